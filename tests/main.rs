@@ -30,6 +30,7 @@ mod killed;
 mod library;
 mod local_tools;
 mod marks;
+mod masking;
 mod mcp_config;
 mod memory;
 mod native;

@@ -160,6 +160,7 @@ fn what_looks_like_a_key_does_not_leave_and_is_masked_in_answers() {
     let done = run(&workspace, &json!({ "url": server.url() }));
     assert_eq!(done.code, 0, "{}", done.shown());
     assert!(!done.shown().contains(&key), "{}", done.shown());
+    assert!(done.stdout.contains("[kitbag-mask:gitlab]"), "{}", done.shown());
     let line = "the answer holds what looks like a token of GitLab";
     assert!(done.stderr.contains(line), "{}", done.shown());
 }

@@ -379,6 +379,7 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         ToolboxError::UnknownTool { .. }
         | ToolboxError::Disabled { .. }
         | ToolboxError::Arguments { .. }
+        | ToolboxError::Masked { .. }
         | ToolboxError::Declined { .. }
         | ToolboxError::MoreGranted { .. }
         | ToolboxError::HigherLimit { .. }

@@ -11,7 +11,7 @@ use kitbag::contract::text::{printable, shown};
 use kitbag::contract::{Action, ApprovalRequest, ByteSize, Field, format_duration};
 use kitbag::host::Captured;
 use kitbag::toolbox::definitions::without_nulls;
-use kitbag::toolbox::{Cut, Marks};
+use kitbag::toolbox::{Cut, FoundLeak, Marks};
 use kitbag::{
     Answer, AnswerError, AnswerType, Arguments, CallContext, Caller, Completion, Content, Ended,
     ErrorInfo, EventSink, FrontEnd, Invocation, Kitbag, Outcome, Question, Reply, ToolboxError,
@@ -170,6 +170,10 @@ impl Call {
                     format!("warning: the {what} looks like instructions to a model: {finding}");
                 output::note(&warning);
             }
+            // With `--verbose` the log has said it.
+            for leak in marks.leaks.iter().filter(|_| !self.verbose) {
+                output::note(&leak_note(what, &name, leak));
+            }
         }
         let finished = finish(completion, cut.as_ref(), &marks, saved.as_ref(), global.json);
         match (finished, hint) {
@@ -183,6 +187,19 @@ impl Call {
             },
             (finished, None) => finished.map_err(|error| error.of_call(configured)),
         }
+    }
+}
+
+/// What is said of something in an answer that looks like a key or a password.
+fn leak_note(what: &str, tool: &str, leak: &FoundLeak) -> String {
+    let FoundLeak { rule, what: kind, fingerprint, is_masked } = leak;
+    let place = format!("(rule `{rule}`, fingerprint `{fingerprint}`)");
+    match is_masked {
+        true => format!(
+            "note: {kind} in the {what} is masked {place}; `mask = false` under `[tools.{tool}]` in \
+             your own config.toml shows what this tool gives as it is"
+        ),
+        false => format!("warning: the {what} holds what looks like {kind} {place}"),
     }
 }
 
@@ -300,6 +317,9 @@ fn finish(
         }
         if !marks.findings.is_empty() {
             value["findings"] = json!(marks.findings);
+        }
+        if !marks.leaks.is_empty() {
+            value["leaks"] = json!(marks.leaks);
         }
         output::json(&value)
     };

@@ -241,6 +241,9 @@ impl Rows {
             let never = Sourced { value: ApprovalRule::Never, origin: origin.clone() };
             self.add(key.key("approve"), &never, ApprovalRule::to_json);
         }
+        if tool.mask.origin != Origin::Default {
+            self.add(key.key("mask"), &tool.mask, |mask| (*mask).into());
+        }
         for (id, answer) in &tool.answers {
             self.add(key.key("answers").key(id), answer, Value::clone);
         }

@@ -52,7 +52,7 @@ pub(crate) fn workspace_schema() -> Value {
 /// beside it already answers are left to [`crate::resolve`] to refuse.
 pub(crate) fn manifest_schema() -> Value {
     let mut schema = schema_of::<ToolConfig>();
-    for key in ["source", "builtin", "wasm", "script", "dev"] {
+    for key in ["source", "builtin", "wasm", "script", "dev", "mask"] {
         schema["properties"][key][UNLISTED] = Value::Bool(true);
     }
     schema

@@ -59,8 +59,10 @@ pub(crate) fn counts_wholly(
             approve: _,
             answers,
             dev,
+            mask,
         } = tool;
-        let says_more = tool.makes_tool() || grants.is_some() || answers.is_some() || dev.is_some();
+        let is_own = dev.is_some() || mask.is_some();
+        let says_more = tool.makes_tool() || grants.is_some() || answers.is_some() || is_own;
         is_known(name) && is_off(enable) && !says_more
     });
     let topics = config.knowledge.iter().flat_map(|topics| topics.iter());
@@ -185,6 +187,7 @@ fn narrowed_tool(tool: ToolConfig) -> ToolConfig {
         approve,
         answers: _,
         dev: _,
+        mask: _,
     } = tool;
     let grants = grants.map(|Written { value, span }| Written { value: value.narrowed(), span });
     ToolConfig { enable: off(enable), grants, limits, rate, approve, ..ToolConfig::default() }

@@ -173,12 +173,12 @@ pub(crate) async fn run(
         ..Usage::default()
     };
     let stderr = ended.secrets.mask_printed(stdio.err.captured());
-    let mut warnings = ended.request_warnings;
+    let warnings = ended.request_warnings;
     let result = match ended.result {
         Ok(outcome) => {
             Outcome::try_from(outcome).map_err(CallError::Contract).map(|mut outcome| {
                 // Before it is cut, so that no value is cut in two.
-                warnings.extend(ended.secrets.mask_outcome(&mut outcome));
+                ended.secrets.mask_outcome(&mut outcome);
                 let (outcome, output_bytes) =
                     truncate_outcome(outcome, call.limits.output.as_usize());
                 usage.output_bytes = output_bytes;

@@ -28,7 +28,7 @@ pub struct Captured {
 
 impl Captured {
     /// What was kept of it.
-    pub(crate) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+    pub fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         [&mut self.text, &mut self.last].into_iter()
     }
 

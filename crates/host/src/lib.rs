@@ -85,5 +85,6 @@ pub use metering::Metering;
 pub use queue::{CALL_DEPTH, Concurrency, Permit};
 pub use refusals::{Refusal, Refusals, RefusedKind};
 pub use replay::Replay;
-pub use report::{Compiling, EventSink, Listener};
+pub use report::{Compiling, EventSink, Listener, TextMask};
 pub use timer::Cancellation;
+pub use truncate::cut_at;

@@ -79,7 +79,14 @@ pub struct Compiling<'a> {
 ///
 /// Cheap to clone; clones are the same sink. Default: they are dropped.
 #[derive(Clone, Default)]
-pub struct EventSink(Option<Arc<Listening>>);
+pub struct EventSink {
+    listening: Option<Arc<Listening>>,
+    /// What every text goes through, before it is cut.
+    mask: Option<TextMask>,
+}
+
+/// Changes a text of a tool before anybody gets it.
+pub type TextMask = Arc<dyn Fn(&mut String) + Send + Sync>;
 
 struct Listening {
     listener: Arc<dyn Listener>,
@@ -137,38 +144,53 @@ impl EventSink {
     /// Passes the events of one call on to a listener: of all the runs that it takes
     /// to have its questions answered.
     pub fn new(listener: Arc<dyn Listener>) -> Self {
-        Self(Some(Arc::new(Listening { listener, heard: Mutex::default() })))
+        let listening = Listening { listener, heard: Mutex::default() };
+        Self { listening: Some(Arc::new(listening)), mask: None }
+    }
+
+    /// Has `mask` change every message before it is passed on.
+    #[must_use]
+    pub fn masked(self, mask: TextMask) -> Self {
+        Self { mask: Some(mask), ..self }
     }
 
     /// Whether there is no listener.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.listening.is_none()
     }
 
     pub(crate) fn compiling(&self, compiling: &Compiling<'_>) {
-        if let Some(listening) = &self.0 {
+        if let Some(listening) = &self.listening {
             listening.listener.compiling(compiling);
         }
     }
 
     /// Passes a log message on, as far as a call may log.
     pub fn log(&self, level: LogLevel, message: &str) {
-        if let Some(listening) = &self.0 {
-            listening.log(level, message.to_owned());
+        if let Some(listening) = &self.listening {
+            listening.log(level, self.changed(message.to_owned()));
         }
     }
 
     /// Passes progress on, where it rises.
     pub fn progress(&self, progress: Progress) {
-        if let Some(listening) = &self.0 {
-            listening.progress(progress.done, progress.total, progress.message);
+        if let Some(listening) = &self.listening {
+            let message = progress.message.map(|message| self.changed(message));
+            listening.progress(progress.done, progress.total, message);
         }
     }
 
     pub(crate) fn started(&self) {
-        if let Some(listening) = &self.0 {
+        if let Some(listening) = &self.listening {
             listening.listener.started();
         }
+    }
+
+    fn changed(&self, mut text: String) -> String {
+        if let Some(mask) = &self.mask {
+            mask(&mut text);
+        }
+        text
     }
 }
 
@@ -262,9 +284,9 @@ impl Reports {
         self.0.as_mut().map(|open| std::mem::take(&mut open.emitted)).unwrap_or_default()
     }
 
-    fn listening(&self) -> Option<(&Listening, &HeldSecrets)> {
+    fn listening(&self) -> Option<(&EventSink, &HeldSecrets)> {
         let Open { events, secrets, .. } = self.0.as_ref()?;
-        Some((events.0.as_deref()?, secrets))
+        (!events.is_empty()).then_some((events, secrets))
     }
 }
 
@@ -296,16 +318,16 @@ impl host::Host for Reports {
         if self.is_repeated() {
             return;
         }
-        if let Some((listening, secrets)) = self.listening() {
+        if let Some((events, secrets)) = self.listening() {
             secrets.mask(&mut message);
-            listening.log(level.into(), message);
+            events.log(level.into(), &message);
         }
     }
 
     fn progress(&mut self, done: f64, total: Option<f64>, mut message: Option<String>) {
-        if let Some((listening, secrets)) = self.listening() {
-            message.iter_mut().for_each(|message| drop(secrets.mask(message)));
-            listening.progress(done, total, message);
+        if let Some((events, secrets)) = self.listening() {
+            message.iter_mut().for_each(|message| secrets.mask(message));
+            events.progress(Progress { done, total, message });
         }
     }
 
@@ -343,7 +365,7 @@ mod tests {
     fn listening() -> (Arc<Notes>, Arc<Listening>) {
         let notes = Arc::<Notes>::default();
         let events = EventSink::new(Arc::clone(&notes) as Arc<dyn Listener>);
-        (notes, events.0.unwrap())
+        (notes, events.listening.unwrap())
     }
 
     #[test]

@@ -6,6 +6,14 @@ use kitbag_contract::Outcome;
 /// a few.
 const TRACE_LINES: usize = 1000;
 
+/// The start of the mark behind a text that was cut.
+const CUT: &str = "\n[cut by kitbag: this ";
+
+/// The place at which a text was cut that ends with the mark of it.
+pub fn cut_at(text: &str) -> Option<usize> {
+    text.ends_with(" bytes]").then(|| text.rfind(CUT)).flatten()
+}
+
 /// Cuts an answer to the limit, and tells the size it had.
 pub(crate) fn truncate_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64) {
     let mut left = limit;
@@ -51,7 +59,7 @@ pub(crate) fn truncate_text(text: &mut String, limit: usize, what: &str) {
     if text.len() <= limit {
         return;
     }
-    let mark = format!("\n[cut by kitbag: this {what} had {} bytes]", text.len());
+    let mark = format!("{CUT}{what} had {} bytes]", text.len());
     text.truncate(text.floor_char_boundary(limit.saturating_sub(mark.len())));
     if limit >= mark.len() {
         text.push_str(&mark);

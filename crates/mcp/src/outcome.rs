@@ -46,6 +46,9 @@ pub(crate) fn meta(marks: &Marks) -> Option<MetaObject> {
     if !marks.findings.is_empty() {
         meta.insert("kitbag/findings".into(), json!(marks.findings));
     }
+    if !marks.leaks.is_empty() {
+        meta.insert("kitbag/leaks".into(), json!(marks.leaks));
+    }
     (!meta.is_empty()).then(|| MetaObject(meta))
 }
 

@@ -306,7 +306,7 @@ fn stopped(stop: Stop) -> ErrorData {
 fn refusal(error: ToolboxError) -> ErrorData {
     let message = error.message_for(Audience::Model, None);
     match &error {
-        ToolboxError::Arguments { .. } | ToolboxError::State(_) => {
+        ToolboxError::Arguments { .. } | ToolboxError::Masked { .. } | ToolboxError::State(_) => {
             ErrorData::invalid_params(message, None)
         }
         ToolboxError::Declined { .. } | ToolboxError::Answer { origin: Origin::Caller, .. } => {

@@ -9,8 +9,8 @@ use kitbag_policy::{Placement, SecretGrant, SecretName, SecretRelation, Variable
 use memchr::memmem;
 
 use crate::call_end::CallEnd;
-use crate::leak_rules::{OnAnswer, OnRequest};
-use crate::leaks::Leak;
+use crate::leak_forms::form_decoded;
+use crate::leak_rules::OnRequest;
 use crate::parts::{Parameter, basic, encoded, has_parameter, is_json, json_text, parts, swap};
 use crate::placeholder::{PREFIX, Placeholder};
 use crate::read_error::ReadError;
@@ -101,22 +101,10 @@ impl CallSecrets {
         })
     }
 
-    /// Masks, in a text that a call gives, the values that it has read and what looks like a
-    /// key or a token. Returns a line for the log for each of the latter.
-    pub fn mask(&self, text: &mut String) -> Vec<String> {
+    /// Masks, in a text that a call gives, the values that it has read. What looks like a key or
+    /// a token is masked where the outermost call ends ([`Leaks::redact`](crate::Leaks::redact)).
+    pub fn mask(&self, text: &mut String) {
         self.redactor().redact_text(text);
-        let note = |leak: Leak<'_>| {
-            let Leak { what, rule, fingerprint, on_answer, .. } = leak;
-            let masked = match on_answer {
-                OnAnswer::Redact => "masked",
-                OnAnswer::Warn => "left as it is",
-            };
-            format!(
-                "the answer holds what looks like {what} (rule `{rule}`, fingerprint \
-                 `{fingerprint}`), {masked}"
-            )
-        };
-        self.source.leaks().redact(text).into_iter().map(note).collect()
     }
 
     /// Masks, in bytes that a call gives, the values that it has read.
@@ -179,8 +167,11 @@ impl CallSecrets {
             if redactor.finds(text) {
                 return Err(SecretRefusal::Value { part });
             }
-            let decoded = basic(text);
-            for text in std::iter::once(text).chain(decoded.as_deref()) {
+            let pair = basic(text);
+            let decoded = is_encoded(&part, request).then(|| form_decoded(text)).flatten();
+            // What is inside of a value says more of it.
+            let texts = [pair.as_deref(), Some(text), decoded.as_deref()];
+            for text in texts.into_iter().flatten() {
                 for leak in self.source.leaks().find(text) {
                     let (what, rule) = (leak.what.to_owned(), leak.rule.to_owned());
                     let (part, fingerprint) = (part.clone(), leak.fingerprint);
@@ -366,6 +357,23 @@ impl CallSecrets {
             *redactor = (count, Redactor::of_texts(texts).into());
         }
         redactor.1.clone()
+    }
+}
+
+/// Whether a part of a request is encoded as URLs and forms are.
+fn is_encoded(part: &Part, request: &Outgoing) -> bool {
+    match part {
+        Part::Path | Part::Query => true,
+        Part::Body => is_json(&request.headers) == Some(false),
+        Part::Host | Part::Header(_) => false,
+    }
+}
+
+impl Default for CallSecrets {
+    /// A call without secrets, whose requests are looked through all the same.
+    fn default() -> Self {
+        let (redactor, end) = (Mutex::default(), CallEnd::default());
+        Self { secrets: Vec::new(), source: Arc::default(), redactor, end }
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! They are a data file, `data/leaks.toml`, which says what each key of a rule means.
 
-use memchr::memmem;
+use memchr::{memchr2, memmem};
 use serde::Deserialize;
+
+use crate::chars::Chars;
 
 /// The rules that come with kitbag.
 const RULES: &str = include_str!("../data/leaks.toml");
@@ -14,12 +16,10 @@ const LEAST_DIFFERENT: u32 = 6;
 /// Bytes of the longest prefix, at most.
 pub(crate) const LONGEST_PREFIX: usize = 64;
 
-/// Bytes of a finding's start that are looked at everywhere. Every prefix has as many.
-const FIRST: usize = 3;
-
-/// Bytes of a finding's start that are looked at where the first ones fit. Every finding has
-/// more.
-const START: usize = 8;
+/// The start of each mask. The name of a rule and `]` follow.
+///
+/// A mask is never longer than what it replaces, and needs no escape in JSON.
+pub const MASK_START: &str = "[kitbag-mask:";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,7 +45,7 @@ pub enum OnAnswer {
     /// The finding is masked.
     #[default]
     Redact,
-    /// It is given, and the finding is logged.
+    /// It stays, and the answer is marked.
     Warn,
 }
 
@@ -55,59 +55,68 @@ pub enum OnAnswer {
 pub(crate) struct Rule {
     pub(crate) name: String,
     pub(crate) what: String,
+    #[serde(deserialize_with = "prefixes")]
     pub(crate) prefixes: Vec<String>,
+    #[serde(default)]
+    pub(crate) form: Form,
     pub(crate) chars: Chars,
     pub(crate) least: usize,
     pub(crate) most: usize,
-    pub(crate) parts: Option<usize>,
+    /// The least length of each part between dots. Empty: it has no parts.
+    #[serde(default)]
+    pub(crate) parts: Vec<usize>,
     #[serde(deserialize_with = "finder", default)]
     pub(crate) contains: Option<memmem::Finder<'static>>,
     #[serde(default)]
+    pub(crate) mixed: bool,
+    #[serde(default)]
     pub(crate) alone: bool,
+    /// What belongs to it before the prefix.
+    pub(crate) behind: Option<Behind>,
+    /// What more is asked of the value.
+    pub(crate) check: Option<Check>,
     #[serde(default)]
     pub(crate) on_request: OnRequest,
     #[serde(default)]
     pub(crate) on_answer: OnAnswer,
+    /// The name in the mask, where the name of the rule is too long.
+    short: Option<String>,
 }
 
-/// A set of characters.
+/// How the prefix and the run of a rule belong together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Form {
+    /// The run follows the prefix, and both are the finding.
+    #[default]
+    Token,
+    /// The prefix is the first line of a block, which is the finding.
+    Block,
+    /// The prefix is a name to which the run is assigned, which alone is the finding.
+    Assignment,
+    /// The same, with a value that a person may have chosen.
+    Password,
+    /// The prefix stands before the user and the password of a URL.
+    Url,
+}
+
+/// More that is asked of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Chars {
-    Alnum,
-    Upper,
-    Hex,
-    Word,
-    Base64url,
-    Base64,
-    Dotted,
-    Pem,
+pub(crate) enum Check {
+    /// It is a user and a password in base64.
+    Basic,
+    /// It is no placeholder, and has letters and digits.
+    Opaque,
 }
 
-/// Finds where findings may start.
-///
-/// Each byte is looked at with the two behind it: which rules have something that starts like
-/// that is in three tables of bits, one for each of the three, and no byte waits for the result
-/// of the one before. An automaton, whose every step does, takes three times as long where there
-/// is nothing to find, and four times as long in a text of prefixes.
-pub(crate) struct Starts {
-    /// For each byte the rules, a bit for each, whose findings may have it at this place: as part
-    /// of a prefix, or of the run behind it.
-    tables: [[u64; 256]; START],
-    /// For each byte the rules whose findings may stand behind it.
-    behind: [u64; 256],
-    /// The rules whose prefixes are of the characters of their runs.
-    parts: u64,
-    /// The prefixes of each rule, the longest first.
-    prefixes: Vec<Vec<Prefix>>,
-}
-
-/// A prefix of a rule: its first bytes as a number, of which `mask` has the bits, and the rest.
-struct Prefix {
-    mask: u64,
-    first: u64,
-    rest: Box<[u8]>,
-    length: usize,
+/// Characters before a prefix, of which there are so many and no more.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Behind {
+    pub(crate) chars: Chars,
+    pub(crate) least: usize,
+    pub(crate) most: usize,
 }
 
 /// The rules that come with kitbag.
@@ -116,95 +125,22 @@ pub(crate) fn rules() -> Vec<Rule> {
     rule
 }
 
-impl Starts {
-    /// Of at most 64 rules.
-    pub(crate) fn of(rules: &[Rule]) -> Self {
-        let (tables, behind) = ([[0; 256]; START], [0; 256]);
-        let mut this = Self { tables, behind, parts: 0, prefixes: Vec::new() };
-        for (index, rule) in rules.iter().enumerate() {
-            let bit = 1 << index;
-            for byte in 0..=u8::MAX {
-                let index = usize::from(byte);
-                let is_in = rule.chars.has(byte);
-                this.behind[index] |= if rule.alone && is_in { 0 } else { bit };
-                for prefix in &rule.prefixes {
-                    for (table, own) in this.tables.iter_mut().zip(0..) {
-                        let is_own = prefix.as_bytes().get(own).map_or(is_in, |own| *own == byte);
-                        table[index] |= if is_own { bit } else { 0 };
-                    }
-                }
-            }
-            let is_part = |prefix: &String| prefix.bytes().all(|byte| rule.chars.has(byte));
-            this.parts |= if rule.prefixes.iter().all(is_part) { bit } else { 0 };
-            let mut prefixes: Vec<_> =
-                rule.prefixes.iter().map(|prefix| Prefix::of(prefix.as_bytes())).collect();
-            prefixes.sort_by_key(|prefix| std::cmp::Reverse(prefix.length));
-            this.prefixes.push(prefixes);
-        }
-        this
-    }
-
-    /// The first place from `from` on where findings may start, and the bits of their rules.
-    #[inline]
-    pub(crate) fn next(&self, bytes: &[u8], mut from: usize) -> Option<(usize, u64)> {
-        let [first, second, third, rest @ ..] = &self.tables;
-        let of_first = |[a, b, c, ..]: &[u8; START]| {
-            first[usize::from(*a)] & second[usize::from(*b)] & third[usize::from(*c)]
-        };
-        loop {
-            let mut windows = bytes.get(from..)?.array_windows::<START>();
-            from += windows.position(|window| of_first(window) != 0)?;
-            let window = bytes[from..].first_chunk::<START>()?;
-            let rest = rest.iter().zip(&window[FIRST..]);
-            let rest = rest.fold(u64::MAX, |all, (table, byte)| all & table[usize::from(*byte)]);
-            let behind = |at: usize| self.behind[usize::from(bytes[at])];
-            let rules = of_first(window) & rest & from.checked_sub(1).map_or(u64::MAX, behind);
-            if rules != 0 {
-                return Some((from, rules));
-            }
-            from += 1;
-        }
-    }
-
-    /// Whether the prefixes of a rule are of the characters of its runs, so that one that
-    /// starts in a run is a part of it.
-    #[inline]
-    pub(crate) fn is_part(&self, rule: usize) -> bool {
-        self.parts & 1 << rule != 0
-    }
-
-    /// The length of the longest prefix of a rule that some bytes, eight at least, start with.
-    #[inline]
-    pub(crate) fn prefix(&self, rule: usize, bytes: &[u8]) -> Option<usize> {
-        let first = word(bytes);
-        let is_here = |prefix: &&Prefix| {
-            first & prefix.mask == prefix.first
-                && (prefix.rest.is_empty() || bytes[START..].starts_with(&prefix.rest))
-        };
-        self.prefixes[rule].iter().find(is_here).map(|prefix| prefix.length)
-    }
-}
-
-impl Prefix {
-    fn of(prefix: &[u8]) -> Self {
-        let (first, rest) = prefix.split_at(prefix.len().min(START));
-        let mask = word(&[0xff; START][..first.len()]);
-        Self { mask, first: word(first), rest: rest.into(), length: prefix.len() }
-    }
-}
-
-/// The first bytes as a number; zeros stand for those after the end.
-#[inline]
-fn word(bytes: &[u8]) -> u64 {
-    let first = bytes.first_chunk().copied().unwrap_or_else(|| {
-        let mut first = [0; START];
-        first[..bytes.len()].copy_from_slice(bytes);
-        first
-    });
-    u64::from_le_bytes(first)
-}
-
 impl Rule {
+    /// Whether its findings neither leave nor are shown.
+    pub(crate) fn is_severe(&self) -> bool {
+        self.on_request == OnRequest::Block && self.on_answer == OnAnswer::Redact
+    }
+
+    /// Whether its findings are those of no vendor.
+    pub(crate) fn is_generic(&self) -> bool {
+        self.on_request == OnRequest::Block && self.on_answer == OnAnswer::Warn
+    }
+
+    /// The name in the mask.
+    pub(crate) fn mask_name(&self) -> &str {
+        self.short.as_deref().unwrap_or(&self.name)
+    }
+
     /// Whether a run has a length that makes it a finding: without the dot that may end the
     /// sentence.
     #[inline]
@@ -221,9 +157,11 @@ impl Rule {
         };
         (self.least..=self.most).contains(&run.len())
             && self.contains.as_ref().is_none_or(|text| text.find(run).is_some())
-            && self.parts.is_none_or(|parts| {
-                let mut found = run.split(|byte| *byte == b'.');
-                found.clone().count() == parts && found.all(|part| !part.is_empty())
+            && (!self.mixed || is_mixed(run))
+            && (self.parts.is_empty() || {
+                let mut parts = run.split(|byte| *byte == b'.');
+                self.parts.iter().all(|least| parts.next().is_some_and(|part| part.len() >= *least))
+                    && parts.next().is_none()
             })
     }
 }
@@ -237,6 +175,31 @@ pub(crate) fn is_filler(run: &[u8]) -> bool {
     })
 }
 
+/// The last place of what only documentation has, as in AWS's `AKIAIOSFODNN7EXAMPLE`: the word
+/// *example*, or five `x` in a row.
+pub(crate) fn last_example(run: &[u8]) -> Option<usize> {
+    let (mut last, mut from) = (None, 0);
+    while let Some(at) = memchr2(b'x', b'X', &run[from..]).map(|at| from + at) {
+        let rest = &run[at..];
+        let is_word = at > 0
+            && run[at - 1].eq_ignore_ascii_case(&b'e')
+            && rest.get(1..6).is_some_and(|rest| rest.eq_ignore_ascii_case(b"ample"));
+        let is_row = rest.get(..5).is_some_and(|row| row.eq_ignore_ascii_case(b"xxxxx"));
+        if is_word || is_row {
+            last = Some(if is_word { at - 1 } else { at });
+        }
+        from = at + 1;
+    }
+    last
+}
+
+/// Whether there are lower and upper letters and digits.
+fn is_mixed(run: &[u8]) -> bool {
+    run.iter().any(u8::is_ascii_lowercase)
+        && run.iter().any(u8::is_ascii_uppercase)
+        && run.iter().any(u8::is_ascii_digit)
+}
+
 /// A text that is looked for.
 fn finder<'de, D>(deserializer: D) -> Result<Option<memmem::Finder<'static>>, D::Error>
 where
@@ -246,95 +209,19 @@ where
     Ok(Some(memmem::Finder::new(&text).into_owned()))
 }
 
-impl Chars {
-    /// How many sets there are.
-    pub(crate) const ALL: usize = 8;
-
-    /// Whether a byte is one of these characters.
-    #[inline(always)]
-    pub(crate) const fn has(self, byte: u8) -> bool {
-        let is_alnum = byte.is_ascii_alphanumeric();
-        match self {
-            Self::Alnum => is_alnum,
-            Self::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
-            Self::Hex => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
-            Self::Word => is_alnum || byte == b'_',
-            Self::Base64url => is_alnum || matches!(byte, b'_' | b'-'),
-            Self::Base64 => is_alnum || matches!(byte, b'+' | b'/' | b'='),
-            Self::Dotted => is_alnum || matches!(byte, b'_' | b'-' | b'.'),
-            Self::Pem => {
-                is_alnum
-                    || matches!(
-                        byte,
-                        b'+' | b'/' | b'=' | b' ' | b'\n' | b'\r' | b'\t' | b'\\' | b':' | b','
-                    )
-            }
-        }
-    }
-
-    /// How many of these characters some bytes start with.
-    #[inline]
-    pub(crate) fn run(self, bytes: &[u8]) -> usize {
-        let bit = 1 << self as u8;
-        let is_in = |byte: &&u8| SETS[usize::from(**byte)] & bit != 0;
-        // The start of a run that ends soon.
-        let first = &bytes[..bytes.len().min(AT_ONCE)];
-        let length = first.iter().take_while(is_in).count();
-        if length < first.len() {
-            return length;
-        }
-        let length = length + self.groups(&bytes[length..]) * AT_ONCE;
-        length + bytes[length..].iter().take_while(is_in).count()
-    }
-
-    /// How many groups of nothing but these characters some bytes start with. Each set has a
-    /// loop of its own, without a branch for each byte, so that vectors are compared.
-    fn groups(self, bytes: &[u8]) -> usize {
-        fn of(bytes: &[u8], has: impl Fn(u8) -> bool) -> usize {
-            let (groups, _) = bytes.as_chunks::<AT_ONCE>();
-            let is_whole =
-                |group: &&[u8; AT_ONCE]| group.iter().fold(true, |all, byte| all & has(*byte));
-            groups.iter().take_while(is_whole).count()
-        }
-        match self {
-            Self::Alnum => of(bytes, |byte| Self::Alnum.has(byte)),
-            Self::Upper => of(bytes, |byte| Self::Upper.has(byte)),
-            Self::Hex => of(bytes, |byte| Self::Hex.has(byte)),
-            Self::Word => of(bytes, |byte| Self::Word.has(byte)),
-            Self::Base64url => of(bytes, |byte| Self::Base64url.has(byte)),
-            Self::Base64 => of(bytes, |byte| Self::Base64.has(byte)),
-            Self::Dotted => of(bytes, |byte| Self::Dotted.has(byte)),
-            Self::Pem => of(bytes, |byte| Self::Pem.has(byte)),
-        }
-    }
+/// Prefixes, in which `[ab]` stands for one of these characters.
+fn prefixes<'de, D>(deserializer: D) -> Result<Vec<String>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    let written = Vec::<String>::deserialize(deserializer)?;
+    Ok(written.iter().flat_map(|prefix| spelled_out(prefix)).collect())
 }
 
-/// Bytes of a run that are looked at together.
-const AT_ONCE: usize = 32;
-
-/// The sets that each byte is in, a bit for each.
-static SETS: [u8; 256] = {
-    let sets = [
-        Chars::Alnum,
-        Chars::Upper,
-        Chars::Hex,
-        Chars::Word,
-        Chars::Base64url,
-        Chars::Base64,
-        Chars::Dotted,
-        Chars::Pem,
-    ];
-    let mut of = [0; 256];
-    let mut byte = 0;
-    while byte < of.len() {
-        let mut set = 0;
-        while set < sets.len() {
-            if sets[set].has(byte as u8) {
-                of[byte] |= 1 << sets[set] as u8;
-            }
-            set += 1;
-        }
-        byte += 1;
-    }
-    of
-};
+fn spelled_out(prefix: &str) -> Vec<String> {
+    let Some((before, rest)) = prefix.split_once('[') else { return vec![prefix.to_owned()] };
+    let Some((choices, after)) = rest.split_once(']') else { return vec![prefix.to_owned()] };
+    let ends = spelled_out(after);
+    let choices = choices.chars();
+    choices.flat_map(|own| ends.iter().map(move |end| format!("{before}{own}{end}"))).collect()
+}

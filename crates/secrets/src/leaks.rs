@@ -6,11 +6,14 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::chars::Chars;
 use crate::fingerprint::Fingerprint;
+use crate::leak_forms::{self, Run};
 use crate::leak_rules::{
-    Chars, LONGEST_PREFIX, OnAnswer, OnRequest, Rule, Starts, is_filler, rules,
+    Check, Form, LONGEST_PREFIX, MASK_START, OnAnswer, OnRequest, Rule, is_filler, rules,
 };
 use crate::redact::MASK;
+use crate::starts::{Starts, ends_with_escape};
 
 /// Findings of one text that are named, where there are more.
 const MOST_NAMED: usize = 20;
@@ -19,11 +22,16 @@ const MOST_NAMED: usize = 20;
 /// is hashed. The next ones count.
 const MOST_HASHED: usize = 10_000;
 
+/// The least bytes of what a cut has left of a key or a token.
+const LEAST_LEFT: usize = 4;
+
 /// Finds what looks like a key or a token, by rules.
 ///
 /// Looking takes time in proportion to the bytes that are looked through, whatever they are.
 pub struct Leaks {
     rules: Vec<Rule>,
+    /// The mask of each rule.
+    masks: Vec<String>,
     starts: Starts,
     /// Whether what a rule finds is allowed, for each rule.
     allowed_rules: Vec<bool>,
@@ -56,6 +64,25 @@ pub struct Leak<'a> {
     pub on_answer: OnAnswer,
 }
 
+/// A finding, and the index of its rule.
+struct Finding {
+    rule: usize,
+    span: Range<usize>,
+}
+
+/// What is known while some bytes are looked through.
+struct Look<'b> {
+    bytes: &'b [u8],
+    /// Where the bytes were cut, so that a key or a token may go on.
+    cut: Option<usize>,
+    /// The last run of each set of characters.
+    runs: [Run; Chars::ALL],
+    /// Before this nothing more is found.
+    settled: usize,
+    /// How many findings were held against fingerprints.
+    hashed: usize,
+}
+
 impl Leaks {
     /// The rules that come with kitbag, without what is allowed.
     pub fn new(allowed: Vec<AllowedLeak>) -> Self {
@@ -72,7 +99,9 @@ impl Leaks {
                 AllowedLeak::Fingerprint(fingerprint) => fingerprints.push(fingerprint),
             }
         }
-        Self { rules, starts, allowed_rules, allowed: fingerprints }
+        let masks = rules.iter().map(|rule| format!("{MASK_START}{}]", rule.mask_name()));
+        let masks = masks.collect();
+        Self { rules, masks, starts, allowed_rules, allowed: fingerprints }
     }
 
     /// The names of the rules.
@@ -84,7 +113,7 @@ impl Leaks {
     /// allowed. Of what a request may hold at most 20 are given, and all that it may not.
     pub fn find<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Leak<'a>> {
         let mut left = MOST_NAMED;
-        let is_named = move |(rule, _): &(&Rule, Range<usize>)| match rule.on_request {
+        let is_named = move |finding: &Finding| match self.rules[finding.rule].on_request {
             OnRequest::Block => true,
             OnRequest::Warn => {
                 let is_named = left > 0;
@@ -92,25 +121,31 @@ impl Leaks {
                 is_named
             }
         };
-        self.findings(bytes).filter(is_named).map(|(rule, span)| rule.leak(bytes, span))
+        self.findings(bytes, None).filter(is_named).map(move |finding| self.leak(bytes, finding))
     }
 
-    /// Masks what is found in an answer, where its rule says so. Returns the findings, at most
-    /// the first 20.
+    /// Puts masks in place of what is found in an answer, where its rule says so. Returns the
+    /// findings, at most the first 20. The text never becomes longer.
     pub fn redact(&self, text: &mut String) -> Vec<Leak<'_>> {
+        self.redact_cut(text, None)
+    }
+
+    /// As [`redact`](Self::redact), for a text that was cut at this place: what is left there of
+    /// a key or a token is masked, too.
+    pub fn redact_cut(&self, text: &mut String, cut: Option<usize>) -> Vec<Leak<'_>> {
         let mut named = Vec::new();
         let mut masked = Vec::new();
-        for (rule, span) in self.findings(text.as_bytes()) {
-            if named.len() < MOST_NAMED {
-                named.push(rule.leak(text.as_bytes(), span.clone()));
+        for finding in self.findings(text.as_bytes(), cut) {
+            let is_masked = self.rules[finding.rule].on_answer == OnAnswer::Redact;
+            if is_masked {
+                masked.push((finding.rule, finding.span.clone()));
             }
-            if rule.on_answer == OnAnswer::Redact {
-                masked.push(span);
+            if named.len() < MOST_NAMED {
+                named.push(self.leak(text.as_bytes(), finding));
             }
         }
         if !masked.is_empty() {
-            let mut bytes = std::mem::take(text).into_bytes();
-            masked.into_iter().for_each(|span| bytes[span].fill(MASK));
+            let bytes = self.masked(std::mem::take(text).into_bytes(), &masked);
             // Prefixes and characters of all sets are ASCII.
             *text = String::from_utf8(bytes)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -118,8 +153,53 @@ impl Leaks {
         named
     }
 
-    /// The findings, from front to back, and their rules. One that lies in another one is left
-    /// out, unless that one is only a warning.
+    /// Replaces the findings, which are in order, in place.
+    fn masked(&self, mut bytes: Vec<u8>, findings: &[(usize, Range<usize>)]) -> Vec<u8> {
+        let (mut to, mut from) = (0, 0);
+        for (rule, span) in findings {
+            // One that begins in the one before is behind its mask.
+            let start = span.start.max(from);
+            if span.end <= start {
+                continue;
+            }
+            bytes.copy_within(from..start, to);
+            to += start - from;
+            let mask = self.masks[*rule].as_bytes();
+            // What a cut or another finding has left may be too short for a mask.
+            let room = span.end - to;
+            match bytes[to..].get_mut(..mask.len()).filter(|own| own.len() <= room) {
+                Some(own) => {
+                    own.copy_from_slice(mask);
+                    to += mask.len();
+                }
+                None => {
+                    let length = span.end - start;
+                    bytes[to..to + length].fill(MASK);
+                    to += length;
+                }
+            }
+            from = span.end;
+        }
+        let length = bytes.len();
+        bytes.copy_within(from..length, to);
+        bytes.truncate(to + length - from);
+        bytes
+    }
+
+    fn leak<'a>(&'a self, bytes: &[u8], Finding { rule, span }: Finding) -> Leak<'a> {
+        let Rule { name, what, on_request, on_answer, .. } = &self.rules[rule];
+        Leak {
+            rule: name,
+            what,
+            fingerprint: Fingerprint::of(&bytes[span.clone()]),
+            span,
+            on_request: *on_request,
+            on_answer: *on_answer,
+        }
+    }
+
+    /// The findings, from front to back. One that lies in another one is left out, unless that
+    /// one is only marked.
     ///
     /// Each byte is looked at a bounded number of times. A run of each set is walked once
     /// (`runs`). Where one is a finding, or filler, so is each part of it that ends with it, and
@@ -128,76 +208,210 @@ impl Leaks {
     fn findings<'a, 'b>(
         &'a self,
         bytes: &'b [u8],
-    ) -> impl Iterator<Item = (&'a Rule, Range<usize>)> + use<'a, 'b> {
-        let mut runs = [const { 0..0 }; Chars::ALL];
-        let (mut at, mut left, mut next) = (0, 0u64, 0);
-        let (mut settled, mut hashed) = (0, 0);
+        cut: Option<usize>,
+    ) -> impl Iterator<Item = Finding> + use<'a, 'b> {
+        let mut look = Look { cut, ..Look::new(bytes) };
+        let mut from = 0;
+        // What was found at one place, the last first.
+        let mut found = Vec::new();
         std::iter::from_fn(move || {
             loop {
-                if left == 0 {
-                    (at, left) = self.starts.next(bytes, next)?;
-                    // Not behind the prefix, whose length would have to be known first.
-                    next = at + 1;
+                if let Some(finding) = found.pop() {
+                    return Some(finding);
                 }
-                let index = left.trailing_zeros() as usize;
-                left &= left - 1;
-                let rule = &self.rules[index];
-                let run = &mut runs[rule.chars as usize];
-                // Within a run that is known, most are decided by how it ends.
-                if self.starts.is_part(index)
-                    && run.contains(&at)
-                    && (run.end <= settled || run.end - at > rule.most + LONGEST_PREFIX)
-                {
-                    continue;
-                }
-                let Some(prefix) = self.starts.prefix(index, &bytes[at..]) else { continue };
-                let start = at + prefix;
-                if !run.contains(&start) {
-                    *run = start..start + rule.chars.run(&bytes[start..]);
-                }
-                let end = run.end;
-                if !rule.has_length(end - start) || end <= settled || self.allowed_rules[index] {
-                    continue;
-                }
-                if is_filler(&bytes[start..end]) {
-                    settled = end;
-                    continue;
-                }
-                if !rule.fits(&bytes[start..end]) {
-                    continue;
-                }
-                let span = at..end;
-                let is_looked_up = !self.allowed.is_empty() && hashed < MOST_HASHED;
-                hashed += usize::from(is_looked_up);
-                let is_allowed =
-                    is_looked_up && self.allowed.contains(&Fingerprint::of(&bytes[span.clone()]));
-                if is_allowed || rule.is_severe() {
-                    settled = end;
-                }
-                if !is_allowed {
-                    return Some((rule, span));
-                }
+                let (at, groups) = self.starts.next(bytes, from)?;
+                // Not behind the prefix, whose length would have to be known first.
+                from = at + 1;
+                self.findings_at(&mut look, at, groups, &mut found);
             }
         })
     }
+
+    /// Adds the findings that start at this place, where these groups may have a prefix.
+    #[inline]
+    fn findings_at(
+        &self,
+        look: &mut Look<'_>,
+        at: usize,
+        mut groups: u64,
+        found: &mut Vec<Finding>,
+    ) {
+        let rest = &look.bytes[at..];
+        while groups != 0 {
+            let mut matched = usize::MAX;
+            for prefix in self.starts.of_group(groups.trailing_zeros() as usize, rest) {
+                // Within a run that is known, most are decided by how it ends.
+                let run = &look.runs[prefix.chars as usize].range;
+                let is_decided = prefix.most.is_some_and(|most| {
+                    run.contains(&at) && (run.end <= look.settled || run.end - at > most)
+                });
+                // Of each rule the longest prefix counts.
+                if is_decided || prefix.rule == matched {
+                    continue;
+                }
+                matched = prefix.rule;
+                if prefix.alone && !is_alone(look.bytes, at, prefix.chars) {
+                    continue;
+                }
+                if let Some(span) = self.finding(look, at, prefix.rule, prefix.length) {
+                    found.push(Finding { rule: prefix.rule, span });
+                }
+            }
+            groups &= groups - 1;
+        }
+        found.reverse();
+    }
+
+    /// The finding of a rule that has a prefix at this place.
+    #[inline]
+    fn finding(
+        &self,
+        look: &mut Look<'_>,
+        at: usize,
+        index: usize,
+        prefix: usize,
+    ) -> Option<Range<usize>> {
+        let (rule, bytes) = (&self.rules[index], look.bytes);
+        if self.allowed_rules[index] {
+            return None;
+        }
+        let after = at + prefix;
+        if rule.form == Form::Url {
+            let span = leak_forms::url_password(bytes, at, after)?;
+            return self.counts(look, index, span.clone(), span);
+        }
+        let (start, is_quoted) = match rule.form {
+            Form::Assignment => leak_forms::assigned(bytes, after, true)?,
+            Form::Password => leak_forms::assigned(bytes, after, false)?,
+            Form::Token | Form::Block | Form::Url => (after, false),
+        };
+        let mut start = start;
+        let mut run = look.run(rule.chars, start);
+        if rule.form == Form::Block && run.range.end - start < rule.least {
+            start = leak_forms::after_headers(bytes, start);
+            run = look.run(rule.chars, start);
+        }
+        let end = run.range.end;
+        let is_cut = look.cut.is_some_and(|cut| end >= cut) && end - start >= LEAST_LEFT;
+        if !rule.has_length(end - start) && !(is_cut && end - start <= rule.most) {
+            return None;
+        }
+        if end <= look.settled {
+            return None;
+        }
+        if rule.behind.is_none() && !is_cut && is_filler(&bytes[start..end]) {
+            look.settled = end;
+            return None;
+        }
+        let run = &mut look.runs[rule.chars as usize];
+        if run.is_example(bytes, start) || !is_cut && !rule.fits(&bytes[start..end]) {
+            return None;
+        }
+        let mut span = match rule.form {
+            Form::Token | Form::Url => at..end,
+            Form::Block => at..leak_forms::block_end(bytes, start, end),
+            Form::Assignment => start..end,
+            Form::Password => {
+                // In one run there is one value.
+                if std::mem::replace(&mut run.is_judged, true) {
+                    return None;
+                }
+                start..leak_forms::password(bytes, start..end, is_quoted)?
+            }
+        };
+        let is_checked = match rule.check {
+            None => true,
+            Some(Check::Basic) => leak_forms::is_basic(&bytes[start..end]),
+            Some(Check::Opaque) => leak_forms::is_opaque(&bytes[start..end]),
+        };
+        if !is_checked || rule.is_generic() && self.is_of_vendor(bytes, start) {
+            return None;
+        }
+        if let Some(behind) = &rule.behind {
+            let mut length = behind.chars.run_back(&bytes[..at], behind.most);
+            if length > behind.most && ends_with_escape(&bytes[..at - behind.most]) {
+                length = behind.most;
+            }
+            span.start -= length;
+            let is_whole = (behind.least..=behind.most).contains(&length);
+            if !is_whole || is_filler(&bytes[span.clone()]) {
+                return None;
+            }
+        }
+        self.counts(look, index, span, at..end)
+    }
+
+    /// Whether a finding counts, which is not allowed by its fingerprint. Before 0.2 that was
+    /// the fingerprint of `before`.
+    fn counts(
+        &self,
+        look: &mut Look<'_>,
+        index: usize,
+        span: Range<usize>,
+        before: Range<usize>,
+    ) -> Option<Range<usize>> {
+        let is_looked_up = !self.allowed.is_empty() && look.hashed < MOST_HASHED;
+        look.hashed += usize::from(is_looked_up);
+        let is_allowed = is_looked_up && {
+            let is =
+                |span: Range<usize>| self.allowed.contains(&Fingerprint::of(&look.bytes[span]));
+            // The name was whole, with the quote in front of it.
+            let name = Chars::Word.run_back(&look.bytes[..before.start], LONGEST_PREFIX);
+            let name = if self.rules[index].form == Form::Assignment { name } else { 0 };
+            let start = before.start - name;
+            is(span.clone())
+                || span != before
+                    && (is(start..before.end) || start > 0 && is(start - 1..before.end))
+        };
+        if is_allowed || self.rules[index].is_severe() {
+            look.settled = span.end;
+        }
+        (!is_allowed).then_some(span)
+    }
+
+    /// Whether a value starts with what a rule of a vendor names, which says more of it.
+    fn is_of_vendor(&self, bytes: &[u8], start: usize) -> bool {
+        let (mut look, rest) = (Look::new(bytes), &bytes[start..]);
+        let mut groups = self.starts.at(bytes, start);
+        while groups != 0 {
+            let mut prefixes = self.starts.of_group(groups.trailing_zeros() as usize, rest);
+            let is_found = prefixes.any(|prefix| {
+                self.rules[prefix.rule].is_severe()
+                    && (!prefix.alone || is_alone(bytes, start, prefix.chars))
+                    && self.finding(&mut look, start, prefix.rule, prefix.length).is_some()
+            });
+            if is_found {
+                return true;
+            }
+            groups &= groups - 1;
+        }
+        false
+    }
 }
 
-impl Rule {
-    /// Whether its findings neither leave nor are shown.
-    fn is_severe(&self) -> bool {
-        self.on_request == OnRequest::Block && self.on_answer == OnAnswer::Redact
+impl<'b> Look<'b> {
+    fn new(bytes: &'b [u8]) -> Self {
+        let runs = [const { Run::EMPTY }; Chars::ALL];
+        Self { bytes, cut: None, runs, settled: 0, hashed: 0 }
     }
 
-    fn leak<'a>(&'a self, bytes: &[u8], span: Range<usize>) -> Leak<'a> {
-        Leak {
-            rule: &self.name,
-            what: &self.what,
-            fingerprint: Fingerprint::of(&bytes[span.clone()]),
-            span,
-            on_request: self.on_request,
-            on_answer: self.on_answer,
+    /// The run of these characters that `start` is in, which is known from there on.
+    #[inline]
+    fn run(&mut self, chars: Chars, start: usize) -> &mut Run {
+        let run = &mut self.runs[chars as usize];
+        if !run.range.contains(&start) {
+            *run = Run::new(start..start + chars.run(&self.bytes[start..]));
         }
+        run
     }
+}
+
+/// Whether no character of a set stands before a place. The end of an escape does not count, and
+/// neither does `=`, with which base64 only ends.
+fn is_alone(bytes: &[u8], at: usize, chars: Chars) -> bool {
+    at.checked_sub(1)
+        .map(|before| bytes[before])
+        .is_none_or(|before| !chars.has(before) || before == b'=' || ends_with_escape(&bytes[..at]))
 }
 
 impl fmt::Debug for Leak<'_> {
@@ -207,187 +421,4 @@ impl fmt::Debug for Leak<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Text in which nothing is found, and may be mistaken for something.
-    const NEGATIVES: &str = include_str!("../data/negatives.txt");
-
-    /// One line for each finding: its rule, and the text with `{}` between what would
-    /// otherwise make a scanner of repositories report it.
-    const POSITIVES: &str = include_str!("../data/positives.txt");
-
-    fn positives() -> impl Iterator<Item = (&'static str, String)> {
-        let lines = POSITIVES.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
-        lines.map(|line| {
-            let (rule, text) = line.split_once(' ').unwrap();
-            (rule, text.replace("{}", "").replace("\\n", "\n"))
-        })
-    }
-
-    #[test]
-    fn the_rules_are_in_order_and_have_a_positive() {
-        let rules = rules();
-        for rule in &rules {
-            assert!(rule.least >= 16 && rule.least <= rule.most, "{}", rule.name);
-            // A run is held against the rule once, unless nothing but its length and its
-            // characters are looked at, which are known for each part of it.
-            let is_apart = |prefix: &String| prefix.bytes().any(|byte| !rule.chars.has(byte));
-            let is_once = rule.alone || rule.prefixes.iter().all(is_apart);
-            let is_plain = rule.parts.is_none() && rule.contains.is_none() && rule.is_severe();
-            assert!(is_once || is_plain, "{}", rule.name);
-            assert!(positives().any(|(name, _)| name == rule.name), "{}", rule.name);
-            assert!(rule.prefixes.iter().all(|prefix| prefix.is_ascii() && prefix.len() >= 3));
-        }
-        let names: std::collections::HashSet<_> = rules.iter().map(|rule| &rule.name).collect();
-        assert_eq!(names.len(), rules.len());
-        assert!(rules.len() <= 64, "a rule is a bit");
-        // What is settled by one prefix is settled for those in it.
-        for (own, inner) in rules.iter().flat_map(|own| rules.iter().map(move |inner| (own, inner)))
-        {
-            for (prefix, within) in own.prefixes.iter().flat_map(|prefix| {
-                inner.prefixes.iter().map(move |within| (prefix.as_bytes(), within.as_bytes()))
-            }) {
-                let ends = (0..prefix.len()).filter(|at| prefix[*at..].starts_with(within));
-                for rest in ends.map(|at| &prefix[at + within.len()..]).filter(|r| !r.is_empty()) {
-                    assert!(rest.iter().any(|byte| !inner.chars.has(*byte)), "{}", inner.name);
-                }
-            }
-        }
-        let mut prefixes = rules.iter().flat_map(|rule| &rule.prefixes);
-        assert!(prefixes.all(|prefix| prefix.len() <= LONGEST_PREFIX));
-    }
-
-    #[test]
-    fn positives_are_found_by_their_rule_alone() {
-        let leaks = Leaks::new(Vec::new());
-        for (rule, token) in positives() {
-            for text in
-                [token.clone(), format!("Bearer {token}\n"), format!("{{\"k\":\"{token}\"}}")]
-            {
-                let found: Vec<_> = leaks.find(text.as_bytes()).collect();
-                assert_eq!(found.len(), 1, "{rule}: {found:?}");
-                assert_eq!(found[0].rule, rule);
-                assert!(text[found[0].span.clone()].starts_with(token.trim_end()), "{rule}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_finding_is_known_where_another_one_ends_in_its_prefix() {
-        let of = |rule: &str, text: &str| {
-            positives().find(|(name, token)| *name == rule && token.starts_with(text)).unwrap().1
-        };
-        let one = of("slack-token", "xoxb-");
-        let other = of("slack-token", "xoxe.");
-        let mut text = format!("{one}{other}");
-        Leaks::new(Vec::new()).redact(&mut text);
-        assert_eq!(text, "*".repeat(one.len() + other.len()));
-    }
-
-    #[test]
-    fn negatives_are_not_found() {
-        let leaks = Leaks::new(Vec::new());
-        for line in NEGATIVES.lines() {
-            let found: Vec<_> = leaks.find(line.as_bytes()).collect();
-            assert!(found.is_empty(), "{line}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn a_finding_is_allowed_by_its_rule_or_its_fingerprint() {
-        let (rule, token) = positives().find(|(rule, _)| *rule == "github-token").unwrap();
-        let all = Leaks::new(Vec::new());
-        let fingerprint = all.find(token.as_bytes()).next().unwrap().fingerprint;
-        let other = token.replace('1', "2");
-        let check = |allowed: AllowedLeak, expected: (usize, usize)| {
-            let leaks = Leaks::new(vec![allowed]);
-            let count = |text: &str| leaks.find(text.as_bytes()).count();
-            assert_eq!((count(&token), count(&other)), expected);
-        };
-        check(AllowedLeak::Rule(rule.into()), (0, 0));
-        check(AllowedLeak::Rule("npm-token".into()), (1, 1));
-        check(AllowedLeak::Fingerprint(fingerprint), (0, 1));
-    }
-
-    #[test]
-    fn of_one_text_so_many_findings_are_held_against_what_is_allowed() {
-        let (_, token) = positives().find(|(rule, _)| *rule == "github-token").unwrap();
-        let fingerprint = Fingerprint::of(token.as_bytes());
-        let leaks = Leaks::new(vec![AllowedLeak::Fingerprint(fingerprint)]);
-        let text = format!("{token} ").repeat(MOST_HASHED);
-        assert_eq!(leaks.find(text.as_bytes()).count(), 0);
-        assert_eq!(leaks.find(format!("{text}{token}").as_bytes()).count(), 1);
-    }
-
-    #[test]
-    fn answers_are_masked_where_the_rule_says_so() {
-        let leaks = Leaks::new(Vec::new());
-        let of = |rule: &str| positives().find(|(name, _)| *name == rule).unwrap().1;
-        let (token, web) = (of("npm-token"), of("json-web-token"));
-        let mut text = format!("ä {token} ö {web}");
-        let found = leaks.redact(&mut text);
-        assert_eq!(text, format!("ä {} ö {web}", "*".repeat(token.len())));
-        let rules: Vec<_> = found.iter().map(|leak| leak.rule).collect();
-        assert_eq!(rules, ["npm-token", "json-web-token"]);
-        // A fingerprint names a finding, and nothing shows it.
-        assert!(!format!("{found:?}").contains(&token));
-    }
-
-    /// The same text masked, by the words of `leaks.toml` and without care for time.
-    fn masked_plainly(rules: &[Rule], text: &str) -> String {
-        let mut masked = text.as_bytes().to_vec();
-        let bytes = text.as_bytes();
-        for (at, rule) in (0..bytes.len()).flat_map(|at| rules.iter().map(move |rule| (at, rule))) {
-            let here = rule.prefixes.iter().filter(|own| bytes[at..].starts_with(own.as_bytes()));
-            let Some(prefix) = here.map(String::len).max() else { continue };
-            let run = bytes[at + prefix..].iter().take_while(|byte| rule.chars.has(**byte));
-            let end = at + prefix + run.count();
-            let is_alone = at == 0 || !rule.chars.has(bytes[at - 1]);
-            let run = &bytes[at + prefix..end];
-            let different: std::collections::HashSet<_> = run.iter().collect();
-            let is_found = (is_alone || !rule.alone) && different.len() >= 6 && rule.fits(run);
-            if is_found && rule.on_answer == OnAnswer::Redact {
-                masked[at..end].fill(MASK);
-            }
-        }
-        String::from_utf8(masked).unwrap()
-    }
-
-    proptest! {
-        #[test]
-        fn all_that_the_rules_say_is_masked(
-            pieces in proptest::collection::vec((0usize..400, 0usize..80), 0..12),
-            fill in "[a-cA-C0-2_.=/ -]{0,40}",
-        ) {
-            let leaks = Leaks::new(Vec::new());
-            let all: Vec<_> = leaks.rules.iter().flat_map(|rule| rule.prefixes.clone())
-                .chain(positives().map(|(_, token)| token)).collect();
-            let text: String = pieces.iter().map(|(piece, length)| {
-                let start: String = all[piece % all.len()].chars().take(*length).collect();
-                start + &fill[..fill.len().min(*length)]
-            }).collect();
-            let mut masked = text.clone();
-            leaks.redact(&mut masked);
-            prop_assert_eq!(masked, masked_plainly(&leaks.rules, &text));
-        }
-
-        #[test]
-        fn spans_are_in_order_and_within_the_text(pieces in proptest::collection::vec(0usize..200, 0..40), noise in "[ -~é]{0,20}") {
-            let leaks = Leaks::new(Vec::new());
-            let all: Vec<_> = leaks.rules.iter().flat_map(|rule| rule.prefixes.clone())
-                .chain(positives().map(|(_, token)| token)).chain([noise]).collect();
-            let text: String = pieces.iter().map(|piece| &*all[piece % all.len()]).collect();
-            let mut end = 0;
-            for leak in leaks.find(text.as_bytes()) {
-                prop_assert!(leak.span.start >= end && leak.span.end <= text.len());
-                end = leak.span.start + 1;
-            }
-            let mut masked = text.clone();
-            leaks.redact(&mut masked);
-            prop_assert_eq!(masked.len(), text.len());
-        }
-    }
-}
+mod tests;

@@ -1,15 +1,17 @@
 //! Secrets of a call: where their values come from, the placeholders that a guest gets
-//! instead, what is added to a request, redaction of what comes back, and what looks like
-//! a key or token that leaves.
+//! instead, what is added to a request, redaction of what comes back, and masks for what looks
+//! like a key or token.
 //!
 //! What may go where is decided in `kitbag-policy`, and connections are opened elsewhere:
 //! this crate is handed a request as plain text and bytes.
 
 mod call;
 mod call_end;
+mod chars;
 mod command;
 mod encodings;
 mod fingerprint;
+mod leak_forms;
 mod leak_rules;
 mod leaks;
 mod parts;
@@ -19,6 +21,7 @@ mod redact;
 mod request;
 mod secrets;
 mod source;
+mod starts;
 mod sys;
 mod value;
 
@@ -26,7 +29,7 @@ pub use call::{CallSecrets, Prepared};
 pub use call_end::{AtEnd, CallEnd};
 pub use command::{COMMAND_TIME, read_command};
 pub use fingerprint::{Fingerprint, FingerprintError};
-pub use leak_rules::{OnAnswer, OnRequest};
+pub use leak_rules::{MASK_START, OnAnswer, OnRequest};
 pub use leaks::{AllowedLeak, Leak, Leaks};
 pub use placeholder::Placeholder;
 pub use read_error::ReadError;

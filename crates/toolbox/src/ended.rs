@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::approval::state::Approval;
 use crate::error::{Cut, ToolboxError};
+use crate::masking::FoundLeak;
 use crate::scope::Callable;
 use crate::tool::Tool;
 
@@ -64,6 +65,9 @@ pub struct Marks {
     pub is_untrusted: bool,
     /// What in it looks like instructions to a model. Empty unless `[output.screen]` is set.
     pub findings: Vec<Finding>,
+    /// What in it looks like a key, a token or a password, at most 20. Empty where `mask` of the
+    /// tool is off.
+    pub leaks: Vec<FoundLeak>,
 }
 
 /// What was wrong with a tool and did not keep it from running.
@@ -91,6 +95,9 @@ pub(crate) struct Prepared {
     /// How what a model reads of it is marked. `None`: no model reads it, since the call is
     /// inside another one, or kitbag's own.
     pub(crate) fencing: Option<Fencing>,
+    /// Whether what looks like a key or a token is masked in what it gives: the call is inside no
+    /// other one.
+    pub(crate) is_masked: bool,
     pub(crate) problems: Problems,
     /// How far it is with the approval of a person.
     pub(crate) approval: Approval,

@@ -73,6 +73,23 @@ pub enum ToolboxError {
         /// Everything that is wrong.
         problems: Vec<ArgumentProblem>,
     },
+    /// An argument of a tool that changes something holds a mask.
+    #[error(
+        "`{}` of `{tool}` holds `{}`, which kitbag put in place of a value in an answer; written \
+         back, the mask would replace the value. Leave that line as it is and change others, or \
+         copy and change the file inside one call, such as of `python`, in which the value is \
+         not masked",
+        shown(pointer),
+        shown(mask)
+    )]
+    Masked {
+        /// The tool.
+        tool: String,
+        /// The argument, as a JSON pointer.
+        pointer: String,
+        /// The mask.
+        mask: String,
+    },
     /// The tool's content does not fit the output schema that it names.
     #[error("the answer of `{tool}` does not fit its output schema{}", list(problems))]
     Output {

@@ -24,6 +24,7 @@ mod json;
 mod knowledge;
 mod learn;
 mod marks;
+mod masking;
 mod narrow;
 mod native;
 mod pipeline;
@@ -52,6 +53,7 @@ pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
 pub use kitbag_screening::{Finding, Severity};
 pub use knowledge::{KnowledgePrompt, Subjects};
 pub use learn::TOPIC_GUEST_PATH;
+pub use masking::FoundLeak;
 
 pub use native::{CALL_DEPTH, NativeCall, NativeTool};
 pub use recorded::{DescribedParts, wish_lines};

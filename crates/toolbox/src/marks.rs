@@ -26,7 +26,7 @@ struct Look<'a> {
 
 impl<'a> Look<'a> {
     fn new(inner: &'a Inner, tool: &Tool) -> Self {
-        let marks = Marks { is_untrusted: is_untrusted(tool), findings: Vec::new() };
+        let marks = Marks { is_untrusted: is_untrusted(tool), ..Marks::default() };
         Self { inner, marks, action: ScreenAction::Pass }
     }
 

@@ -24,6 +24,7 @@ use crate::edge::Edge;
 use crate::ended::{Completed, Ended, Prepared, Suspended};
 use crate::error::ToolboxError;
 use crate::invocation::Invocation;
+use crate::masking::{self, Masking};
 use crate::registry::Toolbox;
 
 impl Toolbox {
@@ -49,6 +50,7 @@ impl Toolbox {
             let caller = context.caller.to_string();
             return Err(ToolboxError::TooDeep { caller, limit: CALL_DEPTH });
         }
+        self.mask_events(invocation.target.tool(), &mut context);
         context.audited = match invocation.action {
             Action::Run => Audited::begin(self.auditor(), context.audited.as_deref()),
             Action::FormatArguments => None,
@@ -72,11 +74,23 @@ impl Toolbox {
         front_end: &mut F,
     ) -> Result<Ended<F::Refusal>, ToolboxError> {
         context.settle_owner();
+        self.mask_events(suspended.call.tool.name.as_str(), &mut context);
         context.audited = Audited::begin(self.auditor(), context.audited.as_deref());
         let recording = Recording::of(self, suspended.call.tool.name.as_str(), &context);
         audit::check(self.auditor(), &self.config().audit).map_err(ToolboxError::Audit)?;
         let step = Step::Resume(suspended.call);
         drive_from(edge, self, step, &context, recording, front_end).await
+    }
+}
+
+impl Toolbox {
+    /// Masks what the call of a tool reports, unless it is inside another one.
+    fn mask_events(&self, tool: &str, context: &mut CallContext) {
+        let is_off = self.config().tools.get(tool).is_some_and(|tool| !tool.mask.value);
+        if context.depth == 0 && !is_off {
+            let events = std::mem::take(&mut context.run.events);
+            context.run.events = masking::events(events, &self.0.secrets);
+        }
     }
 }
 
@@ -118,6 +132,12 @@ async fn drive_from<E: Edge, F: FrontEnd>(
             Err(error) => break Err(error),
         }
     };
+    let mut ended = ended;
+    if context.depth == 0
+        && let Err(error) = &mut ended
+    {
+        Masking::new(&toolbox.0.secrets).error(error);
+    }
     recording.end = end_of(&ended);
     if context.audited.is_some() {
         recording.outcome = outcome(&ended);

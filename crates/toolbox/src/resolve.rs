@@ -310,6 +310,7 @@ fn with(
         rates: tool.rates.clone(),
         approve,
         answers: tool.answers.clone(),
+        mask: tool.mask.clone(),
         cache_problems: Vec::new(),
         description_problem: None,
         output_problem,

@@ -67,6 +67,8 @@ pub struct Tool {
     pub approve: ToolApproval,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
+    /// Whether what looks like a key or a token is masked in what it gives.
+    pub mask: Sourced<bool>,
     /// What was wrong with the disk cache when the tool was loaded for this.
     pub cache_problems: Vec<kitbag_host::CacheProblem>,
     /// What is wrong with what it says of itself, which then counts for nothing.

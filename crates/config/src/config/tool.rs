@@ -47,6 +47,9 @@ pub struct Tool {
     pub approve: ToolApproval,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
+    /// Whether what looks like a key or a token is masked in what it gives. Default `true`; only
+    /// the user's own file says otherwise.
+    pub mask: Sourced<bool>,
 }
 
 /// Before which calls of a tool a person is asked, as configuration says.
@@ -150,6 +153,7 @@ impl Tool {
             rates: Vec::new(),
             approve: ToolApproval::default(),
             answers: BTreeMap::new(),
+            mask: Sourced::default(true),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::written::{AnyValue, Span, Table, Written};
 
 /// A tool: one that is built in, or one of your own. The manifest `NAME.toml`
 /// beside `.kitbag/tools/NAME.wasm` has the same keys, without `source`,
-/// `builtin`, `wasm`, `script` and `dev`.
+/// `builtin`, `wasm`, `script`, `dev` and `mask`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Tool")]
@@ -58,6 +58,10 @@ pub(crate) struct ToolConfig {
     /// your own file has this key.
     #[schemars(extend("default" = false))]
     pub(crate) dev: Option<Written<bool>>,
+    /// `false` shows what the tool gives as it is: keys, tokens and private keys in it are not
+    /// masked. A model then reads them, and may pass them on. Only your own file has this key.
+    #[schemars(extend("default" = true))]
+    pub(crate) mask: Option<Written<bool>>,
     /// Before which calls a person is asked: `never`, `always`, `on-write` for a tool that can
     /// change something, or with which arguments. The files of a workspace, and what the tool
     /// says of itself, add to what your own file says and take nothing away. Default: `default`
@@ -141,6 +145,7 @@ impl ToolConfig {
             limits: _,
             rate: _,
             dev: _,
+            mask: _,
             approve: _,
             answers: _,
         } = self;

@@ -204,7 +204,7 @@ impl<'a> Resolver<'a> {
         let path = tools.key(name.as_str());
 
         self.check_manifest(candidate);
-        self.check_dev(candidate);
+        self.check_own_keys(candidate);
         let enable = copied(parts, |tool| tool.enable.as_ref());
         let is_named =
             matches!(candidate.script, Script::Found(FoundScript { is_named: true, .. }));
@@ -279,6 +279,7 @@ impl<'a> Resolver<'a> {
         let approve = self.approve(parts);
         let counted = |rates| ToolRate { rates, counted_as: (*name).clone() };
         let answers = self.answers(parts);
+        let mask = copied(parts, |tool| tool.mask.as_ref()).unwrap_or(Sourced::default(true));
         let tool = Tool {
             name: (*name).clone(),
             source: source?,
@@ -292,6 +293,7 @@ impl<'a> Resolver<'a> {
             rates: rate.map(counted).into_iter().collect(),
             approve,
             answers,
+            mask,
         };
         Some(if is_untrusted { Self::untrusted(tool) } else { tool })
     }
@@ -358,11 +360,14 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Refuses a file of a workspace that says of a tool that the user builds it.
-    fn check_dev(&mut self, candidate: &Candidate<'_>) {
-        for at in all(&candidate.parts, |tool| tool.dev.as_ref()) {
+    /// Refuses a file of a workspace that says of a tool that the user builds it, or that what
+    /// it gives is shown as it is.
+    fn check_own_keys(&mut self, candidate: &Candidate<'_>) {
+        let dev = all(&candidate.parts, |tool| tool.dev.as_ref()).map(|at| ("dev", at));
+        let mask = all(&candidate.parts, |tool| tool.mask.as_ref()).map(|at| ("mask", at));
+        for (key, at) in dev.chain(mask) {
             if at.file.layer() != Layer::User {
-                let (key, file) = ("dev", self.own_file.map(Arc::from));
+                let file = self.own_file.map(Arc::from);
                 self.report.at(at, Problem::NotOwnFile { key, file });
             }
         }

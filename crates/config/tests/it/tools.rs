@@ -440,3 +440,24 @@ replaces = "learn"
         ],
     );
 }
+
+#[test]
+fn raw_text_is_a_choice_of_the_user_alone() {
+    let mask = |fixture: &Fixture| {
+        let config = fixture.load();
+        let learn = &config.tools["learn"].mask;
+        (learn.value, fixture.redact(&learn.origin.to_string()))
+    };
+    assert_eq!(mask(&Fixture::empty()), (true, "default".to_owned()));
+    let own = Fixture::empty().user("[tools.learn]\nmask = false\n");
+    assert_eq!(mask(&own), (false, "/t/h/config.toml:2:8".to_owned()));
+    let refused = "`mask` has no place in a workspace's file";
+    for table in ["mask = false\n", "mask = true\n"] {
+        let problems = Fixture::new(&format!("[tools.learn]\n{table}")).problems();
+        assert!(problems.contains(refused), "{problems}");
+    }
+    let manifest = Fixture::empty()
+        .file("w/.kitbag/tools/lint.wasm", "")
+        .file("w/.kitbag/tools/lint.toml", "mask = false\n");
+    assert!(manifest.problems().contains(refused), "{}", manifest.problems());
+}

@@ -122,7 +122,7 @@ impl HeldHttp {
     pub(crate) fn take_warnings(&mut self) -> Vec<String> {
         let mut warnings =
             self.sending.requests.as_ref().map(Requests::take_warnings).unwrap_or_default();
-        warnings.iter_mut().for_each(|warning| drop(self.sending.secrets.mask(warning)));
+        warnings.iter_mut().for_each(|warning| self.sending.secrets.mask(warning));
         warnings
     }
 }
@@ -132,7 +132,7 @@ impl Sending {
         let Self { tool, grants, client, secrets, limits, requests } = self;
         requests.get_or_insert_with(|| {
             let owner = format!("{tool} {grants:?}");
-            Requests::new(client, owner, grants.clone(), *limits, secrets.of_requests())
+            Requests::new(client, owner, grants.clone(), *limits, Some(secrets.of_requests()))
         })
     }
 }

@@ -11,13 +11,10 @@ use wasmtime_wasi::WasiCtxBuilder;
 use crate::capture::Captured;
 use crate::error::CallError;
 
-/// How many findings of one call are logged.
-const MOST_FINDINGS: usize = 20;
-
-/// The secrets of one call. `None` inside: it sends no requests and has no secrets, so that
-/// nothing of it is looked through.
+/// The secrets of one call. A call without any has them too: its requests are looked through
+/// whatever it was granted.
 #[derive(Clone, Default)]
-pub(crate) struct HeldSecrets(Option<Arc<CallSecrets>>);
+pub(crate) struct HeldSecrets(Arc<CallSecrets>);
 
 impl HeldSecrets {
     /// Makes the placeholders, and puts those into the environment that stand in a variable.
@@ -30,69 +27,60 @@ impl HeldSecrets {
         source: &Arc<Secrets>,
         wasi: &mut WasiCtxBuilder,
     ) -> Result<Self, CallError> {
-        if grants.secrets.is_empty() && grants.http.grants.is_empty() {
-            return Ok(Self::default());
-        }
         let secrets = CallSecrets::new(grants.secrets.iter().cloned(), Arc::clone(source));
         let secrets = secrets.map_err(|error| CallError::Internal(error.to_string()))?;
         for (variable, placeholder) in secrets.variables() {
             wasi.env(variable.as_str(), placeholder);
         }
-        Ok(Self(Some(Arc::new(secrets))))
+        Ok(Self(Arc::new(secrets)))
     }
 
     /// What requests are looked through for, and what is added to them.
-    pub(crate) fn of_requests(&self) -> Option<Arc<CallSecrets>> {
-        self.0.clone()
+    pub(crate) fn of_requests(&self) -> Arc<CallSecrets> {
+        Arc::clone(&self.0)
     }
 
-    /// Masks an outcome. Returns what is to be logged of it.
-    pub(crate) fn mask_outcome(&self, outcome: &mut Outcome) -> Vec<String> {
-        let mut findings = Vec::new();
-        let mut mask = |text: &mut String| findings.extend(self.mask(text));
+    /// Masks an outcome.
+    pub(crate) fn mask_outcome(&self, outcome: &mut Outcome) {
         match outcome {
-            Outcome::Success(content) => mask(content),
+            Outcome::Success(content) => self.mask(content),
             Outcome::Error(ErrorInfo { message, trace, .. }) => {
-                mask(message);
-                trace.iter_mut().for_each(mask);
+                self.mask(message);
+                trace.iter_mut().for_each(|line| self.mask(line));
             }
             Outcome::NeedsInput(question) => {
-                mask(&mut question.text);
-                question.default.iter_mut().for_each(mask);
+                self.mask(&mut question.text);
+                question.default.iter_mut().for_each(|text| self.mask(text));
             }
         }
-        findings.truncate(MOST_FINDINGS);
-        findings
     }
 
     /// Masks what a tool gives besides its text.
     pub(crate) fn mask_content(&self, content: &mut Content) {
-        let Some(secrets) = &self.0 else { return };
-        let mut mask = |text: &mut String| drop(secrets.mask(text));
         match content {
-            Content::Image(media) | Content::Audio(media) => secrets.mask_bytes(&mut media.data),
+            Content::Image(media) | Content::Audio(media) => self.0.mask_bytes(&mut media.data),
             Content::Resource(Resource { uri, body, .. }) => {
-                mask(uri);
+                self.mask(uri);
                 match body {
-                    ResourceBody::Text(text) => mask(text),
-                    ResourceBody::Blob(data) => secrets.mask_bytes(data),
+                    ResourceBody::Text(text) => self.mask(text),
+                    ResourceBody::Blob(data) => self.0.mask_bytes(data),
                 }
             }
             Content::Link(ResourceLink { uri, name, title, description, .. }) => {
-                [uri, name].into_iter().for_each(&mut mask);
-                [title, description].into_iter().flatten().for_each(mask);
+                [uri, name].into_iter().for_each(|text| self.mask(text));
+                [title, description].into_iter().flatten().for_each(|text| self.mask(text));
             }
         }
     }
 
     /// Masks what a tool printed.
     pub(crate) fn mask_printed(&self, mut printed: Captured) -> Captured {
-        printed.texts().for_each(|text| drop(self.mask(text)));
+        printed.texts().for_each(|text| self.mask(text));
         printed
     }
 
-    /// Masks a text. Returns what is to be logged of it.
-    pub(crate) fn mask(&self, text: &mut String) -> Vec<String> {
-        self.0.as_ref().map(|secrets| secrets.mask(text)).unwrap_or_default()
+    /// Masks a text.
+    pub(crate) fn mask(&self, text: &mut String) {
+        self.0.mask(text);
     }
 }

@@ -332,3 +332,37 @@ fn a_secret_is_read_once_and_only_for_the_hosts_of_its_places() {
     }
     assert_eq!(read(), ["github"]);
 }
+
+#[test]
+fn a_call_without_secrets_has_its_requests_looked_through() {
+    let call = CallSecrets::default();
+    let form = |body: &str| {
+        let mut request = with("content-type", "application/x-www-form-urlencoded");
+        request.body = Some(body.into());
+        request
+    };
+    let query = |text: &str| Outgoing { query: Some(text.into()), ..request() };
+    let refused = |request: Outgoing| sent(&call, request, false);
+    let data = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+    let key = format!("k=-----BEGIN+PRIVATE+KEY-----%0A{data}%0A-----END+PRIVATE+KEY-----&a=b");
+    let url = "u=postgres%3A%2F%2Fapp%3AS3cretHorse9%40db.internal%2Fapp";
+    let secret = "s=aws_secret_access_key%3Dwj%2FlrXUtnFEMI%2FK7MDENGbPxRfiCYNOTARE4L12a";
+    for (text, what) in [
+        (&*key, "a private key"),
+        (url, "a URL with a password"),
+        (secret, "a secret access key of AWS"),
+        ("user=ada&password=h0rse%21b4ttery", "a password"),
+    ] {
+        for request in [form(text), query(text)] {
+            let refusal = refused(request);
+            assert!(refusal.contains(&format!("holds what looks like {what} (rule")), "{refusal}");
+        }
+    }
+    let bearer = with("authorization", "Bearer 0123456789abcdef0123456789abcdef");
+    assert!(refused(bearer).contains("the value of a bearer token"));
+    let basic = with("authorization", format!("Basic {}", STANDARD.encode("ada:hunter2hunter2")));
+    assert!(refused(basic).contains("a user and a password for HTTP"));
+    for text in ["password=changeme&token=%24%7BTOKEN%7D", "page_token=CAUQAAoNtheNextPage12345"] {
+        assert!(!refused(form(text)).contains("looks like"), "{text}");
+    }
+}

@@ -23,7 +23,9 @@ use crate::ended::{Fencing, Prepared, Problems};
 use crate::error::ToolboxError;
 use crate::invocation::{Invocation, Resumed, Target};
 use crate::json;
+use crate::masking;
 use crate::narrow;
+use crate::python::is_python;
 use crate::registry::{Inner, Toolbox};
 use crate::resolve;
 use crate::scope::{Callable, Via};
@@ -58,10 +60,13 @@ pub(super) fn prepare(
         Target::Prompt(_) => Some(Fencing::WhereFound),
         Target::Command { .. } | Target::Builtin(_) => None,
     };
+    // What a person exports is not for a model.
+    let is_command = matches!(target, Target::Command { .. });
     let mut resolved = resolve(inner, target, context)?;
     if action == Action::Run && resolved.is_granted && grants.is_none() {
         resolved.tool.check_secrets()?;
     }
+    let is_masked = context.depth == 0 && !is_command && resolved.tool.mask.value;
     let begun = Instant::now();
     let limits = narrow::limits(&resolved.tool, limits)?;
     let own_metering = Metering::of(&resolved.tool.limits.limits());
@@ -159,6 +164,7 @@ pub(super) fn prepare(
         answers: resumed.answers,
         is_structured,
         fencing,
+        is_masked,
         problems,
         approval,
         inner: callable.is_some().then(|| resumed.inner.unwrap_or_default()),
@@ -271,9 +277,31 @@ fn check(
     };
     let deadline = Deadline::new(&context.run.cancellation, time, context.run.time(time));
     let own = resolved.adapter.map(Adapter::own_arguments).unwrap_or_default();
-    schema
+    let arguments = schema
         .check_arguments(arguments, &|| deadline.check(), |key| own.contains(&key))
-        .map_err(|error| ToolboxError::arguments(&resolved.name, error))
+        .map_err(|error| ToolboxError::arguments(&resolved.name, error))?;
+    refuse_masks(resolved, &arguments, context)?;
+    Ok(arguments)
+}
+
+/// Refuses a mask that a model hands back to a tool which changes something, or runs code. What
+/// another tool hands over was not masked, and is the text of a file.
+fn refuse_masks(
+    resolved: &Resolved,
+    arguments: &Map<String, Value>,
+    context: &CallContext,
+) -> Result<(), ToolboxError> {
+    let tool = &resolved.tool;
+    let runs_code = is_python(&tool.source) || matches!(tool.source, ToolSource::Script(_));
+    if context.depth > 0 || tool.annotations.read_only_hint == Some(true) && !runs_code {
+        return Ok(());
+    }
+    match masking::find(arguments) {
+        None => Ok(()),
+        Some((pointer, mask)) => {
+            Err(ToolboxError::Masked { tool: resolved.name.to_string(), pointer, mask })
+        }
+    }
 }
 
 /// Resolves a tool and checks arguments for it, without calling it.

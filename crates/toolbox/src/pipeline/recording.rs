@@ -154,7 +154,7 @@ fn refusal(error: &ToolboxError) -> (&'static str, Option<String>) {
         ToolboxError::NotGranted { .. } => refused("grant"),
         ToolboxError::NoSecret { .. } => refused("secret"),
         ToolboxError::NotApproved { .. } => refused("approval"),
-        ToolboxError::Arguments { .. } => refused("arguments"),
+        ToolboxError::Arguments { .. } | ToolboxError::Masked { .. } => refused("arguments"),
         ToolboxError::Declined { .. } => refused("declined"),
         ToolboxError::TooDeep { .. } => refused("depth"),
         ToolboxError::State(_) => refused("state"),

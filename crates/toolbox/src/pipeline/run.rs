@@ -20,6 +20,7 @@ use crate::error::{Cut, ToolboxError};
 use crate::inner;
 use crate::json;
 use crate::marks;
+use crate::masking::{self, FoundLeak, Masking};
 use crate::native::{NativeCall, NativeTool};
 use crate::registry::{Inner, Toolbox};
 use crate::temporary::Temporary;
@@ -100,16 +101,19 @@ pub(super) async fn run(
         let Some(mut question) = question(&completion) else {
             let advice = advice::add(toolbox.config(), &call, &mut completion, outer.audience);
             let cut = cut(&call, &completion);
+            // Before it is read as JSON, so that text and structured content are the same.
+            let leaks = mask(&toolbox.0, &call, &mut completion, context);
             let structured = match &cut {
                 Some(cut) if call.is_structured && call.tool.output_schema.is_some() => {
                     Err(ToolboxError::Cut { tool: call.tool.name.to_string(), cut: cut.clone() })
                 }
                 _ => structured(&call, &completion, context),
             };
-            let marks = match call.fencing {
+            let mut marks = match call.fencing {
                 Some(fencing) => marks::mark(&toolbox.0, &call.tool, fencing, &mut completion)?,
                 None => Marks::default(),
             };
+            marks.leaks = leaks;
             let structured = match completion.result {
                 // It was withheld.
                 Ok(Outcome::Error(_)) => Ok(None),
@@ -143,7 +147,16 @@ pub(super) async fn run(
         }
         let preset = call.presets.get(&question.id).filter(|_| !is_for_person);
         let Some(preset) = preset.filter(|preset| may_answer(&question, &preset.origin)) else {
-            let marks = match call.fencing {
+            let mut masking = Masking::new(&toolbox.0.secrets);
+            if call.is_masked {
+                if let Err(error) = masking.question(&mut question) {
+                    let mut completed = Completed::answered(Outcome::Error(error));
+                    completed.problems = call.problems;
+                    return Ok(Stretch::Ended(Box::new(completed)));
+                }
+                completion.result = Ok(Outcome::NeedsInput(question.clone()));
+            }
+            let mut marks = match call.fencing {
                 // The host's own goes to a person and never to a model.
                 Some(_) if question.approval.is_none() => {
                     let (marks, said) =
@@ -158,6 +171,7 @@ pub(super) async fn run(
                 }
                 Some(_) | None => Marks::default(),
             };
+            marks.leaks = masking.found;
             let suspended = Suspended { question, rejected: None, completion, marks, call };
             return Ok(Stretch::Asks(Box::new(suspended)));
         };
@@ -169,6 +183,21 @@ pub(super) async fn run(
         })?;
         call.answers.insert(question.id, answer);
     }
+}
+
+/// Masks what looks like a key or a token in what the outermost call gives, and logs it.
+fn mask(
+    inner: &Inner,
+    call: &Prepared,
+    completion: &mut Completion,
+    context: &RunContext,
+) -> Vec<FoundLeak> {
+    if !call.is_masked {
+        return Vec::new();
+    }
+    let found = Masking::new(&inner.secrets).completion(completion);
+    masking::log(&found, &context.events);
+    found
 }
 
 /// The component that has a built-in tool.

@@ -1,0 +1,360 @@
+use std::collections::{BTreeMap, HashSet};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Text in which nothing is found, and may be mistaken for something.
+const NEGATIVES: &str = include_str!("../../data/negatives.txt");
+
+/// One line for each finding: its rule, and the text with `{}` between what would
+/// otherwise make a scanner of repositories report it.
+const POSITIVES: &str = include_str!("../../data/positives.txt");
+
+fn positives() -> impl Iterator<Item = (&'static str, String)> {
+    let lines = POSITIVES.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| {
+        let (rule, text) = line.split_once(' ').unwrap();
+        (rule, text.replace("{}", "").replace("\\n", "\n"))
+    })
+}
+
+fn positive(rule: &str) -> String {
+    positives().find(|(name, _)| *name == rule).unwrap().1
+}
+
+#[test]
+fn the_rules_are_in_order_and_have_a_positive() {
+    let rules = rules();
+    for rule in &rules {
+        let behind = rule.behind.as_ref().map_or(0, |behind| behind.least);
+        let prefix = rule.prefixes.iter().map(String::len).min().unwrap();
+        let shortest = match rule.form {
+            Form::Token | Form::Block => prefix + rule.least + behind,
+            Form::Assignment | Form::Password | Form::Url => rule.least,
+        };
+        assert!(rule.is_generic() || shortest >= 16, "{}", rule.name);
+        assert!(rule.least <= rule.most, "{}", rule.name);
+        let mask = MASK_START.len() + rule.mask_name().len() + 1;
+        let is_masked = rule.on_answer == OnAnswer::Redact;
+        assert!(!is_masked || mask <= shortest, "the mask of {} has {mask}", rule.name);
+        // A run is held against the rule once, unless nothing but its length and its
+        // characters are looked at, which are known for each part of it.
+        let is_apart = |prefix: &String| prefix.bytes().any(|byte| !rule.chars.has(byte));
+        let is_once = rule.alone || rule.prefixes.iter().all(is_apart);
+        let is_exact = rule.least == rule.most;
+        let is_plain = rule.parts.is_empty()
+            && rule.contains.is_none()
+            && !rule.mixed
+            && rule.check.is_none()
+            && rule.is_severe();
+        // Between a name and its value there is an operator, and one value is in a run.
+        let is_formed = matches!(rule.form, Form::Password | Form::Assignment | Form::Url);
+        assert!(is_once || is_plain || is_exact || is_formed, "{}", rule.name);
+        assert!(positives().any(|(name, _)| name == rule.name), "{}", rule.name);
+        assert!(rule.prefixes.iter().all(|prefix| prefix.is_ascii() && prefix.len() >= 3));
+    }
+    let names: HashSet<_> = rules.iter().map(|rule| &rule.name).collect();
+    assert_eq!(names.len(), rules.len());
+    let masks: HashSet<_> = rules.iter().map(Rule::mask_name).collect();
+    assert_eq!(masks.len(), rules.len());
+    // What is settled by one prefix is settled for those in it.
+    let tokens = || rules.iter().filter(|rule| rule.form == Form::Token && rule.is_severe());
+    for (own, inner) in tokens().flat_map(|own| tokens().map(move |inner| (own, inner))) {
+        for (prefix, within) in own.prefixes.iter().flat_map(|prefix| {
+            inner.prefixes.iter().map(move |within| (prefix.as_bytes(), within.as_bytes()))
+        }) {
+            let ends = (0..prefix.len()).filter(|at| prefix[*at..].starts_with(within));
+            for rest in ends.map(|at| &prefix[at + within.len()..]).filter(|r| !r.is_empty()) {
+                let is_apart = rest.iter().any(|byte| !inner.chars.has(*byte));
+                assert!(is_apart || inner.alone, "{} in {}", inner.name, own.name);
+            }
+        }
+    }
+    let mut prefixes = rules.iter().flat_map(|rule| &rule.prefixes);
+    assert!(prefixes.all(|prefix| prefix.len() <= LONGEST_PREFIX));
+}
+
+/// How tokens stand in files, requests and answers.
+fn in_context(token: &str) -> Vec<String> {
+    vec![
+        token.to_owned(),
+        format!("{token}\n"),
+        format!("Bearer {token}\n"),
+        format!("{{\"k\":\"{token}\"}}"),
+        format!("first\\n{token}\\nlast"),
+        format!("export KEY='{token}'\n"),
+        format!("a=b&key={token}&c=d"),
+        format!("<key>{token}</key>"),
+        format!("the key is {token}, and more"),
+    ]
+}
+
+#[test]
+fn positives_are_found_by_their_rule_alone() {
+    let leaks = Leaks::new(Vec::new());
+    for (rule, token) in positives() {
+        let own = leaks.rules.iter().find(|own| own.name == rule);
+        let own = own.unwrap_or_else(|| panic!("there is no rule {rule}"));
+        let contexts = in_context(&token);
+        // What stands around a value decides whether it is one.
+        let is_free = own.form == Form::Token && own.check.is_none();
+        for text in &contexts[..if is_free { contexts.len() } else { 2 }] {
+            let found: Vec<_> = leaks.find(text.as_bytes()).collect();
+            let is_generic = |leak: &&Leak<'_>| leak.on_answer == OnAnswer::Warn;
+            let of_vendors: Vec<_> = match own.on_answer {
+                OnAnswer::Redact => found.iter().filter(|leak| !is_generic(leak)).collect(),
+                OnAnswer::Warn => found.iter().filter(|leak| leak.rule == rule).collect(),
+            };
+            assert_eq!(of_vendors.len(), 1, "{rule}: {text}: {found:?}");
+            assert_eq!(of_vendors[0].rule, rule, "{text}");
+            if own.form == Form::Token && own.check.is_none() {
+                let span = of_vendors[0].span.clone();
+                assert!(text[span].starts_with(token.trim_end()), "{rule}: {text}: {found:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn of_each_vendor_at_least_95_percent_are_found() {
+    let leaks = Leaks::new(Vec::new());
+    let mut found = BTreeMap::<_, (usize, usize)>::new();
+    for (rule, token) in positives() {
+        for text in in_context(&token) {
+            let (hits, all) = found.entry(rule).or_default();
+            *hits += usize::from(leaks.find(text.as_bytes()).any(|leak| leak.rule == rule));
+            *all += 1;
+        }
+    }
+    for (rule, (hits, all)) in found {
+        let own = leaks.rules.iter().find(|own| own.name == rule).unwrap();
+        assert!(own.is_generic() || hits * 100 >= all * 95, "{rule}: {hits} of {all}");
+    }
+}
+
+#[test]
+fn a_mask_takes_the_place_of_all_of_a_value() {
+    let leaks = Leaks::new(Vec::new());
+    for (rule, token) in positives() {
+        let own = leaks.rules.iter().find(|own| own.name == rule).unwrap();
+        for text in [token.clone(), format!("{{\"k\":{}}}", serde_json::json!(token))] {
+            let mut masked = text.clone();
+            leaks.redact(&mut masked);
+            if own.on_answer == OnAnswer::Warn {
+                assert_eq!(masked, text);
+                continue;
+            }
+            let mask = format!("{MASK_START}{}]", own.mask_name());
+            assert!(masked.contains(&mask), "{rule}: {masked}");
+            assert!(masked.len() <= text.len(), "{rule}: {masked}");
+            assert!(leaks.find(masked.as_bytes()).next().is_none(), "{rule}: {masked}");
+            if text != token {
+                serde_json::from_str::<serde_json::Value>(&masked).expect("it is still JSON");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_private_key_is_masked_with_its_last_line() {
+    let leaks = Leaks::new(Vec::new());
+    let data = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+    let check = |begin: &str, end: &str, expected: &str| {
+        let mut text = format!("a\n{begin}{data}{data}{end}b");
+        leaks.redact(&mut text);
+        assert_eq!(text, expected);
+    };
+    let (begin, end) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----");
+    let mask = format!("{MASK_START}private-key]");
+    check(&format!("{begin}\n"), &format!("\n{end}\n"), &format!("a\n{mask}\nb"));
+    check(&format!("{begin}\\n"), &format!("\\n{end}\\n\""), &format!("a\n{mask}\\n\"b"));
+    check(&format!("{begin}\n"), "\\\"", &format!("a\n{mask}\\\"b"));
+    check(
+        "-----BEGIN+PRIVATE+KEY-----%0A",
+        "%0A-----END+PRIVATE+KEY-----%0A&",
+        &format!("a\n{mask}%0A&b"),
+    );
+    let headers = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,0123456789ABCDEF\n\n";
+    check(&format!("{begin}\n{headers}"), &format!("\n{end}"), &format!("a\n{mask}b"));
+}
+
+#[test]
+fn what_a_cut_has_left_of_a_token_is_masked() {
+    let leaks = Leaks::new(Vec::new());
+    let token = positive("github-token");
+    let check = |length: usize, expected: &str| {
+        let mark = "\n[cut]";
+        let mut text = format!("key {}{mark}", &token[..length]);
+        let cut = text.len() - mark.len();
+        leaks.redact_cut(&mut text, Some(cut));
+        assert_eq!(text, format!("key {expected}{mark}"));
+    };
+    check(6, &token[..6]);
+    check(12, "************");
+    check(39, &format!("{MASK_START}github-token]"));
+    check(token.len(), &format!("{MASK_START}github-token]"));
+}
+
+#[test]
+fn a_finding_is_known_where_another_one_ends_in_its_prefix() {
+    let of = |rule: &str, text: &str| {
+        positives().find(|(name, token)| *name == rule && token.starts_with(text)).unwrap().1
+    };
+    let one = of("slack-token", "xoxb-");
+    let other = of("slack-token", "xoxe.");
+    let mut text = format!("{one}{other}");
+    Leaks::new(Vec::new()).redact(&mut text);
+    assert_eq!(text, format!("{MASK_START}slack-token]").repeat(2));
+}
+
+#[test]
+fn negatives_are_not_found() {
+    let leaks = Leaks::new(Vec::new());
+    for line in NEGATIVES.lines() {
+        let found: Vec<_> = leaks.find(line.as_bytes()).collect();
+        assert!(found.is_empty(), "{line}: {found:?}");
+    }
+}
+
+#[test]
+fn a_finding_is_allowed_by_its_rule_or_its_fingerprint() {
+    let (rule, token) = positives().find(|(rule, _)| *rule == "github-token").unwrap();
+    let all = Leaks::new(Vec::new());
+    let fingerprint = all.find(token.as_bytes()).next().unwrap().fingerprint;
+    let other = token.replace('1', "2");
+    let check = |allowed: AllowedLeak, expected: (usize, usize)| {
+        let leaks = Leaks::new(vec![allowed]);
+        let count = |text: &str| leaks.find(text.as_bytes()).count();
+        assert_eq!((count(&token), count(&other)), expected);
+    };
+    check(AllowedLeak::Rule(rule.into()), (0, 0));
+    check(AllowedLeak::Rule("npm-token".into()), (1, 1));
+    check(AllowedLeak::Fingerprint(fingerprint), (0, 1));
+}
+
+/// In 0.1.0 the fingerprint of an assigned secret was that of the name with it, and of a private
+/// key that without its last line.
+#[test]
+fn a_fingerprint_of_0_1_0_still_allows_what_it_did() {
+    let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYNOTAREAL12";
+    let data = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+    let begin = concat!("-----BEGIN", " PRIVATE KEY-----");
+    let check = |text: &str, fingerprint: &str| {
+        assert_eq!(Leaks::new(Vec::new()).find(text.as_bytes()).count(), 1, "{text}");
+        let allowed = AllowedLeak::Fingerprint(fingerprint.parse().unwrap());
+        assert_eq!(Leaks::new(vec![allowed]).find(text.as_bytes()).count(), 0, "{text}");
+    };
+    let of = |text: &str| Fingerprint::of(text.as_bytes()).to_string();
+    for name in ["aws_secret_access_key=", "aws_secret_access_key = ", "AWS_SECRET_ACCESS_KEY="] {
+        check(&format!("{name}{secret}\n"), &of(&format!("{name}{secret}")));
+    }
+    let json = format!("\"SecretAccessKey\":\"{secret}");
+    check(&format!("{{{json}\"}}"), &of(&json));
+    let block = format!("{begin}\n{data}\n");
+    check(&format!("{block}-----END PRIVATE KEY-----\n"), &of(&block));
+}
+
+#[test]
+fn of_one_text_so_many_findings_are_held_against_what_is_allowed() {
+    let token = positive("github-token");
+    let fingerprint = Fingerprint::of(token.as_bytes());
+    let leaks = Leaks::new(vec![AllowedLeak::Fingerprint(fingerprint)]);
+    let text = format!("{token} ").repeat(MOST_HASHED);
+    assert_eq!(leaks.find(text.as_bytes()).count(), 0);
+    assert_eq!(leaks.find(format!("{text}{token}").as_bytes()).count(), 1);
+}
+
+#[test]
+fn answers_are_masked_where_the_rule_says_so() {
+    let leaks = Leaks::new(Vec::new());
+    let (token, web) = (positive("npm-token"), positive("json-web-token"));
+    let mut text = format!("ä {token} ö {web}");
+    let found = leaks.redact(&mut text);
+    assert_eq!(text, format!("ä {MASK_START}npm-token] ö {web}"));
+    let rules: Vec<_> = found.iter().map(|leak| leak.rule).collect();
+    assert_eq!(rules, ["npm-token", "json-web-token"]);
+    // A fingerprint names a finding, and nothing shows it.
+    assert!(!format!("{found:?}").contains(&token));
+}
+
+/// The same text masked, by the words of `leaks.toml` and without care for time, where rules are
+/// those of tokens.
+fn masked_plainly(rules: &[Rule], text: &str) -> Vec<bool> {
+    let mut masked = vec![false; text.len()];
+    let bytes = text.as_bytes();
+    for (at, rule) in (0..bytes.len()).flat_map(|at| rules.iter().map(move |rule| (at, rule))) {
+        if rule.form != Form::Token || rule.on_answer != OnAnswer::Redact {
+            continue;
+        }
+        let here = rule.prefixes.iter().filter(|own| bytes[at..].starts_with(own.as_bytes()));
+        let Some(prefix) = here.map(String::len).max() else { continue };
+        let run = bytes[at + prefix..].iter().take_while(|byte| rule.chars.has(**byte));
+        let end = at + prefix + run.count();
+        let is_alone = at == 0
+            || !rule.chars.has(bytes[at - 1])
+            || bytes[at - 1] == b'='
+            || at > 1 && bytes[at - 2] == b'\\' && b"nrtbf".contains(&bytes[at - 1])
+            || at > 2
+                && bytes[at - 3] == b'%'
+                && bytes[at - 2..at].iter().all(u8::is_ascii_hexdigit);
+        let run = &bytes[at + prefix..end];
+        let different: HashSet<_> = run.iter().collect();
+        let lower = String::from_utf8_lossy(run).to_lowercase();
+        let is_example = lower.contains("example") || lower.contains("xxxxx");
+        let start = match &rule.behind {
+            None => Some(at),
+            Some(behind) => {
+                let own = bytes[..at].iter().rev();
+                let length =
+                    own.take_while(|byte| behind.chars.has(**byte) && **byte != b'=').count();
+                (behind.least..=behind.most).contains(&length).then(|| at - length)
+            }
+        };
+        let is_found =
+            (is_alone || !rule.alone) && different.len() >= 6 && !is_example && rule.fits(run);
+        if let Some(start) = start.filter(|_| is_found) {
+            masked[start..end].fill(true);
+        }
+    }
+    masked
+}
+
+proptest! {
+    #[test]
+    fn all_that_the_rules_say_is_masked(
+        pieces in proptest::collection::vec((0usize..1000, 0usize..80), 0..12),
+        fill in "[a-cA-C0-2_.=/ -]{0,40}",
+    ) {
+        let leaks = Leaks::new(Vec::new());
+        let tokens = leaks.rules.iter().filter(|rule| rule.form == Form::Token);
+        let all: Vec<_> = tokens.flat_map(|rule| rule.prefixes.clone())
+            .chain(positives().map(|(_, token)| token)).collect();
+        let text: String = pieces.iter().map(|(piece, length)| {
+            let start: String = all[piece % all.len()].chars().take(*length).collect();
+            start + &fill[..fill.len().min(*length)]
+        }).collect();
+        let mut masked = vec![false; text.len()];
+        for finding in leaks.findings(text.as_bytes(), None) {
+            let rule = &leaks.rules[finding.rule];
+            if rule.form == Form::Token && rule.on_answer == OnAnswer::Redact {
+                masked[finding.span].fill(true);
+            }
+        }
+        prop_assert_eq!(masked, masked_plainly(&leaks.rules, &text), "{}", text);
+    }
+
+    #[test]
+    fn spans_are_in_order_and_within_the_text(pieces in proptest::collection::vec(0usize..1000, 0..40), noise in "[ -~é]{0,20}") {
+        let leaks = Leaks::new(Vec::new());
+        let all: Vec<_> = leaks.rules.iter().flat_map(|rule| rule.prefixes.clone())
+            .chain(positives().map(|(_, token)| token)).chain([noise]).collect();
+        let text: String = pieces.iter().map(|piece| &*all[piece % all.len()]).collect();
+        for leak in leaks.find(text.as_bytes()) {
+            prop_assert!(leak.span.start < leak.span.end && leak.span.end <= text.len());
+        }
+        let mut masked = text.clone();
+        leaks.redact(&mut masked);
+        prop_assert!(masked.len() <= text.len());
+    }
+}

@@ -1,0 +1,270 @@
+//! Masks for what looks like a key or a token.
+//!
+//! They are put where the outermost call hands something back, whatever it was granted: a model
+//! carries text from one call to the next. A tool that calls others reads their answers as they
+//! are. What rules find that name no vendor stays, and the answer is marked.
+
+use std::sync::Arc;
+
+use kitbag_contract::{
+    AnswerType, Content, ErrorInfo, LogLevel, Outcome, Question, Resource, ResourceBody,
+    ResourceLink,
+};
+use kitbag_host::{CallError, Completion, EventSink, TextMask, cut_at};
+use kitbag_secrets::{Leak, MASK_START, OnAnswer, Secrets};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::error::ToolboxError;
+
+/// Findings of one call that are named.
+const MOST_NAMED: usize = 20;
+
+/// The longest mask that is shown, in bytes.
+const MASK_BYTES: usize = 64;
+
+/// Something in an answer that looks like a key, a token or a password.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FoundLeak {
+    /// The rule that found it.
+    pub rule: String,
+    /// What it looks like, such as `a token of GitHub`.
+    pub what: String,
+    /// The fingerprint by which the user can allow it.
+    pub fingerprint: String,
+    /// Whether a mask is in its place.
+    #[serde(rename = "masked")]
+    pub is_masked: bool,
+}
+
+/// Masks one text after the other, and keeps what was found.
+pub(crate) struct Masking<'a> {
+    secrets: &'a Secrets,
+    pub(crate) found: Vec<FoundLeak>,
+}
+
+/// Events with masks in every message.
+pub(crate) fn events(events: EventSink, secrets: &Arc<Secrets>) -> EventSink {
+    let secrets = Arc::clone(secrets);
+    let mask: TextMask = Arc::new(move |text| drop(secrets.leaks().redact(text)));
+    events.masked(mask)
+}
+
+impl<'a> Masking<'a> {
+    pub(crate) fn new(secrets: &'a Secrets) -> Self {
+        Self { secrets, found: Vec::new() }
+    }
+
+    /// Masks all that a run gives. Returns what was found.
+    pub(crate) fn completion(mut self, completion: &mut Completion) -> Vec<FoundLeak> {
+        match &mut completion.result {
+            Ok(Outcome::Success(text)) => self.text(text),
+            Ok(Outcome::Error(ErrorInfo { message, trace, .. })) => {
+                self.text(message);
+                trace.iter_mut().for_each(|line| self.text(line));
+            }
+            Ok(Outcome::NeedsInput(_)) => {}
+            Err(CallError::Trap { message }) => self.text(message),
+            Err(_) => {}
+        }
+        completion.emitted.iter_mut().for_each(|content| self.content(content));
+        let printed = [&mut completion.stdout, &mut completion.stderr];
+        printed.into_iter().flat_map(|printed| printed.texts()).for_each(|text| self.text(text));
+        for refused in &mut completion.refused_requests {
+            self.text(&mut refused.reason);
+            refused.missing.iter_mut().for_each(|missing| self.text(&mut missing.entry));
+        }
+        self.found
+    }
+
+    /// Masks what a person reads of a question. `Err`: an answer would repeat what is found, so
+    /// that the question is withheld.
+    pub(crate) fn question(&mut self, question: &mut Question) -> Result<(), ErrorInfo> {
+        self.text(&mut question.text);
+        question.default.iter_mut().for_each(|text| self.text(text));
+        self.check_repeated(question)?;
+        titles(&mut question.answer_type, &mut |text| self.text(text));
+        Ok(())
+    }
+
+    /// Looks through the texts of which an answer consists.
+    fn check_repeated(&self, question: &Question) -> Result<(), ErrorInfo> {
+        let mut repeated = vec![&*question.id];
+        add_repeated(&mut repeated, &question.answer_type);
+        let leaks = self.secrets.leaks();
+        let mut found = repeated.iter().flat_map(|text| leaks.find(text.as_bytes()));
+        match found.find(|leak| leak.on_answer == OnAnswer::Redact) {
+            None => Ok(()),
+            Some(Leak { what, rule, .. }) => Err(ErrorInfo::new(format!(
+                "the question is withheld: an answer to it would hold what looks like {what} \
+                 (rule `{rule}`)"
+            ))),
+        }
+    }
+
+    /// Masks the texts of a tool in an error.
+    pub(crate) fn error(&mut self, error: &mut ToolboxError) {
+        match error {
+            ToolboxError::Call(CallError::Trap { message }) => self.text(message),
+            ToolboxError::Declined { text, .. } => self.text(text),
+            ToolboxError::AskedAgain { question } | ToolboxError::ReservedQuestion { question } => {
+                self.text(question);
+            }
+            ToolboxError::Output { problems, .. } => {
+                for problem in problems {
+                    self.text(&mut problem.pointer);
+                    self.text(&mut problem.message);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Masks a text, and what is left at its end of a key or a token where it was cut.
+    fn text(&mut self, text: &mut String) {
+        let cut = cut_at(text);
+        let found = self.secrets.leaks().redact_cut(text, cut);
+        for Leak { rule, what, fingerprint, on_answer, .. } in found {
+            let (rule, what) = (rule.to_owned(), what.to_owned());
+            let (fingerprint, is_masked) = (fingerprint.to_string(), on_answer == OnAnswer::Redact);
+            let found = FoundLeak { rule, what, fingerprint, is_masked };
+            if self.found.len() < MOST_NAMED && !self.found.contains(&found) {
+                self.found.push(found);
+            }
+        }
+    }
+
+    fn content(&mut self, content: &mut Content) {
+        match content {
+            Content::Resource(Resource { uri, body, .. }) => {
+                self.text(uri);
+                match body {
+                    ResourceBody::Text(text) => self.text(text),
+                    ResourceBody::Blob(data) => {
+                        if let Ok(mut text) = String::from_utf8(std::mem::take(data)).map_err(
+                            // A mask would break what is no text.
+                            |error| *data = error.into_bytes(),
+                        ) {
+                            self.text(&mut text);
+                            *data = text.into_bytes();
+                        }
+                    }
+                }
+            }
+            Content::Link(ResourceLink { uri, name, title, description, .. }) => {
+                [uri, name].into_iter().for_each(|text| self.text(text));
+                [title, description].into_iter().flatten().for_each(|text| self.text(text));
+            }
+            Content::Image(_) | Content::Audio(_) => {}
+        }
+    }
+}
+
+/// Logs what was found, for the person who reads the log.
+pub(crate) fn log(found: &[FoundLeak], events: &EventSink) {
+    for FoundLeak { rule, what, fingerprint, is_masked } in found {
+        let masked = if *is_masked { "masked" } else { "left as it is" };
+        let line = format!(
+            "the answer holds what looks like {what} (rule `{rule}`, fingerprint `{fingerprint}`), \
+             {masked}"
+        );
+        events.log(LogLevel::Warning, &line);
+    }
+}
+
+/// The first mask in some arguments, and where it is, as a JSON pointer.
+pub(crate) fn find(arguments: &Map<String, Value>) -> Option<(String, String)> {
+    let mut pointer = String::new();
+    let entries = || arguments.iter().map(|(key, value)| (&**key, value));
+    entries().find_map(|(key, value)| find_in(Some(key), value, &mut pointer))
+}
+
+fn find_in(key: Option<&str>, value: &Value, pointer: &mut String) -> Option<(String, String)> {
+    let length = pointer.len();
+    if let Some(key) = key {
+        pointer.push('/');
+        pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+    }
+    let own = key.and_then(mask_in).or_else(|| value.as_str().and_then(mask_in));
+    if let Some(mask) = own {
+        return Some((std::mem::take(pointer), mask));
+    }
+    let found = match value {
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(index, item)| find_in(Some(&index.to_string()), item, pointer)),
+        Value::Object(entries) => {
+            entries.iter().find_map(|(key, value)| find_in(Some(key), value, pointer))
+        }
+        _ => None,
+    };
+    pointer.truncate(length);
+    found
+}
+
+/// The first mask in a text.
+fn mask_in(text: &str) -> Option<String> {
+    let start = text.find(MASK_START)?;
+    let mask = &text[start..];
+    let mask = &mask[..mask.floor_char_boundary(MASK_BYTES)];
+    let end = mask.find(']').map_or(MASK_START.len(), |end| end + 1);
+    Some(mask[..end].to_owned())
+}
+
+/// The texts of which an answer consists.
+fn add_repeated<'a>(texts: &mut Vec<&'a str>, answer_type: &'a AnswerType) {
+    match answer_type {
+        AnswerType::Select(choices) | AnswerType::MultiSelect(choices) => {
+            texts.extend(choices.iter().filter_map(|choice| choice.value.as_str()));
+        }
+        AnswerType::Form(fields) => {
+            for field in fields {
+                texts.push(&field.id);
+                add_repeated(texts, &field.kind);
+            }
+        }
+        AnswerType::Boolean | AnswerType::Text | AnswerType::Integer | AnswerType::Number => {}
+    }
+}
+
+/// The texts by which a person chooses an answer.
+fn titles(answer_type: &mut AnswerType, mask: &mut impl FnMut(&mut String)) {
+    match answer_type {
+        AnswerType::Select(choices) | AnswerType::MultiSelect(choices) => {
+            choices.iter_mut().for_each(|choice| mask(&mut choice.title));
+        }
+        AnswerType::Form(fields) => {
+            for field in fields {
+                field.title.iter_mut().for_each(&mut *mask);
+                field.description.iter_mut().for_each(&mut *mask);
+                titles(&mut field.kind, mask);
+            }
+        }
+        AnswerType::Boolean | AnswerType::Text | AnswerType::Integer | AnswerType::Number => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_mask_is_found_anywhere_in_arguments() {
+        let check = |arguments: Value, expected: Option<(&str, &str)>| {
+            let Value::Object(arguments) = arguments else { unreachable!() };
+            let found = find(&arguments);
+            let found = found.as_ref().map(|(pointer, mask)| (&**pointer, &**mask));
+            assert_eq!(found, expected);
+        };
+        let mask = "[kitbag-mask:github-token]";
+        let text = format!("KEY={mask}\n");
+        check(json!({ "content": text }), Some(("/content", mask)));
+        check(json!({ "edits": [{ "old": "a" }, { "new": text }] }), Some(("/edits/1/new", mask)));
+        check(json!({ "a/b": { text.clone(): 1 } }), Some((&format!("/a~1b/{text}"), mask)));
+        check(json!({ "a": "[kitbag-mask:cut" }), Some(("/a", "[kitbag-mask:")));
+        check(json!({ "a": "[kitbag] mask: ", "b": [1, null, true] }), None);
+    }
+}
