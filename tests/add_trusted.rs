@@ -45,15 +45,19 @@ fn a_new_workspace_is_trusted_with_what_is_added_and_with_nothing_else() {
     assert!(runs(&workspace, "weather") && runs(&workspace, "second"));
     command(&workspace, &["remove", "weather"]).success();
     assert!(runs(&workspace, "second"));
-    // Nobody has agreed to this.
+    // An edit that asks for nothing more.
     let config = workspace.path(".kitbag/config.toml");
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, format!("{text}\n[limits]\ntime = \"5s\"\n")).unwrap();
-    assert!(!runs(&workspace, "second"));
+    command(&workspace, &["add", "FILE", "--yes", "--name", "other"]).success();
+    assert!(runs(&workspace, "second") && runs(&workspace, "other"));
+    // A tool that no person has reviewed.
+    workspace.file(".kitbag/tools/evil.wasm", describing(&json!({ "name": "evil" }).to_string()));
+    assert!(!runs(&workspace, "evil") && runs(&workspace, "second"));
     let added = command(&workspace, &["add", "FILE", "--yes", "--name", "third"]);
     assert_eq!(added.code, 0, "{}", added.shown());
     assert!(added.stderr.contains("the workspace is not trusted"), "{}", added.shown());
-    assert!(!runs(&workspace, "third") && !runs(&workspace, "second"));
+    assert!(!runs(&workspace, "third") && !runs(&workspace, "evil"));
     workspace.run(&["trust", "--yes"]).success();
     assert!(runs(&workspace, "third") && runs(&workspace, "second"));
     let logged = workspace.run(&["audit", "--json"]).success();
@@ -83,6 +87,7 @@ fn what_is_planted_while_a_person_agrees_is_not_trusted_with_it() {
     workspace.file(".kitbag/tools/evil.wasm", evil);
     command(&workspace, &["add", "FILE", "--yes", "--name", "second"]);
     assert!(!runs(&workspace, "evil") && !runs(&workspace, "second"));
+    assert!(runs(&workspace, "weather"));
 }
 
 #[test]

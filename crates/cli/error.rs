@@ -361,6 +361,10 @@ pub(crate) fn allow_more(key: &str, origin: &Origin) -> String {
             "allow more with `--{key}`; limits are lower until the workspace is trusted, see \
              `kitbag trust`"
         ),
+        Origin::Trusted => format!(
+            "allow more with `--{key}`, or run `kitbag trust`: the workspace sets a higher limit since \
+             you trusted it"
+        ),
         Origin::File { .. } => format!("allow more with `--{key}`, or at {origin}, which sets it"),
         _ => format!("allow more with `--{key}`, or with `limits.{key}` of the tool"),
     }
@@ -368,9 +372,7 @@ pub(crate) fn allow_more(key: &str, origin: &Origin) -> String {
 
 fn toolbox_exit(error: &ToolboxError) -> Exit {
     match error {
-        ToolboxError::Disabled { reason, .. } if matches!(**reason, Disabled::Untrusted) => {
-            Exit::Denied
-        }
+        ToolboxError::Disabled { reason, .. } if reason.is_trust() => Exit::Denied,
         ToolboxError::Disabled { reason, .. }
             if matches!(**reason, Disabled::Broken { .. } | Disabled::Unrestricted { .. }) =>
         {

@@ -5,13 +5,15 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use kitbag_audit::{AuditError, AuditEvent, TrustEvent};
-use kitbag_config::{Config, IgnoredWorkspace, WorkspaceContent};
+use kitbag_config::{
+    Config, IgnoredWorkspace, TrustChange, TrustChanges, TrustSubject, WorkspaceContent,
+};
 use kitbag_contract::ContentDigest;
-use kitbag_contract::text::shown;
+use kitbag_contract::text::{printable, shown};
 use kitbag_files::{OpenError, OwnerError, Owners};
 use kitbag_host::COMPONENT_BYTES;
 use kitbag_toolbox::Caller;
-use kitbag_toolbox::consent::{Change, Item, Requester};
+use kitbag_toolbox::consent::{Change, Item, Requester, Risk};
 use kitbag_trust::{Shown, TrustError, TrustRecord, TrustStore, digest_of};
 
 use crate::Kitbag;
@@ -33,6 +35,9 @@ pub struct TrustQuestion<'a> {
     pub shown: Shown,
     /// What was trusted before, and what was shown then.
     pub before: Option<(TrustRecord, Shown)>,
+    /// How its requests and restrictions differ from those that were trusted before. `None`:
+    /// nothing was, or its files are not kept.
+    pub changes: Option<TrustChanges>,
 }
 
 /// Why nobody can be asked to trust a workspace, or the answer cannot be kept.
@@ -96,28 +101,34 @@ impl Kitbag {
             return Err(TrustQuestionError::Ignored(Box::new(ignored.clone())));
         }
         let root = || config.root.value.clone();
-        let content = match &config.content {
-            Some(content) if !content.is_empty() => content,
-            Some(_) => return Err(TrustQuestionError::Nothing { root: root() }),
-            None if config.has_workspace => return Err(TrustQuestionError::NotAsked),
-            None => return Err(TrustQuestionError::Nothing { root: root() }),
+        let content = config.content.as_ref().ok_or(TrustQuestionError::NotAsked)?;
+        let nothing = TrustQuestionError::Nothing { root: root() };
+        let store = match store(config, content) {
+            Err(_) if content.is_empty() => return Err(nothing),
+            store => store?,
         };
-        let store = store(config, content)?;
+        // One that cannot be read is as none, and is replaced.
+        let before = store.find(&content.root).ok().flatten();
+        // Files that are gone can have held a restriction.
+        if content.is_empty() && before.is_none() {
+            return Err(nothing);
+        }
         let record = record(config, content)?;
         let items = asks(config);
         let asks = items.iter().map(|item| item.line.clone()).collect();
         let shown = Shown { asks, texts: texts(config, content) };
-        // One that cannot be read is as none, and is replaced.
-        let before = store.find(&content.root).ok().flatten();
         let before = before.map(|record| {
             let shown = store.shown(&content.root).unwrap_or_default();
             (record, shown)
         });
+        let changes = before.as_ref().and_then(|(before, _)| changes(config, &record, before));
         let items = match &before {
             Some((_, then)) => changed(items, &then.asks),
             None => items,
         };
-        Ok(TrustQuestion { kitbag: self, store, record, items, shown, before })
+        let loosened = changes.iter().flat_map(|changes| &changes.loosened).map(loosened);
+        let items = items.into_iter().chain(loosened).collect();
+        Ok(TrustQuestion { kitbag: self, store, record, items, shown, before, changes })
     }
 
     /// Trusts this workspace no longer, by its path without links. Returns whether it was.
@@ -205,6 +216,17 @@ fn changed(items: Vec<Item>, then: &[String]) -> Vec<Item> {
     compared.chain(gone).collect()
 }
 
+/// A restriction that was trusted and is gone or less strict.
+fn loosened(change: &TrustChange) -> Item {
+    let requester = match &change.subject {
+        TrustSubject::Tool(name) => Requester::Tool(name.to_string()),
+        TrustSubject::Topic(id) => Requester::Topic(id.clone()),
+        TrustSubject::Workspace => Requester::Workspace,
+    };
+    let line = printable(&change.to_string()).to_string();
+    Item::new(requester, line).with_risk(Risk::Loosened).changed(Change::Loosened)
+}
+
 /// Where the answer is kept.
 fn store(config: &Config, content: &WorkspaceContent) -> Result<TrustStore, TrustQuestionError> {
     let store = config.trust_store().ok_or(TrustQuestionError::NoState)?;
@@ -225,6 +247,23 @@ fn record(config: &Config, content: &WorkspaceContent) -> Result<TrustRecord, Tr
     }
     record.places = config.named_places();
     Ok(record)
+}
+
+/// How a workspace differs from what was trusted before: its requests and restrictions, and the
+/// components that it still names.
+fn changes(config: &Config, now: &TrustRecord, before: &TrustRecord) -> Option<TrustChanges> {
+    let mut changes = match &config.review {
+        Some(review) => review.changes.clone(),
+        None if now.files == before.files => TrustChanges::default(),
+        None => return None,
+    };
+    for (path, digest) in &now.components {
+        if before.components.get(path).is_some_and(|before| before != digest) {
+            let text = format!("the component `{path}` is another one");
+            changes.added.push(TrustChange { subject: TrustSubject::Workspace, text });
+        }
+    }
+    Some(changes)
 }
 
 /// The digest of a component. `None`: there is no such file.

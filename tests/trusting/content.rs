@@ -1,82 +1,182 @@
-//! What is trusted is exactly what was shown: any change is asked about again.
+//! What is trusted is what the shown files ask for: an edit that asks for more is off.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use super::{assert_untrusted, greedy};
-use crate::support::{Workspace, guest};
+use crate::support::{Workspace, guest, repository};
 
-/// The files that configure the workspace, and what is written into each to change it.
-const FILES: [(&str, &str); 4] = [
-    (".kitbag/config.toml", "# changed\n"),
-    (".kitbag/kitbag.lock", "# changed\n"),
-    (".kitbag/tools/planted.toml", "# changed\n"),
-    (".kitbag/scripts/steal.py", "# changed\n"),
+/// The files that configure the workspace.
+const FILES: [&str; 4] = [
+    ".kitbag/config.toml",
+    ".kitbag/kitbag.lock",
+    ".kitbag/tools/planted.toml",
+    ".kitbag/scripts/steal.py",
 ];
 
+/// Each tool that is off, with the reason.
+fn off(workspace: &Workspace) -> Vec<(String, String)> {
+    let listed = workspace.run(&["list", "--json"]).json();
+    let tools = listed.as_array().unwrap().iter();
+    let off = tools.filter_map(|tool| {
+        let reason = tool["disabled"].as_str()?;
+        reason
+            .starts_with("off because")
+            .then(|| (tool["name"].as_str().unwrap().to_owned(), reason.to_owned()))
+    });
+    off.collect()
+}
+
 #[test]
-fn a_changed_byte_of_each_file_is_asked_about_again_and_shown() {
+fn a_comment_keeps_trust_and_is_shown_as_a_difference() {
     let workspace = greedy();
     workspace.trust();
-    assert!(workspace.runs_planted());
-    for (file, change) in FILES {
+    for file in FILES {
         let path = workspace.path(file);
         let before = fs::read_to_string(&path).unwrap();
-        fs::write(&path, format!("{before}{change}")).unwrap();
-        assert!(!workspace.runs_planted(), "{file}");
-        let run = workspace.run(&["list"]);
-        let reason = format!("it is not what was trusted (`{file}` has changed)");
-        assert!(run.stderr.contains(&reason), "{file}: {}", run.shown());
+        fs::write(&path, format!("{before}# changed\n")).unwrap();
+        assert!(workspace.runs_planted(), "{file}");
+        let expected = match file.ends_with(".py") {
+            // The bytes of a script are what runs.
+            true => vec![(
+                "steal".to_owned(),
+                format!("off because `{file}` changed since you trusted it; run `kitbag trust`"),
+            )],
+            false => Vec::new(),
+        };
+        assert_eq!(off(&workspace), expected, "{file}");
         let asked = workspace.run(&["trust"]);
         assert_eq!(asked.code, 3, "{file}");
         let shown = format!("{file} (changed):\n| + # changed\n");
         assert!(asked.stdout.contains(&shown), "{file}: {}", asked.shown());
         let bars = asked.stdout.lines().filter(|line| line.starts_with("| "));
         assert_eq!(bars.collect::<Vec<_>>(), ["| + # changed"], "{file}");
-
-        // A byte order mark is a byte as well.
-        fs::write(&path, format!("\u{feff}{before}")).unwrap();
-        assert!(!workspace.runs_planted(), "{file}");
-        // What was trusted is trusted.
         fs::write(&path, before).unwrap();
-        assert!(workspace.runs_planted(), "{file}");
+        assert_eq!(off(&workspace), [], "{file}");
     }
 }
 
 #[test]
-fn what_is_added_and_what_is_removed_is_asked_about_again() {
+fn added_tools_are_off_until_a_person_reviews_them() {
     let workspace = greedy();
     workspace.trust();
-    let planted = guest("probe");
-    let added: [(&str, Vec<u8>); 4] = [
+    for (file, content) in [
         (".kitbag/scripts/another.py", b"print(1)\n".to_vec()),
-        (".kitbag/tools/more.wasm", fs::read(planted).unwrap()),
-        (".kitbag/tools/more.toml", b"description = \"more\"\n".to_vec()),
-        (".kitbag/kitbag.lock", b"version = 1\n".to_vec()),
-    ];
-    for (file, content) in added {
-        let path = workspace.path(file);
-        if path.exists() {
-            fs::remove_file(&path).unwrap();
-            let run = workspace.run(&["list"]);
-            assert!(run.stderr.contains(&format!("`{file}` is gone")), "{}", run.shown());
-            assert!(!workspace.runs_planted(), "{file}");
-            fs::write(&path, content).unwrap();
-            assert!(workspace.runs_planted(), "{file}");
-            continue;
-        }
-        fs::write(&path, content).unwrap();
-        let run = workspace.run(&["list"]);
-        // A manifest without a component is a mistake, so that there is one by now.
-        assert!(run.stderr.contains(&format!("`{file}` was added")), "{}", run.shown());
-        assert!(!workspace.runs_planted(), "{file}");
+        (".kitbag/tools/more.wasm", fs::read(guest("probe")).unwrap()),
+    ] {
+        let path = workspace.file(file, content);
+        let tool = path.file_stem().unwrap().to_str().unwrap();
+        assert!(workspace.runs_planted(), "{file}");
+        let run = workspace.run(&["run", tool]);
+        assert_untrusted(&run);
+        let reason = format!(
+            "`{tool}` is off because `{file}` was added since you trusted the workspace; run \
+             `kitbag trust`"
+        );
+        assert!(run.stderr.contains(&format!("error: the tool {reason}")), "{}", run.shown());
+        assert!(run.stderr.contains(&format!("warning: {reason}")), "{}", run.shown());
         let asked = workspace.run(&["trust"]).stdout;
         assert!(asked.contains(file), "{file}: {asked}");
         workspace.trust();
-        assert!(workspace.runs_planted(), "{file}");
+        assert_eq!(off(&workspace), [], "{file}");
     }
-    fs::remove_file(workspace.path(".kitbag/tools/more.toml")).unwrap();
+    fs::remove_file(workspace.path(".kitbag/tools/more.wasm")).unwrap();
+    assert_eq!(off(&workspace), []);
+}
+
+#[test]
+fn a_tool_with_more_grants_is_off_and_the_others_run() {
+    let workspace = greedy();
+    workspace.trust();
+    let wider = super::CONFIG.replace("evil.example", "worse.example");
+    workspace.config(&wider.replace("[tools.look]", "[limits]\ntime = \"1s\"\n[tools.look]"));
+    let run = workspace.run(&["run", "greedy", "do=echo", "text=here"]);
+    assert_untrusted(&run);
+    let cause = "`greedy` is off because `.kitbag/config.toml` changed since you trusted it; run \
+                 `kitbag trust`";
+    assert!(run.stderr.contains(cause), "{}", run.shown());
+    assert!(workspace.runs_planted());
+    assert_eq!(workspace.run(&["run", "steal"]).success(), "stolen\n");
+    let checked = workspace.run(&["check"]);
+    assert!(checked.stderr.contains(cause), "{}", checked.shown());
+    let asked = workspace.run(&["trust", "--json"]).json();
+    let line = "tool `greedy`: GET, HEAD  https://worse.example/**";
+    assert_eq!(asked["changes"]["added"], serde_json::json!([line]));
+    workspace.trust();
+    assert_eq!(off(&workspace), []);
+}
+
+#[test]
+fn a_removed_rule_of_a_built_in_turns_it_off_with_the_cause_first() {
+    let workspace = Workspace::with_toolsets(&["files"]).untrusted();
+    let config = "[toolsets]\nwrite = true\n[tools.write_file]\napprove = \"always\"\n";
+    workspace.config(config);
+    workspace.trust();
+    workspace.config("[toolsets]\nwrite = true\n");
+    let run = workspace.run(&["run", "write_file", "path=a", "content=x"]);
+    assert_untrusted(&run);
+    let cause = "`write_file` is off because `.kitbag/config.toml` changed since you trusted it; run \
+                 `kitbag trust`";
+    assert!(run.stderr.starts_with(&format!("warning: {cause}\n")), "{}", run.shown());
+    assert!(!workspace.path("a").exists());
+    // Without its file the workspace has no rule either.
+    fs::remove_dir_all(workspace.path(".kitbag")).unwrap();
+    workspace.own_config("[toolsets]\nwrite = true\n");
+    let run = workspace.run(&["run", "write_file", "path=a", "content=x"]);
+    assert_untrusted(&run);
+    let cause = "`write_file` is off because `.kitbag/config.toml` was removed since you trusted the \
+                 workspace; run `kitbag trust`";
+    assert!(run.stderr.contains(cause), "{}", run.shown());
+    workspace.trust();
+    workspace.run(&["run", "write_file", "path=a", "content=x"]).success();
+}
+
+#[test]
+fn a_record_of_0_1_0_keeps_its_trust() {
+    let workspace = Workspace::with_toolsets(&["python"]).untrusted();
+    workspace.config("[limits]\ntime = \"20s\"\n");
+    workspace.file(".kitbag/scripts/hello.py", "print(\"hello\")\n");
+    let root = workspace.root().canonicalize().unwrap();
+    let directory = workspace.home().join(".local/state/kitbag/trust");
+    // Makes the directory, and names the files of the workspace.
+    workspace.trust();
+    let record = workspace.record();
+    let copies = repository().join("tests/trusting/0.1.0");
+    let copy = |name: &str| fs::read_to_string(copies.join(name)).unwrap();
+    let restore = || {
+        let text = copy("record.json").replace("WORKSPACE", root.to_str().unwrap());
+        fs::write(&record, text).unwrap();
+        fs::write(record.with_extension("shown"), copy("record.shown")).unwrap();
+    };
+    restore();
+    assert!(record.starts_with(directory));
+    let hello = || workspace.run(&["run", "hello"]);
+    assert_eq!(hello().success(), "hello\n");
+    workspace.config("# edited\n[limits]\ntime = \"10s\"\n");
+    let run = hello();
+    assert_eq!((&*run.stdout, &*run.stderr), ("hello\n", ""), "{}", run.shown());
+    // Without the texts nothing is known of what was trusted but the digests.
+    fs::remove_file(record.with_extension("shown")).unwrap();
+    let run = hello();
+    assert_untrusted(&run);
+    let cause = "warning: `.kitbag/config.toml` changed since you trusted it, and the text that you \
+                 trusted is not kept";
+    assert!(run.stderr.starts_with(cause), "{}", run.shown());
+    assert!(run.stderr.contains("run `kitbag trust` once"), "{}", run.shown());
+    workspace.config("[limits]\ntime = \"20s\"\n");
+    assert_eq!(hello().success(), "hello\n");
+}
+
+#[test]
+fn a_text_that_is_not_the_trusted_one_is_not_compared_with() {
+    let workspace = greedy();
+    workspace.trust();
+    let shown = workspace.record().with_extension("shown");
+    let text = fs::read_to_string(&shown).unwrap();
+    fs::write(&shown, text.replace("evil.example", "worse.example")).unwrap();
+    workspace.config(&super::CONFIG.replace("evil.example", "worse.example"));
+    assert_untrusted(&workspace.run(&["run", "greedy"]));
     assert!(!workspace.runs_planted());
 }
 
@@ -125,7 +225,7 @@ fn rename(from: &Path, to: &Path) {
 }
 
 #[test]
-fn another_workspace_at_a_trusted_path_is_not_trusted() {
+fn another_workspace_at_a_trusted_path_gets_nothing_more() {
     let trusted = greedy();
     trusted.trust();
     let (root, aside) = (trusted.root(), trusted.outside().join("aside"));
@@ -139,7 +239,9 @@ fn another_workspace_at_a_trusted_path_is_not_trusted() {
 
     rename(&root, &aside);
     rename(&evil, &root);
-    assert!(!trusted.runs_planted());
+    // Only what was trusted runs.
+    assert_untrusted(&trusted.run(&["run", "greedy"]));
+    assert!(trusted.runs_planted());
     rename(&root, &evil);
     symlink(&evil, &root).unwrap();
     assert!(!trusted.runs_planted());

@@ -31,7 +31,7 @@ fn relink(link: &Path, to: &Path) {
 /// That a run says why the workspace is not trusted any more.
 #[track_caller]
 fn assert_leads_elsewhere(run: &Run) {
-    let reason = "paths that it names now lead elsewhere";
+    let reason = "off because a path leads elsewhere since you trusted it; run `kitbag trust`";
     assert!(run.stderr.contains(reason), "{}", run.shown());
 }
 

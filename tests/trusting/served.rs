@@ -55,11 +55,23 @@ fn a_server_starts_untrusted_takes_trust_up_and_loses_it() {
     let result = client.call("planted", here.clone());
     assert_eq!(result["content"][0]["text"], "here", "{result}");
 
-    workspace.config(&format!("{}# changed\n", super::CONFIG));
-    changed(&mut client, "is not what was trusted");
-    assert!(!offers_planted(&mut client));
-    workspace.trust();
+    // A comment and a lower limit leave every tool as it is.
+    let before = names(&mut client);
+    let edited = format!("# changed\n[limits]\ntime = \"9s\"\n{}", super::CONFIG);
+    workspace.config(&edited);
+    let wider = edited.replace("evil.example", "worse.example");
+    workspace.config(&wider);
+    changed(
+        &mut client,
+        "`greedy` is off because `.kitbag/config.toml` changed since you trusted it; run `kitbag \
+         trust`",
+    );
+    let mut now = before.clone();
+    now.retain(|name| name != "greedy");
+    assert_eq!(names(&mut client), now);
+    workspace.config(&edited);
     changed(&mut client, "counts now");
+    assert_eq!(names(&mut client), before);
     workspace.run(&["trust", "--revoke"]).success();
     changed(&mut client, "it was never trusted");
     assert!(!offers_planted(&mut client));

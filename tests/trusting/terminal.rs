@@ -90,9 +90,9 @@ fn what_was_shown_is_trusted_and_not_what_has_become_of_it() {
     let (code, seen) = session.answer("yes\n");
     assert_eq!(code, 0, "{seen}");
     assert!(seen.contains("evil.example") && !seen.contains("worse.example"), "{seen}");
-    assert!(!workspace.runs_planted());
+    super::assert_untrusted(&workspace.run(&["run", "greedy"]));
     workspace.config(super::CONFIG);
-    assert!(workspace.runs_planted());
+    assert_eq!(workspace.run(&["run", "greedy", "do=echo", "text=here"]).success(), "here\n");
 }
 
 #[test]

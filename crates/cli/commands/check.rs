@@ -40,7 +40,7 @@ impl Args {
             let config = toolbox.config();
             let unsure = config.warnings.iter().chain(&config.unmatched).chain(&config.absent);
             warnings.extend(unsure.map(ToString::to_string));
-            warnings.extend(config.workspace_trust.notice().map(ToString::to_string));
+            warnings.extend(config.trust_notice());
             problems.extend(toolbox.config().ignored.iter().map(|ignored| Finding {
                 about: "configuration".into(),
                 text: ignored.to_string(),

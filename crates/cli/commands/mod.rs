@@ -249,8 +249,8 @@ fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
     if let Some(ignored) = &config.ignored {
         output::note(&format!("warning: {ignored}"));
     }
-    if let Some(untrusted) = config.workspace_trust.notice() {
-        output::note(&format!("warning: {untrusted}"));
+    if let Some(notice) = config.trust_notice() {
+        output::note(&format!("warning: {notice}"));
     }
     Ok(Box::leak(Box::new(kitbag)))
 }

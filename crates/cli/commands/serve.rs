@@ -169,8 +169,8 @@ impl Args {
         if let Some(ignored) = &toolbox.config().ignored {
             tracing::warn!("{ignored}");
         }
-        if let Some(untrusted) = toolbox.config().workspace_trust.notice() {
-            tracing::warn!("{untrusted}");
+        if let Some(notice) = toolbox.config().trust_notice() {
+            tracing::warn!("{notice}");
         }
         let host = toolbox.host().clone();
         let of_host = host.clone();

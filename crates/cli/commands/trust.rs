@@ -5,6 +5,7 @@ mod show;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use kitbag::config::TrustChange;
 use kitbag::contract::text::shown;
 use kitbag::trust::TrustRecord;
 use kitbag::{Caller, TrustQuestion};
@@ -85,7 +86,7 @@ impl Args {
             (Ok(()), true) => output::json(&as_value(&question, true)).map(|()| Exit::Done),
             (Ok(()), false) => {
                 let workspace = shown(&question.record.workspace);
-                output::data(&format!("`{workspace}` is trusted, with exactly this content"))?;
+                output::data(&format!("`{workspace}` is trusted, for what it asks here"))?;
                 Ok(Exit::Done)
             }
         }
@@ -93,11 +94,21 @@ impl Args {
 }
 
 fn as_value(question: &TrustQuestion<'_>, is_trusted: bool) -> Value {
+    let lines =
+        |changes: &[TrustChange]| changes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let changes = question.changes.as_ref().map(|changes| {
+        json!({
+            "added": lines(&changes.added),
+            "removed": lines(&changes.removed),
+            "loosened": lines(&changes.loosened),
+        })
+    });
     json!({
         "workspace": question.record.workspace,
         "trusted": is_trusted,
         "digest": question.record.digest(),
         "asks": question.shown.asks,
+        "changes": changes,
         "files": question.record.files,
         "components": question.record.components,
         "places": question.record.places,

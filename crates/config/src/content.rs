@@ -1,15 +1,16 @@
-//! What configures a workspace, and whether it counts: it does where a person trusts exactly
-//! that content, or has said so of the workspace.
+//! What configures a workspace, and whether it takes effect: it does if a person trusts what it
+//! asks for, or has said so of the workspace.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use kitbag_trust::{TrustRecord, TrustStore};
+use kitbag_trust::{Change, TrustRecord, TrustStore};
 
 use crate::config::{Config, Trust};
 use crate::file::SourceFile;
 use crate::origin::{Origin, Sourced};
 use crate::path::holds;
+use crate::review::TrustReview;
 use crate::sources::{Sources, TRUST_VARIABLE, TrustSource};
 use crate::workspace_trust::{
     TrustedBy, UntrustedReason, UntrustedWorkspace, WorkspaceContent, WorkspaceTrust,
@@ -39,6 +40,31 @@ impl Config {
     pub fn state_inside(&self, root: &Path) -> Option<&Path> {
         let state = &self.state.as_ref()?.value;
         lies_in(state, root, self.home.as_deref()).then_some(state.as_path())
+    }
+
+    /// The record of a workspace that no file configures any more, with what is gone as the
+    /// edits.
+    pub(crate) fn record_of_nothing(&mut self) -> Option<Arc<TrustRecord>> {
+        let root = kitbag_files::canonical(&self.root.value);
+        let is_usable = self.ignored.is_none() && self.state_inside(&root).is_none();
+        let record = self.trust_store().filter(|_| is_usable)?.find(&root).ok()??;
+        self.note_edits(OwnContent::empty(&root).digested().changes(&record));
+        Some(Arc::new(record))
+    }
+
+    /// The record of what was trusted before, for a workspace that is read to show what it asks.
+    pub(crate) fn record_before(&mut self) -> Option<Arc<TrustRecord>> {
+        let content = self.content.as_ref()?;
+        let record = self.trust_store()?.find(&content.root).ok()??;
+        let edits = content.changes(&record);
+        self.note_edits(edits);
+        Some(Arc::new(record))
+    }
+
+    fn note_edits(&mut self, files: Vec<Change>) {
+        if !files.is_empty() {
+            self.review = Some(TrustReview { files, ..TrustReview::default() });
+        }
     }
 }
 
@@ -110,8 +136,6 @@ impl<'a> OwnContent<'a> {
         }
         let found = TrustStore::new(state).find(self.root);
         let found = found.map_err(|error| UntrustedReason::Record(error.to_string()))?;
-        let record = found.ok_or(UntrustedReason::New)?;
-        let changes = self.digested().changes(&record);
-        if changes.is_empty() { Ok(record) } else { Err(UntrustedReason::Changed(changes)) }
+        found.ok_or(UntrustedReason::New)
     }
 }

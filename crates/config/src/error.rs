@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use kitbag_policy::DirectoryGrant;
+
 use crate::excerpt::Excerpt;
 use crate::file::{Layer, SourceFile};
 use crate::origin::Origin;
@@ -234,6 +236,18 @@ impl Report {
     /// Takes over what another one has.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.found.append(&mut other.found);
+    }
+
+    /// Whether something in a file is wrong. A granted directory can be missing, and its grant
+    /// with it.
+    pub(crate) fn has_problem_of_files(&self) -> bool {
+        self.found.iter().any(|Found { diagnostic, .. }| {
+            let is_of_file =
+                matches!(diagnostic.origin, Origin::File { .. } | Origin::Found { .. });
+            let is_directory =
+                matches!(diagnostic.problem, Problem::Grant { kind: DirectoryGrant::KEY, .. });
+            is_of_file && !is_directory
+        })
     }
 
     /// Everything that was taken down, in order; `Ok` where that is nothing.

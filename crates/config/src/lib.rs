@@ -17,9 +17,10 @@
 //! files of a workspace grant of the user's own, such as variables of the environment,
 //! counts only within `[ceiling.grants]`, where that names its kind.
 //!
-//! A workspace's files count once a person trusts exactly what they hold, which a record in
-//! the state directory says (`kitbag-trust`); until then what can only narrow counts, and
-//! [`Config::workspace_trust`] says why. The configuration of a workspace that another user can
+//! A workspace's files take effect once a person trusts what they ask for, which a record in the
+//! state directory says (`kitbag-trust`); until then only settings that restrict access take
+//! effect, and [`Config::workspace_trust`] has the reason. After an edit, what asks for more than
+//! was trusted is off: see [`Config::review`]. The configuration of a workspace that another user can
 //! change is not read at all, and [`Config::ignored`] says why; `[trust]` in the person's own
 //! file names the workspaces that count all the same. Running tools is left to `kitbag-host`.
 //!
@@ -65,6 +66,7 @@ mod path_refusal;
 mod piece;
 mod problem;
 mod resolve;
+mod review;
 mod rows;
 mod schema;
 mod script;
@@ -95,6 +97,7 @@ pub use path::settled;
 pub use path_refusal::PathRefusal;
 pub use piece::Broken;
 pub use problem::Problem;
+pub use review::{TrustChange, TrustChanges, TrustReview, TrustSubject};
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
 pub use sources::{
@@ -108,7 +111,11 @@ pub use workspace_trust::{
 };
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use kitbag_trust::{TrustRecord, TrustStore};
+
+use discover::Reading;
 use error::Report;
 
 /// Reads, merges and checks everything that is configured.
@@ -157,22 +164,64 @@ pub fn load_lenient(sources: &Sources<'_>) -> (Option<Config>, Option<ConfigErro
 
 /// Reads, merges and checks everything, once it is known whether the workspace is trusted.
 fn read(sources: &Sources<'_>) -> (Option<Config>, Report) {
-    let (config, report) = attempt(sources, None);
-    // What a link leads to is known once all is resolved.
-    let untrusted = config.as_ref().and_then(|config| {
-        let record = config.workspace_trust.record()?;
-        let root = &config.root.value;
-        (config.named_places() != record.places).then(|| UntrustedWorkspace::other_places(root))
-    });
-    let (config, report) = match untrusted {
-        None => (config, report),
-        untrusted => attempt(sources, untrusted),
-    };
+    let (mut config, mut report) = attempt(sources, Reading::Found);
+    if let Some(found) = &mut config
+        && let Err(untrusted) = review_edits(found, sources)
+    {
+        (config, report) = attempt(sources, Reading::Untrusted(untrusted));
+    }
     let config = config.map(|mut config| {
         config.pin_components();
         config
     });
     (config, report)
+}
+
+/// Compares an edited workspace with what a person trusted, and turns off what asks for more.
+///
+/// # Errors
+///
+/// The workspace is not trusted: what was trusted is not known any more.
+fn review_edits(config: &mut Config, sources: &Sources<'_>) -> Result<(), UntrustedWorkspace> {
+    let is_asked = sources.trust == TrustSource::Asked;
+    let record = match &config.workspace_trust {
+        WorkspaceTrust::Trusted(TrustedBy::Record(record)) => Arc::clone(record),
+        // Files that are gone can have held a restriction.
+        WorkspaceTrust::Nothing if sources.trust == TrustSource::Recorded => {
+            match config.record_of_nothing() {
+                Some(record) => record,
+                None => return Ok(()),
+            }
+        }
+        WorkspaceTrust::Trusted(TrustedBy::Question) => match config.record_before() {
+            Some(record) => record,
+            None => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    if config.review.is_none() && config.named_places() == record.places {
+        return Ok(());
+    }
+    match trusted(&record, sources) {
+        Some(trusted) if is_asked => drop(config.compare_with(&trusted, &record)),
+        Some(trusted) => config.keep_to(&trusted, &record),
+        // Without files nothing is asked for.
+        None if is_asked || !config.workspace_trust.is_trusted() => config.review = None,
+        None => {
+            let edits = config.review.take().unwrap_or_default().files;
+            return Err(UntrustedWorkspace::edited(&config.root.value, edits));
+        }
+    }
+    Ok(())
+}
+
+/// The configuration that a person trusted, as it would be now. `None`: its texts are not kept,
+/// or cannot be understood.
+fn trusted(record: &Arc<TrustRecord>, sources: &Sources<'_>) -> Option<Config> {
+    let texts = TrustStore::new(&sources.state.as_ref()?.value).texts(record).ok()??;
+    let (config, report) = attempt(sources, Reading::Trusted(record, &texts));
+    // A restriction that cannot be read would be missing.
+    if report.has_problem_of_files() { None } else { config }
 }
 
 /// Where the workspace is, without links, whatever its files hold.
@@ -187,16 +236,12 @@ pub fn find_workspace(sources: &Sources<'_>) -> Result<PathBuf, ConfigErrors> {
     Ok(workspace.expect("one that is not there is reported").canonical)
 }
 
-/// Reads, merges and checks everything. `untrusted` is why the files of the workspace do not
-/// count, where that is known already.
-fn attempt(
-    sources: &Sources<'_>,
-    untrusted: Option<UntrustedWorkspace>,
-) -> (Option<Config>, Report) {
+/// Reads, merges and checks everything.
+fn attempt(sources: &Sources<'_>, reading: Reading<'_>) -> (Option<Config>, Report) {
     let mut report = Report::default();
     let overrides = resolve::overrides(sources, &mut report);
     let config = discover::workspace(sources, &mut report).map(|workspace| {
-        let read = discover::read(workspace, sources, untrusted, &mut report);
+        let read = discover::read(workspace, sources, reading, &mut report);
         if !read.is_complete {
             report.is_incomplete_from_here();
         }

@@ -1,6 +1,7 @@
 //! The limits of a call, with what is known of each: one set for what is in effect, for
 //! ceilings, for flags and for whatever lies between.
 
+use std::fmt;
 use std::time::Duration;
 
 use kitbag_contract::{ByteSize, Limits, format_duration};
@@ -118,7 +119,44 @@ impl EffectiveLimits {
     }
 }
 
+/// A limit that an edited workspace sets higher than the trusted one did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RaisedLimit {
+    key: &'static str,
+    now: String,
+    then: String,
+}
+
+impl fmt::Display for RaisedLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, now, then } = self;
+        write!(f, "`{key}` is {now} and was {then}")
+    }
+}
+
 impl EffectiveLimits {
+    /// These limits, none of them higher than the trusted ones. `raised` gets those that were.
+    pub(crate) fn at_most(self, trusted: &Self, raised: &mut Vec<RaisedLimit>) -> Self {
+        self.zip(trusted.clone()).map(
+            raised,
+            |raised, key, (now, then)| at_most(raised, key, now, then, ByteSize::to_string),
+            |raised, key, (now, then)| {
+                at_most(raised, key, now, then, |time| format_duration(*time).to_string())
+            },
+            |raised, key, (now, then)| at_most(raised, key, now, then, u64::to_string),
+            |raised, key, (now, then)| {
+                // Without a budget instructions are not counted.
+                let Some(then) = then else { return now };
+                let no_budget = Sourced { value: u64::MAX, origin: Origin::Default };
+                let now = now.unwrap_or(no_budget);
+                Some(at_most(raised, key, now, then, |fuel| match *fuel {
+                    u64::MAX => "none".to_owned(),
+                    fuel => fuel.to_string(),
+                }))
+            },
+        )
+    }
+
     /// The limits in a workspace that is not trusted, instead of the defaults: about a quarter.
     /// What the user's own file, a variable or a flag says counts instead of them.
     pub(crate) fn untrusted() -> Self {
@@ -174,6 +212,20 @@ impl EffectiveLimits {
         let limits = Limits { memory, time, output, written, requests, tool_calls, fuel, compile };
         higher.map_or(Ok(limits), Err)
     }
+}
+
+fn at_most<T: PartialOrd>(
+    raised: &mut Vec<RaisedLimit>,
+    key: &'static str,
+    now: Sourced<T>,
+    then: Sourced<T>,
+    show: fn(&T) -> String,
+) -> Sourced<T> {
+    if now.value <= then.value {
+        return now;
+    }
+    raised.push(RaisedLimit { key, now: show(&now.value), then: show(&then.value) });
+    Sourced { value: then.value, origin: Origin::Trusted }
 }
 
 fn lower<T: PartialOrd>(

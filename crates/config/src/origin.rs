@@ -53,6 +53,8 @@ pub enum Origin {
     },
     /// The workspace is not trusted.
     Untrusted,
+    /// The files of the workspace that a person trusted, which were edited since.
+    Trusted,
     /// The tool says it of itself.
     Tool,
     /// The program that calls, or the person who sits at it.
@@ -96,6 +98,7 @@ impl fmt::Display for Origin {
             Self::Environment { name } => write!(f, "environment {}", shown(name)),
             Self::Flag { name } => write!(f, "flag {}", shown(name)),
             Self::Untrusted => f.write_str("the workspace is not trusted"),
+            Self::Trusted => f.write_str("what you trusted"),
             Self::Tool => f.write_str("the tool itself"),
             Self::Caller => f.write_str("the caller"),
             Self::Model => f.write_str("the model"),

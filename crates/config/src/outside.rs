@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kitbag_contract::text::shown;
 use kitbag_contract::{ContentDigest, Pin};
 use kitbag_files::{Link, canonical, locate};
 use kitbag_policy::{Access, DirectoryGrant};
@@ -12,7 +11,14 @@ use kitbag_trust::Place;
 use crate::config::{Config, LocalTool, ToolSource};
 use crate::file::Layer;
 use crate::origin::Origin;
+use crate::review::{by_tool, by_topic};
 use crate::workspace_trust::COMMAND;
+
+/// What is done with a topic, or a directory to read.
+pub(crate) const READ: &str = "read";
+
+/// What is done with a directory to read and write.
+pub(crate) const READ_AND_WRITE: &str = "read and write";
 
 /// What is done with a component.
 const RUN: &str = "run";
@@ -45,23 +51,23 @@ impl Config {
         for topic in
             self.topics.values().filter(|topic| self.is_of_workspace(&topic.subjects.origin))
         {
-            name(format!("topic `{}`", shown(&topic.id)), &topic.subjects.value, "read");
+            name(by_topic(&topic.id), &topic.subjects.value, READ);
         }
         for tool in self.tools.values() {
             if self.is_of_workspace(tool.grants.origin_of(DirectoryGrant::KEY)) {
                 let directories = tool.grants.value.directories.iter();
                 for grant in directories.filter(|grant| !grant.is_temporary()) {
                     let access = match grant.access {
-                        Access::ReadOnly => "read",
-                        Access::ReadWrite => "read and write",
+                        Access::ReadOnly => READ,
+                        Access::ReadWrite => READ_AND_WRITE,
                     };
-                    name(format!("tool `{}`", tool.name), &grant.host, access);
+                    name(by_tool(&tool.name), &grant.host, access);
                 }
             }
             if let ToolSource::Local(local) = &tool.source.value
                 && self.is_of_workspace(&local.wasm.origin)
             {
-                name(format!("tool `{}`", tool.name), &local.wasm.value, RUN);
+                name(by_tool(&tool.name), &local.wasm.value, RUN);
             }
         }
         places

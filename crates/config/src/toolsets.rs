@@ -149,6 +149,12 @@ pub enum Disabled {
         /// The mistake, with its place.
         reason: Arc<str>,
     },
+    /// It asks for more than a person trusted, since an edit of its workspace.
+    #[error("off because {cause}; run `{COMMAND}`")]
+    Edited {
+        /// The edit.
+        cause: String,
+    },
     /// It is a script, and nothing in this binary runs one.
     #[error("disabled: it is a script, and this kitbag was built without `python`")]
     NoPython,
@@ -158,6 +164,13 @@ pub enum Disabled {
         /// Why no grant can be given.
         reason: String,
     },
+}
+
+impl Disabled {
+    /// Whether trust in the workspace would turn the tool on.
+    pub fn is_trust(&self) -> bool {
+        matches!(self, Self::Untrusted | Self::Edited { .. })
+    }
 }
 
 impl Toolsets {

@@ -29,7 +29,7 @@ pub enum WorkspaceTrust {
 /// Why the files of a workspace count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustedBy {
-    /// A person trusts exactly this content. Components have to have the digests of the record.
+    /// A person trusts what they ask for. Components have to have the digests of the record.
     Record(Arc<TrustRecord>),
     /// A pattern of the user's own file matches the workspace.
     Pattern(Origin),
@@ -41,12 +41,23 @@ pub enum TrustedBy {
 
 /// A workspace whose files do not count, since no person trusts what they hold.
 ///
-/// Reads as ``the configuration of `/w` is not trusted: …``, with what to do about it.
+/// Reads as ``the configuration of `/w` is not trusted: …``, with what to do about it. After an
+/// edit the cause comes first.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the configuration of `{}` is not trusted: {reason}; of what it says only what narrows \
-     counts, and its own tools do not run; `{COMMAND}` shows what it asks",
-    shown_path(root)
+    "{}",
+    match reason {
+        UntrustedReason::Changed(_) => format!(
+            "{reason}, and the text that you trusted is not kept: of `{}` only settings that \
+             restrict access take effect, and its tools do not run; run `{COMMAND}` once",
+            shown_path(root)
+        ),
+        _ => format!(
+            "the configuration of `{}` is not trusted: {reason}; of what it says only what narrows \
+             counts, and its own tools do not run; `{COMMAND}` shows what it asks",
+            shown_path(root)
+        ),
+    }
 )]
 pub struct UntrustedWorkspace {
     /// The root of the workspace; absolute.
@@ -63,7 +74,7 @@ pub struct UntrustedWorkspace {
 pub enum UntrustedReason {
     /// No person has trusted it.
     New,
-    /// What was trusted is not what is there.
+    /// It was edited, and what was trusted is not known any more.
     Changed(Vec<Change>),
     /// The caller says so.
     Caller(Origin),
@@ -158,10 +169,13 @@ fn is_own(path: &str) -> bool {
 }
 
 impl UntrustedWorkspace {
-    /// The workspace, where its configuration names other places than those that are trusted.
-    pub(crate) fn other_places(root: &Path) -> Self {
-        let reason = UntrustedReason::Changed(vec![Change::Places]);
-        Self { root: root.to_owned(), reason, leaves_out: false }
+    /// The workspace, after edits that cannot be compared with what was trusted.
+    pub(crate) fn edited(root: &Path, mut edits: Vec<Change>) -> Self {
+        if edits.is_empty() {
+            edits.push(Change::Places);
+        }
+        let reason = UntrustedReason::Changed(edits);
+        Self { root: root.to_owned(), reason, leaves_out: true }
     }
 }
 
@@ -174,7 +188,7 @@ impl fmt::Display for UntrustedReason {
                 let shown: Vec<_> = changes.iter().take(SHOWN).map(Change::to_string).collect();
                 let more = changes.len().saturating_sub(SHOWN);
                 let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-                write!(f, "it is not what was trusted ({}{more})", shown.join(", "))
+                write!(f, "{}{more}", shown.join(", "))
             }
             Self::Caller(Origin::Caller) => f.write_str("the program does not trust it"),
             Self::Caller(origin) => write!(f, "{origin} says so"),

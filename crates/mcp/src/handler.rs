@@ -158,7 +158,7 @@ impl ServerHandler for Handler {
                 trust::tell(&context.peer, session.session_level(), config).await
             };
             let is_untrusted =
-                session.server.generation().toolbox.config().workspace_trust.notice().is_some();
+                session.server.generation().toolbox.config().trust_notice().is_some();
             if is_untrusted && tell_trust().await.is_err() {
                 return;
             }

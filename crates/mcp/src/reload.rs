@@ -256,9 +256,8 @@ fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
     if let Some(ignored) = ignored.as_ref().filter(|_| *ignored != old.toolbox.config().ignored) {
         tracing::warn!("{ignored}");
     }
-    let untrusted = toolbox.config().workspace_trust.notice();
-    match (old.toolbox.config().workspace_trust.notice(), untrusted) {
-        (before, Some(now)) if before != Some(now) => tracing::warn!("{now}"),
+    match (old.toolbox.config().trust_notice(), toolbox.config().trust_notice()) {
+        (before, Some(now)) if before.as_ref() != Some(&now) => tracing::warn!("{now}"),
         (Some(_), None) => tracing::info!("the configuration of the workspace counts now"),
         _ => {}
     }
@@ -337,7 +336,7 @@ fn difference(old: &Generation, new: &Generation, is_changed: impl Fn(&Path) -> 
     };
     changes.components = u64::from(before != now || now.iter().any(is_changed_file));
     let (old, new) = (old.toolbox.config(), new.toolbox.config());
-    let is_same_trust = old.workspace_trust.notice() == new.workspace_trust.notice();
+    let is_same_trust = old.trust_notice() == new.trust_notice();
     changes.trust = u64::from(!is_same_trust);
     if old.topics != new.topics {
         (changes.prompts, changes.resources) = (1, 1);

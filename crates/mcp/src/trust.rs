@@ -1,4 +1,4 @@
-//! What clients are told of a workspace that is not trusted.
+//! What clients learn of a workspace that is not trusted, or was edited since.
 #![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older clients use it")]
 
 use kitbag_config::Config;
@@ -12,9 +12,11 @@ use crate::notifications::written;
 
 /// What the instructions say: the model can pass it on.
 pub(crate) fn notice(config: &Config) -> Option<String> {
-    let untrusted = config.workspace_trust.notice()?;
-    let text = untrusted.to_string();
-    Some(format!("Note: {text}, and a person who runs it there can turn them on.\n"))
+    let notice = config.trust_notice()?;
+    Some(match config.workspace_trust.is_trusted() {
+        true => format!("Note: {notice}.\n"),
+        false => format!("Note: {notice}, and a person who runs it there can turn them on.\n"),
+    })
 }
 
 /// Tells a client whose minimum level this is how it is with the workspace now.
@@ -23,8 +25,8 @@ pub(crate) async fn tell(
     least: LogLevel,
     config: &Config,
 ) -> Result<(), ServiceError> {
-    let (level, text) = match config.workspace_trust.notice() {
-        Some(untrusted) => (LogLevel::Warning, untrusted.to_string()),
+    let (level, text) = match config.trust_notice() {
+        Some(notice) => (LogLevel::Warning, notice),
         None => (LogLevel::Info, "the configuration of the workspace counts now".to_owned()),
     };
     if level < least {

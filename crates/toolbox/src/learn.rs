@@ -103,7 +103,10 @@ pub(crate) fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, Err
             }
             (false, None) => format!("the topics are {}", alternatives(&ids)),
         };
-        error(format!("there is no topic `{}`; {hint}", shown(asked)))
+        match config.topic_off(asked) {
+            Some(reason) => error(format!("the topic `{}` is {reason}", shown(asked))),
+            None => error(format!("there is no topic `{}`; {hint}", shown(asked))),
+        }
     })
 }
 

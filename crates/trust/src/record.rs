@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The form of the file.
 pub(crate) const VERSION: u32 = 1;
 
-/// What a person trusts of one workspace: exactly this content.
+/// What a person trusts of one workspace: what this content asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustRecord {
@@ -43,7 +43,9 @@ pub struct Place {
     pub access: String,
 }
 
-/// A difference between a content and what was trusted.
+/// An edit of a workspace since a person trusted it.
+///
+/// Reads as a cause: `` `.kitbag/config.toml` changed since you trusted it ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A file or component was added.
@@ -108,13 +110,27 @@ impl TrustRecord {
     }
 }
 
+impl Change {
+    /// The file or component, by its path in the workspace.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Added(path) | Self::Changed(path) | Self::Removed(path) => Some(path),
+            Self::Places => None,
+        }
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Added(path) => write!(f, "`{}` was added", shown(path)),
-            Self::Changed(path) => write!(f, "`{}` has changed", shown(path)),
-            Self::Removed(path) => write!(f, "`{}` is gone", shown(path)),
-            Self::Places => f.write_str("paths that it names now lead elsewhere"),
+            Self::Added(path) => {
+                write!(f, "`{}` was added since you trusted the workspace", shown(path))
+            }
+            Self::Changed(path) => write!(f, "`{}` changed since you trusted it", shown(path)),
+            Self::Removed(path) => {
+                write!(f, "`{}` was removed since you trusted the workspace", shown(path))
+            }
+            Self::Places => f.write_str("a path leads elsewhere since you trusted it"),
         }
     }
 }

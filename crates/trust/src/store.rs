@@ -29,8 +29,9 @@ const RECORD: &str = ".json";
 /// The end of the name of what was shown.
 const SHOWN: &str = ".shown";
 
-/// What was shown when a workspace was trusted. It is for showing what has changed since, and
-/// decides nothing.
+/// What was shown when a workspace was trusted, to show what changed since.
+///
+/// An edit is compared with the texts. One counts only if the record has its digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
     /// What it asks, in lines.
@@ -38,6 +39,9 @@ pub struct Shown {
     /// The texts of its files, by their digests.
     pub texts: BTreeMap<ContentDigest, String>,
 }
+
+/// The texts of trusted files, by their paths in the workspace.
+pub type TrustedTexts = BTreeMap<String, String>;
 
 /// The records of a user. Nothing is looked at before it is used.
 #[derive(Debug)]
@@ -110,6 +114,19 @@ impl TrustStore {
         let mut kept: Shown = read(&path, SHOWN_BYTES)?.unwrap_or_default();
         kept.texts.retain(|digest, text| digest_of(text.as_bytes()) == *digest);
         Ok(kept)
+    }
+
+    /// The texts of the files that a record trusts, by their paths. `None`: one of them is not
+    /// kept.
+    ///
+    /// # Errors
+    ///
+    /// As for [`find`](Self::find).
+    pub fn texts(&self, record: &TrustRecord) -> Result<Option<TrustedTexts>, TrustError> {
+        let shown = self.shown(Path::new(&record.workspace))?;
+        let text = |digest| shown.texts.get(digest).cloned();
+        let texts = record.files.iter().map(|(path, digest)| Some((path.clone(), text(digest)?)));
+        Ok(texts.collect())
     }
 
     /// Keeps a record, with what was shown, in the place of the one before.

@@ -15,7 +15,7 @@ use crate::output;
 
 /// What was trusted before a command changed the files of a workspace.
 pub(crate) enum TrustBefore {
-    /// Exactly this, or nothing, since nothing configured it.
+    /// What this asks for, or nothing, since nothing configured it.
     Content(Option<Arc<TrustRecord>>),
     /// Whatever it holds.
     All,
@@ -29,7 +29,27 @@ pub(crate) type Changed = BTreeMap<String, Option<ContentDigest>>;
 impl TrustBefore {
     /// What is trusted now, while no other command changes the files.
     pub(crate) fn now(global: &Global) -> Result<Self, CliError> {
-        Ok(Self::of(global.builder().single_call().build()?.toolbox().config()))
+        let kitbag = global.builder().single_call().build()?;
+        let config = kitbag.toolbox().config();
+        match &config.review {
+            None => Ok(Self::of(config)),
+            Some(review) if review.changes.is_within() => Self::edited(config, global),
+            // What else was edited is for a person to review.
+            Some(_) => Ok(Self::None),
+        }
+    }
+
+    /// The content of a workspace that was edited since and asks for nothing more.
+    fn edited(config: &Config, global: &Global) -> Result<Self, CliError> {
+        let Some(trusted) = config.workspace_trust.record() else { return Ok(Self::None) };
+        let kitbag = global.builder().single_call().ask_trust().build()?;
+        let Ok(question) = kitbag.trust_question() else { return Ok(Self::None) };
+        let now = question.record.clone();
+        let is_trusted = |(path, digest)| trusted.components.get(path) == Some(digest);
+        Ok(match now.components.iter().all(is_trusted) {
+            true => Self::Content(Some(Arc::new(now))),
+            false => Self::None,
+        })
     }
 
     /// As [`now`](Self::now), also if the configuration has mistakes. `None`: a file of it cannot

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use kitbag::TrustQuestion;
+use kitbag::config::TrustChanges;
 use kitbag::contract::ContentDigest;
 use kitbag::contract::text::shown;
 use kitbag::toolbox::consent::{Change, Consent, Part, quoted};
@@ -19,7 +20,7 @@ const CONTEXT: usize = 3;
 
 /// The whole request.
 pub(super) fn consent(question: &TrustQuestion<'_>) -> Consent {
-    let TrustQuestion { record, shown: now, before, items, .. } = question;
+    let TrustQuestion { record, shown: now, before, items, changes, .. } = question;
     let (old, then) = match before {
         Some((record, shown)) => (Some(record), shown.clone()),
         None => (None, Shown::default()),
@@ -30,6 +31,9 @@ pub(super) fn consent(question: &TrustQuestion<'_>) -> Consent {
         None => format!("{workspace} asks to be trusted:"),
         Some(_) if items.iter().any(|item| is_new(item.change)) => {
             format!("{workspace} asks for more than you trusted:")
+        }
+        Some(_) if changes.as_ref().is_some_and(TrustChanges::is_within) => {
+            format!("{workspace} was edited and asks for nothing more than you trusted:")
         }
         Some(_) => format!("{workspace} has changed since you trusted it:"),
     };

@@ -46,6 +46,7 @@ use crate::file::SourceFile;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
 use crate::piece::Broken;
+use crate::review::TrustReview;
 use crate::toolsets::Toolsets;
 use crate::workspace_trust::{WorkspaceContent, WorkspaceTrust};
 
@@ -64,6 +65,9 @@ pub struct Config {
     pub trust: Trust,
     /// Whether the files of the workspace count.
     pub workspace_trust: WorkspaceTrust,
+    /// The edits of a trusted workspace since a person trusted it. `None`: there are none. If
+    /// the configuration was read to show what it asks, nothing of it is off.
+    pub review: Option<TrustReview>,
     /// What configures the workspace, where it was asked for what it asks.
     pub content: Option<WorkspaceContent>,
     /// The pieces that are left out, since there are mistakes in them.

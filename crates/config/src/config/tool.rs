@@ -157,6 +157,19 @@ impl Tool {
         }
     }
 
+    /// Turns it off, so that nothing is left of it but its name and what that stands for.
+    pub(crate) fn turn_off(&mut self, reason: Disabled) {
+        match &mut self.source.value {
+            ToolSource::Local(local) => (local.replaces, local.parameters) = (None, None),
+            ToolSource::Script(script) => script.replaces = None,
+            ToolSource::Builtin { .. } | ToolSource::Bytes(_) | ToolSource::Native => {}
+        }
+        self.disabled = Some(reason);
+        (self.title, self.description) = (None, None);
+        self.grants = ToolGrants::default();
+        self.answers = BTreeMap::new();
+    }
+
     /// Whether it is offered.
     pub fn is_enabled(&self) -> bool {
         self.disabled.is_none()

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::ToolName;
+use kitbag_trust::{Change, TrustRecord, TrustedTexts};
 
 use super::workspace::Workspace;
 use crate::config::{IgnoredWorkspace, Trust};
@@ -13,7 +14,17 @@ use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 use crate::invalid_keys::InvalidKeys;
 use crate::lock::Lock;
 use crate::untrusted::NamedTool;
-use crate::workspace_trust::{WorkspaceContent, WorkspaceTrust};
+use crate::workspace_trust::{UntrustedWorkspace, WorkspaceContent, WorkspaceTrust};
+
+/// Which files of a workspace are read.
+pub(crate) enum Reading<'a> {
+    /// Those that are there.
+    Found,
+    /// Those that are there, which are not trusted for this reason.
+    Untrusted(UntrustedWorkspace),
+    /// Those that a person trusted.
+    Trusted(&'a Arc<TrustRecord>, &'a TrustedTexts),
+}
 
 /// Everything that was found and read, as it was written.
 pub(crate) struct Read {
@@ -24,6 +35,8 @@ pub(crate) struct Read {
     /// Whether the files of the workspace count. Where they do not, what is read of them is
     /// what counts all the same.
     pub(crate) workspace_trust: WorkspaceTrust,
+    /// The edits since a person trusted the workspace.
+    pub(crate) edits: Vec<Change>,
     /// What configures the workspace, where that was asked for.
     pub(crate) content: Option<WorkspaceContent>,
     /// The tools that a file names and that do not run, by index into `files`.

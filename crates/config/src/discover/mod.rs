@@ -6,10 +6,11 @@ mod parser;
 mod texts;
 mod workspace;
 
-pub(crate) use found::{FoundScript, FoundTool, Locks, Read};
+pub(crate) use found::{FoundScript, FoundTool, Locks, Read, Reading};
 pub(crate) use workspace::{Workspace, workspace};
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use own_files::OwnFiles;
 use parser::Parser;
@@ -28,15 +29,14 @@ use crate::piece::Piece;
 use crate::sources::{ScriptFile, Sources, TrustSource};
 use crate::trust::{open_named, trust};
 use crate::untrusted::{NamedTool, counts_wholly, narrowed};
-use crate::workspace_trust::{UntrustedWorkspace, WorkspaceTrust};
+use crate::workspace_trust::{TrustedBy, WorkspaceTrust};
 use crate::written::Table;
 
-/// Reads the files. One that cannot be understood says nothing. `untrusted` is why those of the
-/// workspace do not count, where that is known already.
+/// Reads the files. One that cannot be understood says nothing.
 pub(crate) fn read(
     mut workspace: Workspace,
     sources: &Sources<'_>,
-    untrusted: Option<UntrustedWorkspace>,
+    reading: Reading<'_>,
     report: &mut Report,
 ) -> Read {
     let mut parser = Parser {
@@ -65,8 +65,13 @@ pub(crate) fn read(
         }
         None => Trust::default(),
     };
-    let mut own =
-        workspace.exists.then(|| OwnFiles::read(&workspace.root.value, sources.home.as_deref()));
+    let root = &workspace.root.value;
+    let mut own = match &reading {
+        Reading::Trusted(record, texts) => Some(OwnFiles::trusted(root, record, texts)),
+        Reading::Found | Reading::Untrusted(_) => {
+            workspace.exists.then(|| OwnFiles::read(root, sources.home.as_deref()))
+        }
+    };
     let ignored = own.as_mut().and_then(|own| own.distrusted(&trust, sources));
     if ignored.is_some() {
         own = None;
@@ -79,24 +84,34 @@ pub(crate) fn read(
         }
     }
 
-    if let Some(text) = sources.proposed(Layer::Workspace).filter(|_| ignored.is_none()) {
+    if let Some(text) = sources.proposed(Layer::Workspace).filter(|_| ignored.is_none())
+        && !matches!(reading, Reading::Trusted(..))
+    {
         workspace.exists = true;
         let root = &workspace.root.value;
         own.get_or_insert_with(|| OwnFiles::none(root, sources.home.as_deref())).propose(text);
     }
 
-    let own_content = own.as_ref().map(OwnFiles::content);
-    let mut workspace_trust = match (untrusted, &own_content) {
-        _ if ignored.is_some() => WorkspaceTrust::Nothing,
-        (Some(untrusted), _) => WorkspaceTrust::Untrusted(Box::new(untrusted)),
-        (None, Some(content)) => content.trust(&workspace.root.value, &trust, sources),
-        (None, None) => {
-            let empty = OwnContent::empty(&workspace.canonical);
-            empty.trust(&workspace.root.value, &trust, sources)
+    let empty = || OwnContent::empty(&workspace.canonical);
+    let own_content = own.as_ref().map_or_else(empty, OwnFiles::content);
+    let (mut workspace_trust, mut edits) = (WorkspaceTrust::Nothing, Vec::new());
+    match reading {
+        _ if ignored.is_some() => {}
+        Reading::Untrusted(untrusted) => {
+            workspace_trust = WorkspaceTrust::Untrusted(Box::new(untrusted));
         }
-    };
-    let content = own_content.filter(|_| sources.trust == TrustSource::Asked);
-    let content = content.map(|content| content.digested());
+        Reading::Trusted(record, _) => {
+            workspace_trust = WorkspaceTrust::Trusted(TrustedBy::Record(Arc::clone(record)));
+        }
+        Reading::Found => {
+            workspace_trust = own_content.trust(&workspace.root.value, &trust, sources);
+            if let Some(record) = workspace_trust.record() {
+                edits = own_content.digested().changes(record);
+            }
+        }
+    }
+    let is_asked = sources.trust == TrustSource::Asked && ignored.is_none();
+    let content = is_asked.then(|| own_content.digested());
     let is_untrusted = workspace_trust.untrusted().is_some();
 
     let (mut files, mut configs, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -181,6 +196,7 @@ pub(crate) fn read(
         ignored,
         trust,
         workspace_trust,
+        edits,
         content,
         named,
         files,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use kitbag_contract::{ToolName, ToolNameError};
 use kitbag_files::sys::{Entries, Entry, is_link_error};
 use kitbag_files::{FileKind, OpenAs, OpenError, Stat};
+use kitbag_trust::{TrustRecord, TrustedTexts};
 
 use super::texts::Texts;
 use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, LOCK, SCRIPTS, TOOLS, Trust};
@@ -63,6 +64,53 @@ impl OwnFiles {
         files
     }
 
+    /// Takes a text for the configuration, instead of that of the file.
+    pub(super) fn propose(&mut self, text: &str) {
+        let root = &self.texts.root;
+        let path = root.join(DIRECTORY).join(FILE);
+        self.config = Some(SourceFile::new(path, root, Layer::Workspace, text.to_owned()));
+    }
+
+    /// The files that a person trusted, by the record of that and the texts that are kept.
+    pub(super) fn trusted(root: &Path, record: &TrustRecord, texts: &TrustedTexts) -> Self {
+        let mut files = Self::none(root, None);
+        let (own, layer) = (Path::new(DIRECTORY), Layer::Workspace);
+        files.config = files.trusted_file(&own.join(FILE), layer, texts);
+        files.lock = files.trusted_file(&own.join(LOCK), layer, texts);
+        let named = |path: &Path, directory: &str, extension: &str| {
+            let is_in = path.parent() == Some(&*own.join(directory));
+            let is_it = is_in && path.extension() == Some(OsStr::new(extension));
+            let name = path.file_stem().filter(|_| is_it)?.to_str()?;
+            ToolName::new(name).ok()
+        };
+        let components = record.components.iter().filter(|(_, digest)| digest.is_some());
+        for path in components.map(|(path, _)| Path::new(path)) {
+            if let Some(name) = named(path, TOOLS, "wasm") {
+                let manifest = path.with_extension("toml");
+                let manifest = files.trusted_file(&manifest, Layer::Manifest, texts);
+                files.tools.insert(name, (root.join(path), manifest));
+            }
+        }
+        for path in texts.keys().map(Path::new) {
+            if let Some(name) = named(path, SCRIPTS, "py")
+                && let Some(script) = files.trusted_file(path, Layer::Manifest, texts)
+            {
+                files.scripts.insert(name, script);
+            }
+        }
+        files
+    }
+
+    fn trusted_file(
+        &mut self,
+        path: &Path,
+        layer: Layer,
+        texts: &TrustedTexts,
+    ) -> Option<SourceFile> {
+        let text = texts.get(path.to_str()?)?.clone();
+        self.texts.text(self.texts.root.join(path), layer, text.into_bytes(), false)
+    }
+
     /// The files of a directory that is not a workspace yet.
     pub(super) fn none(root: &Path, home: Option<&Path>) -> Self {
         Self {
@@ -75,13 +123,6 @@ impl OwnFiles {
             scripts: BTreeMap::new(),
             tool_links: Vec::new(),
         }
-    }
-
-    /// Takes a text for the configuration, instead of that of the file.
-    pub(super) fn propose(&mut self, text: &str) {
-        let root = &self.texts.root;
-        let path = root.join(DIRECTORY).join(FILE);
-        self.config = Some(SourceFile::new(path, root, Layer::Workspace, text.to_owned()));
     }
 
     /// What a person trusts as a whole.

@@ -101,7 +101,7 @@ impl Texts {
     }
 
     /// What was read as a text. Nothing is shown of what lies outside.
-    fn text(
+    pub(super) fn text(
         &mut self,
         path: PathBuf,
         layer: Layer,

@@ -45,6 +45,7 @@ use crate::limit_set::EffectiveLimits;
 use crate::path::Bases;
 use crate::piece::Piece;
 use crate::problem::Problem;
+use crate::review::TrustReview;
 use crate::sources::{ComponentTool, Sources};
 
 /// Merges and checks what was read.
@@ -61,6 +62,7 @@ pub(crate) fn resolve(
         ignored,
         trust,
         mut workspace_trust,
+        edits,
         content,
         named,
         files,
@@ -73,6 +75,8 @@ pub(crate) fn resolve(
         invalid,
         is_complete: _,
     } = read;
+    let review =
+        (!edits.is_empty()).then(|| TrustReview { files: edits, ..TrustReview::default() });
     let place = WorkspacePlace::new(&workspace, sources.home.as_deref());
     let Workspace { root, canonical, exists } = workspace;
     let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
@@ -194,6 +198,7 @@ pub(crate) fn resolve(
         ignored,
         trust,
         workspace_trust,
+        review,
         content,
         broken,
         warnings,

@@ -295,7 +295,7 @@ impl<'a> Resolver<'a> {
             answers,
             mask,
         };
-        Some(if is_untrusted { Self::untrusted(tool) } else { tool })
+        Some(if is_untrusted { self.untrusted(tool) } else { tool })
     }
 
     /// Whether a component or a script of the workspace has a name that stands for another tool

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use kitbag_contract::ToolName;
+use kitbag_trust::Change;
 
 use super::resolver::Resolver;
-use crate::config::{LocalTool, Tool, ToolGrants, ToolSource};
+use crate::config::{LocalTool, Tool, ToolSource};
 use crate::discover::{FoundScript, FoundTool};
 use crate::limit_set::EffectiveLimits;
 use crate::origin::Sourced;
 use crate::toolsets::Disabled;
 use crate::untrusted::{NamedSource, NamedTool};
+use crate::workspace_trust::UntrustedReason;
 
 impl Resolver<'_> {
     /// The components of the workspace, without those whose names are those of other tools,
@@ -39,22 +41,15 @@ impl Resolver<'_> {
 
     /// A tool whose code is that of a workspace which is not trusted, of which nothing counts
     /// but its name.
-    pub(super) fn untrusted(tool: Tool) -> Tool {
-        let mut source = tool.source;
-        match &mut source.value {
-            ToolSource::Local(local) => (local.replaces, local.parameters) = (None, None),
-            ToolSource::Script(script) => script.replaces = None,
-            ToolSource::Builtin { .. } | ToolSource::Bytes(_) | ToolSource::Native => {}
-        }
-        Tool {
-            source,
-            disabled: Some(Disabled::Untrusted),
-            title: None,
-            description: None,
-            grants: ToolGrants::default(),
-            answers: BTreeMap::new(),
-            ..tool
-        }
+    pub(super) fn untrusted(&self, mut tool: Tool) -> Tool {
+        tool.turn_off(match self.trust.untrusted().map(|untrusted| &untrusted.reason) {
+            Some(UntrustedReason::Changed(edits)) => {
+                let cause = edits.first().unwrap_or(&Change::Places).to_string();
+                Disabled::Edited { cause }
+            }
+            _ => Disabled::Untrusted,
+        });
+        tool
     }
 
     /// Lists the tools that the file of a workspace names which is not trusted.
@@ -85,7 +80,7 @@ impl Resolver<'_> {
             };
             let source = Sourced { value, origin };
             let tool = Tool::of_caller(name.clone(), source, limits.clone());
-            tools.insert(name.clone(), Self::untrusted(tool));
+            tools.insert(name.clone(), self.untrusted(tool));
         }
     }
 }

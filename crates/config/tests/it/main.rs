@@ -22,6 +22,7 @@ mod network;
 mod parameters;
 mod path_refusal;
 mod rates;
+mod review;
 mod rows;
 mod same_names;
 mod scripts;

@@ -32,6 +32,8 @@ pub enum Risk {
     WritesOutside,
     /// Files that other programs run, such as hooks and settings of editors.
     RunFiles,
+    /// A restriction that the user trusted is gone, or less strict.
+    Loosened,
     /// Files outside the workspace are read.
     ReadsOutside,
     /// Services of this machine.
@@ -74,7 +76,7 @@ pub enum Severity {
 }
 
 /// The severity of each risk, and its reason in words. In the order of [`Risk`].
-const TABLE: [(Risk, Severity, &str); 24] = [
+const TABLE: [(Risk, Severity, &str); 25] = [
     (Risk::Secret, Severity::High, "your secret"),
     (Risk::WholeFileSystem, Severity::High, "the whole file system"),
     (Risk::HomeDirectory, Severity::High, "your home directory"),
@@ -85,6 +87,7 @@ const TABLE: [(Risk, Severity, &str); 24] = [
     (Risk::AnyHost, Severity::High, "any host"),
     (Risk::WritesOutside, Severity::High, "writes outside the workspace"),
     (Risk::RunFiles, Severity::High, "changes files that other programs run"),
+    (Risk::Loosened, Severity::High, "loosens a restriction"),
     (Risk::ReadsOutside, Severity::Medium, "reads outside the workspace"),
     (Risk::Loopback, Severity::Medium, "services of this machine"),
     (Risk::PrivateNetwork, Severity::Medium, "the private network"),

@@ -143,9 +143,7 @@ fn refusal(error: &ToolboxError) -> (&'static str, Option<String>) {
     let refused = |reason: &str| ("refused", Some(reason.to_owned()));
     match error {
         ToolboxError::Call(error) => failure(error),
-        ToolboxError::Disabled { reason, .. } if matches!(**reason, Disabled::Untrusted) => {
-            refused("trust")
-        }
+        ToolboxError::Disabled { reason, .. } if reason.is_trust() => refused("trust"),
         ToolboxError::Disabled { .. } => refused("disabled"),
         ToolboxError::NotAsRecorded { .. } => refused("recorded"),
         ToolboxError::MoreGranted { .. } => refused("grant"),

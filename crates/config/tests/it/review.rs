@@ -1,0 +1,192 @@
+//! Edits of a trusted workspace: what asks for nothing more stays trusted, and what does is off.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use kitbag_config::{BuiltinTool, Config, Sourced, Sources, TrustChange, TrustSource, load};
+use kitbag_policy::Access;
+use kitbag_trust::{Shown, TrustRecord, TrustStore, digest_of};
+use serde::Deserialize;
+
+use crate::support::Fixture;
+
+static BUILTINS: [BuiltinTool<'static>; 4] = [
+    BuiltinTool {
+        name: "learn",
+        toolset: "learn",
+        workspace: None,
+        keeps: false,
+        given_by_call: &["/subjects"],
+        required: &[],
+        calls: false,
+    },
+    BuiltinTool {
+        name: "read_file",
+        toolset: "files",
+        workspace: Some(Access::ReadOnly),
+        keeps: false,
+        given_by_call: &[],
+        required: &[],
+        calls: false,
+    },
+    BuiltinTool {
+        name: "write_file",
+        toolset: "files",
+        workspace: Some(Access::ReadWrite),
+        keeps: false,
+        given_by_call: &[],
+        required: &[],
+        calls: false,
+    },
+    BuiltinTool {
+        name: "python",
+        toolset: "python",
+        workspace: Some(Access::ReadOnly),
+        keeps: false,
+        given_by_call: &[],
+        required: &[],
+        calls: true,
+    },
+];
+
+/// An edit and what becomes of it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    /// `.kitbag/config.toml` as it was trusted.
+    trusted: String,
+    /// The same file after the edit. Default: unchanged.
+    edited: Option<String>,
+    /// Other files as they were trusted.
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    /// Those that the edit writes; an empty text removes one.
+    #[serde(default)]
+    edited_files: BTreeMap<String, String>,
+    /// The user config, and what it is after the edit.
+    #[serde(default)]
+    user: String,
+    edited_user: Option<String>,
+    /// The tools and topics that are off, with their causes.
+    #[serde(default)]
+    off: Vec<String>,
+    /// Tools that are on.
+    #[serde(default)]
+    on: Vec<String>,
+    #[serde(default)]
+    added: Vec<String>,
+    #[serde(default)]
+    removed: Vec<String>,
+    #[serde(default)]
+    loosened: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Cases {
+    case: Vec<Case>,
+}
+
+fn sources(fixture: &Fixture, trust: TrustSource) -> Sources<'_> {
+    let state = Some(Sourced::default(fixture.path("state")));
+    Sources { trust, state, builtins: &BUILTINS, ..fixture.sources() }
+}
+
+/// What is in effect by the record of trust.
+fn recorded(fixture: &Fixture) -> Config {
+    let sources = sources(fixture, TrustSource::Recorded);
+    load(&sources).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn store(fixture: &Fixture) -> TrustStore {
+    TrustStore::new(&fixture.path("state"))
+}
+
+/// Trusts what is there.
+fn trust(fixture: &Fixture) {
+    let config = load(&sources(fixture, TrustSource::Asked));
+    let config = config.unwrap_or_else(|errors| panic!("{errors}"));
+    let content = config.content.as_ref().unwrap();
+    let mut record = TrustRecord::new(content.root.to_str().unwrap());
+    record.files = content.files.clone();
+    for (name, path) in config.workspace_components() {
+        let digest = fs::read(path).ok().map(|bytes| digest_of(&bytes));
+        record.components.insert(name, digest);
+    }
+    record.places = config.named_places();
+    let texts = config.files.iter().map(|file| (file.digest(), file.content().into_owned()));
+    store(fixture).write(&record, &Shown { asks: Vec::new(), texts: texts.collect() }).unwrap();
+}
+
+/// A workspace with directories, a component and a user config with a secret.
+fn workspace(config: &str, user: &str) -> Fixture {
+    let secret = "[secrets.github]\nto = [\"https://api.github.com/**\"]\n";
+    Fixture::new(config)
+        .user(&format!("{user}\n{secret}"))
+        .directory("w/docs")
+        .directory("w/data/sub")
+        .directory("h/notes")
+        .file("w/.kitbag/tools/count.wasm", "count")
+        .variables([("LANG", b"C"), ("CI", b"1")])
+}
+
+fn write(fixture: &Fixture, path: &str, text: &str) {
+    let path = fixture.path(path);
+    if text.is_empty() {
+        fs::remove_file(path).unwrap();
+        return;
+    }
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn lines(fixture: &Fixture, changes: &[TrustChange]) -> Vec<String> {
+    changes.iter().map(|change| fixture.redact(&change.to_string())).collect()
+}
+
+#[test]
+fn edits_are_kept_to_what_was_trusted() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cases/review.toml");
+    let cases: Cases = toml::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let mut wrong = String::new();
+    for case in &cases.case {
+        let mut fixture = workspace(&case.trusted, &case.user);
+        for (path, text) in &case.files {
+            write(&fixture, path, text);
+        }
+        trust(&fixture);
+        assert_eq!(recorded(&fixture).review, None, "{}", case.name);
+        if let Some(edited) = &case.edited {
+            write(&fixture, "w/.kitbag/config.toml", edited);
+        }
+        for (path, text) in &case.edited_files {
+            write(&fixture, path, text);
+        }
+        if let Some(user) = &case.edited_user {
+            fixture = fixture.user(user);
+        }
+        let config = recorded(&fixture);
+        let is_on = |name: &String| config.tools.get(&**name).is_some_and(|tool| tool.is_enabled());
+        let on = case.on.iter().filter(|name| is_on(name)).cloned().collect();
+        let review = config.review.unwrap_or_default();
+        let off: Vec<_> = review
+            .off
+            .iter()
+            .map(|(subject, cause)| format!("{subject} is off because {cause}"))
+            .collect();
+        let changes = &review.changes;
+        for (what, actual, expected) in [
+            ("off", off, &case.off),
+            ("on", on, &case.on),
+            ("added", lines(&fixture, &changes.added), &case.added),
+            ("removed", lines(&fixture, &changes.removed), &case.removed),
+            ("loosened", lines(&fixture, &changes.loosened), &case.loosened),
+        ] {
+            if actual != *expected {
+                wrong.push_str(&format!("{}: {what} = {actual:#?}\n", case.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
