@@ -438,7 +438,7 @@ async fn run_guest<T>(
     let touched = granted.directories.take_touched();
     let secrets = granted.secrets.clone();
     refusals.append(std::mem::take(&mut store.data_mut().refused_calls));
-    refusals.kept.iter_mut().for_each(|refusal| drop(secrets.mask(&mut refusal.target)));
+    refusals.kept.iter_mut().for_each(|refusal| secrets.mask(&mut refusal.target));
     Ok(Ended {
         result,
         memory,

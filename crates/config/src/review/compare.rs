@@ -58,6 +58,8 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         files: _,
         tool_links: _,
         through_links: _,
+        // A tool that a mistake may free from a restriction is off.
+        broken: _,
         // What a person is warned of.
         warnings: _,
         unmatched: _,

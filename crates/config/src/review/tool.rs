@@ -39,6 +39,8 @@ pub(super) fn between(now: &Tool, then: &Tool, has_conditions: bool) -> ToolChan
         grants,
         // The lower ones apply.
         limits: _,
+        // Only the user config sets it.
+        mask: _,
         rates,
         approve,
         answers,

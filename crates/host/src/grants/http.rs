@@ -100,7 +100,7 @@ impl HeldHttp {
         let requests = self.sending.requests.as_ref();
         let (mut records, more) = requests.map(Requests::records).unwrap_or_default();
         // A host may be made of the value of a secret, which is why it is refused.
-        records.iter_mut().for_each(|record| drop(self.sending.secrets.mask(&mut record.origin)));
+        records.iter_mut().for_each(|record| self.sending.secrets.mask(&mut record.origin));
         (records, more)
     }
 
