@@ -134,7 +134,7 @@ impl Asked {
 /// The entries of a list that are valid beside those before them.
 fn valid_entries(
     list: Array,
-    read: impl Fn(Value) -> Result<(), CliError>,
+    read: &impl Fn(Value) -> Result<(), CliError>,
 ) -> (Array, Vec<CliError>) {
     let (mut valid, mut refused) = (Array::new(), Vec::new());
     for entry in list {
@@ -151,7 +151,7 @@ fn valid_entries(
 /// The keys of a table that are valid beside those before them.
 fn valid_keys(
     table: InlineTable,
-    read: impl Fn(Value) -> Result<(), CliError>,
+    read: &impl Fn(Value) -> Result<(), CliError>,
 ) -> (InlineTable, Vec<CliError>) {
     let (mut valid, mut refused) = (InlineTable::new(), Vec::new());
     for (key, value) in table {
