@@ -129,11 +129,22 @@ fn a_name_is_one_tools_only() {
     let taken = "cannot be registered: there is a tool of that name; remove it first";
     check("learn", &format!("the tool `learn` {taken}"));
     check("a b", "the tool `a b` cannot be registered: `a b` is not a tool name");
+    // A workspace does not keep the program from starting.
     workspace.file(".kitbag/tools/mine.wasm", bytes("echo"));
-    check("mine", "local tool `mine` has the name of a tool of the program; give it another one");
     workspace.config("[tools.other]\nsource = \"local\"\nwasm = \"x.wasm\"\n");
-    check("other", "tool `other` takes no `wasm`: its component comes from the program");
-    check("other", "tool `other` takes no `source`: its component comes from the program");
+    let builder = || workspace.builder().component("mine", bytes("echo"));
+    let kitbag = builder().component("other", bytes("echo")).build().unwrap();
+    let config = kitbag.toolbox().config();
+    assert!(config.tools["mine"].is_enabled() && !config.tools["other"].is_enabled());
+    let (_, errors) = builder().component("other", bytes("echo")).build_faulty();
+    let errors: String = errors.iter().map(ToString::to_string).collect();
+    for expected in [
+        "local tool `mine` has the name of a tool of the program; give it another one",
+        "tool `other` takes no `wasm`: its component comes from the program",
+        "tool `other` takes no `source`: its component comes from the program",
+    ] {
+        assert!(errors.contains(expected), "{errors}");
+    }
     let twice = Workspace::new();
     let builder = twice.builder().component("a", bytes("echo")).component("a", bytes("echo"));
     assert!(matches!(builder.build(), Err(BuildError::Tool(ToolboxError::Register { .. }))));

@@ -197,7 +197,11 @@ impl Report {
         self.push(rank, diagnostic, scope);
     }
 
-    fn push(&mut self, rank: Rank, diagnostic: Diagnostic, scope: Scope) {
+    fn push(&mut self, rank: Rank, diagnostic: Diagnostic, mut scope: Scope) {
+        // The file itself may be as it should be.
+        if matches!(diagnostic.problem, Problem::TooManyFiles { .. }) {
+            scope.piece = Piece::Everything;
+        }
         let is_consequence = self.is_incomplete;
         self.found.push(Found { rank, diagnostic, scope, is_consequence });
     }

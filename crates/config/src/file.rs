@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::ContentDigest;
-use kitbag_files::sys::has_no_other_end;
+use kitbag_files::sys::{has_no_other_end, is_too_many_files};
 use kitbag_files::{FileKind, OpenError, Stat, check_file_system};
 use kitbag_trust::digest_of;
 
@@ -220,10 +220,11 @@ pub(crate) fn not_opened(error: &OpenError) -> Problem {
 
 /// Why a file could not be opened.
 pub(crate) fn unreadable(error: &io::Error) -> Problem {
-    match has_no_other_end(error) {
+    match error {
         // A socket.
-        true => Problem::NotAFile,
-        false => Problem::Unreadable { reason: reason(error) },
+        error if has_no_other_end(error) => Problem::NotAFile,
+        error if is_too_many_files(error) => Problem::TooManyFiles { reason: reason(error) },
+        error => Problem::Unreadable { reason: reason(error) },
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use kitbag_contract::ToolName;
 use kitbag_contract::text::{alternatives, shown};
 
 use crate::error::Diagnostic;
@@ -184,7 +185,9 @@ impl fmt::Display for Broken {
 /// the workspace is trusted where the file is one of the workspace.
 pub(crate) fn consequence(piece: &Piece, off: &BTreeSet<&str>, is_trusted: bool) -> String {
     let left_out = match piece {
-        Piece::Tool(name) if is_trusted => return format!("the tool `{}` is off", shown(name)),
+        Piece::Tool(name) if is_trusted && ToolName::new(name).is_ok() => {
+            return format!("the tool `{name}` is off");
+        }
         Piece::Topic(id) => return format!("the topic `{}` is left out", shown(id)),
         Piece::Key(key) => format!("`{key}` is left out"),
         Piece::Tool(_) => "this is left out".to_owned(),

@@ -22,6 +22,12 @@ pub enum Problem {
         /// What the operating system says.
         reason: String,
     },
+    /// A file or directory cannot be read now, since this process has too many files open.
+    #[error("cannot be read: {reason}")]
+    TooManyFiles {
+        /// What the operating system says.
+        reason: String,
+    },
     /// There is a directory where a file should be.
     #[error("is a directory; a file is expected here")]
     Directory,
