@@ -133,7 +133,7 @@ fn an_addition_that_was_stopped_is_finished_where_it_ended_the_trust() {
     command(&workspace, &["add", "FILE", "--yes"]).success();
     // As after a kill before the component was there: what is written was not trusted yet.
     fs::remove_file(workspace.path(".kitbag/tools/weather.wasm")).unwrap();
-    assert!(!runs(&workspace, "first"));
+    assert!(runs(&workspace, "first") && !workspace.path(".kitbag/tools/weather.wasm").exists());
     let again = command(&workspace, &["add", "FILE", "--yes"]);
     assert_eq!(again.code, 0, "{}", again.shown());
     workspace.run(&["trust", "--yes"]).success();

@@ -109,11 +109,10 @@ fn a_tool_with_more_grants_is_off_and_the_others_run() {
 
 #[test]
 fn a_removed_rule_of_a_built_in_turns_it_off_with_the_cause_first() {
-    let workspace = Workspace::with_toolsets(&["files"]).untrusted();
-    let config = "[toolsets]\nwrite = true\n[tools.write_file]\napprove = \"always\"\n";
-    workspace.config(config);
+    let workspace = Workspace::with_toolsets(&["files", "write"]).untrusted();
+    workspace.config("[tools.write_file]\napprove = \"always\"\n");
     workspace.trust();
-    workspace.config("[toolsets]\nwrite = true\n");
+    workspace.config("");
     let run = workspace.run(&["run", "write_file", "path=a", "content=x"]);
     assert_untrusted(&run);
     let cause = "`write_file` is off because `.kitbag/config.toml` changed since you trusted it; run \
@@ -122,7 +121,6 @@ fn a_removed_rule_of_a_built_in_turns_it_off_with_the_cause_first() {
     assert!(!workspace.path("a").exists());
     // Without its file the workspace has no rule either.
     fs::remove_dir_all(workspace.path(".kitbag")).unwrap();
-    workspace.own_config("[toolsets]\nwrite = true\n");
     let run = workspace.run(&["run", "write_file", "path=a", "content=x"]);
     assert_untrusted(&run);
     let cause = "`write_file` is off because `.kitbag/config.toml` was removed since you trusted the \
@@ -160,10 +158,9 @@ fn a_record_of_0_1_0_keeps_its_trust() {
     fs::remove_file(record.with_extension("shown")).unwrap();
     let run = hello();
     assert_untrusted(&run);
-    let cause = "warning: `.kitbag/config.toml` changed since you trusted it, and the text that you \
-                 trusted is not kept";
+    let cause = "warning: `.kitbag/config.toml` changed since you trusted it: until you run `kitbag \
+                 trust`, only settings";
     assert!(run.stderr.starts_with(cause), "{}", run.shown());
-    assert!(run.stderr.contains("run `kitbag trust` once"), "{}", run.shown());
     workspace.config("[limits]\ntime = \"20s\"\n");
     assert_eq!(hello().success(), "hello\n");
 }

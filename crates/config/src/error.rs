@@ -242,6 +242,11 @@ impl Report {
         self.found.append(&mut other.found);
     }
 
+    /// Whether anything is wrong.
+    pub(crate) fn has_problem(&self) -> bool {
+        !self.diagnostics.is_empty()
+    }
+
     /// Whether something in a file is wrong. A granted directory can be missing, and its grant
     /// with it.
     pub(crate) fn has_problem_of_files(&self) -> bool {

@@ -166,7 +166,7 @@ pub fn load_lenient(sources: &Sources<'_>) -> (Option<Config>, Option<ConfigErro
 fn read(sources: &Sources<'_>) -> (Option<Config>, Report) {
     let (mut config, mut report) = attempt(sources, Reading::Found);
     if let Some(found) = &mut config
-        && let Err(untrusted) = review_edits(found, sources)
+        && let Err(untrusted) = review_edits(found, sources, &report)
     {
         (config, report) = attempt(sources, Reading::Untrusted(untrusted));
     }
@@ -182,7 +182,11 @@ fn read(sources: &Sources<'_>) -> (Option<Config>, Report) {
 /// # Errors
 ///
 /// The workspace is not trusted: what was trusted is not known any more.
-fn review_edits(config: &mut Config, sources: &Sources<'_>) -> Result<(), UntrustedWorkspace> {
+fn review_edits(
+    config: &mut Config,
+    sources: &Sources<'_>,
+    report: &Report,
+) -> Result<(), UntrustedWorkspace> {
     let is_asked = sources.trust == TrustSource::Asked;
     let record = match &config.workspace_trust {
         WorkspaceTrust::Trusted(TrustedBy::Record(record)) => Arc::clone(record),
@@ -201,6 +205,11 @@ fn review_edits(config: &mut Config, sources: &Sources<'_>) -> Result<(), Untrus
     };
     if config.review.is_none() && config.named_places() == record.places {
         return Ok(());
+    }
+    // A mistake that a link makes is not one of the text, which is as it was trusted.
+    let is_text_trusted = config.review.is_none() && config.workspace_trust.record().is_some();
+    if is_text_trusted && report.has_problem() {
+        return Err(UntrustedWorkspace::edited(&config.root.value, Vec::new()));
     }
     match trusted(&record, sources) {
         Some(trusted) if is_asked => drop(config.compare_with(&trusted, &record)),

@@ -48,8 +48,8 @@ pub enum TrustedBy {
     "{}",
     match reason {
         UntrustedReason::Changed(_) => format!(
-            "{reason}, and the text that you trusted is not kept: of `{}` only settings that \
-             restrict access take effect, and its tools do not run; run `{COMMAND}` once",
+            "{reason}: until you run `{COMMAND}`, only settings that restrict access take effect in \
+             `{}`, and its tools do not run",
             shown_path(root)
         ),
         _ => format!(
