@@ -120,7 +120,7 @@ fn a_removed_rule_of_a_built_in_turns_it_off_with_the_cause_first() {
     assert!(run.stderr.starts_with(&format!("warning: {cause}\n")), "{}", run.shown());
     assert!(!workspace.path("a").exists());
     // Without its file the workspace has no rule either.
-    fs::remove_dir_all(workspace.path(".kitbag")).unwrap();
+    fs::remove_file(workspace.path(".kitbag/config.toml")).unwrap();
     let run = workspace.run(&["run", "write_file", "path=a", "content=x"]);
     assert_untrusted(&run);
     let cause = "`write_file` is off because `.kitbag/config.toml` was removed since you trusted the \
