@@ -9,7 +9,7 @@ use kitbag::config::{Config, Origin, Sourced};
 use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::{printable, shown};
 use kitbag::contract::{Action, ApprovalRequest, ByteSize, Field, format_duration};
-use kitbag::host::Captured;
+use kitbag::host::{CallError, Captured};
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::toolbox::{Cut, FoundLeak, Marks};
 use kitbag::{
@@ -154,8 +154,10 @@ impl Call {
             Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) => None,
             Ok(Outcome::Error(_)) | Err(_) => grant_hint(kitbag.toolbox().config(), &completion),
         };
-        // The error of a tool says it already; one that goes on may not.
-        if let Ok(Outcome::Success(_)) = &completion.result {
+        // The tool's own error says it already.
+        let is_said =
+            matches!(&completion.result, Ok(Outcome::Error(_)) | Err(CallError::Trap { .. }));
+        if !is_said {
             for refused in &completion.refused_requests {
                 output::note(&format!("warning: a request was blocked: {}", refused.reason));
             }

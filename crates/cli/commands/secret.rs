@@ -1,7 +1,7 @@
 //! `kitbag secret`.
 
+mod consent;
 mod edit;
-mod granted;
 mod own_file;
 mod set;
 mod store;
@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::output;
 
-use granted::GrantedTools;
+use consent::GrantedTools;
 use own_file::{OwnFile, unknown};
 use set::SetArgs;
 use store::open;

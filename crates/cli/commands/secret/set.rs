@@ -15,8 +15,8 @@ use kitbag::policy::{Placement, SecretName, SecretPlace, SecretSource};
 use kitbag::secrets::{CallEnd, Leaks, SecretValue};
 use serde_json::json;
 
+use super::consent::GrantedTools;
 use super::edit::Changes;
-use super::granted::GrantedTools;
 use super::own_file::{OwnFile, unknown};
 use super::store::open;
 use crate::error::CliError;
