@@ -86,8 +86,7 @@ fn each_call_is_a_line_with_who_made_it_and_how_it_ended() {
 /// What `kitbag audit` shows, without days, times and the user's number.
 fn story(workspace: &Workspace, options: &[&str]) -> Vec<String> {
     let run = workspace.run(&[&["audit"], options].concat());
-    let user = kitbag::Caller::this_user().to_string();
-    let user = format!("{}: ", user.trim_start_matches("user "));
+    let user = format!("{}: ", kitbag::Caller::this_user());
     let lines = run.success();
     let is_time = |text: &str| text.len() == 5 && text.as_bytes()[2] == b':';
     let told = lines.lines().map(|line| match (line.get(2..7), line.split_once(" (UTC)")) {
@@ -276,7 +275,7 @@ fn a_call_names_the_files_that_it_touched() {
     check("list_dir", &["path=src"], read, "read src/");
     let moved = json!({ "written": ["src/c.rs"], "removed": ["src/new.rs"] });
     let told = "wrote src/c.rs, removed src/new.rs";
-    check("move_path", &["from=src/new.rs", "to=src/c.rs"], moved, told);
+    check("move_path", &["path=src/new.rs", "to=src/c.rs"], moved, told);
 }
 
 #[test]

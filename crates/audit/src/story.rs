@@ -177,10 +177,7 @@ fn subject(caller: &str, client: Option<&ClientEvent>) -> String {
     match client {
         Some(ClientEvent { name, version }) if version.is_empty() => shown(name).to_string(),
         Some(ClientEvent { name, version }) => format!("{} {}", shown(name), shown(version)),
-        None => {
-            let name = caller.strip_prefix("user ").or_else(|| caller.strip_prefix("tool "));
-            shown(name.unwrap_or(caller)).to_string()
-        }
+        None => shown(caller.strip_prefix("tool ").unwrap_or(caller)).to_string(),
     }
 }
 

@@ -82,3 +82,33 @@ impl Refusals {
         other.kept.into_iter().for_each(|refusal| self.add(refusal));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_without_end_are_counted() {
+        let mut refusals = Refusals::default();
+        for number in 0..100_000 {
+            refusals.note(RefusedKind::File, &format!("/w/{number}"), "secret");
+            refusals.note(RefusedKind::File, "/w/0", "secret");
+        }
+        assert_eq!((refusals.kept.len(), refusals.more), (KEPT, 100_000 - KEPT as u64));
+        assert_eq!(refusals.kept[0].times, 100_001);
+    }
+
+    #[test]
+    fn a_long_target_is_cut_and_still_the_same() {
+        let mut refusals = Refusals::default();
+        for _ in 0..2 {
+            refusals.note(RefusedKind::Tool, &"ä".repeat(1_000), "grant");
+        }
+        let [refusal] = &refusals.kept[..] else { panic!("{refusals:?}") };
+        assert_eq!((refusal.target.chars().count(), refusal.times), (TARGET_BYTES / 2 + 1, 2));
+        let mut all = Refusals::default();
+        all.note(RefusedKind::Tool, &refusal.target, "depth");
+        all.append(refusals);
+        assert_eq!(all.kept.len(), 2);
+    }
+}

@@ -161,11 +161,13 @@ impl Audited {
                 refusal.target = names.of(&refusal.target);
                 true
             }
-            RefusedKind::Lookup => {
+            RefusedKind::Tool | RefusedKind::Lookup => {
+                let is_refusal = refusal.kind == RefusedKind::Tool || has_tool(&refusal.target);
                 refusal.kind = RefusedKind::Tool;
-                has_tool(&refusal.target)
+                refusal.target = shown(&refusal.target).to_string();
+                is_refusal
             }
-            RefusedKind::Http | RefusedKind::Tool | RefusedKind::Storage => true,
+            RefusedKind::Http | RefusedKind::Storage => true,
         });
         self.refusals().append(refusals);
         let mut known = self.known();
