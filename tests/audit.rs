@@ -199,7 +199,9 @@ fn probing() -> Workspace {
     let outside = workspace.outside().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("there.txt"), "there").unwrap();
-    for path in ["docs/.env", "docs/a.txt", "out/b.txt", "out/.git/config", "out/.vscode/tasks.json"] {
+    for path in
+        ["docs/.env", "docs/a.txt", "out/b.txt", "out/.git/config", "out/.vscode/tasks.json"]
+    {
         workspace.file(path, "text");
     }
     std::os::unix::fs::symlink(&outside, workspace.path("docs/leads-out")).unwrap();
