@@ -244,7 +244,7 @@ impl Report {
 
     /// Whether anything is wrong.
     pub(crate) fn has_problem(&self) -> bool {
-        !self.diagnostics.is_empty()
+        !self.found.is_empty()
     }
 
     /// Whether something in a file is wrong. A granted directory can be missing, and its grant

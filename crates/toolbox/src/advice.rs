@@ -245,6 +245,7 @@ impl ToolboxError {
             Self::UnknownTool { nearest: None, .. }
             | Self::MissingComponent { .. }
             | Self::Arguments { .. }
+            | Self::Masked { .. }
             | Self::Output { .. }
             | Self::Schema { .. }
             | Self::Answer { .. }
@@ -292,6 +293,10 @@ fn disabled(reason: &Disabled) -> String {
         Disabled::Untrusted => {
             let action = Audience::Model.instruct("review it with `kitbag trust`");
             format!("disabled: its workspace is not trusted; {action}")
+        }
+        Disabled::Edited { cause } => {
+            let action = Audience::Model.instruct("review it with `kitbag trust`");
+            format!("off because {cause}; {action}")
         }
         reason => reason.to_string(),
     }

@@ -56,10 +56,11 @@ fn number(error: &ToolboxError) -> usize {
             CallError::Load(_) => 37,
             CallError::Internal(_) => 38,
         },
+        ToolboxError::Masked { .. } => 39,
     }
 }
 
-const KINDS: usize = 39;
+const KINDS: usize = 40;
 
 fn file() -> Origin {
     Origin::File { path: Arc::from(std::path::Path::new("/h/config.toml")), line: 2, column: 8 }
@@ -111,6 +112,11 @@ fn errors() -> Vec<ToolboxError> {
         },
         ToolboxError::Load { tool: tool(), source: Box::new(distrusted()) },
         ToolboxError::Arguments { tool: tool(), problems: problem() },
+        ToolboxError::Masked {
+            tool: tool(),
+            pointer: "/content".into(),
+            mask: "[kitbag-mask:github-token]".into(),
+        },
         ToolboxError::Output { tool: tool(), problems: problem() },
         ToolboxError::Cut {
             tool: tool(),

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use kitbag_config::Disabled;
 use kitbag_contract::Outcome;
 use kitbag_host::{CallError, LoadError};
 
