@@ -239,7 +239,8 @@ fn each_refused_access_to_a_file_is_a_line() {
     check(act("mkdir", &docs, "new"), "docs/new read-only");
     check(act("write", &out, ".vscode/tasks.json"), "out/.vscode/tasks.json protected");
     check(act("write", &out, ".git/hooks"), "out/.git/hooks guarded");
-    check(act("remove", &out, ".git/config"), "out/.git/config guarded");
+    check(act("remove", &out, ".git/hooks"), "out/.git/hooks guarded");
+    check(act("remove", &out, ".git/config"), "out/.git/config secret");
     let link = json!({ "do": "symlink", "target": "/etc", "preopen": "/out", "path": "l" });
     check(link, "out/l outside");
     let outside = workspace.outside().join("outside/new.txt").canonicalize();

@@ -47,7 +47,10 @@ fn nothing_is_remembered_until_a_line_turns_it_on_and_the_list_has_the_line() {
     assert!(refused.stderr.contains("`[toolsets] memory = true` in"), "{}", refused.shown());
     let refused = workspace.run(&["memory", "export"]);
     assert!(refused.stderr.contains("`[toolsets] memory = true` in"), "{}", refused.shown());
-    assert!(!workspace.home().join(".local/state").exists(), "nothing is made");
+    // The refused calls are in the audit log, and nothing else is kept.
+    let state = workspace.home().join(".local/state/kitbag");
+    let kept = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(kept.collect::<Vec<_>>(), ["audit"]);
     workspace.config("[toolsets]\nmemory = true\n");
     assert!(names.iter().all(|name| is_listed(name)));
     remember(&workspace, "a");

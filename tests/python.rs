@@ -187,11 +187,11 @@ fn clients_of_both_eras_run_scripts() {
 }
 
 /// The test cases of the crate that the component is made of, by name. They lie in its
-/// package, which the guests' lock file pins and the build has fetched.
+/// package, which the guests' lock file pins.
 fn cases() -> Vec<(String, String)> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
-        .args(["metadata", "--offline", "--locked", "--format-version", "1"])
+        .args(["metadata", "--locked", "--format-version", "1"])
         .args(["--filter-platform", "wasm32-wasip2", "--manifest-path"])
         .arg(repository().join("guest-tools/Cargo.toml"));
     let output = cargo.output().unwrap();

@@ -85,6 +85,7 @@ fn a_person_is_asked_on_their_terminal_and_only_a_yes_counts() {
 #[test]
 fn what_was_shown_is_trusted_and_not_what_has_become_of_it() {
     let workspace = greedy();
+    workspace.keep_later();
     let session = Session::start(&workspace);
     workspace.config(&super::CONFIG.replace("evil.example", "worse.example"));
     let (code, seen) = session.answer("yes\n");

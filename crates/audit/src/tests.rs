@@ -312,7 +312,8 @@ fn text_after_the_head_that_no_process_wrote_is_damage() {
     let next = |place: &Place| {
         format!("{{\"n\":2,\"prev\":\"{}\"", place.log().head().unwrap().unwrap().hash)
     };
-    let cases: [(&str, fn(&str) -> String); 8] = [
+    type Edit = fn(&str) -> String;
+    let cases: [(&str, Edit); 8] = [
         ("a garbage line", |_| "garbage\n".into()),
         ("garbage without an end", |_| "garbage".into()),
         ("an empty line", |_| "\n".into()),

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use kitbag_contract::PROTECTED_BY_DEFAULT;
 use kitbag_glob::Glob;
 
-use crate::names::{fold, is_short_name};
+use crate::names::{fold, is_guarded, is_short_name};
 
 /// The built-in list. Its first lines describe the form.
 const BUILT_IN: &str = include_str!("../data/protected.txt");
@@ -135,7 +135,8 @@ impl ProtectedNames {
     /// configure programs, more of them than any list holds. What exists may be edited.
     pub fn forbid_new(&self, directory: Option<&str>, name: &str) -> bool {
         let name = fold(name);
-        if !name.starts_with('.') || !self.has_built_in() {
+        // A guarded name is refused as such, and no grant allows it.
+        if !name.starts_with('.') || !self.has_built_in() || is_guarded(&name) {
             return false;
         }
         let directory = directory.map(fold);

@@ -31,7 +31,7 @@ use crate::imports;
 use crate::inspect::INSTANCE_BYTES;
 use crate::limits::{HANDLES, exceeded, host_data};
 use crate::metering::Metering;
-use crate::refusals::{RefusedKind, Refusals};
+use crate::refusals::{Refusals, RefusedKind};
 use crate::report::{Emitted, Reports};
 use crate::state::{State, Stdio};
 use crate::timer::{Cancellation, Timer};

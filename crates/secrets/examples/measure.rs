@@ -5,6 +5,8 @@
 //! Each finding of a rule that masks is printed with its file, so that a person can say whether
 //! it is one. Key blocks are counted by themselves, since they are what they look like.
 
+#![expect(clippy::print_stdout, reason = "it prints figures")]
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{env, fs};

@@ -165,7 +165,7 @@ pub(crate) fn is_placeholder(value: &[u8]) -> bool {
     let text = value.to_ascii_lowercase();
     let is_word = |word: &&str| text == word.as_bytes();
     let holds = |part: &&str| memmem::find(&text, part.as_bytes()).is_some();
-    NO_PASSWORDS.iter().any(|word| is_word(word)) || PLACEHOLDERS.iter().any(|part| holds(part))
+    NO_PASSWORDS.iter().any(is_word) || PLACEHOLDERS.iter().any(holds)
 }
 
 /// Whether a value is one that a server handed out: it has letters and digits, and is no
@@ -253,11 +253,13 @@ pub(crate) fn after_headers(bytes: &[u8], start: usize) -> usize {
 
 /// Where a line ends: at a line break, or one that JSON or a form escapes.
 fn line_end(bytes: &[u8]) -> Option<usize> {
-    let is_end = |at: usize| match bytes[at..] {
-        [b'\n' | b'\r', ..] => true,
-        [b'\\', b'n' | b'r', ..] => true,
-        [b'%', b'0', b'A' | b'a' | b'D' | b'd', ..] => true,
-        _ => false,
+    let is_end = |at: usize| {
+        matches!(
+            bytes[at..],
+            [b'\n' | b'\r', ..]
+                | [b'\\', b'n' | b'r', ..]
+                | [b'%', b'0', b'A' | b'a' | b'D' | b'd', ..]
+        )
     };
     (0..bytes.len()).find(|at| is_end(*at))
 }

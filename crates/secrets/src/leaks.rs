@@ -293,7 +293,7 @@ impl Leaks {
         }
         let end = run.range.end;
         let is_cut = look.cut.is_some_and(|cut| end >= cut) && end - start >= LEAST_LEFT;
-        if !rule.has_length(end - start) && !(is_cut && end - start <= rule.most) {
+        if !(rule.has_length(end - start) || is_cut && end - start <= rule.most) {
             return None;
         }
         if end <= look.settled {

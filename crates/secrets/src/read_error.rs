@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kitbag_contract::shell;
 use kitbag_contract::text::shown;
 use kitbag_policy::SecretName;
 
@@ -11,7 +12,10 @@ use crate::value::ValueError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// There is none.
-    #[error("it has no value; set one with `kitbag secret set {name}`")]
+    #[error(
+        "it has no value; set one with `{}`",
+        shell::command(["kitbag", "secret", "set", name.as_str()])
+    )]
     Missing {
         /// The secret.
         name: SecretName,

@@ -96,9 +96,9 @@ impl Starts {
             let other = groups.remove(at + 1);
             costs.remove(at);
             groups[at].merge(other);
-            for at in at.saturating_sub(1)..=at {
+            for (at, cost) in costs.iter_mut().enumerate().take(at + 1).skip(at.saturating_sub(1)) {
                 if let Some([one, other]) = groups.get(at..at + 2) {
-                    costs[at] = one.cost_with(other);
+                    *cost = one.cost_with(other);
                 }
             }
         }

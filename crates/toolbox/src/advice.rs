@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use kitbag_config::{Audience, Config, Disabled, Origin, Problem, Sourced};
 use kitbag_contract::text::{printable, shown};
-use kitbag_contract::{Action, ByteSize, ErrorInfo, LimitKind, Outcome, format_duration};
+use kitbag_contract::{Action, ByteSize, ErrorInfo, LimitKind, Outcome, format_duration, shell};
 use kitbag_host::{CallError, Completion, LoadError};
 use kitbag_policy::{
     DirectoryGrant, HttpGrant, MissingGrant, RefusedFile, Request, StorageGrant, StorageRefusal,
@@ -211,7 +211,7 @@ impl ToolboxError {
                 format!("the tool `{name}` is {}", disabled(reason))
             }
             Self::NotAsRecorded { tool, .. } => {
-                let action = format!("look at `kitbag update {tool}`");
+                let action = format!("look at `{}`", shell::command(["kitbag", "update", tool]));
                 format!("the tool `{tool}` is not run: it changed; {}", ask(&action))
             }
             Self::Load { tool, source } => {

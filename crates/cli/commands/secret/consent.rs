@@ -1,13 +1,12 @@
 //! The tools that are granted a secret, and the consent to give it to them.
 
-use std::io::{self, BufRead, IsTerminal};
-
 use kitbag::Config;
 use kitbag::config::{Problem, Tool, secret_destinations};
 use kitbag::contract::text::shown;
 use kitbag::policy::{SecretGrant, SecretName};
 use serde_json::Value;
 
+use crate::consent;
 use crate::error::CliError;
 use crate::output;
 
@@ -66,13 +65,13 @@ impl GrantedTools {
             };
             text.push_str(&format!("  tool `{name}`, which may send {requests} ({origin})\n"));
         }
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() || as_json {
+        if !consent::is_interactive(as_json) {
             return Err(CliError::NotAgreed(format!(
                 "{text}nothing was set, since there is no terminal to ask on; to agree, add `--yes`"
             )));
         }
         output::note(&text);
-        match is_yes("Give it to them? [y]es / [n]o: ")? {
+        match consent::agrees("Give it to them?")? {
             true => Ok(()),
             false => Err(CliError::NotAgreed("nothing was set".into())),
         }
@@ -97,20 +96,4 @@ fn granted_tool(tool: &Tool, secret: &SecretName) -> Option<GrantedTool> {
         requests: secret_destinations(grants),
         origin: origin.to_string(),
     })
-}
-
-/// Asks until the answer is yes or no. The end of the input is no.
-fn is_yes(question: &str) -> Result<bool, CliError> {
-    loop {
-        let mut line = String::new();
-        let read = output::ask(question).and_then(|()| io::stdin().lock().read_line(&mut line));
-        let read =
-            read.map_err(|source| CliError::Read { path: "standard input".into(), source })?;
-        match line.trim() {
-            "y" | "yes" => return Ok(true),
-            "n" | "no" => return Ok(false),
-            _ if read == 0 => return Ok(false),
-            _ => {}
-        }
-    }
 }

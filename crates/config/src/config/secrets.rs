@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use kitbag_contract::shell;
 use kitbag_policy::{Grants, Placement, SecretPlace, SecretSource};
 use kitbag_secrets::AllowedLeak;
 use schemars::JsonSchema;
@@ -65,18 +66,12 @@ pub struct LeakAllowance {
 
 /// The command that sets a secret of this name, to go where these grants let a tool send requests.
 pub fn set_secret_command(name: &str, grants: &Grants) -> String {
-    let mut command = format!("kitbag secret set {name}");
-    let places = secret_destinations(grants);
-    // A quote in a pattern would end the word that the shell reads.
-    let places = places.iter().filter(|place| !place.contains('\''));
-    let mut places: Vec<_> = places.map(String::as_str).collect();
+    let mut places = secret_destinations(grants);
     if places.is_empty() {
-        places.push("https://HOST/**");
+        places.push("https://HOST/**".to_owned());
     }
-    for place in places {
-        command.push_str(&format!(" --to '{place}'"));
-    }
-    command
+    let to = places.iter().flat_map(|place| ["--to", place]);
+    shell::command(["kitbag", "secret", "set", name].into_iter().chain(to))
 }
 
 /// Where a tool with these grants could take a secret: the patterns of its requests that can be a

@@ -409,7 +409,7 @@ fn every_line_that_is_printed_lets_the_tool_be_called() {
             "page",
             json!({ "url": "it's \"a\"\\ \u{7f}\u{202e}\n\0", "n": 1 }),
             "tools=page={ tool = \"fetch\", where = { n = 1, url = [\"https://docs.rs/**\", \
-             \"it'\\''s \\\"a\\\"\\\\ \\u007f\u{202e}\\n\\u0000\"] } }",
+             \"it'\\''s \\\"a\\\"\\\\ \\u007f'\"$(printf '\\342\\200\\256')\"'\\n\\u0000\"] } }",
         ),
         (
             table,

@@ -159,7 +159,7 @@ fn a_ceiling_out_of_place_is_refused_whatever_it_holds() {
             "C:1:2: unknown key `ceilling` at the top level; known keys: `limits`, `secret_files`, `serve`, \
              `toolsets`, `tools`, `knowledge`",
             "C:2:14: unknown key `ceiling` in `tools.learn`; known keys: `source`, `builtin`, `replaces`, `wasm`, \
-             `script`, `title`, `description`, `enable`, `parameters`, `grants`, `limits`, `rate`, `dev`, `approve`, `answers`",
+             `script`, `title`, `description`, `enable`, `parameters`, `grants`, `limits`, `rate`, `dev`, `mask`, `approve`, `answers`",
         ],
     );
 }

@@ -89,7 +89,7 @@ fn a_mark_stays_below_its_place_after_an_escaped_character() {
   3 | \"\\u{200b}y\" = 1
     | ^^^^^^^^^^^
   known keys: `source`, `builtin`, `replaces`, `wasm`, `script`, `title`, `description`, `enable`, `parameters`, `grants`, \
-         `limits`, `rate`, `dev`, `approve`, `answers`",
+         `limits`, `rate`, `dev`, `mask`, `approve`, `answers`",
     );
 }
 

@@ -18,6 +18,7 @@ fn what_a_tool_is_refused_in_a_granted_directory_is_said_by_its_path() {
     .file("w/a.txt", "")
     .file("w/.env", "")
     .file("w/.git/config", "")
+    .file("w/.git/HEAD", "")
     .file("s/secrets.age", "")
     .file("h/secrets.key", "")
     .user("");
@@ -39,7 +40,7 @@ fn what_a_tool_is_refused_in_a_granted_directory_is_said_by_its_path() {
     );
     for tool in ["t", "u"] {
         check(tool, "/all/w/a.txt", read, None);
-        check(tool, "/all/w/.git/config", read, None);
+        check(tool, "/all/w/.git/HEAD", read, None);
         check(tool, "/all/s/secrets.age", read, state);
         check(tool, "/all/s", read, state);
         check(tool, "/all/w/link", read, state);
@@ -49,11 +50,14 @@ fn what_a_tool_is_refused_in_a_granted_directory_is_said_by_its_path() {
         check(tool, "/all/h/secrets.key", read, Some(key));
     }
     check("t", "/all/w/.env", read, secret);
+    let config = "`/all/w/.git/config` looks like a secret, which a tool opens and changes only \
+                  where its grant includes it";
+    check("t", "/all/w/.git/config", read, Some(config));
     check("u", "/all/w/.env", read, None);
     check("t", "/all/w/a.txt", write, None);
     check("t", "/all/w/new", write, None);
     check("t", "/all/s/new", write, state);
-    check("t", "/all/w/.git/config", write, Some("no tool changes `/t/w/.git`"));
+    check("t", "/all/w/.git/HEAD", write, Some("no tool changes `/t/w/.git`"));
     check("t", "/all/w/.kitbag/x", write, Some("no tool changes `/t/w/.kitbag`"));
     check("t", "/all/w/bin/t.wasm", write, Some("no tool changes `/t/w/bin/t.wasm`"));
     check("t", "/all/h/config.toml", write, Some("no tool changes `/t/h/config.toml`"));
