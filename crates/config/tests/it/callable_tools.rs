@@ -399,6 +399,14 @@ fn missing_of(fixture: &Fixture, wanted: WantedTool) -> (String, String) {
     (missing.as_setting(), flag)
 }
 
+/// The word after `--grant` as a shell reads it.
+fn word_of_shell(flag: &str) -> String {
+    let script = format!("set -- {flag}; printf %s \"$2\"");
+    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert!(output.status.success(), "{flag}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[test]
 fn every_line_that_is_printed_lets_the_tool_be_called() {
     let table = "{ page = { tool = \"fetch\", where = { url = \"https://docs.rs/**\", n = 1 } } }";
@@ -432,8 +440,7 @@ fn every_line_that_is_printed_lets_the_tool_be_called() {
         };
         let written = Fixture::new("").user(&format!("{FETCH}[tools.learn.grants]\n{setting}\n"));
         assert!(allows(&written, None), "{setting}");
-        let word = flag.strip_prefix("--grant '").and_then(|word| word.strip_suffix('\'')).unwrap();
-        let call = CallGrants { tool: "learn".into(), grants: vec![word.replace(r"'\''", "'")] };
+        let call = CallGrants { tool: "learn".into(), grants: vec![word_of_shell(&flag)] };
         assert!(allows(&Fixture::new("").user(&own(tools)), Some(call)), "{flag}");
     }
 }
