@@ -65,6 +65,29 @@ fn a_new_workspace_is_trusted_with_what_is_added_and_with_nothing_else() {
 }
 
 #[test]
+fn no_command_trusts_an_edit_that_waits_for_its_review() {
+    let workspace = workspace();
+    command(&workspace, &["add", "FILE", "--yes"]).success();
+    command(&workspace, &["add", "FILE", "--yes", "--name", "second"]).success();
+    let config = workspace.path(".kitbag/config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let table = "[tools.second.grants]\n";
+    let granted = format!("{table}env = [\"AWS_SECRET_ACCESS_KEY\"]\n");
+    assert!(text.contains(table), "{text}");
+    fs::write(&config, text.replace(table, &granted)).unwrap();
+    assert!(!runs(&workspace, "second") && runs(&workspace, "weather"));
+    command(&workspace, &["add", "FILE", "--yes", "--name", "third"]).success();
+    assert!(!runs(&workspace, "second"));
+    component(&workspace, "Tells more.");
+    command(&workspace, &["update", "third", "FILE", "--yes"]).success();
+    assert!(!runs(&workspace, "second"));
+    command(&workspace, &["remove", "weather"]).success();
+    assert!(!runs(&workspace, "second"));
+    workspace.run(&["trust", "--yes"]).success();
+    assert!(runs(&workspace, "second") && runs(&workspace, "third"));
+}
+
+#[test]
 fn adding_a_tool_trusts_nothing_of_a_repository_that_is_not_trusted() {
     let workspace = workspace();
     let evil = json!({ "name": "evil" }).to_string();

@@ -117,7 +117,10 @@ fn a_granted_secret_that_does_not_exist_fails_the_call() {
     for (grants, to) in [
         ("secrets = { github = {} }\nhttp = [\"https://a.example/**\"]", "https://a.example/**"),
         ("env = [{ name = \"TOKEN\", secret = \"github\" }]", "https://HOST/**"),
-        ("secrets = { github = {} }\nhttp = [\"https://a.example/it's\"]", "https://HOST/**"),
+        (
+            "secrets = { github = {} }\nhttp = [\"https://a.example/it's\"]",
+            r"https://a.example/it'\''s",
+        ),
     ] {
         config(grants);
         let run = workspace.run(&["run", "request", "--args", &args]);

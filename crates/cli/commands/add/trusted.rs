@@ -30,33 +30,38 @@ impl TrustBefore {
     /// What is trusted now, while no other command changes the files.
     pub(crate) fn now(global: &Global) -> Result<Self, CliError> {
         let kitbag = global.builder().single_call().build()?;
-        let config = kitbag.toolbox().config();
+        Ok(Self::reviewed(kitbag.toolbox().config(), global))
+    }
+
+    /// What is trusted of the content that is there. An edit that asks for more is for a person to
+    /// review first.
+    fn reviewed(config: &Config, global: &Global) -> Self {
         match &config.review {
-            None => Ok(Self::of(config)),
+            None => Self::of(config),
             Some(review) if review.changes.is_within() => Self::edited(config, global),
-            // What else was edited is for a person to review.
-            Some(_) => Ok(Self::None),
+            Some(_) => Self::None,
         }
     }
 
     /// The content of a workspace that was edited since and asks for nothing more.
-    fn edited(config: &Config, global: &Global) -> Result<Self, CliError> {
-        let Some(trusted) = config.workspace_trust.record() else { return Ok(Self::None) };
-        let kitbag = global.builder().single_call().ask_trust().build()?;
-        let Ok(question) = kitbag.trust_question() else { return Ok(Self::None) };
+    fn edited(config: &Config, global: &Global) -> Self {
+        let Some(trusted) = config.workspace_trust.record() else { return Self::None };
+        let (kitbag, _) = global.builder().single_call().ask_trust().build_faulty();
+        let Some(kitbag) = kitbag else { return Self::None };
+        let Ok(question) = kitbag.trust_question() else { return Self::None };
         let now = question.record.clone();
         let is_trusted = |(path, digest)| trusted.components.get(path) == Some(digest);
-        Ok(match now.components.iter().all(is_trusted) {
+        match now.components.iter().all(is_trusted) {
             true => Self::Content(Some(Arc::new(now))),
             false => Self::None,
-        })
+        }
     }
 
     /// As [`now`](Self::now), also if the configuration has mistakes. `None`: a file of it cannot
     /// be read at all.
     pub(crate) fn now_leniently(global: &Global) -> Option<Self> {
         let (kitbag, _) = global.builder().single_call().build_faulty();
-        kitbag.map(|kitbag| Self::of(kitbag.toolbox().config()))
+        kitbag.map(|kitbag| Self::reviewed(kitbag.toolbox().config(), global))
     }
 
     /// The limits that hold for all calls now, where the workspace does not set them itself.
