@@ -76,12 +76,12 @@ fn no_command_trusts_an_edit_that_waits_for_its_review() {
     assert!(text.contains(table), "{text}");
     fs::write(&config, text.replace(table, &granted)).unwrap();
     assert!(!runs(&workspace, "second") && runs(&workspace, "weather"));
+    command(&workspace, &["remove", "weather"]).success();
+    assert!(!runs(&workspace, "second"));
     command(&workspace, &["add", "FILE", "--yes", "--name", "third"]).success();
     assert!(!runs(&workspace, "second"));
     component(&workspace, "Tells more.");
     command(&workspace, &["update", "third", "FILE", "--yes"]).success();
-    assert!(!runs(&workspace, "second"));
-    command(&workspace, &["remove", "weather"]).success();
     assert!(!runs(&workspace, "second"));
     workspace.run(&["trust", "--yes"]).success();
     assert!(runs(&workspace, "second") && runs(&workspace, "third"));
