@@ -1,5 +1,6 @@
 //! The paths that git reads commands from, or runs, because a configuration of git names them.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Read;
@@ -68,10 +69,11 @@ const HOOKS: [&str; 14] = [
 /// there: those of the work tree that `top` is in and of the user.
 pub(crate) fn named_paths(top: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
+    // Read once, and only if there is a work tree.
+    let homes = LazyCell::new(homes_of_account);
     for work_tree in top.ancestors() {
         let Some(own) = configuration(work_tree) else { continue };
-        let of_user =
-            homes_of_account().into_iter().flat_map(|home| OF_USER.map(|it| home.join(it)));
+        let of_user = homes.iter().flat_map(|home| OF_USER.map(|it| home.join(it)));
         let mut ahead: Vec<PathBuf> = of_user.chain([own]).collect();
         let mut known = HashSet::new();
         while let Some(path) = ahead.pop() {
@@ -83,9 +85,9 @@ pub(crate) fn named_paths(top: &Path) -> Vec<PathBuf> {
             let Some(text) = read(&path) else { continue };
             for (key, value) in settings(&text) {
                 if is_include(&key) {
-                    ahead.push(resolve(path.parent().unwrap_or(&path), &value));
+                    ahead.push(resolve(path.parent().unwrap_or(&path), &value, &homes));
                 } else {
-                    found.extend(paths(&key, &value).map(|path| resolve(work_tree, path)));
+                    found.extend(paths(&key, &value).map(|path| resolve(work_tree, path, &homes)));
                 }
             }
         }
@@ -105,9 +107,9 @@ fn configuration(work_tree: &Path) -> Option<PathBuf> {
     }
     // A linked work tree or a submodule: `gitdir: PATH`, whose `commondir` has the configuration.
     let text = read(&entry)?;
-    let directory = resolve(work_tree, text.strip_prefix("gitdir:")?.trim());
+    let directory = work_tree.join(text.strip_prefix("gitdir:")?.trim());
     let common = read(&directory.join("commondir"));
-    let common = common.map_or(directory.clone(), |common| resolve(&directory, common.trim()));
+    let common = common.map_or(directory.clone(), |common| directory.join(common.trim()));
     Some(common.join("config"))
 }
 
@@ -122,9 +124,8 @@ fn read(path: &Path) -> Option<String> {
 }
 
 /// A path in a configuration, from the directory that it is relative to.
-fn resolve(base: &Path, path: &str) -> PathBuf {
-    let in_home =
-        path.strip_prefix("~/").and_then(|rest| Some(homes_of_account().first()?.join(rest)));
+fn resolve(base: &Path, path: &str, homes: &[PathBuf]) -> PathBuf {
+    let in_home = path.strip_prefix("~/").zip(homes.first()).map(|(rest, home)| home.join(rest));
     in_home.unwrap_or_else(|| base.join(path))
 }
 
