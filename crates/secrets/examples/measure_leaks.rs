@@ -1,6 +1,6 @@
 //! Measures the rules: recall on the corpus, and findings in the files of a directory.
 //!
-//! `cargo run --release -p kitbag-secrets --example measure -- [DIRECTORY]`
+//! `cargo run --release -p kitbag-secrets --example measure_leaks -- [DIRECTORY]`
 //!
 //! Each finding of a rule that masks is printed with its file, so that a person can say whether
 //! it is one. Key blocks are counted by themselves, since they are what they look like.
