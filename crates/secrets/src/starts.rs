@@ -44,7 +44,6 @@ struct First {
 }
 
 /// A prefix of a rule.
-#[derive(Clone)]
 pub(crate) struct Prefix {
     first: First,
     /// The bytes behind the first.
@@ -64,7 +63,6 @@ pub(crate) struct Prefix {
 struct Bytes([u64; 4]);
 
 /// Prefixes that have one bit.
-#[derive(Clone)]
 struct Group {
     /// The bytes of each place of their findings.
     places: [Bytes; START],
@@ -85,7 +83,8 @@ impl Starts {
             let same = prefixes
                 .chunk_by(|(one, _), (other, _)| is_class || one[..FIRST] == other[..FIRST]);
             let sets = Sets::of(rule);
-            groups.extend(same.map(|same| Group::new(same, rule, &sets)));
+            // A box each, since many are moved.
+            groups.extend(same.map(|same| Box::new(Group::new(same, rule, &sets))));
         }
         // Those beside each other in the alphabet have most in common.
         groups.sort_by_key(|group| (rules[group.prefixes[0].rule].alone, group.first()));
@@ -95,7 +94,7 @@ impl Starts {
             let at = cheapest.map_or(0, |(at, _)| at);
             let other = groups.remove(at + 1);
             costs.remove(at);
-            groups[at].merge(other);
+            groups[at].merge(*other);
             for (at, cost) in costs.iter_mut().enumerate().take(at + 1).skip(at.saturating_sub(1)) {
                 if let Some([one, other]) = groups.get(at..at + 2) {
                     *cost = one.cost_with(other);
@@ -104,16 +103,15 @@ impl Starts {
         }
         let (mut tables, mut behind) = ([[0; 256]; START], [0; 256]);
         for (index, group) in groups.iter_mut().enumerate() {
-            let sets = group.places.iter().chain([&group.behind]);
-            for (table, set) in tables.iter_mut().chain([&mut behind]).zip(sets) {
+            for (table, set) in tables.iter_mut().chain([&mut behind]).zip(group.sets()) {
                 set.iter().for_each(|byte| table[byte] |= 1 << index);
             }
             let order = |prefix: &Prefix| (prefix.rule, std::cmp::Reverse(prefix.length));
             group.prefixes.sort_by_key(order);
         }
-        let groups = groups.into_iter().map(|Group { prefixes, .. }| Prefixes {
-            firsts: prefixes.iter().map(|prefix| prefix.first).collect(),
-            prefixes: prefixes.into(),
+        let groups = groups.into_iter().map(|group| Prefixes {
+            firsts: group.prefixes.iter().map(|prefix| prefix.first).collect(),
+            prefixes: group.prefixes.into(),
         });
         let groups = groups.collect();
         Self { tables, behind, groups }
@@ -206,30 +204,31 @@ impl Group {
         first.map(|[a, b, c, ..]| [a, b, c]).min().unwrap_or_default()
     }
 
-    /// How much more one bit for both takes than two, in a text of letters for the most part.
+    /// The added cost of one bit for both groups over one bit for each, in a text of mostly letters.
     fn cost_with(&self, other: &Self) -> f64 {
-        let mut both = self.clone();
-        both.prefixes.clear();
-        both.unite(other);
-        let cost = |group: &Self, prefixes: usize| {
-            /// What it takes to come to the prefixes, as so many of them.
-            const HIT: usize = 4;
-            let places = group.places.iter().map(Bytes::share);
-            places.product::<f64>() * group.behind.share() * (prefixes + HIT) as f64
-        };
+        /// The cost of reaching the prefixes of a group, as a number of prefixes.
+        const HIT: usize = 4;
+        let cost = |share: f64, prefixes: usize| share * (prefixes + HIT) as f64;
         let (one, two) = (self.prefixes.len(), other.prefixes.len());
-        cost(&both, one + two) - cost(self, one) - cost(other, two)
+        let both: f64 =
+            self.sets().zip(other.sets()).map(|(own, other)| own.or(other).share()).product();
+        cost(both, one + two) - cost(self.share(), one) - cost(other.share(), two)
     }
 
-    fn unite(&mut self, other: &Self) {
+    /// The share of the places of a text at which a finding may start.
+    fn share(&self) -> f64 {
+        self.sets().map(Bytes::share).product()
+    }
+
+    fn sets(&self) -> impl Iterator<Item = &Bytes> {
+        self.places.iter().chain([&self.behind])
+    }
+
+    fn merge(&mut self, other: Self) {
         for (place, other) in self.places.iter_mut().zip(&other.places) {
             *place = place.or(other);
         }
         self.behind = self.behind.or(&other.behind);
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.unite(&other);
         self.prefixes.extend(other.prefixes);
     }
 }
