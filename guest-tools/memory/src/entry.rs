@@ -8,6 +8,7 @@ use kitbag_sdk::ErrorInfo;
 use crate::date::Moment;
 use crate::shortened::shortened;
 use crate::store::{AT_ONCE, Clock, Store};
+use crate::visible::{first_invisible, is_invisible};
 
 /// The longest text of a memory. As many as are read at once have less than 16 MiB.
 pub(crate) const TEXT_BYTES: usize = 64 << 10;
@@ -262,7 +263,8 @@ impl<'a> Stored<'a> {
 pub(crate) fn tag(text: &str) -> Result<String, String> {
     let tag = text.trim();
     let tag = tag.strip_prefix('#').unwrap_or(tag).to_lowercase();
-    let fits = |it: char| it.is_alphanumeric() || "-_./:+".contains(it);
+    let is_letter = |it: char| it.is_alphanumeric() && !is_invisible(it);
+    let fits = |it: char| is_letter(it) || "-_./:+".contains(it);
     match (1..=TAG_BYTES).contains(&tag.len()) && tag.chars().all(fits) {
         true => Ok(tag),
         false => Err(format!(
@@ -338,20 +340,9 @@ pub(crate) fn size(kind: Kind, text: &str) -> Result<(), String> {
 /// The first character that a text may not have: a person who reads it in a terminal or an
 /// editor has to see what a model reads.
 pub(crate) fn hidden(kind: Kind, text: &str) -> Option<Hidden> {
-    let is_hidden = |it: char| match it {
-        '\n' => kind == Kind::Task,
-        '\t' => false,
-        // They join and part letters and emoji, and set the direction of a script.
-        '\u{200c}'..='\u{200f}' | '\u{ad}' => false,
-        _ => {
-            it.is_control()
-                || matches!(it, '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{2028}'..='\u{202e}'
-                    | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-                    | '\u{e0000}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}')
-        }
-    };
-    let (at, character) = text.char_indices().find(|(_, it)| is_hidden(*it))?;
-    Some(Hidden { character, at })
+    let line_break = text.find('\n').filter(|_| kind == Kind::Task).map(|at| (at, '\n'));
+    let found = [line_break, first_invisible(text)].into_iter().flatten().min();
+    found.map(|(at, character)| Hidden { character, at })
 }
 
 /// Why a character is refused.

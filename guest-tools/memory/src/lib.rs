@@ -22,6 +22,7 @@ mod store;
 mod tests;
 mod todo;
 mod transfer;
+mod visible;
 mod words;
 
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};

@@ -20,6 +20,12 @@ fn what_a_person_cannot_see_is_not_remembered() {
         ),
         ("x\ry", "line 1, column 2 of the text: the invisible character U+000D; leave it out"),
         ("\0", "line 1, column 1 of the text: the invisible character U+0000; leave it out"),
+        ("\u{2800}", "line 1, column 1 of the text: the invisible character U+2800; leave it out"),
+        ("a\u{3164}", "line 1, column 2 of the text: the invisible character U+3164; leave it out"),
+        (
+            "so\u{ad}on",
+            "line 1, column 3 of the text: the invisible character U+00AD; leave it out",
+        ),
         (" \n\t", "the memory has no text"),
         ("", "the memory has no text"),
     ] {
@@ -27,6 +33,12 @@ fn what_a_person_cannot_see_is_not_remembered() {
     }
     let task = tools.error("todo", json!({ "action": "add", "text": "a\u{7}" }));
     assert_eq!(task, "line 1, column 2 of the text: the invisible character U+0007; leave it out");
+    let task = tools.error("todo", json!({ "action": "add", "text": "a\u{fe0f}" }));
+    assert_eq!(task, "line 1, column 2 of the text: the invisible character U+FE0F; leave it out");
+    for tag in ["a\u{3164}", "\u{115f}"] {
+        let error = tools.error("remember", json!({ "text": "a", "tags": [tag] }));
+        assert!(error.contains("is no tag"), "{error}");
+    }
     assert!(tools.values().is_empty());
     // Line ends of other systems, emoji and scripts that join are text.
     let id = tools.remember("2026-01-01", "a\r\nb\t👩‍🚀 می‌خواهم ✔️", &[]);
