@@ -1,9 +1,9 @@
 //! MCP over Streamable HTTP.
 //!
-//! What reaches the protocol has passed, in this order: a bound on connections,
-//! the token, a bound on the rate, a bound on the body and on its time, memory for
-//! it, strict JSON. The `Host` and `Origin` headers are checked by the protocol's
-//! library, which is given what to allow here.
+//! A request reaches the protocol after these checks, in this order: the token, a bound on
+//! connections, the host, a bound on the rate, a bound on the body and on its time, memory for
+//! it, strict JSON. The protocol's library checks the `Origin` header against the list that it
+//! is given here.
 
 use std::convert::Infallible;
 use std::io;
@@ -37,6 +37,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::allowed_hosts::AllowedHosts;
 use crate::connection::{Connection, Connections, Counted, Watched};
 use crate::handler::Handler;
 use crate::handshake;
@@ -206,6 +207,8 @@ impl Server {
 struct Front {
     server: Server,
     options: HttpOptions,
+    /// The hosts that a request may be for.
+    hosts: AllowedHosts,
     sessions: Arc<LocalSessionManager>,
     protocol: StreamableHttpService<Handler, LocalSessionManager>,
     /// Ends the streams on which clients wait for news.
@@ -224,8 +227,10 @@ impl Front {
         let streams = CancellationToken::new();
         let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let hosts = loopback.into_iter().chain(options.allowed_hosts.iter().cloned());
+        let hosts = AllowedHosts::new(hosts);
         let config = StreamableHttpServerConfig::default()
-            .with_allowed_hosts(hosts)
+            // Compared here, whole: the library takes `[localhost]` and any text as a port.
+            .disable_allowed_hosts()
             .with_allowed_origins(own_origins.into_iter().chain(options.allowed_origins.clone()))
             .enforce_origin_validation()
             .with_cancellation_token(streams.clone())
@@ -248,6 +253,7 @@ impl Front {
             memory: server.message_memory(),
             pending: Pending::default(),
             options,
+            hosts,
             sessions,
             protocol,
             streams,
@@ -268,6 +274,12 @@ impl Front {
                 self.server.metrics().refused("ambiguous");
                 let message = format!("the request has {problem}\n");
                 return ending(text(StatusCode::BAD_REQUEST, &message));
+            }
+            if let Some(host) = request.headers().get(HOST)
+                && !self.hosts.allows(host.as_bytes())
+            {
+                tracing::warn!("refused a request for the host {host:?}, which is not allowed");
+                return text(StatusCode::FORBIDDEN, "Forbidden: Host header is not allowed");
             }
             return match (request.uri().path(), request.method()) {
                 (PATH, _) => self.speak(request).await,
@@ -448,8 +460,8 @@ impl Front {
         ending(busy(StatusCode::SERVICE_UNAVAILABLE, what, Duration::from_secs(1)))
     }
 
-    /// What the protocol's library says of the `Host` and the `Origin` of a request
-    /// that is not for it: nothing, where both are allowed.
+    /// The answer of the protocol's library to the `Origin` of a request that is not for it.
+    /// `None`: the origin is allowed.
     async fn refused_origin(&self, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
         let mut other = Request::new(Empty::<Bytes>::new());
         // A method that it serves with nothing else than an error.

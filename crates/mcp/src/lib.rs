@@ -5,6 +5,7 @@
 //! tool, an outcome and a question of kitbag become in it, and the two ways in:
 //! standard input and output, and HTTP.
 
+mod allowed_hosts;
 mod background;
 mod call;
 mod catalog;
