@@ -8,16 +8,19 @@ use kitbag_audit::{AuditError, AuditEvent, TrustEvent};
 use kitbag_config::{
     Config, IgnoredWorkspace, TrustChange, TrustChanges, TrustSubject, WorkspaceContent,
 };
-use kitbag_contract::ContentDigest;
 use kitbag_contract::text::{printable, shown};
+use kitbag_contract::{ByteSize, ContentDigest};
 use kitbag_files::{OpenError, OwnerError, Owners};
 use kitbag_host::COMPONENT_BYTES;
 use kitbag_toolbox::Caller;
 use kitbag_toolbox::consent::{Change, Item, Requester, Risk};
-use kitbag_trust::{Shown, TrustError, TrustRecord, TrustStore, digest_of};
+use kitbag_trust::{Shown, TrustError, TrustRecord, TrustStore, digest_of_reader};
 
 use crate::Kitbag;
 use crate::asks::asks;
+
+/// The most that the components of a workspace have together.
+const COMPONENTS_BYTES: ByteSize = ByteSize::mib(1024);
 
 /// What a workspace asks, and what was trusted before.
 ///
@@ -242,8 +245,9 @@ fn record(config: &Config, content: &WorkspaceContent) -> Result<TrustRecord, Tr
     let mut record = TrustRecord::new(root);
     record.files = content.files.clone();
     let owners = config.owners();
+    let mut left = COMPONENTS_BYTES.as_u64();
     for (name, path) in config.workspace_components() {
-        record.components.insert(name, component(&path, &owners)?);
+        record.components.insert(name, component(&path, &owners, &mut left)?);
     }
     record.places = config.named_places();
     Ok(record)
@@ -266,8 +270,13 @@ fn changes(config: &Config, now: &TrustRecord, before: &TrustRecord) -> Option<T
     Some(changes)
 }
 
-/// The digest of a component. `None`: there is no such file.
-fn component(path: &Path, owners: &Owners) -> Result<Option<ContentDigest>, TrustQuestionError> {
+/// The digest of a component, of which all together may have `left` more bytes. `None`: there is no
+/// such file.
+fn component(
+    path: &Path,
+    owners: &Owners,
+    left: &mut u64,
+) -> Result<Option<ContentDigest>, TrustQuestionError> {
     let failed = |reason: String| TrustQuestionError::Component { path: path.to_owned(), reason };
     let (file, _) = match owners.open_following_links(path) {
         Err(OwnerError::Open(OpenError::Io(error))) if error.kind() == io::ErrorKind::NotFound => {
@@ -276,13 +285,19 @@ fn component(path: &Path, owners: &Owners) -> Result<Option<ContentDigest>, Trus
         opened => opened.map_err(|error| failed(error.to_string()))?,
     };
     let most = COMPONENT_BYTES.as_u64();
-    let mut bytes = Vec::new();
-    let read = file.take(most + 1).read_to_end(&mut bytes);
-    read.map_err(|error| failed(error.to_string()))?;
-    match bytes.len() as u64 > most {
-        true => Err(failed(format!("it is larger than {COMPONENT_BYTES}"))),
-        false => Ok(Some(digest_of(&bytes))),
+    let digested = digest_of_reader(file.take(most + 1));
+    let (digest, size) = digested.map_err(|error| failed(error.to_string()))?;
+    if size > most {
+        return Err(failed(format!("it is larger than {COMPONENT_BYTES}")));
     }
+    match left.checked_sub(size) {
+        Some(more) => *left = more,
+        None => {
+            let together = "the components of the workspace are larger together than";
+            return Err(failed(format!("{together} {COMPONENTS_BYTES}")));
+        }
+    }
+    Ok(Some(digest))
 }
 
 /// The texts of the files, as they were read.

@@ -442,3 +442,20 @@ fn that_later_builds_of_a_tool_run_is_part_of_what_is_asked() {
     fs::write(workspace.own_config_file(), own).unwrap();
     assert!(!workspace.runs_planted());
 }
+
+#[test]
+fn components_are_bounded_together() {
+    let workspace = Workspace::new().untrusted();
+    for number in 0..9 {
+        let path = workspace.file(&format!(".kitbag/tools/t{number}.wasm"), "");
+        // Without content on the disk.
+        fs::File::options().write(true).open(path).unwrap().set_len(128 << 20).unwrap();
+    }
+    let run = workspace.run(&["trust", "--yes"]);
+    assert_ne!(run.code, 0, "{}", run.shown());
+    let expected = ".kitbag/tools/t8.wasm` cannot be looked at: the components of the workspace are \
+                    larger together than 1 GiB";
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
+    fs::remove_file(workspace.path(".kitbag/tools/t8.wasm")).unwrap();
+    workspace.run(&["trust", "--yes"]).success();
+}

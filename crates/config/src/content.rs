@@ -21,11 +21,13 @@ pub(crate) struct OwnContent<'a> {
     pub(crate) root: &'a Path,
     pub(crate) files: Vec<(String, &'a SourceFile)>,
     pub(crate) components: Vec<String>,
+    /// Whether there are scripts, which may not have been read yet.
+    pub(crate) has_scripts: bool,
 }
 
 /// Whether the state directory lies in a workspace, which could then hold any record. A home
 /// directory that is a workspace has it in it, and is the user's own.
-fn lies_in(state: &Path, root: &Path, home: Option<&Path>) -> bool {
+pub(crate) fn lies_in(state: &Path, root: &Path, home: Option<&Path>) -> bool {
     kitbag_files::canonical(state).starts_with(root) && !holds(root, home)
 }
 
@@ -71,11 +73,11 @@ impl Config {
 impl<'a> OwnContent<'a> {
     /// That of a workspace which nothing configures.
     pub(crate) fn empty(root: &'a Path) -> Self {
-        Self { root, files: Vec::new(), components: Vec::new() }
+        Self { root, files: Vec::new(), components: Vec::new(), has_scripts: false }
     }
 
     fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.components.is_empty()
+        self.files.is_empty() && self.components.is_empty() && !self.has_scripts
     }
 
     /// The content with its digests.

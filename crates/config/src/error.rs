@@ -181,6 +181,18 @@ impl Report {
         self.found_at(origin, problem, hint, scope);
     }
 
+    /// As [`piece`](Self::piece). `names` are those of tools that may be restricted by what is
+    /// left out.
+    pub(crate) fn piece_of(
+        &mut self,
+        origin: Origin,
+        problem: Problem,
+        (layer, piece): (Layer, Piece),
+        names: Vec<String>,
+    ) {
+        self.found_at(origin, problem, None, Scope { layer: Some(layer), piece, names });
+    }
+
     fn found_at(
         &mut self,
         origin: Origin,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use kitbag_contract::text::is_hidden;
+use kitbag_contract::text::{escape, is_hidden};
 
 use crate::written::Span;
 
@@ -62,7 +62,7 @@ impl Excerpt {
         };
         match c {
             '\t' => push(' '),
-            c if is_hidden(c) => c.escape_debug().for_each(push),
+            c if is_hidden(c) => escape(c).chars().for_each(push),
             c => push(c),
         }
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kitbag_contract::ContentDigest;
 use kitbag_files::sys::{has_no_other_end, is_too_many_files};
@@ -26,10 +26,11 @@ pub struct SourceFile {
     path: PathBuf,
     shown: Arc<Path>,
     layer: Layer,
-    text: String,
+    text: Arc<str>,
     /// Whether it begins with a byte order mark, which is no part of the text.
     has_mark: bool,
-    lines: Lines,
+    /// Made when a place is looked up for the first time.
+    lines: OnceLock<Lines>,
     is_quoted: bool,
     /// Lines of the file before the first of `text`, and characters before each of its lines.
     before: (u32, u32),
@@ -76,6 +77,11 @@ impl SourceFile {
         &self.text
     }
 
+    /// The same text, shared.
+    pub(crate) fn shared_text(&self) -> Arc<str> {
+        Arc::clone(&self.text)
+    }
+
     /// All that was read, with the byte order mark.
     pub fn content(&self) -> Cow<'_, str> {
         match self.has_mark {
@@ -92,8 +98,7 @@ impl SourceFile {
     /// Takes a text as the content of a file. `root` is the workspace, to which
     /// the path is shown relative.
     pub(crate) fn new(path: PathBuf, root: &Path, layer: Layer, text: String) -> Self {
-        let lines = Lines::new(&text);
-        let before = (0, 0);
+        let (text, lines, before) = (text.into(), OnceLock::new(), (0, 0));
         let shown = relative(&path, root);
         Self { shown, path, layer, text, has_mark: false, lines, is_quoted: true, before }
     }
@@ -102,7 +107,8 @@ impl SourceFile {
     pub(crate) fn header(&self, header: Header) -> Self {
         const MARK: &str = "# ";
         let Header { text, lines_before } = header;
-        let (lines, before) = (Lines::new(&text), (lines_before, MARK.len() as u32));
+        let (text, lines) = (text.into(), OnceLock::new());
+        let before = (lines_before, MARK.len() as u32);
         let (path, shown) = (self.path.clone(), Arc::clone(&self.shown));
         let is_quoted = self.is_quoted;
         Self { path, shown, layer: self.layer, text, has_mark: false, lines, is_quoted, before }
@@ -131,7 +137,8 @@ impl SourceFile {
 
     /// The place of a byte.
     pub(crate) fn origin(&self, offset: u32) -> Origin {
-        let (line, column) = self.lines.position(&self.text, offset);
+        let (line, column) =
+            self.lines.get_or_init(|| Lines::new(&self.text)).position(&self.text, offset);
         let (lines, columns) = self.before;
         let (line, column) = (line + lines, column + columns);
         Origin::File { path: Arc::clone(&self.shown), line, column }
@@ -181,6 +188,15 @@ impl Lines {
 
 /// Reads a file whole. It was opened without blocking, so that it may be anything.
 pub(crate) fn read(opened: File) -> Result<Vec<u8>, Problem> {
+    read_within(opened, MAX_BYTES, || Problem::TooLarge)
+}
+
+/// As [`read`], of a file that has at most `most` bytes; `beyond` says that it has more.
+pub(crate) fn read_within(
+    opened: File,
+    most: u64,
+    beyond: impl Fn() -> Problem,
+) -> Result<Vec<u8>, Problem> {
     let stat = Stat::of(&opened).map_err(|error| unreadable(&error))?;
     // What the kernel shows there, such as an environment, is not for messages to quote.
     check_file_system(&opened)
@@ -190,13 +206,16 @@ pub(crate) fn read(opened: File) -> Result<Vec<u8>, Problem> {
         FileKind::Directory => return Err(Problem::Directory),
         _ => return Err(Problem::NotAFile),
     }
-    let mut bytes = Vec::with_capacity(stat.size().min(MAX_BYTES) as usize + 1);
+    if stat.size() > most {
+        return Err(beyond());
+    }
+    let mut bytes = Vec::with_capacity(stat.size() as usize + 1);
     opened
-        .take(MAX_BYTES + 1)
+        .take(most + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| Problem::Unreadable { reason: reason(&error) })?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Problem::TooLarge);
+    if bytes.len() as u64 > most {
+        return Err(beyond());
     }
     Ok(bytes)
 }

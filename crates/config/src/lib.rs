@@ -86,6 +86,7 @@ pub use config::{
     ScriptTool, Secret, SecretStore, SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate,
     ToolSource, Topic, Trust, secret_destinations, set_secret_command,
 };
+pub use discover::Bound;
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;
 pub use file::{Layer, MAX_BYTES as FILE_BYTES, SourceFile};

@@ -9,6 +9,7 @@ use kitbag_contract::{
 };
 use kitbag_policy::{ApprovalRuleError, ParseRatesError};
 
+use crate::discover::Bound;
 use crate::origin::{Origin, Sourced};
 use crate::text::{own_file, shown_path};
 
@@ -40,6 +41,9 @@ pub enum Problem {
     /// A file is far larger than any configuration.
     #[error("is larger than 1 MiB, which is the most that is read")]
     TooLarge,
+    /// A workspace has more than is read.
+    #[error(transparent)]
+    Bound(#[from] Bound),
     /// A file is not UTF-8.
     #[error("is not UTF-8 from here on; save the file as UTF-8")]
     NotUtf8,

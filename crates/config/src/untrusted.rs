@@ -67,7 +67,10 @@ pub(crate) fn counts_wholly(
     });
     let topics = config.knowledge.iter().flat_map(|topics| topics.iter());
     let topics = topics.map(|entry| (&entry.key.value, &entry.value.value));
-    let topics = topics.into_iter().all(|(id, topic)| topic.include.is_none() && !has_topic(id));
+    let topics = topics.into_iter().all(|(id, topic)| {
+        // Nothing is learned before trust.
+        topic.include.is_none() && topic.learned.is_none() && !has_topic(id)
+    });
     toolsets && tools && topics
 }
 

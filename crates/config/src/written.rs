@@ -127,6 +127,12 @@ impl<V> Table<V> {
         Self(entries.collect())
     }
 
+    /// Takes out the entries that `is_out` picks.
+    pub(crate) fn take_out(&mut self, is_out: impl FnMut(&V) -> bool) -> Vec<Entry<V>> {
+        let mut is_out = is_out;
+        self.0.extract_if(.., |entry| is_out(&entry.value.value)).collect()
+    }
+
     /// What a file says under each key.
     pub(crate) fn parts<'a>(&'a self, file: &'a SourceFile) -> impl Iterator<Item = Part<'a, V>> {
         self.iter().map(move |entry| entry.part(file))

@@ -30,19 +30,13 @@ pub fn is_hidden(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
     }
-    c.is_control()
-        || matches!(
-            c,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
+    match c {
+        // Variation selectors, which belong to the visible character before them.
+        '\u{fe00}'..='\u{fe0f}' => false,
+        // Line separators, marks of annotations, and the Braille pattern without dots.
+        '\u{2028}'..='\u{2029}' | '\u{fff9}'..='\u{fffb}' | '\u{2800}' => true,
+        _ => c.is_control() || is_ignorable(c),
+    }
 }
 
 /// Whether a character is left out where names are compared without case: a code point that
@@ -56,6 +50,15 @@ pub fn is_ignorable(c: char) -> bool {
         | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
         | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The escape of a hidden character, such as `\n` and `\u{202e}`.
+pub fn escape(c: char) -> String {
+    // The standard library does not escape all hidden characters in its shorter form.
+    match c.is_ascii() {
+        true => c.escape_debug().to_string(),
+        false => c.escape_unicode().to_string(),
+    }
 }
 
 /// Joins words as `` `a`, `b` or `c` ``, at most ten of them.
@@ -111,7 +114,7 @@ impl fmt::Display for Shown<'_> {
                 return f.write_char('…');
             }
             if is_hidden(c) {
-                write!(f, "{}", c.escape_debug())?;
+                f.write_str(&escape(c))?;
             } else {
                 f.write_char(c)?;
             }
@@ -129,7 +132,7 @@ impl fmt::Display for Printable<'_> {
             f.write_str(shown)?;
             let mut chars = hidden.chars();
             if let Some(c) = chars.next() {
-                write!(f, "{}", c.escape_debug())?;
+                f.write_str(&escape(c))?;
             }
             rest = chars.as_str();
         }
@@ -148,6 +151,8 @@ mod tests {
         check("a\nb\u{1b}[31m", "a\\nb\\u{1b}[31m");
         check("a\u{202e}b\u{200b}", "a\\u{202e}b\\u{200b}");
         check("a\u{2028}\u{ad}\u{e0041}", "a\\u{2028}\\u{ad}\\u{e0041}");
+        check("\u{2800}\u{3164}\u{115f}\u{e0100}", "\\u{2800}\\u{3164}\\u{115f}\\u{e0100}");
+        check("✔\u{fe0f}", "✔\u{fe0f}");
         check(&"x".repeat(257), &format!("{}…", "x".repeat(256)));
     }
 

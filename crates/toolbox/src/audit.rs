@@ -18,7 +18,7 @@ use kitbag_audit::{
 };
 use kitbag_config::{Audit, Config};
 use kitbag_contract::ToolName;
-use kitbag_contract::text::{is_hidden, shown};
+use kitbag_contract::text::{escape, is_hidden, shown};
 use kitbag_files::canonical;
 use kitbag_host::{Completion, Component, Refusal, Refusals, RefusedKind, Touched, TouchedPaths};
 use kitbag_policy::Grants;
@@ -84,7 +84,7 @@ fn client_text(text: &str) -> String {
                 escaped.push('…');
                 break;
             }
-            char if is_hidden(char) => escaped.extend(char.escape_debug()),
+            char if is_hidden(char) => escaped.push_str(&escape(char)),
             char => escaped.push(char),
         }
     }

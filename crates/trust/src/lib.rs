@@ -13,5 +13,5 @@
 mod record;
 mod store;
 
-pub use record::{Change, Place, TrustRecord, digest_of};
+pub use record::{Change, Place, TrustRecord, digest_of, digest_of_reader};
 pub use store::{Shown, TrustError, TrustStore, TrustedTexts};

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io;
 use std::time::{Duration, SystemTime};
 
 use kitbag_contract::ContentDigest;
@@ -61,6 +62,17 @@ pub enum Change {
 /// The digest of a content.
 pub fn digest_of(bytes: &[u8]) -> ContentDigest {
     ContentDigest(blake3::hash(bytes).into())
+}
+
+/// The digest of everything that can be read, and its size. Only a part is in memory at a time.
+///
+/// # Errors
+///
+/// Those of the reader.
+pub fn digest_of_reader(mut reader: impl io::Read) -> io::Result<(ContentDigest, u64)> {
+    let mut hasher = blake3::Hasher::new();
+    let size = io::copy(&mut reader, &mut hasher)?;
+    Ok((ContentDigest(hasher.finalize().into()), size))
 }
 
 impl TrustRecord {

@@ -271,6 +271,13 @@ mod tests {
     use super::*;
     use crate::record::Change;
 
+    #[test]
+    fn a_digest_is_the_same_however_the_content_is_read() {
+        let content = "content".repeat(100_000);
+        let (digest, size) = crate::digest_of_reader(content.as_bytes()).unwrap();
+        assert_eq!((digest, size), (digest_of(content.as_bytes()), 700_000));
+    }
+
     fn store() -> (TempDir, TrustStore) {
         let directory = tempfile::tempdir().unwrap();
         let store = TrustStore::new(&directory.path().join("state"));

@@ -9,7 +9,7 @@ use kitbag_trust::{Change, TrustRecord, TrustedTexts};
 
 use super::workspace::Workspace;
 use crate::config::{IgnoredWorkspace, Trust};
-use crate::file::SourceFile;
+use crate::file::{self, SourceFile};
 use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 use crate::invalid_keys::InvalidKeys;
 use crate::lock::Lock;
@@ -84,8 +84,9 @@ pub(crate) struct FoundScript {
     pub(crate) shown: Arc<Path>,
     /// Whether the caller names it.
     pub(crate) is_named: bool,
-    /// Its text, by index into [`Read::files`].
-    pub(crate) file: usize,
+    /// Its text, by index into [`Read::files`]. `None`: the workspace is not trusted, and the
+    /// script was not read.
+    pub(crate) file: Option<usize>,
     /// What its docstring and then its header say of the tool, by index as above.
     pub(crate) says: Vec<(usize, ToolConfig)>,
     /// What only a header says.
@@ -93,10 +94,9 @@ pub(crate) struct FoundScript {
 }
 
 impl FoundScript {
-    /// A script of which nothing was read but its text.
-    pub(super) fn unread(file: SourceFile, keep: &mut impl FnMut(SourceFile) -> usize) -> Self {
-        let (path, shown) = (file.path().to_owned(), file.shown().clone());
-        let file = keep(file);
-        Self { path, shown, is_named: false, file, says: Vec::new(), header: None }
+    /// A script of a workspace that is not trusted.
+    pub(super) fn unread(path: &Path, root: &Path) -> Self {
+        let (path, shown) = (path.to_owned(), file::relative(path, root));
+        Self { path, shown, is_named: false, file: None, says: Vec::new(), header: None }
     }
 }

@@ -1,18 +1,21 @@
 //! Finding the workspace, and the files in it.
 
+mod bounds;
 mod found;
 mod own_files;
 mod parser;
 mod texts;
 mod workspace;
 
+pub use bounds::Bound;
 pub(crate) use found::{FoundScript, FoundTool, Locks, Read, Reading};
 pub(crate) use workspace::{Workspace, workspace};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use own_files::OwnFiles;
+use bounds::bound_tables;
+use own_files::{OwnFiles, OwnScript, OwnTool};
 use parser::Parser;
 use texts::Texts;
 
@@ -69,12 +72,36 @@ pub(crate) fn read(
     let mut own = match &reading {
         Reading::Trusted(record, texts) => Some(OwnFiles::trusted(root, record, texts)),
         Reading::Found | Reading::Untrusted(_) => {
-            workspace.exists.then(|| OwnFiles::read(root, sources.home.as_deref()))
+            workspace.exists.then(|| OwnFiles::find(root, sources.home.as_deref()))
         }
     };
+    if let Some(text) = sources.proposed(Layer::Workspace)
+        && !matches!(reading, Reading::Trusted(..))
+    {
+        workspace.exists = true;
+        own.get_or_insert_with(|| OwnFiles::none(root, sources.home.as_deref())).propose(text);
+    }
+    let mut workspace_trust = match &reading {
+        Reading::Untrusted(untrusted) => WorkspaceTrust::Untrusted(Box::new(untrusted.clone())),
+        Reading::Trusted(record, _) => {
+            WorkspaceTrust::Trusted(TrustedBy::Record(Arc::clone(record)))
+        }
+        Reading::Found => {
+            let empty = || OwnContent::empty(&workspace.canonical);
+            let content = own.as_ref().map_or_else(empty, OwnFiles::content);
+            content.trust(root, &trust, sources)
+        }
+    };
+    // Of a workspace that is not trusted nothing is needed but the names of its tools.
+    if workspace_trust.untrusted().is_none()
+        && let Some(own) = &mut own
+    {
+        own.read_tools();
+    }
     let ignored = own.as_mut().and_then(|own| own.distrusted(&trust, sources));
     if ignored.is_some() {
         own = None;
+        workspace_trust = WorkspaceTrust::Nothing;
         workspace.exists = false;
         // A directory of another user above does not decide where the workspace is.
         if matches!(workspace.root.origin, Origin::Found { .. }) {
@@ -84,32 +111,12 @@ pub(crate) fn read(
         }
     }
 
-    if let Some(text) = sources.proposed(Layer::Workspace).filter(|_| ignored.is_none())
-        && !matches!(reading, Reading::Trusted(..))
-    {
-        workspace.exists = true;
-        let root = &workspace.root.value;
-        own.get_or_insert_with(|| OwnFiles::none(root, sources.home.as_deref())).propose(text);
-    }
-
     let empty = || OwnContent::empty(&workspace.canonical);
     let own_content = own.as_ref().map_or_else(empty, OwnFiles::content);
-    let (mut workspace_trust, mut edits) = (WorkspaceTrust::Nothing, Vec::new());
-    match reading {
-        _ if ignored.is_some() => {}
-        Reading::Untrusted(untrusted) => {
-            workspace_trust = WorkspaceTrust::Untrusted(Box::new(untrusted));
-        }
-        Reading::Trusted(record, _) => {
-            workspace_trust = WorkspaceTrust::Trusted(TrustedBy::Record(Arc::clone(record)));
-        }
-        Reading::Found => {
-            workspace_trust = own_content.trust(&workspace.root.value, &trust, sources);
-            if let Some(record) = workspace_trust.record() {
-                edits = own_content.digested().changes(record);
-            }
-        }
-    }
+    let edits = match workspace_trust.record() {
+        Some(record) if matches!(reading, Reading::Found) => own_content.digested().changes(record),
+        _ => Vec::new(),
+    };
     let is_asked = sources.trust == TrustSource::Asked && ignored.is_none();
     let content = is_asked.then(|| own_content.digested());
     let is_untrusted = workspace_trust.untrusted().is_some();
@@ -121,19 +128,19 @@ pub(crate) fn read(
         files.len() - 1
     };
     let own = own.map(|own| {
-        for (name, (wasm, manifest)) in own.tools {
+        for (name, OwnTool { wasm, manifest, .. }) in own.tools {
             let manifest = manifest.and_then(|file| {
-                let config = if is_untrusted { None } else { parser.manifest(&file, &name) };
+                let config = parser.manifest(&file, &name);
                 let file = keep(file);
                 Some((file, config?))
             });
             let shown = file::relative(&wasm, &own.texts.root);
             found.insert(name, FoundTool { wasm, shown, manifest });
         }
-        for (name, file) in own.scripts {
-            let script = match is_untrusted {
-                true => FoundScript::unread(file, &mut keep),
-                false => parser.script(file, &name, false, &mut keep),
+        for (name, OwnScript { path, file }) in own.scripts {
+            let script = match file {
+                None => FoundScript::unread(&path, &own.texts.root),
+                Some(file) => parser.script(file, &name, false, &mut keep),
             };
             scripts.insert(name, script);
         }
@@ -156,7 +163,10 @@ pub(crate) fn read(
         parser.take(texts);
         Some((name.clone(), parser.script(file?, name, true, &mut keep)))
     });
-    let own = own.flatten().map(|file| (parser.config(&file), file));
+    let own = own.flatten().map(|file| {
+        let config = parser.config(&file);
+        (bound_tables(config, &file, parser.report), file)
+    });
     let own = own.map(|(config, file)| match is_untrusted {
         false => (config, file, Vec::new()),
         true => {

@@ -12,6 +12,7 @@ use kitbag_files::sys::{Entries, Entry, is_link_error};
 use kitbag_files::{FileKind, OpenAs, OpenError, Stat};
 use kitbag_trust::{TrustRecord, TrustedTexts};
 
+use super::bounds::{Bound, ENTRIES};
 use super::texts::Texts;
 use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, LOCK, SCRIPTS, TOOLS, Trust};
 use crate::content::OwnContent;
@@ -30,15 +31,34 @@ pub(super) struct OwnFiles {
     examiner: Examiner,
     pub(super) config: Option<SourceFile>,
     pub(super) lock: Option<SourceFile>,
-    /// Each component with its manifest.
-    pub(super) tools: BTreeMap<ToolName, (PathBuf, Option<SourceFile>)>,
-    pub(super) scripts: BTreeMap<ToolName, SourceFile>,
+    pub(super) tools: BTreeMap<ToolName, OwnTool>,
+    pub(super) scripts: BTreeMap<ToolName, OwnScript>,
     pub(super) tool_links: Vec<PathBuf>,
+    /// The directories of components and of scripts, while their files are to be read.
+    directories: [Option<Opened>; 2],
+}
+
+/// A component, with its manifest.
+pub(super) struct OwnTool {
+    pub(super) wasm: PathBuf,
+    /// The path of the manifest beside it.
+    manifest_path: Option<PathBuf>,
+    /// The manifest, once it was read.
+    pub(super) manifest: Option<SourceFile>,
+}
+
+/// A script.
+pub(super) struct OwnScript {
+    pub(super) path: PathBuf,
+    /// The script, once it was read.
+    pub(super) file: Option<SourceFile>,
 }
 
 impl OwnFiles {
-    /// Opens, examines and reads every file of a workspace.
-    pub(super) fn read(root: &Path, home: Option<&Path>) -> Self {
+    /// Finds the files of a workspace, and reads its configuration and its lock file.
+    ///
+    /// Manifests and scripts are read by [`read_tools`](Self::read_tools), if they are needed.
+    pub(super) fn find(root: &Path, home: Option<&Path>) -> Self {
         let mut files = Self::none(root, home);
         let path = root.join(DIRECTORY);
         let directory = match files.examiner.root(root) {
@@ -56,8 +76,9 @@ impl OwnFiles {
             Ok(own) => {
                 files.config = files.file(&own, &path, FILE, CONFIG_PIECE);
                 files.lock = files.file(&own, &path, LOCK, (Layer::Workspace, Piece::Lock));
-                files.read_tools(&own, &path.join(TOOLS));
-                files.read_scripts(&own, &path.join(SCRIPTS));
+                files.find_tools(&own, &path.join(TOOLS));
+                files.find_scripts(&own, &path.join(SCRIPTS));
+                files.bound_tools();
             }
             Err(error) => files.texts.fail(&path, file::not_opened(&error), CONFIG_PIECE),
         }
@@ -88,14 +109,16 @@ impl OwnFiles {
             if let Some(name) = named(path, TOOLS, "wasm") {
                 let manifest = path.with_extension("toml");
                 let manifest = files.trusted_file(&manifest, Layer::Manifest, texts);
-                files.tools.insert(name, (root.join(path), manifest));
+                let wasm = root.join(path);
+                files.tools.insert(name, OwnTool { wasm, manifest_path: None, manifest });
             }
         }
         for path in texts.keys().map(Path::new) {
             if let Some(name) = named(path, SCRIPTS, "py")
                 && let Some(script) = files.trusted_file(path, Layer::Manifest, texts)
             {
-                files.scripts.insert(name, script);
+                let path = root.join(path);
+                files.scripts.insert(name, OwnScript { path, file: Some(script) });
             }
         }
         files
@@ -122,6 +145,7 @@ impl OwnFiles {
             tools: BTreeMap::new(),
             scripts: BTreeMap::new(),
             tool_links: Vec::new(),
+            directories: [None, None],
         }
     }
 
@@ -132,13 +156,15 @@ impl OwnFiles {
             let inside = path.strip_prefix(root).unwrap_or(path);
             inside.to_string_lossy().into_owned()
         };
-        let manifests = self.tools.values().filter_map(|(_, manifest)| manifest.as_ref());
+        let manifests = self.tools.values().filter_map(|tool| tool.manifest.as_ref());
         let own = [&self.config, &self.lock].into_iter().flatten();
-        let files = own.chain(manifests).chain(self.scripts.values());
+        let scripts = self.scripts.values().filter_map(|script| script.file.as_ref());
+        let files = own.chain(manifests).chain(scripts);
         OwnContent {
             root: self.texts.real_root.as_deref().unwrap_or(root),
             files: files.map(|file| (name(file.path()), file)).collect(),
-            components: self.tools.values().map(|(wasm, _)| name(wasm)).collect(),
+            components: self.tools.values().map(|tool| name(&tool.wasm)).collect(),
+            has_scripts: !self.scripts.is_empty(),
         }
     }
 
@@ -156,29 +182,21 @@ impl OwnFiles {
         Some(IgnoredWorkspace { root: self.texts.root.clone(), path, reason, own_file })
     }
 
-    /// Reads the tools in `.kitbag/tools`.
-    fn read_tools(&mut self, own: &Opened, path: &Path) {
+    /// Finds the components in `.kitbag/tools`, and the manifests beside them.
+    fn find_tools(&mut self, own: &Opened, path: &Path) {
         let Some(directory) = self.directory(own, TOOLS, path) else { return };
         let (mut components, mut manifests) = (BTreeMap::new(), BTreeMap::new());
-        match Entries::read(&directory.file) {
-            Ok(entries) => {
-                for entry in entries {
-                    match entry.and_then(|entry| self.tool_file(&directory.file, path, &entry)) {
-                        Ok(Some((path, Extension::Wasm))) => self.name(path, &mut components),
-                        Ok(Some((path, Extension::Toml))) => self.name(path, &mut manifests),
-                        Ok(None) => {}
-                        Err(error) => self.unreadable(path, &error),
-                    }
-                }
+        self.each_entry(&directory.file, path, |files, entry| {
+            match files.tool_file(&directory.file, path, entry)? {
+                Some((path, Extension::Wasm)) => files.name(path, &mut components),
+                Some((path, Extension::Toml)) => files.name(path, &mut manifests),
+                None => {}
             }
-            Err(error) => self.unreadable(path, &error),
-        }
+            Ok(())
+        });
         for (name, wasm) in components {
-            let manifest = manifests.remove(&name).and_then(|manifest: PathBuf| {
-                let file_name = manifest.file_name()?.to_str()?.to_owned();
-                self.file(&directory, path, &file_name, of_tool(&manifest))
-            });
-            self.tools.insert(name, (wasm, manifest));
+            let manifest_path = manifests.remove(&name);
+            self.tools.insert(name, OwnTool { wasm, manifest_path, manifest: None });
         }
         for path in manifests.into_values() {
             let missing =
@@ -187,44 +205,83 @@ impl OwnFiles {
             let problem = Problem::NoComponent { missing };
             self.texts.report.piece(origin, problem, None, of_tool(&path));
         }
+        self.directories[0] = Some(directory);
     }
 
-    /// Reads the scripts in `.kitbag/scripts`.
-    fn read_scripts(&mut self, own: &Opened, path: &Path) {
+    /// Finds the scripts in `.kitbag/scripts`.
+    fn find_scripts(&mut self, own: &Opened, path: &Path) {
         let Some(directory) = self.directory(own, SCRIPTS, path) else { return };
         let mut found = BTreeMap::new();
-        match Entries::read(&directory.file) {
-            Ok(entries) => {
-                for entry in entries {
-                    match entry.and_then(|entry| self.script_file(&directory.file, path, &entry)) {
-                        Ok(Some(path)) => self.name(path, &mut found),
-                        Ok(None) => {}
-                        Err(error) => self.unreadable(path, &error),
-                    }
+        self.each_entry(&directory.file, path, |files, entry| {
+            if let Some(path) = files.script_file(&directory.file, path, entry)? {
+                files.name(path, &mut found);
+            }
+            Ok(())
+        });
+        let scripts = found.into_iter().map(|(name, path)| (name, OwnScript { path, file: None }));
+        self.scripts = scripts.collect();
+        self.directories[1] = Some(directory);
+    }
+
+    /// Looks at the entries of a directory, at most [`ENTRIES`] of them.
+    fn each_entry(
+        &mut self,
+        directory: &File,
+        path: &Path,
+        mut look: impl FnMut(&mut Self, &Entry) -> io::Result<()>,
+    ) {
+        let entries = match Entries::read(directory) {
+            Ok(entries) => entries,
+            Err(error) => return self.unreadable(path, &error),
+        };
+        for (index, entry) in entries.enumerate() {
+            if index == ENTRIES {
+                return self.texts.fail(path, Bound::Entries.into(), TOOLS_PIECE);
+            }
+            if let Err(error) = entry.and_then(|entry| look(self, &entry)) {
+                self.unreadable(path, &error);
+            }
+        }
+    }
+
+    /// Reads the manifests and the scripts that were found.
+    pub(super) fn read_tools(&mut self) {
+        let [tools, scripts] = std::mem::take(&mut self.directories);
+        if let Some(directory) = tools {
+            let path = self.texts.root.join(DIRECTORY).join(TOOLS);
+            for (name, mut tool) in std::mem::take(&mut self.tools) {
+                tool.manifest = tool.manifest_path.take().and_then(|manifest| {
+                    let file_name = manifest.file_name()?.to_str()?;
+                    self.file(&directory, &path, file_name, of_tool(&manifest))
+                });
+                self.tools.insert(name, tool);
+            }
+        }
+        if let Some(directory) = scripts {
+            for (name, OwnScript { path, .. }) in std::mem::take(&mut self.scripts) {
+                if let Some(file) = self.read_script(&directory, &path) {
+                    self.scripts.insert(name, OwnScript { path, file: Some(file) });
                 }
             }
-            Err(error) => self.unreadable(path, &error),
         }
-        for (name, script) in found {
-            let file_name = script.file_name().unwrap_or_default();
-            let opened =
-                self.examiner.open(&directory, Path::new(file_name), &script, OpenAs::File);
-            // What a link leads to is no code that a person has put into this directory, and
-            // an error of the script would show lines of it to a model.
-            let is_linked = |real: &Path| {
-                let root = self.texts.real_root.as_deref().unwrap_or(Path::new(""));
-                real != [root, DIRECTORY.as_ref(), SCRIPTS.as_ref(), file_name.as_ref()]
-                    .iter()
-                    .collect::<PathBuf>()
-            };
-            if opened.as_ref().is_ok_and(|opened| is_linked(&opened.path)) {
-                self.texts.fail(&script, Problem::LinkedScript, of_tool(&script));
-            } else if let piece = of_tool(&script)
-                && let Some(file) = self.texts.read(script, piece, opened)
-            {
-                self.scripts.insert(name, file);
-            }
+    }
+
+    fn read_script(&mut self, directory: &Opened, script: &Path) -> Option<SourceFile> {
+        let file_name = script.file_name().unwrap_or_default();
+        let opened = self.examiner.open(directory, Path::new(file_name), script, OpenAs::File);
+        // What a link leads to is no code that a person has put into this directory, and
+        // an error of the script would show lines of it to a model.
+        let is_linked = |real: &Path| {
+            let root = self.texts.real_root.as_deref().unwrap_or(Path::new(""));
+            real != [root, DIRECTORY.as_ref(), SCRIPTS.as_ref(), file_name.as_ref()]
+                .iter()
+                .collect::<PathBuf>()
+        };
+        if opened.as_ref().is_ok_and(|opened| is_linked(&opened.path)) {
+            self.texts.fail(script, Problem::LinkedScript, of_tool(script));
+            return None;
         }
+        self.texts.read(script.to_owned(), of_tool(script), opened)
     }
 
     /// Opens a directory of `.kitbag`, which need not be there.

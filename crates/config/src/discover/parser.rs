@@ -113,7 +113,7 @@ impl Parser<'_> {
             Some((file, config))
         });
         self.report.enter(before);
-        FoundScript { path, shown, is_named, file: text, says, header }
+        FoundScript { path, shown, is_named, file: Some(text), says, header }
     }
 
     /// What a file of the workspace must not have, and what is then wrong.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use kitbag_files::OpenError;
 
+use super::bounds::{self, Bound};
 use crate::error::Report;
 use crate::file::{self, Layer, SourceFile};
 use crate::origin::Origin;
@@ -19,6 +20,8 @@ pub(super) struct Texts {
     pub(super) root: PathBuf,
     /// The root without links, once it was opened.
     pub(super) real_root: Option<PathBuf>,
+    /// How many more bytes may be read of files that are not the user's own.
+    left: u64,
     /// Whether every file could be read.
     pub(super) is_complete: bool,
     pub(super) report: Report,
@@ -27,7 +30,8 @@ pub(super) struct Texts {
 impl Texts {
     pub(super) fn new(root: &Path) -> Self {
         let root = root.to_owned();
-        Self { root, real_root: None, is_complete: true, report: Report::default() }
+        let (is_complete, report) = (true, Report::default());
+        Self { root, real_root: None, left: bounds::BYTES, is_complete, report }
     }
 
     /// Reads a file of the user's own, which was named by the caller and must be there. It is
@@ -83,7 +87,12 @@ impl Texts {
         opened: Result<Opened, OpenError>,
     ) -> Option<SourceFile> {
         let opened = opened.map_err(|error| file::not_opened(&error));
-        let read = opened.and_then(|Opened { file, path }| Ok((file::read(file)?, path)));
+        let most = if layer == Layer::User { file::MAX_BYTES } else { self.left };
+        let beyond = || Bound::Bytes.into();
+        let read = opened.and_then(|Opened { file, path }| match most < file::MAX_BYTES {
+            true => Ok((file::read_within(file, most, beyond)?, path)),
+            false => Ok((file::read(file)?, path)),
+        });
         let (bytes, real) = match read {
             Ok(read) => read,
             Err(problem) => {
@@ -91,6 +100,9 @@ impl Texts {
                 return None;
             }
         };
+        if layer != Layer::User {
+            self.left = self.left.saturating_sub(bytes.len() as u64);
+        }
         // Where what was read lies: a link led there from the workspace.
         let is_inside = self.real_root.as_ref().is_some_and(|root| real.starts_with(root));
         let is_outside = layer != Layer::User && !is_inside;

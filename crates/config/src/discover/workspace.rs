@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use kitbag_trust::TrustStore;
+
 use crate::config::DIRECTORY;
+use crate::content::lies_in;
 use crate::error::Report;
 use crate::origin::{Origin, Sourced};
 use crate::path;
@@ -24,7 +27,7 @@ pub(crate) struct Workspace {
 }
 
 /// Finds the workspace: the one that was named, else the nearest directory
-/// upwards that holds `.kitbag`, else the nearest that holds `.git`, else where the search
+/// upwards that holds `.kitbag` or that a person trusted, else the nearest that holds `.git`, else where the search
 /// starts.
 pub(crate) fn workspace(sources: &Sources<'_>, report: &mut Report) -> Option<Workspace> {
     let holds_kitbag = |directory: &Path| directory.join(DIRECTORY).is_dir();
@@ -32,6 +35,10 @@ pub(crate) fn workspace(sources: &Sources<'_>, report: &mut Report) -> Option<Wo
     let root = match &sources.workspace {
         Some(named) => named.clone().map(|named| sources.named_path(&named)),
         None => match start.ancestors().find(|directory| holds_kitbag(directory)) {
+            above if let Some(root) = trusted_below(&start, above, sources) => {
+                let origin = Origin::Found { path: Path::new(DIRECTORY).into() };
+                Sourced { value: root.to_owned(), origin }
+            }
             Some(root) => {
                 let origin = Origin::Found { path: Path::new(DIRECTORY).into() };
                 Sourced { value: root.to_owned(), origin }
@@ -54,6 +61,23 @@ pub(crate) fn workspace(sources: &Sources<'_>, report: &mut Report) -> Option<Wo
             None
         }
     }
+}
+
+/// The nearest directory upwards, below `above`, that a person trusted as a workspace. It holds no
+/// `.kitbag` any more, and a restriction that was there is not lifted by removing it.
+fn trusted_below<'a>(
+    start: &'a Path,
+    above: Option<&Path>,
+    sources: &Sources<'_>,
+) -> Option<&'a Path> {
+    let state = &sources.state.as_ref()?.value;
+    let store = TrustStore::new(state);
+    let mut below = start.ancestors().take_while(|directory| Some(*directory) != above);
+    below.find(|directory| {
+        let directory = kitbag_files::canonical(directory);
+        let is_usable = !lies_in(state, &directory, sources.home.as_deref());
+        is_usable && !matches!(store.find(&directory), Ok(None))
+    })
 }
 
 /// The nearest directory upwards that holds `.git`, which is a file in a worktree. It does

@@ -112,7 +112,7 @@ impl<'a> Resolver<'a> {
         ScriptTool {
             path: Sourced { value: script.path.clone(), origin },
             replaces,
-            code: self.files[script.file].text().into(),
+            code: script.file.map(|file| self.files[file].shared_text()).unwrap_or_default(),
             parameters,
             output: output.and_then(|at| {
                 let key = At { file: at.file, span: at.span, value: "output" };

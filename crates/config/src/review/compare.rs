@@ -206,7 +206,7 @@ fn of_topic(id: &str, now: Option<&Topic>, then: Option<&Topic>, changes: &mut T
         title: _,
         introduction: _,
         description: _,
-        learned: _,
+        learned,
         include,
         disabled,
         entries: _,
@@ -214,6 +214,9 @@ fn of_topic(id: &str, now: Option<&Topic>, then: Option<&Topic>, changes: &mut T
     if canonical(&subjects.value) != canonical(&then.subjects.value) {
         let path = subjects.value.to_string_lossy();
         changes.added.push(change(format!("it reads `{path}`")));
+    }
+    for glob in learned.value.iter().filter(|glob| !then.learned.value.contains(glob)) {
+        changes.added.push(change(format!("`learned` has `{glob}`")));
     }
     for glob in include.value.iter().filter(|glob| !then.include.value.contains(glob)) {
         changes.added.push(change(format!("`include` has `{glob}`")));

@@ -3,6 +3,7 @@
 mod aliases;
 mod approve;
 mod audit;
+mod bounds;
 mod callable_tools;
 mod ceilings;
 mod diagnostics;

@@ -190,3 +190,65 @@ fn edits_are_kept_to_what_was_trusted() {
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
+
+/// What a server has by the record of trust.
+fn served(fixture: &Fixture) -> Config {
+    let sources = Sources { is_server: true, ..sources(fixture, TrustSource::Recorded) };
+    load(&sources).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[test]
+fn a_server_offers_no_more_after_an_edit_of_serve_tools() {
+    for (edited, is_file_read) in [
+        ("[serve]\ntools = [\"learn\", \"read_file\"]\n", false),
+        ("[serve]\ntools = [\"*\"]\n", false),
+        ("[serve]\n", false),
+        ("", false),
+        ("[serve]\ntools = [\"l*\"]\n", true),
+    ] {
+        let fixture = workspace("[serve]\ntools = [\"learn\"]\n", "");
+        trust(&fixture);
+        let is_on = |config: &Config, name: &str| config.tools[name].is_enabled();
+        assert!(is_on(&served(&fixture), "learn") && !is_on(&served(&fixture), "read_file"));
+        write(&fixture, "w/.kitbag/config.toml", if edited.is_empty() { "\n" } else { edited });
+        let config = served(&fixture);
+        assert!(is_on(&config, "learn"), "{edited}");
+        assert!(!is_on(&config, "read_file"), "{edited}");
+        let review = config.review.unwrap_or_default();
+        assert_eq!(review.off.is_empty(), is_file_read, "{edited}: {review:?}");
+        // On the command line the list restricts nothing.
+        assert!(is_on(&recorded(&fixture), "read_file"), "{edited}");
+    }
+}
+
+#[test]
+fn removing_kitbag_does_not_make_a_directory_above_the_workspace() {
+    let fixture = workspace("[tools.read_file]\nenable = false\n", "");
+    trust(&fixture);
+    fs::create_dir_all(fixture.path("w/sub")).unwrap();
+    let start = |path: &str| {
+        let sources =
+            Sources { start: fixture.path(path), ..sources(&fixture, TrustSource::Recorded) };
+        load(&sources).unwrap_or_else(|errors| panic!("{errors}"))
+    };
+    assert!(!start("w/sub").tools["read_file"].is_enabled());
+    fs::remove_dir_all(fixture.path("w/.kitbag")).unwrap();
+    // Nothing is above, then a workspace, then a repository.
+    for above in ["", ".kitbag", ".git"] {
+        fs::create_dir_all(fixture.path(above)).unwrap();
+        for path in ["w", "w/sub"] {
+            let config = start(path);
+            assert_eq!(config.root.value, fixture.path("w"), "{above} {path}");
+            assert!(!config.tools["read_file"].is_enabled(), "{above} {path}");
+            let review = config.review.as_ref().expect("an edit is known");
+            assert!(!review.files.is_empty(), "{above} {path}");
+        }
+        if !above.is_empty() {
+            fs::remove_dir(fixture.path(above)).unwrap();
+        }
+    }
+    // Where the person takes the trust back, the directory above counts again.
+    store(&fixture).revoke(&fixture.path("w")).unwrap();
+    fs::create_dir(fixture.path(".kitbag")).unwrap();
+    assert_eq!(start("w/sub").root.value, fixture.path("").components().as_path());
+}
