@@ -3,6 +3,7 @@
 mod content;
 mod documented;
 mod greedy;
+mod knowledge;
 mod named;
 mod narrowing;
 mod places;

@@ -51,6 +51,10 @@ pub(crate) fn asks(config: &Config) -> Vec<Item> {
                 let globs: Vec<_> = topic.include.value.iter().map(|glob| quoted(glob)).collect();
                 line.push_str(&format!(", with what looks like a secret: {}", globs.join(", ")));
             }
+            if !topic.learned.value.is_empty() {
+                let globs: Vec<_> = topic.learned.value.iter().map(|glob| quoted(glob)).collect();
+                line.push_str(&format!(", and puts {} into the prompt", globs.join(", ")));
+            }
             items.push(Item { line, ..item });
         }
     }

@@ -1,12 +1,10 @@
 //! Knowledge for prompts and lists: what the host itself asks `learn`.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use kitbag_config::{Config, Diagnostic, Tool, Topic};
-use kitbag_contract::text::shown;
 use kitbag_contract::{ErrorInfo, Limits, Outcome};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,7 +15,8 @@ use crate::edge::Nested;
 use crate::ended::Ended;
 use crate::error::ToolboxError;
 use crate::invocation::Invocation;
-use crate::learn::{LEARN, enabled, error, find, is_learn, topic_line};
+use crate::knowledge_block::KnowledgeBlock;
+use crate::learn::{LEARN, enabled, error, find, is_learn, is_untrusted};
 use crate::registry::Toolbox;
 
 /// The argument with which the host asks `learn` for its part of the prompt.
@@ -61,35 +60,59 @@ enum Unanswered {
 }
 
 /// Puts the block for a system prompt together, one topic after the other.
+///
+/// Topics whose documents are those of a workspace that is not trusted are left out.
 pub(crate) async fn prompt(
     toolbox: &Toolbox,
     context: &CallContext,
 ) -> Result<KnowledgePrompt, ToolboxError> {
-    let mut learned = Vec::new();
-    let mut available = Vec::new();
-    let mut has_unlisted = false;
-    let mut problems = Vec::new();
+    let (mut block, mut problems) = (KnowledgeBlock::default(), Vec::new());
     let config = toolbox.config();
-    for topic in enabled(config) {
+    let (untrusted, trusted): (Vec<_>, Vec<_>) =
+        enabled(config).partition(|topic| is_untrusted(config, topic));
+    if !untrusted.is_empty() {
+        problems.push(
+            "the topics of the workspace are left out of the prompt, since the workspace is not \
+             trusted; `kitbag trust` shows what it requests"
+                .to_owned(),
+        );
+    }
+    let mut unread = 0;
+    for topic in trusted {
+        // What does not fit is not read, so that many topics cost no more than a few.
+        let learns = !topic.learned.value.is_empty();
+        if learns && !block.has_room() {
+            let _ = block.leave_out(topic);
+            unread += 1;
+            block.offer(topic, false);
+            continue;
+        }
+        if !block.lists_more() {
+            block.offer(topic, false);
+            continue;
+        }
         match ask::<TopicView>(toolbox, &topic.id, "prompt", context).await? {
             Ok(view) => {
-                learned.extend(view.learned);
-                available.extend(view.available.then(|| topic_line(topic)));
-                has_unlisted |= view.available && view.unlisted;
+                if let Some(documents) = view.learned {
+                    problems.extend(block.learn(config, topic, &documents));
+                }
+                if view.available {
+                    block.offer(topic, view.unlisted);
+                }
             }
             // The learned subjects alone exceed the limit, so the answer was
             // cut; it cannot be delivered in part.
-            Err(Unanswered::Cut) => problems.push(format!(
-                "the learned subjects of topic `{}` do not fit the output limit of {}; raise \
-                 `limits.output` of `{LEARN}` or learn fewer",
-                shown(&topic.id),
-                limits(config).output,
-            )),
+            Err(Unanswered::Cut) => {
+                problems.push(block.leave_out(topic));
+                block.offer(topic, false);
+            }
             Err(Unanswered::Error(error)) => problems.push(error.message),
         }
     }
-    let tool = learn(config).map(|tool| tool.name.as_str());
-    let text = render(&learned, &available, has_unlisted, tool);
+    if unread > 0 {
+        problems.push(format!("the same of {unread} more topics, whose subjects were not read"));
+    }
+    let text = block.render(learn(config).map(|tool| tool.name.as_str()));
     Ok(KnowledgePrompt { text, problems })
 }
 
@@ -220,36 +243,4 @@ fn learn(config: &Config) -> Option<&Tool> {
 /// The limits of `learn`.
 fn limits(config: &Config) -> Limits {
     learn(config).map_or(Limits::default(), |tool| tool.limits.limits())
-}
-
-/// The block, from its parts; each part is there only where it has entries.
-fn render(
-    learned: &[String],
-    available: &[String],
-    has_unlisted: bool,
-    tool: Option<&str>,
-) -> String {
-    let mut text = String::new();
-    if !learned.is_empty() {
-        text.push_str("The following knowledge is already loaded:\n\n");
-        text.push_str(&learned.join("\n\n"));
-        text.push('\n');
-    }
-    if let (Some(tool), false) = (tool, available.is_empty()) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        let list = available.join("\n");
-        let _ = write!(
-            text,
-            "The following topics are available through the `{tool}` tool:\n\n{list}\n"
-        );
-        if has_unlisted {
-            text.push_str(
-                "\nSome topics hold subjects that are not listed; load them by exact name when \
-                 another subject mentions them.\n",
-            );
-        }
-    }
-    if text.is_empty() { text } else { format!("<knowledge>\n{text}</knowledge>\n") }
 }

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use kitbag_config::{Config, Tool, ToolSource, Topic};
 use kitbag_contract::text::{alternatives, nearest, shown};
 use kitbag_contract::{ByteSize, ErrorInfo, Limits};
-use kitbag_files::{OpenError, locate};
+use kitbag_files::{OpenError, canonical, locate};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 use serde_json::{Map, Value};
 
@@ -20,6 +20,9 @@ pub const TOPIC_GUEST_PATH: &str = "/subjects";
 /// The built-in tool that reads knowledge.
 pub(crate) const LEARN: &str = "learn";
 
+/// The most topics that the description of `learn` has.
+const DESCRIBED_TOPICS: usize = 100;
+
 /// The argument with which the host tells `learn` about the topic.
 const TOPIC_KEY: &str = "_topic";
 
@@ -28,11 +31,23 @@ pub(crate) struct Learn;
 
 impl Adapter for Learn {
     fn describe(&self, config: &Config, _: &Tool, description: &mut String) {
-        let lines: Vec<_> = enabled(config).map(topic_line).collect();
+        let mut topics = enabled(config);
+        let line = |topic: &Topic| match is_untrusted(config, topic) {
+            // Other text of the workspace would be read as that of kitbag.
+            true => format!("- {}", topic.id),
+            false => topic_line(topic),
+        };
+        let lines: Vec<_> = topics.by_ref().take(DESCRIBED_TOPICS).map(line).collect();
         match lines.is_empty() {
             true => description.push_str("\n\nNo topics are configured."),
             false => {
                 let _ = write!(description, "\n\nTopics:\n{}", lines.join("\n"));
+            }
+        }
+        match topics.count() {
+            0 => {}
+            more => {
+                let _ = write!(description, "\n… and {more} more");
             }
         }
     }
@@ -70,9 +85,22 @@ pub(crate) fn enabled(config: &Config) -> impl Iterator<Item = &Topic> {
     config.topics.values().filter(|topic| topic.enable.value)
 }
 
-/// A topic for a model: `- <id> (**<title>**): <introduction>`.
+/// Whether the documents of a topic are those of a workspace that is not trusted.
+pub(crate) fn is_untrusted(config: &Config, topic: &Topic) -> bool {
+    let is_inside = || {
+        let root = canonical(&config.root.value);
+        canonical(&topic.subjects.value).starts_with(root)
+    };
+    config.workspace_trust.untrusted().is_some()
+        && (config.is_of_workspace(&topic.subjects.origin) || is_inside())
+}
+
+/// A topic for a model: `- <id> (**<title>**): <introduction>`, each cut to a bound.
 pub(crate) fn topic_line(topic: &Topic) -> String {
-    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let one_line = |text: &str| {
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        shown(&line).to_string()
+    };
     let mut line = format!("- {}", topic.id);
     if topic.title.value != topic.id {
         let _ = write!(line, " (**{}**)", one_line(&topic.title.value));

@@ -22,6 +22,7 @@ mod inner;
 mod invocation;
 mod json;
 mod knowledge;
+mod knowledge_block;
 mod learn;
 mod marks;
 mod masking;
