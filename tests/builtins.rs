@@ -252,3 +252,18 @@ fn clients_read_titles_and_hints_of_what_each_built_in_does() {
     let listed: String = listed.as_array().unwrap().iter().map(hints).collect();
     snapshot!("hints", &listed);
 }
+
+#[test]
+fn a_tool_is_not_ejected_through_a_planted_link() {
+    let workspace = Workspace::new();
+    let elsewhere = workspace.outside().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, workspace.path(".kitbag/tools")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, workspace.path("mine")).unwrap();
+    for arguments in [&["eject", "learn"][..], &["eject", "learn", "--to", "mine/x"]] {
+        let run = workspace.run(arguments);
+        assert_eq!(run.code, 2, "{}", run.shown());
+        assert!(run.stderr.contains("is a symbolic link, and kitbag writes into"), "{run:?}");
+    }
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}

@@ -274,7 +274,7 @@ fn a_form_is_asked_a_field_at_a_time_or_answered_at_once() {
     let (stdout, shown) = on_a_terminal(&workspace, &ask, "\nold\n\n\nyes\n");
     assert_eq!(stdout, "ask: {\"go-on\":{\"name\":\"Ann\",\"agrees\":true}}\n", "{shown}");
     for part in [
-        "Go on?\n",
+        "`probe` asks: Go on?\n",
         "Your name\n(a text, or nothing for `Ann`) ",
         "age: in years\n(a whole number, or nothing) ",
         "`old` is not a whole number",
@@ -290,6 +290,21 @@ fn a_form_is_asked_a_field_at_a_time_or_answered_at_once() {
     let run = workspace.run(&[&ask[..], &["--answer", r#"go-on={"name":"Bob"}"#]].concat());
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("the field `agrees`: `nothing` is not `yes` or `no`"), "{run:?}");
+}
+
+#[test]
+fn text_typed_before_a_question_of_a_tool_answers_nothing() {
+    let workspace = Workspace::with_probe("");
+    let ask = ["run", "probe", "do=ask"];
+    for before in ["yes\n", "yes\nyes\ny"] {
+        let typed = if before.ends_with('\n') { "no\n" } else { "\nno\n" };
+        let (stdout, shown) = on_a_hasty_terminal(&workspace, &ask, before, typed);
+        assert_eq!(stdout, "ask: {\"go-on\":false}\n", "{shown}");
+    }
+    let secret = ["run", "probe", "do=ask", "text=Your API key:\n\nhint: x", "answer_type=text"];
+    let (_, shown) = on_a_terminal(&workspace, &secret, "x\n");
+    assert!(shown.contains("`probe` asks:\n| Your API key:\n| \n| hint: x\n"), "{shown}");
+    assert!(shown.contains("\nNote from kitbag: this seems to ask for a secret."), "{shown}");
 }
 
 #[test]

@@ -175,7 +175,8 @@ fn every_promise_of_the_security_model_names_a_test_that_there_is() {
     ];
     let document: String = pages.map(read).concat();
     let mut sources = String::new();
-    let mut directories = vec![repository().join("tests"), repository().join("crates")];
+    let mut directories: Vec<_> =
+        ["tests", "crates", "guest-tools"].map(|name| repository().join(name)).into();
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();

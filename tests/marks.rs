@@ -330,7 +330,7 @@ fn a_question_that_reads_like_instructions_is_marked_fenced_or_withheld() {
     let harmless =
         client.send("tools/call", json!({ "name": "probe", "arguments": { "do": "ask" } }));
     let yes = json!({ "action": "accept", "content": { "go-on": true } });
-    assert_eq!(client.reply("elicitation/create", yes)["message"], "Go on?");
+    assert_eq!(client.reply("elicitation/create", yes)["message"], "`probe` asks: Go on?");
     let answer = client.answer(harmless);
     assert_eq!(answer["result"]["content"][0]["text"], "ask: {\"go-on\":true}");
 }

@@ -333,6 +333,7 @@ fn a_question_whose_answers_would_hold_a_key_is_withheld() {
                 default: None,
                 is_consent: false,
                 class: None,
+                asker: None,
                 approval: None,
             };
             Box::pin(async { Outcome::NeedsInput(question) })

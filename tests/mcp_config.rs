@@ -227,17 +227,19 @@ fn a_link_to_a_clients_file_and_its_permissions_stay() {
     let real = workspace.outside().join("dotfiles/mcp.json");
     write(&real, "{}\n");
     fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
-    let link = workspace.path(".mcp.json");
-    symlink("../dotfiles/mcp.json", &link).unwrap();
-    workspace.run(&["mcp-config", "claude-code", "--write"]).success();
-    assert_eq!(fs::read_link(&link).unwrap(), Path::new("../dotfiles/mcp.json"));
+    // In a workspace no command follows one.
+    let link = workspace.home().join(".claude.json");
+    symlink(&real, &link).unwrap();
+    let write = ["mcp-config", "claude-code", "--write", "--user"];
+    workspace.run(&write).success();
+    assert_eq!(fs::read_link(&link).unwrap(), real);
     assert!(fs::read_to_string(&real).unwrap().contains("kitbag"));
     for path in [real.clone(), real.with_file_name("mcp.json.backup")] {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
     }
     // One that leads nowhere is not replaced by a file.
     fs::remove_file(&real).unwrap();
-    assert_eq!(workspace.run(&["mcp-config", "claude-code", "--write"]).code, 2);
+    assert_eq!(workspace.run(&write).code, 2);
     assert!(link.is_symlink());
 }
 
@@ -300,4 +302,24 @@ fn the_program_is_named_by_the_path_that_it_was_called_by() {
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     let own = Path::new(env!("CARGO_BIN_EXE_kitbag")).canonicalize().unwrap();
     assert_eq!(value["mcpServers"]["kitbag"]["command"], own.to_str().unwrap());
+}
+
+#[test]
+fn a_planted_link_leads_no_configuration_elsewhere() {
+    let workspace = Workspace::new();
+    let own = workspace.home().join("own.json");
+    fs::write(&own, "{}").unwrap();
+    symlink(&own, workspace.path(".mcp.json")).unwrap();
+    symlink(workspace.home(), workspace.path(".vscode")).unwrap();
+    for client in ["claude-code", "vscode"] {
+        let run = workspace.run(&["mcp-config", client, "--write"]);
+        assert_eq!(run.code, 2, "{client}: {}", run.shown());
+        assert!(run.stderr.contains("is a symbolic link, and kitbag writes into"), "{run:?}");
+    }
+    assert_eq!(fs::read_to_string(&own).unwrap(), "{}");
+    assert!(!workspace.home().join("mcp.json").exists());
+    // The user's own file may be a link, such as one into a repository of theirs.
+    symlink(&own, workspace.home().join(".claude.json")).unwrap();
+    workspace.run(&["mcp-config", "claude-code", "--write", "--user"]).success();
+    assert!(fs::read_to_string(&own).unwrap().contains("kitbag"));
 }

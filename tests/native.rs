@@ -113,6 +113,7 @@ fn a_native_tool_asks_and_is_called_again_with_the_answer() {
                     default: None,
                     is_consent: false,
                     class: None,
+                    asker: None,
                     approval: None,
                 }),
             }

@@ -281,7 +281,7 @@ fn a_question_of_an_inner_call_is_one_of_the_outer_and_nothing_is_done_twice() {
     let steps = json!(["readings", count(), ask, count(), { "log": { "text": "once" } }]);
     let run = relay(&workspace, &steps, &[]);
     assert_eq!(run.code, 3, "{}", run.shown());
-    assert!(run.stderr.contains("probe: Go on?"), "{}", run.shown());
+    assert!(run.stderr.contains("the tool asks `1/probe/go-on`: Go on?"), "{}", run.shown());
     assert!(run.stderr.contains("--answer 1/probe/go-on="), "{}", run.shown());
     assert_eq!(counted(&workspace), "1");
     let run = relay(&workspace, &steps, &["--answer", "1/probe/go-on=yes"]);
@@ -315,9 +315,9 @@ fn a_person_answers_inner_questions_with_a_handshake() {
     let id = client.send("tools/call", steps_with_a_question());
     let accept = |id: &str| json!({ "action": "accept", "content": { id: true } });
     let asked = client.reply("elicitation/create", accept("1/probe/go-on"));
-    assert_eq!(asked["message"], "probe: Go on?");
+    assert_eq!(asked["message"], "`probe` asks: Go on?");
     let asked = client.reply("elicitation/create", accept("own"));
-    assert_eq!(asked["message"], "Sure?");
+    assert_eq!(asked["message"], "`relay` asks: Sure?");
     check_answer(&client.answer(id)["result"], &workspace);
 }
 

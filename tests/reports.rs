@@ -276,7 +276,8 @@ fn progress_on_a_terminal_is_one_line_that_goes_away() {
     let run = ["run", "probe", "do=progress", steps, "then=ask"];
     let (stdout, shown) = on_a_terminal(&workspace, &run, "yes\n");
     assert_eq!(stdout, "progress: 2 steps\n");
-    let is_shown = shown.contains("\u{1b}[K1\u{1b}[K") && shown.contains("\u{1b}[KGo on?\n");
+    let is_shown =
+        shown.contains("\u{1b}[K1\u{1b}[K") && shown.contains("\u{1b}[K`probe` asks: Go on?\n");
     assert!(is_shown, "{shown:?}");
 }
 

@@ -107,3 +107,51 @@ fn a_file_that_cannot_be_written_leaves_nothing_and_the_answer_is_printed() {
         }
     }
 }
+
+#[test]
+fn a_planted_link_leads_no_file_elsewhere() {
+    let workspace = Workspace::with_probe("");
+    let elsewhere = workspace.outside().join("autostart");
+    fs::create_dir(&elsewhere).unwrap();
+    symlink(&elsewhere, workspace.path("out")).unwrap();
+    fs::create_dir(workspace.path("deep")).unwrap();
+    symlink(&elsewhere, workspace.path("deep/out")).unwrap();
+    let absolute = workspace.path("out/sub");
+    for directory in ["out", "out/sub", "deep/out", "./deep/../out", absolute.to_str().unwrap()] {
+        let run = workspace.run(&["run", "probe", "do=emit", "kind=text", "--save", directory]);
+        assert_eq!(run.code, 2, "{directory}: {}", run.shown());
+        assert!(run.stderr.contains("out` is a symbolic link, and kitbag writes into"), "{run:?}");
+    }
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    // A link outside of the workspace is the user's own.
+    let own = workspace.outside().join("own");
+    symlink(&elsewhere, &own).unwrap();
+    workspace
+        .run(&["run", "probe", "do=emit", "kind=text", "--save", own.to_str().unwrap()])
+        .success();
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 1);
+}
+
+#[test]
+fn no_file_gets_a_protected_name_or_one_that_looks_like_a_secret() {
+    let workspace = Workspace::with_probe("");
+    let save = |uri: &str, directory: &str| {
+        let uri = format!("uri=file:///{uri}");
+        workspace.run(&["run", "probe", "do=emit", "kind=text", &uri, "--save", directory])
+    };
+    for uri in ["lefthook.yml", "server.key", "id.pem", "terraform.tfvars"] {
+        save(uri, "out").success();
+        assert!(!workspace.path("out").join(uri).exists(), "{uri}");
+    }
+    let names: Vec<_> = files(&workspace, "out").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(
+        names,
+        ["resource-1-2.bin", "resource-1.bin", "resource-1.tfvars", "resource-1.yml"]
+    );
+    for directory in [".git/hooks", ".kitbag", ".ssh", ".github/workflows"] {
+        let run = save("a.txt", directory);
+        assert_eq!(run.code, 2, "{directory}: {}", run.shown());
+        assert!(run.stderr.contains("nothing is saved in"), "{}", run.stderr);
+        assert!(!workspace.path(directory).join("a.txt").exists());
+    }
+}

@@ -8,7 +8,7 @@ use kitbag::BuildError;
 use kitbag::audit::AuditError;
 use kitbag::config::{ConfigErrors, Disabled, Origin, Tool};
 use kitbag::contract::text::{alternatives, printable};
-use kitbag::contract::{LimitKind, shell};
+use kitbag::contract::{LimitKind, barred, shell};
 use kitbag::host::{CallError, LoadError, StorageError};
 use kitbag::secret_store::StoreError;
 use kitbag::secrets::ReadError;
@@ -36,7 +36,7 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Audit(#[from] AuditError),
     /// A question that was not answered.
-    #[error("the tool asks `{}`: {}", .0.id, .0.text)]
+    #[error("the tool asks `{}`: {}", .0.id, barred(&.0.text))]
     Question(Box<Question>),
     /// A component that was named on the command line.
     #[error(transparent)]
@@ -407,6 +407,7 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         | ToolboxError::Output { .. }
         | ToolboxError::AskedAgain { .. }
         | ToolboxError::ReservedQuestion { .. }
+        | ToolboxError::QuestionFlaw { .. }
         | ToolboxError::Diverged { .. }
         | ToolboxError::TooManyQuestions { .. } => Exit::Trap,
         ToolboxError::Call(error) => match error {

@@ -9,6 +9,7 @@ mod error;
 mod exit;
 mod input;
 mod interrupt;
+mod links;
 mod listener;
 #[cfg(feature = "serve")]
 mod log;

@@ -1,17 +1,20 @@
 //! Files of what a tool gave besides its text.
 //!
-//! The tool has a say in the name of a file and in nothing else: a file lies in the
-//! directory that the user named, is written whole or not at all, and takes the place of
-//! no other.
+//! The tool chooses the name of a file and nothing else: a file is in the directory that the
+//! user named, is written whole or not at all, and replaces no other file. It gets no name that
+//! is protected or looks like a secret, and no link in the workspace is followed.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kitbag::Content;
 use kitbag::contract::ResourceBody;
+use kitbag::contract::text::shown;
+use kitbag::{Config, Content};
+use kitbag_files::{ProtectedNames, SecretNames, is_guarded};
 
 use crate::error::CliError;
+use crate::links::{in_workspace, refuse_links};
 use crate::new_file;
 
 /// The longest name that is taken from a URI, in bytes. File systems have 255, of which
@@ -24,16 +27,44 @@ const NUMBERS: u32 = 10_000;
 /// The directory of `--save`.
 pub(crate) struct Saved {
     directory: PathBuf,
+    /// The name of the directory.
+    directory_name: Option<String>,
+    protected: ProtectedNames,
+    secrets: SecretNames,
 }
 
 impl Saved {
     /// Makes the directory where it is missing, and makes sure that files can be written
     /// there: a call may be too expensive to find that out afterwards.
-    pub(crate) fn open(directory: &Path) -> Result<Self, CliError> {
+    pub(crate) fn open(directory: &Path, config: &Config) -> Result<Self, CliError> {
         let failed = |source| CliError::Save { path: directory.display().to_string(), source };
+        let (protected, secrets) = (ProtectedNames::default(), config.guard().secrets().clone());
+        let root = &config.root.value;
+        refuse_links(root, directory)?;
+        if let Some((root, below)) = in_workspace(root, directory) {
+            let below = below.to_string_lossy();
+            let is_guarded = below.split('/').any(is_guarded);
+            if is_guarded || protected.are_on(&root, &below) || secrets.are_on(&below) {
+                let directory = shown(&below);
+                return Err(CliError::Usage(format!(
+                    "nothing is saved in `{directory}`: other programs run what is there, or it \
+                     looks like a secret; name another directory with `--save`"
+                )));
+            }
+        }
         fs::create_dir_all(directory).map_err(failed)?;
         tempfile::tempfile_in(directory).map_err(failed)?;
-        Ok(Self { directory: directory.to_owned() })
+        let absolute = std::path::absolute(directory).map_err(failed)?;
+        let directory_name = absolute.file_name().map(|name| name.to_string_lossy().into_owned());
+        Ok(Self { directory: directory.to_owned(), directory_name, protected, secrets })
+    }
+
+    /// Whether a file may have a name.
+    fn takes(&self, name: &str) -> bool {
+        let above = self.directory_name.as_deref();
+        let is_protected =
+            self.protected.matches_in(above, name) || self.protected.forbid_new(above, name);
+        !is_protected && !is_guarded(name) && !self.secrets.matches_in(above, name)
     }
 
     /// Writes what a tool gave as a file and returns its path. A link has no content:
@@ -68,6 +99,12 @@ impl Saved {
             }
             Content::Link(_) => return Ok(None),
         };
+        let usual = format!("{}-{number}", content_kind(content));
+        let names = [(stem, extension.clone()), (usual.clone(), extension), (usual, "bin".into())];
+        let mut allowed = names
+            .into_iter()
+            .filter(|(stem, extension)| self.takes(&format!("{stem}.{extension}")));
+        let (stem, extension) = allowed.next().unwrap_or_else(|| ("file".into(), "bin".into()));
         let written = self.write_new(&stem, &extension, bytes);
         written.map(Some).map_err(|source| {
             let path = self.directory.join(format!("{stem}.{extension}"));
@@ -84,6 +121,15 @@ impl Saved {
         });
         let full = || io::Error::other(format!("{NUMBERS} files of that name exist"));
         new_file::persist(file, paths)?.ok_or_else(full)
+    }
+}
+
+/// What the name of a file begins with that a tool does not name.
+fn content_kind(content: &Content) -> &'static str {
+    match content {
+        Content::Image(_) => "image",
+        Content::Audio(_) => "audio",
+        Content::Resource(_) | Content::Link(_) => "resource",
     }
 }
 

@@ -209,7 +209,7 @@ fn a_question_of_the_tools_own_follows_and_the_yes_goes_with_it_once() {
     let (state, id, _) = asked(&mut client, &arguments);
     let answer = client.request("tools/call", resumed(&arguments, &state, &id, accept("yes")));
     let own = &answer["result"]["inputRequests"]["go-on"];
-    assert_eq!(own["params"]["message"], "Go on?", "{answer}");
+    assert_eq!(own["params"]["message"], "`probe` asks: Go on?", "{answer}");
     let state = answer["result"]["requestState"].clone();
     let go_on = json!({ "action": "accept", "content": { "go-on": true } });
     let resume = resumed(&arguments, &state, "go-on", go_on);

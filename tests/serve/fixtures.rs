@@ -397,7 +397,7 @@ fn a_tool_asks_for_forms_with_suggestions_and_options() {
         json!({ "message": "Who are you?" }),
         json!({ "username": "a", "email": "b@c" }),
     );
-    assert_eq!(asked["message"], "Who are you?");
+    assert_eq!(asked["message"], "`test_elicitation` asks: Who are you?");
     assert_eq!(
         asked["requestedSchema"]["properties"]["username"],
         json!({ "type": "string", "description": "User's response" })

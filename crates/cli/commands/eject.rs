@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::links::refuse_links;
 use crate::{new_file, output};
 
 #[derive(Debug, clap::Args)]
@@ -32,6 +33,7 @@ impl Args {
         let ejected = toolbox.eject(&self.tool)?;
         let root = &toolbox.config().root.value;
         let directory = self.to.unwrap_or_else(|| root.join(".kitbag/tools"));
+        refuse_links(root, &directory)?;
         fs::create_dir_all(&directory).map_err(|source| unwritable(&directory, source))?;
         let path = |extension: &str| directory.join(format!("{}.{extension}", ejected.name));
         let (wasm, manifest) = (path("wasm"), path("toml"));

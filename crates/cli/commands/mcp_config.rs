@@ -15,6 +15,7 @@ use self::merge::{Entry, Others};
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::links::refuse_links;
 use crate::output;
 use crate::replace::Original;
 
@@ -139,6 +140,9 @@ impl Args {
             false => self.client.file(workspace),
         };
         let path = file.display().to_string();
+        if let Some(workspace) = workspace.filter(|_| file != user_file) {
+            refuse_links(workspace, &file)?;
+        }
         let original = Original::read(&file)
             .map_err(|source| CliError::Read { path: path.clone(), source })?;
         let untouched = |why: &dyn std::fmt::Display| {

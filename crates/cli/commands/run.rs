@@ -8,7 +8,7 @@ use kitbag::audit::Auditor;
 use kitbag::config::{Config, Origin, Sourced};
 use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::{printable, shown};
-use kitbag::contract::{Action, ApprovalRequest, ByteSize, Field, format_duration};
+use kitbag::contract::{Action, ApprovalRequest, ByteSize, Field, barred, format_duration};
 use kitbag::host::{CallError, Captured};
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::toolbox::{Cut, FoundLeak, Marks};
@@ -98,8 +98,10 @@ impl Call {
         global: &Global,
         find: impl FnOnce(Limits, Grants) -> Result<(&'static Kitbag, String), CliError>,
     ) -> Result<Exit, CliError> {
-        let saved = self.save.as_deref().map(Saved::open).transpose()?;
         let (kitbag, name) = find(self.limits, self.grants)?;
+        let config = kitbag.toolbox().config();
+        let saved = self.save.as_deref().map(|directory| Saved::open(directory, config));
+        let saved = saved.transpose()?;
         let mut input = Input::new();
         let mut json = self.args.as_deref().map(|it| read_arguments(&mut input, it)).transpose()?;
         let pairs = self.pairs.into_iter().map(|pair| input.pair(pair));
@@ -432,7 +434,7 @@ fn rounded(time: Duration) -> Duration {
 fn prompt(question: &Question) -> Result<Reply, CliError> {
     let answer = match &question.answer_type {
         AnswerType::Form(fields) => {
-            output::note(&printable(&question.text).to_string());
+            output::note(&question.shown());
             let mut answers = Map::new();
             for field in fields {
                 match prompt_field(field)? {
@@ -443,7 +445,7 @@ fn prompt(question: &Question) -> Result<Reply, CliError> {
             }
             Value::Object(answers)
         }
-        kind => match prompt_line(&question.text, kind, question.default.as_deref(), true)? {
+        kind => match prompt_line(&question.shown(), kind, question.default.as_deref(), true)? {
             Typed::Answer(answer) => answer,
             Typed::Nothing | Typed::End => return Ok(Reply::Unanswered),
         },
@@ -461,7 +463,7 @@ fn prompt_field(field: &Field) -> Result<Typed, CliError> {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     });
-    prompt_line(&text, &field.kind, default.as_deref(), field.is_required)
+    prompt_line(&barred(&text), &field.kind, default.as_deref(), field.is_required)
 }
 
 /// The line that was typed.
@@ -484,7 +486,7 @@ fn prompt_line(
     let expectation = kind.expectation();
     let suggested = default.filter(|_| *kind != AnswerType::Boolean);
     let suggestion = match suggested {
-        Some(default) => format!(", or nothing for `{default}`"),
+        Some(default) => format!(", or nothing for `{}`", shown(default)),
         None if !is_required => ", or nothing".into(),
         None => String::new(),
     };

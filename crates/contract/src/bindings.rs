@@ -116,7 +116,7 @@ impl TryFrom<types::Question> for Question {
         let (answer_type, marks) = AnswerType::read_marked(&question.answer_type)?;
         let QuestionMarks { is_consent, class } = marks;
         let types::Question { id, text, default, .. } = question;
-        Ok(Self { id, text, answer_type, default, is_consent, class, approval: None })
+        Ok(Self { id, text, answer_type, default, is_consent, class, asker: None, approval: None })
     }
 }
 
@@ -166,6 +166,7 @@ mod tests {
                 default,
                 is_consent,
                 class: is_consent.then(|| "db:drop".to_owned()),
+                asker: None,
                 approval: None,
             },
         );

@@ -18,6 +18,7 @@ mod limit;
 mod name;
 mod outcome;
 mod pin;
+mod question_text;
 pub mod shell;
 pub mod text;
 
@@ -43,6 +44,7 @@ pub use outcome::{
     QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
 };
 pub use pin::{ContentDigest, ContentDigestError, Pin};
+pub use question_text::barred;
 
 /// Name of the WIT package that holds the contract, without its version.
 pub const PACKAGE: &str = "kitbag:tool";

@@ -69,6 +69,9 @@ pub struct Question {
     /// What it is about, in a word that rules of a person's can be about, such as `db:drop`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
+    /// The name of the tool that asks, which the host sets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asker: Option<String>,
     /// The host's own question whether a call may be made. No tool has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<ApprovalRequest>>,
@@ -101,6 +104,9 @@ impl ApprovalRequest {
 
     /// The answer by which a person refuses the call.
     pub const NO: &str = "no";
+
+    /// The title of such a question in a form. No tool asks with these words.
+    pub const TITLE: &str = "Allow this call?";
 
     /// How the ids of such questions begin. No tool asks one with such an id.
     pub const ID_PREFIX: &str = "kitbag/";

@@ -143,7 +143,8 @@ pub(crate) fn failure(message: &str, is_transient: bool) -> CallToolResult {
 }
 
 fn asking(tool: &str, question: &Question, mut answers: Map<String, Value>) -> CallToolResult {
-    let Question { id, text, answer_type, is_consent, .. } = question;
+    let Question { id, answer_type, is_consent, .. } = question;
+    let text = question.shown();
     let expected = answer_type.expectation();
     if *is_consent {
         let (command, quoted_id) = (shell::command(["kitbag", "run", tool]), shell::quoted(id));

@@ -1,7 +1,8 @@
 //! A tool's question as a form for a person, and the form as an answer.
 
 use kitbag_config::{Origin, Sourced};
-use kitbag_contract::{Answer, AnswerError, AnswerType, ApprovalRequest, Choice, Question};
+use kitbag_contract::text::{is_hidden, printable};
+use kitbag_contract::{Answer, AnswerError, AnswerType, ApprovalRequest, Choice, Question, barred};
 use kitbag_toolbox::Reply;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::{Map, Value, json};
@@ -18,8 +19,8 @@ pub(crate) fn form(
     rejected: Option<&AnswerError>,
 ) -> Result<ElicitRequestParams, serde_json::Error> {
     let message = match rejected {
-        Some(error) => format!("{}\n({error})", question.text),
-        None => question.text.clone(),
+        Some(error) => format!("{}\n({})", question.shown(), printable(&error.to_string())),
+        None => question.shown(),
     };
     Ok(ElicitRequestParams::FormElicitationParams {
         meta: None,
@@ -46,10 +47,12 @@ fn schema(question: &Question) -> Result<ElicitationSchema, serde_json::Error> {
                 let texts = [("title", &field.title), ("description", &field.description)];
                 for (key, text) in texts {
                     if let Some(text) = text {
-                        property[key] = json!(text);
+                        property[key] = json!(barred(text));
                     }
                 }
-                if let Some(default) = &field.default {
+                if let Some(default) = &field.default
+                    && !hides(default)
+                {
                     property["default"] = suggestion(&field.kind, default);
                 }
                 properties.insert(field.id.clone(), property);
@@ -64,12 +67,18 @@ fn schema(question: &Question) -> Result<ElicitationSchema, serde_json::Error> {
             if let Some(default) = &question.default
                 && *kind != AnswerType::Boolean
                 && let Ok(default) = kind.check(&Answer::Text(default.clone()))
+                && !hides(&default)
             {
                 property["default"] = suggestion(kind, &default);
             }
-            if question.approval.is_some() {
-                property["title"] = "Allow this call?".into();
-                property["description"] = meanings(kind).into();
+            match question.approval {
+                Some(_) => {
+                    property["title"] = ApprovalRequest::TITLE.into();
+                    property["description"] = meanings(kind).into();
+                }
+                None => {
+                    property["title"] = format!("Answer to {}", question.asker_name()).into();
+                }
             }
             properties.insert(key(question).to_owned(), property);
             required.push(key(question).to_owned());
@@ -101,11 +110,12 @@ fn key(question: &Question) -> &str {
 /// The schema of one answer. A form takes flat values only.
 fn property(kind: &AnswerType) -> Value {
     let is_plain = |choices: &[Choice]| {
-        choices.iter().all(|choice| choice.value.as_str() == Some(&choice.title))
+        let mut choices = choices.iter();
+        choices.all(|it| it.value.as_str() == Some(&it.title) && !it.title.contains(is_hidden))
     };
     let names = |choices: &[Choice]| choices.iter().map(name).collect::<Vec<_>>();
     let titled = |choices: &[Choice]| {
-        let option = |choice| json!({ "const": name(choice), "title": choice.title });
+        let option = |choice| json!({ "const": name(choice), "title": barred(&choice.title) });
         choices.iter().map(option).collect::<Vec<_>>()
     };
     match kind {
@@ -128,7 +138,7 @@ fn property(kind: &AnswerType) -> Value {
 
 /// Options with titles as clients read them before 2025-11-25.
 fn titled_as_before(choices: &[Choice]) -> Value {
-    let titles = choices.iter().map(|choice| &*choice.title).collect::<Vec<_>>();
+    let titles = choices.iter().map(|choice| barred(&choice.title)).collect::<Vec<_>>();
     let names = choices.iter().map(name).collect::<Vec<_>>();
     json!({ "type": "string", "enum": names, "enumNames": titles })
 }
@@ -139,6 +149,15 @@ fn name(choice: &Choice) -> String {
     match &choice.value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
+    }
+}
+
+/// Whether a suggested value has characters that a person would not see. It is not suggested then.
+fn hides(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(|c| is_hidden(c) && !matches!(c, '\n' | '\t')),
+        Value::Array(values) => values.iter().any(hides),
+        _ => false,
     }
 }
 

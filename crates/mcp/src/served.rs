@@ -283,7 +283,7 @@ fn success(
 fn unanswered(question: &Question, client: Client) -> ErrorData {
     let message = format!(
         "an answer from the user is needed, and the client does not offer to ask: {}",
-        question.text.trim_end(),
+        question.shown(),
     );
     match client.is_stateless {
         true => {

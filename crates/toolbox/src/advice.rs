@@ -252,6 +252,7 @@ impl ToolboxError {
             | Self::Declined { .. }
             | Self::NotApproved { .. }
             | Self::ReservedQuestion { .. }
+            | Self::QuestionFlaw { .. }
             | Self::Random(_)
             | Self::TooDeep { .. }
             | Self::Rate { .. }

@@ -304,6 +304,7 @@ async fn question(
         default: None,
         is_consent: true,
         class: None,
+        asker: None,
         approval: Some(Box::new(ApprovalRequest {
             tool: name.to_string(),
             line: shown::line(tool, arguments),

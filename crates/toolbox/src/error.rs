@@ -158,6 +158,14 @@ pub enum ToolboxError {
         /// The question's id.
         question: String,
     },
+    /// The tool asks a question that a person could mistake.
+    #[error("the tool may not ask the question `{}`: {reason}", shown(question))]
+    QuestionFlaw {
+        /// The question's id.
+        question: String,
+        /// Why the question is refused.
+        reason: &'static str,
+    },
     /// The system gives no random bytes.
     #[error("the system gives no random bytes: {0}")]
     Random(String),

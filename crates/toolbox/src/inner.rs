@@ -508,10 +508,8 @@ fn find(
 fn asked(position: usize, alias: &str, question: &Question) -> Question {
     let id = format!("{position}/{alias}/{}", question.id);
     let mut question = Question { id, ..question.clone() };
-    match &mut question.approval {
-        // It names the tool and who calls it.
-        Some(approval) => approval.is_inner = true,
-        None => question.text = format!("{alias}: {}", question.text),
+    if let Some(approval) = &mut question.approval {
+        approval.is_inner = true;
     }
     question
 }

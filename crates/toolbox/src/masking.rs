@@ -107,7 +107,9 @@ impl<'a> Masking<'a> {
         match error {
             ToolboxError::Call(CallError::Trap { message }) => self.text(message),
             ToolboxError::Declined { text, .. } => self.text(text),
-            ToolboxError::AskedAgain { question } | ToolboxError::ReservedQuestion { question } => {
+            ToolboxError::AskedAgain { question }
+            | ToolboxError::ReservedQuestion { question }
+            | ToolboxError::QuestionFlaw { question, .. } => {
                 self.text(question);
             }
             ToolboxError::Output { problems, .. } => {

@@ -14,6 +14,7 @@ use super::table::{self, ToolTable};
 use super::trusted::Changed;
 use crate::commands::Global;
 use crate::error::CliError;
+use crate::links::refuse_links;
 use crate::replace::Original;
 use crate::{new_file, output};
 
@@ -89,16 +90,8 @@ impl Place {
         if self.layer == Layer::User {
             return Ok(());
         }
-        let paths = [&self.directory, &self.config, &self.lock, &self.tools];
-        match paths.into_iter().find(|path| path.is_symlink()) {
-            None => Ok(()),
-            Some(link) => Err(CliError::Usage(format!(
-                "`{}` is a symbolic link, and what is added is written into the workspace itself; \
-                 put a {} there",
-                link.display(),
-                if link.is_dir() { "directory" } else { "file" }
-            ))),
-        }
+        let mut paths = [&self.config, &self.lock, &self.tools].into_iter();
+        paths.try_for_each(|path| refuse_links(&self.root, path))
     }
 
     /// The path of a component that is added.

@@ -21,7 +21,7 @@ use super::own_file::{OwnFile, unknown};
 use super::store::open;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::output;
+use crate::{output, sys};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SetArgs {
@@ -382,6 +382,7 @@ fn chosen(
 fn read_value(name: &SecretName) -> Result<SecretValue, CliError> {
     let failed = |source| CliError::Read { path: "standard input".into(), source };
     let bytes = if io::stdin().is_terminal() {
+        sys::discard_typed();
         rpassword::prompt_password(format!("Value of `{name}`: ")).map_err(failed)?.into_bytes()
     } else {
         let most = SecretValue::MOST_BYTES + 3;

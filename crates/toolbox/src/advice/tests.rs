@@ -57,10 +57,11 @@ fn number(error: &ToolboxError) -> usize {
             CallError::Internal(_) => 38,
         },
         ToolboxError::Masked { .. } => 39,
+        ToolboxError::QuestionFlaw { .. } => 40,
     }
 }
 
-const KINDS: usize = 40;
+const KINDS: usize = 41;
 
 fn file() -> Origin {
     Origin::File { path: Arc::from(std::path::Path::new("/h/config.toml")), line: 2, column: 8 }
@@ -135,6 +136,7 @@ fn errors() -> Vec<ToolboxError> {
             why: NotApproved::NobodyToAsk { advice: "write `approve = \"never\"`".into() },
         },
         ToolboxError::ReservedQuestion { question: "q".into() },
+        ToolboxError::QuestionFlaw { question: "q".into(), reason: "it has the words of kitbag" },
         ToolboxError::Random("none".into()),
         ToolboxError::TooDeep { caller: "tool t".into(), limit: 4 },
         ToolboxError::Rate {

@@ -128,6 +128,14 @@ pub(super) async fn run(
         if is_own || approval::is_reserved(&question.id) {
             return Err(ToolboxError::ReservedQuestion { question: question.id });
         }
+        if let Some(reason) = question.flaw().filter(|_| question.approval.is_none()) {
+            return Err(ToolboxError::QuestionFlaw { question: question.id, reason });
+        }
+        // The question of an inner call has its own tool already.
+        if question.approval.is_none() && question.asker.is_none() {
+            question.asker = Some(call.tool.name.to_string());
+            completion.result = Ok(Outcome::NeedsInput(question.clone()));
+        }
         let class = question.class.as_deref();
         let rule = class.and_then(|class| toolbox.0.config.class_rule(class));
         let mut is_for_person = question.approval.is_some();
