@@ -3,30 +3,36 @@
 use super::unified::range;
 use super::{Action, END, FilePatch, Hunk, Line};
 
-/// Reads what stands between `*** Begin Patch` and `*** End Patch`.
+/// Reads the lines between `*** Begin Patch` and `*** End Patch`.
+///
+/// Models pad the markers with blanks. In a hunk, a padded marker may also be a line of the
+/// file: [`Markers`] tells them apart.
 pub(super) fn read(lines: &[&str], start: usize) -> Result<Vec<FilePatch>, String> {
+    let markers = Markers::new(lines, start);
     let mut files: Vec<FilePatch> = Vec::new();
+    // The line at which the section of the last file begins.
+    let mut began = start;
     // Whether `@@` or the file began a hunk that has no line yet.
     let mut is_new = true;
-    for (number, line) in lines.iter().enumerate().skip(start) {
+    for (number, line) in lines.iter().enumerate().take(markers.end).skip(start) {
         let wrong = |why: &str| Err(format!("line {} of the patch: {why}: `{line}`", number + 1));
-        if line.trim_end() == END {
-            return Ok(files);
-        }
-        if let Some((action, path)) = section(line) {
+        let is_in_hunk = files.last().is_some_and(|file| !file.hunks.is_empty());
+        let marker = markers.at(number, is_in_hunk);
+        if let Some((action, path)) = marker.and_then(section) {
+            check_update(files.last(), lines, began)?;
             files.push(FilePatch::new(path.to_owned(), action));
-            is_new = true;
+            (is_new, began) = (true, number);
             continue;
         }
         let Some(file) = files.last_mut() else {
             return wrong("expected `*** Add File:`, `*** Update File:` or `*** Delete File:`");
         };
-        if let Some(path) = line.strip_prefix("*** Move to: ") {
+        if let Some(path) = marker.and_then(|marker| marker.strip_prefix("*** Move to:")) {
             let from = std::mem::replace(&mut file.path, path.trim().to_owned());
             file.action = Action::MoveFrom(from);
             continue;
         }
-        if line.trim_end() == "*** End of File" {
+        if marker == Some("*** End of File") {
             if let Some(hunk) = file.hunks.last_mut() {
                 hunk.is_at_end = true;
             }
@@ -65,16 +71,81 @@ pub(super) fn read(lines: &[&str], start: usize) -> Result<Vec<FilePatch>, Strin
         }
         is_new = false;
     }
-    Err(format!("the patch ends without `{END}`: it may be cut"))
+    if markers.end == lines.len() {
+        return Err(format!("the patch ends without `{END}`: it may be cut"));
+    }
+    check_update(files.last(), lines, began)?;
+    Ok(files)
+}
+
+/// Refuses to update a file in which nothing is changed.
+fn check_update(file: Option<&FilePatch>, lines: &[&str], began: usize) -> Result<(), String> {
+    match file {
+        Some(file)
+            if file.action == Action::Update
+                && file.hunks.iter().all(|hunk| hunk.lines.is_empty()) =>
+        {
+            Err(format!(
+                "line {} of the patch: no lines follow that say what to change in the file; each \
+                 begins with ` `, `+` or `-`: `{}`",
+                began + 1,
+                lines[began]
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The lines of a patch that are markers.
+struct Markers<'a> {
+    lines: &'a [&'a str],
+    /// The number of the line `*** End Patch`, or how many lines there are.
+    end: usize,
+    /// Whether a marker that cannot be a line of a file is padded.
+    are_padded: bool,
+}
+
+impl<'a> Markers<'a> {
+    fn new(lines: &'a [&'a str], start: usize) -> Self {
+        let bare = lines.iter().skip(start).position(|line| line.trim_end() == END);
+        // Padded, it may also be a line of the file, unless nothing follows.
+        let is_last = |at: &usize| lines[*at].trim() == END;
+        let last = lines.iter().rposition(|line| !matches!(line.trim(), "" | "```"));
+        let padded = last.filter(|at| *at >= start).filter(is_last);
+        let end = bare.map(|at| at + start).or(padded).unwrap_or(lines.len());
+        let first = lines.get(start).is_some_and(|line| line.starts_with([' ', '\t']));
+        Self { lines, end, are_padded: first || bare.is_none() && padded.is_some() }
+    }
+
+    /// The marker in a line, without its padding.
+    fn at(&self, number: usize, is_in_hunk: bool) -> Option<&'a str> {
+        let line = self.lines[number];
+        let marker = line.trim();
+        let is_marker = line.starts_with("***")
+            || marker.starts_with("*** ") && (!is_in_hunk || self.are_padded || self.goes_on(number));
+        is_marker.then_some(marker)
+    }
+
+    /// Whether the line after a padded marker is one that follows a marker, and none that
+    /// follows a line of a file.
+    fn goes_on(&self, number: usize) -> bool {
+        let next = self.lines.get(number + 1).copied().unwrap_or_default();
+        match section(self.lines[number].trim()) {
+            Some((Action::Create, _)) => next.starts_with('+'),
+            Some((Action::Remove, _)) => next.starts_with("***"),
+            Some(_) => next.starts_with("@@"),
+            None => next.starts_with("@@") || next.starts_with("***"),
+        }
+    }
 }
 
 /// The beginning of a file in that form.
-fn section(line: &str) -> Option<(Action, &str)> {
+fn section(marker: &str) -> Option<(Action, &str)> {
     let sections = [
-        ("*** Add File: ", Action::Create),
-        ("*** Update File: ", Action::Update),
-        ("*** Delete File: ", Action::Remove),
+        ("*** Add File:", Action::Create),
+        ("*** Update File:", Action::Update),
+        ("*** Delete File:", Action::Remove),
     ];
-    let found = |(start, action)| Some((action, line.strip_prefix(start)?.trim()));
+    let found = |(start, action)| Some((action, marker.strip_prefix(start)?.trim()));
     sections.into_iter().find_map(found)
 }
