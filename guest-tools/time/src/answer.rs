@@ -3,6 +3,7 @@
 use jiff::Zoned;
 use serde::Serialize;
 
+use crate::cycle::Cycle;
 use crate::zone;
 
 /// A point in time.
@@ -40,7 +41,7 @@ pub(crate) struct Between {
 
 impl Point {
     /// Describes a point in time, with notes in this order.
-    pub(crate) fn new(time: &Zoned, notes: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn new(time: &Zoned, notes: impl IntoIterator<Item = String>, cycle: Cycle) -> Self {
         let timestamp = time.timestamp();
         let nanoseconds = timestamp.as_nanosecond();
         let floor = |unit: i128| {
@@ -53,12 +54,12 @@ impl Point {
         }
         let week = time.date().iso_week_date();
         Self {
-            iso: iso(time),
-            unix: floor(1_000_000_000),
-            unix_millis: floor(1_000_000),
+            iso: cycle.text(iso(time)),
+            unix: cycle.unix(floor(1_000_000_000)),
+            unix_millis: floor(1_000_000) + 1_000 * cycle.unix(0),
             zone: zone::name(time.time_zone(), time.offset()),
             weekday: time.strftime("%A").to_string(),
-            week: format!("{:04}-W{:02}", week.year(), week.week()),
+            week: cycle.text(format!("{:04}-W{:02}", week.year(), week.week())),
             note: (!notes.is_empty()).then(|| notes.join("; ")),
         }
     }

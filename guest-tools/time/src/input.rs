@@ -5,6 +5,7 @@ use jiff::fmt::temporal::{Pieces, PiecesOffset};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
+use crate::cycle::Cycle;
 use crate::local::{self, Disambiguation};
 use crate::quoted::quoted;
 use crate::words::{self, FORMS};
@@ -20,6 +21,8 @@ pub(crate) struct Reader {
     pub(crate) disambiguation: Disambiguation,
     /// What `now` and `today` refer to.
     pub(crate) clock: Timestamp,
+    /// In which cycle of the calendar the time is read.
+    pub(crate) cycle: Cycle,
 }
 
 impl Reader {
@@ -39,7 +42,7 @@ impl Reader {
         if let Some(time) = self.relative(text)? {
             return Ok(time);
         }
-        if let Some(timestamp) = unix(text)? {
+        if let Some(timestamp) = unix(text, self.cycle)? {
             return Ok(timestamp.to_zoned(self.zone.clone().unwrap_or(TimeZone::UTC)));
         }
         if let Some(date) = week_or_day_of_year(text)? {
@@ -54,7 +57,7 @@ impl Reader {
         }
         let words = words::read(text, &|| self.now(text).map(|now| now.date()))?;
         match words.zone {
-            Some(zone) => local::resolve(words.local, &zone, self.disambiguation),
+            Some(zone) => self.in_zone(text, words.local, &zone),
             None => self.local(text, words.local),
         }
     }
@@ -71,11 +74,11 @@ impl Reader {
         // A zone or an offset makes it a point in time; a date alone is its first moment.
         if let Some(name) = parts.iana_time_zone() {
             let zone = crate::zone::find(name)?;
-            return local::resolve(
-                parts.to_datetime().map_err(failed)?,
-                &zone,
-                self.disambiguation,
-            );
+            return self.in_zone(text, parts.to_datetime().map_err(failed)?, &zone);
+        }
+        if let (Cycle::Earlier, Some(offset)) = (self.cycle, parts.offset()) {
+            let local = parts.to_datetime().map_err(failed)?;
+            return self.in_zone(text, local, &TimeZone::fixed(offset));
         }
         if parts.offset().is_some() || parts.timestamp().is_some() {
             return parts.to_zoned().map_err(failed);
@@ -89,7 +92,24 @@ impl Reader {
 
     /// A local time in the zone of the call.
     fn local(&self, text: &str, local: DateTime) -> Result<Zoned, String> {
-        local::resolve(local, self.zone_for(text)?, self.disambiguation)
+        self.in_zone(text, local, self.zone_for(text)?)
+    }
+
+    fn in_zone(&self, text: &str, local: DateTime, zone: &TimeZone) -> Result<Zoned, String> {
+        local::resolve(self.shifted(text, local)?, zone, self.disambiguation)
+    }
+
+    fn shifted(&self, text: &str, local: DateTime) -> Result<DateTime, String> {
+        self.cycle
+            .shift(local)
+            .map_err(|error| format!("{} is out of range: {error}", quoted(text)))
+    }
+
+    fn shift(&self, text: &str, time: Zoned) -> Result<Zoned, String> {
+        match self.cycle {
+            Cycle::This => Ok(time),
+            Cycle::Earlier => self.in_zone(text, time.datetime(), time.time_zone()),
+        }
     }
 
     fn now(&self, text: &str) -> Result<Zoned, String> {
@@ -105,9 +125,10 @@ impl Reader {
     /// `now`, `in 3 days`, `2 hours ago`.
     fn relative(&self, text: &str) -> Result<Option<Zoned>, String> {
         let lower = text.to_ascii_lowercase();
-        let now = || self.clock.to_zoned(self.zone.clone().unwrap_or(TimeZone::UTC));
+        let zone = || self.zone.clone().unwrap_or(TimeZone::UTC);
+        let now = || self.shift(text, self.clock.to_zoned(zone()));
         if lower == "now" {
-            return Ok(Some(now()));
+            return now().map(Some);
         }
         let span = match (lower.strip_prefix("in "), lower.ends_with(" ago")) {
             (Some(span), false) => span.parse::<Span>(),
@@ -115,7 +136,7 @@ impl Reader {
             _ => return Ok(None),
         };
         let span = span.map_err(|error| format!("{} is no duration: {error}", quoted(text)))?;
-        crate::duration::add(&now(), span, self.disambiguation).map(|(time, _)| Some(time))
+        crate::duration::add(&now()?, span, self.disambiguation).map(|(time, _)| Some(time))
     }
 
     /// What the Temporal grammar reads: ISO 8601 with an offset and a zone in brackets.
@@ -136,16 +157,18 @@ impl Reader {
                 Some(crate::zone::find(&name)?)
             }
         };
-        let failed = |error: jiff::Error| format!("{} is out of range: {error}", quoted(text));
+        let failed = |_| format!("{} is out of range: years -9999 to 9999", quoted(text));
         match (pieces.offset(), zone) {
             (None, None) => self.local(text, local),
-            (None, Some(zone)) => local::resolve(local, &zone, self.disambiguation),
+            (None, Some(zone)) => self.in_zone(text, local, &zone),
             (Some(PiecesOffset::Zulu), zone) => {
                 let zone = zone.unwrap_or(TimeZone::UTC);
+                let local = self.shifted(text, local)?;
                 Ok(local.to_zoned(TimeZone::UTC).map_err(failed)?.with_time_zone(zone))
             }
             (Some(PiecesOffset::Numeric(offset)), zone) => {
                 let offset = offset.offset();
+                let local = self.shifted(text, local)?;
                 let fixed = local.to_zoned(TimeZone::fixed(offset)).map_err(failed)?;
                 let Some(zone) = zone else { return Ok(fixed) };
                 let time = fixed.with_time_zone(zone);
@@ -165,7 +188,7 @@ impl Reader {
 }
 
 /// A number as Unix time: seconds after `@`, else by how many digits there are.
-fn unix(text: &str) -> Result<Option<Timestamp>, String> {
+fn unix(text: &str, cycle: Cycle) -> Result<Option<Timestamp>, String> {
     let (number, is_marked) = match text.strip_prefix('@') {
         Some(number) => (number, true),
         None => (text, false),
@@ -208,6 +231,7 @@ fn unix(text: &str) -> Result<Option<Timestamp>, String> {
     let value: i128 = format!("{whole}{fraction}").parse().map_err(|_| out_of_range())?;
     let nanoseconds = value.checked_mul(scale).ok_or_else(out_of_range)?;
     let nanoseconds = if number.starts_with('-') { -nanoseconds } else { nanoseconds };
+    let nanoseconds = nanoseconds - i128::from(cycle.unix(0)) * 1_000_000_000;
     Timestamp::from_nanosecond(nanoseconds).map(Some).map_err(|_| out_of_range())
 }
 

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod cycle;
 mod describe;
 mod duration;
 mod input;

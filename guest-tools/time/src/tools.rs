@@ -4,6 +4,7 @@ use jiff::{Timestamp, Unit, Zoned};
 use serde::Deserialize;
 
 use crate::answer::{Between, Point};
+use crate::cycle::{self, Cycle};
 use crate::duration::{self, Duration};
 use crate::input::Reader;
 use crate::local::Disambiguation;
@@ -80,45 +81,65 @@ fn utc() -> String {
 }
 
 pub(crate) fn now(arguments: Now, clock: Timestamp) -> Result<Point, String> {
-    Ok(Point::new(&clock.to_zoned(zone::find(&arguments.zone)?), None))
+    Ok(Point::new(&clock.to_zoned(zone::find(&arguments.zone)?), None, Cycle::This))
 }
 
 pub(crate) fn parse_time(arguments: ParseTime, clock: Timestamp) -> Result<Point, String> {
     let ParseTime { time, zone, format, disambiguation } = arguments;
-    let reader = Reader { zone: Some(zone::find(&zone)?), disambiguation, clock };
-    let time = match format {
-        Some(format) => reader.read_as(&time, &format)?,
-        None => reader.read(&time)?,
-    };
-    Ok(Point::new(&time, None))
+    let zone = zone::find(&zone)?;
+    cycle::run(|cycle| {
+        let reader = Reader { zone: Some(zone.clone()), disambiguation, clock, cycle };
+        let time = match &format {
+            Some(format) => reader.read_as(&time, format)?,
+            None => reader.read(&time)?,
+        };
+        cycle.check(&[&time])?;
+        Ok(Point::new(&time, None, cycle))
+    })
 }
 
 pub(crate) fn convert_time(arguments: ConvertTime, clock: Timestamp) -> Result<Point, String> {
     let ConvertTime { time, to, zone, disambiguation } = arguments;
     let to = zone::find(&to)?;
     let zone = zone.as_deref().map(zone::find).transpose()?;
-    let time = Reader { zone, disambiguation, clock }.read(&time)?;
-    Ok(Point::new(&time.with_time_zone(to), None))
+    cycle::run(|cycle| {
+        let reader = Reader { zone: zone.clone(), disambiguation, clock, cycle };
+        let from = reader.read(&time)?;
+        let time = from.with_time_zone(to.clone());
+        cycle.check(&[&from, &time])?;
+        Ok(Point::new(&time, None, cycle))
+    })
 }
 
 pub(crate) fn add_time(arguments: AddTime, clock: Timestamp) -> Result<Point, String> {
     let AddTime { time, duration, zone, disambiguation } = arguments;
     let duration = duration::read(&duration)?;
-    let time = Reader { zone: Some(zone::find(&zone)?), disambiguation, clock }.read(&time)?;
-    let (time, note) = match duration {
-        Duration::Span(span) => duration::add(&time, span, disambiguation)?,
-        Duration::BusinessDays(days) => duration::add_business_days(&time, days, disambiguation)?,
-    };
-    Ok(Point::new(&time, note))
+    let zone = zone::find(&zone)?;
+    cycle::run(|cycle| {
+        let reader = Reader { zone: Some(zone.clone()), disambiguation, clock, cycle };
+        let from = reader.read(&time)?;
+        let (time, note) = match duration {
+            Duration::Span(span) => duration::add(&from, span, disambiguation)?,
+            Duration::BusinessDays(days) => {
+                duration::add_business_days(&from, days, disambiguation)?
+            }
+        };
+        cycle.check(&[&from, &time])?;
+        Ok(Point::new(&time, note, cycle))
+    })
 }
 
 pub(crate) fn time_between(arguments: TimeBetween, clock: Timestamp) -> Result<Between, String> {
     let TimeBetween { from, to, zone, largest, disambiguation } = arguments;
-    let reader = Reader { zone: Some(zone::find(&zone)?), disambiguation, clock };
+    let zone = zone::find(&zone)?;
     let named = |name: &str, error: String| format!("`{name}`: {error}");
-    let from = reader.read(&from).map_err(|error| named("from", error))?;
-    let to = reader.read(&to).map_err(|error| named("to", error))?;
-    between(&from, &to, largest)
+    cycle::run(|cycle| {
+        let reader = Reader { zone: Some(zone.clone()), disambiguation, clock, cycle };
+        let from = reader.read(&from).map_err(|error| named("from", error))?;
+        let to = reader.read(&to).map_err(|error| named("to", error))?;
+        cycle.check(&[&from, &to])?;
+        between(&from, &to, largest)
+    })
 }
 
 /// The time between two points, by the calendar of the first one's zone.

@@ -122,7 +122,8 @@ impl<'a> Markers<'a> {
         let line = self.lines[number];
         let marker = line.trim();
         let is_marker = line.starts_with("***")
-            || marker.starts_with("*** ") && (!is_in_hunk || self.are_padded || self.goes_on(number));
+            || marker.starts_with("*** ")
+                && (!is_in_hunk || self.are_padded || self.goes_on(number));
         is_marker.then_some(marker)
     }
 
