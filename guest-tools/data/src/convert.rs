@@ -7,8 +7,10 @@ use kitbag_sdk::{Call, ErrorInfo};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::Answer;
 use crate::document::Document;
 use crate::format::Format;
+use crate::notes::Notes;
 use crate::pointer;
 use crate::source::Source;
 use crate::write::{ANSWER_BYTES, Rows, Stop, write};
@@ -41,7 +43,13 @@ struct Conversion {
 }
 
 /// Runs a call.
-pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInfo> {
+pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<Answer, ErrorInfo> {
+    let mut notes = Notes::default();
+    let text = convert(call, arguments, &mut notes)?;
+    Ok(Answer { text, notes: notes.sentences() })
+}
+
+fn convert(call: &Call, arguments: &Arguments, notes: &mut Notes) -> Result<String, ErrorInfo> {
     let Arguments { to, path, text, from, delimiter, offset, limit } = arguments;
     let delimiter = delimiter.as_deref().map(separator).transpose()?;
     let source = Source { path: path.as_deref(), text: text.as_deref(), from: *from, delimiter };
@@ -53,13 +61,13 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
     let limit = limit.unwrap_or(usize::MAX);
     let mut conversion = Conversion { to: *to, name, offset: *offset, limit, rows: None, seen: 0 };
     if source.format().has_rows() {
-        source.rows(call, &mut |row| conversion.add(&row, &row.value, None))?;
+        source.rows(call, notes, &mut |row| conversion.add(&row, &row.value, None))?;
         return conversion.finish();
     }
-    let loaded = source.load(call)?;
+    let loaded = source.load(call, notes)?;
     // Only a second one says that there are several.
     let mut first: Option<Document<'_>> = None;
-    loaded.documents(&mut |document| {
+    loaded.documents(notes, &mut |document| {
         if conversion.seen == 0 && first.is_none() {
             first = Some(document);
             return Ok(true);

@@ -44,6 +44,7 @@ pub(crate) fn tools() -> [Description; 4] {
                 &["pointer", "line", "column", "message", "schema"],
             ) },
             "left_out": { "type": "integer" },
+            "notes": { "type": "array", "items": { "type": "string" } },
         }),
         &["valid", "errors"],
     ));
@@ -53,7 +54,7 @@ pub(crate) fn tools() -> [Description; 4] {
         "Answer a JSON, YAML, TOML, CSV or .jsonl file, or text, as JSON after a JSON Patch \
          (`patch`) or a JSON Merge Patch (`merge`). Changes no file. Example: {\"path\":\"a.json\",\"patch\":[{\"op\":\"remove\",\
          \"path\":\"/b\"}]}.",
-        json!({ "patch": { "type": "array", "items": { "type": "object" } }, "merge": { "type": "object" } }),
+        json!({ "patch": { "type": "array", "items": { "type": "object" } }, "merge": {} }),
         &[],
     );
     let convert = described(

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::pointer;
-use crate::read::{toml, yaml};
+use crate::read::{relaxed, toml, yaml};
 
 /// A document and what it is called in errors.
 pub(crate) struct Document<'a> {
@@ -21,6 +21,12 @@ pub(crate) enum Place<'a> {
     Json {
         text: &'a str,
         first_line: usize,
+    },
+    /// One document of a text that is not strict JSON, by its number from 0.
+    Relaxed {
+        text: &'a str,
+        first_line: usize,
+        number: usize,
     },
     /// One document of a stream, by its number from 0.
     Yaml {
@@ -45,6 +51,9 @@ impl<'a> Document<'a> {
                 let start = pointer::find(text, pointer).unwrap_or(0);
                 let (line, column) = pointer::line_and_column(text, start);
                 (first_line + line - 1, column)
+            }
+            Place::Relaxed { text, first_line, number } => {
+                relaxed::place(text, first_line, number, pointer)
             }
             Place::Yaml { text, number } => yaml::place(text, number, pointer),
             Place::Toml { text } => toml::place(text, pointer),

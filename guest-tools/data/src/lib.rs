@@ -13,6 +13,7 @@ mod document;
 mod equal;
 mod format;
 mod mistake;
+mod notes;
 mod patch;
 mod pointer;
 mod query;
@@ -23,6 +24,7 @@ mod tests;
 mod validate;
 mod write;
 
+use kitbag_sdk::host::{self, Content, Resource, ResourceBody};
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
 use serde_json::Value;
 
@@ -39,13 +41,38 @@ impl Tool for Data {
     }
 
     fn run(call: &Call, _: Value) -> Result<String, Stop> {
-        let answer = match call.name() {
-            "query_data" => query::run(call, &call.arguments()?)?,
-            "validate_data" => validate::run(call, &call.arguments()?)?,
-            "patch_data" => patch::run(call, call.arguments()?)?,
-            "convert_data" => convert::run(call, &call.arguments()?)?,
-            name => return Err(ErrorInfo::new(format!("there is no tool `{name}` here")).into()),
-        };
-        Ok(answer)
+        let Answer { text, notes } = answer(call)?;
+        if !notes.is_empty() {
+            host::emit(&Content::Resource(Resource {
+                uri: "kitbag:notes".into(),
+                mime_type: Some("text/plain".into()),
+                body: ResourceBody::Text(notes.join("\n")),
+            }))
+            .map_err(ErrorInfo::new)?;
+        }
+        Ok(text)
+    }
+}
+
+/// The answer of a tool.
+struct Answer {
+    text: String,
+    /// Notes that do not fit into the text, which is a document.
+    notes: Vec<String>,
+}
+
+impl Answer {
+    fn new(text: String) -> Self {
+        Self { text, notes: Vec::new() }
+    }
+}
+
+fn answer(call: &Call) -> Result<Answer, ErrorInfo> {
+    match call.name() {
+        "query_data" => query::run(call, &call.arguments()?).map(Answer::new),
+        "validate_data" => validate::run(call, &call.arguments()?).map(Answer::new),
+        "patch_data" => patch::run(call, call.arguments()?),
+        "convert_data" => convert::run(call, &call.arguments()?),
+        name => Err(ErrorInfo::new(format!("there is no tool `{name}` here"))),
     }
 }

@@ -4,11 +4,13 @@ use std::slice;
 
 use json_patch::{AddOperation, PatchErrorKind, PatchOperation, ReplaceOperation, TestOperation};
 use kitbag_sdk::{Call, ErrorInfo};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::Answer;
 use crate::equal::equal;
 use crate::format::Format;
+use crate::notes::Notes;
 use crate::source::Source;
 use crate::write::{ANSWER_BYTES, write};
 
@@ -20,26 +22,35 @@ pub(crate) struct Arguments {
     text: Option<String>,
     from: Option<Format>,
     patch: Option<Vec<Value>>,
+    /// `null` is a merge patch as well.
+    #[serde(default, deserialize_with = "present")]
     merge: Option<Value>,
 }
 
 /// Runs a call. No file is changed: the answer is the document as it would be.
-pub(crate) fn run(call: &Call, arguments: Arguments) -> Result<String, ErrorInfo> {
+pub(crate) fn run(call: &Call, arguments: Arguments) -> Result<Answer, ErrorInfo> {
     let Arguments { path, text, from, patch, merge } = arguments;
     let (path, text) = (path.as_deref(), text.as_deref());
     let source = Source { path, text, from, delimiter: None };
-    let mut document = source.read(call)?;
+    let mut notes = Notes::default();
+    let mut document = source.read(call, &mut notes)?;
     match (patch, merge) {
         (Some(operations), None) => apply(&mut document, operations)?,
         (None, Some(merge)) => json_patch::merge(&mut document, &merge),
         _ => return Err(ErrorInfo::new("give either `patch` or `merge`")),
     }
-    write(Format::Json, &document).map_err(|_| {
+    let text = write(Format::Json, &document).map_err(|_| {
         ErrorInfo::new(format!(
             "the result is longer than {ANSWER_BYTES} bytes; `query_data` with a jq filter answers \
              parts of it"
         ))
-    })
+    })?;
+    Ok(Answer { text, notes: notes.sentences() })
+}
+
+/// Reads a value that is there, which may be null.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// Applies all operations, or none.

@@ -9,25 +9,6 @@ enum Frame<'a> {
     Array(usize),
 }
 
-/// The pointer of the value in which a byte stands, in a text that may be no JSON from there
-/// on. The whole document where that is none.
-pub(crate) fn at(text: &str, offset: usize) -> String {
-    let mut before: usize = 0;
-    visit(text, &mut |_, start| {
-        before += usize::from(start <= offset);
-        start <= offset
-    });
-    let mut found = String::new();
-    visit(text, &mut |frames, _| {
-        before = before.saturating_sub(1);
-        if before == 0 {
-            found = pointer(frames);
-        }
-        before > 0
-    });
-    found
-}
-
 /// Where the value with a pointer begins, in bytes. Of a key that stands twice the last
 /// counts, as it does for the values.
 pub(crate) fn find(text: &str, wanted: &str) -> Option<usize> {
@@ -49,13 +30,6 @@ pub(crate) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     (line, String::from_utf8_lossy(&before[start..]).chars().count() + 1)
-}
-
-/// The byte of a line and a column in bytes, as `serde_json` counts them.
-pub(crate) fn offset(text: &str, line: usize, column: usize) -> usize {
-    let start =
-        text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
-    (start + column.saturating_sub(1)).min(text.len())
 }
 
 /// Calls `visit` at each value, with what it is in and where it begins, until that says no.
@@ -171,7 +145,6 @@ mod tests {
             let start = find(TEXT, pointer).unwrap();
             assert!(TEXT[start..].starts_with(expected), "{pointer}");
             assert_eq!(line_and_column(TEXT, start), place, "{pointer}");
-            assert_eq!(at(TEXT, start), pointer);
         };
         check("", "{", (1, 1));
         check("/a~1b", "[1", (2, 10));
@@ -184,9 +157,7 @@ mod tests {
     #[test]
     fn no_text_is_too_odd_to_look_at() {
         for text in ["", "}", "\"", "\"\\", "{\"a", "[,,]", "{,}", "]]", "{\"a\":\"b\\"] {
-            at(text, 100);
             find(text, "/a");
         }
-        at(&"[".repeat(100_000), 50_000);
     }
 }

@@ -7,11 +7,13 @@ use jaq_core::{Ctx, Vars, data};
 use jaq_json::{Val, read};
 use kitbag_sdk::{Call, ErrorInfo};
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 use serde_json_path::JsonPath;
 
 use crate::document::Document;
 use crate::format::Format;
+use crate::notes::Notes;
 use crate::pointer;
 use crate::source::Source;
 use crate::validate::cut;
@@ -53,19 +55,20 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
         Results { limit: *limit, found: Vec::new(), bytes: 0, has_more: false, too_long: None };
     let (path, text) = (path.as_deref(), text.as_deref());
     let source = Source { path, text, from: *from, delimiter: None };
+    let mut notes = Notes::default();
     // No filter begins so but with a variable, and the only ones are of the program itself.
     if query.trim_start().starts_with('$') {
         let path = JsonPath::parse(query.trim()).map_err(|error| {
             let (position, message) = (error.position(), error.message());
             ErrorInfo::new(format!("invalid JSONPath at character {}: {message}", position + 1))
         })?;
-        source.each(call, &mut |document| {
+        source.each(call, &mut notes, &mut |document| {
             let nodes = path.query(&document.value);
             Ok(nodes.iter().all(|node| results.add(node.to_string())))
         })?;
     } else {
         let filter = compile(query)?;
-        source.each(call, &mut |document| apply(&filter, document, &mut results))?;
+        source.each(call, &mut notes, &mut |document| apply(&filter, document, &mut results))?;
     }
     if let Some(bytes) = results.too_long {
         return Err(ErrorInfo::new(format!(
@@ -75,7 +78,11 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
     }
     let found = results.found.join(",");
     let more = if results.has_more { ",\"more\":true" } else { "" };
-    Ok(format!("{{\"results\":[{found}]{more}}}"))
+    let notes = match notes.sentences() {
+        notes if notes.is_empty() => String::new(),
+        notes => format!(",\"notes\":{}", json!(notes)),
+    };
+    Ok(format!("{{\"results\":[{found}]{more}{notes}}}"))
 }
 
 impl Results {

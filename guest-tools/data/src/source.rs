@@ -1,22 +1,24 @@
 //! The documents that a call is about: a text of the arguments, or a file.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::{BufRead, Cursor, Read};
 
 use kitbag_sdk::{Call, ErrorInfo};
-use kitbag_workspace::{Location, explain};
+use kitbag_workspace::{Encoding, Location, Transcoder, decode, explain};
 use serde_json::Value;
 
 use crate::document::{Document, Place};
 use crate::format::Format;
+use crate::mistake::Mistake;
+use crate::notes::Notes;
 use crate::read::csv::Rows;
-use crate::read::{json, toml, yaml};
+use crate::read::{relaxed, toml, yaml};
 
 /// The largest document that is read whole, and the longest line.
 const DOCUMENT_BYTES: u64 = 16 << 20;
 
-/// The longest row of CSV, which its reader holds several times.
-const ROW_BYTES: u64 = 4 << 20;
+/// The longest row of CSV.
+const ROW_BYTES: usize = 4 << 20;
 
 /// Where documents come from.
 #[derive(Clone, Copy, Default)]
@@ -53,41 +55,41 @@ impl<'a> Source<'a> {
     }
 
     /// Reads a text whole, which has no rows.
-    pub(crate) fn load(self, call: &Call) -> Result<Loaded, ErrorInfo> {
+    pub(crate) fn load(self, call: &Call, notes: &mut Notes) -> Result<Loaded, ErrorInfo> {
+        let name = self.name();
         let text = match (self.path, self.text) {
-            (None, Some(text)) => text.to_owned(),
-            (Some(path), None) => utf8(read_all(open(call, path)?, path)?, path)?,
+            (None, Some(text)) => text.strip_prefix('\u{feff}').unwrap_or(text).to_owned(),
+            (Some(path), None) => {
+                let (text, encoding) = read_all(open(call, path)?, path)?;
+                note_encoding(notes, &name, encoding);
+                text
+            }
             _ => return Err(neither()),
         };
-        Ok(Loaded { name: self.name(), text, format: self.format() })
+        Ok(Loaded { name, text, format: self.format() })
     }
 
     /// Reads one value: of several documents or rows an array.
-    pub(crate) fn read(self, call: &Call) -> Result<Value, ErrorInfo> {
+    pub(crate) fn read(self, call: &Call, notes: &mut Notes) -> Result<Value, ErrorInfo> {
         let mut values = Vec::new();
-        if self.format().has_rows() {
-            self.rows(call, &mut |row| {
-                values.push(row.value);
-                Ok(true)
-            })?;
-            return Ok(Value::Array(values));
-        }
-        self.load(call)?.documents(&mut |document| {
+        self.each(call, notes, &mut |document| {
             values.push(document.value);
             Ok(true)
         })?;
-        Ok(if values.len() == 1 { values.remove(0) } else { Value::Array(values) })
+        let is_one = values.len() == 1 && !self.format().has_rows();
+        Ok(if is_one { values.remove(0) } else { Value::Array(values) })
     }
 
     /// Reads each document or row. `visit` says whether it wants more.
     pub(crate) fn each(
         self,
         call: &Call,
+        notes: &mut Notes,
         visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
     ) -> Result<(), ErrorInfo> {
         match self.format().has_rows() {
-            true => self.rows(call, visit),
-            false => self.load(call)?.documents(visit),
+            true => self.rows(call, notes, visit),
+            false => self.load(call, notes)?.documents(notes, visit),
         }
     }
 
@@ -96,33 +98,47 @@ impl<'a> Source<'a> {
     pub(crate) fn rows(
         self,
         call: &Call,
+        notes: &mut Notes,
         visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
     ) -> Result<(), ErrorInfo> {
-        match (self.path, self.text) {
-            (None, Some(text)) => self.rows_of(call, Cursor::new(text), visit),
-            (Some(path), None) => {
-                let file = BufReader::with_capacity(64 << 10, open(call, path)?);
-                self.rows_of(call, file, visit)
+        let path = match (self.path, self.text) {
+            (None, Some(text)) => {
+                let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+                return self.rows_of(call, Cursor::new(text), notes, visit);
             }
-            _ => Err(neither()),
+            (Some(path), None) => path,
+            _ => return Err(neither()),
+        };
+        let file = open(call, path)?;
+        // As a whole, the encoding is known for sure.
+        if file.metadata().is_ok_and(|it| it.len() <= DOCUMENT_BYTES) {
+            let (text, encoding) = read_all(file, path)?;
+            note_encoding(notes, &self.name(), encoding);
+            return self.rows_of(call, Cursor::new(text), notes, visit);
         }
+        let mut reader = Transcoder::new(file);
+        self.rows_of(call, &mut reader, notes, visit)?;
+        note_encoding(notes, &self.name(), reader.encoding());
+        Ok(())
     }
 
     fn rows_of(
         self,
         call: &Call,
         reader: impl BufRead,
+        notes: &mut Notes,
         visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
     ) -> Result<(), ErrorInfo> {
         match self.format() {
-            Format::Csv => self.csv(reader, visit),
-            _ => self.lines(call, reader, visit),
+            Format::Csv => self.csv(reader, notes, visit),
+            _ => self.lines(call, reader, notes, visit),
         }
     }
 
     fn csv(
         self,
         reader: impl BufRead,
+        notes: &mut Notes,
         visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
     ) -> Result<(), ErrorInfo> {
         let name = self.name();
@@ -135,6 +151,7 @@ impl<'a> Source<'a> {
                 break;
             }
         }
+        notes.append(&name, rows.notes);
         Ok(())
     }
 
@@ -142,10 +159,12 @@ impl<'a> Source<'a> {
         self,
         call: &Call,
         mut reader: impl BufRead,
+        notes: &mut Notes,
         visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
     ) -> Result<(), ErrorInfo> {
         let path = self.path.unwrap_or("text");
         let mut number = 0;
+        let mut line_notes = Notes::default();
         loop {
             number += 1;
             let mut line = Vec::new();
@@ -156,16 +175,21 @@ impl<'a> Source<'a> {
             if read as u64 == DOCUMENT_BYTES {
                 return Err(too_large(&name));
             }
-            if read == 0 {
-                return Ok(());
-            }
-            if line.trim_ascii().is_empty() {
+            let text = str::from_utf8(&line).unwrap_or_default().trim_end();
+            if read > 0 && text.is_empty() {
                 continue;
             }
-            let text = utf8(line, path)?;
-            let value = json::read(&text, number).map_err(|mistake| mistake.error(&name))?;
-            let place = Place::Json { text: &text, first_line: number };
-            if !visit(Document { name, value, place })? {
+            // The first line of a document on several.
+            let is_begun = text.ends_with(['{', '[', ',']);
+            let hint = |error: ErrorInfo| match is_begun {
+                true => ErrorInfo::new(format!(
+                    "{}; with `from` `json` a document may have several lines",
+                    error.message
+                )),
+                false => error,
+            };
+            if read == 0 || !json(text, number, &name, &mut line_notes, visit).map_err(hint)? {
+                notes.append(&self.name(), line_notes);
                 return Ok(());
             }
         }
@@ -173,39 +197,90 @@ impl<'a> Source<'a> {
 }
 
 impl Loaded {
-    /// Reads each document: more than one there are in YAML only. `visit` says whether it
+    /// Reads each document: of YAML and JSON there may be several. `visit` says whether it
     /// wants more.
     pub(crate) fn documents<'a>(
         &'a self,
+        notes: &mut Notes,
         visit: &mut dyn FnMut(Document<'a>) -> Result<bool, ErrorInfo>,
     ) -> Result<(), ErrorInfo> {
         let Self { name, text, format } = self;
-        let mut visit = |value, place| visit(Document { name: name.clone(), value, place });
+        let document = |value, place| Document { name: name.clone(), value, place };
+        let mut own = Notes::default();
         match format {
             Format::Yaml => {
                 let mut documents = yaml::Documents::new(text);
                 let mut number = 0;
                 while let Some(value) = documents.next().map_err(|it| it.error(name))? {
-                    if !visit(value, Place::Yaml { text, number })? {
-                        return Ok(());
-                    }
+                    let wants_more = visit(document(value, Place::Yaml { text, number }))?;
                     number += 1;
+                    if !wants_more {
+                        break;
+                    }
                 }
-                match number {
+                if number == 0 {
                     // A file without content.
-                    0 => visit(Value::Null, Place::Yaml { text, number }).map(drop),
-                    _ => Ok(()),
+                    visit(document(Value::Null, Place::Yaml { text, number }))?;
                 }
+                own = documents.notes;
             }
             Format::Toml => {
-                let value = toml::read(text).map_err(|it| it.error(name))?;
-                visit(value, Place::Toml { text }).map(drop)
+                let value = toml::read(text, &mut own).map_err(|it| it.error(name))?;
+                visit(document(value, Place::Toml { text }))?;
             }
             _ => {
-                let value = json::read(text, 1).map_err(|it| it.error(name))?;
-                visit(value, Place::Json { text, first_line: 1 }).map(drop)
+                let mut seen = 0;
+                json(text, 1, name, &mut own, &mut |document| {
+                    seen += 1;
+                    visit(document)
+                })?;
+                match seen {
+                    0 => {
+                        let mistake = Mistake::syntax(Format::Json, "it is empty", (1, 1));
+                        return Err(mistake.error(name));
+                    }
+                    1 => {}
+                    _ => own.add("documents follow each other, and each is read by itself"),
+                }
             }
         }
+        notes.append(name, own);
+        Ok(())
+    }
+}
+
+/// Reads each document of a text that begins at a line of its file, and says whether more are
+/// wanted.
+fn json<'a>(
+    text: &'a str,
+    first_line: usize,
+    name: &str,
+    notes: &mut Notes,
+    visit: &mut dyn FnMut(Document<'a>) -> Result<bool, ErrorInfo>,
+) -> Result<bool, ErrorInfo> {
+    let document = |value, place| Document { name: name.to_owned(), value, place };
+    if let Ok(value) = serde_json::from_str(text) {
+        return visit(document(value, Place::Json { text, first_line }));
+    }
+    let mut documents = relaxed::Documents::new(text, first_line);
+    let mut number = 0;
+    while let Some(value) = documents.next().map_err(|it| it.error(name))? {
+        if !visit(document(value, Place::Relaxed { text, first_line, number }))? {
+            notes.join(documents.notes);
+            return Ok(false);
+        }
+        number += 1;
+    }
+    notes.join(documents.notes);
+    Ok(true)
+}
+
+/// Notes an encoding that was assumed.
+fn note_encoding(notes: &mut Notes, name: &str, encoding: Encoding) {
+    if !matches!(encoding, Encoding::Utf8 { has_invalid: false, .. }) {
+        let mut own = Notes::default();
+        own.add(format!("read as {encoding}"));
+        notes.append(name, own);
     }
 }
 
@@ -215,8 +290,8 @@ fn open(call: &Call, path: &str) -> Result<File, ErrorInfo> {
     File::open(&location.path).map_err(|error| explain(&location, "read", &error))
 }
 
-/// Reads a file that is not too large.
-fn read_all(file: File, path: &str) -> Result<Vec<u8>, ErrorInfo> {
+/// Reads a text file that is not too large.
+fn read_all(file: File, path: &str) -> Result<(String, Encoding), ErrorInfo> {
     let failed = |error| ErrorInfo::new(format!("`{path}` cannot be read: {error}"));
     let size = file.metadata().map_err(failed)?.len();
     if size > DOCUMENT_BYTES {
@@ -225,9 +300,12 @@ fn read_all(file: File, path: &str) -> Result<Vec<u8>, ErrorInfo> {
     // Growing would take up to three times as much.
     let mut bytes = Vec::with_capacity(size as usize + 1);
     file.take(DOCUMENT_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-    match bytes.len() as u64 > DOCUMENT_BYTES {
-        true => Err(too_large(&format!("`{path}`"))),
-        false => Ok(bytes),
+    if bytes.len() as u64 > DOCUMENT_BYTES {
+        return Err(too_large(&format!("`{path}`")));
+    }
+    match decode(bytes) {
+        Ok(decoded) => Ok((decoded.text, decoded.encoding)),
+        Err(_) => Err(ErrorInfo::new(format!("`{path}` is binary, not text"))),
     }
 }
 
@@ -246,15 +324,4 @@ fn too_large(name: &str) -> ErrorInfo {
     ErrorInfo::new(format!(
         "{name} has more than 16 MiB; only JSON Lines (`.jsonl`) and CSV are read row by row"
     ))
-}
-
-fn utf8(bytes: Vec<u8>, path: &str) -> Result<String, ErrorInfo> {
-    let mut text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        ErrorInfo::new(format!("`{path}` is not UTF-8 from byte {at} on"))
-    })?;
-    if text.starts_with('\u{feff}') {
-        text.drain(..'\u{feff}'.len_utf8());
-    }
-    Ok(text)
 }

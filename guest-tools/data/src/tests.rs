@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jsonschema::{Draft, Retrieve, Uri};
-use kitbag_sdk::{Call, Stop, Tool};
+use kitbag_sdk::{Call, Tool};
 use serde_json::{Value, json};
 use serde_json_path::JsonPath;
 
@@ -35,10 +35,9 @@ fn check_failing(list: &str, failing: &[String]) {
 /// What a call answers, or its error.
 pub(crate) fn call(root: &str, tool: &str, arguments: &str) -> Result<String, String> {
     let call = Call::new(tool, root, arguments, "{}");
-    Data::run(&call, Value::Null).map_err(|stop| match stop {
-        Stop::Error(error) => error.message,
-        Stop::Question(question) => question.text,
-    })
+    let answer = crate::answer(&call).map_err(|error| error.message)?;
+    let notes = answer.notes.iter().map(|note| format!("\n[{note}]"));
+    Ok(answer.text + &notes.collect::<String>())
 }
 
 #[test]
@@ -167,7 +166,19 @@ fn answers_are_those_of_the_cases() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
-    for file in ["query_data", "validate_data", "patch_data", "convert_data"] {
+    // Those that are not UTF-8, as hexadecimal digits.
+    let files: BTreeMap<String, String> =
+        serde_json::from_str(include_str!("../cases/encodings.json")).unwrap();
+    for (path, digits) in files {
+        let bytes = digits
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap());
+        fs::write(workspace.path().join(path), bytes.collect::<Vec<_>>()).unwrap();
+    }
+    for file in
+        ["query_data", "validate_data", "patch_data", "convert_data", "formats", "csv", "jq"]
+    {
         kitbag_cases::check(directory("cases").join(format!("{file}.txt")), |tool, arguments| {
             let shorten = |text: String| text.replace(&root, "/workspace");
             call(&root, tool, arguments).map(shorten).map_err(shorten)

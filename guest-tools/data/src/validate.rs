@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::document::Document;
 use crate::format::Format;
+use crate::notes::Notes;
 use crate::source::Source;
 use crate::write::ANSWER_BYTES;
 
@@ -51,22 +52,24 @@ impl Retrieve for Files {
             return Err("it is not in the workspace, and nothing is fetched".into());
         }
         let path = uri.path().decode().to_string().map_err(|_| "its path is not UTF-8")?;
-        Ok(Source::file(&path).read(&self.0).map_err(|error| error.message)?)
+        let mut notes = Notes::default();
+        Ok(Source::file(&path).read(&self.0, &mut notes).map_err(|error| error.message)?)
     }
 }
 
 /// Runs a call.
 pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInfo> {
+    let mut notes = Notes::default();
     let (schema, base) = match (&arguments.schema, &arguments.schema_path) {
         (Some(schema), None) => (Value::Object(schema.clone()), None),
-        (None, Some(path)) => (Source::file(path).read(call)?, Some(path)),
+        (None, Some(path)) => (Source::file(path).read(call, &mut notes)?, Some(path)),
         _ => return Err(ErrorInfo::new("give either `schema_path` or `schema`")),
     };
     let validator = compile(call, &schema, base.map(String::as_str))?;
     let (path, text) = (arguments.path.as_deref(), arguments.text.as_deref());
     let source = Source { path, text, from: arguments.from, delimiter: None };
     let mut found = Found::default();
-    source.each(call, &mut |document| {
+    source.each(call, &mut notes, &mut |document| {
         found.check(&validator, &document);
         Ok(true)
     })?;
@@ -75,6 +78,10 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
     let mut answer = json!({ "valid": is_valid, "errors": errors });
     if left_out > 0 {
         answer["left_out"] = json!(left_out);
+    }
+    let notes = notes.sentences();
+    if !notes.is_empty() {
+        answer["notes"] = json!(notes);
     }
     Ok(answer.to_string())
 }

@@ -80,7 +80,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<Decoded, Vec<u8>> {
 }
 
 /// Whether bytes that are not UTF-8 are rather Latin-1 than UTF-8 with a few invalid bytes.
-fn is_latin1(bytes: &[u8]) -> bool {
+pub(crate) fn is_latin1(bytes: &[u8]) -> bool {
     if bytes.starts_with(MARK.encode_utf8(&mut [0; 4]).as_bytes()) {
         return false;
     }
@@ -94,7 +94,7 @@ fn is_latin1(bytes: &[u8]) -> bool {
 
 /// Reads UTF-8 with invalid bytes. The bytes of a character that stands for an invalid byte
 /// are taken for invalid ones themselves.
-fn decode_invalid(bytes: &[u8]) -> String {
+pub(crate) fn decode_invalid(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     let push = |text: &mut String, bytes: &[u8]| {
         text.extend(bytes.iter().filter_map(|byte| char::from_u32(INVALID + u32::from(*byte))));
@@ -194,7 +194,7 @@ impl fmt::Display for Encoding {
 }
 
 /// Which UTF-16 it is, by its mark, or by where its NUL bytes are.
-fn utf16(bytes: &[u8]) -> Option<Encoding> {
+pub(crate) fn utf16(bytes: &[u8]) -> Option<Encoding> {
     let of = |big_endian, mark| Some(Encoding::Utf16 { big_endian, mark });
     match bytes {
         // A mark of UTF-32.

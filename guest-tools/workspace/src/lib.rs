@@ -4,7 +4,8 @@
 //! [`explain`] says in words why an operation on it failed. [`list`] and [`stat`] are what
 //! `std::fs` cannot do over WASI: they recognise secrets, and count names that are not
 //! Unicode.
-//! [`Decoded`] is a text with the encoding that it has in its file, and [`cut`] keeps an
+//! [`Decoded`] is a text with the encoding that it has in its file, [`Transcoder`] reads one of
+//! any length, and [`cut`] keeps an
 //! answer within a limit. [`reading`] describes a tool that changes nothing.
 
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ mod entries;
 mod error;
 mod location;
 mod nearest;
+mod transcode;
 
 pub use crate::cut::{cut, quoted};
 pub use crate::describe::reading;
@@ -26,3 +28,4 @@ pub use crate::entries::{Granted, Kind, Listed, Stat, granted, list, stat, stat_
 pub use crate::error::{check_changeable, explain, is_granted, is_sealed};
 pub use crate::location::Location;
 pub use crate::nearest::{nearest, nearest_paths};
+pub use crate::transcode::Transcoder;

@@ -1,95 +1,170 @@
-//! CSV with a header, row by row.
+//! CSV with a header, row by row, as spreadsheets, databases and shells write it.
 
-use std::cell::Cell;
-use std::collections::HashSet;
-use std::io::{self, BufRead, Read};
-use std::rc::Rc;
+use std::collections::{HashMap, HashSet};
+use std::io::{self, BufRead};
 
-use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use serde_json::{Map, Number, Value};
 
+use super::cells::{Cells, Record};
 use crate::format::Format;
 use crate::mistake::Mistake;
+use crate::notes::Notes;
 
-/// The delimiters that are guessed, and the one that counts where no other stands in the
-/// header.
+/// The delimiters that are guessed. Without any, it is the first.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+
+/// How many lines tell the delimiter.
+const GUESSED_LINES: usize = 20;
+
+const SHORT: &str = "a row has fewer cells than the header, and the others are null";
+const RENAMED: &str = "columns of one name are numbered";
+const NULL: &str = "`\\N` is read as null";
+const COMMA: &str = "a number with a decimal comma stays a text";
 
 /// Reads rows as objects, whose keys are those of the header.
 pub(crate) struct Rows<R> {
-    reader: csv::Reader<Bounded<R>>,
-    header: StringRecord,
-    left: Rc<Cell<u64>>,
-    row_bytes: u64,
-    record: StringRecord,
-}
-
-/// Ends with an error where a row is too long.
-struct Bounded<R> {
-    inner: R,
-    left: Rc<Cell<u64>>,
-}
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left.get() == 0 {
-            return Err(io::Error::other("a row has more than 4 MiB; is a quote not closed?"));
-        }
-        let read = self.inner.read(buffer)?;
-        self.left.set(self.left.get().saturating_sub(read as u64));
-        Ok(read)
-    }
+    cells: Cells<R>,
+    delimiter: u8,
+    header: Vec<String>,
+    record: Record,
+    pub(crate) notes: Notes,
 }
 
 impl<R: BufRead> Rows<R> {
-    /// Reads the header. A row may have so many bytes, about; the delimiter is guessed from
-    /// the first line where none is given.
+    /// Reads the header. A row may have so many bytes; the delimiter is guessed from the first
+    /// lines if none is given.
     ///
     /// # Errors
     ///
-    /// For a text that cannot be read and for a name that stands twice.
+    /// The text cannot be read.
     pub(crate) fn new(
         mut inner: R,
         delimiter: Option<u8>,
-        row_bytes: u64,
+        row_bytes: usize,
     ) -> Result<Self, Mistake> {
-        let delimiter = match delimiter {
+        let mut notes = Notes::default();
+        let preamble = Preamble::read(&mut inner).map_err(|error| failed(&error))?;
+        if preamble.is_type {
+            notes.place("the line `#TYPE` of PowerShell is left out", 1);
+        }
+        let delimiter = match delimiter.or(preamble.delimiter) {
             Some(delimiter) => delimiter,
             None => guess(inner.fill_buf().unwrap_or_default()),
         };
-        let left = Rc::new(Cell::new(row_bytes));
-        let bounded = Bounded { inner, left: Rc::clone(&left) };
-        let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(bounded);
-        let header = reader.headers().map_err(|error| mistake(&error, 1))?.clone();
-        let mut names = HashSet::new();
-        for name in &header {
-            if !names.insert(name) {
-                let what = format!("the column `{name}` stands twice in the header");
-                return Err(Mistake::syntax(Format::Csv, &what, (1, 1)));
-            }
-        }
-        Ok(Self { reader, header, left, row_bytes, record: StringRecord::new() })
+        let mut cells = Cells::new(inner, delimiter, row_bytes, preamble.lines);
+        let mut record = Record::default();
+        let header = match cells.next(&mut record)? {
+            true => names(&record, &mut notes),
+            false => Vec::new(),
+        };
+        Ok(Self { cells, delimiter, header, record, notes })
     }
 
     /// The next row and the line at which it begins.
     ///
     /// # Errors
     ///
-    /// For a row that has more or fewer cells than the header, and one that is not UTF-8.
+    /// A row has more cells than the header, or a quote is not closed.
     pub(crate) fn next(&mut self) -> Result<Option<(usize, Value)>, Mistake> {
-        self.left.set(self.row_bytes);
-        let start = self.reader.position().line() as usize;
-        let read = self.reader.read_record(&mut self.record);
-        if !read.map_err(|error| mistake(&error, start))? {
+        if !self.cells.next(&mut self.record)? {
             return Ok(None);
         }
-        let line = self.record.position().map_or(0, csv::Position::line);
-        let mut row = Map::with_capacity(self.header.len());
-        for (name, cell) in self.header.iter().zip(&self.record) {
-            row.insert(name.to_owned(), value(cell));
+        let Self { record, header, notes, delimiter, .. } = self;
+        let line = record.line;
+        let mut row = Map::with_capacity(header.len());
+        for (index, (cell, is_quoted)) in record.cells().enumerate() {
+            let value = match cell {
+                "\\N" if !is_quoted => {
+                    notes.place(NULL, line);
+                    Value::Null
+                }
+                cell => value(cell),
+            };
+            if *delimiter != b',' && is_decimal_comma(cell) {
+                notes.named(COMMA, &format!("`{cell}`"), line);
+            }
+            match header.get(index) {
+                // The empty end of a row, as of one that a delimiter ends.
+                Some(name) if name.is_empty() && index > 0 && value.is_null() => {}
+                Some(name) if name.is_empty() && index > 0 => {
+                    row.insert(format!("column {}", index + 1), value);
+                }
+                Some(name) => {
+                    row.insert(name.clone(), value);
+                }
+                None if value.is_null() => {}
+                None => {
+                    let (found, expected) = (record.len(), header.len());
+                    let what = format!("cells in the row: {found}, in the header: {expected}");
+                    return Err(Mistake::syntax(Format::Csv, &what, (line, 1)));
+                }
+            }
         }
-        Ok(Some((line as usize, Value::Object(row))))
+        if record.len() < header.len() {
+            let missing = header[record.len()..].iter().filter(|name| !name.is_empty());
+            let missing: Vec<_> = missing.map(|name| (name.clone(), Value::Null)).collect();
+            if !missing.is_empty() {
+                notes.place(SHORT, line);
+            }
+            row.extend(missing);
+        }
+        Ok(Some((line, Value::Object(row))))
     }
+}
+
+/// The lines before the header, which only some programs write.
+#[derive(Default)]
+struct Preamble {
+    lines: usize,
+    /// `sep=;`, for Excel.
+    delimiter: Option<u8>,
+    /// `#TYPE …`, of `Export-Csv` in PowerShell.
+    is_type: bool,
+}
+
+impl Preamble {
+    fn read(inner: &mut impl BufRead) -> io::Result<Self> {
+        let mut preamble = Self::default();
+        loop {
+            let beginning = inner.fill_buf()?;
+            let Some(end) = beginning.iter().position(|byte| *byte == b'\n') else { break };
+            let line = beginning[..end].strip_suffix(b"\r").unwrap_or(&beginning[..end]);
+            match line.strip_prefix(b"\"").and_then(|it| it.strip_suffix(b"\"")).unwrap_or(line) {
+                [s, e, p, b'=', delimiter]
+                    if [*s, *e, *p].eq_ignore_ascii_case(b"sep") && *delimiter != b'"' =>
+                {
+                    preamble.delimiter = Some(*delimiter);
+                }
+                line if line.starts_with(b"#TYPE ") => preamble.is_type = true,
+                _ => break,
+            }
+            preamble.lines += 1;
+            inner.consume(end + 1);
+        }
+        Ok(preamble)
+    }
+}
+
+/// The names of the columns: each but the empty ones is another.
+fn names(record: &Record, notes: &mut Notes) -> Vec<String> {
+    let all: HashSet<&str> = record.cells().map(|(name, _)| name).collect();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    let mut names = Vec::with_capacity(record.len());
+    for (name, _) in record.cells() {
+        let count = counts.entry(name).or_default();
+        *count += 1;
+        let mut unique = name.to_owned();
+        if *count > 1 && !name.is_empty() {
+            unique = format!("{name}_{count}");
+            while all.contains(unique.as_str()) || names.contains(&unique) {
+                *count += 1;
+                unique = format!("{name}_{count}");
+            }
+            notes.named(RENAMED, &format!("`{unique}`"), record.line);
+        }
+        names.push(unique);
+    }
+    names
 }
 
 /// What a cell is: a number or a boolean where it is written as JSON would write it, null
@@ -106,52 +181,57 @@ fn value(cell: &str) -> Value {
     }
 }
 
-/// The delimiter that stands most often in the first line, outside of quotes.
+/// Whether a cell is a number as `1,5` or `-1.234,50`.
+fn is_decimal_comma(cell: &str) -> bool {
+    let Some((whole, fraction)) = cell.split_once(',') else { return false };
+    let whole = whole.strip_prefix(['-', '+']).unwrap_or(whole);
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let has_digits = whole.starts_with(|char: char| char.is_ascii_digit()) && !fraction.is_empty();
+    has_digits && is_digits(fraction) && whole.split('.').all(is_digits)
+}
+
+/// The delimiter that the most lines have as often as the header, outside of quotes.
 fn guess(beginning: &[u8]) -> u8 {
-    let mut counts = [0; DELIMITERS.len()];
+    let mut lines = vec![[0_usize; DELIMITERS.len()]];
     let mut is_quoted = false;
+    let mut is_empty = true;
     for byte in beginning {
         match byte {
             b'"' => is_quoted = !is_quoted,
-            b'\n' | b'\r' if !is_quoted => break,
+            b'\n' | b'\r' if !is_quoted => {
+                if lines.len() == GUESSED_LINES {
+                    break;
+                }
+                if !is_empty {
+                    lines.push([0; DELIMITERS.len()]);
+                }
+                is_empty = true;
+                continue;
+            }
             byte if !is_quoted => {
-                if let Some(index) = DELIMITERS.iter().position(|delimiter| delimiter == byte) {
+                let delimiter = DELIMITERS.iter().position(|delimiter| delimiter == byte);
+                if let (Some(index), Some(counts)) = (delimiter, lines.last_mut()) {
                     counts[index] += 1;
                 }
             }
             _ => {}
         }
+        is_empty = false;
     }
-    // Of those that are equal the first counts.
-    let best = (0..DELIMITERS.len()).rev().max_by_key(|index| counts[*index]).unwrap_or(0);
+    // The last line may be cut, or nothing.
+    if lines.len() > 2 || is_empty && lines.len() > 1 {
+        lines.pop();
+    }
+    let score = |index: &usize| {
+        let header = lines[0][*index];
+        let alike = lines.iter().filter(|counts| counts[*index] == header).count();
+        if header == 0 { (0, 0) } else { (alike, header) }
+    };
+    // Of those that are equal the first is taken.
+    let best = (0..DELIMITERS.len()).rev().max_by_key(score).unwrap_or(0);
     DELIMITERS[best]
 }
 
-/// What is wrong with the row that begins at a line, where the error does not say which.
-fn mistake(error: &csv::Error, start: usize) -> Mistake {
-    let line = error.position().map_or(start, |position| position.line() as usize);
-    let what = match error.kind() {
-        ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("cells in the row: {len}, in the header: {expected_len}")
-        }
-        ErrorKind::Utf8 { .. } => "a row is not UTF-8".to_owned(),
-        ErrorKind::Io(error) => error.to_string(),
-        _ => error.to_string(),
-    };
-    Mistake::syntax(Format::Csv, &what, (line, 1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_that_does_not_end_is_named_by_its_line() {
-        let text = "a,b\n1,2\n3,\"".to_owned() + &"x\n".repeat(100_000);
-        let mut rows = Rows::new(io::BufReader::new(text.as_bytes()), None, 50_000).ok().unwrap();
-        assert_eq!(rows.next().ok().unwrap().unwrap().0, 2);
-        let mistake = rows.next().err().unwrap();
-        assert_eq!((mistake.line, mistake.column), (3, 1));
-        assert!(mistake.what.contains("a row has more than 4 MiB"), "{}", mistake.what);
-    }
+fn failed(error: &io::Error) -> Mistake {
+    Mistake::syntax(Format::Csv, &error.to_string(), (1, 1))
 }

@@ -2,27 +2,55 @@
 
 use serde_json::{Number, Value};
 
+use crate::notes::Notes;
+
+const NAN: &str = "NaN is read as null";
+const INFINITY: &str = "an infinity is read as text";
+
 /// The value that a plain scalar stands for.
 ///
 /// # Errors
 ///
-/// For an infinity and for what is no number, which JSON has not.
-pub(super) fn resolve(text: &str) -> Result<Value, ()> {
+/// JSON has no such number.
+pub(super) fn resolve(text: &str) -> Result<Value, Special> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Ok(Value::Null),
         "true" | "True" | "TRUE" => Ok(Value::Bool(true)),
         "false" | "False" | "FALSE" => Ok(Value::Bool(false)),
-        ".nan" | ".NaN" | ".NAN" => Err(()),
+        ".nan" | ".NaN" | ".NAN" => Err(Special::Nan),
         _ => match text.strip_prefix(['+', '-']).unwrap_or(text) {
-            ".inf" | ".Inf" | ".INF" => Err(()),
+            ".inf" | ".Inf" | ".INF" => Err(Special::Infinity),
             _ => Ok(number(text).map_or_else(|| Value::String(text.to_owned()), Value::Number)),
         },
     }
 }
 
+/// A number that JSON does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Special {
+    Nan,
+    Infinity,
+}
+
+impl Special {
+    /// The value that is read instead: null, or the text. Notes that.
+    pub(super) fn value(self, text: &str, notes: &mut Notes, line: usize) -> Value {
+        match self {
+            Self::Nan => {
+                notes.place(NAN, line);
+                Value::Null
+            }
+            Self::Infinity => {
+                notes.named(INFINITY, &format!("`{text}`"), line);
+                Value::from(text)
+            }
+        }
+    }
+}
+
 /// A number, with the digits that it has. One with zeros in front is a text, since those of
 /// a postal code would be lost.
-fn number(text: &str) -> Option<Number> {
+pub(super) fn number(text: &str) -> Option<Number> {
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {
             let is_plain = !digits.starts_with('+');
@@ -86,8 +114,9 @@ mod tests {
         {
             assert_eq!(resolve(text), Ok(json!(text)));
         }
-        for text in [".inf", "-.INF", ".nan"] {
-            assert_eq!(resolve(text), Err(()), "{text}");
+        for text in [".inf", "-.INF"] {
+            assert_eq!(resolve(text), Err(Special::Infinity), "{text}");
         }
+        assert_eq!(resolve(".nan"), Err(Special::Nan));
     }
 }

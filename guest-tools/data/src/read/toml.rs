@@ -6,14 +6,16 @@ use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::scalar::Special;
 use crate::format::Format;
 use crate::mistake::{DEPTH, Mistake};
+use crate::notes::Notes;
 use crate::pointer;
 
 /// Reads a document.
-pub(crate) fn read(text: &str) -> Result<Value, Mistake> {
+pub(crate) fn read(text: &str, notes: &mut Notes) -> Result<Value, Mistake> {
     let table = parse(text)?;
-    value(text, table, &mut Vec::new())
+    value(text, table, &mut Vec::new(), notes)
 }
 
 /// Where a value begins: its line and its column, from 1.
@@ -46,6 +48,7 @@ fn value<'a>(
     text: &str,
     spanned: Spanned<DeValue<'a>>,
     keys: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<Value, Mistake> {
     let start = spanned.span().start;
     let at = || pointer::line_and_column(text, start);
@@ -72,15 +75,16 @@ fn value<'a>(
             }
         }
         DeValue::Float(number) => match parse_number(number.as_str()) {
-            Some(number) => Value::Number(number),
-            None => return unfit(format!("the number `{number}`"), keys),
+            Some(digits) => Value::Number(digits),
+            None if number.as_str().ends_with("nan") => Special::Nan.value("", notes, at().0),
+            None => Special::Infinity.value(number.as_str(), notes, at().0),
         },
         DeValue::Array(items) => {
             let mut values = Vec::with_capacity(items.len());
             let mut items = items.into_iter();
             while let Some(item) = items.next() {
                 keys.push(values.len().to_string());
-                match value(text, item, keys) {
+                match value(text, item, keys, notes) {
                     Ok(item) => values.push(item),
                     Err(mistake) => {
                         mem::forget(items);
@@ -97,7 +101,7 @@ fn value<'a>(
             while let Some((key, item)) = entries.next() {
                 let key = key.into_inner().into_owned();
                 keys.push(key.clone());
-                match value(text, item, keys) {
+                match value(text, item, keys, notes) {
                     Ok(item) => map.insert(key, item),
                     Err(mistake) => {
                         mem::forget(entries);

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::scalar;
 use crate::format::Format;
 use crate::mistake::{DEPTH, Mistake};
+use crate::notes::Notes;
 use crate::pointer;
 
 /// How many values aliases and anchors may copy in a stream.
@@ -16,6 +17,10 @@ const COPIED_VALUES: usize = 100_000;
 
 /// How long the texts of those may be together, in bytes.
 const COPIED_BYTES: usize = 4 << 20;
+
+/// The notes about tags.
+const KEYS: &str = "tags are read as keys";
+const DROPPED: &str = "tags are dropped";
 
 /// The tags of the core schema, without their handle.
 const CORE: &str = "tag:yaml.org,2002:";
@@ -32,6 +37,7 @@ pub(crate) struct Documents<'a> {
     wanted: Vec<String>,
     /// Where the last value on the way to it begins.
     found: Option<Marker>,
+    pub(crate) notes: Notes,
 }
 
 /// A mapping or a sequence that has not ended.
@@ -42,6 +48,8 @@ struct Frame {
     /// How many values lie inside each other in it.
     height: usize,
     is_wanted: bool,
+    /// It stands for a tag, and ends with the value that has the tag.
+    is_tag: bool,
 }
 
 enum Container {
@@ -95,6 +103,7 @@ impl<'a> Documents<'a> {
             copied_bytes: 0,
             wanted: Vec::new(),
             found: None,
+            notes: Notes::default(),
         }
     }
 
@@ -129,13 +138,14 @@ impl<'a> Documents<'a> {
         if self.wants_key() {
             return self.take_key(event, at);
         }
-        let is_wanted = self.is_wanted();
-        if is_wanted {
+        if self.is_wanted() {
             self.found = Some(at);
         }
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                let value = self.scalar(&text, style, tag.as_deref(), at)?;
+                let tag = self.tag(tag.as_deref(), "", anchor, at)?;
+                let anchor = if tag.is_key { 0 } else { anchor };
+                let value = self.scalar(&text, style, tag.kind, at)?;
                 self.add(value, anchor, 0, at)
             }
             Event::Alias(anchor) => {
@@ -148,13 +158,17 @@ impl<'a> Documents<'a> {
                 self.add(value, 0, height, at)
             }
             Event::SequenceStart(anchor, tag) => {
-                self.check_tag(tag.as_deref(), "seq", at)?;
+                let tag = self.tag(tag.as_deref(), "seq", anchor, at)?;
+                let anchor = if tag.is_key { 0 } else { anchor };
+                let is_wanted = self.is_wanted();
                 self.push(Container::Sequence(Vec::new()), anchor, is_wanted, at)
             }
             Event::MappingStart(anchor, tag) => {
-                self.check_tag(tag.as_deref(), "map", at)?;
+                let tag = self.tag(tag.as_deref(), "map", anchor, at)?;
+                let anchor = if tag.is_key { 0 } else { anchor };
                 let (map, merged) = (Map::new(), Vec::new());
                 let mapping = Container::Mapping { map, key: None, merged };
+                let is_wanted = self.is_wanted();
                 self.push(mapping, anchor, is_wanted, at)
             }
             _ => Ok(()),
@@ -182,7 +196,9 @@ impl<'a> Documents<'a> {
         let key = match event {
             Event::Scalar(text, ScalarStyle::Plain, 0, None) if text == "<<" => Key::Merge,
             Event::Scalar(text, _, anchor, tag) => {
-                self.check_tag(tag.as_deref(), "", at)?;
+                if let Some(tag) = tag.as_deref().filter(|tag| !is_known(tag, "")) {
+                    self.notes.named(DROPPED, &shown(tag), at.line());
+                }
                 if anchor != 0 {
                     self.anchor(anchor, &Value::from(&*text), 0, at)?;
                 }
@@ -225,8 +241,40 @@ impl<'a> Documents<'a> {
         if self.frames.len() >= DEPTH {
             return Err(self.syntax("recursion limit exceeded", at));
         }
-        self.frames.push(Frame { container, anchor, height: 0, is_wanted });
+        self.frames.push(Frame { container, anchor, height: 0, is_wanted, is_tag: false });
         Ok(())
+    }
+
+    /// Reads the tag of a value that begins: a collection of the kind `expected`, or a scalar if
+    /// that is empty. A tag that means nothing here becomes a key, whose value follows.
+    fn tag<'t>(
+        &mut self,
+        tag: Option<&'t Tag>,
+        expected: &'t str,
+        anchor: usize,
+        at: Marker,
+    ) -> Result<Tagged<'t>, Mistake> {
+        let Some(tag) = tag else { return Ok(Tagged { kind: "", is_key: false }) };
+        if is_known(tag, expected) {
+            return Ok(Tagged { kind: kind(tag), is_key: false });
+        }
+        // These only say what keys or items mean.
+        if tag.handle == CORE && ["set", "omap", "pairs"].contains(&tag.suffix.as_str()) {
+            self.notes.named(DROPPED, &shown(tag), at.line());
+            return Ok(Tagged { kind: "", is_key: false });
+        }
+        self.notes.named(KEYS, &shown(tag), at.line());
+        let key = Some(Key::Named(name(tag)));
+        let container = Container::Mapping { map: Map::new(), key, merged: Vec::new() };
+        let is_wanted = self.is_wanted();
+        self.push(container, anchor, is_wanted, at)?;
+        if let Some(frame) = self.frames.last_mut() {
+            frame.is_tag = true;
+        }
+        if self.is_wanted() {
+            self.found = Some(at);
+        }
+        Ok(Tagged { kind: "", is_key: true })
     }
 
     /// Puts a value in which so many lie inside each other where it belongs.
@@ -269,7 +317,10 @@ impl<'a> Documents<'a> {
                 None => {}
             },
         }
-        Ok(())
+        match self.frames.pop_if(|frame| frame.is_tag) {
+            Some(tag) => self.add(tag.container.value(), tag.anchor, tag.height, at),
+            None => Ok(()),
+        }
     }
 
     fn anchor(
@@ -300,59 +351,34 @@ impl<'a> Documents<'a> {
     }
 
     fn scalar(
-        &self,
+        &mut self,
         text: &str,
         style: ScalarStyle,
-        tag: Option<&Tag>,
+        kind: &str,
         at: Marker,
     ) -> Result<Value, Mistake> {
-        let kind = match tag {
-            None if style == ScalarStyle::Plain => "",
-            None => "str",
-            Some(tag) => self.check_tag(Some(tag), "", at)?,
-        };
-        let as_text = || Ok(Value::from(text));
-        let resolved = match kind {
-            "str" | "binary" | "timestamp" => return as_text(),
-            _ => scalar::resolve(text).map_err(|()| {
-                let what = format!("the number `{text}`");
-                Mistake::unfit(&what, line_and_column(at), self.pointer())
-            })?,
-        };
-        let fits = match kind {
-            "" => true,
-            "null" => resolved.is_null(),
-            "bool" => resolved.is_boolean(),
-            "int" => resolved.to_string().bytes().all(|byte| byte == b'-' || byte.is_ascii_digit()),
-            _ => resolved.is_number(),
+        if matches!(kind, "str" | "binary" | "timestamp")
+            || kind.is_empty() && style != ScalarStyle::Plain
+        {
+            return Ok(Value::from(text));
+        }
+        let resolved = scalar::resolve(text);
+        let is_int = |text: &str| text.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
+        let fits = match (kind, &resolved) {
+            ("", _) => true,
+            ("null", Ok(value)) => value.is_null(),
+            ("bool", Ok(value)) => value.is_boolean(),
+            ("int", Ok(value)) => is_int(&value.to_string()),
+            ("float", Ok(value)) => value.is_number(),
+            ("float", Err(_)) => true,
+            _ => false,
         };
         match fits {
-            true => Ok(resolved),
-            false => Err(self.syntax(&format!("`{text}` is no `!!{kind}`"), at)),
-        }
-    }
-
-    /// What a tag says of a value, which has to be a collection of the kind `expected`, or a
-    /// scalar where that is empty.
-    fn check_tag<'t>(
-        &self,
-        tag: Option<&'t Tag>,
-        expected: &'t str,
-        at: Marker,
-    ) -> Result<&'t str, Mistake> {
-        const SCALARS: [&str; 7] = ["str", "null", "bool", "int", "float", "binary", "timestamp"];
-        let Some(tag) = tag else { return Ok(expected) };
-        let is_core = tag.handle == CORE;
-        let is_plain = tag.handle.is_empty() && tag.suffix == "!";
-        match tag.suffix.as_str() {
-            "!" if is_plain => Ok(if expected.is_empty() { "str" } else { expected }),
-            kind if is_core && expected.is_empty() && SCALARS.contains(&kind) => Ok(kind),
-            kind if is_core && kind == expected => Ok(kind),
-            kind => {
-                let handle = if is_core { "!!" } else { tag.handle.as_str() };
-                let what = format!("the tag `{handle}{kind}`");
-                Err(Mistake::unfit(&what, line_and_column(at), self.pointer()))
+            true => {
+                Ok(resolved
+                    .unwrap_or_else(|special| special.value(text, &mut self.notes, at.line())))
             }
+            false => Err(self.syntax(&format!("`{text}` is no `!!{kind}`"), at)),
         }
     }
 
@@ -377,6 +403,42 @@ impl<'a> Documents<'a> {
         }
         pointer
     }
+}
+
+/// What the tag of a value says.
+struct Tagged<'t> {
+    /// The kind of scalar of the core schema, empty if the tag does not say it.
+    kind: &'t str,
+    /// The tag has become a key.
+    is_key: bool,
+}
+
+/// Whether a tag only says what is read anyway, or the kind of a scalar.
+fn is_known(tag: &Tag, expected: &str) -> bool {
+    const SCALARS: [&str; 7] = ["str", "null", "bool", "int", "float", "binary", "timestamp"];
+    let is_plain = tag.handle.is_empty() && tag.suffix == "!";
+    let kind = tag.suffix.as_str();
+    let fits = if expected.is_empty() { SCALARS.contains(&kind) } else { kind == expected };
+    is_plain || tag.handle == CORE && fits
+}
+
+/// The kind of scalar that a known tag says.
+fn kind(tag: &Tag) -> &str {
+    if tag.suffix == "!" { "str" } else { &tag.suffix }
+}
+
+/// The tag as it is written.
+fn name(tag: &Tag) -> String {
+    let handle = if tag.handle == CORE { "!!" } else { &tag.handle };
+    match handle.is_empty() {
+        true => format!("!<{}>", tag.suffix),
+        false => format!("{handle}{}", tag.suffix),
+    }
+}
+
+/// The tag in a note.
+fn shown(tag: &Tag) -> String {
+    format!("`{}`", name(tag))
 }
 
 impl Container {
