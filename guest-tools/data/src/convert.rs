@@ -12,8 +12,9 @@ use crate::document::Document;
 use crate::format::Format;
 use crate::notes::Notes;
 use crate::pointer;
+use crate::shown;
 use crate::source::Source;
-use crate::write::{ANSWER_BYTES, Rows, Stop, write};
+use crate::write::{Rows, Stop, answer_bytes, write};
 
 /// What `convert_data` takes.
 #[derive(Deserialize)]
@@ -27,6 +28,8 @@ pub(crate) struct Arguments {
     #[serde(default)]
     offset: usize,
     limit: Option<usize>,
+    #[serde(default = "answer_bytes")]
+    max_bytes: usize,
 }
 
 /// Rows on their way into another format.
@@ -36,10 +39,13 @@ struct Conversion {
     name: String,
     offset: usize,
     limit: usize,
+    max_bytes: usize,
     /// None before the first.
     rows: Option<Rows>,
     /// How many rows there were, those before the offset included.
     seen: usize,
+    /// The first row for which there was no room after others.
+    next: Option<usize>,
 }
 
 /// Runs a call.
@@ -50,7 +56,7 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<Answer, ErrorInf
 }
 
 fn convert(call: &Call, arguments: &Arguments, notes: &mut Notes) -> Result<String, ErrorInfo> {
-    let Arguments { to, path, text, from, delimiter, offset, limit } = arguments;
+    let Arguments { to, path, text, from, delimiter, offset, limit, max_bytes } = arguments;
     let delimiter = delimiter.as_deref().map(separator).transpose()?;
     let source = Source { path: path.as_deref(), text: text.as_deref(), from: *from, delimiter };
     let name = source.name();
@@ -59,7 +65,16 @@ fn convert(call: &Call, arguments: &Arguments, notes: &mut Notes) -> Result<Stri
     }
     let wants_rows = *offset > 0 || limit.is_some();
     let limit = limit.unwrap_or(usize::MAX);
-    let mut conversion = Conversion { to: *to, name, offset: *offset, limit, rows: None, seen: 0 };
+    let mut conversion = Conversion {
+        to: *to,
+        name,
+        offset: *offset,
+        limit,
+        max_bytes: *max_bytes,
+        rows: None,
+        seen: 0,
+        next: None,
+    };
     if source.format().has_rows() {
         source.rows(call, notes, &mut |row| conversion.add(&row, &row.value, None))?;
         return conversion.finish();
@@ -80,26 +95,30 @@ fn convert(call: &Call, arguments: &Arguments, notes: &mut Notes) -> Result<Stri
         conversion.add(&document, &document.value, None)
     })?;
     let Some(document) = first else { return conversion.finish() };
-    match &document.value {
-        Value::Array(items) if wants_rows || to.has_rows() => {
-            for (index, item) in items.iter().enumerate() {
-                if !conversion.add(&document, item, Some(index))? {
-                    break;
-                }
+    let items = |items: &[Value], mut conversion: Conversion| {
+        for (index, item) in items.iter().enumerate() {
+            if !conversion.add(&document, item, Some(index))? {
+                break;
             }
-            conversion.finish()
         }
+        conversion.finish()
+    };
+    match &document.value {
+        Value::Array(all) if wants_rows || to.has_rows() => items(all, conversion),
         _ if wants_rows => Err(ErrorInfo::new(format!(
             "{} has no rows: `offset` and `limit` are for CSV, JSON Lines and arrays",
             document.name
         ))),
-        value => write(*to, value).map_err(|stop| match stop {
-            Stop::TooLong => ErrorInfo::new(format!(
-                "{} as {to} is longer than {ANSWER_BYTES} bytes; `query_data` answers parts of it",
+        value => match (write(*to, value, *max_bytes), value) {
+            (Ok(text), _) => Ok(text),
+            (Err(Stop::TooLong), Value::Array(all)) => items(all, conversion),
+            (Err(Stop::TooLong), _) => Err(ErrorInfo::new(format!(
+                "{} as {to} is longer than `max_bytes` {max_bytes}; raise it, or get parts with \
+                 `query_data`",
                 document.name
-            )),
-            Stop::Unfit { what, keys } => unfit(*to, &document, &what, &keys, None),
-        }),
+            ))),
+            (Err(Stop::Unfit { what, keys }), _) => Err(unfit(*to, &document, &what, &keys, None)),
+        },
     }
 }
 
@@ -123,39 +142,46 @@ impl Conversion {
         let rows = match &mut self.rows {
             Some(rows) => rows,
             rows @ None => {
-                rows.insert(Rows::new(self.to).map_err(|stop| stop.error(&self.name, self.to))?)
+                let new = Rows::new(self.to, self.max_bytes);
+                rows.insert(new.map_err(|stop| stop.error(&self.name, self.to))?)
             }
         };
-        rows.add(row).map_err(|stop| match stop {
-            Stop::TooLong => self.too_long(number),
-            Stop::Unfit { what, mut keys } => {
+        match rows.add(row) {
+            Ok(()) => Ok(number + 1 - self.offset < self.limit),
+            Err(Stop::TooLong) if number > self.offset => {
+                self.next = Some(number);
+                Ok(false)
+            }
+            Err(Stop::TooLong) => {
+                let Self { name, to, max_bytes, .. } = self;
+                Err(ErrorInfo::new(format!(
+                    "row {number} of {name} as {to} is longer than `max_bytes` {max_bytes}; raise \
+                     it, or get parts of the row with `query_data`"
+                )))
+            }
+            Err(Stop::Unfit { what, mut keys }) => {
                 keys.splice(0..0, item.map(|index| index.to_string()));
                 let row = item.is_none().then_some(number);
-                unfit(self.to, document, &what, &keys, row)
+                Err(unfit(self.to, document, &what, &keys, row))
             }
-        })?;
-        Ok(number + 1 - self.offset < self.limit)
-    }
-
-    /// The error for a row with which the answer gets too long.
-    fn too_long(&self, number: usize) -> ErrorInfo {
-        let Self { name, to, offset, .. } = self;
-        ErrorInfo::new(match number - offset {
-            0 => format!(
-                "row {number} of {name} as {to} is longer than {ANSWER_BYTES} bytes; \
-                 `query_data` answers parts of it"
-            ),
-            fit => format!(
-                "{name} as {to} is longer than {ANSWER_BYTES} bytes; `limit` {fit} fits, and \
-                 `offset` {number} goes on"
-            ),
-        })
+        }
     }
 
     fn finish(self) -> Result<String, ErrorInfo> {
-        let Self { name, to, .. } = self;
-        let rows = self.rows.map_or_else(|| Rows::new(to), Ok);
-        rows.and_then(Rows::finish).map_err(|stop| stop.error(&name, to))
+        let Self { name, to, offset, max_bytes, next, .. } = self;
+        let rows = self.rows.map_or_else(|| Rows::new(to, max_bytes), Ok);
+        let text = rows.and_then(Rows::finish).map_err(|stop| stop.error(&name, to))?;
+        Ok(match next {
+            None => text,
+            Some(next) => {
+                let end = if text.ends_with('\n') { "" } else { "\n" };
+                format!(
+                    "{text}{end}[rows {offset} to {} and no more fit in max_bytes; offset={next} \
+                     reads on]",
+                    next - 1
+                )
+            }
+        })
     }
 }
 
@@ -163,9 +189,7 @@ impl Stop {
     /// The error for rows that cannot be one text.
     fn error(self, name: &str, to: Format) -> ErrorInfo {
         ErrorInfo::new(match self {
-            Self::TooLong => {
-                format!("{name} as {to} is longer than {ANSWER_BYTES} bytes; lower `limit`")
-            }
+            Self::TooLong => format!("{name} as {to} is longer than `max_bytes`; lower `limit`"),
             Self::Unfit { what, .. } => format!("{name} has what {to} cannot hold: {what}"),
         })
     }
@@ -182,6 +206,7 @@ fn unfit(
 ) -> ErrorInfo {
     let inner = pointer::written(keys);
     let (line, column) = document.place(&inner);
+    let inner = shown::value(&inner);
     let row = row.map_or_else(String::new, |row| format!("/{row}"));
     ErrorInfo::new(format!(
         "{} has what {to} cannot hold: {what} (line {line}, column {column}, in `{row}{inner}`)",
@@ -195,7 +220,8 @@ fn separator(delimiter: &str) -> Result<u8, ErrorInfo> {
         [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte) => Ok(*byte),
         b"\\t" => Ok(b'\t'),
         _ => Err(ErrorInfo::new(format!(
-            "`delimiter` is `{delimiter}`; it is one ASCII character, no quote and no line break"
+            "`delimiter` is `{}`; it is one ASCII character, no quote and no line break",
+            shown::value(delimiter)
         ))),
     }
 }

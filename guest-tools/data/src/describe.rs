@@ -4,6 +4,8 @@ use kitbag_sdk::Description;
 use kitbag_workspace::reading;
 use serde_json::{Value, json};
 
+use crate::write::ANSWER_BYTES;
+
 /// All tools.
 pub(crate) fn tools() -> [Description; 4] {
     // Without an output schema: structured content has numbers of 64 bits, a document longer
@@ -18,6 +20,8 @@ pub(crate) fn tools() -> [Description; 4] {
         json!({
             "query": { "type": "string" },
             "limit": { "type": "integer", "minimum": 1, "maximum": 10_000, "default": 100 },
+            "offset": { "type": "integer", "minimum": 0, "default": 0 },
+            "max_bytes": max_bytes(),
         }),
         &["query"],
     );
@@ -54,7 +58,7 @@ pub(crate) fn tools() -> [Description; 4] {
         "Answer a JSON, YAML, TOML, CSV or .jsonl file, or text, as JSON after a JSON Patch \
          (`patch`) or a JSON Merge Patch (`merge`). Changes no file. Example: {\"path\":\"a.json\",\"patch\":[{\"op\":\"remove\",\
          \"path\":\"/b\"}]}.",
-        json!({ "patch": { "type": "array", "items": { "type": "object" } }, "merge": {} }),
+        json!({ "patch": { "type": "array", "items": { "type": "object" } }, "merge": {}, "max_bytes": max_bytes() }),
         &[],
     );
     let convert = described(
@@ -68,6 +72,7 @@ pub(crate) fn tools() -> [Description; 4] {
             "delimiter": { "type": "string", "description": "Of CSV. Default: guessed" },
             "offset": { "type": "integer", "minimum": 0, "default": 0 },
             "limit": { "type": "integer", "minimum": 1 },
+            "max_bytes": max_bytes(),
         }),
         &["to"],
     );
@@ -84,6 +89,10 @@ fn described(name: &str, title: &str, text: &str, own: Value, required: &[&str])
         all.extend(own);
     }
     reading(name, title, text, properties, required)
+}
+
+fn max_bytes() -> Value {
+    json!({ "type": "integer", "minimum": 1, "default": ANSWER_BYTES })
 }
 
 fn format(of_what: &str) -> Value {

@@ -18,6 +18,7 @@ mod patch;
 mod pointer;
 mod query;
 mod read;
+mod shown;
 mod source;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use kitbag_sdk::ErrorInfo;
 
 use crate::format::Format;
+use crate::shown;
 
 /// How deep the values of a document may lie inside each other, which `serde_json` has for
 /// JSON.
@@ -34,7 +35,9 @@ impl Mistake {
     /// The error of the document that is called so.
     pub(crate) fn error(self, name: &str) -> ErrorInfo {
         let Self { what, line, column, pointer } = self;
-        let at = pointer.map_or_else(String::new, |pointer| format!(", in `{pointer}`"));
+        let what = shown::message(&what);
+        let at = pointer
+            .map_or_else(String::new, |pointer| format!(", in `{}`", shown::value(&pointer)));
         ErrorInfo::new(format!("{name} {what} (line {line}, column {column}{at})"))
     }
 }

@@ -11,8 +11,9 @@ use crate::Answer;
 use crate::equal::equal;
 use crate::format::Format;
 use crate::notes::Notes;
+use crate::shown;
 use crate::source::Source;
-use crate::write::{ANSWER_BYTES, write};
+use crate::write::{answer_bytes, write};
 
 /// What `patch_data` takes.
 #[derive(Deserialize)]
@@ -25,11 +26,13 @@ pub(crate) struct Arguments {
     /// `null` is a merge patch as well.
     #[serde(default, deserialize_with = "present")]
     merge: Option<Value>,
+    #[serde(default = "answer_bytes")]
+    max_bytes: usize,
 }
 
 /// Runs a call. No file is changed: the answer is the document as it would be.
 pub(crate) fn run(call: &Call, arguments: Arguments) -> Result<Answer, ErrorInfo> {
-    let Arguments { path, text, from, patch, merge } = arguments;
+    let Arguments { path, text, from, patch, merge, max_bytes } = arguments;
     let (path, text) = (path.as_deref(), text.as_deref());
     let source = Source { path, text, from, delimiter: None };
     let mut notes = Notes::default();
@@ -39,10 +42,10 @@ pub(crate) fn run(call: &Call, arguments: Arguments) -> Result<Answer, ErrorInfo
         (None, Some(merge)) => json_patch::merge(&mut document, &merge),
         _ => return Err(ErrorInfo::new("give either `patch` or `merge`")),
     }
-    let text = write(Format::Json, &document).map_err(|_| {
+    let text = write(Format::Json, &document, max_bytes).map_err(|_| {
         ErrorInfo::new(format!(
-            "the result is longer than {ANSWER_BYTES} bytes; `query_data` with a jq filter answers \
-             parts of it"
+            "the result is longer than `max_bytes` {max_bytes}; raise it, or get a part: `query_data` \
+             with a jq filter such as `.a.b |= 1 | .a` changes a document and answers parts of it"
         ))
     })?;
     Ok(Answer { text, notes: notes.sentences() })
@@ -61,7 +64,11 @@ fn apply(document: &mut Value, operations: Vec<Value>) -> Result<(), ErrorInfo> 
         // An operation is read through a buffer, which has no numbers of more than 64 bits.
         let given = operation.get_mut("value").map(Value::take).unwrap_or_default();
         let mut operation: PatchOperation = serde_json::from_value(operation).map_err(|error| {
-            ErrorInfo::new(format!("`/patch/{index}` is no operation: {error}: {shown}"))
+            ErrorInfo::new(format!(
+                "`/patch/{index}` is no operation: {}: {}",
+                shown::message(&error.to_string()),
+                shown::value(&shown)
+            ))
         })?;
         if let PatchOperation::Add(AddOperation { value, .. })
         | PatchOperation::Replace(ReplaceOperation { value, .. })
@@ -90,7 +97,10 @@ fn apply(document: &mut Value, operations: Vec<Value>) -> Result<(), ErrorInfo> 
                 PatchErrorKind::CannotMoveInsideItself => "a value cannot be moved into itself",
                 _ => "it cannot be applied",
             };
-            ErrorInfo::new(format!("`/patch/{index}` failed: {at}: {}", json(operation)))
+            ErrorInfo::new(format!(
+                "`/patch/{index}` failed: {at}: {}",
+                shown::value(&json(operation))
+            ))
         })?;
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! `query_data`: JSONPath of RFC 9535, and jq filters.
 
+use std::collections::BTreeMap;
 use std::mem;
 
 use jaq_core::load::{Arena, File, Loader};
@@ -15,9 +16,9 @@ use crate::document::Document;
 use crate::format::Format;
 use crate::notes::Notes;
 use crate::pointer;
+use crate::shown;
 use crate::source::Source;
-use crate::validate::cut;
-use crate::write::ANSWER_BYTES;
+use crate::write::answer_bytes;
 
 /// What `query_data` takes.
 #[derive(Deserialize)]
@@ -29,6 +30,10 @@ pub(crate) struct Arguments {
     from: Option<Format>,
     #[serde(default = "results")]
     limit: usize,
+    #[serde(default)]
+    offset: usize,
+    #[serde(default = "answer_bytes")]
+    max_bytes: usize,
 }
 
 fn results() -> usize {
@@ -37,12 +42,16 @@ fn results() -> usize {
 
 /// What was found, as JSON texts.
 struct Results {
+    offset: usize,
     limit: usize,
+    max_bytes: usize,
+    /// How many results there were, those before the offset included.
+    seen: usize,
     found: Vec<String>,
     bytes: usize,
     has_more: bool,
-    /// How many bytes the first result has, where it is too long.
-    too_long: Option<usize>,
+    /// The first result, if it is too long for an answer.
+    too_long: Option<String>,
 }
 
 /// A filter of jq.
@@ -50,9 +59,17 @@ type Filter = jaq_core::Filter<data::JustLut<Val>>;
 
 /// Runs a call.
 pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInfo> {
-    let Arguments { query, path, text, from, limit } = arguments;
-    let mut results =
-        Results { limit: *limit, found: Vec::new(), bytes: 0, has_more: false, too_long: None };
+    let Arguments { query, path, text, from, limit, offset, max_bytes } = arguments;
+    let mut results = Results {
+        offset: *offset,
+        limit: *limit,
+        max_bytes: *max_bytes,
+        seen: 0,
+        found: Vec::new(),
+        bytes: 0,
+        has_more: false,
+        too_long: None,
+    };
     let (path, text) = (path.as_deref(), text.as_deref());
     let source = Source { path, text, from: *from, delimiter: None };
     let mut notes = Notes::default();
@@ -60,7 +77,11 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
     if query.trim_start().starts_with('$') {
         let path = JsonPath::parse(query.trim()).map_err(|error| {
             let (position, message) = (error.position(), error.message());
-            ErrorInfo::new(format!("invalid JSONPath at character {}: {message}", position + 1))
+            ErrorInfo::new(format!(
+                "invalid JSONPath at character {}: {}",
+                position + 1,
+                shown::message(message)
+            ))
         })?;
         source.each(call, &mut notes, &mut |document| {
             let nodes = path.query(&document.value);
@@ -70,14 +91,14 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
         let filter = compile(query)?;
         source.each(call, &mut notes, &mut |document| apply(&filter, document, &mut results))?;
     }
-    if let Some(bytes) = results.too_long {
-        return Err(ErrorInfo::new(format!(
-            "the first result has {bytes} bytes, more than {ANSWER_BYTES}; select a part of it, \
-             as `.a[0:100]` and `$.a[0:100]` do"
-        )));
+    if let Some(json) = results.too_long {
+        return Err(too_long(&json, *offset, *max_bytes));
     }
     let found = results.found.join(",");
-    let more = if results.has_more { ",\"more\":true" } else { "" };
+    let more = match results.has_more {
+        true => format!(",\"more\":true,\"next_offset\":{}", offset + results.found.len()),
+        false => String::new(),
+    };
     let notes = match notes.sentences() {
         notes if notes.is_empty() => String::new(),
         notes => format!(",\"notes\":{}", json!(notes)),
@@ -88,16 +109,51 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
 impl Results {
     /// Adds a result, and says whether more are wanted.
     fn add(&mut self, json: String) -> bool {
-        self.has_more = self.found.len() == self.limit || self.bytes + json.len() > ANSWER_BYTES;
-        if self.found.is_empty() && self.has_more {
-            self.too_long = Some(json.len());
+        self.seen += 1;
+        if self.seen <= self.offset {
+            return true;
         }
+        self.has_more = self.found.len() == self.limit || self.bytes + json.len() > self.max_bytes;
         if !self.has_more {
             self.bytes += json.len();
             self.found.push(json);
+        } else if self.found.is_empty() {
+            self.too_long = Some(json);
         }
         !self.has_more
     }
+}
+
+/// The error for a result that is longer than an answer: what it holds and how to get parts.
+fn too_long(json: &str, offset: usize, max_bytes: usize) -> ErrorInfo {
+    let bytes = json.len();
+    let (what, part) = match serde_json::from_str::<Vec<&RawValue>>(json) {
+        Ok(items) => {
+            let mut room = max_bytes;
+            let fit = items.iter().take_while(|item| {
+                let rest = room.checked_sub(item.get().len() + 1);
+                room = rest.unwrap_or_default();
+                rest.is_some()
+            });
+            let fit = fit.count().max(1);
+            let what = format!("an array of {} elements", items.len());
+            (what, format!("the first {fit}, as `.a[0:{fit}]` and `$.a[0:{fit}]` do"))
+        }
+        Err(_) => match serde_json::from_str::<BTreeMap<String, &RawValue>>(json) {
+            Ok(entries) => {
+                let keys: Vec<_> = entries.keys().map(|key| format!("`{key}`")).collect();
+                let what = format!("an object with the keys {}", shown::value(&keys.join(", ")));
+                (what, "a part of it, as `.a.b` and `$.a.b` do".to_owned())
+            }
+            Err(_) => {
+                ("a text".to_owned(), "a part of it, as the jq filter `.a[0:1000]` does".to_owned())
+            }
+        },
+    };
+    ErrorInfo::new(format!(
+        "result {offset} has {bytes} bytes, more than `max_bytes` {max_bytes}: it is {what}; select \
+         {part}, or raise `max_bytes`"
+    ))
 }
 
 /// Reads a filter. There is no `input`, which would be another document, and no module.
@@ -114,7 +170,8 @@ fn compile(code: &str) -> Result<Filter, ErrorInfo> {
     };
     let shown = |part: &str| match part.chars().next() {
         Some(first) => {
-            format!("`{}`", part.split_whitespace().next().unwrap_or(&first.to_string()))
+            let word = part.split_whitespace().next().map_or(first.to_string(), shown::value);
+            format!("`{word}`")
         }
         None => "the end".into(),
     };
@@ -128,7 +185,13 @@ fn compile(code: &str) -> Result<Filter, ErrorInfo> {
                 failed(found, format!("expected {}, found {}", expected.as_str(), shown(found)))
             }),
             Some(Error::Io(errors)) => errors.first().map(|(module, _)| {
-                failed(module, format!("there is no module `{module}`; a filter includes none"))
+                failed(
+                    module,
+                    format!(
+                        "there is no module `{}`; a filter includes none",
+                        shown::value(module)
+                    ),
+                )
             }),
             None => None,
         }
@@ -139,7 +202,10 @@ fn compile(code: &str) -> Result<Filter, ErrorInfo> {
         first.map_or_else(
             || ErrorInfo::new("invalid jq filter"),
             |(name, undefined)| {
-                failed(name, format!("there is no {} `{name}` here", undefined.as_str()))
+                failed(
+                    name,
+                    format!("there is no {} `{}` here", undefined.as_str(), shown::value(name)),
+                )
             },
         )
     })
@@ -164,7 +230,10 @@ fn apply(
             Err(stop) => match stop.get_err() {
                 Ok(error) => {
                     let before = after(results);
-                    return Err(ErrorInfo::new(format!("jq, on {name}{before}: {error}")));
+                    return Err(ErrorInfo::new(format!(
+                        "jq, on {name}{before}: {}",
+                        shown::message(&error.to_string())
+                    )));
                 }
                 // `halt`.
                 Err(_) => return Ok(false),
@@ -172,7 +241,7 @@ fn apply(
         };
         let json = output.to_string();
         if serde_json::from_str::<&RawValue>(&json).is_err() {
-            let shown = cut(&json);
+            let shown = shown::value(&json);
             return Err(ErrorInfo::new(format!(
                 "jq, on {name}{}: a result is not JSON, which has no NaN, no Infinity and no \
                  bytes, and at most 127 levels: `{shown}`",

@@ -13,6 +13,7 @@ use crate::mistake::Mistake;
 use crate::notes::Notes;
 use crate::read::csv::Rows;
 use crate::read::{relaxed, toml, yaml};
+use crate::shown;
 
 /// The largest document that is read whole, and the longest line.
 const DOCUMENT_BYTES: u64 = 16 << 20;
@@ -51,7 +52,7 @@ impl<'a> Source<'a> {
 
     /// What it is called in errors.
     pub(crate) fn name(self) -> String {
-        self.path.map_or_else(|| "`text`".to_owned(), |path| format!("`{path}`"))
+        self.path.map_or_else(|| "`text`".to_owned(), |path| format!("`{}`", shown::value(path)))
     }
 
     /// Reads a text whole, which has no rows.
@@ -292,20 +293,21 @@ fn open(call: &Call, path: &str) -> Result<File, ErrorInfo> {
 
 /// Reads a text file that is not too large.
 fn read_all(file: File, path: &str) -> Result<(String, Encoding), ErrorInfo> {
-    let failed = |error| ErrorInfo::new(format!("`{path}` cannot be read: {error}"));
+    let name = format!("`{}`", shown::value(path));
+    let failed = |error| ErrorInfo::new(format!("{name} cannot be read: {error}"));
     let size = file.metadata().map_err(failed)?.len();
     if size > DOCUMENT_BYTES {
-        return Err(too_large(&format!("`{path}`")));
+        return Err(too_large(&name));
     }
     // Growing would take up to three times as much.
     let mut bytes = Vec::with_capacity(size as usize + 1);
     file.take(DOCUMENT_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > DOCUMENT_BYTES {
-        return Err(too_large(&format!("`{path}`")));
+        return Err(too_large(&name));
     }
     match decode(bytes) {
         Ok(decoded) => Ok((decoded.text, decoded.encoding)),
-        Err(_) => Err(ErrorInfo::new(format!("`{path}` is binary, not text"))),
+        Err(_) => Err(ErrorInfo::new(format!("{name} is binary, not text"))),
     }
 }
 

@@ -54,12 +54,133 @@ fn the_definitions_cost_a_model_at_most_800_tokens() {
 }
 
 #[test]
-fn a_result_that_is_too_long_is_an_error_and_not_left_out() {
-    let text = json!({ "a": vec![1; 200_000] }).to_string();
-    for query in ["$.a", ".a"] {
+fn a_result_that_is_too_long_names_its_parts() {
+    let text = json!({ "a": vec![1; 200_000], "b": "x".repeat(100_000) }).to_string();
+    let check = |query: &str, expected: &str| {
         let arguments = json!({ "text": text, "query": query }).to_string();
         let error = call("/", "query_data", &arguments).unwrap_err();
-        assert!(error.contains("the first result has 400001 bytes, more than 262144"), "{error}");
+        assert_eq!(error, format!("result 0 has {expected}, or raise `max_bytes`"));
+    };
+    let array = "400001 bytes, more than `max_bytes` 49152: it is an array of 200000 elements; select \
+                 the first 24576, as `.a[0:24576]` and `$.a[0:24576]` do";
+    let object = "500014 bytes, more than `max_bytes` 49152: it is an object with the keys `a`, `b`; \
+                  select a part of it, as `.a.b` and `$.a.b` do";
+    let string = "100002 bytes, more than `max_bytes` 49152: it is a text; select a part of it, as the \
+                  jq filter `.a[0:1000]` does";
+    for (path, filter, expected) in
+        [("$.a", ".a", array), ("$", ".", object), ("$.b", ".b", string)]
+    {
+        check(path, expected);
+        check(filter, expected);
+    }
+    let all = json!({ "text": text, "query": ".", "max_bytes": 600_000 }).to_string();
+    assert!(call("/", "query_data", &all).unwrap().len() > 500_000);
+}
+
+/// Reads an answer of `query_data` on, until there is no more.
+fn read_on(mut arguments: Value) -> (usize, Vec<Value>) {
+    let (mut calls, mut all) = (0, Vec::new());
+    loop {
+        calls += 1;
+        let answer = call("/", "query_data", &arguments.to_string()).unwrap();
+        assert!(answer.len() < 50_000);
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        all.extend(answer["results"].as_array().unwrap().iter().cloned());
+        match answer.get("next_offset") {
+            Some(next) => arguments["offset"] = next.clone(),
+            None => return (calls, all),
+        }
+    }
+}
+
+#[test]
+fn results_are_read_on_from_next_offset() {
+    let items: Vec<_> = (0..3_000).map(|n| json!({ "n": n, "text": "x".repeat(50) })).collect();
+    let text = json!(items).to_string();
+    for query in ["$[*]", ".[]"] {
+        let arguments = json!({ "text": text, "query": query, "limit": 10_000 });
+        let (calls, all) = read_on(arguments);
+        assert_eq!((calls, all.len(), &all), (5, 3_000, &items));
+    }
+}
+
+#[test]
+fn rows_are_read_on_from_the_offset_named() {
+    let items: Vec<_> = (0..1_000).map(|n| json!({ "n": n, "text": "x\"y".repeat(40) })).collect();
+    let text = json!(items).to_string();
+    for to in ["json", "yaml", "jsonl", "csv"] {
+        let (mut all, mut offset) = (Vec::new(), 0);
+        loop {
+            let arguments = json!({ "text": text, "to": to, "offset": offset });
+            let answer = call("/", "convert_data", &arguments.to_string()).unwrap();
+            assert!(answer.len() < 50_000, "{to}: {}", answer.len());
+            let (rows, note) = match answer.rsplit_once("[rows ") {
+                Some((rows, note)) => (rows.to_owned(), Some(note.to_owned())),
+                None => (answer, None),
+            };
+            let back = json!({ "text": rows, "from": to, "to": "json", "max_bytes": 1_000_000 });
+            let back = call("/", "convert_data", &back.to_string()).unwrap();
+            all.extend(serde_json::from_str::<Vec<Value>>(&back).unwrap());
+            let Some(note) = note else { break };
+            let next = note.split("offset=").nth(1).and_then(|it| it.split(' ').next());
+            offset = next.unwrap().parse().unwrap();
+            assert_eq!(offset, all.len());
+        }
+        // CSV has texts only.
+        let texts = |rows: &[Value]| rows.iter().map(|row| row["text"].clone()).collect::<Vec<_>>();
+        assert!(texts(&all) == texts(&items), "{to}");
+    }
+}
+
+#[test]
+fn an_error_does_not_repeat_the_document() {
+    let items: Vec<_> = (0..10_000).map(|n| json!({ "i": n })).collect();
+    let text = json!({ "items": items, "name": "k".repeat(10_000) }).to_string();
+    let long = "k".repeat(10_000);
+    let queries = [
+        ".items.i",
+        ". + 1",
+        ".[\"items\"][\"x\"]",
+        ".items|tonumber",
+        "error",
+        ".items|ltrimstr(\"x\")|length|error",
+        ".items|.[0:1]=1",
+        "[.items]|implode",
+        ".items as $x|$x|fromjson",
+        &format!(".{long}x|{long}"),
+        &format!("{long}("),
+        "[limit(3;.items)]|nan",
+        &format!("$.{long}["),
+        ".name|strptime(\"%Y\")",
+    ];
+    for query in queries {
+        let arguments = json!({ "text": text, "query": query }).to_string();
+        if let Err(error) = call("/", "query_data", &arguments) {
+            assert!(error.len() < 4_096, "{query}: {}", error.len());
+        }
+    }
+    let arguments = json!({ "text": text, "query": ".items.i" }).to_string();
+    let error = call("/", "query_data", &arguments).unwrap_err();
+    assert!(error.starts_with("jq, on `text`: cannot index [{\"i\":0},"), "{error}");
+    assert!(error.ends_with("… with \"i\""), "{error}");
+    let others = [
+        ("patch_data", json!({ "text": text, "patch": [{ "op": long, "path": long }] })),
+        (
+            "patch_data",
+            json!({ "text": text, "patch": [{ "op": "test", "path": "/items", "value": items }] }),
+        ),
+        ("convert_data", json!({ "text": format!("{{\"{long}\":[null]}}"), "to": "toml" })),
+        ("convert_data", json!({ "text": long, "to": "csv" })),
+        ("convert_data", json!({ "path": long, "to": "csv" })),
+        ("convert_data", json!({ "text": "[]", "to": "csv", "delimiter": long })),
+        ("convert_data", json!({ "text": format!("{long}: [}}"), "from": "yaml", "to": "json" })),
+        ("convert_data", json!({ "text": format!("{long} = {{"), "from": "toml", "to": "json" })),
+        ("validate_data", json!({ "text": "1", "schema": { "$ref": long } })),
+        ("validate_data", json!({ "text": "1", "schema": { "pattern": format!("({long}") } })),
+    ];
+    for (tool, arguments) in others {
+        let error = call("/", tool, &arguments.to_string()).unwrap_err();
+        assert!(error.len() < 4_096, "{tool}: {}: {}", error.len(), &error[..200]);
     }
 }
 
@@ -68,7 +189,7 @@ fn an_answer_is_never_cut_in_the_middle() {
     let text = json!({ "a": vec![1; 200_000] }).to_string();
     let arguments = json!({ "text": text, "merge": {} }).to_string();
     let error = call("/", "patch_data", &arguments).unwrap_err();
-    assert!(error.starts_with("the result is longer than 262144 bytes"), "{error}");
+    assert!(error.starts_with("the result is longer than `max_bytes` 49152"), "{error}");
 
     // The pointer of each error has the key.
     let key = "k".repeat(100_000);
@@ -79,8 +200,9 @@ fn an_answer_is_never_cut_in_the_middle() {
     });
     let answer = call("/", "validate_data", &arguments.to_string()).unwrap();
     let answer: Value = serde_json::from_str(&answer).unwrap();
-    assert_eq!(answer["errors"].as_array().unwrap().len(), 2);
-    assert_eq!((&answer["left_out"], &answer["valid"]), (&json!(3), &json!(false)));
+    assert_eq!(answer["errors"].as_array().unwrap().len(), 5);
+    assert_eq!(answer["errors"][4]["pointer"], format!("/{}…", &key[..999]));
+    assert_eq!(answer["valid"], json!(false));
 }
 
 #[test]

@@ -8,14 +8,12 @@ use serde_json::{Map, Value, json};
 use crate::document::Document;
 use crate::format::Format;
 use crate::notes::Notes;
+use crate::shown;
 use crate::source::Source;
 use crate::write::ANSWER_BYTES;
 
 /// How many errors are shown.
 const ERRORS: usize = 20;
-
-/// How much of a message is shown, in characters.
-const MESSAGE_CHARACTERS: usize = 300;
 
 /// How much a pattern may take when it is compiled.
 const PATTERN_BYTES: usize = 1 << 20;
@@ -96,10 +94,10 @@ fn compile(call: &Call, schema: &Value, path: Option<&str>) -> Result<Validator,
         options = options.with_draft(Draft::Draft202012);
     }
     options.build(schema).map_err(|error| {
-        let at = error.instance_path().to_string();
+        let at = shown::value(error.instance_path().as_str());
         ErrorInfo::new(format!(
             "the schema cannot be used: {} (in `{at}`)",
-            cut(&error.to_string())
+            shown::message(&error.to_string())
         ))
     })
 }
@@ -129,16 +127,15 @@ impl Found {
                 self.left_out += 1;
                 continue;
             }
-            let pointer = error.instance_path().to_string();
-            let (line, column) = document.place(&pointer);
+            let pointer = error.instance_path().as_str();
+            let (line, column) = document.place(pointer);
             let shown = json!({
-                "pointer": pointer,
+                "pointer": shown::pointer(pointer),
                 "line": line,
                 "column": column,
-                "message": cut(&error.to_string()),
-                "schema": error.schema_path().to_string(),
+                "message": shown::message(&error.to_string()),
+                "schema": shown::pointer(error.schema_path().as_str()),
             });
-            // A key is as long as its document has it.
             let bytes = self.bytes + shown.to_string().len();
             if bytes > ANSWER_BYTES {
                 self.left_out += 1;
@@ -147,13 +144,5 @@ impl Found {
             self.bytes = bytes;
             self.errors.push(shown);
         }
-    }
-}
-
-/// The beginning of a text that is shown, which may hold a whole document.
-pub(crate) fn cut(message: &str) -> String {
-    match message.char_indices().nth(MESSAGE_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &message[..end]),
-        None => message.to_owned(),
     }
 }

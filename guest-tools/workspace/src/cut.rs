@@ -1,5 +1,7 @@
 //! Keeping an answer short and on its lines.
 
+use std::borrow::Cow;
+
 /// The beginning of a text, of so many bytes at most. It ends after a line where there is
 /// one, else before a character that would not fit.
 pub fn cut(text: &str, bytes: usize) -> &str {
@@ -10,6 +12,17 @@ pub fn cut(text: &str, bytes: usize) -> &str {
     match whole.rfind('\n') {
         Some(end) => &whole[..=end],
         None => whole,
+    }
+}
+
+/// How much of a value of the caller's a message repeats, in characters.
+const SHOWN_CHARACTERS: usize = 200;
+
+/// The beginning of a value, for a message.
+pub fn shown(value: &str) -> Cow<'_, str> {
+    match value.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &value[..end]).into(),
+        None => value.into(),
     }
 }
 
@@ -37,6 +50,13 @@ mod tests {
         assert_eq!(cut("ab\ncd\nef", 7), "ab\ncd\n");
         assert_eq!(cut("aéb", 2), "a");
         assert_eq!(cut("é", 0), "");
+    }
+
+    #[test]
+    fn a_long_value_is_cut_in_messages() {
+        assert_eq!(shown("abc"), "abc");
+        let long = "é".repeat(201);
+        assert_eq!(shown(&long), format!("{}…", "é".repeat(200)));
     }
 
     #[test]

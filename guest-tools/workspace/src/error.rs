@@ -5,6 +5,7 @@ use std::io;
 
 use kitbag_sdk::ErrorInfo;
 
+use crate::cut::shown;
 use crate::entries::{Granted, Kind, granted, stat, stat_link};
 use crate::location::Location;
 use crate::nearest::nearest_paths;
@@ -20,7 +21,7 @@ const SEALED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
 /// what no tool changes. This function finds out which it was. After the error for a secret
 /// the host adds the line of configuration that allows it.
 pub fn explain(location: &Location, action: &str, error: &io::Error) -> ErrorInfo {
-    let given = &location.given;
+    let given = shown(&location.given);
     let failed = |why: &str| ErrorInfo::new(format!("`{given}` cannot be {action}: {why}"));
     match error.raw_os_error() {
         Some(libc::EPERM) => failed(&refused(location)),
@@ -119,7 +120,7 @@ fn refused(location: &Location) -> String {
         return format!("`{}` is granted read-only", directory.path);
     }
     match location.path.split('/').find(|name| is_sealed(name)) {
-        Some(name) => format!("no tool changes `{name}`"),
+        Some(name) => format!("no tool changes `{}`", shown(name)),
         None => "it has the name of a secret, or belongs to a repository, to the configuration \
                  of kitbag or to what that names, which no tool changes"
             .to_owned(),
@@ -128,11 +129,12 @@ fn refused(location: &Location) -> String {
 
 /// Nothing is there: what there is instead.
 fn missing(location: &Location) -> ErrorInfo {
-    let given = &location.given;
+    let given = shown(&location.given);
     if stat_link(&location.path).is_ok_and(|it| it.kind == Kind::Link) {
         return ErrorInfo::new(format!("`{given}` is a link to what does not exist"));
     }
-    let near: Vec<_> = nearest_paths(location).iter().map(|path| format!("`{path}`")).collect();
+    let near: Vec<_> =
+        nearest_paths(location).iter().map(|path| format!("`{}`", shown(path))).collect();
     let near = match near.as_slice() {
         [] => String::new(),
         near => format!("; nearest: {}", near.join(", ")),
@@ -169,7 +171,7 @@ mod tests {
         );
         check(
             &"a".repeat(300),
-            &format!("`{}` cannot be listed: the name is too long", "a".repeat(300)),
+            &format!("`{}…` cannot be listed: the name is too long", "a".repeat(200)),
         );
     }
 

@@ -19,7 +19,7 @@ mod location;
 mod nearest;
 mod transcode;
 
-pub use crate::cut::{cut, quoted};
+pub use crate::cut::{cut, quoted, shown};
 pub use crate::describe::reading;
 pub use crate::encoding::{Decoded, Encoding, decode, looks_binary};
 #[cfg(target_family = "wasm")]

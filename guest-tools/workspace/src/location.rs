@@ -2,6 +2,8 @@
 
 use kitbag_sdk::{Call, ErrorInfo};
 
+use crate::cut::shown;
+
 /// A path as the caller gave it, and the guest path that it means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
@@ -23,8 +25,9 @@ impl Location {
             return Err(ErrorInfo::new("a path is empty; `.` is the directory to work in"));
         }
         if given.contains('\0') {
-            let shown = given.replace('\0', "\\0");
-            return Err(ErrorInfo::new(format!("`{shown}` has a NUL byte, which no path has")));
+            let escaped = given.replace('\0', "\\0");
+            let message = format!("`{}` has a NUL byte, which no path has", shown(&escaped));
+            return Err(ErrorInfo::new(message));
         }
         let trimmed = given.trim_end_matches('/');
         let trimmed = if trimmed.is_empty() { "/" } else { trimmed };
@@ -39,7 +42,8 @@ impl Location {
     pub fn of_file(call: &Call, given: &str) -> Result<Self, ErrorInfo> {
         match given.ends_with('/') {
             true => Err(ErrorInfo::new(format!(
-                "`{given}` ends with `/`, so it is the path of a directory, not of a file"
+                "`{}` ends with `/`, so it is the path of a directory, not of a file",
+                shown(given)
             ))),
             false => Self::new(call, given),
         }

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{ANSWER_BYTES, Bounded, Stop};
+use super::Stop;
 
 /// Rows, whose header is not known before the last.
-#[derive(Default)]
 pub(super) struct Table {
+    limit: usize,
     columns: Vec<String>,
     numbers: HashMap<String, usize>,
     /// The cells of each row, with the number of their column.
@@ -17,6 +17,11 @@ pub(super) struct Table {
 }
 
 impl Table {
+    /// No rows yet, and at most `limit` bytes of them.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, columns: Vec::new(), numbers: HashMap::new(), rows: Vec::new(), bytes: 0 }
+    }
+
     pub(super) fn add(&mut self, row: &Value) -> Result<(), Stop> {
         let Value::Object(row) = row else {
             return Err(Stop::unfit(&format!("a row that is {}", kind(row))));
@@ -24,6 +29,17 @@ impl Table {
         if row.is_empty() {
             return Err(Stop::unfit("a row without a key"));
         }
+        let known = self.columns.len();
+        let added = self.push(row);
+        if added.is_err() {
+            for column in self.columns.drain(known..) {
+                self.numbers.remove(&column);
+            }
+        }
+        added
+    }
+
+    fn push(&mut self, row: &Map<String, Value>) -> Result<(), Stop> {
         let mut cells = Vec::with_capacity(row.len());
         let mut bytes = self.bytes;
         for (key, value) in row {
@@ -39,15 +55,15 @@ impl Table {
             let column = self.numbers.get(key).copied().unwrap_or_else(|| {
                 self.numbers.insert(key.clone(), self.columns.len());
                 self.columns.push(key.clone());
-                bytes += key.len() + 1;
+                bytes += length(key) + 1;
                 self.columns.len() - 1
             });
-            bytes += cell.len();
+            bytes += length(&cell);
             cells.push((column, cell));
         }
         // Each row has a delimiter or the end of the line for each column.
         bytes += cells.len();
-        if bytes + (self.rows.len() + 1) * self.columns.len() > ANSWER_BYTES {
+        if bytes + (self.rows.len() + 1) * self.columns.len() > self.limit {
             return Err(Stop::TooLong);
         }
         self.bytes = bytes;
@@ -56,24 +72,29 @@ impl Table {
     }
 
     pub(super) fn finish(self) -> Result<String, Stop> {
-        let mut text = Bounded::default();
         if self.columns.is_empty() {
-            return Ok(text.0);
+            return Ok(String::new());
         }
-        let mut writer = csv::Writer::from_writer(&mut text);
-        let too_long = |_| Stop::TooLong;
-        writer.write_record(&self.columns).map_err(too_long)?;
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let failed = |error: csv::Error| Stop::unfit(&error.to_string());
+        writer.write_record(&self.columns).map_err(failed)?;
         for cells in &self.rows {
             let mut row = vec![""; self.columns.len()];
             for (column, cell) in cells {
                 row[*column] = cell;
             }
-            writer.write_record(row).map_err(too_long)?;
+            writer.write_record(row).map_err(failed)?;
         }
-        writer.flush().map_err(|_| Stop::TooLong)?;
-        drop(writer);
-        Ok(text.0)
+        let text = writer.into_inner().map_err(|error| Stop::unfit(&error.to_string()))?;
+        String::from_utf8(text).map_err(|error| Stop::unfit(&error.to_string()))
     }
+}
+
+/// The length of a cell with its quotation marks.
+fn length(cell: &str) -> usize {
+    let quotes = cell.bytes().filter(|byte| *byte == b'"').count();
+    let is_quoted = cell.is_empty() || cell.contains(['"', ',', '\n', '\r']);
+    cell.len() + quotes + if is_quoted { 2 } else { 0 }
 }
 
 fn kind(value: &Value) -> &'static str {

@@ -14,8 +14,14 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 
 use crate::format::Format;
 
-/// How long an answer may be, in bytes.
-pub(crate) const ANSWER_BYTES: usize = 256 << 10;
+/// The length of an answer in bytes, if the caller does not give `max_bytes`. Clients drop or
+/// cut longer ones.
+pub(crate) const ANSWER_BYTES: usize = 48 << 10;
+
+/// The default of the argument `max_bytes`.
+pub(crate) fn answer_bytes() -> usize {
+    ANSWER_BYTES
+}
 
 /// Why nothing is written.
 #[derive(Debug)]
@@ -28,9 +34,11 @@ pub(crate) enum Stop {
     },
 }
 
-/// A text that does not grow longer than an answer may be.
-#[derive(Default)]
-pub(crate) struct Bounded(String);
+/// A text that does not grow longer than its limit.
+pub(crate) struct Bounded {
+    text: String,
+    limit: usize,
+}
 
 /// Rows that are written one by one.
 pub(crate) struct Rows(Written);
@@ -40,28 +48,28 @@ enum Written {
     Csv(csv::Table),
 }
 
-/// Writes one value.
-pub(crate) fn write(format: Format, value: &Value) -> Result<String, Stop> {
-    let mut text = Bounded::default();
+/// Writes one value, in at most `limit` bytes.
+pub(crate) fn write(format: Format, value: &Value, limit: usize) -> Result<String, Stop> {
+    let mut text = Bounded::new(limit);
     match (format, value) {
         (Format::Json, _) => json(&mut text, value)?,
         (Format::Yaml, _) => yaml::write(&mut text, value)?,
         (Format::Toml, _) => toml::write(&mut text, value)?,
         (Format::Jsonl | Format::Csv, Value::Array(items)) => {
-            let mut rows = Rows::new(format)?;
+            let mut rows = Rows::new(format, limit)?;
             for (index, item) in items.iter().enumerate() {
                 rows.add(item).map_err(|stop| stop.inside(index))?;
             }
             return rows.finish();
         }
         (Format::Jsonl, _) => {
-            let mut rows = Rows::new(format)?;
+            let mut rows = Rows::new(format, limit)?;
             rows.add(value)?;
             return rows.finish();
         }
         (Format::Csv, _) => return Err(Stop::unfit("a document that is no array of rows")),
     }
-    Ok(text.0)
+    Ok(text.text)
 }
 
 fn json(text: &mut Bounded, value: &Value) -> Result<(), Stop> {
@@ -70,28 +78,40 @@ fn json(text: &mut Bounded, value: &Value) -> Result<(), Stop> {
 }
 
 impl Rows {
-    /// No rows yet.
+    /// No rows yet, and at most `limit` bytes of them.
     ///
     /// # Errors
     ///
     /// For TOML, whose root is a table.
-    pub(crate) fn new(format: Format) -> Result<Self, Stop> {
+    pub(crate) fn new(format: Format, limit: usize) -> Result<Self, Stop> {
         match format {
             Format::Toml => Err(Stop::unfit(toml::ROOT)),
-            Format::Csv => Ok(Self(Written::Csv(csv::Table::default()))),
-            _ => Ok(Self(Written::Text { format, text: Bounded::default(), is_empty: true })),
+            Format::Csv => Ok(Self(Written::Csv(csv::Table::new(limit)))),
+            _ => Ok(Self(Written::Text { format, text: Bounded::new(limit), is_empty: true })),
         }
     }
 
-    /// Adds a row. Where that is too long or does not fit, those before it are there still.
+    /// Adds a row. After an error the rows before it are complete.
     pub(crate) fn add(&mut self, row: &Value) -> Result<(), Stop> {
+        let before = match &self.0 {
+            Written::Text { text, .. } => text.text.len(),
+            Written::Csv(_) => 0,
+        };
+        let added = self.push(row);
+        if let (Err(_), Written::Text { text, .. }) = (&added, &mut self.0) {
+            text.text.truncate(before);
+        }
+        added
+    }
+
+    fn push(&mut self, row: &Value) -> Result<(), Stop> {
         match &mut self.0 {
             Written::Csv(table) => table.add(row),
             Written::Text { format: Format::Json, text, is_empty } => {
-                let mut one = Bounded::default();
+                let mut one = Bounded::new(text.limit);
                 json(&mut one, row)?;
                 text.push(if *is_empty { "[" } else { "," })?;
-                for line in one.0.lines() {
+                for line in one.text.lines() {
                     text.push("\n  ")?;
                     text.push(line)?;
                 }
@@ -99,8 +119,9 @@ impl Rows {
                 Ok(())
             }
             Written::Text { format: Format::Yaml, text, is_empty } => {
+                yaml::item(text, row)?;
                 *is_empty = false;
-                yaml::item(text, row)
+                Ok(())
             }
             Written::Text { text, .. } => {
                 serde_json::to_writer(&mut *text, row).map_err(|_| Stop::TooLong)?;
@@ -113,11 +134,11 @@ impl Rows {
     pub(crate) fn finish(self) -> Result<String, Stop> {
         match self.0 {
             Written::Csv(table) => table.finish(),
-            Written::Text { format: Format::Json, text, is_empty: false } => Ok(text.0 + "\n]"),
+            Written::Text { format: Format::Json, text, is_empty: false } => Ok(text.text + "\n]"),
             Written::Text { format: Format::Json | Format::Yaml, is_empty: true, .. } => {
                 Ok("[]".to_owned())
             }
-            Written::Text { text, .. } => Ok(text.0),
+            Written::Text { text, .. } => Ok(text.text),
         }
     }
 }
@@ -146,11 +167,15 @@ impl From<fmt::Error> for Stop {
 }
 
 impl Bounded {
+    fn new(limit: usize) -> Self {
+        Self { text: String::new(), limit }
+    }
+
     fn push(&mut self, more: &str) -> Result<(), Stop> {
-        if self.0.len() + more.len() > ANSWER_BYTES {
+        if self.text.len().saturating_add(more.len()) > self.limit {
             return Err(Stop::TooLong);
         }
-        self.0.push_str(more);
+        self.text.push_str(more);
         Ok(())
     }
 

@@ -60,7 +60,7 @@ fn table(
 }
 
 fn header(text: &mut Bounded, header: &str) -> Result<(), Stop> {
-    text.push(if text.0.is_empty() { "" } else { "\n" })?;
+    text.push(if text.text.is_empty() { "" } else { "\n" })?;
     text.push(header)
 }
 
