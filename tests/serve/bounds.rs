@@ -200,7 +200,7 @@ fn a_body_and_a_head_that_do_not_arrive_are_given_up() {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
-        assert!(answer.ends_with("a body has 10s to arrive\n"), "{answer}");
+        assert!(answer.contains("a body has 10s to arrive"), "{answer}");
     }
     for mut stream in heads {
         // Closed, with or without a word.

@@ -11,6 +11,7 @@ mod reports;
 mod resources;
 mod session;
 mod tools;
+mod web;
 
 use serde_json::Value;
 

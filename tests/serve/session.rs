@@ -158,6 +158,28 @@ fn what_was_asked_before_the_input_is_closed_is_answered() {
 }
 
 #[test]
+fn a_call_that_ends_with_the_input_is_not_answered() {
+    let workspace = Workspace::with_probe("[tools.probe.limits]\ntime = \"30s\"\n");
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let input = [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+            "name": "probe", "arguments": { "do": "sleep", "ms": 60_000 } } }),
+    ];
+    let run = workspace.run_with(&["serve"], &input.map(|it| it.to_string()).join("\n"), &[]);
+    let answers: Vec<Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        answers.iter().map(|answer| &answer["id"]).collect::<Vec<_>>(),
+        [1],
+        "{}",
+        run.shown()
+    );
+    assert_eq!(run.code, 0);
+}
+
+#[test]
 fn what_comes_before_the_first_request_ends_no_session() {
     let workspace = Workspace::with_probe("");
     let mut client = Client::start(&workspace, &[]);

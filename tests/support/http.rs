@@ -77,6 +77,15 @@ impl HttpServer {
         begin(self.address, "POST", "/mcp", &headers, &body)
     }
 
+    /// Opens the stream of a session, on which the server sends messages of its own. `None`: the
+    /// session has ended.
+    pub(crate) fn open_stream(&self, session: &str) -> Option<TcpStream> {
+        let mut stream = begin(self.address, "GET", "/mcp", session, "");
+        let mut status = [0; "HTTP/1.1 200".len()];
+        stream.read_exact(&mut status).unwrap();
+        (&status == b"HTTP/1.1 200").then_some(stream)
+    }
+
     /// What it wrote to standard error after its end.
     pub(crate) fn rest(&mut self) -> String {
         let mut text = String::new();

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// that is not a loopback one
     #[arg(long, value_name = "HOST", requires = "http")]
     allow_host: Vec<String>,
-    /// Let web pages of this origin in, such as https://app.example.com:443
+    /// Let web pages of this origin use the server, such as https://app.example.com
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
     /// Sign what clients carry between questions with the key in this file, at
@@ -172,6 +172,7 @@ impl Args {
         if let Some(notice) = toolbox.config().trust_notice() {
             tracing::warn!("{notice}");
         }
+        let session_idle = config.session_idle.value;
         let host = toolbox.host().clone();
         let of_host = host.clone();
         let load: Load = Box::new(move || match begin().host(of_host.clone()).build() {
@@ -192,7 +193,7 @@ impl Args {
         }
         let served = match self.http {
             Some(address) => {
-                let (listener, options) = self.listen(address)?;
+                let (listener, options) = self.listen(address, session_idle)?;
                 runtime.block_on(serve_http(&server, listener, options))
             }
             None => runtime.block_on(serve_stdio(&server)),
@@ -213,7 +214,11 @@ impl Args {
     }
 
     /// Listens at an address, before a token is made up for clients that connect there.
-    fn listen(&self, address: SocketAddr) -> Result<(TcpListener, HttpOptions), CliError> {
+    fn listen(
+        &self,
+        address: SocketAddr,
+        session_idle: Duration,
+    ) -> Result<(TcpListener, HttpOptions), CliError> {
         if !is_loopback(&address) && (self.allow_host.is_empty() || self.no_token) {
             return Err(CliError::Usage(format!(
                 "`{address}` can be reached from other machines; name the host that clients call \
@@ -242,6 +247,7 @@ impl Args {
             token,
             allowed_hosts: self.allow_host.clone(),
             allowed_origins: self.allow_origin.clone(),
+            session_idle,
             ..HttpOptions::default()
         };
         Ok((listener, options))

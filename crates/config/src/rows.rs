@@ -95,6 +95,9 @@ impl Config {
             allowed.iter().map(allowed_leak).collect()
         });
         rows.size(root.key("serve").key("memory"), &self.server_memory);
+        rows.add(root.key("serve").key("session_idle"), &self.session_idle, |idle| {
+            format_duration(*idle).to_string().into()
+        });
         let toolsets = root.key("toolsets");
         rows.add(toolsets.key("write"), &self.toolsets.write, |write| (*write).into());
         for (name, switch) in &self.toolsets.switches {

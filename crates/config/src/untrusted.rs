@@ -134,7 +134,7 @@ pub(crate) fn narrowed(
             SecretFilesConfig { names, except: None }
         }),
         // Both keys are the lowest of all files.
-        serve: serve.filter(|ServeConfig { memory: _, tools: _ }| true),
+        serve: serve.filter(|ServeConfig { memory: _, tools: _, session_idle: _ }| true),
         toolsets: toolsets.map(narrowed_toolsets),
         tools,
         knowledge,

@@ -114,12 +114,59 @@ impl fmt::Display for Place<'_> {
 }
 
 impl JsonError {
+    /// The JSON pointer of the value that has the error, in the text that was read.
+    pub fn pointer(&self, text: &[u8]) -> String {
+        let mut lines = text.split_inclusive(|byte| *byte == b'\n');
+        let before: usize = lines.by_ref().take(self.line.saturating_sub(1)).map(<[u8]>::len).sum();
+        pointer_at(&text[..text.len().min(before + self.column)])
+    }
+
     /// An error right after some text.
     fn at(before: &[u8], problem: String) -> Self {
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         Self { problem, line, column: before.len() - line_start + 1 }
     }
+}
+
+/// The JSON pointer of the value that the start of a JSON text ends in.
+fn pointer_at(text: &[u8]) -> String {
+    enum Level<'t> {
+        /// The key that was read last, in its quotes.
+        Object(Option<&'t [u8]>),
+        Array(usize),
+    }
+    let (mut levels, mut at) = (Vec::new(), 0);
+    while at < text.len() {
+        match text[at] {
+            b'"' => {
+                let end = string_end(text, at);
+                if let Some(Level::Object(key @ None)) = levels.last_mut() {
+                    *key = Some(&text[at..end]);
+                }
+                at = end;
+                continue;
+            }
+            b'{' => levels.push(Level::Object(None)),
+            b'[' => levels.push(Level::Array(0)),
+            b'}' | b']' => drop(levels.pop()),
+            b',' => match levels.last_mut() {
+                Some(Level::Object(key)) => *key = None,
+                Some(Level::Array(index)) => *index += 1,
+                None => {}
+            },
+            _ => {}
+        }
+        at += 1;
+    }
+    let parts = levels.iter().map_while(|level| match level {
+        Level::Object(key) => {
+            let key = serde_json::from_slice::<String>((*key)?).ok()?;
+            Some(format!("/{}", key.replace('~', "~0").replace('/', "~1")))
+        }
+        Level::Array(index) => Some(format!("/{index}")),
+    });
+    parts.collect()
 }
 
 /// Finds a whole number that serde_json would turn into a float: its offset and

@@ -35,8 +35,8 @@ pub use emitted::{
 pub use file_id::FileId;
 pub use limit::{
     ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, ENTRY_BYTES, LEAST_SERVER_MEMORY, LimitKind,
-    Limits, ParseLimitError, SERVER_MEMORY, STDIO_BYTES, format_duration, parse_duration,
-    parse_fuel, parse_requests, parse_tool_calls,
+    Limits, ParseLimitError, SERVER_MEMORY, SESSION_IDLE, STDIO_BYTES, format_duration,
+    parse_duration, parse_fuel, parse_requests, parse_tool_calls,
 };
 pub use name::{ToolName, ToolNameError};
 pub use outcome::{

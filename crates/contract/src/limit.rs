@@ -24,6 +24,9 @@ pub const SERVER_MEMORY: ByteSize = ByteSize::mib(2048);
 /// The least that a server can be given: one call of the default size fits.
 pub const LEAST_SERVER_MEMORY: ByteSize = ByteSize::mib(384);
 
+/// The time after which an unused session of a server ends, by default.
+pub const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
+
 /// What creating a file, a directory or a link counts towards [`Limits::written`]: it
 /// takes an inode and, with its name, a block or two of the disk.
 pub const ENTRY_BYTES: u64 = 4 << 10;

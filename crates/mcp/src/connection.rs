@@ -16,8 +16,6 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::pending::PendingRequest;
-
 /// Connections on which no valid token was shown yet. The oldest makes room for a
 /// new one, so that a client with a token always gets in.
 const STRANGERS: usize = 512;
@@ -222,21 +220,20 @@ impl AsyncWrite for Watched {
     }
 }
 
-/// A body whose parts are counted until they are written, and which holds its
-/// request.
-pub(crate) struct Counted<B> {
+/// A body whose parts are counted until they are written, and which holds something meanwhile.
+pub(crate) struct Counted<B, H> {
     body: B,
     memory: MemoryBudget,
-    _request: PendingRequest,
+    _held: H,
 }
 
-impl<B> Counted<B> {
-    pub(crate) fn new(body: B, memory: MemoryBudget, request: PendingRequest) -> Self {
-        Self { body, memory, _request: request }
+impl<B, H> Counted<B, H> {
+    pub(crate) fn new(body: B, memory: MemoryBudget, held: H) -> Self {
+        Self { body, memory, _held: held }
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Counted<B> {
+impl<B: Body<Data = Bytes> + Unpin, H: Unpin> Body for Counted<B, H> {
     type Data = Bytes;
     type Error = io::Error;
 

@@ -5,6 +5,10 @@
 //! it, strict JSON. The protocol's library checks the `Origin` header against the list that it
 //! is given here.
 
+mod accept;
+mod cross_origin;
+mod sessions;
+
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -15,9 +19,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
-use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
@@ -27,21 +31,25 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use kitbag_contract::text::shown;
+use kitbag_contract::{SESSION_IDLE, shell};
 use kitbag_host::{MemoryBudget, Reservation};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, GetMeta, ProtocolVersion, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta, ProtocolVersion, ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use self::accept::{Accepted, not_acceptable};
+use self::sessions::{SessionInUse, Sessions};
 use crate::allowed_hosts::AllowedHosts;
 use crate::connection::{Connection, Connections, Counted, Watched};
 use crate::handler::Handler;
 use crate::handshake;
-use crate::message::{self, Line, MESSAGE_BYTES};
+use crate::message::{self, BUSY, Line, MESSAGE_BYTES};
 use crate::pending::{Pending, PendingRequest};
 use crate::rate::Rate;
 use crate::server::Server;
@@ -55,6 +63,9 @@ const BACKLOG: i32 = 4_096;
 
 /// Where clients connect.
 pub const PATH: &str = "/mcp";
+
+/// The same, as some clients write it.
+const PATH_WITH_SLASH: &str = "/mcp/";
 
 /// How long an open connection may take to send the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -91,14 +102,17 @@ pub struct HttpOptions {
     /// Names, with or without a port, by which clients may call the server,
     /// beside those of the loopback interface.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may call it. On a loopback address its own is
-    /// one; else none are by default.
+    /// Origins of web pages that may call the server, such as `https://app.example.com`, besides
+    /// its own on a loopback address. Default: none.
     pub allowed_origins: Vec<String>,
     /// The largest request. Default: 4 MiB.
     pub body_bytes: usize,
     /// Sessions at once, of clients that speak a revision with a handshake.
     /// Default: 1,000.
     pub sessions: usize,
+    /// The time after which a session ends if its client sends nothing and has no stream open.
+    /// Default: 30 minutes.
+    pub session_idle: Duration,
     /// Connections at once on which a valid token was shown, where one has to be.
     /// Default: 1,000. Of others there are 512, and the oldest makes room.
     pub connections: usize,
@@ -115,6 +129,7 @@ impl Default for HttpOptions {
             allowed_origins: Vec::new(),
             body_bytes: 4 << 20,
             sessions: 1_000,
+            session_idle: SESSION_IDLE,
             connections: 1_000,
             rate: RATE,
         }
@@ -142,6 +157,7 @@ impl Server {
         let front = Arc::new(Front::new(self, options, own));
         let graceful = GracefulShutdown::new();
         let _awake = self.stay_awake();
+        let _unused_sessions = front.sessions.end_unused();
         let mut taken = 0_usize;
         loop {
             let accept = async {
@@ -209,7 +225,7 @@ struct Front {
     options: HttpOptions,
     /// The hosts that a request may be for.
     hosts: AllowedHosts,
-    sessions: Arc<LocalSessionManager>,
+    sessions: Sessions,
     protocol: StreamableHttpService<Handler, LocalSessionManager>,
     /// Ends the streams on which clients wait for news.
     streams: CancellationToken,
@@ -235,18 +251,14 @@ impl Front {
             .enforce_origin_validation()
             .with_cancellation_token(streams.clone())
             .with_max_request_body_bytes(options.body_bytes);
-        let mut sessions = LocalSessionManager::default();
-        // An answer is not kept for a client that takes up its stream again later: it
-        // would be held without being counted.
-        sessions.session_config.completed_cache_ttl = Duration::ZERO;
-        let sessions = Arc::new(sessions);
+        let sessions = Sessions::new(options.sessions, options.session_idle);
         let principal = match &options.token {
             Some(token) => token.principal(),
             None => "http".to_owned(),
         };
         let served = server.clone();
         let make = move || Ok(Handler::new(Session::new(served.clone(), &principal)));
-        let protocol = StreamableHttpService::new(make, Arc::clone(&sessions), config);
+        let protocol = StreamableHttpService::new(make, sessions.manager(), config);
         Self {
             server: server.clone(),
             rate: Rate::new(options.rate),
@@ -263,7 +275,36 @@ impl Front {
         }
     }
 
-    async fn serve(&self, request: Request<Incoming>, connection: &Connection) -> Reply {
+    async fn serve(&self, mut request: Request<Incoming>, connection: &Connection) -> Reply {
+        if request.uri().path() == PATH_WITH_SLASH {
+            *request.uri_mut() = Uri::from_static(PATH);
+        }
+        let is_protocol = request.uri().path() == PATH;
+        let page = cross_origin::page(request.headers()).filter(|_| is_protocol);
+        let is_preflight = page.is_some() && cross_origin::is_preflight(&request);
+        let is_clear = ambiguity(&request).is_none();
+        let refused = match page.is_some() && is_clear {
+            true => self.forbidden(&request).await,
+            false => None,
+        };
+        let is_page_allowed = is_clear && refused.is_none();
+        let mut reply = match refused {
+            // A preflight has no token, and is answered before one is looked for.
+            Some(refused) if is_preflight => refused,
+            None if is_preflight && is_clear => cross_origin::preflight(request.headers()),
+            _ => self.answer(request, connection).await,
+        };
+        if is_protocol {
+            reply = as_json_rpc(reply).await;
+        }
+        if let Some(page) = page.filter(|_| is_page_allowed) {
+            cross_origin::allow(reply.headers_mut(), page);
+        }
+        // What has shown no token does not stay.
+        if connection.is_admitted() { reply } else { ending(reply) }
+    }
+
+    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Reply {
         if matches!(request.uri().path(), "/metrics" | PATH) && self.is_authorised(&request) {
             if !connection.admit() {
                 self.server.metrics().refused("connections");
@@ -275,29 +316,25 @@ impl Front {
                 let message = format!("the request has {problem}\n");
                 return ending(text(StatusCode::BAD_REQUEST, &message));
             }
-            if let Some(host) = request.headers().get(HOST)
-                && !self.hosts.allows(host.as_bytes())
-            {
-                tracing::warn!("refused a request for the host {host:?}, which is not allowed");
-                return text(StatusCode::FORBIDDEN, "Forbidden: Host header is not allowed");
+            if let Some(refused) = self.forbidden(&request).await {
+                return refused;
             }
             return match (request.uri().path(), request.method()) {
                 (PATH, _) => self.speak(request).await,
-                (_, &Method::GET) => self.metrics(&request).await,
+                (_, &Method::GET) => self.metrics().await,
                 _ => not_found(),
             };
         }
-        let reply = match (request.uri().path(), request.method()) {
+        match (request.uri().path(), request.method()) {
             ("/healthz", &Method::GET) => text(StatusCode::OK, "ok\n"),
             ("/readyz", &Method::GET) => match self.is_draining.load(Ordering::Relaxed) {
                 false => text(StatusCode::OK, "ready\n"),
                 true => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
             },
             ("/metrics" | PATH, _) => self.unauthorised(request.headers()),
+            (path, _) if is_of_oauth(path) => no_oauth(path),
             _ => not_found(),
-        };
-        // What has shown no token does not stay.
-        if connection.is_admitted() { reply } else { ending(reply) }
+        }
     }
 
     fn is_authorised<B>(&self, request: &Request<B>) -> bool {
@@ -323,12 +360,15 @@ impl Front {
     }
 
     /// Passes a request on to the protocol.
-    async fn speak(&self, request: Request<Incoming>) -> Reply {
+    async fn speak(&self, mut request: Request<Incoming>) -> Reply {
         if let Err(wait) = self.rate.take() {
             self.server.metrics().refused("rate");
             return busy(StatusCode::TOO_MANY_REQUESTS, "too many requests", wait);
         }
         let Some(mut memory) = self.memory.reserve(MESSAGE_BYTES) else { return self.full() };
+        let Some(accepted) = Accepted::of(request.headers()) else { return not_acceptable() };
+        Accepted::ask_for_both(request.headers_mut());
+        let session = self.sessions.in_use(request.headers()).await;
         if request.method() != Method::POST {
             let deletes = request.method() == Method::DELETE;
             let mut reply = self.protocol.handle(request).await;
@@ -337,19 +377,19 @@ impl Front {
             if deletes && reply.status() == StatusCode::ACCEPTED {
                 *reply.status_mut() = StatusCode::NO_CONTENT;
             }
-            return self.counted(reply, PendingRequest::alone(memory));
+            return self.counted(reply, PendingRequest::alone(memory), session);
         }
         let _running = Running::new(self);
         let (mut head, body) = request.into_parts();
         let mut body = match tokio::time::timeout(BODY_TIME, self.read(body, &mut memory)).await {
             Ok(Ok(body)) => body,
-            Ok(Err(refused)) => return self.refused(&head, *refused).await,
+            Ok(Err(refused)) => return *refused,
             Err(_) => {
                 self.server.metrics().refused("body time");
                 let limit = BODY_TIME.as_secs();
                 let message = format!("a body has {limit}s to arrive\n");
                 let reply = ending(text(StatusCode::REQUEST_TIMEOUT, &message));
-                return self.refused(&head, reply).await;
+                return reply;
             }
         };
         let cost = message::cost(&body);
@@ -359,19 +399,22 @@ impl Front {
                 true => StatusCode::SERVICE_UNAVAILABLE,
                 false => StatusCode::PAYLOAD_TOO_LARGE,
             };
-            let mut reply = json(status, &message::no_memory(&body, &self.memory));
+            let mut reply = reply_of(status, &message::no_memory(&body, &self.memory));
             reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
-            return self.refused(&head, reply).await;
+            return reply;
+        }
+        if let Some(without) = message::without_null(&body) {
+            body = without.into();
         }
         let message = match message::read(&body) {
             Line::Refused(answer) => {
-                return self.refused(&head, json(StatusCode::BAD_REQUEST, &answer)).await;
+                return reply_of(StatusCode::BAD_REQUEST, &answer);
             }
             Line::Message(message) => Some(message),
             Line::Empty => None,
         };
         let begins = message.as_deref().is_some_and(is_initialize);
-        let session = head.headers.get(SESSION).and_then(|session| session.to_str().ok());
+        let id = head.headers.get(SESSION).and_then(|session| session.to_str().ok());
         if let Some(version) = unknown_version(&head.headers)
             && !begins
             && !message.as_deref().is_some_and(names_version)
@@ -382,20 +425,20 @@ impl Front {
                  request; it speaks {versions}\n",
                 shown(&version)
             );
-            return self.refused(&head, text(StatusCode::BAD_REQUEST, &message)).await;
+            return text(StatusCode::BAD_REQUEST, &message);
         }
-        if let (Some(message), None) = (message.as_deref(), session)
+        if let (Some(message), None) = (message.as_deref(), id)
             && let Some(answer) = handshake::before_session(message, IN_SESSION)
         {
-            return self.refused(&head, json(StatusCode::BAD_REQUEST, &answer)).await;
+            return reply_of(StatusCode::BAD_REQUEST, &answer);
         }
-        let request = match (message.as_deref(), session) {
-            (Some(ClientJsonRpcMessage::Request(request)), Some(session)) => {
-                match self.pending.add_to(session, &request.id, memory) {
+        let request = match (message.as_deref(), id) {
+            (Some(ClientJsonRpcMessage::Request(request)), Some(id)) => {
+                match self.pending.add_to(id, &request.id, memory) {
                     Some(request) => request,
                     None => {
                         let answer = message::duplicate(&request.id);
-                        return self.refused(&head, json(StatusCode::BAD_REQUEST, &answer)).await;
+                        return reply_of(StatusCode::BAD_REQUEST, &answer);
                     }
                 }
             }
@@ -407,22 +450,31 @@ impl Front {
         }
         drop(message);
         head.extensions.insert(request.clone());
-        if begins && self.sessions.sessions.read().await.len() >= self.options.sessions {
+        if begins && !self.sessions.make_room().await {
             self.server.metrics().refused("sessions");
             let wait = Duration::from_secs(30);
             return busy(StatusCode::SERVICE_UNAVAILABLE, "too many sessions", wait);
         }
         let reply = self.protocol.handle(Request::from_parts(head, Full::new(body))).await;
-        self.counted(reply, request)
+        let session = match begins {
+            true => self.sessions.in_use(reply.headers()).await,
+            false => session,
+        };
+        let reply = match accepted {
+            Accepted::Json => accept::in_json(reply).await,
+            Accepted::Stream | Accepted::Both => reply,
+        };
+        self.counted(reply, request, session)
     }
 
-    /// An answer that holds its request, and memory, until it is written.
+    /// An answer that holds its request, its session and memory until it is written.
     fn counted(
         &self,
         reply: Response<BoxBody<Bytes, Infallible>>,
         request: PendingRequest,
+        session: Option<SessionInUse>,
     ) -> Reply {
-        reply.map(|body| Counted::new(body, self.memory.clone(), request).boxed())
+        reply.map(|body| Counted::new(body, self.memory.clone(), (request, session)).boxed())
     }
 
     /// Reads a body, which is counted as it arrives.
@@ -460,33 +512,47 @@ impl Front {
         ending(busy(StatusCode::SERVICE_UNAVAILABLE, what, Duration::from_secs(1)))
     }
 
-    /// The answer of the protocol's library to the `Origin` of a request that is not for it.
-    /// `None`: the origin is allowed.
-    async fn refused_origin(&self, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
+    /// Refuses a request that is for another host, or from a web page of another origin.
+    async fn forbidden<B>(&self, request: &Request<B>) -> Option<Reply> {
+        let headers = request.headers();
+        let refused = |name, what: &str, option: &str| {
+            let value = headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
+            let value = String::from_utf8_lossy(value);
+            let option = shell::quoted(&format!("{option}={value}"));
+            let message = format!(
+                "{what} `{}` is not allowed; `kitbag serve --http … {option}` allows it\n",
+                shown(&value)
+            );
+            tracing::warn!("refused a request: {}", message.trim_end());
+            text(StatusCode::FORBIDDEN, &message)
+        };
+        if let Some(host) = headers.get(HOST)
+            && !self.hosts.allows(host.as_bytes())
+        {
+            return Some(refused(HOST, "the host", "--allow-host"));
+        }
+        match self.is_allowed_by_library(request).await {
+            true => None,
+            false => Some(refused(ORIGIN, "a web page of", "--allow-origin")),
+        }
+    }
+
+    /// Whether the protocol's library allows the origin of a request.
+    async fn is_allowed_by_library<B>(&self, request: &Request<B>) -> bool {
         let mut other = Request::new(Empty::<Bytes>::new());
         // A method that it serves with nothing else than an error.
         *other.method_mut() = Method::OPTIONS;
-        *other.uri_mut() = uri.clone();
+        *other.uri_mut() = request.uri().clone();
         for name in [HOST, ORIGIN] {
-            if let Some(value) = headers.get(&name) {
+            if let Some(value) = request.headers().get(&name) {
                 other.headers_mut().insert(name, value.clone());
             }
         }
-        let reply = self.protocol.handle(other).await;
-        (reply.status() != StatusCode::METHOD_NOT_ALLOWED).then(|| reply.map(boxed))
+        self.protocol.handle(other).await.status() == StatusCode::METHOD_NOT_ALLOWED
     }
 
-    /// The answer to a request that is refused before it reaches the protocol: where its
-    /// origin is not allowed, that is what is said.
-    async fn refused(&self, head: &Parts, reply: Reply) -> Reply {
-        self.refused_origin(&head.uri, &head.headers).await.unwrap_or(reply)
-    }
-
-    async fn metrics(&self, request: &Request<Incoming>) -> Reply {
-        if let Some(refused) = self.refused_origin(request.uri(), request.headers()).await {
-            return refused;
-        }
-        let sessions = self.sessions.sessions.read().await.len();
+    async fn metrics(&self) -> Reply {
+        let sessions = self.sessions.len().await;
         let mut reply = text(StatusCode::OK, &self.server.metrics().text(sessions));
         let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
         reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -512,6 +578,46 @@ impl Front {
             );
         }
     }
+}
+
+/// Turns the body of an error into an error of JSON-RPC, which clients of the protocol read.
+async fn as_json_rpc(reply: Reply) -> Reply {
+    let status = reply.status();
+    let kind = reply.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let is_json = kind.is_some_and(|kind| kind.starts_with(b"application/json"));
+    if is_json || !(status.is_client_error() || status.is_server_error()) {
+        return reply;
+    }
+    let (mut head, body) = reply.into_parts();
+    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let message = String::from_utf8_lossy(&body);
+    let code = if status.is_server_error() { BUSY } else { ErrorCode::INVALID_REQUEST.0 };
+    let error = json!({ "code": code, "message": message.trim_end() });
+    let message = json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();
+    head.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    head.headers.remove(CONTENT_LENGTH);
+    Response::from_parts(head, boxed(Full::new(message.into())))
+}
+
+/// Whether clients that look for OAuth ask for this path (RFC 8414, 9728, 7591, 6749).
+fn is_of_oauth(path: &str) -> bool {
+    path.starts_with("/.well-known/") || matches!(path, "/register" | "/authorize" | "/token")
+}
+
+/// The answer to a client that looks for OAuth, in the form of an OAuth error (RFC 6749, 5.2).
+fn no_oauth(path: &str) -> Reply {
+    let (status, error) = match path.starts_with("/.well-known/") {
+        true => (StatusCode::NOT_FOUND, "not_found"),
+        false => (StatusCode::BAD_REQUEST, "invalid_request"),
+    };
+    let description = "this server has no OAuth: send the token that it printed when it started, \
+                       or that is in the file of its `--token-file`, as `Authorization: Bearer \
+                       TOKEN`";
+    let body = json!({ "error": error, "error_description": description });
+    let mut reply = text(status, &body.to_string());
+    let kind = HeaderValue::from_static("application/json");
+    reply.headers_mut().insert(CONTENT_TYPE, kind);
+    reply
 }
 
 /// The token in the value of `Authorization`.
@@ -614,7 +720,7 @@ fn text(status: StatusCode, text: &str) -> Reply {
     reply
 }
 
-fn json(status: StatusCode, message: &ServerJsonRpcMessage) -> Reply {
+fn reply_of(status: StatusCode, message: &ServerJsonRpcMessage) -> Reply {
     let mut reply = text(status, &serde_json::to_string(message).unwrap_or_default());
     let kind = HeaderValue::from_static("application/json");
     reply.headers_mut().insert(CONTENT_TYPE, kind);

@@ -4,10 +4,11 @@
 //! tool as something else than the client wrote. And whatever is wrong with a
 //! message, its sender waits for an answer under its `id`.
 
-use kitbag_contract::json::{self, JsonBudget};
+use kitbag_contract::json::{self, JsonBudget, JsonError};
 use kitbag_contract::text::shown;
 use kitbag_contract::{ARGUMENTS_BYTES, ByteSize};
 use kitbag_host::{MemoryBudget, Reservation};
+use memchr::memmem;
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
@@ -41,14 +42,17 @@ pub(crate) fn read(text: &[u8]) -> Line {
         skim
     };
     let value = match json::parse(text, JsonBudget::MESSAGE) {
-        Ok(value) => value,
+        Ok(mut value) => {
+            drop_null(&mut value);
+            value
+        }
         Err(error) => {
             let skim = skim();
             if let Some(id) = skim.invalid_number() {
                 return Line::Refused(Box::new(refusal(invalid_id(id), None)));
             }
             let id = skim.id();
-            let message = format!("the message cannot be read: {error}");
+            let message = unreadable(&error, text);
             return Line::Refused(Box::new(match id {
                 // It is JSON as far as its envelope goes.
                 Some(_) => refusal(ErrorData::invalid_request(message, None), id),
@@ -60,6 +64,51 @@ pub(crate) fn read(text: &[u8]) -> Line {
         Ok(message) => Line::Message(Box::new(message)),
         Err(error) => Line::Refused(Box::new(refusal(error, skim().id()))),
     }
+}
+
+/// The text about a message that cannot be read, with the argument that is the cause.
+fn unreadable(error: &JsonError, text: &[u8]) -> String {
+    let pointer = error.pointer(text);
+    let argument = match pointer.strip_prefix("/params/arguments/") {
+        Some(argument) => format!("`/{}`: ", shown(argument)),
+        None => String::new(),
+    };
+    let is_surrogate = ["lone leading surrogate", "unexpected end of hex escape"]
+        .iter()
+        .any(|problem| error.problem.starts_with(problem));
+    let hint = match is_surrogate {
+        true => "; half of a surrogate pair is not a character: send all of it, or omit it",
+        false => "",
+    };
+    format!("the message cannot be read: {argument}{error}{hint}")
+}
+
+/// The message without `params` and `_meta` that are `null`, which some clients write for absent
+/// ones. `None`: it has none of these.
+pub(crate) fn without_null(text: &[u8]) -> Option<Vec<u8>> {
+    let is_null = |key: &str| {
+        memmem::find_iter(text, key.as_bytes()).any(|at| {
+            let rest = text[at + key.len()..].trim_ascii_start();
+            rest.strip_prefix(b":").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"null"))
+        })
+    };
+    if !is_null("\"_meta\"") && !is_null("\"params\"") {
+        return None;
+    }
+    let mut value = json::parse(text, JsonBudget::MESSAGE).ok()?;
+    drop_null(&mut value).then(|| serde_json::to_vec(&value).ok()).flatten()
+}
+
+/// Removes `params` and `_meta` that are `null`. Returns whether there were any.
+fn drop_null(value: &mut Value) -> bool {
+    let Some(object) = value.as_object_mut() else { return false };
+    let is_null = |it: &Value, key: &str| it.get(key).is_some_and(Value::is_null);
+    if object.get("params").is_some_and(Value::is_null) {
+        object.remove("params");
+        return true;
+    }
+    let params = object.get_mut("params").filter(|params| is_null(params, "_meta"));
+    params.and_then(Value::as_object_mut).and_then(|params| params.remove("_meta")).is_some()
 }
 
 /// The answer to a message that is too long to be read.
@@ -163,7 +212,7 @@ fn check_arguments(arguments: &Value) -> Result<(), ErrorData> {
 }
 
 /// The code of an error that another try may not meet (JSON-RPC, server errors).
-const BUSY: i32 = -32000;
+pub(crate) const BUSY: i32 = -32000;
 
 /// What a message costs besides its values: its task, its spans, its place in maps.
 pub(crate) const MESSAGE_BYTES: u64 = 4 << 10;
@@ -361,7 +410,7 @@ mod tests {
             r#"{"method":"tools/call","params":{"name":"a","arguments":{"n":123456789012345678901}},"id":"x"}"#,
             -32600,
             json!("x"),
-            "the message cannot be read: the whole number `123456789012345678901` has more than \
+            "the message cannot be read: `/n`: the whole number `123456789012345678901` has more than \
              64 bits; write it as a string, or with a decimal point if it may be rounded at line \
              1 column 62",
         );
@@ -405,6 +454,54 @@ mod tests {
         );
         let Line::Refused(answer) = read(deep.as_bytes()) else { panic!("taken") };
         assert_eq!(serde_json::to_value(answer).unwrap()["id"], 9);
+    }
+
+    #[test]
+    fn an_argument_with_half_a_surrogate_pair_is_named() {
+        check_refused(
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a",
+            "arguments":{"edits":[1,{"new/text":"x\ud83d y"}]}}}"#,
+            -32600,
+            json!(7),
+            "the message cannot be read: `/edits/1/new~1text`: unexpected end of hex escape at line \
+             2 column 57; half of a surrogate pair is not a character: send all of it, or omit it",
+        );
+        check_refused(
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"text":"\udc00"}}}"#,
+            -32600,
+            json!(7),
+            "the message cannot be read: `/text`: lone leading surrogate in hex escape at line 1 \
+             column 94; half of a surrogate pair is not a character: send all of it, or omit it",
+        );
+    }
+
+    #[test]
+    fn null_in_place_of_nothing_is_absent() {
+        let check = |text: &str, expected: Option<&str>| {
+            let without =
+                without_null(text.as_bytes()).map(|text| String::from_utf8(text).unwrap());
+            assert_eq!(without.as_deref(), expected, "{text}");
+            let Line::Message(_) = read(text.as_bytes()) else { panic!("refused: {text}") };
+        };
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params": null}"#,
+            Some(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta" : null}}"#,
+            Some(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#),
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":null,"name":"a","arguments":null}}"#,
+            Some(
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":null,"name":"a"}}"#,
+            ),
+        );
+        // An argument of this name belongs to its tool.
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"_meta":null}}}"#,
+            None,
+        );
     }
 
     #[test]

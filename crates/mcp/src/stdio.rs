@@ -300,7 +300,15 @@ impl Transport<RoleServer> for Stdio {
             }
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
         }
-        self.put(&message)
+        // A client that has closed its input takes the end of a call that it did not wait for as
+        // a broken message.
+        let put = (!self.closing.is_cancelled()).then(|| self.put(&message));
+        async move {
+            match put {
+                Some(put) => put.await,
+                None => Ok(()),
+            }
+        }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {

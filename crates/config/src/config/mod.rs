@@ -35,6 +35,7 @@ pub use trust::{IgnoredWorkspace, Trust};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kitbag_contract::{ByteSize, ToolName};
 use kitbag_files::{Guard, GuardedPaths, Located, Owners, SecretNames, locate};
@@ -115,6 +116,9 @@ pub struct Config {
     pub allowed_leaks: Sourced<Vec<LeakAllowance>>,
     /// What a server may take altogether. Default 2 GiB.
     pub server_memory: Sourced<ByteSize>,
+    /// The time after which a session over HTTP ends if its client sends nothing and has no
+    /// stream open. Default 30 minutes.
+    pub session_idle: Sourced<Duration>,
     /// What `[toolsets]` says.
     pub toolsets: Toolsets,
     /// The tools by name, those that are not enabled among them.

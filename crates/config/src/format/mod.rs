@@ -248,6 +248,11 @@ pub(crate) struct ServeConfig {
     /// that is on.
     #[schemars(extend("examples" = [["search_*", "python"]]))]
     pub(crate) tools: Option<Written<Vec<Written<String>>>>,
+    /// The time after which a session over HTTP ends if its client sends nothing and has no
+    /// stream open: a number and a unit, such as `30min`. Clients that speak a revision without
+    /// sessions are not affected. Only in your own file.
+    #[schemars(extend("default" = "30min"))]
+    pub(crate) session_idle: Option<Written<String>>,
 }
 
 /// The built-in tools, switched on and off by groups. `enable` in the table of a tool is

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use kitbag_contract::text::nearest;
 use kitbag_contract::{
-    ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, SERVER_MEMORY, format_duration, parse_duration,
-    parse_fuel, parse_requests, parse_tool_calls,
+    ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, SERVER_MEMORY, SESSION_IDLE, format_duration,
+    parse_duration, parse_fuel, parse_requests, parse_tool_calls,
 };
 
 use super::resolver::Resolver;
@@ -212,6 +212,28 @@ impl Resolver<'_> {
             }
         }
         memory
+    }
+
+    /// The time after which an unused session of a server ends, which only the user config sets.
+    pub(super) fn session_idle(
+        &mut self,
+        layers: &[(&SourceFile, &ConfigFile)],
+    ) -> Sourced<Duration> {
+        let mut idle = Sourced::default(SESSION_IDLE);
+        for (file, layer) in layers {
+            let written = layer.serve.as_ref().and_then(|serve| serve.session_idle.as_ref());
+            let Some(at) = written.map(|written| written.at(file)) else { continue };
+            if file.layer() != Layer::User {
+                let file = self.own_file.map(Arc::from);
+                self.report.at(at, Problem::NotOwnFile { key: "serve.session_idle", file });
+                continue;
+            }
+            match (TIME.parse)(at.value) {
+                Ok(value) => idle = at.sourced(value),
+                Err(error) => self.report.at(at, error),
+            }
+        }
+        idle
     }
 
     /// What a layer says of a limit, unless it is none, or not this layer's to

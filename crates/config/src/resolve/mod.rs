@@ -133,6 +133,8 @@ pub(crate) fn resolve(
     let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
     resolver.report.enter(key("serve.memory"));
     let mut server_memory = resolver.server_memory(&configs);
+    resolver.report.enter(key("serve.session_idle"));
+    let session_idle = resolver.session_idle(&configs);
     resolver.report.enter(key("secret_files"));
     let secret_files = resolver.secret_files(&configs);
     resolver.report.enter(key("secrets"));
@@ -220,6 +222,7 @@ pub(crate) fn resolve(
         secret_store,
         allowed_leaks,
         server_memory,
+        session_idle,
         toolsets,
         tools,
         topics,

@@ -44,6 +44,7 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         secrets: _,
         secret_store: _,
         allowed_leaks: _,
+        session_idle: _,
         own_file: _,
         private: _,
         protected: _,
