@@ -51,7 +51,7 @@ fn wrong_usage_says_what_would_be_right() {
         &["run", "learn", "--tiem", "1s"],
         &["run", "learn", "--time", "soon"],
         &["run", "learn", "--memory", "lots"],
-        &["run", "learn", "topic"],
+        &["run", "learn", "topic", "subject"],
         &["man", "rnu"],
     ] {
         let run = workspace.run(arguments);
@@ -71,7 +71,7 @@ fn wrong_usage_is_json_where_a_program_asked_for_it() {
         &["--json"],
         &["--json", "rnu"],
         &["run", "learn", "--memory", "lots", "--json"],
-        &["run", "learn", "topic", "--json"],
+        &["run", "learn", "topic", "subject", "--json"],
     ] {
         let run = workspace.run(arguments);
         assert_eq!(run.code, 2, "{}", run.shown());

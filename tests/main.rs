@@ -22,6 +22,7 @@ mod definitions;
 mod documentation;
 mod escapes;
 mod faults;
+mod first_hour;
 mod fuzzing;
 mod house;
 mod http_clients;

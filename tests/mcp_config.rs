@@ -8,7 +8,21 @@ use serde_json::{Value, json};
 
 use crate::support::{Run, Workspace, snapshot};
 
-const CLIENTS: [&str; 6] = ["claude-desktop", "claude-code", "codex", "cursor", "vscode", "zed"];
+const CLIENTS: [&str; 10] = [
+    "claude-desktop",
+    "claude-code",
+    "cline",
+    "codex",
+    "cursor",
+    "gemini",
+    "opencode",
+    "vscode",
+    "windsurf",
+    "zed",
+];
+
+/// The entry for these is shown, and not written.
+const NOT_WRITTEN: [&str; 2] = ["generic", "goose"];
 
 fn redact(text: &str) -> String {
     text.replace(env!("CARGO_BIN_EXE_kitbag"), "<kitbag>")
@@ -22,7 +36,7 @@ fn shown(arguments: &[&str], run: &Run) -> String {
 fn a_client_is_told_how_to_start_the_server() {
     let workspace = Workspace::new();
     let mut report = String::new();
-    for client in CLIENTS {
+    for client in CLIENTS.into_iter().chain(NOT_WRITTEN) {
         let command = ["mcp-config", client];
         let run = workspace.run(&command);
         report.push_str(&shown(&command, &run));
@@ -47,7 +61,7 @@ fn a_client_is_told_how_to_start_the_server() {
 fn a_client_is_told_how_to_reach_a_server_over_http() {
     let workspace = Workspace::new();
     let mut report = String::new();
-    for client in CLIENTS {
+    for client in CLIENTS.into_iter().chain(NOT_WRITTEN) {
         let command = ["mcp-config", client, "--http", "http://127.0.0.1:8620"];
         report.push_str(&shown(&command, &workspace.run(&command)));
     }
@@ -69,7 +83,8 @@ fn a_client_is_told_of_the_workspace_that_was_named() {
     fs::create_dir_all(workspace.path("it's mine")).unwrap();
     let run = workspace.run(&["mcp-config", "claude-code", "-w", "it's mine"]);
     let arguments = run.json()["mcpServers"]["kitbag"]["args"].clone();
-    assert_eq!(arguments, json!(["serve", "--workspace", "<workspace>/it's mine"]));
+    // The file is in that workspace, where other people use it.
+    assert_eq!(arguments, json!(["serve"]));
     assert!(
         run.stderr.ends_with(" serve --workspace '<workspace>/it'\\''s mine'\n"),
         "{}",
@@ -98,6 +113,13 @@ fn file_of(workspace: &Workspace, client: &str) -> (PathBuf, String) {
         ),
         "cursor" => (workspace.path(".cursor/mcp.json"), json("mcpServers")),
         "vscode" => (workspace.path(".vscode/mcp.json"), json("servers")),
+        "gemini" => (workspace.path(".gemini/settings.json"), json("mcpServers")),
+        "opencode" => (workspace.path("opencode.json"), json("mcp")),
+        "windsurf" => (home.join(".codeium/windsurf/mcp_config.json"), json("mcpServers")),
+        "cline" => {
+            let directory = ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings";
+            (home.join(directory).join("cline_mcp_settings.json"), json("mcpServers"))
+        }
         _ => (home.join(".config/zed/settings.json"), json("context_servers")),
     }
 }
@@ -170,6 +192,28 @@ fn a_file_that_does_not_exist_is_made() {
     let own = fs::read(workspace.home().join(".claude.json")).unwrap();
     let own: Value = serde_json::from_slice(&own).unwrap();
     assert_eq!(own["mcpServers"]["kitbag"]["type"], "stdio");
+}
+
+#[test]
+fn the_file_of_a_workspace_names_nothing_of_this_machine() {
+    for client in ["claude-code", "cursor", "gemini", "opencode", "vscode"] {
+        let workspace = Workspace::new();
+        let (path, _) = file_of(&workspace, client);
+        workspace.run(&["mcp-config", client, "--write"]).success();
+        let written = fs::read_to_string(&path).unwrap();
+        let home = workspace.outside().to_str().unwrap().to_owned();
+        assert!(!written.contains(&home) && !written.contains("target"), "{written}");
+        assert!(written.contains("\"kitbag\"") && written.contains("\"serve\""), "{written}");
+        // The user's own file names the program and the workspace, if the client starts it
+        // anywhere.
+        workspace.run(&["mcp-config", client, "--write", "--user"]).success();
+    }
+    for client in NOT_WRITTEN {
+        let workspace = Workspace::new();
+        let run = workspace.run(&["mcp-config", client, "--write"]);
+        assert_eq!(run.code, 2, "{}", run.shown());
+        assert!(run.stderr.contains("leave `--write` out"), "{}", run.shown());
+    }
 }
 
 #[test]
@@ -286,13 +330,13 @@ fn the_program_is_named_by_the_path_that_it_was_called_by() {
         let value: Value = serde_json::from_slice(&output.stdout).unwrap();
         PathBuf::from(value["mcpServers"]["kitbag"]["command"].as_str().unwrap())
     };
-    assert_eq!(named("kitbag mcp-config cursor"), link);
-    assert_eq!(named(&format!("{} mcp-config cursor", link.display())), link);
-    let relative = named("../bin/kitbag mcp-config cursor");
+    assert_eq!(named("kitbag mcp-config claude-desktop"), link);
+    assert_eq!(named(&format!("{} mcp-config claude-desktop", link.display())), link);
+    let relative = named("../bin/kitbag mcp-config claude-desktop");
     assert_eq!(fs::read_link(&relative).unwrap(), Path::new(env!("CARGO_BIN_EXE_kitbag")));
     assert!(relative.is_absolute());
     // What a program calls itself is not believed.
-    let fake = format!("exec -a /bin/sh {} mcp-config cursor", link.display());
+    let fake = format!("exec -a /bin/sh {} mcp-config claude-desktop", link.display());
     let output = std::process::Command::new("/bin/bash")
         .args(["-c", &fake])
         .current_dir(workspace.root())

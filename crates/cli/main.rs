@@ -13,6 +13,7 @@ mod links;
 mod listener;
 #[cfg(feature = "serve")]
 mod log;
+mod meant;
 mod new_file;
 mod output;
 mod replace;
@@ -260,12 +261,24 @@ fn explain(error: &clap::Error) -> Exit {
     let text = error.render().to_string();
     // It repeats what was typed, or what a program put there.
     output::note(&text);
+    let words: Vec<_> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let command = Cli::command();
+    let run = command.find_subcommand("run").map(clap::Command::get_arguments);
+    let options: Vec<_> = run.into_iter().flatten().filter_map(clap::Arg::get_long).collect();
+    let meant = meant::command(error.kind(), &words, &options);
+    if let Some(command) = &meant {
+        output::note(&format!("did you mean `{command}`?"));
+    }
     // The parser has not got as far as to say whether this was given.
     if std::env::args_os().any(|argument| argument == "--json") {
         // The first paragraph; how to call it right follows.
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         let paragraph = text.split("\n\n").next().unwrap_or_default();
-        let message = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut message = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some(command) = meant {
+            message.push_str(&format!("; did you mean `{command}`?"));
+        }
         if let Err(error) = output::json(&CliError::Usage(message).json()) {
             return fail(&error, false);
         }

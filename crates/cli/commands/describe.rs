@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use kitbag::Tool;
 use kitbag::config::{Origin, Sourced, ToolRate, ToolSource};
 use kitbag::contract::format_duration;
+use kitbag::contract::shell;
 use kitbag::contract::text::{printable, shown};
 use kitbag::policy::Kind;
 use serde_json::{Value, json};
@@ -29,6 +30,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let called = self.tool.as_typed();
         let (kitbag, name) = self.tool.kitbag(&global, self.limits)?;
         let describe = |events| kitbag.toolbox().with_events(events).tool(&name);
         let tool = Screen::during(global.json, describe)?;
@@ -38,10 +40,35 @@ impl Args {
         }
         match global.json {
             true => output::json(&as_json(&tool))?,
-            false => output::data(&as_text(&tool))?,
+            false => output::data(&format!("{}{}", as_text(&tool), call(&called, &tool)))?,
         }
         Ok(Exit::Done)
     }
+}
+
+/// A command that calls the tool, with a value of each required argument.
+fn call(called: &[String], tool: &Tool) -> String {
+    let schema = json!(tool.input_schema.value);
+    let required: Vec<_> = schema["required"].as_array().into_iter().flatten().collect();
+    let required = required.into_iter().filter_map(Value::as_str);
+    let mut words = vec!["kitbag".to_owned(), "run".to_owned()];
+    words.extend_from_slice(called);
+    words.extend(required.map(|key| {
+        let property = &schema["properties"][key];
+        let known = [&property["examples"][0], &property["default"], &property["enum"][0]];
+        match known.into_iter().find(|value| !value.is_null()) {
+            Some(Value::String(text)) => format!("{key}={text}"),
+            Some(value) => format!("{key}:={value}"),
+            None => match property["type"].as_str() {
+                Some("array") => format!("{key}:=[]"),
+                Some("object") => format!("{key}:={{}}"),
+                Some("integer" | "number") => format!("{key}=1"),
+                Some("boolean") => format!("{key}=true"),
+                _ => format!("{key}=TEXT"),
+            },
+        }
+    }));
+    format!("\nCall it\n  {}\n", shell::command(words))
 }
 
 fn as_text(tool: &Tool) -> String {

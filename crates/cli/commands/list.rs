@@ -1,7 +1,7 @@
 //! `kitbag list`.
 
 use kitbag::config::{Disabled, TOOLSETS};
-use kitbag::contract::text::{printable, shown};
+use kitbag::contract::text::{nearest, printable, shown};
 use kitbag::{Summary, Toolbox};
 use serde_json::json;
 
@@ -11,8 +11,11 @@ use crate::exit::Exit;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  kitbag list --json")]
-pub(crate) struct Args {}
+#[command(after_help = "Examples:\n  kitbag list\n  kitbag list data --json")]
+pub(crate) struct Args {
+    /// Show only this tool, or the tools of this toolset [default: all]
+    names: Vec<String>,
+}
 
 /// The heading of the tools that are in no toolset.
 const OWN: &str = "your own";
@@ -30,12 +33,70 @@ impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let kitbag = global.kitbag(Limits::default())?;
         let toolbox = kitbag.toolbox();
+        let summaries: Vec<_> = toolbox.all_summaries().filter(|tool| self.has(tool)).collect();
+        if let Some(name) = self.names.iter().find(|name| !is_known(name, toolbox)) {
+            let tools = toolbox.all_summaries().map(|tool| tool.name.to_string());
+            let names: Vec<_> = tools.chain(TOOLSETS.map(str::to_owned)).collect();
+            let nearest = nearest(name, names.iter().map(String::as_str));
+            let meant = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            let name = shown(name);
+            return Err(CliError::Usage(format!(
+                "no tool and no toolset is called `{name}`{meant}"
+            )));
+        }
         match global.json {
-            true => output::json(&toolbox.all_summaries().map(as_json).collect())?,
-            false => output::data(&as_text(toolbox))?,
+            true => output::json(&summaries.into_iter().map(as_json).collect())?,
+            false => output::data(&self.as_text(toolbox, summaries))?,
         }
         Ok(Exit::Done)
     }
+
+    fn has(&self, tool: &Summary) -> bool {
+        let is = |name: &String| {
+            *name == tool.name.as_str() || tool.toolset.as_ref().is_some_and(|own| own == name)
+        };
+        self.names.is_empty() || self.names.iter().any(is)
+    }
+
+    /// The toolsets in their order, then the tools that are in none.
+    fn as_text(&self, toolbox: &Toolbox, mut summaries: Vec<Summary>) -> String {
+        let mut text = String::new();
+        for toolset in TOOLSETS {
+            let (own, rest) =
+                summaries.into_iter().partition(|tool| tool.toolset.as_deref() == Some(toolset));
+            summaries = rest;
+            let group = Group::new(own);
+            if group.is_empty()
+                && !self.names.is_empty()
+                && self.names.iter().all(|it| it != toolset)
+            {
+                continue;
+            }
+            text.push_str(&match toolbox.config().toolsets.disabled(toolset) {
+                None | Some(Disabled::OffByDefault { .. })
+                    if group.is_empty() && !toolbox.toolsets().contains(&toolset) =>
+                {
+                    format!("{toolset}: not part of this binary\n")
+                }
+                Some(reason) if group.tools.is_empty() => format!("{toolset}: {reason}\n"),
+                _ => group.shown(toolset),
+            });
+        }
+        text.push_str(&Group::new(summaries).shown(OWN));
+        // What holds for all toolsets is said once.
+        let tools = toolbox.config().tools.values();
+        let disabled = tools.filter_map(|tool| tool.disabled.as_ref());
+        if let Some(reason) = disabled.filter_map(of_all).next() {
+            let reason = reason.to_string();
+            text.push_str(&format!("{OFF}: {}\n", reason.trim_start_matches("disabled: ")));
+        }
+        text
+    }
+}
+
+/// Whether a tool or a toolset has this name.
+fn is_known(name: &str, toolbox: &Toolbox) -> bool {
+    TOOLSETS.contains(&name) || toolbox.all_summaries().any(|tool| tool.name.as_str() == name)
 }
 
 fn as_json(tool: Summary) -> serde_json::Value {
@@ -48,35 +109,6 @@ fn as_json(tool: Summary) -> serde_json::Value {
         "disabled": tool.disabled.map(|reason| reason.to_string()),
         "description": tool.description,
     })
-}
-
-/// The toolsets in their order, then the tools that are in none.
-fn as_text(toolbox: &Toolbox) -> String {
-    let mut summaries: Vec<_> = toolbox.all_summaries().collect();
-    let mut text = String::new();
-    for toolset in TOOLSETS {
-        let (own, rest) =
-            summaries.into_iter().partition(|tool| tool.toolset.as_deref() == Some(toolset));
-        summaries = rest;
-        let group = Group::new(own);
-        text.push_str(&match toolbox.config().toolsets.disabled(toolset) {
-            None | Some(Disabled::OffByDefault { .. })
-                if group.is_empty() && !toolbox.toolsets().contains(&toolset) =>
-            {
-                format!("{toolset}: not part of this binary\n")
-            }
-            Some(reason) if group.tools.is_empty() => format!("{toolset}: {reason}\n"),
-            _ => group.shown(toolset),
-        });
-    }
-    text.push_str(&Group::new(summaries).shown(OWN));
-    // What holds for all toolsets is said once.
-    let disabled = toolbox.config().tools.values().filter_map(|tool| tool.disabled.as_ref());
-    if let Some(reason) = disabled.filter_map(of_all).next() {
-        let reason = reason.to_string();
-        text.push_str(&format!("{OFF}: {}\n", reason.trim_start_matches("disabled: ")));
-    }
-    text
 }
 
 /// What stands at tools that are off for want of a workspace.

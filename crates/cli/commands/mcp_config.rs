@@ -10,7 +10,7 @@ use kitbag::contract::shell;
 use kitbag::contract::text::{printable, shown};
 use serde_json::{Map, Value, json};
 
-use self::client::{Client, Connection};
+use self::client::{Client, Connection, FileFormat};
 use self::merge::{Entry, Others};
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
@@ -64,20 +64,43 @@ impl Args {
         let root = &kitbag.toolbox().config().root;
         // Without a workspace the root is only where one was looked for.
         let workspace = (root.origin != Origin::Default).then_some(&*root.value);
+        let shared = workspace
+            .filter(|_| !self.user)
+            .and_then(|workspace| self.client.workspace_file(workspace));
         let program = called_as()?;
-        let command = text(&program)?;
-        let mut arguments = vec!["serve".to_owned()];
+        let mut own = vec!["serve".to_owned()];
         if let Some(workspace) = workspace {
-            arguments.extend(["--workspace".to_owned(), text(workspace)?.to_owned()]);
+            own.extend(["--workspace".to_owned(), text(workspace)?.to_owned()]);
         }
+        // The file of a workspace is shared, and says nothing of this machine.
+        let (command, arguments) = match &shared {
+            Some(_) => {
+                let arguments = self.client.portable_arguments().iter();
+                ("kitbag", arguments.map(|it| (*it).to_owned()).collect())
+            }
+            None => (text(&program)?, own.clone()),
+        };
         let connection = match &self.http {
             Some(url) => Connection::Http { url, token_variable: &self.token_variable },
             None => Connection::Program { command, arguments: &arguments },
         };
+        let is_in_path = || {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&path).any(|directory| directory.join("kitbag").is_file())
+        };
+        if shared.is_some() && self.http.is_none() && !is_in_path() {
+            output::note("the file of a workspace names `kitbag` alone, which is not in your PATH");
+        }
         let server = self.client.server(&connection).map_err(CliError::Usage)?;
         match self.write {
-            true => self.write(server, workspace, global.json)?,
-            false => self.print(server, &connection, workspace, global.json)?,
+            true => self.write(server, shared, workspace, global.json)?,
+            false => {
+                let own = match &self.http {
+                    Some(url) => Connection::Http { url, token_variable: &self.token_variable },
+                    None => Connection::Program { command: text(&program)?, arguments: &own },
+                };
+                self.print(server, &own, shared, global.json)?;
+            }
         }
         if self.http.is_some() {
             output::note(&self.client.token_note(&self.token_variable));
@@ -90,27 +113,38 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    /// Prints what the file has to hold, and where that goes.
+    /// Prints the entry and the path of its file. `own` is the connection with paths of this
+    /// machine, for the client's own command.
     fn print(
         &self,
         server: Map<String, Value>,
-        connection: &Connection<'_>,
-        workspace: Option<&Path>,
+        own: &Connection<'_>,
+        shared: Option<PathBuf>,
         as_json: bool,
     ) -> Result<(), CliError> {
         let (table, name) = (self.client.table(), &*self.name);
-        match (as_json, self.client.has_toml()) {
+        match (as_json, self.client.format()) {
+            // JSON is YAML, too.
             (true, _) => output::json(&json!({ table: { name: server } }))?,
-            (false, true) => {
+            (false, FileFormat::Toml) => {
                 let text = merge::toml("", &Entry { table, name, value: &server }, Others::Keep);
                 output::data(&text.map_err(|error| CliError::Usage(error.to_string()))?)?;
             }
-            (false, false) => output::json_lines(&json!({ table: { name: server } }))?,
+            (false, FileFormat::Json | FileFormat::Yaml) => {
+                output::json_lines(&json!({ table: { name: server } }))?;
+            }
         }
-        let file = self.client.file(workspace);
-        let mut note = format!("this goes into `{}`, and `--write` puts it there", file.display());
+        let Some(file) = shared.or_else(|| self.client.user_file()) else {
+            output::note("this goes into the configuration of the client");
+            return Ok(());
+        };
+        let mut note = format!("this goes into `{}`", file.display());
+        note.push_str(match self.client.format() {
+            FileFormat::Yaml => "; JSON is valid YAML there",
+            FileFormat::Json | FileFormat::Toml => ", and `--write` puts it there",
+        });
         if self.client == Client::ClaudeCode {
-            let words: Vec<_> = match connection {
+            let words: Vec<_> = match own {
                 Connection::Program { command, arguments } => {
                     let words = ["stdio", name, "--", command].into_iter();
                     words.chain(arguments.iter().map(String::as_str)).map(shell::quoted).collect()
@@ -131,13 +165,28 @@ impl Args {
     fn write(
         &self,
         server: Map<String, Value>,
+        shared: Option<PathBuf>,
         workspace: Option<&Path>,
         as_json: bool,
     ) -> Result<(), CliError> {
-        let user_file = self.client.user_file();
-        let file = match self.user {
-            true => user_file.clone(),
-            false => self.client.file(workspace),
+        let is_shared = shared.is_some();
+        let file = shared.or_else(|| self.client.user_file());
+        let merge = match self.client.format() {
+            FileFormat::Json => merge::json,
+            FileFormat::Toml => merge::toml,
+            FileFormat::Yaml => {
+                return Err(CliError::Usage(
+                    "the file of this client is YAML, which `--write` cannot change without losing \
+                     its comments; leave `--write` out to print the entry"
+                        .into(),
+                ));
+            }
+        };
+        let Some(file) = file else {
+            return Err(CliError::Usage(
+                "the file of this client is not known; leave `--write` out to print the entry"
+                    .into(),
+            ));
         };
         let path = file.display().to_string();
         if let Some(workspace) = workspace.filter(|_| file != user_file) {
@@ -150,11 +199,10 @@ impl Args {
         };
         let old = str::from_utf8(original.content()).map_err(|error| untouched(&error))?;
         let entry = Entry { table: self.client.table(), name: &self.name, value: &server };
-        let merge = if self.client.has_toml() { merge::toml } else { merge::json };
-        let others = match (self.force, file == user_file) {
+        let others = match (self.force, is_shared) {
             (true, _) => Others::Replace,
-            (false, true) => Others::KeepWorkspaces { own: workspace },
-            (false, false) => Others::Keep,
+            (false, false) => Others::KeepWorkspaces { own: workspace },
+            (false, true) => Others::Keep,
         };
         let new = merge(old, &entry, others).map_err(|error| untouched(&error))?;
         let is_changed = new != old;

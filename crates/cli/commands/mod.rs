@@ -118,6 +118,12 @@ pub(crate) struct Named {
 }
 
 impl Named {
+    /// The words that name the tool on a command line.
+    pub(crate) fn as_typed(&self) -> Vec<String> {
+        let own = self.own.iter().flat_map(|own| ["--tool".to_owned(), own.clone()]);
+        [self.tool.clone()].into_iter().chain(own).collect()
+    }
+
     /// The path of the component, where that is what was named.
     fn path(&self) -> Option<&Path> {
         let tool = &*self.tool;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use kitbag::audit::Auditor;
 use kitbag::config::{Config, Origin, Sourced};
 use kitbag::contract::json::{self as strict, JsonBudget};
-use kitbag::contract::text::{printable, shown};
+use kitbag::contract::shell;
+use kitbag::contract::text::{alternatives, printable, shown};
 use kitbag::contract::{Action, ApprovalRequest, ByteSize, Field, barred, format_duration};
 use kitbag::host::{CallError, Captured};
 use kitbag::toolbox::definitions::without_nulls;
@@ -32,7 +33,7 @@ use crate::save::Saved;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  kitbag run learn topic=team
+  kitbag run read_file README.md
   kitbag run learn topic=team subjects='**'
   kitbag run ./word_count.wasm path=README.md
   kitbag run word_count --args '{\"path\":\"README.md\"}'
@@ -48,9 +49,9 @@ pub(crate) struct Args {
 // What is said of a call besides its tool. No doc comment, which clap would take for the command's.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Call {
-    /// Arguments
-    #[arg(value_name = "KEY=VALUE", value_parser = pair)]
-    pairs: Vec<(String, String)>,
+    /// Arguments. One may be the value alone: of the only required text, or of `path`
+    #[arg(value_name = "KEY=VALUE")]
+    words: Vec<String>,
     /// Take arguments as a JSON object: the JSON itself, @FILE, or - for
     /// standard input
     #[arg(long, value_name = "JSON")]
@@ -104,14 +105,17 @@ impl Call {
         let saved = saved.transpose()?;
         let mut input = Input::new();
         let mut json = self.args.as_deref().map(|it| read_arguments(&mut input, it)).transpose()?;
-        let pairs = self.pairs.into_iter().map(|pair| input.pair(pair));
+        let schema = || -> Result<Value, CliError> {
+            let describe = |events| kitbag.toolbox().with_events(events).tool(&name);
+            Ok(json!(Screen::during(global.json, describe)?.input_schema.value))
+        };
+        let pairs = pairs(self.words, &name, schema)?;
+        let pairs = pairs.into_iter().map(|pair| input.pair(pair));
         let pairs = pairs.collect::<Result<_, _>>()?;
         if self.without_nulls
             && let Some(arguments) = json
         {
-            let describe = |events| kitbag.toolbox().with_events(events).tool(&name);
-            let tool = Screen::during(global.json, describe)?;
-            json = Some(without_nulls(&tool.input_schema.value, arguments));
+            json = Some(without_nulls(&schema()?, arguments));
         }
         let arguments = Arguments { json, pairs };
         let action = if self.format_arguments { Action::FormatArguments } else { Action::Run };
@@ -525,6 +529,58 @@ fn pair(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write it as KEY=VALUE".into()),
     }
+}
+
+/// The arguments in words of the command line. One word without a key is the only required
+/// argument of the tool, if that is a text.
+fn pairs(
+    words: Vec<String>,
+    tool: &str,
+    schema: impl Fn() -> Result<Value, CliError>,
+) -> Result<Vec<(String, String)>, CliError> {
+    let has_key = |word: &str| {
+        let is_key = |key: &str| {
+            let key = key.strip_suffix(':').unwrap_or(key);
+            key.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
+                && key.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c))
+        };
+        word.split_once('=').is_some_and(|(key, _)| is_key(key))
+    };
+    let (named, mut unnamed): (Vec<_>, Vec<_>) = words.into_iter().partition(|it| has_key(it));
+    let mut pairs: Vec<_> = named.iter().filter_map(|word| pair(word).ok()).collect();
+    let Some(word) = unnamed.pop() else { return Ok(pairs) };
+    let schema = schema()?;
+    match required_text(&schema) {
+        Some(key) if unnamed.is_empty() && pairs.iter().all(|(own, _)| *own != key) => {
+            pairs.push((key, word));
+            Ok(pairs)
+        }
+        _ => {
+            let example = shell::command(["kitbag", "run", tool]);
+            let keys: Vec<_> = schema["properties"].as_object().into_iter().flatten().collect();
+            let keys: Vec<_> = keys.iter().map(|(key, _)| key.as_str()).collect();
+            let known = match keys.is_empty() {
+                true => format!("`{}` has no arguments", shown(tool)),
+                false => format!("the arguments of `{}` are {}", shown(tool), alternatives(&keys)),
+            };
+            Err(CliError::Usage(format!(
+                "`{}` has no key; write `{example} KEY=VALUE`: {known}",
+                shown(&word)
+            )))
+        }
+    }
+}
+
+/// The name of the only required property of a schema, or `path` if none is required. `None` if
+/// that is not a string.
+fn required_text(schema: &Value) -> Option<String> {
+    let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+    let key = match required {
+        [] => "path",
+        [key] => key.as_str()?,
+        _ => return None,
+    };
+    (schema["properties"][key]["type"] == "string").then(|| key.to_owned())
 }
 
 #[cfg(test)]

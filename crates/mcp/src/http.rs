@@ -526,10 +526,12 @@ impl Front {
             tracing::warn!("refused a request: {}", message.trim_end());
             text(StatusCode::FORBIDDEN, &message)
         };
-        if let Some(host) = headers.get(HOST)
-            && !self.hosts.allows(host.as_bytes())
-        {
-            return Some(refused(HOST, "the host", "--allow-host"));
+        match headers.get(HOST) {
+            None => return Some(text(StatusCode::BAD_REQUEST, "the request has no `Host`\n")),
+            Some(host) if !self.hosts.allows(host.as_bytes()) => {
+                return Some(refused(HOST, "the host", "--allow-host"));
+            }
+            Some(_) => {}
         }
         match self.is_allowed_by_library(request).await {
             true => None,

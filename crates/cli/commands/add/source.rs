@@ -1,10 +1,11 @@
 //! What is added: a component, and a manifest beside it.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use kitbag::config::settled;
+use kitbag::contract::shell;
 use kitbag::contract::text::shown;
 use kitbag::contract::{ContentDigest, ToolName};
 use kitbag::host::{
@@ -61,6 +62,52 @@ pub(crate) enum OtherProgram {
     Jp,
 }
 
+/// Advice for a name of something that is not a file, and that kitbag does not fetch.
+fn elsewhere(named: &Path) -> Option<String> {
+    let text = named.to_str()?;
+    let shown = shown(text);
+    let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
+    let file = rest.rsplit('/').next().unwrap_or_default();
+    let file = file.split(['?', '#', '@', ':']).next().unwrap_or_default();
+    let file = Path::new(file).with_extension("wasm");
+    let file = file.to_string_lossy();
+    let then = |words: &[&str]| {
+        let add = shell::command(["kitbag", "add", &format!("./{file}")]);
+        format!("`{}`, then `{add}`", shell::command(words))
+    };
+    let is_github = text.starts_with("github.com/") || scheme.starts_with("git");
+    Some(match scheme {
+        "oci" => {
+            let image = rest.trim_start_matches('/');
+            let steps = then(&["wkg", "oci", "pull", image, "-o", &file]);
+            format!("`{shown}` is in a registry, and `kitbag add` takes files: {steps}")
+        }
+        "docker" => format!(
+            "`{shown}` is an image of a container; kitbag runs WebAssembly components, not containers"
+        ),
+        _ if is_github => format!(
+            "`{shown}` is a repository, and `kitbag add` takes files: clone it, build its component, \
+             and add the `.wasm` file"
+        ),
+        "http" | "https" => {
+            let steps = then(&["curl", "--fail", "--location", "--output", &file, text]);
+            format!("`{shown}` is a URL, and `kitbag add` takes files: {steps}")
+        }
+        "pip" | "pypi" | "npm" | "uvx" | "npx" | "cargo" | "brew" => package(text),
+        "" if text.starts_with('@') && text.contains('/') => package(text),
+        "" if matches!(text, "npx" | "uvx" | "pip" | "npm" | "docker") => package(text),
+        _ => return None,
+    })
+}
+
+fn package(text: &str) -> String {
+    format!(
+        "`{}` is a package whose program has all of your rights; kitbag runs WebAssembly \
+         components: add the `.wasm` file of one",
+        shown(text)
+    )
+}
+
 impl Source {
     /// Finds and reads the component, and the manifest where there is one. Nothing runs.
     ///
@@ -74,7 +121,10 @@ impl Source {
         let unreadable = |source| CliError::Read { path: named.display().to_string(), source };
         // Without `..`, as the paths that a manifest requests are compared with it.
         let absolute = settled(&std::path::absolute(named).map_err(unreadable)?);
-        let metadata = fs::metadata(&absolute).map_err(unreadable)?;
+        let metadata = fs::metadata(&absolute).map_err(|source| match elsewhere(named) {
+            Some(advice) if source.kind() == io::ErrorKind::NotFound => CliError::Usage(advice),
+            _ => unreadable(source),
+        })?;
         if let Some(OtherProgram::Jp) = from {
             return Self::of_jp(&absolute, home, tool);
         }
@@ -215,7 +265,7 @@ struct Entries {
 
 impl Entries {
     /// Looks for manifests, and for components where none was named.
-    fn read(directory: &Path, component: Option<&Path>) -> std::io::Result<Self> {
+    fn read(directory: &Path, component: Option<&Path>) -> io::Result<Self> {
         let (components, nested) = (Vec::new(), Vec::new());
         let mut entries = Self { components, nested, manifests: Vec::new() };
         let stem = component.and_then(|path| path.file_stem()?.to_str());

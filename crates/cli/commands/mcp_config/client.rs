@@ -13,15 +13,36 @@ pub(super) enum Client {
     ClaudeDesktop,
     /// Claude Code
     ClaudeCode,
+    /// Cline, in Visual Studio Code
+    Cline,
     /// Codex
     Codex,
     /// Cursor
     Cursor,
+    /// Gemini CLI
+    Gemini,
+    /// Goose
+    Goose,
+    /// Any other client that reads `mcpServers`
+    Generic,
+    /// opencode
+    Opencode,
     /// Visual Studio Code
     #[value(name = "vscode")]
     VsCode,
+    /// Windsurf
+    Windsurf,
     /// Zed
     Zed,
+}
+
+/// How the file of a client is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileFormat {
+    Json,
+    Toml,
+    /// It is shown, and not written: no library keeps the comments of YAML.
+    Yaml,
 }
 
 /// How a client reaches the server.
@@ -36,24 +57,59 @@ impl Client {
     /// The table of servers in its configuration.
     pub(super) fn table(self) -> &'static str {
         match self {
-            Self::ClaudeDesktop | Self::ClaudeCode | Self::Cursor => "mcpServers",
+            Self::ClaudeDesktop
+            | Self::ClaudeCode
+            | Self::Cline
+            | Self::Cursor
+            | Self::Gemini
+            | Self::Generic
+            | Self::Windsurf => "mcpServers",
             Self::Codex => "mcp_servers",
+            Self::Goose => "extensions",
+            Self::Opencode => "mcp",
             Self::VsCode => "servers",
             Self::Zed => "context_servers",
         }
     }
 
-    /// Whether its configuration is TOML. That of the others is JSON.
-    pub(super) fn has_toml(self) -> bool {
-        self == Self::Codex
+    pub(super) fn format(self) -> FileFormat {
+        match self {
+            Self::Codex => FileFormat::Toml,
+            Self::Goose => FileFormat::Yaml,
+            _ => FileFormat::Json,
+        }
+    }
+
+    /// The arguments of the server in the file of a workspace, which other people share: no path
+    /// of this machine is in it. The client starts the server in the workspace, or names it.
+    pub(super) fn portable_arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Cursor | Self::VsCode => &["serve", "--workspace", "${workspaceFolder}"],
+            _ => &["serve"],
+        }
     }
 
     /// What its configuration says of the server. The error says why it cannot say it.
     pub(super) fn server(self, connection: &Connection<'_>) -> Result<Map<String, Value>, String> {
         let value = match *connection {
             Connection::Program { command, arguments } => match self {
-                Self::ClaudeDesktop | Self::Cursor | Self::Codex => {
-                    json!({ "command": command, "args": arguments })
+                Self::ClaudeDesktop
+                | Self::Cline
+                | Self::Cursor
+                | Self::Codex
+                | Self::Gemini
+                | Self::Generic
+                | Self::Windsurf => json!({ "command": command, "args": arguments }),
+                Self::Goose => json!({
+                    "name": "kitbag",
+                    "type": "stdio",
+                    "enabled": true,
+                    "cmd": command,
+                    "args": arguments,
+                }),
+                Self::Opencode => {
+                    let words = [command].into_iter().chain(arguments.iter().map(String::as_str));
+                    json!({ "type": "local", "command": words.collect::<Vec<_>>(), "enabled": true })
                 }
                 Self::ClaudeCode | Self::VsCode => {
                     json!({ "type": "stdio", "command": command, "args": arguments })
@@ -72,10 +128,36 @@ impl Client {
                         let headers = bearer(format!("${{{token_variable}}}"));
                         json!({ "type": "http", "url": url, "headers": headers })
                     }
+                    Self::Cline => {
+                        let headers = bearer(token_variable.to_owned());
+                        json!({ "type": "streamableHttp", "url": url, "headers": headers })
+                    }
                     Self::Codex => json!({ "url": url, "bearer_token_env_var": token_variable }),
                     Self::Cursor => {
                         let headers = bearer(format!("${{env:{token_variable}}}"));
                         json!({ "url": url, "headers": headers })
+                    }
+                    Self::Gemini => {
+                        let headers = bearer(format!("${token_variable}"));
+                        json!({ "httpUrl": url, "headers": headers })
+                    }
+                    Self::Generic => {
+                        json!({ "url": url, "headers": bearer(token_variable.to_owned()) })
+                    }
+                    Self::Goose => json!({
+                        "name": "kitbag",
+                        "type": "streamable_http",
+                        "enabled": true,
+                        "uri": url,
+                        "headers": bearer(token_variable.to_owned()),
+                    }),
+                    Self::Opencode => {
+                        let headers = bearer(format!("{{env:{token_variable}}}"));
+                        json!({ "type": "remote", "url": url, "headers": headers, "enabled": true })
+                    }
+                    Self::Windsurf => {
+                        let headers = bearer(format!("${{env:{token_variable}}}"));
+                        json!({ "serverUrl": url, "headers": headers })
                     }
                     Self::VsCode => {
                         let headers = bearer(format!("${{env:{token_variable}}}"));
@@ -94,24 +176,28 @@ impl Client {
     /// What has to be said of the token where the client reads no variable.
     pub(super) fn token_note(self, variable: &str) -> String {
         match self {
-            Self::Zed => format!("Zed reads no variable: write the token in place of `{variable}`"),
+            Self::Cline | Self::Generic | Self::Goose | Self::Zed => {
+                format!("no variable is read there: write the token in place of `{variable}`")
+            }
             _ => format!("the token of the server goes into the variable `{variable}`"),
         }
     }
 
-    /// The file: the workspace's own where there is one and the client reads it, else the
-    /// user's.
-    pub(super) fn file(self, workspace: Option<&Path>) -> PathBuf {
-        match (self, workspace) {
-            (Self::ClaudeCode, Some(workspace)) => workspace.join(".mcp.json"),
-            (Self::Cursor, Some(workspace)) => workspace.join(".cursor/mcp.json"),
-            (Self::VsCode, Some(workspace)) => workspace.join(".vscode/mcp.json"),
-            _ => self.user_file(),
-        }
+    /// The file of a workspace, if the client reads one.
+    pub(super) fn workspace_file(self, workspace: &Path) -> Option<PathBuf> {
+        let file = match self {
+            Self::ClaudeCode => ".mcp.json",
+            Self::Cursor => ".cursor/mcp.json",
+            Self::Gemini => ".gemini/settings.json",
+            Self::Opencode => "opencode.json",
+            Self::VsCode => ".vscode/mcp.json",
+            _ => return None,
+        };
+        Some(workspace.join(file))
     }
 
-    /// The user's own file, which counts in every workspace.
-    pub(super) fn user_file(self) -> PathBuf {
+    /// The user's own file, which is in effect in every workspace. `None`: it is not known.
+    pub(super) fn user_file(self) -> Option<PathBuf> {
         let places = Places::from_environment(std::env::vars_os());
         let home = places.home.unwrap_or_else(|| PathBuf::from("~"));
         let xdg_config = places.config_dir.as_deref().and_then(Path::parent);
@@ -120,8 +206,16 @@ impl Client {
             "windows" => PathBuf::from("%APPDATA%"),
             _ => xdg_config.map_or_else(|| home.join(".config"), Path::to_owned),
         };
-        match self {
+        Some(match self {
+            Self::Generic => return None,
             Self::ClaudeDesktop => config.join("Claude/claude_desktop_config.json"),
+            Self::Cline => config.join(
+                "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            ),
+            Self::Gemini => home.join(".gemini/settings.json"),
+            Self::Goose => home.join(".config/goose/config.yaml"),
+            Self::Opencode => home.join(".config/opencode/opencode.json"),
+            Self::Windsurf => home.join(".codeium/windsurf/mcp_config.json"),
             Self::ClaudeCode => home.join(".claude.json"),
             Self::Codex => {
                 let own = std::env::var_os("CODEX_HOME").filter(|home| !home.is_empty());
@@ -134,6 +228,6 @@ impl Client {
                 "windows" => config.join("Zed/settings.json"),
                 _ => config.join("zed/settings.json"),
             },
-        }
+        })
     }
 }

@@ -9,7 +9,10 @@ use serde_json::{Map, Value, json};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
 /// The keys of a server that say what it is. What else stands there is the user's.
-const OWN_KEYS: [&str; 6] = ["type", "command", "args", "url", "headers", "bearer_token_env_var"];
+const OWN_KEYS: [&str; 8] =
+    ["type", "command", "args", "url", "httpUrl", "serverUrl", "headers", "bearer_token_env_var"];
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Where a server goes: its table in the file, its name there, and what it consists of.
 pub(super) struct Entry<'a> {
@@ -42,6 +45,14 @@ pub(super) enum MergeError {
     /// Something in it has another form than the client's documentation says.
     #[error("{0} has to be an object or a table")]
     Form(String),
+    /// An object has a key more than once.
+    #[error("it has `{key}` {count} times, of which clients read one; keep one of them")]
+    Repeated {
+        /// The key.
+        key: String,
+        /// The number of times.
+        count: usize,
+    },
     /// Another server has the name.
     #[error(
         "its server `{name}` is {what}: `{found}`, and not `{new}`; `--name` adds this one under \
@@ -70,24 +81,42 @@ pub(super) fn json(
     entry: &Entry<'_>,
     others: Others<'_>,
 ) -> Result<String, MergeError> {
+    // Editors on Windows begin a file with a byte order mark.
+    let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
+        Some(text) => (BYTE_ORDER_MARK.to_string(), text),
+        None => (String::new(), text),
+    };
     let root = CstRootNode::parse(text, &ParseOptions::default())
         .map_err(|error| MergeError::Syntax(error.to_string()))?;
     let form = |what: &str| MergeError::Form(what.to_owned());
     let whole = root.object_value_or_create().ok_or_else(|| form("all of it"))?;
+    is_once(&whole, entry.table)?;
     let table = whole
         .object_value_or_create(entry.table)
         .ok_or_else(|| form(&format!("`{}` in it", entry.table)))?;
+    is_once(&table, entry.name)?;
+    let written = || format!("{mark}{}", ended(root.to_string()));
     let fields = || entry.value.iter().map(|(key, value)| (key.clone(), input(value))).collect();
     let Some(property) = table.get(entry.name) else {
         table.append(entry.name, CstInputValue::Object(fields()));
-        return Ok(ended(root.to_string()));
+        return Ok(written());
     };
     let found = property.to_serde_value().unwrap_or_default();
     match (property.object_value(), keeps(&found, entry, others)?) {
         (Some(server), true) => update_json(&server, &found, entry.value),
         _ => property.set_value(CstInputValue::Object(fields())),
     }
-    Ok(ended(root.to_string()))
+    Ok(written())
+}
+
+/// Refuses an object that has a key more than once: parsers read only the last one.
+fn is_once(object: &CstObject, key: &str) -> Result<(), MergeError> {
+    let names = object.properties().into_iter().filter_map(|property| property.name());
+    let same = names.filter_map(|name| name.decoded_value().ok()).filter(|name| name == key);
+    match same.count() {
+        0 | 1 => Ok(()),
+        count => Err(MergeError::Repeated { key: key.to_owned(), count }),
+    }
 }
 
 fn update_json(server: &CstObject, found: &Value, value: &Map<String, Value>) {
@@ -224,14 +253,21 @@ fn keeps(found: &Value, entry: &Entry<'_>, others: Others<'_>) -> Result<bool, M
 
 /// Whether a server is kitbag: it starts a program of that name, or has the same URL.
 fn is_ours(found: &Value, new: &Map<String, Value>) -> bool {
-    starts_kitbag(found) || new.get("url").is_some_and(|url| found["url"] == *url)
+    let urls = ["url", "httpUrl", "serverUrl"];
+    let is_same = |key: &str| new.get(key).is_some_and(|url| found[key] == *url);
+    starts_kitbag(found) || urls.into_iter().any(is_same)
 }
 
 fn starts_kitbag(found: &Value) -> bool {
-    let command = found["command"].as_str().unwrap_or_default();
+    // opencode has the program and its arguments in one list.
+    let (command, first) = match &found["command"] {
+        Value::Array(words) => (words.first(), words.get(1)),
+        command => (Some(command), found["args"].get(0)),
+    };
+    let command = command.and_then(Value::as_str).unwrap_or_default();
     command.rsplit(['/', '\\']).next().is_some_and(|name| {
         let name = name.strip_suffix(".exe").unwrap_or(name);
-        name == "kitbag" && found["args"][0] == "serve"
+        name == "kitbag" && first.is_some_and(|first| first == "serve")
     })
 }
 
@@ -251,7 +287,8 @@ fn is_for(found: &Value, own: Option<&Path>) -> bool {
 
 /// The workspace that a server of kitbag's is started with.
 fn workspace_of(found: &Value) -> Option<&str> {
-    let arguments: Vec<_> = found["args"].as_array()?.iter().flat_map(Value::as_str).collect();
+    let words = found["args"].as_array().or_else(|| found["command"].as_array())?;
+    let arguments: Vec<_> = words.iter().flat_map(Value::as_str).collect();
     arguments.iter().enumerate().find_map(|(index, argument)| match *argument {
         "--workspace" | "-w" => arguments.get(index + 1).copied(),
         argument => argument.strip_prefix("--workspace=").or_else(|| argument.strip_prefix("-w")),
@@ -305,6 +342,28 @@ mod tests {
             format!("{text}\n[servers.kitbag]\ncommand = \"/bin/kitbag\"\nargs = [\"serve\"]\n");
         assert_eq!(merged(toml, text, &server(), false).as_deref(), Ok(&*expected));
         assert_eq!(merged(toml, &expected, &server(), false).as_deref(), Ok(&*expected));
+    }
+
+    #[test]
+    fn a_byte_order_mark_stays() {
+        let text = "\u{feff}{\r\n  \"servers\": {}\r\n}\r\n";
+        let new = merged(json, text, &server(), false).unwrap();
+        let rest = new.strip_prefix('\u{feff}').unwrap();
+        assert!(rest.starts_with("{\r\n") && rest.contains("\"kitbag\""), "{new:?}");
+        assert_eq!(merged(json, &new, &server(), false), Ok(new));
+    }
+
+    #[test]
+    fn a_repeated_key_is_refused() {
+        let check = |text: &str, key: &str| {
+            let refused = merged(json, text, &server(), true);
+            let expected = MergeError::Repeated { key: key.to_owned(), count: 2 };
+            assert_eq!(refused, Err(expected), "{text}");
+        };
+        check(r#"{"servers": {}, "x": 1, "servers": {"a": {}}}"#, "servers");
+        check(r#"{"servers": {}, "s\u0065rvers": {}}"#, "servers");
+        check(r#"{"servers": {"kitbag": {}, "kitbag": {}}}"#, "kitbag");
+        assert!(merged(json, r#"{"servers": {}, "x": {"servers": {}}}"#, &server(), true).is_ok());
     }
 
     #[test]
