@@ -457,7 +457,8 @@ impl Builder {
     }
 
     /// Who answers a tool's questions, and kitbag's own before calls that need approval
-    /// ([`Question::approval`]): `yes`, `always` or `no`. `None` leaves a question unanswered,
+    /// ([`Question::approval`]): `yes`, `always` or `no`. A person is shown [`Question::shown`],
+    /// which names the tool that asks. `None` leaves a question unanswered,
     /// and does not approve a call.
     #[must_use]
     pub fn on_question<F, Fut>(mut self, ask: F) -> Self

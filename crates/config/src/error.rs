@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kitbag_policy::DirectoryGrant;
 
+use crate::discover::Bound;
 use crate::excerpt::Excerpt;
 use crate::file::{Layer, SourceFile};
 use crate::origin::Origin;
@@ -55,7 +56,13 @@ pub(crate) struct Report {
     piece: Piece,
     /// Whether a file could not be understood, so that later problems may only follow from that.
     is_incomplete: bool,
+    /// Whether there are more problems than are kept.
+    is_full: bool,
 }
+
+/// The most problems that are kept. What follows is not known then, so that it counts as a file
+/// that cannot be read.
+const MISTAKES: usize = 20_000;
 
 /// A diagnostic in a report.
 #[derive(Debug)]
@@ -119,6 +126,19 @@ impl Report {
         problem: impl Into<Problem>,
         hint: Option<String>,
     ) {
+        self.spanned(file, span, problem, hint);
+    }
+
+    fn spanned(
+        &mut self,
+        file: &SourceFile,
+        span: Span,
+        problem: impl Into<Problem>,
+        hint: Option<String>,
+    ) -> Option<&mut Found> {
+        if self.is_full {
+            return None;
+        }
         let origin = file.origin(span.start);
         let rank = (file.layer() as u8, file.shown().clone(), span.start);
         let scope =
@@ -130,7 +150,7 @@ impl Report {
             }
             false => Diagnostic { origin, problem: Problem::Outside, excerpt: None, hint: None },
         };
-        self.push(rank, diagnostic, scope);
+        self.push(rank, diagnostic, scope)
     }
 
     /// As [`span`](Self::span), for another piece than the one that is being read. `names` are
@@ -143,17 +163,15 @@ impl Report {
         hint: Option<String>,
         (piece, names): (Piece, Vec<String>),
     ) {
-        self.span(file, span, problem, hint);
-        if let Some(last) = self.found.last_mut() {
-            (last.scope.piece, last.scope.names) = (piece, names);
+        if let Some(found) = self.spanned(file, span, problem, hint) {
+            (found.scope.piece, found.scope.names) = (piece, names);
         }
     }
 
     /// As [`at`](Self::at), without the line, in which a password may stand.
     pub(crate) fn at_secret<T: ?Sized>(&mut self, at: At<'_, T>, problem: impl Into<Problem>) {
-        self.at(at, problem);
-        if let Some(last) = self.found.last_mut() {
-            last.diagnostic.excerpt = None;
+        if let Some(found) = self.spanned(at.file, at.span, problem, None) {
+            found.diagnostic.excerpt = None;
         }
     }
 
@@ -209,13 +227,30 @@ impl Report {
         self.push(rank, diagnostic, scope);
     }
 
-    fn push(&mut self, rank: Rank, diagnostic: Diagnostic, mut scope: Scope) {
+    /// Keeps a problem. `None`: there are too many, and it is not kept.
+    fn push(
+        &mut self,
+        rank: Rank,
+        mut diagnostic: Diagnostic,
+        mut scope: Scope,
+    ) -> Option<&mut Found> {
+        if self.is_full {
+            return None;
+        }
+        self.is_full = self.found.len() == MISTAKES;
+        if self.is_full {
+            // Any of those that follow could be a restriction.
+            scope.piece = Piece::File(None);
+            diagnostic.problem = Bound::Mistakes.into();
+            (diagnostic.excerpt, diagnostic.hint) = (None, None);
+        }
         // The file itself may be as it should be.
         if matches!(diagnostic.problem, Problem::TooManyFiles { .. }) {
             scope.piece = Piece::Everything;
         }
         let is_consequence = self.is_incomplete;
         self.found.push(Found { rank, diagnostic, scope, is_consequence });
+        if self.is_full { None } else { self.found.last_mut() }
     }
 
     /// Reads another piece from now on. Returns the one before, to go back to.
@@ -252,6 +287,7 @@ impl Report {
     /// Takes over what another one has.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.found.append(&mut other.found);
+        self.is_full |= other.is_full;
     }
 
     /// Whether anything is wrong.

@@ -41,6 +41,9 @@ pub enum Bound {
     /// The entries of a directory.
     #[error("has more than {ENTRIES} entries; the rest is not looked at")]
     Entries,
+    /// Mistakes in all files.
+    #[error("from here on mistakes are not counted, since there are too many")]
+    Mistakes,
     /// Components and scripts in `.kitbag`.
     #[error(
         "is left out, with {more} more: `.kitbag` may hold {TOOLS} components and scripts together"

@@ -141,3 +141,20 @@ fn a_directory_with_too_many_entries_is_looked_at_in_part() {
     assert!(matches!(config.broken[0].diagnostic.problem, Problem::Bound(Bound::Entries)));
     assert!(config.tools["learn"].is_enabled());
 }
+
+#[test]
+fn mistakes_beyond_the_bound_count_as_a_restriction_that_cannot_be_read() {
+    let mut text: String = (0..25_000).map(|number| format!("k{number} = 1\n")).collect();
+    text.push_str("[tools.learn]\nenabel = false\n");
+    let fixture = Fixture::new(&text);
+    let errors = fixture.try_load().unwrap_err();
+    assert_eq!(errors.diagnostics().len(), 20_001);
+    let is_bound = |problem: &Problem| matches!(problem, Problem::Bound(Bound::Mistakes));
+    let bounds = errors.diagnostics().iter().filter(|found| is_bound(&found.problem));
+    assert_eq!(bounds.count(), 1);
+    let config = trusted(&fixture);
+    for name in ["learn", "notes"] {
+        assert!(!config.tools[name].is_enabled(), "{name}");
+    }
+    assert!(cloned(&fixture).tools["notes"].is_enabled());
+}
