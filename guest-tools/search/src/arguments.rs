@@ -6,6 +6,7 @@ use ignore::types::{Types, TypesBuilder};
 use kitbag_sdk::ErrorInfo;
 use serde::Deserialize;
 
+use crate::place::Place;
 use crate::walk::Filter;
 
 /// What `search_files` takes.
@@ -115,15 +116,15 @@ fn paths_in_all() -> u64 {
 
 impl SearchFiles {
     /// What the walk passes over.
-    pub(crate) fn filter(&self) -> Result<Filter, ErrorInfo> {
-        filter(&self.globs, &self.types, self.hidden, self.ignored, None)
+    pub(crate) fn filter(&self, place: &Place) -> Result<Filter, ErrorInfo> {
+        filter(&place.globs(&self.globs)?, &self.types, self.hidden, self.ignored, None)
     }
 }
 
 impl FindFiles {
     /// What the walk passes over.
-    pub(crate) fn filter(&self) -> Result<Filter, ErrorInfo> {
-        filter(&self.globs, &self.types, self.hidden, self.ignored, self.depth)
+    pub(crate) fn filter(&self, place: &Place) -> Result<Filter, ErrorInfo> {
+        filter(&place.globs(&self.globs)?, &self.types, self.hidden, self.ignored, self.depth)
     }
 }
 
@@ -162,7 +163,6 @@ fn hidden_names(globs: &[String]) -> GlobSet {
 fn globs(globs: &[String]) -> Result<Override, ErrorInfo> {
     let mut builder = OverrideBuilder::new("");
     for glob in globs {
-        let glob = glob.strip_prefix("./").unwrap_or(glob);
         builder
             .add(glob)
             .map_err(|error| ErrorInfo::new(format!("invalid glob in `globs`: {error}")))?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kitbag_sdk::{Call, ErrorInfo};
 use kitbag_workspace::Kind;
 
-use crate::answer::{ANSWER_BYTES, COUNTED, add_passed_over, count};
+use crate::answer::{ANSWER_BYTES, COUNTED, FULL, add_passed_over, count};
 use crate::arguments::{FindFiles, Wanted};
 use crate::place::{Place, in_words, shown};
 use crate::walk::{Found, walk};
@@ -21,15 +21,23 @@ struct Listing<'a> {
     /// How long they are, in bytes.
     bytes: usize,
     left_out: u64,
+    /// The answer has no room for more, although the limit would.
+    is_full: bool,
     is_stopped: bool,
 }
 
 /// Runs a call.
 pub(crate) fn run(call: &Call, arguments: &FindFiles) -> Result<String, ErrorInfo> {
-    let filter = arguments.filter()?;
     let place = Place::find(call, &arguments.path)?;
-    let mut listing =
-        Listing { arguments, paths: BinaryHeap::new(), bytes: 0, left_out: 0, is_stopped: false };
+    let filter = arguments.filter(&place)?;
+    let mut listing = Listing {
+        arguments,
+        paths: BinaryHeap::new(),
+        bytes: 0,
+        left_out: 0,
+        is_full: false,
+        is_stopped: false,
+    };
     let mut in_order = Vec::new();
     let passed = walk(&place, &filter, &mut |found, _| listing.visit(&found, &mut in_order))
         .map_err(|error| ErrorInfo::new(format!("`{}` {}", arguments.path, in_words(&error))))?;
@@ -52,7 +60,11 @@ pub(crate) fn run(call: &Call, arguments: &FindFiles) -> Result<String, ErrorInf
     if listing.left_out > 0 {
         let at_least = if listing.is_stopped { "at least " } else { "" };
         let more = count(listing.left_out, "path", "paths");
-        answer.push_str(&format!("\n[left out: {at_least}{more} (`limit`)]"));
+        let why = match listing.is_full {
+            true => FULL,
+            false => "`limit`",
+        };
+        answer.push_str(&format!("\n[left out: {at_least}{more} ({why})]"));
     }
     add_passed_over(&mut answer, &passed);
     Ok(answer)
@@ -80,6 +92,7 @@ impl Listing<'_> {
                 in_order.push(path);
                 return ControlFlow::Continue(());
             }
+            self.is_full = in_order.len() < limit;
             self.left_out += 1;
             self.is_stopped = self.left_out >= COUNTED;
             return match self.is_stopped {
@@ -92,6 +105,7 @@ impl Listing<'_> {
         self.bytes += path.len() + 1;
         self.paths.push((Reverse(modified), path));
         while self.paths.len() > limit || self.bytes > ANSWER_BYTES {
+            self.is_full = self.paths.len() <= limit;
             let Some((_, oldest)) = self.paths.pop() else { break };
             self.bytes -= oldest.len() + 1;
             self.left_out += 1;

@@ -7,6 +7,7 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 
+use crate::answer::count;
 use crate::arguments::Show;
 
 /// How much of a line is shown.
@@ -14,6 +15,9 @@ const LINE_BYTES: usize = 300;
 
 /// How much of that stands before the match.
 const BYTES_BEFORE: usize = 80;
+
+/// How many lines of one match are shown.
+const MATCH_LINES: usize = 40;
 
 /// What one file has.
 #[derive(Default)]
@@ -38,6 +42,8 @@ pub(crate) struct Collector<'a> {
     pub(crate) room: u64,
     /// How many lines may be counted without being shown.
     pub(crate) countable: u64,
+    /// Only matches over several lines are meant.
+    pub(crate) spans: bool,
     pub(crate) hits: Hits,
 }
 
@@ -77,6 +83,40 @@ impl Collector<'_> {
         count
     }
 
+    /// Whether a match reaches over the end of a line, from text to text.
+    fn spans_lines(&self, found: &SinkMatch<'_>) -> bool {
+        let mut spans = false;
+        let _ = self.matcher.find_iter(found.bytes(), |at| {
+            spans = found.bytes()[at.start()..at.end()].trim_ascii().contains(&b'\n');
+            !spans
+        });
+        spans
+    }
+
+    /// Takes a part of a line that is too long to be read whole; the match begins at `start` in
+    /// it. `false` where enough was found.
+    pub(crate) fn take_part(&mut self, number: u64, line: &[u8], start: usize) -> io::Result<bool> {
+        if self.show != Show::Lines {
+            self.hits.shown += 1;
+            return Ok(self.show == Show::Counts);
+        }
+        if self.hits.shown == self.room {
+            return Ok(self.leave_out());
+        }
+        self.hits.shown += 1;
+        let mut text = format!("{number}:");
+        add_line(&mut text, line, || start);
+        self.hits.lines.push((true, text));
+        Ok(true)
+    }
+
+    /// Counts a line that is not shown; `false` where enough was counted.
+    fn leave_out(&mut self) -> bool {
+        self.hits.left_out += 1;
+        self.hits.is_stopped = self.hits.left_out >= self.countable;
+        !self.hits.is_stopped
+    }
+
     fn add(&mut self, number: Option<u64>, is_match: bool, line: &[u8]) {
         let mark = if is_match { ':' } else { '-' };
         let mut text = String::new();
@@ -94,6 +134,9 @@ impl Sink for Collector<'_> {
 
     fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         let is_named = searcher.binary_detection().convert_byte().is_some();
+        if self.spans && !self.spans_lines(found) {
+            return Ok(true);
+        }
         if self.show != Show::Lines {
             self.hits.shown += self.count(searcher, found);
             return Ok(self.show == Show::Counts && !(is_named && self.hits.is_binary));
@@ -103,16 +146,19 @@ impl Sink for Collector<'_> {
             return Ok(false);
         }
         if self.hits.shown == self.room {
-            self.hits.left_out += 1;
-            self.hits.is_stopped = self.hits.left_out >= self.countable;
-            return Ok(!self.hits.is_stopped);
+            return Ok(self.leave_out());
         }
         self.hits.shown += 1;
         let first = found.line_number();
-        for (index, line) in found.lines().enumerate() {
+        for (index, line) in found.lines().take(MATCH_LINES).enumerate() {
             // A match may take several lines and is one.
             let number = first.map(|first| first + index as u64);
             self.add(number, index == 0, line);
+        }
+        let more = found.lines().skip(MATCH_LINES).count();
+        if more > 0 {
+            let lines = count(more as u64, "more line", "more lines");
+            self.hits.lines.push((false, format!("[the match has {lines}]")));
         }
         Ok(true)
     }

@@ -15,6 +15,8 @@ mod files;
 mod find;
 mod hits;
 mod ignored;
+mod long;
+mod pattern;
 mod place;
 mod search;
 #[cfg(test)]

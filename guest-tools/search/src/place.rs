@@ -12,6 +12,8 @@ use crate::files::Directory;
 pub(crate) struct Place {
     /// The granted directory.
     pub(crate) root: Directory,
+    /// Its guest path.
+    guest: String,
     /// What stands before a path in it when that is shown: nothing where it is the call's
     /// root, else its guest path and `/`.
     pub(crate) shown_root: String,
@@ -39,8 +41,43 @@ impl Place {
             ErrorInfo::new(format!("`{path}` leads out of `{root}`, the directory that holds it"))
         })?;
         let shown_root = if root == call.root() { String::new() } else { format!("{root}/") };
-        let root = Directory::granted(&root).map_err(|error| failed(&error))?;
-        Ok(Self { root, shown_root, path: inner, is_directory: kind == Kind::Directory })
+        let directory = Directory::granted(&root).map_err(|error| failed(&error))?;
+        let is_directory = kind == Kind::Directory;
+        Ok(Self { root: directory, guest: root, shown_root, path: inner, is_directory })
+    }
+
+    /// Globs by the paths below the root, of which some begin with a guest path:
+    /// `/workspace/src/**` is `/src/**`.
+    ///
+    /// # Errors
+    ///
+    /// One that begins with another granted directory.
+    pub(crate) fn globs(&self, globs: &[String]) -> Result<Vec<String>, ErrorInfo> {
+        globs.iter().map(|glob| self.glob(glob)).collect()
+    }
+
+    fn glob(&self, given: &str) -> Result<String, ErrorInfo> {
+        let (sign, glob) = match given.strip_prefix('!') {
+            Some(glob) => ("!", glob),
+            None => ("", given),
+        };
+        let below = |root: &str| {
+            let rest = glob.strip_prefix(root.trim_end_matches('/'))?;
+            (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+        };
+        match below(&self.guest).filter(|_| self.guest != "/") {
+            Some("" | "/") => return Ok(format!("{sign}/**")),
+            Some(rest) => return Ok(format!("{sign}{rest}")),
+            None => {}
+        }
+        let other = granted().into_iter().find(|it| it.path != "/" && below(&it.path).is_some());
+        match other {
+            Some(other) => Err(ErrorInfo::new(format!(
+                "`{given}` in `globs` is not below `path`; to search there, set `path` to `{}`",
+                other.path
+            ))),
+            None => Ok(format!("{sign}{}", glob.strip_prefix("./").unwrap_or(glob))),
+        }
     }
 }
 
@@ -90,12 +127,16 @@ pub(crate) fn in_words(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => {
             "may not be read: no permission, or it looks like a secret".into()
         }
-        // What `grep-searcher` says at the limit that it is given.
-        _ if error.to_string().contains("allocation limit") => {
-            "has a line of more than 16 MiB, or a pattern with \\n meets more than that".into()
+        _ if is_full(error) => {
+            "has more than 16 MiB, the most that a pattern over several lines is searched in".into()
         }
         _ => format!("cannot be read: {error}"),
     }
+}
+
+/// Whether it is what `grep-searcher` says at the limit of memory that it is given.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    error.to_string().contains("allocation limit")
 }
 
 #[cfg(test)]

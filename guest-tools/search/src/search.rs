@@ -7,23 +7,22 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use grep_matcher::LineTerminator;
-use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use kitbag_sdk::{Call, ErrorInfo};
 use kitbag_workspace::Kind;
 
-use crate::answer::{ANSWER_BYTES, COUNTED, add_passed_over, count};
-use crate::arguments::{Case, SearchFiles, Show};
+use crate::answer::{ANSWER_BYTES, COUNTED, FULL, add_passed_over, count};
+use crate::arguments::{SearchFiles, Show};
 use crate::hits::{Collector, Hits};
-use crate::place::{Place, in_words, shown};
-use crate::text::{Sniffed, read_text};
+use crate::long;
+use crate::pattern::Pattern;
+use crate::place::{Place, in_words, is_full, shown};
+use crate::text::{Sniffed, Whole, read_text};
 use crate::walk::{Found, PassedOver, walk};
 
-/// The longest line that is searched, and the largest file where a match may take several.
+/// The longest line that is searched as a line, and the largest file where a match may take
+/// several.
 const HEAP_BYTES: usize = 16 << 20;
-
-/// How much a pattern may take when it is compiled, and what is built of it while it runs.
-const PATTERN_BYTES: usize = 8 << 20;
 
 /// A file that matches.
 struct FileHits {
@@ -35,8 +34,10 @@ struct FileHits {
 /// The state of one search.
 struct Search<'a> {
     arguments: &'a SearchFiles,
-    matcher: RegexMatcher,
+    pattern: Pattern,
     searcher: Searcher,
+    /// For matches over several lines that the pattern does not name.
+    across: Searcher,
     /// Files to show, in the order in which they were found.
     files: Vec<FileHits>,
     /// Matching lines to show, or files where no lines are shown.
@@ -47,7 +48,11 @@ struct Search<'a> {
     left_out_of_shown: (u64, u64),
     /// Matching lines of files that are left out, and how many those are.
     left_out: (u64, u64),
+    /// The first file that is left out since the answer has no room for it.
+    first_without_room: Option<String>,
     searched: u64,
+    /// Files that are too large to look for matches over several lines.
+    searched_in_lines: u64,
     is_stopped: bool,
 }
 
@@ -58,32 +63,35 @@ pub(crate) fn run(call: &Call, arguments: &SearchFiles) -> Result<String, ErrorI
             "`pattern` is empty and would match every line; to list files use `find_files`",
         ));
     }
-    let (matcher, is_multi_line) = compile(arguments)?;
-    let filter = arguments.filter()?;
+    let pattern = Pattern::new(arguments)?;
     let place = Place::find(call, &arguments.path)?;
+    let filter = arguments.filter(&place)?;
     let binary = match place.is_directory {
         true => BinaryDetection::quit(0),
         false => BinaryDetection::convert(0),
     };
-    let searcher = SearcherBuilder::new()
+    let mut builder = SearcherBuilder::new();
+    builder
         .line_terminator(LineTerminator::crlf())
         .line_number(arguments.show == Show::Lines)
-        .multi_line(is_multi_line)
         .before_context(arguments.context)
         .after_context(arguments.context)
         .binary_detection(binary)
-        .heap_limit(Some(HEAP_BYTES))
-        .build();
+        .heap_limit(Some(HEAP_BYTES));
+    let searcher = builder.multi_line(pattern.is_multi_line).build();
     let mut search = Search {
         arguments,
-        matcher,
+        pattern,
         searcher,
+        across: builder.multi_line(true).build(),
         files: Vec::new(),
         shown: 0,
         bytes: 0,
         left_out_of_shown: (0, 0),
         left_out: (0, 0),
+        first_without_room: None,
         searched: 0,
+        searched_in_lines: 0,
         is_stopped: false,
     };
     let passed = walk(&place, &filter, &mut |found, passed| search.visit(&found, passed))
@@ -91,62 +99,62 @@ pub(crate) fn run(call: &Call, arguments: &SearchFiles) -> Result<String, ErrorI
     Ok(search.answer(&place, &passed))
 }
 
-/// The pattern, and whether a match may take several lines, as one with `\n` does.
-fn compile(arguments: &SearchFiles) -> Result<(RegexMatcher, bool), ErrorInfo> {
-    let mut builder = RegexMatcherBuilder::new();
-    builder
-        .multi_line(true)
-        .unicode(true)
-        .fixed_strings(arguments.literal)
-        .case_smart(matches!(arguments.case, Case::Smart))
-        .case_insensitive(matches!(arguments.case, Case::Insensitive))
-        .size_limit(PATTERN_BYTES)
-        .dfa_size_limit(PATTERN_BYTES);
-    // `$` matches before `\r\n`, too.
-    let of_lines = builder.crlf(true).build(&arguments.pattern);
-    let built = match of_lines {
-        Err(error) if matches!(error.kind(), ErrorKind::NotAllowed(_)) => {
-            builder.line_terminator(None).build(&arguments.pattern).map(|matcher| (matcher, true))
-        }
-        other => other.map(|matcher| (matcher, false)),
-    };
-    built.map_err(|error| {
-        let hint =
-            if arguments.literal { "" } else { "\nto search for it as it is, set `literal`" };
-        ErrorInfo::new(format!("invalid `pattern`: {error}{hint}"))
-    })
-}
-
 impl Search<'_> {
     fn visit(&mut self, found: &Found<'_>, passed: &mut PassedOver) -> ControlFlow<()> {
         if found.kind != Kind::File {
             return ControlFlow::Continue(());
         }
-        let is_full = !self.arguments.newest && self.bytes >= ANSWER_BYTES;
+        let has_no_room = !self.arguments.newest && self.bytes >= ANSWER_BYTES;
         let room = match self.arguments.newest {
             true => self.arguments.limit,
-            false if is_full => 0,
+            false if has_no_room => 0,
             false => self.arguments.limit - self.shown,
         };
         let counted = self.left_out.0 + self.left_out_of_shown.0;
-        let (matcher, arguments) = (&self.matcher, self.arguments);
-        let collector = || Collector {
+        let (pattern, arguments) = (&self.pattern, self.arguments);
+        let collector = |matcher, spans| Collector {
             matcher,
             show: arguments.show,
             room: room.min(arguments.per_file).min(COUNTED),
             // All files have to be looked at for the newest of them.
             countable: if arguments.newest { COUNTED } else { COUNTED - counted.min(COUNTED) },
+            spans,
             hits: Hits::default(),
         };
-        let mut collected = collector();
+        let matcher = &pattern.matcher;
+        let mut collected = collector(matcher, false);
         let mut search = || -> io::Result<()> {
-            let mut file = Sniffed::new(found.directory.file(found.name, found.is_named)?)?;
-            self.searcher.search_reader(matcher, &mut file, &mut collected)?;
+            let open = || found.directory.file(found.name, found.is_named);
+            let mut file = Sniffed::new(open()?)?;
+            if file.is_binary {
+                collected.hits.is_binary = true;
+                if !found.is_named {
+                    return Ok(());
+                }
+            }
+            match self.searcher.search_reader(matcher, &mut file, &mut collected) {
+                Err(error) if is_full(&error) && !pattern.is_multi_line => {
+                    collected = collector(matcher, false);
+                    return long::search(open()?, matcher, &mut collected);
+                }
+                other => other?,
+            }
             if !file.is_utf8()
-                && let Some(text) = read_text(found)
+                && let Whole::Text(text) = read_text(found)?
             {
-                collected = collector();
+                collected = collector(matcher, false);
                 self.searcher.search_slice(matcher, text.as_bytes(), &mut collected)?;
+            }
+            let is_missing = collected.hits.matches() == 0 && !collected.hits.is_binary;
+            if is_missing && let Some(matcher) = &pattern.across {
+                match read_text(found)? {
+                    Whole::Text(text) => {
+                        collected = collector(matcher, true);
+                        self.across.search_slice(matcher, text.as_bytes(), &mut collected)?;
+                    }
+                    Whole::Binary => {}
+                    Whole::TooLarge => self.searched_in_lines += 1,
+                }
             }
             Ok(())
         };
@@ -177,6 +185,9 @@ impl Search<'_> {
         if !self.arguments.newest {
             self.is_stopped = hits.is_stopped;
             if room == 0 {
+                if self.shown < self.arguments.limit && self.first_without_room.is_none() {
+                    self.first_without_room = Some(found.path.to_owned());
+                }
                 self.leave_out(&hits);
                 self.is_stopped |= self.left_out.1 >= COUNTED;
                 return;
@@ -203,6 +214,9 @@ impl Search<'_> {
             }
             let file = self.files.swap_remove(index);
             self.take(&file.hits, -1);
+            if self.shown < self.arguments.limit {
+                self.first_without_room = Some(file.path.clone());
+            }
             self.leave_out(&file.hits);
         }
     }
@@ -271,6 +285,11 @@ impl Search<'_> {
             }
         }
         self.add_left_out(&mut answer);
+        if self.searched_in_lines > 0 {
+            let files = count(self.searched_in_lines, "file", "files");
+            let _ =
+                write!(answer, "\n[{files} of more than 8 MiB: only single lines were searched]");
+        }
         add_passed_over(&mut answer, passed);
         answer
     }
@@ -298,9 +317,13 @@ impl Search<'_> {
         }
         if files > 0 {
             let more = count(files, "more file", "more files");
+            let why = match &self.first_without_room {
+                None => "`limit`".to_owned(),
+                Some(path) => format!("from {} on: {FULL}, or lower `per_file`", shown(path)),
+            };
             parts.push(match self.arguments.show {
-                Show::Lines => format!("{} in {more} (`limit`)", count(lines, "match", "matches")),
-                Show::Files | Show::Counts => format!("{more} (`limit`)"),
+                Show::Lines => format!("{} in {more} ({why})", count(lines, "match", "matches")),
+                Show::Files | Show::Counts => format!("{more} ({why})"),
             });
         }
         if parts.is_empty() {

@@ -191,6 +191,7 @@ fn lines_that_end_with_crlf_end_before_it() {
     check("^needle$", "a\n3:needle");
     check("^$", "a\n2:");
     check("needle.$", "no matches in 1 file");
+    check("needle\\n\\nneedle$", "a\n1:one needle\n2-\n3-needle");
     check("needle\\r?\\n\\r?\\nneedle$", "a\n1:one needle\n2-\n3-needle");
     check("e\\r\\n", "a\n1:one needle\n3:needle");
 }
@@ -310,4 +311,117 @@ proptest! {
         expected.sort();
         prop_assert_eq!(sorted(&counted), expected);
     }
+}
+
+/// The case of the field: a pattern over two lines, however the lines end.
+#[test]
+fn patterns_over_several_lines_match_in_files_of_windows_too() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("crlf"), "alpha\r\nbeta\r\n\r\ngamma\r\n").unwrap();
+    fs::write(directory.path().join("lf"), "alpha\nbeta\n\ngamma\n").unwrap();
+    fs::write(directory.path().join("one"), "alpha beta\n").unwrap();
+    let check = |pattern: &str, literal: bool, expected: &str| {
+        let arguments = json!({ "pattern": pattern, "literal": literal, "show": "files" });
+        let found = call(directory.path(), "search_files", &arguments).unwrap();
+        assert_eq!(found.replace('\n', " "), expected, "{pattern}");
+    };
+    check("alpha\\nbeta", false, "crlf lf");
+    check("alpha\nbeta", false, "crlf lf");
+    check("alpha\nbeta", true, "crlf lf");
+    check("alpha\r\nbeta", true, "crlf lf");
+    check("alpha\\r\\nbeta", false, "crlf");
+    check("alpha\\s+beta", false, "crlf lf one");
+    check("beta\\s+gamma", false, "crlf lf");
+    check("(?s)alpha.*gamma", false, "crlf lf");
+    check("alpha[\\s\\S]*?beta", false, "crlf lf one");
+    // What stays within a line does so.
+    check("alpha.*beta", false, "one");
+    check("a[^x]gamma", false, "no matches in 3 files");
+    check("\\s+$", false, "no matches in 3 files");
+    let lines = json!({ "pattern": "beta\\s+gamma", "path": "crlf" });
+    let found = call(directory.path(), "search_files", &lines).unwrap();
+    assert_eq!(found, "crlf\n2:beta\n3-\n4-gamma");
+}
+
+#[test]
+fn a_match_of_many_lines_is_shown_in_part() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a"), format!("begin\n{}end\n", "x\n".repeat(100))).unwrap();
+    let arguments = json!({ "pattern": "(?s)begin.*end" });
+    let found = call(directory.path(), "search_files", &arguments).unwrap();
+    assert!(found.ends_with("\n40-x\n[the match has 62 more lines]"), "{found}");
+}
+
+#[test]
+fn a_search_that_is_full_names_the_budget_and_the_way_on() {
+    let directory = tempfile::tempdir().unwrap();
+    for file in 0..9 {
+        let text = format!("match {}\n", "x".repeat(200)).repeat(500);
+        fs::write(directory.path().join(format!("{file}.txt")), text).unwrap();
+    }
+    let arguments = json!({ "pattern": "match", "limit": 100_000, "per_file": 100_000 });
+    let found = call(directory.path(), "search_files", &arguments).unwrap();
+    assert_eq!(
+        found.rsplit('\n').next().unwrap(),
+        "[left out: 3000 matches in 6 more files (from 3.txt on: 256 KiB are shown, the most; \
+         narrow `path`, `globs` or `types`, or lower `per_file`)]"
+    );
+    let name = "n".repeat(240);
+    for file in 0..1_200 {
+        fs::write(directory.path().join(format!("{name}{file}")), "").unwrap();
+    }
+    for newest in [false, true] {
+        let arguments = json!({ "limit": 100_000, "newest": newest });
+        let found = call(directory.path(), "find_files", &arguments).unwrap();
+        let end = " (256 KiB are shown, the most; narrow `path`, `globs` or `types`)]";
+        assert!(found.ends_with(end), "{}", &found[found.len() - 200..]);
+    }
+}
+
+#[test]
+fn a_line_that_is_longer_than_memory_is_searched() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = "x".repeat(9_000_000);
+    fs::write(directory.path().join("a.json"), format!("first\n{long}needle{long}\nneedle\n"))
+        .unwrap();
+    let check = |arguments: Value, expected: &[&str]| {
+        let found = call(directory.path(), "search_files", &arguments).unwrap();
+        let lines: Vec<_> = found.lines().map(|line| line.replace('x', "")).collect();
+        assert_eq!(lines, expected);
+    };
+    check(json!({ "pattern": "needle", "show": "counts" }), &["a.json:2"]);
+    check(json!({ "pattern": "^needle" }), &["a.json", "3:needle"]);
+    check(json!({ "pattern": "nothing" }), &["no matches in 1 file"]);
+    let arguments = json!({ "pattern": "needle" });
+    let found = call(directory.path(), "search_files", &arguments).unwrap();
+    assert!(found.contains("xneedlex") && found.len() < 1_000, "{found}");
+}
+
+#[test]
+fn files_of_a_binary_format_are_passed_over() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("r.pdf"), "%PDF-1.4\n1 0 obj\nendobj\n").unwrap();
+    fs::write(directory.path().join("r.txt"), "endobj\n").unwrap();
+    let check = |path: &str, expected: &str| {
+        let arguments = json!({ "pattern": "endobj", "path": path });
+        assert_eq!(call(directory.path(), "search_files", &arguments).unwrap(), expected);
+    };
+    check(".", "r.txt\n1:endobj\n[passed over 1 binary file]");
+    check("r.pdf", "r.pdf\n[binary file matches; its lines are not shown]");
+}
+
+#[test]
+fn a_glob_may_begin_with_the_path_of_the_workspace() {
+    let files = ["src/a.rs", "src/b/c.rs", "d.rs"].map(|path| (path.to_owned(), "q\n".to_owned()));
+    let directory = tree(&files.into());
+    let root = directory.path().to_str().unwrap();
+    let check = |globs: &[&str], expected: &[&str]| {
+        let globs: Vec<_> = globs.iter().map(|glob| glob.replace("ROOT", root)).collect();
+        let found = call(directory.path(), "find_files", &json!({ "globs": globs })).unwrap();
+        assert_eq!(sorted(&found), expected, "{globs:?}");
+    };
+    check(&["ROOT/src/**"], &["src/a.rs", "src/b/c.rs"]);
+    check(&["ROOT/*.rs"], &["d.rs"]);
+    check(&["ROOT", "!ROOT/src/b/**"], &["d.rs", "src/a.rs"]);
+    check(&["ROOTS/*.rs"], &[]);
 }

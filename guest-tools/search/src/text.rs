@@ -21,6 +21,16 @@ pub(crate) struct Sniffed<R> {
     /// Bytes of a character that the next piece goes on with.
     rest: Vec<u8>,
     encoding: Encoding,
+    /// It begins as a binary format does. A NUL byte may come later, or never.
+    pub(crate) is_binary: bool,
+}
+
+/// The whole text of a file.
+pub(crate) enum Whole {
+    Text(String),
+    Binary,
+    /// It has more than [`WHOLE_BYTES`].
+    TooLarge,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,7 +53,8 @@ impl<R: Read> Sniffed<R> {
             first if first.contains(&0) && !looks_binary(first) => Encoding::Other,
             _ => Encoding::Utf8,
         };
-        Ok(Self { first: Cursor::new(first), file, rest: Vec::new(), encoding })
+        let is_binary = looks_binary(&first) && !first.contains(&0);
+        Ok(Self { first: Cursor::new(first), file, rest: Vec::new(), encoding, is_binary })
     }
 
     /// Whether `grep-searcher` has read it as the text that it is.
@@ -81,15 +92,15 @@ impl<R: Read> Read for Sniffed<R> {
     }
 }
 
-/// The text of a file in another encoding. `None` where it is binary, or too large.
-pub(crate) fn read_text(found: &Found<'_>) -> Option<String> {
-    let file = found.directory.file(found.name, found.is_named).ok()?;
+/// The text of a file, in whatever encoding.
+pub(crate) fn read_text(found: &Found<'_>) -> io::Result<Whole> {
+    let file = found.directory.file(found.name, found.is_named)?;
     let mut content = Vec::new();
-    file.take(WHOLE_BYTES + 1).read_to_end(&mut content).ok()?;
-    match content.len() as u64 <= WHOLE_BYTES {
-        true => decode(content).ok().map(|decoded| decoded.text),
-        false => None,
-    }
+    file.take(WHOLE_BYTES + 1).read_to_end(&mut content)?;
+    Ok(match content.len() as u64 <= WHOLE_BYTES {
+        true => decode(content).map_or(Whole::Binary, |decoded| Whole::Text(decoded.text)),
+        false => Whole::TooLarge,
+    })
 }
 
 #[cfg(test)]

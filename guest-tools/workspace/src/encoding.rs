@@ -5,6 +5,8 @@ use std::fmt;
 
 use encoding_rs::WINDOWS_1252;
 
+use crate::signature::is_known_binary;
+
 /// The byte order mark.
 const MARK: char = '\u{feff}';
 
@@ -128,10 +130,13 @@ fn invalid_byte(char: char) -> Option<u8> {
     (!byte.is_ascii()).then_some(byte)
 }
 
-/// Whether the beginning of a file is not that of a text: it has a NUL byte, or one control
-/// character in ten that texts do not have. UTF-16 is text.
+/// Whether the beginning of a file is not that of a text: it has the signature of a binary
+/// format, a NUL byte, or one control character in ten that texts do not have. UTF-16 is text.
 pub fn looks_binary(bytes: &[u8]) -> bool {
     let sample = &bytes[..bytes.len().min(SAMPLE_BYTES)];
+    if is_known_binary(sample) {
+        return true;
+    }
     if utf16(sample).is_some() {
         return false;
     }
@@ -271,6 +276,7 @@ mod tests {
         check(b"a\0b", None);
         check(&[b"long text ".repeat(1000), vec![0]].concat(), None);
         check(b"\x01\x02\x03\x04\xf0\x9f", None);
+        check(b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n", None);
     }
 
     #[test]

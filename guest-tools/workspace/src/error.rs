@@ -98,9 +98,17 @@ fn refused(location: &Location) -> String {
         paths => paths.join(", "),
     };
     let Some(directory) = directories.iter().filter(inside).max_by_key(|it| it.path.len()) else {
+        let inner = location.path.trim_start_matches('/');
+        let is_there = |directory: &Granted| {
+            directory.path != "/" && stat(&format!("{}/{inner}", directory.path)).is_ok()
+        };
+        let hint = match directories.iter().any(is_there) {
+            true => format!("`{inner}` is there"),
+            false => "such as `src/main.rs`".to_owned(),
+        };
         return format!(
             "it lies outside of what this tool is granted ({paths}); paths are relative to that, \
-             such as `src/main.rs`"
+             {hint}"
         );
     };
     let found = stat(&location.path);
@@ -133,13 +141,36 @@ fn missing(location: &Location) -> ErrorInfo {
     if stat_link(&location.path).is_ok_and(|it| it.kind == Kind::Link) {
         return ErrorInfo::new(format!("`{given}` is a link to what does not exist"));
     }
-    let near: Vec<_> =
-        nearest_paths(location).iter().map(|path| format!("`{}`", shown(path))).collect();
+    let near = match bare(location) {
+        Some(path) => vec![path],
+        None => nearest_paths(location),
+    };
+    let near: Vec<_> = near.iter().map(|path| format!("`{}`", shown(path))).collect();
     let near = match near.as_slice() {
         [] => String::new(),
         near => format!("; nearest: {}", near.join(", ")),
     };
     ErrorInfo::new(format!("`{given}` does not exist{near}"))
+}
+
+/// The path without a mark in front or a line at its end, as in `@src/main.rs:12`, where that
+/// exists.
+fn bare(location: &Location) -> Option<String> {
+    let is_place = |text: &str| {
+        let text = text.trim_start_matches('L');
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let mut given = location.given.as_str();
+    while let Some((path, _)) = given.rsplit_once([':', '#']).filter(|(_, place)| is_place(place)) {
+        given = path;
+    }
+    let removed = location.given.len() - given.len();
+    let path = location.path.get(..location.path.len().checked_sub(removed)?)?;
+    let (path, given) = match given.strip_prefix('@') {
+        Some(name) => (format!("{}{name}", path.strip_suffix(given)?), name),
+        None => (path.to_owned(), given),
+    };
+    (given != location.given && stat(&path).is_ok()).then(|| given.to_owned())
 }
 
 #[cfg(test)]
@@ -165,6 +196,9 @@ mod tests {
         check("mian.rs", "`mian.rs` does not exist; nearest: `main.rs`");
         check("link", "`link` is a link to what does not exist");
         check("xyz", "`xyz` does not exist");
+        for given in ["main.rs:12", "main.rs:12:5", "main.rs#L12", "@main.rs", "@main.rs:1"] {
+            check(given, &format!("`{given}` does not exist; nearest: `main.rs`"));
+        }
         check(
             "main.rs",
             "`main.rs` cannot be listed: a part of the path, or the path itself, is no directory",

@@ -17,6 +17,7 @@ mod entries;
 mod error;
 mod location;
 mod nearest;
+mod signature;
 mod transcode;
 
 pub use crate::cut::{cut, quoted, shown};

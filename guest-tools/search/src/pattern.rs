@@ -1,0 +1,220 @@
+//! The pattern of a search, and how far its matches may reach.
+
+use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
+use kitbag_sdk::ErrorInfo;
+use regex_syntax::ast::{self, Ast};
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+use crate::arguments::{Case, SearchFiles};
+
+/// How much a pattern may take when it is compiled, and what is built of it while it runs.
+const PATTERN_BYTES: usize = 8 << 20;
+
+/// A newline, however the file writes it.
+const NEWLINE: &str = "(?:\r?\n)";
+
+/// A pattern that is ready to be searched for.
+pub(crate) struct Pattern {
+    pub(crate) matcher: RegexMatcher,
+    /// A match may take several lines: the pattern has `\n`, or means every character by `(?s).`
+    /// or `[\s\S]`.
+    pub(crate) is_multi_line: bool,
+    /// The same pattern for matches over several lines, where a match is looked for in lines
+    /// first: those of `\s` in its middle.
+    pub(crate) across: Option<RegexMatcher>,
+}
+
+/// What matches of a pattern reach.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Lines,
+    /// Blanks in its middle may be line ends.
+    Blanks,
+    Everything,
+}
+
+impl Pattern {
+    /// Compiles the pattern of a call.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with it.
+    pub(crate) fn new(arguments: &SearchFiles) -> Result<Self, ErrorInfo> {
+        let text = match arguments.literal {
+            true => {
+                let text = regex_syntax::escape(&arguments.pattern);
+                text.replace("\r\n", "\n").replace('\n', NEWLINE)
+            }
+            false => with_newlines(&arguments.pattern),
+        };
+        let build = |lines: bool| {
+            let mut builder = RegexMatcherBuilder::new();
+            builder
+                .multi_line(true)
+                .unicode(true)
+                .case_smart(matches!(arguments.case, Case::Smart))
+                .case_insensitive(matches!(arguments.case, Case::Insensitive))
+                .size_limit(PATTERN_BYTES)
+                .dfa_size_limit(PATTERN_BYTES)
+                // `$` matches before `\r\n`, too.
+                .crlf(true);
+            if !lines {
+                builder.line_terminator(None);
+            }
+            builder.build(&text)
+        };
+        let reach = reach(&text);
+        let of_lines = match reach {
+            Reach::Everything => None,
+            Reach::Lines | Reach::Blanks => match build(true) {
+                Err(error) if matches!(error.kind(), ErrorKind::NotAllowed(_)) => None,
+                other => Some(other),
+            },
+        };
+        let is_multi_line = of_lines.is_none();
+        let matcher = of_lines.unwrap_or_else(|| build(false)).map_err(|error| {
+            let hint =
+                if arguments.literal { "" } else { "\nto search for it as it is, set `literal`" };
+            ErrorInfo::new(format!("invalid `pattern`: {error}{hint}"))
+        })?;
+        // One that is too large this way is searched for in lines.
+        let across = (reach == Reach::Blanks && !is_multi_line).then(|| build(false).ok());
+        Ok(Self { matcher, is_multi_line, across: across.flatten() })
+    }
+}
+
+/// A pattern whose newlines match those of Windows, too. One that is none stays, and is refused
+/// when it is compiled.
+fn with_newlines(pattern: &str) -> String {
+    let mut newlines = Newlines(Vec::new());
+    if let Ok(parsed) = ast::parse::Parser::new().parse(pattern) {
+        let Ok(()) = ast::visit(&parsed, &mut newlines);
+    }
+    let mut text = String::with_capacity(pattern.len());
+    let mut end = 0;
+    for span in newlines.0 {
+        text.push_str(&pattern[end..span.start.offset]);
+        text.push_str(NEWLINE);
+        end = span.end.offset;
+    }
+    text.push_str(&pattern[end..]);
+    text
+}
+
+/// Where a pattern has a newline outside of brackets.
+struct Newlines(Vec<ast::Span>);
+
+impl ast::Visitor for &mut Newlines {
+    type Output = ();
+    type Err = std::convert::Infallible;
+
+    fn finish(self) -> Result<(), Self::Err> {
+        Ok(())
+    }
+
+    fn visit_pre(&mut self, ast: &Ast) -> Result<(), Self::Err> {
+        if let Ast::Literal(literal) = ast
+            && literal.c == '\n'
+        {
+            self.0.push(literal.span);
+        }
+        Ok(())
+    }
+}
+
+fn reach(pattern: &str) -> Reach {
+    let mut parser = regex_syntax::ParserBuilder::new();
+    let parsed = parser.multi_line(true).crlf(true).utf8(false).build().parse(pattern);
+    match parsed {
+        Ok(parsed) if has(&parsed, &is_everything) => Reach::Everything,
+        Ok(parsed) if has_inner_blank(&parsed) => Reach::Blanks,
+        _ => Reach::Lines,
+    }
+}
+
+/// Whether a part of a pattern is of a kind.
+fn has(hir: &Hir, is: &dyn Fn(&Hir) -> bool) -> bool {
+    is(hir)
+        || match hir.kind() {
+            HirKind::Repetition(repetition) => has(&repetition.sub, is),
+            HirKind::Capture(capture) => has(&capture.sub, is),
+            HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+                parts.iter().any(|part| has(part, is))
+            }
+            HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => false,
+        }
+}
+
+/// Every character: `(?s).` and `[\s\S]`.
+fn is_everything(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Class(Class::Unicode(class)) => {
+            matches!(class.ranges(), [all] if all.start() == '\0' && all.end() == char::MAX)
+        }
+        HirKind::Class(Class::Bytes(class)) => {
+            matches!(class.ranges(), [all] if all.start() == 0 && all.end() == u8::MAX)
+        }
+        _ => false,
+    }
+}
+
+/// Blanks and newlines, as `\s`; not what leaves out some characters, as `[^"]`.
+fn is_blank(hir: &Hir) -> bool {
+    let HirKind::Class(Class::Unicode(class)) = hir.kind() else { return false };
+    let has = |char: char| class.iter().any(|range| range.start() <= char && char <= range.end());
+    has('\n') && !has('a')
+}
+
+/// Whether blanks are between other parts of a pattern, and not at its ends alone.
+fn has_inner_blank(hir: &Hir) -> bool {
+    let is_end = |part: &Hir| match part.kind() {
+        HirKind::Look(_) => true,
+        HirKind::Repetition(repetition) => is_blank(&repetition.sub),
+        _ => is_blank(part),
+    };
+    match hir.kind() {
+        HirKind::Capture(capture) => has_inner_blank(&capture.sub),
+        HirKind::Alternation(parts) => parts.iter().any(has_inner_blank),
+        HirKind::Repetition(repetition) => {
+            !is_blank(&repetition.sub) && has(&repetition.sub, &is_blank)
+        }
+        HirKind::Concat(parts) => {
+            let first = parts.iter().position(|part| !is_end(part)).unwrap_or(parts.len());
+            let last = parts.iter().rposition(|part| !is_end(part)).map_or(first, |last| last + 1);
+            parts[first..last].iter().any(|part| has(part, &is_blank))
+        }
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newlines_match_those_of_windows_outside_of_brackets() {
+        for (pattern, expected) in [
+            ("a\\nb", "a(?:\r?\n)b"),
+            ("a\nb", "a(?:\r?\n)b"),
+            ("a\\x0A+", "a(?:\r?\n)+"),
+            ("a\\\\nb", "a\\\\nb"),
+            ("[^\\n]*", "[^\\n]*"),
+            ("(?x)a\n b", "(?x)a\n b"),
+            ("(", "("),
+        ] {
+            assert_eq!(with_newlines(pattern), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn the_reach_of_a_pattern_is_known() {
+        let check = |patterns: &[&str], expected: Reach| {
+            for pattern in patterns {
+                assert!(reach(pattern) == expected, "{pattern}");
+            }
+        };
+        check(&["a.*b", "^\\s*fn", "\\s+$", "\"[^\"]*\"", "a b", "(?-u:\\w)", "\\s"], Reach::Lines);
+        check(&["a\\s+b", "(a|b\\s*c)", "^\\s*fn\\s+x", "(?:a\\s)+", "f\\W+g"], Reach::Blanks);
+        check(&["(?s)a.*b", "a[\\s\\S]*?b", "a(?s:.)b", "[\\d\\D]"], Reach::Everything);
+    }
+}
