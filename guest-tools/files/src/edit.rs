@@ -4,6 +4,7 @@ use kitbag_sdk::{Call, Description, ErrorInfo, Stop, json};
 use kitbag_workspace::Location;
 use serde::Deserialize;
 
+use crate::alike;
 use crate::change::{Change, Target, change};
 use crate::diff::diff;
 use crate::file::{check_expected, text};
@@ -73,18 +74,24 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
         check_expected(&location, arguments.expect.as_deref(), Some(&content))?;
         let old = Text::from(text(&location, content)?);
         let mut new = old.clone();
+        let mut notes = String::new();
         for (number, edit) in arguments.edits.iter().enumerate() {
-            apply(&mut new, edit).map_err(|why| {
-                let which = match arguments.edits.len() {
-                    1 => String::new(),
-                    _ => format!("`/edits/{number}`: "),
-                };
-                ErrorInfo::new(format!("{which}{why}\nNothing was changed."))
-            })?;
+            let which = match arguments.edits.len() {
+                1 => String::new(),
+                _ => format!("`/edits/{number}`: "),
+            };
+            match apply(&mut new, edit) {
+                Ok(None) => {}
+                Ok(Some(note)) => notes += &format!("[{which}{note}]\n"),
+                Err(why) => {
+                    let why = format!("{which}{why}\nNothing was changed.");
+                    return Err(ErrorInfo::new(why).into());
+                }
+            }
         }
         let content = new.to_bytes(&location)?;
         let shown = diff(old.as_str(), new.as_str());
-        let answer = answer(&target, &content, new.encoding(), &shown);
+        let answer = answer(&target, &content, new.encoding(), &shown) + &notes;
         Ok((vec![Change::new(target, Some(content))], answer))
     })
 }
@@ -106,8 +113,12 @@ pub(crate) fn rendered(call: &Call) -> Option<String> {
     Some(shown)
 }
 
-/// Makes one edit; says why it cannot be made.
-pub(crate) fn apply(text: &mut Text, edit: &Edit) -> Result<(), String> {
+/// Makes one edit, and gives what is to be said of it.
+///
+/// # Errors
+///
+/// Says why it cannot be made.
+pub(crate) fn apply(text: &mut Text, edit: &Edit) -> Result<Option<String>, String> {
     let (old, new) = (unix(&edit.old_text), unix(&edit.new_text));
     let content = text.as_str();
     if old == new {
@@ -131,15 +142,39 @@ pub(crate) fn apply(text: &mut Text, edit: &Edit) -> Result<(), String> {
         false => first_two(content, &old),
     };
     match places.as_slice() {
-        [] => Err(mismatch("`old_text`", content, &old, &new)),
+        [] => apply_alike(text, &old, &new),
         [_, _, ..] if !edit.all => Err(several_places(content, &old, &places)),
         _ => {
             let range = |at: &usize| *at..*at + old.len();
             let part =
                 |at: &usize| Part { range: range(at), new: new.as_str(), says_endings: false };
             text.replace(places.iter().map(part));
-            Ok(())
+            Ok(None)
         }
+    }
+}
+
+/// Makes an edit where the file has other characters that look like those of `old`, in one place
+/// alone. The file keeps its characters.
+fn apply_alike(text: &mut Text, old: &str, new: &str) -> Result<Option<String>, String> {
+    let content = text.as_str();
+    let missing = |why: &str| Err(format!("{}{why}", mismatch("`old_text`", content, old, new)));
+    match alike::places(content, old).as_slice() {
+        [] => missing(""),
+        [place] => {
+            let passage = &content[place.range.clone()];
+            let line_start = content[..place.range.start].rfind('\n').map_or(0, |end| end + 1);
+            let column = content[line_start..place.range.start].chars().count() + 1;
+            let differences = alike::differences(passage, old, place.line, column);
+            let changed = alike::changed(passage, old, new);
+            let part = Part { range: place.range.clone(), new: &changed, says_endings: false };
+            text.replace(std::iter::once(part));
+            Ok(Some(format!("found by characters that look alike, which were kept: {differences}")))
+        }
+        [first, second, ..] => missing(&format!(
+            "\nLines {} and {} look like it; give more lines around it",
+            first.line, second.line
+        )),
     }
 }
 

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alike;
 mod apply;
 mod change;
 mod diff;

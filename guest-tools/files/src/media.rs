@@ -8,6 +8,19 @@ use serde::Deserialize;
 use crate::file::{Opened, is_media};
 use crate::shown::size;
 
+/// The formats that models take.
+const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// The most pixels on a side, and the most bytes (5 MB in base64), that the interfaces of models
+/// take.
+///
+/// Source: Anthropic, "Vision"; those of OpenAI and Google take more.
+const MOST_PIXELS: usize = 8_000;
+const MOST_BYTES: usize = 3_932_160;
+
+/// What to do with an image that is too large.
+const SMALLER: &str = "make a smaller copy, such as 1500 pixels wide";
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
@@ -33,11 +46,14 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     };
     let mime_type = media_type(&opened.location, &data)?;
     let bytes = size(data.len() as u64);
-    let pixels = match imagesize::blob_size(&data) {
-        Ok(found) if mime_type.starts_with("image/") => {
-            format!(", {} x {}", found.width, found.height)
+    let pixels = match mime_type.starts_with("image/") {
+        true => {
+            let (width, height) = pixels(&data, mime_type).map_err(|why| {
+                ErrorInfo::new(format!("`{}` ({mime_type}, {bytes}) {why}", opened.location.given))
+            })?;
+            format!(", {width} x {height}")
         }
-        _ => String::new(),
+        false => String::new(),
     };
     let told = format!("{mime_type}{pixels}, {bytes}");
     let media = Media { data, mime_type: mime_type.to_owned() };
@@ -46,9 +62,67 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
         false => Content::Audio(media),
     };
     emit(&content).map_err(|why| {
-        ErrorInfo::new(format!("`{}` ({told}) cannot be shown: {why}", opened.location.given))
+        let given = &opened.location.given;
+        ErrorInfo::new(format!("`{given}` ({told}) cannot be shown: {why}; {SMALLER}"))
     })?;
     Ok(told)
+}
+
+/// The size of an image in pixels.
+///
+/// # Errors
+///
+/// Says why models do not take it, and what to do.
+fn pixels(data: &[u8], mime_type: &str) -> Result<(usize, usize), String> {
+    if !SHOWN.contains(&mime_type) {
+        return Err("cannot be shown: models take PNG, JPEG, GIF and WebP; convert a copy".into());
+    }
+    let damaged = |why: &str| format!("is damaged: {why}");
+    let found = imagesize::blob_size(data);
+    let found = found.map_err(|_| damaged("its beginning does not say how large it is"))?;
+    if !has_end(data, mime_type) {
+        return Err(damaged("its end is missing"));
+    }
+    match (found.width, found.height) {
+        (0, _) | (_, 0) => Err(damaged("it has no pixels")),
+        (width, height) if width.max(height) > MOST_PIXELS => Err(format!(
+            "cannot be shown: it has {width} x {height} pixels, and models take images of at most \
+             {MOST_PIXELS} a side; {SMALLER}"
+        )),
+        _ if data.len() > MOST_BYTES => {
+            Err(format!("cannot be shown: models take images of at most 3.75 MiB; {SMALLER}"))
+        }
+        size => Ok(size),
+    }
+}
+
+/// Whether an image is there to its end. Programs write more behind it.
+fn has_end(data: &[u8], mime_type: &str) -> bool {
+    let has = |data: &[u8], end: &[u8]| data.windows(end.len()).rev().any(|bytes| bytes == end);
+    let padding = data.iter().rev().take_while(|byte| **byte == 0).count();
+    match mime_type {
+        "image/png" => has(data, b"IEND"),
+        "image/jpeg" => has(jpeg_scan(data), b"\xff\xd9"),
+        "image/gif" => data[..data.len() - padding].ends_with(b";"),
+        "image/webp" => {
+            let said = data.get(4..8).and_then(|size| size.try_into().ok()).map(u32::from_le_bytes);
+            said.is_some_and(|said| said as usize <= data.len().saturating_sub(8))
+        }
+        _ => true,
+    }
+}
+
+/// A JPEG from its first scan on: a thumbnail before that has an end of its own.
+fn jpeg_scan(data: &[u8]) -> &[u8] {
+    let mut rest = &data[2.min(data.len())..];
+    while let [0xff, marker, high, low, ..] = rest {
+        let length = 2 + usize::from(u16::from_be_bytes([*high, *low]));
+        if *marker == 0xda {
+            return rest;
+        }
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    rest
 }
 
 /// The type of an image or a sound.

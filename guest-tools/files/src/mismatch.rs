@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use kitbag_workspace::cut;
 
+use crate::alike;
 use crate::shown::count;
 
 /// How many lines of a passage are shown.
@@ -58,7 +59,7 @@ pub(crate) fn mismatch(what: &str, content: &str, old: &str, new: &str) -> Strin
         // A passage may begin within a line.
         let is_within = number == start + 1 && wanted.trim_start().len() == wanted.len();
         let found = found.map(|found| if is_within { found.trim_start() } else { found });
-        let Some(difference) = difference(wanted, found) else { continue };
+        let Some(difference) = difference(wanted, found, number) else { continue };
         match differences.len() < COMPARED_LINES {
             true => differences.push(format!("line {number}: {difference}")),
             false => left += 1,
@@ -193,7 +194,7 @@ fn straight(char: char) -> char {
 }
 
 /// What is different between a line as it was given and that of the file.
-fn difference(wanted: &str, found: Option<&str>) -> Option<String> {
+fn difference(wanted: &str, found: Option<&str>, line: usize) -> Option<String> {
     let Some(found) = found else { return Some("the file ends before".into()) };
     if wanted == found {
         return None;
@@ -211,11 +212,20 @@ fn difference(wanted: &str, found: Option<&str>) -> Option<String> {
         kinds.push(format!("whitespace at the end of the line in the {whose}"));
     }
     let [wanted_inner, found_inner] = [wanted.trim(), found.trim()];
+    let column = found_indent.chars().count() + 1;
+    if wanted_inner != found_inner && alike::look(wanted_inner) == alike::look(found_inner) {
+        let differences = alike::differences(found_inner, wanted_inner, line, column);
+        kinds.push(format!("characters that look alike ({differences})"));
+        return Some(kinds.join(", "));
+    }
     let straightened = |text: &str| text.chars().map(straight).collect::<String>();
     let spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     if plain(wanted) != plain(found) {
         let [file, given] = [found_inner, wanted_inner].map(short);
         kinds.push(format!("text (file: `{file}`; given: `{given}`)"));
+        if let Some(hidden) = alike::hidden(cut(found, LINE_BYTES)) {
+            kinds.push(format!("the file has {hidden}"));
+        }
         return Some(kinds.join(", "));
     }
     let [wanted_straight, found_straight] = [wanted_inner, found_inner].map(straightened);

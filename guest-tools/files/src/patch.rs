@@ -140,7 +140,7 @@ impl Line {
         }
     }
 
-    fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         let (Self::Same(text) | Self::Old(text) | Self::New(text)) = self;
         text
     }

@@ -1,7 +1,9 @@
 //! Where the hunks of a patch are in a file.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
+use crate::alike::{changed, differences, look};
 use crate::mismatch::mismatch;
 use crate::patch::{Hunk, Line};
 use crate::text::Part;
@@ -39,6 +41,8 @@ enum Context {
     Exact,
     /// All but whitespace at the ends of a line.
     Trimmed,
+    /// What all lines of the hunk look like, those that it removes among them.
+    Alike,
     /// So many lines at the beginning and at the end of the hunk are left out.
     Without(usize),
 }
@@ -49,44 +53,48 @@ impl Placed {
         let file = FileLines::new(text);
         let mut parts = Vec::new();
         for (number, hunk) in hunks.iter().enumerate() {
-            let (line, [first, last]) = self.find(&file, hunk, number + 1)?;
+            let (line, [first, last], context) = self.find(&file, hunk, number + 1)?;
             let mut at = line;
             let lines = &hunk.lines[first..hunk.lines.len() - last];
-            let mut run: Option<(usize, String)> = None;
+            let mut run: Option<Run> = None;
             for line in lines {
+                let begin = || Run { start: at, old: String::new(), new: String::new() };
                 match line {
                     Line::Same(_) => {
-                        if let Some((start, new)) = run.take() {
-                            parts.push(file.part(start..at, new, hunk, false));
+                        if let Some(run) = run.take() {
+                            parts.push(file.replaced(run, at, context, hunk, false));
                         }
                         at += 1;
                     }
-                    Line::Old(_) => {
-                        run.get_or_insert_with(|| (at, String::new()));
+                    Line::Old(old) => {
+                        let run = run.get_or_insert_with(begin);
+                        run.old.push_str(old);
+                        run.old.push('\n');
                         at += 1;
                     }
                     Line::New(new) => {
-                        let (_, text) = run.get_or_insert_with(|| (at, String::new()));
-                        text.push_str(new);
-                        text.push('\n');
+                        let run = run.get_or_insert_with(begin);
+                        run.new.push_str(new);
+                        run.new.push('\n');
                     }
                 }
             }
-            if let Some((start, new)) = run {
-                parts.push(file.part(start..at, new, hunk, true));
+            if let Some(run) = run {
+                parts.push(file.replaced(run, at, context, hunk, true));
             }
             self.end = at;
         }
         Ok(parts)
     }
 
-    /// The line where a hunk is, and how many of its first and last lines are left out there.
+    /// The line where a hunk is, how many of its first and last lines are left out there, and
+    /// what was compared.
     fn find(
         &mut self,
         file: &FileLines<'_>,
         hunk: &Hunk,
         number: usize,
-    ) -> Result<(usize, [usize; 2]), String> {
+    ) -> Result<(usize, [usize; 2], Context), String> {
         let mut start = self.end;
         for heading in &hunk.headings {
             let found =
@@ -108,21 +116,20 @@ impl Placed {
             false => line.saturating_sub(1),
         });
         if wanted.is_empty() {
-            return match said {
+            let line = match said {
                 Some(line) => {
                     let line = line.saturating_add_signed(self.offset);
-                    Ok((line.clamp(start.min(file.lines.len()), file.lines.len()), [0, 0]))
+                    line.clamp(start.min(file.lines.len()), file.lines.len())
                 }
-                None if hunk.is_at_end || hunk.headings.is_empty() => {
-                    Ok((file.lines.len(), [0, 0]))
-                }
-                None => Ok((start, [0, 0])),
+                None if hunk.is_at_end || hunk.headings.is_empty() => file.lines.len(),
+                None => start,
             };
+            return Ok((line, [0, 0], Context::Exact));
         }
         let same = |line: &&Line| matches!(line, Line::Same(_));
         let leading = hunk.lines.iter().take_while(same).count();
         let trailing = hunk.lines.iter().rev().take_while(same).count();
-        let contexts = [Context::Exact, Context::Trimmed].into_iter();
+        let contexts = [Context::Exact, Context::Trimmed, Context::Alike].into_iter();
         // Without any of its lines a hunk could be anywhere.
         let has_old = wanted.iter().any(|line| matches!(line, Line::Old(_)));
         let most = if has_old { leading.max(trailing).min(FUZZ) } else { 0 };
@@ -137,7 +144,9 @@ impl Placed {
             if hunk.is_at_end {
                 places.retain(|at| at + part.len() + last >= file.lines.len());
             }
-            let Some(place) = self.choose(&places, said.map(|said| said + first)) else {
+            // The line of the patch does not make up for other characters.
+            let said_here = said.filter(|_| context != Context::Alike).map(|said| said + first);
+            let Some(place) = self.choose(&places, said_here) else {
                 if places.len() > 1 {
                     let lines: Vec<_> =
                         places.iter().take(5).map(|at| (at + 1).to_string()).collect();
@@ -150,16 +159,21 @@ impl Placed {
                 }
                 continue;
             };
-            if context != Context::Exact {
-                self.notes.push(format!(
+            match context {
+                Context::Exact => {}
+                Context::Alike => self.notes.push(format!(
+                    "hunk {number}: found by characters that look alike, which were kept: {}",
+                    file.differences(part, place)
+                )),
+                Context::Trimmed | Context::Without(_) => self.notes.push(format!(
                     "hunk {number} at line {}: its context differs from the file, which was kept",
                     place + 1
-                ));
+                )),
             }
             if let Some(said) = said {
                 self.offset = place as isize - (said + first) as isize;
             }
-            return Ok((place, [first, last]));
+            return Ok((place, [first, last], context));
         }
         let lines = |keep: fn(&Line) -> Option<&str>| {
             hunk.lines.iter().filter_map(keep).collect::<Vec<_>>().join("\n")
@@ -191,11 +205,21 @@ impl Placed {
     }
 }
 
+/// Lines of a hunk that are replaced.
+struct Run {
+    /// The line of the file where they begin, from 0.
+    start: usize,
+    old: String,
+    new: String,
+}
+
 /// A text and where its lines begin.
 struct FileLines<'a> {
     text: &'a str,
     /// Without their ends.
     lines: Vec<&'a str>,
+    /// What the lines look like, made where a hunk is not found otherwise.
+    looks: OnceCell<Vec<String>>,
     starts: Vec<usize>,
 }
 
@@ -210,12 +234,18 @@ impl<'a> FileLines<'a> {
             lines.push(line.strip_suffix('\n').unwrap_or(line));
         }
         starts.push(at);
-        Self { text, lines, starts }
+        Self { text, lines, looks: OnceCell::new(), starts }
     }
 
     /// Where lines of a hunk are, from a line on.
     fn places(&self, wanted: &[&Line], from: usize, context: Context) -> Vec<usize> {
         let Some(last) = self.lines.len().checked_sub(wanted.len()) else { return Vec::new() };
+        if context == Context::Alike {
+            let looks =
+                self.looks.get_or_init(|| self.lines.iter().map(|line| look(line)).collect());
+            let wanted: Vec<_> = wanted.iter().map(|line| look(line.text())).collect();
+            return (from..=last).filter(|at| looks[*at..].starts_with(&wanted)).collect();
+        }
         let fits = |at: usize| {
             wanted.iter().zip(&self.lines[at..]).all(|(wanted, found)| match wanted {
                 Line::Old(wanted) => wanted == found,
@@ -225,6 +255,30 @@ impl<'a> FileLines<'a> {
             })
         };
         (from..=last).filter(|at| fits(*at)).collect()
+    }
+
+    /// Names the characters in which lines of the file differ from those of a hunk.
+    fn differences(&self, wanted: &[&Line], at: usize) -> String {
+        let wanted: Vec<_> = wanted.iter().map(|line| line.text()).collect();
+        let found = self.lines[at..at + wanted.len()].join("\n");
+        differences(&found, &wanted.join("\n"), at + 1, 1)
+    }
+
+    /// What a hunk makes of lines that end before `end`.
+    fn replaced(
+        &self,
+        run: Run,
+        end: usize,
+        context: Context,
+        hunk: &Hunk,
+        is_last: bool,
+    ) -> Replacement {
+        let Run { start, old, mut new } = run;
+        if context == Context::Alike && start < end {
+            let lines = self.lines[start..end].iter().flat_map(|line| [line, "\n"]);
+            new = changed(&lines.collect::<String>(), &old, &new);
+        }
+        self.part(start..end, new, hunk, is_last)
     }
 
     /// The part of the text that these lines are, and what it becomes. The end of the file

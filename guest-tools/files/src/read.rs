@@ -183,7 +183,7 @@ fn select(
     let end = arguments.end_line.unwrap_or(total).min(total);
     let wanted = text.split_inclusive('\n').skip(start as usize - 1);
     let wanted = wanted.take((end + 1).saturating_sub(start) as usize);
-    let page = page(wanted, start, arguments, room);
+    let page = page(wanted, start, arguments, room, false);
     let range = match (start, page.last) {
         (1, last) if last == total && page.column.is_none() => count(total, "line", "lines"),
         (start, last) if start == last => format!("line {start} of {total}"),
@@ -212,11 +212,14 @@ impl Page {
     }
 }
 
+/// Takes lines as far as there is room. With `begins_at_column` the first one begins at
+/// `start_column`.
 fn page<'a>(
     wanted: impl Iterator<Item = &'a str>,
     start: u64,
     arguments: &Arguments,
     room: usize,
+    begins_at_column: bool,
 ) -> Page {
     let mut page = Page { lines: String::new(), last: start, column: None };
     for (number, line) in (start..).zip(wanted) {
@@ -224,7 +227,8 @@ fn page<'a>(
         let mut line = line;
         if number == start && arguments.start_column > 1 {
             skipped = arguments.start_column - 1;
-            let from = line.char_indices().nth(skipped).map_or(line.len(), |(at, _)| at);
+            let left = if begins_at_column { 0 } else { skipped };
+            let from = line.char_indices().nth(left).map_or(line.len(), |(at, _)| at);
             line = &line[from..];
         }
         let before = page.lines.len();
@@ -294,14 +298,18 @@ fn large(
             opened.location.given
         )));
     };
-    // Characters have four bytes at most.
-    let skipped = (arguments.start_column - 1).saturating_mul(4);
-    let content = opened.read(from, (room + skipped + 4) as u64)?;
+    let from = match arguments.start_column {
+        1 => from,
+        column => column_start(opened, from, start, column)?,
+    };
+    let content = opened.read(from, room as u64 + 4)?;
     let is_end = from + content.len() as u64 >= opened.size;
     let part = lossless(&content);
     let wanted = arguments.end_line.map_or(usize::MAX, |end| (end + 1 - start) as usize);
-    let page = page(part.split_inclusive('\n').take(wanted), start, arguments, room);
-    let end = if is_end { page.last } else { arguments.end_line.unwrap_or(u64::MAX) };
+    let page = page(part.split_inclusive('\n').take(wanted), start, arguments, room, true);
+    let lines = part.split_inclusive('\n').count() as u64;
+    let last = if is_end { start + lines.saturating_sub(1) } else { u64::MAX };
+    let end = arguments.end_line.unwrap_or(u64::MAX).min(last);
     let more = page.more(end).map(|more| format!("; {more} reads on")).unwrap_or_default();
     Ok((format!("lines {start}-{} of {all}{more}", page.last), page.lines))
 }
@@ -331,6 +339,38 @@ fn line_start(opened: &mut Opened, line: u64) -> Result<Option<u64>, ErrorInfo> 
         at += chunk.len() as u64;
     }
     Ok(Some(at))
+}
+
+/// Where a column of the line that begins at a place is.
+fn column_start(
+    opened: &mut Opened,
+    line_start: u64,
+    line: u64,
+    column: usize,
+) -> Result<u64, ErrorInfo> {
+    let (mut at, mut before) = (line_start, 0);
+    loop {
+        let chunk = opened.read(at, CHUNK_BYTES)?;
+        for (index, byte) in chunk.iter().enumerate() {
+            // All bytes of a character but its first begin with the bits 10.
+            let is_first = byte & 0xc0 != 0x80;
+            if is_first && before + 1 == column {
+                return Ok(at + index as u64);
+            }
+            if *byte == b'\n' {
+                break;
+            }
+            before += usize::from(is_first);
+        }
+        at += chunk.len() as u64;
+        if chunk.is_empty() || chunk.contains(&b'\n') {
+            return Err(ErrorInfo::new(format!(
+                "`start_column` is {column}, and line {line} of `{}` has {}",
+                opened.location.given,
+                count(before as u64, "character", "characters")
+            )));
+        }
+    }
 }
 
 /// A piece of a text, whose last character may be cut.

@@ -33,6 +33,11 @@ fn patches_that_fit_and_that_do_not() {
 }
 
 #[test]
+fn characters_that_look_alike_are_found_and_kept() {
+    cases("alike");
+}
+
+#[test]
 fn of_a_patch_for_several_files_all_is_applied_or_nothing() {
     let directory = Directory::new();
     directory.file("a", "1\n").file("b", "2\n");

@@ -226,17 +226,94 @@ fn a_path_is_described() {
 #[test]
 fn an_image_or_a_sound_is_shown_and_nothing_else() {
     let directory = Directory::new();
-    let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
-    png.extend([0, 0, 2, 128, 0, 0, 1, 224, 8, 2, 0, 0, 0]);
-    directory.file("a.png", &png).file("b.wav", b"RIFF\x24\0\0\0WAVEfmt ").file("c.txt", "text");
-    directory.file("d.zip", b"PK\x03\x04\x14\0\0\0").file("e", "").file("f", b"\0\x01\x02");
+    directory.file("a.png", png(640, 480)).file("b.wav", b"RIFF\x24\0\0\0WAVEfmt ");
+    directory.file("c.txt", "text").file("e", "").file("f", b"\0\x01\x02");
+    directory.file("d.zip", b"PK\x03\x04\x14\0\0\0");
     let check = |path: &str, expected: &str| {
         assert_eq!(directory.call("read_media", json!({ "path": path })), expected);
     };
-    check("a.png", "image/png, 640 x 480, 29 B");
+    check("a.png", "image/png, 640 x 480, 45 B");
     check("b.wav", "audio/x-wav, 16 B");
     check("c.txt", "error: `c.txt` is text; `read_file` reads it");
     check("d.zip", "error: `d.zip` is application/zip, neither an image nor a sound");
     check("e", "error: `e` is empty");
     check("f", "error: `f` is neither an image nor a sound that is known");
+}
+
+/// The parts of a PNG that say how large it is, and that it ends.
+fn png(width: u32, height: u32) -> Vec<u8> {
+    let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+    png.extend([width.to_be_bytes(), height.to_be_bytes()].concat());
+    png.extend(b"\x08\x02\0\0\0\0\0\0\0\0\0\0\0IEND\xaeB`\x82");
+    png.truncate(45);
+    png
+}
+
+#[test]
+fn an_image_that_models_do_not_take_is_refused_with_the_way_out() {
+    let directory = Directory::new();
+    let check = |content: &[u8], expected: &str| {
+        directory.file("a", content);
+        let answer = directory.call("read_media", json!({ "path": "a" }));
+        assert_eq!(answer, expected);
+    };
+    let formats = "cannot be shown: models take PNG, JPEG, GIF and WebP; convert a copy";
+    check(b"BM\x46\0\0\0\0\0\0\0", &format!("error: `a` (image/bmp, 10 B) {formats}"));
+    check(b"II*\0\x08\0\0\0\x01\0\0\x01", &format!("error: `a` (image/tiff, 12 B) {formats}"));
+    check(&png(640, 480)[..29], "error: `a` (image/png, 29 B) is damaged: its end is missing");
+    check(
+        &png(640, 480)[..12],
+        "error: `a` (image/png, 12 B) is damaged: its beginning does not say how large it is",
+    );
+    check(&png(0, 480), "error: `a` (image/png, 45 B) is damaged: it has no pixels");
+    check(
+        &png(9_000, 480),
+        "error: `a` (image/png, 45 B) cannot be shown: it has 9000 x 480 pixels, and models take \
+         images of at most 8000 a side; make a smaller copy, such as 1500 pixels wide",
+    );
+    let large = [png(640, 480), vec![0; 4 << 20]].concat();
+    check(
+        &large,
+        "error: `a` (image/png, 4.0 MiB) cannot be shown: models take images of at most 3.75 MiB; \
+         make a smaller copy, such as 1500 pixels wide",
+    );
+    let jpeg = b"\xff\xd8\xff\xe0\0\x04JF\xff\xc0\0\x0b\x08\0\x10\0\x20\x01\x01\x11\0\
+                 \xff\xda\0\x02abc";
+    check(jpeg, "error: `a` (image/jpeg, 28 B) is damaged: its end is missing");
+    check(&[&jpeg[..], b"\xff\xd9\0"].concat(), "image/jpeg, 32 x 16, 31 B");
+    let gif = b"GIF89a\x10\0\x08\0\0\0\0;";
+    check(gif, "image/gif, 16 x 8, 14 B");
+    check(&gif[..13], "error: `a` (image/gif, 13 B) is damaged: its end is missing");
+}
+
+#[test]
+fn a_pdf_is_binary() {
+    let directory = Directory::new();
+    directory.file("r.pdf", "%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n");
+    assert_eq!(
+        directory.call("read_file", json!({ "path": "r.pdf" })),
+        "error: `r.pdf` is binary (application/pdf), not text; `file_info` tells its size and digest"
+    );
+}
+
+#[test]
+fn a_column_far_in_a_line_is_read() {
+    let directory = Directory::new();
+    let line = "\u{e9}abc".repeat(4 << 20);
+    directory.file("a", format!("first\n{line}\nlast\n"));
+    let check = |column: usize, expected: &str| {
+        let arguments =
+            json!({ "path": "a", "start_line": 2, "start_column": column, "max_bytes": 4 });
+        let answer = directory.call("read_file", arguments);
+        assert_eq!(answer, expected);
+    };
+    let all = "20.0 MiB";
+    let more = |column: usize| format!("start_line=2 start_column={column} reads on");
+    check(2, &format!("[lines 2-2 of {all}; {}]\nabc", more(5)));
+    check(12_000_001, &format!("[lines 2-2 of {all}; {}]\n\u{e9}ab", more(12_000_004)));
+    check(16 << 20, &format!("[lines 2-2 of {all}; start_line=3 reads on]\nc\n"));
+    check(
+        20_000_000,
+        "error: `start_column` is 20000000, and line 2 of `a` has 16777216 characters",
+    );
 }
