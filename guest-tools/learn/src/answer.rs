@@ -15,6 +15,7 @@ use crate::files::Files;
 use crate::fold::{UNFOLDED, folded};
 use crate::notes::{Notes, one_line, quoted};
 use crate::select::Selection;
+use crate::skill::Skill;
 use crate::subject::Subject;
 
 const LEFT_OUT: &str =
@@ -64,14 +65,14 @@ pub(crate) fn listing(
     let mut offer = format!(
         "\nUse the `{name}` tool with the `subjects` argument to learn specific subjects.\n"
     );
-    let mut lines: Vec<String> =
-        available.iter().map(|subject| one_line(&subject.slug).into_owned()).collect();
+    let lines: Vec<String> = match is_folded {
+        true => folded(files, catalog, &available),
+        false => available.iter().map(|subject| line(files, catalog, subject)).collect(),
+    };
     if is_folded {
-        let folded = folded(files, catalog, &available);
-        if folded.len() < lines.len() {
+        if lines.len() < available.len() {
             offer.insert_str(offer.len() - 1, " The name of a directory lists it.");
         }
-        lines = folded;
         answer.push_str(&format!("## Available subjects{within}: {}\n\n", available.len()));
     } else {
         answer.push_str(&format!("## Available subjects{within}:\n\n"));
@@ -97,6 +98,13 @@ pub(crate) fn listing(
     answer.truncate(answer.trim_end().len());
     notes.write(&mut answer, limit);
     cut(answer, limit)
+}
+
+/// A subject in a list; of a skill also what it says about itself.
+fn line(files: &impl Files, catalog: &Catalog, subject: &Subject) -> String {
+    let skill = Skill::read(files, catalog, subject);
+    let skill = skill.map(|skill| format!(": {}", skill.shown())).unwrap_or_default();
+    format!("{}{skill}", one_line(&subject.slug))
 }
 
 /// Loads the subjects that were selected.

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use crate::catalog::Catalog;
 use crate::files::Files;
 use crate::notes::{one_line, size};
+use crate::skill::Skill;
 use crate::subject::Subject;
 
 /// Up to how many subjects each has a line of its own.
@@ -75,8 +76,11 @@ fn common_directory(subjects: &[&Subject]) -> usize {
     first.slug.as_bytes()[..shared].iter().rposition(|byte| *byte == b'/').map_or(0, |it| it + 1)
 }
 
-/// The first line of a subject that says something.
+/// The first line of a subject that says something, or what a skill says about itself.
 fn heading(files: &impl Files, catalog: &Catalog, subject: &Subject) -> Option<String> {
+    if let Some(skill) = Skill::read(files, catalog, subject) {
+        return Some(skill.shown());
+    }
     let (file, bytes) = files.read(&subject.path, HEADING_BYTES).ok()?;
     if catalog.disables_file(files, &subject.path, file) || bytes.contains(&0) {
         return None;

@@ -33,6 +33,7 @@ mod notes;
 mod pattern;
 mod query;
 mod select;
+mod skill;
 mod subject;
 #[cfg(test)]
 mod tests;
@@ -131,7 +132,7 @@ fn run(
     }
     let selection = match arguments.subjects.as_slice() {
         [] => None,
-        patterns => Some(select::select(topic, &catalog, patterns)?),
+        patterns => Some(select::select(topic, files, &catalog, patterns)?),
     };
     let (selection, budget) = (selection.as_ref(), arguments.budget(topic));
     if let Some(query) = &arguments.query {

@@ -11,9 +11,12 @@ use kitbag_sdk::ErrorInfo;
 
 use crate::arguments::Topic;
 use crate::catalog::Catalog;
+use crate::files::Files;
 use crate::nearest::nearest;
 use crate::notes::{quoted, shortened};
 use crate::pattern::Pattern;
+use crate::skill::Skill;
+use crate::subject::Subject;
 
 /// How long a list of subjects may be in an error.
 const LIST_BYTES: usize = 16 << 10;
@@ -49,6 +52,7 @@ pub(crate) struct Selection {
 /// matches.
 pub(crate) fn select(
     topic: &Topic,
+    files: &impl Files,
     catalog: &Catalog,
     patterns: &[String],
 ) -> Result<Selection, ErrorInfo> {
@@ -84,7 +88,7 @@ pub(crate) fn select(
         if is_matched {
             continue;
         }
-        match like(catalog, text) {
+        match like(files, catalog, text) {
             Like::Subject(position) => is_chosen[position] = true,
             Like::Several(slugs) => {
                 let (shown, slugs) = (shortened(text), quoted(slugs, LIST_BYTES));
@@ -119,7 +123,7 @@ enum Like {
     Nothing,
 }
 
-fn like(catalog: &Catalog, name: &str) -> Like {
+fn like(files: &impl Files, catalog: &Catalog, name: &str) -> Like {
     let name = name.trim().trim_start_matches("./").trim_end_matches('/');
     let found: Vec<_> = catalog.find_like(name).collect();
     match found.as_slice() {
@@ -129,10 +133,14 @@ fn like(catalog: &Catalog, name: &str) -> Like {
         }
         [] => {}
     }
-    match !name.is_empty() && catalog.has_directory(name) {
-        true => Like::Directory(name.to_owned()),
-        false => Like::Nothing,
+    if !name.is_empty() && catalog.has_directory(name) {
+        return Like::Directory(name.to_owned());
     }
+    let is_skill = |subject: &Subject| {
+        Skill::read(files, catalog, subject).is_some_and(|skill| skill.name == name)
+    };
+    let mut skills = catalog.visible().filter(|(_, subject)| is_skill(subject));
+    skills.next().map_or(Like::Nothing, |(position, _)| Like::Subject(position))
 }
 
 /// Why nothing can be loaded under this name, where it is one that is known.

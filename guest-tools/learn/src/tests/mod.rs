@@ -13,6 +13,7 @@ mod loading;
 mod memory;
 mod prompt;
 mod query;
+mod skills;
 mod slugs;
 
 use kitbag_sdk::Call;
