@@ -24,6 +24,7 @@ mod escapes;
 mod faults;
 mod first_hour;
 mod fuzzing;
+mod host_paths;
 mod house;
 mod http_clients;
 mod importing;

@@ -35,3 +35,34 @@ fn a_zone_that_does_not_exist_is_refused_with_similar_ones() {
     assert_eq!(run.code, 1);
     assert_eq!(run.stderr, "error: zone `Berlin` is unknown; did you mean `Europe/Berlin`?\n");
 }
+
+/// What `now` says with variables and a configuration: the zone of the answer.
+fn zone(workspace: &Workspace, tz: Option<&str>, arguments: &[&str]) -> String {
+    let variables: Vec<_> = tz.iter().map(|tz| ("TZ", *tz)).collect();
+    let answer = workspace.run_with(&[&["run", "now"], arguments].concat(), "", &variables).json();
+    answer["zone"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_local_zone_is_that_of_the_user() {
+    let workspace = Workspace::with_toolsets(&["time"]);
+    for (tz, expected) in [
+        (None, "UTC"),
+        (Some(""), "UTC"),
+        (Some("Europe/Paris"), "Europe/Paris"),
+        (Some(":Europe/Paris"), "Europe/Paris"),
+        (Some("/usr/share/zoneinfo/Europe/Paris"), "Europe/Paris"),
+        (Some("CET-1CEST,M3.5.0,M10.5.0/3"), "UTC"),
+        (Some("Nowhere"), "UTC"),
+    ] {
+        assert_eq!(zone(&workspace, tz, &[]), expected, "{tz:?}");
+    }
+    assert_eq!(zone(&workspace, Some("Europe/Paris"), &["zone=local"]), "Europe/Paris");
+    assert_eq!(zone(&workspace, Some("Europe/Paris"), &["zone=Asia/Tokyo"]), "Asia/Tokyo");
+    workspace.config("[toolsets.time]\nzone = \"America/New_York\"\n");
+    assert_eq!(zone(&workspace, Some("Europe/Paris"), &[]), "America/New_York");
+    let described = workspace.run(&["describe", "now"]).success();
+    assert!(described.contains("Local zone: America/New_York."), "{described}");
+    workspace.config("[toolsets.time]\nenable = false\n");
+    assert_ne!(workspace.run(&["run", "now"]).code, 0);
+}

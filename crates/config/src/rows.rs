@@ -103,6 +103,9 @@ impl Config {
         for (name, switch) in &self.toolsets.switches {
             rows.add(toolsets.key(name), switch, |switch| (*switch).into());
         }
+        if let Some(zone) = &self.toolsets.zone {
+            rows.add(toolsets.key("time").key("zone"), zone, |zone| zone.as_str().into());
+        }
         let tools = root.key("tools");
         // A tool that is off with its toolset has no values that are in effect.
         let tools_in_effect = self

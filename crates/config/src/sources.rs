@@ -11,7 +11,7 @@ use kitbag_policy::{Access, VariableGrant};
 
 use crate::file::Layer;
 use crate::limit_set::LimitFlags;
-use crate::origin::Sourced;
+use crate::origin::{Origin, Sourced};
 use crate::path::settled;
 
 /// Every variable of the environment that means something to kitbag.
@@ -242,6 +242,18 @@ impl Sources<'_> {
     pub(crate) fn proposed(&self, layer: Layer) -> Option<&str> {
         let proposal = self.proposal.as_ref().filter(|proposal| proposal.layer == layer);
         proposal.map(|proposal| &*proposal.text)
+    }
+
+    /// The local time zone as the variable `TZ` names it: `Europe/Paris`, also with `:` or the
+    /// path of the zone's file in front.
+    pub(crate) fn local_zone(&self) -> Option<Sourced<String>> {
+        let VariableValue::Text(text) = self.variables?.get("TZ")? else { return None };
+        let name = text.strip_prefix(':').unwrap_or(&text);
+        let name = name.rsplit_once("/zoneinfo/").map_or(name, |(_, name)| name);
+        let is_in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_+-/".contains(&byte);
+        let is_name = (1..=64).contains(&name.len()) && name.bytes().all(is_in_name);
+        let value = name.to_owned();
+        is_name.then(|| Sourced { value, origin: Origin::environment("TZ") })
     }
 
     /// The absolute path of what the caller names relative to `start`.

@@ -26,6 +26,8 @@ pub struct Toolsets {
     pub write: Sourced<bool>,
     /// The toolsets that are switched on or off, by name.
     pub switches: BTreeMap<&'static str, Sourced<bool>>,
+    /// The local time zone of the user: an IANA name, which need not exist. Default: none.
+    pub zone: Option<Sourced<String>>,
     /// The file in which a line would turn on what is off.
     pub(crate) file: Arc<Path>,
 }
@@ -192,7 +194,7 @@ impl Toolsets {
 impl Default for Toolsets {
     fn default() -> Self {
         let file = Arc::from(Path::new(""));
-        Self { write: Sourced::default(false), switches: BTreeMap::new(), file }
+        Self { write: Sourced::default(false), switches: BTreeMap::new(), zone: None, file }
     }
 }
 

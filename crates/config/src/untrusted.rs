@@ -9,7 +9,7 @@ use crate::format::{
     ConfigFile, SecretFilesConfig, ServeConfig, SourceConfig, ToolConfig, ToolsetsConfig,
     TopicConfig,
 };
-use crate::written::{Span, Written};
+use crate::written::{BoolOr, Span, Written};
 
 /// A tool that the file names and that does not run.
 pub(crate) struct NamedTool {
@@ -37,7 +37,8 @@ pub(crate) fn counts_wholly(
     let is_off = |switch: &Option<Written<bool>>| switch.as_ref().is_none_or(|it| !it.value);
     let toolsets = config.toolsets.as_ref().is_none_or(|toolsets| {
         let switches = toolsets.switches();
-        is_off(&toolsets.write) && switches.iter().all(|(_, switch)| is_off(switch))
+        let narrows = is_off(&toolsets.write) && toolsets.zone().is_none();
+        narrows && switches.iter().all(|(_, switch)| is_off(switch))
     });
     let tools = config.tools.iter().flat_map(|tools| tools.iter());
     let tools = tools.map(|entry| (&entry.key.value, &entry.value.value)).all(|(name, tool)| {
@@ -164,7 +165,10 @@ fn narrowed_toolsets(toolsets: ToolsetsConfig) -> ToolsetsConfig {
         search: off(search),
         data: off(data),
         text: off(text),
-        time: off(time),
+        time: time.filter(|time| match &time.value {
+            BoolOr::Bool(is_on) => !is_on,
+            BoolOr::Other(config) => config.enable.as_ref().is_some_and(|is_on| !is_on.value),
+        }),
         calc: off(calc),
         python: off(python),
         fetch: off(fetch),

@@ -18,6 +18,7 @@ mod edge;
 mod eject;
 mod ended;
 mod error;
+mod host_paths;
 mod inner;
 mod invocation;
 mod json;
@@ -39,6 +40,7 @@ mod scope;
 mod script;
 mod served;
 mod temporary;
+mod time;
 mod tool;
 mod toolbox;
 

@@ -22,6 +22,7 @@ use crate::python::{Python, is_python};
 use crate::recorded;
 use crate::registry::{Builtin, Inner, ResolvedTool};
 use crate::script;
+use crate::time::{Time, is_time};
 use crate::tool::{Summary, Tool, unavailable};
 
 /// Sums a tool up without loading it.
@@ -118,6 +119,7 @@ pub(crate) fn adapter(source: &ToolSource) -> Option<&'static dyn Adapter> {
     match source {
         source if is_learn(source) => Some(&Learn),
         source if is_python(source) => Some(&Python),
+        source if is_time(source) => Some(&Time),
         _ => None,
     }
 }

@@ -7,21 +7,20 @@ use kitbag_sdk::{Description, json};
 pub(crate) fn describe() -> Description {
     let zone = json!({
         "type": "string",
-        "default": "UTC",
-        "description": "Zone of a time that names none",
+        "description": "Zone of a time that names none. Default: local, else UTC",
     });
     let time = json!({ "type": "string" });
     let disambiguation = json!({ "enum": ["reject", "earlier", "later"], "default": "reject" });
     let convert_zone = json!({
         "type": "string",
-        "description": "Needed where `time` names none",
+        "description": "Of `time`. Default: local",
     });
     Description::tools([
         tool(
             "now",
             "Current time",
-            "The current time in a zone: an IANA name or an offset.",
-            json!({ "zone": { "type": "string", "default": "UTC" } }),
+            "The current time in a zone: an IANA name, an offset or `local`, the default.",
+            json!({ "zone": { "type": "string" } }),
             &[],
             point(),
         ),
@@ -42,7 +41,7 @@ pub(crate) fn describe() -> Description {
         tool(
             "convert_time",
             "Convert time",
-            "Convert a time to another zone.",
+            "Convert a time, such as `14:30` (today), to another zone.",
             json!({
                 "time": time,
                 "to": { "type": "string", "description": "As `Asia/Tokyo`" },

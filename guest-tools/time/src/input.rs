@@ -55,7 +55,10 @@ impl Reader {
         if let Ok(pieces) = Pieces::parse(text) {
             return self.pieces(text, &pieces);
         }
-        let words = words::read(text, &|| self.now(text).map(|now| now.date()))?;
+        let words = words::read(text, &|zone| match zone {
+            Some(zone) => Ok(self.clock.to_zoned(zone.clone()).date()),
+            None => self.now(text).map(|now| now.date()),
+        })?;
         match words.zone {
             Some(zone) => self.in_zone(text, words.local, &zone),
             None => self.local(text, words.local),

@@ -21,9 +21,13 @@ mod words;
 mod zone;
 
 use jiff::Timestamp;
+use kitbag_sdk::serde_json::{Map, Value};
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+
+use crate::tools::Here;
+use crate::zone::Local;
 
 /// The component.
 struct Time;
@@ -45,13 +49,28 @@ impl Tool for Time {
 
 /// Serves a call at the time that `clock` says.
 fn run(call: &Call, clock: Timestamp) -> Result<String, ErrorInfo> {
+    let (call, local) = with_local(call)?;
+    let here = Here { clock, local };
     match call.name() {
-        "now" => answer(call, |arguments| tools::now(arguments, clock)),
-        "parse_time" => answer(call, |arguments| tools::parse_time(arguments, clock)),
-        "convert_time" => answer(call, |arguments| tools::convert_time(arguments, clock)),
-        "add_time" => answer(call, |arguments| tools::add_time(arguments, clock)),
-        "time_between" => answer(call, |arguments| tools::time_between(arguments, clock)),
+        "now" => answer(&call, |arguments| tools::now(arguments, &here)),
+        "parse_time" => answer(&call, |arguments| tools::parse_time(arguments, &here)),
+        "convert_time" => answer(&call, |arguments| tools::convert_time(arguments, &here)),
+        "add_time" => answer(&call, |arguments| tools::add_time(arguments, &here)),
+        "time_between" => answer(&call, |arguments| tools::time_between(arguments, &here)),
         name => Err(ErrorInfo::new(format!("this component has no tool `{name}`"))),
+    }
+}
+
+/// Takes the local zone out of the arguments, where the host has put it.
+fn with_local(call: &Call) -> Result<(Call, Local), ErrorInfo> {
+    let mut arguments: Map<String, Value> = call.arguments()?;
+    match arguments.remove("_zone") {
+        None => Ok((call.clone(), Local(None))),
+        Some(zone) => {
+            let arguments = Value::from(arguments).to_string();
+            let rest = Call::new(call.name(), call.root(), arguments, call.answers_json());
+            Ok((rest, Local(zone.as_str().map(str::to_owned))))
+        }
     }
 }
 

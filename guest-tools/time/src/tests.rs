@@ -43,6 +43,11 @@ fn words_that_refer_to_the_clock_are_read_in_the_zone() {
 }
 
 #[test]
+fn the_local_zone_is_the_default() {
+    check("local.txt");
+}
+
+#[test]
 fn times_are_converted() {
     check("convert_time.txt");
 }

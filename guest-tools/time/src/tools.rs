@@ -1,5 +1,6 @@
 //! The tools, each a function of its arguments and the clock.
 
+use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit, Zoned};
 use serde::Deserialize;
 
@@ -8,21 +9,19 @@ use crate::cycle::{self, Cycle};
 use crate::duration::{self, Duration};
 use crate::input::Reader;
 use crate::local::Disambiguation;
-use crate::zone;
+use crate::zone::Local;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Now {
-    #[serde(default = "utc")]
-    zone: String,
+    zone: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ParseTime {
     time: String,
-    #[serde(default = "utc")]
-    zone: String,
+    zone: Option<String>,
     format: Option<String>,
     #[serde(default)]
     disambiguation: Disambiguation,
@@ -43,8 +42,7 @@ pub(crate) struct ConvertTime {
 pub(crate) struct AddTime {
     time: String,
     duration: String,
-    #[serde(default = "utc")]
-    zone: String,
+    zone: Option<String>,
     #[serde(default)]
     disambiguation: Disambiguation,
 }
@@ -54,8 +52,7 @@ pub(crate) struct AddTime {
 pub(crate) struct TimeBetween {
     from: String,
     to: String,
-    #[serde(default = "utc")]
-    zone: String,
+    zone: Option<String>,
     #[serde(default)]
     largest: Largest,
     #[serde(default)]
@@ -76,19 +73,26 @@ enum Largest {
     Seconds,
 }
 
-fn utc() -> String {
-    "UTC".into()
+/// When and where a call is made.
+pub(crate) struct Here {
+    /// What the clock shows.
+    pub(crate) clock: Timestamp,
+    /// The local zone, as the host names it.
+    pub(crate) local: Local,
 }
 
-pub(crate) fn now(arguments: Now, clock: Timestamp) -> Result<Point, String> {
-    Ok(Point::new(&clock.to_zoned(zone::find(&arguments.zone)?), None, Cycle::This))
+pub(crate) fn now(arguments: Now, here: &Here) -> Result<Point, String> {
+    let zone = here.local.find(arguments.zone.as_deref())?;
+    let note = here.local.unknown().filter(|_| zone.is_none());
+    let note = note.map(|unknown| format!("{unknown}, so this is UTC"));
+    let zone = zone.unwrap_or(TimeZone::UTC);
+    Ok(Point::new(&here.clock.to_zoned(zone), note, Cycle::This))
 }
 
-pub(crate) fn parse_time(arguments: ParseTime, clock: Timestamp) -> Result<Point, String> {
+pub(crate) fn parse_time(arguments: ParseTime, here: &Here) -> Result<Point, String> {
     let ParseTime { time, zone, format, disambiguation } = arguments;
-    let zone = zone::find(&zone)?;
     cycle::run(|cycle| {
-        let reader = Reader { zone: Some(zone.clone()), disambiguation, clock, cycle };
+        let reader = here.reader(zone.as_deref(), disambiguation, cycle)?;
         let time = match &format {
             Some(format) => reader.read_as(&time, format)?,
             None => reader.read(&time)?,
@@ -98,12 +102,13 @@ pub(crate) fn parse_time(arguments: ParseTime, clock: Timestamp) -> Result<Point
     })
 }
 
-pub(crate) fn convert_time(arguments: ConvertTime, clock: Timestamp) -> Result<Point, String> {
+pub(crate) fn convert_time(arguments: ConvertTime, here: &Here) -> Result<Point, String> {
     let ConvertTime { time, to, zone, disambiguation } = arguments;
-    let to = zone::find(&to)?;
-    let zone = zone.as_deref().map(zone::find).transpose()?;
+    let to = here.local.find(Some(&to))?.unwrap_or(TimeZone::UTC);
+    // A zone that is not known is no reason to take another one.
+    let zone = here.local.find(zone.as_deref())?;
     cycle::run(|cycle| {
-        let reader = Reader { zone: zone.clone(), disambiguation, clock, cycle };
+        let reader = Reader { zone: zone.clone(), disambiguation, clock: here.clock, cycle };
         let from = reader.read(&time)?;
         let time = from.with_time_zone(to.clone());
         cycle.check(&[&from, &time])?;
@@ -111,13 +116,11 @@ pub(crate) fn convert_time(arguments: ConvertTime, clock: Timestamp) -> Result<P
     })
 }
 
-pub(crate) fn add_time(arguments: AddTime, clock: Timestamp) -> Result<Point, String> {
+pub(crate) fn add_time(arguments: AddTime, here: &Here) -> Result<Point, String> {
     let AddTime { time, duration, zone, disambiguation } = arguments;
     let duration = duration::read(&duration)?;
-    let zone = zone::find(&zone)?;
     cycle::run(|cycle| {
-        let reader = Reader { zone: Some(zone.clone()), disambiguation, clock, cycle };
-        let from = reader.read(&time)?;
+        let from = here.reader(zone.as_deref(), disambiguation, cycle)?.read(&time)?;
         let (time, note) = match duration {
             Duration::Span(span) => duration::add(&from, span, disambiguation)?,
             Duration::BusinessDays(days) => {
@@ -129,17 +132,29 @@ pub(crate) fn add_time(arguments: AddTime, clock: Timestamp) -> Result<Point, St
     })
 }
 
-pub(crate) fn time_between(arguments: TimeBetween, clock: Timestamp) -> Result<Between, String> {
+pub(crate) fn time_between(arguments: TimeBetween, here: &Here) -> Result<Between, String> {
     let TimeBetween { from, to, zone, largest, disambiguation } = arguments;
-    let zone = zone::find(&zone)?;
     let named = |name: &str, error: String| format!("`{name}`: {error}");
     cycle::run(|cycle| {
-        let reader = Reader { zone: Some(zone.clone()), disambiguation, clock, cycle };
+        let reader = here.reader(zone.as_deref(), disambiguation, cycle)?;
         let from = reader.read(&from).map_err(|error| named("from", error))?;
         let to = reader.read(&to).map_err(|error| named("to", error))?;
         cycle.check(&[&from, &to])?;
         between(&from, &to, largest)
     })
+}
+
+impl Here {
+    /// Reads times in a zone. Without one, in the local zone, else in UTC.
+    fn reader(
+        &self,
+        zone: Option<&str>,
+        disambiguation: Disambiguation,
+        cycle: Cycle,
+    ) -> Result<Reader, String> {
+        let zone = self.local.find(zone)?.unwrap_or(TimeZone::UTC);
+        Ok(Reader { zone: Some(zone), disambiguation, clock: self.clock, cycle })
+    }
 }
 
 /// The time between two points, by the calendar of the first one's zone.

@@ -49,13 +49,16 @@ struct Parts {
     zone: Option<TimeZone>,
 }
 
+/// Gives the date of today in a zone, or in that of the call.
+pub(crate) type Today<'a> = &'a dyn Fn(Option<&TimeZone>) -> Result<Date, String>;
+
 /// Reads a text word by word. `today` is asked for where it says `today`, `tomorrow` or
-/// `yesterday`.
+/// `yesterday`, and where it has a time and no date.
 ///
 /// # Errors
 ///
 /// Names the word that is not understood, and what is missing, contradictory or ambiguous.
-pub(crate) fn read(text: &str, today: &dyn Fn() -> Result<Date, String>) -> Result<Words, String> {
+pub(crate) fn read(text: &str, today: Today<'_>) -> Result<Words, String> {
     let spaced = separate(text);
     let mut parts = Parts::default();
     let words = spaced.split([' ', '\t', '\n', ',', '\u{a0}', '\u{202f}']);
@@ -73,7 +76,7 @@ pub(crate) fn read(text: &str, today: &dyn Fn() -> Result<Date, String>) -> Resu
             None => parts.take(text, word, today)?,
         }
     }
-    parts.finish(text)
+    parts.finish(text, today)
 }
 
 /// Puts spaces where a date and a time, or the parts of `5-Mar-2026`, are written together.
@@ -103,20 +106,15 @@ fn separate(text: &str) -> String {
 }
 
 impl Parts {
-    fn take(
-        &mut self,
-        text: &str,
-        word: &str,
-        today: &dyn Fn() -> Result<Date, String>,
-    ) -> Result<(), String> {
+    fn take(&mut self, text: &str, word: &str, today: Today<'_>) -> Result<(), String> {
         let lower = word.to_lowercase();
         let bare = lower.trim_end_matches('.');
         match bare {
             "at" | "on" | "of" | "the" | "o'clock" | "uhr" => return Ok(()),
-            "today" => return self.set_date(text, today()?),
+            "today" => return self.set_date(text, today(None)?),
             "tomorrow" | "yesterday" => {
-                let date =
-                    if bare == "tomorrow" { today()?.tomorrow() } else { today()?.yesterday() };
+                let today = today(None)?;
+                let date = if bare == "tomorrow" { today.tomorrow() } else { today.yesterday() };
                 return self.set_date(text, date.map_err(|error| error.to_string())?);
             }
             "noon" => return set(text, "time", &mut self.time, (3, Time::constant(12, 0, 0, 0))),
@@ -294,8 +292,10 @@ impl Parts {
         set(text, "date", &mut self.date, date)
     }
 
-    fn finish(self, text: &str) -> Result<Words, String> {
+    fn finish(self, text: &str, today: Today<'_>) -> Result<Words, String> {
+        let is_time_alone = self.time.is_some() && self.weekday.is_none();
         let date = match (self.date, self.year, self.month, self.day) {
+            (None, None, None, None) if is_time_alone => today(self.zone.as_ref())?,
             (Some(date), None, None, None) => date,
             (None, Some(year), Some(month), Some(day)) => date(text, year, month, day)?,
             (Some(_), ..) => return Err(format!("{} has two dates", quoted(text))),

@@ -4,6 +4,36 @@ use jiff::tz::{Offset, TimeZone};
 
 use crate::quoted::quoted;
 
+/// The local zone, as far as the host knows it.
+pub(crate) struct Local(pub(crate) Option<String>);
+
+impl Local {
+    /// The zone that a text names, or the local one without a text and for `local`. `None`: the
+    /// local zone is not known.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`], and `local` where that is not known.
+    pub(crate) fn find(&self, text: Option<&str>) -> Result<Option<TimeZone>, String> {
+        let local = self.0.as_deref().and_then(known);
+        match text.filter(|text| !text.trim().eq_ignore_ascii_case("local")) {
+            Some(text) => find(text).map(Some),
+            None if text.is_some() && local.is_none() => Err(self.unknown().unwrap_or_else(|| {
+                "the local zone is not known here: `[toolsets.time] zone` or the variable `TZ` of \
+                 the user names it; pass an IANA name such as `Europe/Berlin`"
+                    .into()
+            })),
+            None => Ok(local),
+        }
+    }
+
+    /// What is said where the host names a zone that does not exist.
+    pub(crate) fn unknown(&self) -> Option<String> {
+        let name = self.0.as_deref().filter(|name| known(name).is_none())?;
+        Some(format!("the local zone {} is unknown", quoted(name)))
+    }
+}
+
 /// The zone that a text names: an IANA name in any case, with spaces for underscores, an
 /// offset such as `+02:00` or `UTC-5`, or `UTC`.
 ///
@@ -16,9 +46,6 @@ pub(crate) fn find(text: &str) -> Result<TimeZone, String> {
         return Ok(zone);
     }
     let quoted = quoted(name);
-    if name.eq_ignore_ascii_case("local") {
-        return Err("no local zone is known here; pass an IANA name such as `Europe/Berlin`".into());
-    }
     let similar = similar(name);
     let hint = match similar.is_empty() {
         true => "pass an IANA name such as `Europe/Berlin`, or an offset such as `+02:00`".into(),

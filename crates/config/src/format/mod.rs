@@ -30,7 +30,7 @@ use secrets::SecretStoreConfig;
 
 use crate::config::{AuditSync, ScreenAction};
 use crate::toolsets::TOOLSETS;
-use crate::written::{Table, Written};
+use crate::written::{BoolOr, Table, Written};
 
 /// What kitbag carries, what its tools may reach and use up, and what a team
 /// knows.
@@ -277,8 +277,10 @@ pub(crate) struct ToolsetsConfig {
     pub(crate) data: Option<Written<bool>>,
     /// Convert, compare and measure text. Default: as for `data`.
     pub(crate) text: Option<Written<bool>>,
-    /// Dates, times and time zones. Default: on.
-    pub(crate) time: Option<Written<bool>>,
+    /// Dates, times and time zones: `true`, `false`, or a table with the local zone. Default:
+    /// on.
+    #[schemars(extend("examples" = [{ "zone": "Europe/Paris" }]))]
+    pub(crate) time: Option<Written<BoolOr<TimeConfig>>>,
     /// Exact arithmetic. Default: on.
     pub(crate) calc: Option<Written<bool>>,
     /// Run Python scripts. Default: as for `data`.
@@ -288,6 +290,19 @@ pub(crate) struct ToolsetsConfig {
     /// Remember facts and tasks, which later sessions read. Default: off. What your own file
     /// switches off here, the files of a workspace do not switch on.
     pub(crate) memory: Option<Written<bool>>,
+}
+
+/// The tools for dates and times.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Dates and times")]
+pub(crate) struct TimeConfig {
+    /// `false` switches the tools off.
+    #[schemars(extend("default" = true))]
+    pub(crate) enable: Option<Written<bool>>,
+    /// The local time zone, by its IANA name. Default: the variable `TZ`, else none.
+    #[schemars(extend("examples" = ["Europe/Paris"]))]
+    pub(crate) zone: Option<Written<String>>,
 }
 
 /// A topic of the team's knowledge: a directory of documents, its subjects.
@@ -327,21 +342,33 @@ pub(crate) struct TopicConfig {
 
 impl ToolsetsConfig {
     /// What a file says of each toolset, by the names of [`TOOLSETS`].
-    pub(crate) fn switches(&self) -> [(&'static str, &Option<Written<bool>>); TOOLSETS.len()] {
+    pub(crate) fn switches(&self) -> [(&'static str, Option<Written<bool>>); TOOLSETS.len()] {
         let Self { write: _, learn, files, search, data, text, time, calc, python, fetch, memory } =
             self;
         let [a, b, c, d, e, f, g, h, i, j] = TOOLSETS;
+        let time = time.as_ref().and_then(|time| match &time.value {
+            BoolOr::Bool(value) => Some(Written { value: *value, span: time.span }),
+            BoolOr::Other(config) => config.enable.clone(),
+        });
         [
-            (a, learn),
-            (b, files),
-            (c, search),
-            (d, data),
-            (e, text),
+            (a, learn.clone()),
+            (b, files.clone()),
+            (c, search.clone()),
+            (d, data.clone()),
+            (e, text.clone()),
             (f, time),
-            (g, calc),
-            (h, python),
-            (i, fetch),
-            (j, memory),
+            (g, calc.clone()),
+            (h, python.clone()),
+            (i, fetch.clone()),
+            (j, memory.clone()),
         ]
+    }
+
+    /// The local time zone.
+    pub(crate) fn zone(&self) -> Option<&Written<String>> {
+        match &self.time.as_ref()?.value {
+            BoolOr::Bool(_) => None,
+            BoolOr::Other(config) => config.zone.as_ref(),
+        }
     }
 }

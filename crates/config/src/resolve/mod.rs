@@ -88,7 +88,8 @@ pub(crate) fn resolve(
     report.enter(key("deny"));
     let deny = grants::http::deny(&configs, report);
     let is_ignored = ignored.is_some() || is_untrusted;
-    let switches = Switches::new(&configs, place, sources.own_file(), is_ignored);
+    let switches =
+        Switches::new(&configs, place, sources.own_file(), is_ignored, sources.local_zone());
     let mut resolver = Resolver {
         bases: Bases { root: &root.value, home: sources.home.as_deref() },
         builtins: sources.builtins,

@@ -8,7 +8,7 @@ use crate::discover::Workspace;
 use crate::error::Diagnostic;
 use crate::file::{Layer, SourceFile};
 use crate::format::ConfigFile;
-use crate::origin::Origin;
+use crate::origin::{Origin, Sourced};
 use crate::path::holds;
 use crate::problem::Problem;
 use crate::sources::BuiltinTool;
@@ -52,23 +52,27 @@ impl Switches {
     /// Merges what the layers say, the weakest first. What the user's own file switches off
     /// of what is off by default stays off: the files of a workspace count without
     /// confirmation. `own_file` is that file, unless the workspace has one that counts.
+    /// `local_zone` is the time zone of the user, if no layer names one.
     pub(super) fn new(
         layers: &[(&SourceFile, &ConfigFile)],
         place: WorkspacePlace,
         own_file: Option<&Path>,
         is_ignored: bool,
+        local_zone: Option<Sourced<String>>,
     ) -> Self {
         let file = match (place.is_chosen && !is_ignored, own_file) {
             (false, Some(file)) => file.to_owned(),
             _ => place.root.join(DIRECTORY).join(FILE),
         };
         let mut switches = Self { place, ..Self::default() };
-        let Toolsets { write, switches: by_name, file: names } = &mut switches.toolsets;
+        let Toolsets { write, switches: by_name, zone, file: names } = &mut switches.toolsets;
+        *zone = local_zone;
         *names = file.into();
         for (file, config) in layers {
             let Some(table) = &config.toolsets else { continue };
-            let named = table.switches().into_iter();
-            let named = named.filter_map(|(name, switch)| Some((name, switch.as_ref()?.at(file))));
+            let said = table.switches();
+            let named = said.iter();
+            let named = named.filter_map(|(name, switch)| Some((*name, switch.as_ref()?.at(file))));
             for (name, at) in named {
                 if switches.own.get(name) != Some(&false) {
                     by_name.insert(name, at.sourced(*at.value));
@@ -76,6 +80,9 @@ impl Switches {
                 if OFF_BY_DEFAULT.contains(&name) && file.layer() == Layer::User {
                     switches.own.insert(name, *at.value);
                 }
+            }
+            if let Some(at) = table.zone().map(|zone| zone.at(file)) {
+                *zone = Some(at.sourced(at.value.clone()));
             }
             if let Some(at) = table.write.as_ref().map(|write| write.at(file))
                 && !switches.user_forbids_writing

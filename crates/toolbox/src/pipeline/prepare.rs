@@ -21,6 +21,7 @@ use crate::context::CallContext;
 use crate::deadline::Deadline;
 use crate::ended::{Fencing, Prepared, Problems};
 use crate::error::ToolboxError;
+use crate::host_paths::HostPaths;
 use crate::invocation::{Invocation, Resumed, Target};
 use crate::json;
 use crate::masking;
@@ -75,12 +76,14 @@ pub(super) fn prepare(
         resolved.component = None;
     }
     let mut arguments = check(&resolved, arguments, limits.time, context)?;
-    let alias_rate =
-        via.as_ref().map(|via| via.check(&inner.config, &arguments)).transpose()?.flatten();
     let mut grants = match grants {
         Some(grants) => Arc::new(narrow::grants(inner, &resolved.tool, grants)?),
         None => Arc::clone(&resolved.tool.grants.value),
     };
+    // Conditions, approval and the audit log see the paths that the tool sees.
+    name_guest_paths(inner, &resolved.tool, &context.caller, &grants, &mut arguments);
+    let alias_rate =
+        via.as_ref().map(|via| via.check(&inner.config, &arguments)).transpose()?.flatten();
     add_directories(&mut grants, directories);
     let authority = match authorise(inner, &resolved, &arguments, action, grants, limits) {
         Ok(authority) => authority,
@@ -282,6 +285,33 @@ fn check(
         .map_err(|error| ToolboxError::arguments(&resolved.name, error))?;
     refuse_masks(resolved, &arguments, context)?;
     Ok(arguments)
+}
+
+/// Rewrites paths of the host in the arguments of a built-in that reads the workspace.
+///
+/// A component that calls the built-in names guest paths only: it could find out by its
+/// guesses where the workspace is on the host.
+fn name_guest_paths(
+    inner: &Inner,
+    tool: &Tool,
+    caller: &Caller,
+    grants: &Grants,
+    arguments: &mut Map<String, Value>,
+) {
+    let ToolSource::Builtin { name } = &tool.source else { return };
+    let is_open = match caller {
+        Caller::Tool(caller) => inner.config.tools.get(caller).is_some_and(|caller| {
+            let source = &caller.source.value;
+            is_python(source) || matches!(source, ToolSource::Native)
+        }),
+        Caller::User(_) | Caller::Client(_) | Caller::Program(_) | Caller::Host => true,
+    };
+    let reads_workspace = inner.builtin(&name.value).is_ok_and(|it| it.workspace.is_some());
+    if is_open && reads_workspace {
+        let config = &inner.config;
+        let paths = HostPaths::new(&grants.directories, &config.root.value, config.home());
+        paths.rewrite(&name.value, arguments);
+    }
 }
 
 /// Refuses a mask that a model hands back to a tool which changes something, or runs code. What

@@ -1,0 +1,247 @@
+//! Paths of the host in the arguments of built-in tools.
+//!
+//! Clients tell their models where the workspace is on the host, so models write
+//! `/home/ada/project/src/main.rs`, `file:///home/…`, `~/project/…` or, from a client on
+//! Windows, `\\wsl.localhost\Ubuntu\home\…`. A path that lies below the host directory of a
+//! grant of the call becomes the path that the tool knows it by.
+//!
+//! Paths are compared as text. The file system is not asked, so that a call finds out
+//! nothing about a path outside of its grants: such a path stays as it was given.
+
+mod patch;
+mod spelling;
+
+use std::cell::LazyCell;
+use std::path::Path;
+
+use kitbag_contract::WORKSPACE_GUEST_PATH;
+use kitbag_files::canonical;
+use kitbag_policy::DirectoryGrant;
+use serde_json::{Map, Value};
+
+use self::spelling::Spelled;
+
+/// The directories that paths of the host can lie in.
+pub(crate) struct HostPaths {
+    /// Each with the guest path of its grant; the host paths have no `/` at their ends.
+    directories: Vec<(String, String)>,
+    /// What `~` is.
+    home: Option<String>,
+}
+
+impl HostPaths {
+    /// The directories of a call's grants.
+    ///
+    /// `root` is the workspace as the user named it, which may be a symbolic link. `home` is
+    /// what `~` means.
+    pub(crate) fn new(grants: &[DirectoryGrant], root: &Path, home: Option<&Path>) -> Self {
+        let text = |path: &Path| {
+            let path = path.to_str()?;
+            path.starts_with('/').then(|| path.trim_end_matches('/').to_owned())
+        };
+        let leads_to = LazyCell::new(|| canonical(root));
+        let mut directories = Vec::new();
+        for grant in grants {
+            let guest = grant.guest.as_str().to_owned();
+            if grant.host != root && grant.host == *leads_to {
+                directories.extend(text(root).map(|root| (root, guest.clone())));
+            }
+            directories.extend(text(&grant.host).map(|host| (host, guest)));
+        }
+        Self { directories, home: home.and_then(text) }
+    }
+
+    /// Rewrites the arguments of a built-in tool that name files.
+    pub(crate) fn rewrite(&self, tool: &str, arguments: &mut Map<String, Value>) {
+        for (key, value) in arguments {
+            let is_path = key == "path" || key.ends_with("_path");
+            match (tool, key.as_str(), value) {
+                ("apply_patch", "patch", Value::String(patch)) => self.replace(patch, Self::patch),
+                ("move_path", "to", Value::String(path)) => self.replace(path, Self::path),
+                (_, _, Value::String(path)) if is_path => self.replace(path, Self::path),
+                (_, "paths", Value::Array(paths)) => self.replace_each(paths, Self::path),
+                (_, "globs", Value::Array(globs)) => self.replace_each(globs, Self::glob),
+                _ => {}
+            }
+        }
+    }
+
+    fn replace(&self, text: &mut String, of: fn(&Self, &str) -> Option<String>) {
+        if let Some(replaced) = of(self, text) {
+            *text = replaced;
+        }
+    }
+
+    fn replace_each(&self, values: &mut [Value], of: fn(&Self, &str) -> Option<String>) {
+        for value in values {
+            if let Value::String(text) = value {
+                self.replace(text, of);
+            }
+        }
+    }
+
+    /// What a tool knows a path by, if that is not the path itself.
+    fn path(&self, given: &str) -> Option<String> {
+        match spelling::read(given, self.home.as_deref()) {
+            Spelled::Host(candidates) => candidates
+                .iter()
+                .find_map(|path| self.to_guest(path))
+                .map(|(guest, rest)| match (guest, rest.is_empty()) {
+                    (WORKSPACE_GUEST_PATH, true) => ".".to_owned(),
+                    (WORKSPACE_GUEST_PATH, false) => rest,
+                    _ => join(guest, &rest),
+                }),
+            Spelled::Relative(path) => (path != given).then_some(path),
+        }
+    }
+
+    /// The same for a glob, which stays absolute: it begins at a granted directory.
+    fn glob(&self, given: &str) -> Option<String> {
+        let (sign, glob) = match given.strip_prefix('!') {
+            Some(glob) => ("!", glob),
+            None => ("", given),
+        };
+        match spelling::read(glob, self.home.as_deref()) {
+            Spelled::Host(candidates) => {
+                let (guest, rest) = candidates.iter().find_map(|path| self.to_guest(path))?;
+                Some(format!("{sign}{}", join(guest, &rest)))
+            }
+            // A backslash escapes the next character in a glob.
+            Spelled::Relative(_) => None,
+        }
+    }
+
+    /// The guest path of the directory that a path of the host lies in, and the rest of the
+    /// path. The innermost directory is the one that is meant.
+    fn to_guest(&self, path: &str) -> Option<(&str, String)> {
+        let parts = || path.split('/').filter(|part| !matches!(*part, "" | "."));
+        let is_guest = |guest: &str| {
+            let rest = path.strip_prefix(guest.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if self.directories.iter().any(|(_, guest)| is_guest(guest)) {
+            return None;
+        }
+        let inside = self.directories.iter().filter_map(|(host, guest)| {
+            let mut rest = parts();
+            let mut above = host.split('/').filter(|part| !part.is_empty());
+            let count = above.clone().count();
+            above.all(|part| rest.next() == Some(part)).then(|| {
+                let rest: Vec<_> = rest.collect();
+                ((count, guest == WORKSPACE_GUEST_PATH), &**guest, rest.join("/"))
+            })
+        });
+        inside.max_by_key(|(order, ..)| *order).map(|(_, guest, rest)| (guest, rest))
+    }
+}
+
+fn join(guest: &str, rest: &str) -> String {
+    match rest {
+        "" => guest.to_owned(),
+        rest => format!("{}/{rest}", guest.trim_end_matches('/')),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kitbag_policy::{Access, GuestPath};
+    use serde_json::json;
+
+    use super::*;
+
+    fn grant(host: &str, guest: &str) -> DirectoryGrant {
+        DirectoryGrant {
+            host: host.into(),
+            guest: GuestPath::new(guest).unwrap(),
+            access: Access::ReadOnly,
+            include: Vec::new(),
+            protected: None,
+            identity: None,
+        }
+    }
+
+    /// The workspace of Ada, with a directory in it and one outside that are granted, too.
+    fn paths() -> HostPaths {
+        let grants = [
+            grant("/home/ada/my ws", "/workspace"),
+            grant("/home/ada/my ws/out", "/out"),
+            grant("/mnt/c/data", "/data"),
+        ];
+        HostPaths::new(&grants, Path::new("/home/ada/my ws"), Some(Path::new("/home/ada")))
+    }
+
+    /// Each line of a file: a path as a client writes it, and what becomes of it. `=` stays.
+    fn check(file: &str, of: fn(&HostPaths, &str) -> Option<String>) {
+        let mut cases = 0;
+        for line in file.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (given, expected) = line.split_once(" -> ").unwrap();
+            let found = of(&paths(), given);
+            let found = found.as_deref().unwrap_or("=");
+            assert_eq!(found, expected, "{given}");
+            cases += 1;
+        }
+        assert!(cases > 0);
+    }
+
+    #[test]
+    fn paths_below_a_granted_directory_are_mapped() {
+        check(include_str!("host_paths/paths.txt"), HostPaths::path);
+    }
+
+    #[test]
+    fn globs_below_a_granted_directory_are_mapped() {
+        check(include_str!("host_paths/globs.txt"), HostPaths::glob);
+    }
+
+    #[test]
+    fn only_arguments_that_name_files_are_rewritten() {
+        let check = |tool: &str, given: Value, expected: Value| {
+            let mut arguments = given.as_object().unwrap().clone();
+            paths().rewrite(tool, &mut arguments);
+            assert_eq!(Value::from(arguments), expected);
+        };
+        let host = "/home/ada/my ws/a";
+        check(
+            "move_path",
+            json!({ "path": host, "to": host, "text": host }),
+            json!({ "path": "a", "to": "a", "text": host }),
+        );
+        check(
+            "convert_data",
+            json!({ "path": host, "to": host }),
+            json!({ "path": "a", "to": host }),
+        );
+        check("read_file", json!({ "paths": [host, 1, "b"] }), json!({ "paths": ["a", 1, "b"] }));
+        check(
+            "diff_text",
+            json!({ "new_path": host, "new": host }),
+            json!({ "new_path": "a", "new": host }),
+        );
+        check(
+            "find_files",
+            json!({ "globs": [format!("!{host}/**")] }),
+            json!({ "globs": ["!/workspace/a/**"] }),
+        );
+    }
+
+    #[test]
+    fn the_name_of_a_workspace_that_is_a_link_is_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().canonicalize().unwrap().join("real");
+        let link = directory.path().join("link");
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let grants = [grant(real.to_str().unwrap(), "/workspace")];
+        let paths = HostPaths::new(&grants, &link, None);
+        for path in [&real, &link] {
+            assert_eq!(paths.path(path.join("a").to_str().unwrap()).as_deref(), Some("a"));
+        }
+        assert_eq!(paths.path("~/link/a"), None);
+    }
+
+    #[test]
+    fn without_a_grant_nothing_is_mapped() {
+        let paths = HostPaths::new(&[], Path::new("/home/ada/ws"), Some(Path::new("/home/ada")));
+        assert_eq!(paths.path("/home/ada/ws/a"), None);
+    }
+}

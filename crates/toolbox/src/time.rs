@@ -1,0 +1,55 @@
+//! The host's half of the tools for dates and times: the local time zone.
+
+use std::fmt::Write as _;
+
+use kitbag_config::{Config, Tool, ToolSource};
+use kitbag_contract::Limits;
+use kitbag_contract::text::shown;
+use serde_json::{Map, Value};
+
+use crate::adapter::{Adapter, AdapterRefusal, Additions};
+use crate::registry::Inner;
+
+/// The tools that know the local zone.
+const TOOLS: [&str; 5] = ["now", "parse_time", "convert_time", "add_time", "time_between"];
+
+/// The tools whose description names the zone: once for what the time is, once for what another
+/// one is.
+const NAMING: [&str; 2] = ["now", "convert_time"];
+
+/// The argument with which the host names the zone.
+const ZONE_KEY: &str = "_zone";
+
+/// The adapter of the tools for dates and times.
+pub(crate) struct Time;
+
+impl Adapter for Time {
+    fn describe(&self, config: &Config, tool: &Tool, description: &mut String) {
+        let ToolSource::Builtin { name } = &tool.source.value else { return };
+        if let Some(zone) = &config.toolsets.zone
+            && NAMING.contains(&name.value.as_str())
+        {
+            let _ = write!(description, " Local zone: {}.", shown(&zone.value));
+        }
+    }
+
+    fn own_arguments(&self) -> &'static [&'static str] {
+        &[ZONE_KEY]
+    }
+
+    fn prepare(
+        &self,
+        inner: &Inner,
+        _: &Map<String, Value>,
+        _: &Limits,
+    ) -> Result<Additions, AdapterRefusal> {
+        let zone = inner.config.toolsets.zone.as_ref();
+        let arguments = zone.map(|zone| (ZONE_KEY.to_owned(), zone.value.as_str().into()));
+        Ok(Additions { arguments: arguments.into_iter().collect(), ..Additions::default() })
+    }
+}
+
+/// Whether a tool is one for dates and times, by whatever name.
+pub(crate) fn is_time(source: &ToolSource) -> bool {
+    matches!(source, ToolSource::Builtin { name } if TOOLS.contains(&name.value.as_str()))
+}
