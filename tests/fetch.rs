@@ -208,6 +208,29 @@ fn a_redirect_is_shown_and_its_target_is_not_asked() {
 }
 
 #[test]
+fn a_redirect_within_the_site_is_followed_if_granted() {
+    let server = Server::start(Behaviour::Redirects);
+    let url = |path: &str| format!("{}{path}", server.url());
+    let workspace = workspace(&[url("/to/**"), url("/docs/**")]);
+    let fetch = |target: &str| {
+        let url = url(&format!("/to/302?{}", url(target)));
+        workspace.tool("fetch", &json!({ "url": url }), &[]).success()
+    };
+    let shown = fetch("/docs/a");
+    let note = format!("[redirected from {}/to/302?{} to {}]", server.url(), url("/docs/a"), url("/docs/a"));
+    assert!(shown.trim_end().ends_with(&note), "{shown}");
+    assert_eq!(server.seen().requests.len(), 2);
+
+    let shown = fetch("/private");
+    let note = format!(
+        "is redirected to {0}\n[not followed: `GET {0}` failed: the request is not allowed",
+        url("/private")
+    );
+    assert!(shown.contains(&note), "{shown}");
+    assert_eq!(server.seen().requests.len(), 3);
+}
+
+#[test]
 fn a_grant_that_follows_leads_to_the_end() {
     let server = Server::start(Behaviour::Redirects);
     let workspace = Workspace::with_toolsets(&["fetch"]);
@@ -218,5 +241,6 @@ fn a_grant_that_follows_leads_to_the_end() {
         workspace.tool("fetch", &json!({ "url": url }), &[]).success()
     };
     assert!(fetch("/302/3").contains("\"target\":\"/302/0\""));
-    assert!(fetch("/302/5").contains("is redirected to"));
+    // The tool follows on, five times at most, each with the hops of the grant.
+    assert!(fetch("/302/30").contains("is redirected to"));
 }

@@ -1,16 +1,16 @@
-//! What a response is for a model: Markdown, text or an image, and what there is to know
-//! besides.
+//! A response as a model reads it: Markdown, text or an image, with notes.
 
 use std::io::Cursor;
 
 use imagesize::blob_size;
 use infer::MatcherType;
-use kitbag_page::{Page, piece};
+use kitbag_page::{Markdown, Page, View, with_notes};
 use kitbag_sdk::ErrorInfo;
 use kitbag_sdk::host::{Content, Media, emit};
-use kitbag_workspace::{cut, decode, looks_binary, quoted};
+use kitbag_workspace::{Encoding, cut, decode, looks_binary, quoted};
 
 use crate::arguments::{Arguments, Format, Method};
+use crate::redirect::Exchange;
 use crate::request::Request;
 use crate::response::{Body, Response};
 
@@ -21,42 +21,50 @@ const MOST_NODES: usize = 200_000;
 const ERROR_BYTES: usize = 2_000;
 
 /// Answers with a response.
-pub(crate) fn show(
-    request: &Request,
-    response: Response,
-    arguments: &Arguments,
-) -> Result<String, ErrorInfo> {
+pub(crate) fn show(exchange: Exchange, arguments: &Arguments) -> Result<String, ErrorInfo> {
+    if let Some(redirect) = exchange.redirect() {
+        return Ok(with_notes(redirect, &Vec::from_iter(exchange.note())));
+    }
+    let mut notes = Vec::from_iter(exchange.note());
+    let Exchange { request, response, .. } = exchange;
     let status = response.status;
     match status {
-        300..=399 if response.header("location").is_some() => return Ok(moved(request, &response)),
-        _ if request.method == Method::Head => return Ok(head(&response)),
+        _ if request.method == Method::Head => return Ok(with_notes(head(&response), &notes)),
+        204 | 205 => {
+            let text = format!("status {status}: `{}` has no content", request.url);
+            return Ok(with_notes(text, &notes));
+        }
         200..=299 => {}
-        _ => return Err(failed(request, response)),
+        _ => {
+            let error = failed(&request, response);
+            return Err(ErrorInfo { message: with_notes(error.message, &notes), ..error });
+        }
     }
     let kind = Kind { media_type: response.media_type(), charset: response.charset() };
     let body = response.read()?;
-    let shown = match kind.read(request, body, arguments.format)? {
-        Shown::Text { text, truncated } => {
-            let piece = piece(&text, arguments.offset, arguments.max_bytes)?;
-            match truncated {
-                Some(why) => format!("{piece}\n[truncated: {why}]"),
-                None => piece,
-            }
+    if body.bytes.is_empty() && body.truncated.is_none() {
+        let text = format!("status {status}: `{}` has an empty body", request.url);
+        return Ok(with_notes(text, &notes));
+    }
+    match kind.read(&request, body, arguments.format)? {
+        Shown::Text(markdown) => {
+            notes.extend(markdown.notes);
+            let markdown = Markdown { text: markdown.text, notes };
+            markdown.piece(arguments.offset, arguments.max_bytes)
         }
-        Shown::Image(media) => image(request, media)?,
-    };
-    Ok(shown)
+        Shown::Image(media) => Ok(with_notes(image(&request, media)?, &notes)),
+    }
 }
 
-/// What is known of a body before it is read.
+/// The type of a body as its header fields declare it.
 struct Kind {
     media_type: Option<String>,
     charset: Option<&'static encoding_rs::Encoding>,
 }
 
-/// What a body turned out to be.
+/// A body as it is shown.
 enum Shown {
-    Text { text: String, truncated: Option<String> },
+    Text(Markdown),
     Image(Media),
 }
 
@@ -80,17 +88,25 @@ impl Kind {
         if self.is_page(&bytes) && format != Format::Raw {
             let failed = |error| ErrorInfo::new(format!("the page cannot be read: {error}"));
             let file = Cursor::new(bytes);
-            let (page, is_whole) = Page::read_beginning(file, self.charset, MOST_NODES, failed)?;
-            let text = page.markdown(Some(&request.url), format == Format::Markdown);
+            let url = Some(&request.url);
+            let (page, is_whole) =
+                Page::read_beginning(file, self.charset, url, MOST_NODES, failed)?;
+            let main = format == Format::Markdown;
+            let view = View { base: url, main, all: "`format=\"full\"`" };
+            let mut markdown = page.markdown(&view);
             let truncated = match is_whole {
                 true => truncated,
                 false => Some(format!("only the first {MOST_NODES} elements and texts are read")),
             };
-            return Ok(Shown::Text { text, truncated });
+            markdown.notes.extend(truncated.map(|why| format!("truncated: {why}")));
+            return Ok(Shown::Text(markdown));
         }
         let size = bytes.len();
-        match self.text(bytes, truncated.is_some()) {
-            Some(text) => Ok(Shown::Text { text, truncated }),
+        match self.text(request, bytes, truncated.is_some()) {
+            Some(mut text) => {
+                text.notes.extend(truncated.map(|why| format!("truncated: {why}")));
+                Ok(Shown::Text(text))
+            }
             None => {
                 let found = found.map(|found| found.mime_type().to_owned());
                 let media_type = self.media_type.clone().or(found);
@@ -104,7 +120,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is an HTML page, as it says, or as it begins where it says nothing.
+    /// Whether it is an HTML page: by its type, or by its beginning if it has none.
     fn is_page(&self, bytes: &[u8]) -> bool {
         match self.media_type.as_deref() {
             Some("text/html" | "application/xhtml+xml") => true,
@@ -117,13 +133,14 @@ impl Kind {
         }
     }
 
-    /// The body as text, where it is that.
-    fn text(&self, mut bytes: Vec<u8>, is_truncated: bool) -> Option<String> {
+    /// The body if it is text.
+    fn text(&self, request: &Request, mut bytes: Vec<u8>, is_truncated: bool) -> Option<Markdown> {
         if let Some(charset) = self.charset {
             if charset == encoding_rs::UTF_8 && looks_binary(&bytes) {
                 return None;
             }
-            return Some(charset.decode(&bytes).0.into_owned());
+            let text = charset.decode(&bytes).0.into_owned();
+            return Some(Markdown { text, notes: Vec::new() });
         }
         if is_truncated
             && let Err(error) = str::from_utf8(&bytes)
@@ -133,7 +150,14 @@ impl Kind {
             let whole = error.valid_up_to();
             bytes.truncate(whole);
         }
-        decode(bytes).ok().map(|decoded| decoded.text)
+        let decoded = decode(bytes).ok()?;
+        if decoded.encoding != Encoding::Latin1 {
+            return Some(Markdown { text: decoded.text, notes: Vec::new() });
+        }
+        // Bytes in an encoding that nothing declares.
+        let bytes = decoded.encoding.encode(&decoded.text).ok()?;
+        let (text, note) = kitbag_page::guess(&bytes, Some(&request.url));
+        Some(Markdown { text: text.into_owned(), notes: vec![note] })
     }
 }
 
@@ -142,24 +166,11 @@ fn image(request: &Request, media: Media) -> Result<String, ErrorInfo> {
         Ok(found) => format!(", {} x {}", found.width, found.height),
         Err(_) => String::new(),
     };
-    let told = format!("{}{pixels}, {} bytes", media.mime_type, media.data.len());
+    let shown = format!("{}{pixels}, {} bytes", media.mime_type, media.data.len());
     emit(&Content::Image(media)).map_err(|why| {
-        ErrorInfo::new(format!("`{}` ({told}) cannot be shown: {why}", request.url))
+        ErrorInfo::new(format!("`{}` ({shown}) cannot be shown: {why}", request.url))
     })?;
-    Ok(told)
-}
-
-/// A redirect that was not followed.
-fn moved(request: &Request, response: &Response) -> String {
-    let location = response.header("location").unwrap_or_default();
-    // A target is relative to what was asked for.
-    let target = request.url.join(&location).map_or(location, String::from);
-    format!(
-        "status {}: `{}` is redirected to {}\n[not followed; fetch that URL to read it]",
-        response.status,
-        request.url,
-        quoted(&target)
-    )
+    Ok(shown)
 }
 
 /// Status and header fields.
@@ -173,7 +184,7 @@ fn head(response: &Response) -> String {
     format!("status {}{}", response.status, lines.collect::<String>())
 }
 
-/// An error of the server, with the beginning of what it says.
+/// An error of the server, with the beginning of its page.
 fn failed(request: &Request, response: Response) -> ErrorInfo {
     let status = response.status;
     let retry = response.header("retry-after");
@@ -183,7 +194,7 @@ fn failed(request: &Request, response: Response) -> ErrorInfo {
     if let Some(retry) = retry {
         message += &format!("; retry after {}", quoted(&retry));
     }
-    if let Ok(Shown::Text { text, .. }) = said
+    if let Ok(Shown::Text(Markdown { text, .. })) = said
         && !text.trim().is_empty()
     {
         message += &format!("\n{}", cut(text.trim(), ERROR_BYTES));

@@ -1,8 +1,8 @@
-//! The tool `fetch`: one request, GET or HEAD, and its response as a model reads it.
+//! The tool `fetch`: a request, GET or HEAD, and its response as a model reads it.
 //!
-//! `arguments` are those of a call, `request` is what is asked, `response` what came back, and
-//! `content` makes text or an image of it. `network` sends the request over `wasi:http`; where it
-//! may go is the host's to decide.
+//! `arguments` are those of a call, `request` is what is sent, `response` what came back, `redirect`
+//! follows redirects within an origin, and `content` makes text or an image of the response.
+//! `network` sends requests over `wasi:http`; the host decides which are allowed.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ mod arguments;
 mod content;
 #[cfg(target_family = "wasm")]
 mod network;
+mod redirect;
 mod request;
 mod response;
 #[cfg(test)]
@@ -33,8 +34,8 @@ impl Tool for Fetch {
         Description::new("fetch")
             .title("Fetch page")
             .description(
-                "Read a web page as Markdown, or text, JSON or an image by URL. Redirects are shown. \
-                 Example: {\"url\":\"https://docs.rs/serde\"}",
+                "Read a web page as Markdown, or text, JSON or an image by URL. Redirects within a \
+                 site are followed. Example: {\"url\":\"https://docs.rs/serde\"}",
             )
             .arguments(
                 json!({
@@ -43,7 +44,7 @@ impl Tool for Fetch {
                     "format": {
                         "enum": ["markdown", "full", "raw"],
                         "default": "markdown",
-                        "description": "full: with navigation; raw: HTML",
+                        "description": "full: all of the page; raw: HTML",
                     },
                     "max_bytes": { "type": "integer", "minimum": 1, "default": max_bytes() },
                     "offset": { "type": "integer", "minimum": 0, "default": 0 },
@@ -74,8 +75,8 @@ fn run(
 ) -> Result<String, ErrorInfo> {
     let arguments: Arguments = call.arguments()?;
     let request = Request::new(&arguments.url, arguments.method, arguments.format)?;
-    let response = send(&request)?;
-    content::show(&request, response, &arguments)
+    let exchange = redirect::follow(request, send)?;
+    content::show(exchange, &arguments)
 }
 
 #[cfg(target_family = "wasm")]

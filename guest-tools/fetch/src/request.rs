@@ -46,6 +46,11 @@ impl Request {
         Ok(Self { method, url, accept })
     }
 
+    /// The same request for another URL.
+    pub(crate) fn with(&self, url: Url) -> Self {
+        Self { method: self.method, url, accept: self.accept }
+    }
+
     /// What a person reads, such as ``GET https://example.com/``.
     pub(crate) fn shown(&self) -> String {
         format!("{} {}", self.method.as_str(), self.url)

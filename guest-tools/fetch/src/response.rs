@@ -29,6 +29,11 @@ impl Response {
         Some(String::from_utf8_lossy(value).trim().to_owned())
     }
 
+    /// Where the response redirects to.
+    pub(crate) fn location(&self) -> Option<String> {
+        matches!(self.status, 300..=399).then(|| self.header("location")).flatten()
+    }
+
     /// The type of the content without its parameters, in lower case.
     pub(crate) fn media_type(&self) -> Option<String> {
         let value = self.header("content-type")?;

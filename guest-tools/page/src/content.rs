@@ -1,34 +1,37 @@
-//! Finds what a page is about.
+//! Finds the content of a page.
 //!
-//! The rule: the element `main`, else what has the role `main`, else the only `article`, else
-//! the body. Of it goes what is not read: scripts, forms, what is hidden, navigation; of a body
-//! header, footer, sidebars and what is named like one, too. Where nothing is left, or `main`
-//! was not asked for, it is the whole body.
+//! It is the element `main`, else the element with the role `main`, else the only `article`, else the
+//! body. Scripts, forms, hidden elements and navigation are removed from it, and from a body also
+//! header, footer, sidebars and what is named or looks like them. If nothing would be left, or `main`
+//! is false, it is the whole body. If most of a page is hidden, the hidden part is content.
 
-use std::rc::Rc;
-
-use html5ever::tendril::StrTendril;
-use html5ever::{QualName, local_name, ns};
-use markup5ever_rcdom::{Handle, Node, NodeData, RcDom};
+use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use url::Url;
 
-use crate::tree::parent;
+use crate::article;
+use crate::dom::{ancestors, attribute, elements, has_text, has_word, is, is_heading, name};
+use crate::hidden::{self, Weight, is_hidden};
+use crate::{View, image, link};
 
-/// What a page is about.
+/// The content of a page.
 pub(crate) struct Content {
     /// The element that holds it.
     pub(crate) node: Handle,
     /// The title of the page.
     pub(crate) title: Option<String>,
+    /// What a reader needs to know besides.
+    pub(crate) notes: Vec<String>,
+    /// How many scripts the page has.
+    pub(crate) scripts: usize,
 }
 
-/// Elements that are never read.
-const UNREAD: [&str; 15] = [
-    "script", "style", "noscript", "template", "iframe", "svg", "button", "input", "textarea",
-    "dialog", "canvas", "object", "audio", "video", "map",
+/// Elements that are not read unless all of a page is.
+const UNREAD: [&str; 13] = [
+    "noscript", "template", "iframe", "svg", "button", "input", "textarea", "dialog", "canvas",
+    "object", "audio", "video", "map",
 ];
 
-/// Words of a class or an id that name what surrounds the content.
+/// Words of a class or an id that name the surroundings of content.
 const SURROUNDINGS: [&str; 18] = [
     "nav",
     "navbar",
@@ -50,8 +53,8 @@ const SURROUNDINGS: [&str; 18] = [
     "skip-link",
 ];
 
-/// What `htmd` does not join with what follows: blocks and links.
-const UNJOINED: [&str; 67] = [
+/// Elements that `htmd` does not join with what follows: blocks and links.
+pub(crate) const UNJOINED: [&str; 67] = [
     "a",
     "address",
     "article",
@@ -121,73 +124,104 @@ const UNJOINED: [&str; 67] = [
     "ul",
 ];
 
-/// Selects the content of a page, cleans it and makes its links absolute.
-pub(crate) fn select(tree: &RcDom, base: Option<&Url>, main: bool) -> Content {
-    let elements = elements(&tree.document);
-    let named = |name: &str| elements.iter().find(|node| is(node, name)).cloned();
-    let title = named("title").map(|node| line(&text_of(&node))).filter(|it| !it.is_empty());
-    let body = named("body").unwrap_or_else(|| tree.document.clone());
-    // The page may say what its links are relative to.
-    let own = named("base").and_then(|node| attribute(&node, "href"));
-    let base = match (own, base) {
+/// Selects the content of a page, cleans it and makes its links absolute. `room` is how many elements
+/// and texts may be added to the page.
+pub(crate) fn select(tree: &RcDom, view: &View, room: usize) -> Content {
+    let document = &tree.document;
+    let all = elements(document);
+    let title = hidden::title(&all);
+    let scripts = hidden::scripts(&all);
+    let body = all.iter().find(|node| is(node, "body")).unwrap_or(document).clone();
+    // The page may declare what its links are relative to.
+    let own = all.iter().find(|node| is(node, "base")).and_then(|node| attribute(node, "href"));
+    let base = match (own, view.base) {
         (Some(own), Some(base)) => base.join(&own).ok(),
         (Some(own), None) => Url::parse(&own).ok(),
         (None, base) => base.cloned(),
     };
-    let node = match main.then(|| center(&elements)).flatten() {
-        Some(node) => {
-            clean(&node, false);
-            node
+    let mut notes = Vec::new();
+    if let Some(target) = hidden::refresh(&all) {
+        let target =
+            base.as_ref().and_then(|base| base.join(&target).ok()).map_or(target, String::from);
+        if view.base.is_none_or(|url| url.as_str() != target) {
+            notes.push(format!("the page forwards to {}", kitbag_workspace::quoted(&target)));
         }
-        None => {
-            let has_text = |node: &Handle| !line(&text_of(node)).is_empty();
-            // Where all of a page looks like surroundings, that is what it is about.
-            match main && has_text_outside_of_surroundings(&body) {
-                true => clean(&body, true),
-                false if has_text(&body) => clean_unread(&body),
-                false => {}
-            }
+    }
+    drop(all);
+    hidden::open(document, &body, room);
+    let node = match view.main {
+        true => main_content(document, &body, view, &mut notes),
+        false => {
+            hidden::reveal(&body);
+            retain(&body, &|node: &Handle| !is_silent(node));
             body
         }
     };
-    drop(elements);
     finish(&node, base.as_ref());
-    Content { node, title }
+    Content { node, title, notes, scripts }
 }
 
-/// The element that a page marks as its content, where it holds text.
+/// The main content of a page.
+fn main_content(document: &Handle, body: &Handle, view: &View, notes: &mut Vec<String>) -> Handle {
+    let weight = Weight::of(body, |node| {
+        !is_silent(node) && !is_surrounding(node) && (is_hidden(node) || !is_unread(node))
+    });
+    let hidden = weight.hidden;
+    if weight.is_in_hidden() {
+        hidden::reveal(body);
+        notes.push(format!(
+            "{hidden} characters of this are hidden in the page, for example until its scripts run"
+        ));
+    } else if weight.hides_much() {
+        let all = view.all;
+        notes.push(format!("left out: {hidden} characters that the page hides; {all} shows them"));
+    }
+    let elements = elements(document);
+    if let Some(node) = center(&elements) {
+        let seen =
+            |root: &Handle| Weight::of(root, |node| !is_unread(node) && !is_surrounding(node));
+        // A marked element with next to nothing is not the content of a page with much.
+        let found = seen(&node).seen;
+        if found >= hidden::LITTLE || found * 20 > seen(body).seen {
+            clean(&node, false);
+            if is(&node, "article") {
+                article::narrow(&node);
+            }
+            return node;
+        }
+    }
+    // If all of a page looks like surroundings, they are its content.
+    if has_text_outside_of_surroundings(body) {
+        clean(body, true);
+        article::narrow(body);
+    } else if has_text(body) {
+        retain(body, &|node: &Handle| !is_unread(node));
+    }
+    body.clone()
+}
+
+/// The element that a page marks as its content, if it has text.
 fn center(elements: &[Handle]) -> Option<Handle> {
-    let has_text = |node: &&Handle| !is_unread(node) && !line(&text_of(node)).is_empty();
+    let is_seen = |node: &&Handle| {
+        !is_unread(node) && has_text(node) && !ancestors(node).any(|above| is_hidden(&above))
+    };
     let marked = elements
         .iter()
         .find(|node| is(node, "main"))
         .or_else(|| elements.iter().find(|node| attribute(node, "role").as_deref() == Some("main")))
-        .filter(has_text);
+        .filter(is_seen);
     if let Some(node) = marked {
         return Some(node.clone());
     }
-    // Those that lie in no other.
+    // Those that are in no other.
     let mut articles = elements
         .iter()
         .filter(|node| is(node, "article") && !ancestors(node).any(|above| is(&above, "article")))
-        .filter(has_text);
+        .filter(is_seen);
     match (articles.next(), articles.next()) {
         (Some(only), None) => Some(only.clone()),
         _ => None,
     }
-}
-
-/// All elements below a node, in their order.
-fn elements(root: &Handle) -> Vec<Handle> {
-    let mut found = Vec::new();
-    let mut open = vec![root.clone()];
-    while let Some(node) = open.pop() {
-        open.extend(node.children.borrow().iter().rev().cloned());
-        if matches!(node.data, NodeData::Element { .. }) {
-            found.push(node);
-        }
-    }
-    found
 }
 
 fn has_text_outside_of_surroundings(body: &Handle) -> bool {
@@ -204,7 +238,7 @@ fn has_text_outside_of_surroundings(body: &Handle) -> bool {
     false
 }
 
-/// Takes away what is not read, and in a whole body what surrounds the content.
+/// Removes elements that are not read, and from a whole body the surroundings of the content.
 fn clean(root: &Handle, is_body: bool) {
     let is_kept = |node: &Handle| {
         let surrounds = match is_body {
@@ -216,10 +250,6 @@ fn clean(root: &Handle, is_body: bool) {
     retain(root, &is_kept);
 }
 
-fn clean_unread(root: &Handle) {
-    retain(root, &|node: &Handle| !is_unread(node));
-}
-
 fn retain(root: &Handle, is_kept: &dyn Fn(&Handle) -> bool) {
     let mut open = vec![root.clone()];
     while let Some(node) = open.pop() {
@@ -228,93 +258,55 @@ fn retain(root: &Handle, is_kept: &dyn Fn(&Handle) -> bool) {
     }
 }
 
+/// Whether an element has no text for a reader at all.
+fn is_silent(node: &Handle) -> bool {
+    matches!(name(node), "script" | "style" | "iframe" | "input")
+}
+
 fn is_unread(node: &Handle) -> bool {
-    let NodeData::Element { name, .. } = &node.data else { return false };
-    UNREAD.contains(&&*name.local)
-        || attribute(node, "hidden").is_some()
-        || attribute(node, "aria-hidden").as_deref() == Some("true")
-        || attribute(node, "style").is_some_and(|style| hides(&style))
+    if name(node).is_empty() {
+        return false;
+    }
+    // The heading of a part that opens is often a button.
+    let is_title = is(node, "button") && ancestors(node).take(2).any(|above| is_heading(&above));
+    is_silent(node) || (UNREAD.contains(&name(node)) && !is_title) || is_hidden(node)
 }
 
-/// Whether a style keeps an element from being seen.
-pub(crate) fn hides(style: &str) -> bool {
-    let style: String = style.to_ascii_lowercase().split_ascii_whitespace().collect();
-    ["display:none", "visibility:hidden"].iter().any(|hidden| style.contains(hidden))
-}
-
-/// Whether its role is one of what surrounds the content.
+/// Whether its role is one of the surroundings of the content.
 fn has_role(node: &Handle) -> bool {
     const ROLES: [&str; 5] = ["navigation", "banner", "contentinfo", "search", "complementary"];
     attribute(node, "role").is_some_and(|role| ROLES.contains(&&*role))
 }
 
 fn is_surrounding(node: &Handle) -> bool {
-    let NodeData::Element { name, .. } = &node.data else { return false };
-    if matches!(&*name.local, "nav" | "header" | "footer" | "aside") || has_role(node) {
+    if matches!(name(node), "nav" | "header" | "footer" | "aside") || has_role(node) {
         return true;
     }
-    // Of containers alone: a class of a heading says how it looks.
-    matches!(&*name.local, "div" | "section" | "ul" | "ol" | "table" | "td" | "a")
-        && ["class", "id"].iter().any(|key| {
-            attribute(node, key).is_some_and(|value| {
-                let value = value.to_ascii_lowercase();
-                value.split_ascii_whitespace().any(|word| SURROUNDINGS.contains(&word))
-            })
-        })
+    // Containers alone: a class of a heading tells how it looks.
+    matches!(name(node), "div" | "section" | "ul" | "ol" | "table" | "td" | "a")
+        && has_word(node, |word| SURROUNDINGS.contains(&word))
 }
 
-/// Makes links absolute, code of what is preformatted, and one of what is alike.
+/// Makes links absolute, and joins what is alike.
 fn finish(root: &Handle, base: Option<&Url>) {
     for node in elements(root) {
         join(&node);
-        let NodeData::Element { name, attrs, .. } = &node.data else { continue };
-        match &*name.local {
-            "a" | "img" => {
-                let key = if &*name.local == "a" { "href" } else { "src" };
-                attrs.borrow_mut().retain_mut(|attribute| {
-                    if &*attribute.name.local != key {
-                        return true;
-                    }
-                    let value = attribute.value.trim();
-                    // A link that runs a script leads nowhere.
-                    if value.to_ascii_lowercase().starts_with("javascript:") {
-                        return false;
-                    }
-                    if let Some(url) = base.and_then(|base| base.join(value).ok()) {
-                        attribute.value = StrTendril::from(url.as_str());
-                    }
-                    true
-                });
+        match name(&node) {
+            "a" => {
+                link::clean(&node, base);
+                link::move_into_block(&node);
             }
-            "pre" => fence(&node),
+            "img" => {
+                image::take_source(&node);
+                link::join_source(&node, base);
+            }
             _ => {}
         }
     }
 }
 
-/// Puts what is preformatted into `code`, without which it would be written as a paragraph.
-fn fence(pre: &Handle) {
-    let is_inner = ancestors(pre).any(|above| is(&above, "pre"));
-    if is_inner || elements(pre).iter().any(|node| is(node, "code")) {
-        return;
-    }
-    let code = Node::new(NodeData::Element {
-        name: QualName::new(None, ns!(html), local_name!("code")),
-        attrs: Vec::new().into(),
-        template_contents: None.into(),
-        mathml_annotation_xml_integration_point: false,
-    });
-    let children = std::mem::take(&mut *pre.children.borrow_mut());
-    for child in &children {
-        child.parent.set(Some(Rc::downgrade(&code)));
-    }
-    *code.children.borrow_mut() = children;
-    code.parent.set(Some(Rc::downgrade(pre)));
-    pre.children.borrow_mut().push(code);
-}
-
 /// Joins children that follow each other and are alike but for their text. `htmd` would do
-/// that, for each of them anew with all that follow; nothing is left for it.
+/// that, for each of them again with all that follow; nothing is left for it.
 fn join(parent: &Handle) {
     // Of its children `htmd` joins none.
     if is(parent, "ol") {
@@ -358,45 +350,4 @@ fn only_text(node: &Handle) -> Option<Handle> {
         [only] if matches!(only.data, NodeData::Text { .. }) => Some(only.clone()),
         _ => None,
     }
-}
-
-pub(crate) fn is(node: &Handle, tag: &str) -> bool {
-    matches!(&node.data, NodeData::Element { name, .. } if &*name.local == tag)
-}
-
-pub(crate) fn attribute(node: &Handle, key: &str) -> Option<String> {
-    let NodeData::Element { attrs, .. } = &node.data else { return None };
-    let attrs = attrs.borrow();
-    attrs.iter().find(|it| &*it.name.local == key).map(|it| it.value.to_string())
-}
-
-pub(crate) fn ancestors(node: &Handle) -> impl Iterator<Item = Handle> {
-    std::iter::successors(parent(node), parent)
-}
-
-/// The text below a node, as far as it tells whether there is some.
-fn text_of(root: &Handle) -> String {
-    const ENOUGH: usize = 300;
-    let mut text = String::new();
-    let mut open = vec![root.clone()];
-    while let Some(node) = open.pop() {
-        if let NodeData::Text { contents } = &node.data {
-            let contents = contents.borrow();
-            if !contents.trim().is_empty() {
-                text.push_str(&contents);
-            }
-            if text.len() > ENOUGH {
-                break;
-            }
-        }
-        open.extend(node.children.borrow().iter().rev().cloned());
-    }
-    text
-}
-
-/// A text on one line.
-fn line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let line = words.join(" ");
-    kitbag_workspace::cut(&line, 300).to_owned()
 }

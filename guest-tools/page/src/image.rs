@@ -1,21 +1,169 @@
 //! Images.
 //!
-//! `htmd` writes the text of an image as it is in the page, where a `]` would end it and what
-//! comes then would be a link, or a line of the document, that the page's author chose.
+//! Real pages load images late: the address is in one of many attributes, in a `source` beside the
+//! image or in a `noscript`, while `src` has a placeholder. [`resolve`] leaves each image one
+//! address.
+//!
+//! `htmd` writes the text of an image as it is in the page, so that a `]` would end it and what
+//! follows would be a link or a line of the document that the page's author chose.
 
 use htmd::Element;
 use htmd::element_handler::{HandlerResult, Handlers};
+use html5ever::tendril::StrTendril;
+use html5ever::{Attribute, QualName, local_name, ns};
+use markup5ever_rcdom::Handle;
 
-use crate::content::attribute;
+use crate::dom::{ancestors, attribute, is};
 
-/// Writes an image; nothing where it has no source.
+/// Attributes from which scripts take the address of an image, best first.
+const LAZY: [&str; 16] = [
+    "data-src",
+    "data-original",
+    "data-lazy-src",
+    "data-actualsrc",
+    "data-original-src",
+    "data-hi-res-src",
+    "data-full-src",
+    "data-lazy",
+    "data-image",
+    "data-img",
+    "data-url",
+    "data-echo",
+    "data-li-src",
+    "data-img-src",
+    "data-image-src",
+    "data-lazyload",
+];
+
+/// Attributes with a list of addresses, best first.
+const SETS: [&str; 4] = ["data-srcset", "data-lazy-srcset", "data-original-set", "srcset"];
+
+/// The widest image of a list that is taken, in pixels, if there is a choice.
+const WIDE: f64 = 1600.0;
+
+/// The longest address of an image, in bytes.
+const MOST_BYTES: usize = 8 << 10;
+
+/// Leaves an `img` or a `source` its best address, as `src`. Returns false for a tracking pixel.
+pub(crate) fn resolve(attributes: &mut Vec<Attribute>) -> bool {
+    let of = |key: &str| {
+        let found = attributes.iter().find(|it| &*it.name.local == key);
+        found.map(|it| it.value.trim()).filter(|it| !it.is_empty())
+    };
+    let is_dot = |key| of(key).is_some_and(|it| matches!(it.trim_end_matches("px"), "0" | "1"));
+    if is_dot("width") && is_dot("height") {
+        return false;
+    }
+    let source = of("src").filter(|it| is_address(it));
+    let lazy = LAZY.iter().find_map(|key| of(key).filter(|it| is_address(it)));
+    let other = || {
+        let mut data = attributes.iter().filter(|it| it.name.local.starts_with("data-"));
+        data.find(|it| has_extension(it.value.trim())).map(|it| it.value.trim())
+    };
+    let set = || SETS.iter().find_map(|key| of(key).and_then(best_of));
+    let shown = source.filter(|it| !is_placeholder(it));
+    let best = lazy.or(shown).or_else(set).or_else(other).or(source);
+    let best = best.map(StrTendril::from);
+    attributes.retain(|it| &*it.name.local != "src");
+    if let Some(value) = best {
+        let name = QualName::new(None, ns!(), local_name!("src"));
+        attributes.push(Attribute { name, value });
+    }
+    true
+}
+
+/// Whether a value may be the address of an image. An image in the page itself has none.
+fn is_address(value: &str) -> bool {
+    let is_inline = value.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("data:"));
+    !is_inline
+        && value.len() <= MOST_BYTES
+        && !value.starts_with(['{', '[', '#'])
+        && value.contains(['/', '.'])
+}
+
+/// Whether an address ends like that of an image.
+fn has_extension(value: &str) -> bool {
+    let path = value.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+    is_address(value)
+        && !value.contains(char::is_whitespace)
+        && [".jpg", ".jpeg", ".png", ".webp", ".gif", ".avif", ".svg"]
+            .iter()
+            .any(|end| path.ends_with(end))
+}
+
+/// Whether an address is that of an image which is shown until the real one is loaded.
+fn is_placeholder(address: &str) -> bool {
+    let name = address.split(['?', '#']).next().unwrap_or_default();
+    let name = name.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    ["placeholder", "blank.", "spacer", "transparent", "lazyload", "loading.", "1x1", "pixel."]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
+/// The best address of a `srcset`: the widest that is not too wide, else the narrowest.
+fn best_of(set: &str) -> Option<&str> {
+    let mut best: Option<(f64, &str)> = None;
+    let mut rest = set.trim_start_matches(|it: char| it.is_whitespace() || it == ',');
+    while !rest.is_empty() {
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let (address, after) = rest.split_at(end);
+        // An address may have commas, but does not end with one.
+        let (address, descriptor, next) = match address.strip_suffix(',') {
+            Some(address) => (address, "", after),
+            None => {
+                let end = after.find(',').unwrap_or(after.len());
+                (address, after[..end].trim(), &after[end..])
+            }
+        };
+        // A density of 1 is about as wide as a page.
+        let number = descriptor.get(..descriptor.len().saturating_sub(1)).unwrap_or_default();
+        let number: f64 = number.parse().unwrap_or(1.0);
+        let width = if descriptor.ends_with('w') { number } else { number * WIDE / 2.0 };
+        let is_better = |(other, _): (f64, &str)| match (width <= WIDE, other <= WIDE) {
+            (true, true) => width > other,
+            (false, false) => width < other,
+            (is_fine, _) => is_fine,
+        };
+        if is_address(address) && best.is_none_or(is_better) {
+            best = Some((width, address));
+        }
+        rest = next.trim_start_matches(|it: char| it.is_whitespace() || it == ',');
+    }
+    best.map(|(_, address)| address)
+}
+
+/// Whether an image has an address that is not that of a placeholder.
+pub(crate) fn has_address(image: &Handle) -> bool {
+    attribute(image, "src").is_some_and(|it| !it.trim().is_empty() && !is_placeholder(&it))
+}
+
+/// Whether an image is there to be seen, and not to count readers.
+pub(crate) fn is_content(image: &Handle) -> bool {
+    let source = attribute(image, "src").unwrap_or_default();
+    has_extension(source.trim()) || attribute(image, "alt").is_some_and(|it| !it.trim().is_empty())
+}
+
+/// Gives an image without an address that of a `source` of its `picture`.
+pub(crate) fn take_source(image: &Handle) {
+    if has_address(image) {
+        return;
+    }
+    let Some(picture) = ancestors(image).take(3).find(|above| is(above, "picture")) else { return };
+    let sources = picture.children.borrow();
+    let source = sources.iter().filter(|it| is(it, "source")).find_map(|it| attribute(it, "src"));
+    if let Some(source) = source {
+        crate::dom::set_attribute(image, "src", Some(&source));
+    }
+}
+
+/// Writes an image: with its address, or its text alone if it has none.
 pub(crate) fn image(_: &dyn Handlers, element: Element) -> Option<HandlerResult> {
     let of = |name| attribute(element.node, name).unwrap_or_default();
+    let alt = escaped(&of("alt"), &SPECIAL);
     let source = destination(&of("src"));
     if source.is_empty() {
-        return Some(String::new().into());
+        return Some(if alt.is_empty() { String::new() } else { format!("![{alt}]()") }.into());
     }
-    let alt = escaped(&of("alt"), &SPECIAL);
     let title = match escaped(&of("title"), &['\\', '"']) {
         title if title.is_empty() => title,
         title => format!(" \"{title}\""),
@@ -23,7 +171,7 @@ pub(crate) fn image(_: &dyn Handlers, element: Element) -> Option<HandlerResult>
     Some(format!("![{alt}]({source}{title})").into())
 }
 
-/// What would make a text of a page a link, code or an element.
+/// Characters that would make a text of a page a link, code or an element.
 pub(crate) const SPECIAL: [char; 5] = ['\\', '[', ']', '`', '<'];
 
 /// The text on one line, with a backslash before each of these characters.
@@ -44,17 +192,45 @@ pub(crate) fn escaped(text: &str, special: &[char]) -> String {
 }
 
 /// The address, with what would end it percent-encoded.
-fn destination(source: &str) -> String {
-    let mut destination = String::with_capacity(source.len());
+pub(crate) fn destination(source: &str) -> String {
+    encoded(source, "()")
+}
+
+/// The address, with these and all other characters percent-encoded that would end it.
+pub(crate) fn encoded(source: &str, special: &str) -> String {
+    let mut encoded = String::with_capacity(source.len());
     for character in source.trim().chars() {
         match character {
             // As a browser reads it.
             '\t' | '\n' | '\r' => {}
-            '\0'..=' ' | '(' | ')' | '<' | '>' | '\\' | '\x7f' => {
-                destination.push_str(&format!("%{:02X}", u32::from(character)));
+            '\0'..=' ' | '<' | '>' | '\\' | '\x7f' => {
+                encoded.push_str(&format!("%{:02X}", u32::from(character)));
             }
-            _ => destination.push(character),
+            _ if special.contains(character) => {
+                encoded.push_str(&format!("%{:02X}", u32::from(character)));
+            }
+            _ => encoded.push(character),
         }
     }
-    destination
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::best_of;
+
+    #[test]
+    fn the_widest_image_that_is_not_too_wide_is_taken() {
+        let check = |set, expected| assert_eq!(best_of(set), expected, "{set}");
+        check("a.png", Some("a.png"));
+        check("a.png 1x, b.png 2x, c.png 3x", Some("b.png"));
+        check("a.png 320w, b.png 1280w, c.png 4000w", Some("b.png"));
+        check("c.png 4000w,b.png 2000w", Some("b.png"));
+        check("/w_300,c_fill/a.png 300w, /w_600,c_fill/a.png 600w", Some("/w_600,c_fill/a.png"));
+        check("a.png, b.png 2x", Some("b.png"));
+        check("data:image/gif;base64,R0lG 1x, b.png 2x", Some("b.png"));
+        check(" , ,", None);
+        check("", None);
+        check("é", None);
+    }
 }

@@ -1,15 +1,21 @@
-//! HTML pages as Markdown, for the tools that read them: `parse` makes a bounded tree of
-//! the page, `content` finds what the page is about, and the crate `htmd` writes that as
-//! Markdown.
+//! HTML pages as Markdown, for the tools that read them: `parse` makes a bounded tree of the page in
+//! the encoding that `charset` finds, `content` selects what the page is about, and the crate `htmd`
+//! writes it as Markdown, with our own `table`, `code`, `link` and `image`.
 //!
-//! A page is anything that a server on the web answers. What takes these crates time that grows
-//! with the square of it is kept from them.
+//! A page is anything that a server on the web answers. Input for which these crates take time that
+//! grows with its square is kept from them.
 
 #![forbid(unsafe_code)]
 
+mod article;
 mod attributes;
+mod charset;
+mod code;
 mod content;
+mod dom;
+mod hidden;
 mod image;
+mod link;
 mod parse;
 mod table;
 #[cfg(test)]
@@ -23,65 +29,88 @@ use htmd::element_handler::{HandlerResult, Handlers};
 use htmd::options::{BulletListMarker, HrStyle, Options};
 use htmd::{Element, HtmlToMarkdown};
 use kitbag_sdk::ErrorInfo;
-use markup5ever_rcdom::RcDom;
 use url::Url;
 
-/// How long an answer is where the caller does not say, in bytes.
+pub use crate::charset::guess;
+
+/// The default length of an answer in bytes.
 pub const MAX_BYTES: usize = 40_000;
 
-/// A page, as a tree of its elements. It has at most a million of elements and texts, which
-/// lie at most 128 deep.
-pub struct Page(RcDom);
+/// Text of a page that is so short, in characters, may be all that there is without its scripts.
+const LITTLE: usize = 100;
+
+/// A page, as a tree of its elements. It has at most a million elements and texts, at most 128 deep.
+pub struct Page(parse::Parsed);
+
+/// The part of a page that is written, and how.
+pub struct View<'a> {
+    /// The URL of the page, which makes links absolute.
+    pub base: Option<&'a Url>,
+    /// Only the main content, not all of the page.
+    pub main: bool,
+    /// The argument with which the caller gets all of a page, for notes.
+    pub all: &'a str,
+}
+
+/// A page as Markdown.
+pub struct Markdown {
+    /// The content.
+    pub text: String,
+    /// What a reader needs to know besides: the guessed encoding, hidden content, missing text.
+    pub notes: Vec<String>,
+}
 
 impl Page {
     /// Reads a page that is text.
     ///
     /// # Errors
     ///
-    /// It has more elements than a page may have.
+    /// [`ErrorInfo`] if the page has more elements than a page may have.
     pub fn parse(text: String) -> Result<Self, ErrorInfo> {
         parse::text(text).map(Self)
     }
 
-    /// Reads a page twice, first for its encoding: by its byte order mark, else `encoding`,
-    /// which is what came with it says, else as browsers find it in the page.
+    /// Reads a page twice, first for its encoding: from the byte order mark, else `encoding`, which
+    /// its sender declared, else from the page as browsers do, else a guess, in which the host of `url`
+    /// helps.
     ///
     /// # Errors
     ///
-    /// `failed` explains what reading it ended with. It has more elements than a page may
-    /// have.
+    /// `failed` explains an error of the file. A page may have too many elements.
     pub fn read(
         file: impl Read + Seek,
         encoding: Option<&'static Encoding>,
+        url: Option<&Url>,
         failed: impl Fn(io::Error) -> ErrorInfo,
     ) -> Result<Self, ErrorInfo> {
-        match parse::read(file, encoding, None, failed)? {
-            (tree, true) => Ok(Self(tree)),
-            (_, false) => Err(parse::too_many()),
+        match parse::read(file, encoding, url, None, failed)? {
+            parsed if parsed.is_whole => Ok(Self(parsed)),
+            _ => Err(parse::too_many()),
         }
     }
 
-    /// As [`read`](Self::read), of a page that has more than so many elements and texts its
-    /// beginning. Tells whether it is all of it.
+    /// Reads a page as [`read`](Self::read), or the beginning of one that has more than `most_nodes`
+    /// elements and texts. Returns whether it is the whole page.
     ///
     /// # Errors
     ///
-    /// `failed` explains what reading it ended with.
+    /// `failed` explains an error of the file.
     pub fn read_beginning(
         file: impl Read + Seek,
         encoding: Option<&'static Encoding>,
+        url: Option<&Url>,
         most_nodes: usize,
         failed: impl Fn(io::Error) -> ErrorInfo,
     ) -> Result<(Self, bool), ErrorInfo> {
-        let (tree, is_whole) = parse::read(file, encoding, Some(most_nodes), failed)?;
-        Ok((Self(tree), is_whole))
+        let parsed = parse::read(file, encoding, url, Some(most_nodes), failed)?;
+        let is_whole = parsed.is_whole;
+        Ok((Self(parsed), is_whole))
     }
 
-    /// Writes the main content as Markdown, or with `main` false the whole body. Links are
-    /// made absolute by `base`, the URL of the page.
-    pub fn markdown(self, base: Option<&Url>, main: bool) -> String {
-        let Self(tree) = self;
-        let content = content::select(&tree, base, main);
+    /// Writes the page as Markdown.
+    pub fn markdown(self, view: &View) -> Markdown {
+        let Self(parse::Parsed { tree, guess, room, .. }) = self;
+        let content = content::select(&tree, view, room);
         let options = Options {
             bullet_list_marker: BulletListMarker::Dash,
             hr_style: HrStyle::Dashes,
@@ -91,7 +120,10 @@ impl Page {
         };
         let converter = HtmlToMarkdown::builder()
             .options(options)
+            .add_handler(vec!["a"], link::link)
+            .add_handler(vec!["h1", "h2", "h3", "h4", "h5", "h6"], link::heading)
             .add_handler(vec!["img"], image::image)
+            .add_handler(vec!["pre"], code::pre)
             .add_handler(vec!["table"], table::table)
             .add_handler(vec!["sup", "sub"], |handlers: &dyn Handlers, element: Element| {
                 // Markdown has no other form, and without one 10<sup>6</sup> would be 106.
@@ -106,17 +138,59 @@ impl Page {
                 around(handlers, &element, "~~", "~~")
             })
             .build();
-        let mut markdown = converter.tree_to_markdown(&content.node);
+        let mut text = converter.tree_to_markdown(&content.node);
         drop(tree);
-        if let Some(title) = content.title.filter(|_| !has_title(&markdown)) {
+        let mut notes = content.notes;
+        notes.extend(shortage(&text, content.scripts));
+        notes.extend(guess);
+        if let Some(title) = content.title.filter(|_| !has_title(&text)) {
             let title = image::escaped(&title, &image::SPECIAL);
-            markdown.insert_str(0, &format!("# {title}\n\n"));
+            text = format!("# {title}\n\n{text}").trim_end().to_owned();
         }
-        markdown
+        Markdown { text, notes }
     }
 }
 
-/// The content of an element between two marks; nothing where it is empty.
+impl Markdown {
+    /// A piece of the text from `offset` on, of at most `max_bytes`, with the way to read on and the
+    /// notes behind it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorInfo`] if `offset` is beyond the text.
+    pub fn piece(&self, offset: usize, max_bytes: usize) -> Result<String, ErrorInfo> {
+        let piece = piece(&self.text, offset, max_bytes)?;
+        Ok(with_notes(piece, &self.notes))
+    }
+}
+
+/// An answer with notes behind it, each in brackets on a line of its own.
+pub fn with_notes(text: String, notes: &[String]) -> String {
+    let mut answer = text;
+    for note in notes {
+        if !answer.is_empty() {
+            answer.push('\n');
+        }
+        answer.push_str(&format!("[{note}]"));
+    }
+    answer
+}
+
+/// The note on a page with next to no text.
+fn shortage(text: &str, scripts: usize) -> Option<String> {
+    let scripts = match scripts {
+        0 => String::new(),
+        1 => "; its script was not run".to_owned(),
+        _ => format!("; its {scripts} scripts were not run"),
+    };
+    match dom::letters(text) {
+        0 => Some(format!("the page has no text{scripts}")),
+        1..LITTLE if !scripts.is_empty() => Some(format!("the page has little text{scripts}")),
+        _ => None,
+    }
+}
+
+/// The content of an element between two marks; nothing if it is empty.
 fn around(
     handlers: &dyn Handlers,
     element: &Element,
@@ -135,11 +209,11 @@ fn has_title(markdown: &str) -> bool {
     markdown.lines().take(40).any(|line| line.starts_with("# "))
 }
 
-/// A piece of a text from `offset` on, of at most `max_bytes`, and after it how to read on.
+/// A piece of a text from `offset` on, of at most `max_bytes`, with the way to read on behind it.
 ///
 /// # Errors
 ///
-/// `offset` lies behind the text.
+/// [`ErrorInfo`] if `offset` is beyond the text.
 pub fn piece(text: &str, offset: usize, max_bytes: usize) -> Result<String, ErrorInfo> {
     let all = text.len();
     if offset > all {

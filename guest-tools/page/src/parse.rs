@@ -10,24 +10,27 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io::{self, Read, Seek};
 
-use encoding_rs::{Decoder, Encoding, UTF_8, WINDOWS_1252};
+use encoding_rs::{Decoder, Encoding, ISO_2022_JP, UTF_8};
 use html5ever::interface::Tracer;
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{
     BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts, TreeSink};
-use html5ever::{LocalName, TokenizerResult, local_name};
+use html5ever::{Attribute, LocalName, TokenizerResult, local_name};
 use kitbag_sdk::ErrorInfo;
 use markup5ever_rcdom::{Handle, RcDom};
+use url::Url;
 
 use crate::attributes::{Attributes, MOST_ATTRIBUTES};
-use crate::content::hides;
+use crate::charset::{self, Charset, Guess, HEAD_BYTES, Validity};
+use crate::hidden::hides;
 use crate::tree::Tree;
+use crate::{code, image};
 
 /// How deep elements may lie in each other. Pages have up to a hundred; writing one level as
 /// Markdown takes some stack.
-const MOST_DEPTH: usize = 128;
+pub(crate) const MOST_DEPTH: usize = 128;
 
 /// How many elements and texts a page may have that is read as a whole.
 const MOST_NODES: usize = 1_000_000;
@@ -35,20 +38,36 @@ const MOST_NODES: usize = 1_000_000;
 /// How much is read and decoded at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// How much of a page is looked at for its encoding.
-const HEAD_BYTES: usize = 4 << 10;
+/// A page that has been read.
+pub(crate) struct Parsed {
+    pub(crate) tree: RcDom,
+    /// Whether the tree has all elements and texts of the page.
+    pub(crate) is_whole: bool,
+    /// How many more elements and texts the page may have.
+    pub(crate) room: usize,
+    /// The note that names the encoding if it was guessed.
+    pub(crate) guess: Option<String>,
+}
 
 /// Makes a tree of a page that is text.
-pub(crate) fn text(text: String) -> Result<RcDom, ErrorInfo> {
-    let mut parser = Parser::new(MOST_NODES);
+pub(crate) fn text(text: String) -> Result<Parsed, ErrorInfo> {
+    let mut parser = Parser::new(MOST_NODES, MOST_DEPTH);
     parser.feed(text);
     match parser.is_full() {
         true => Err(too_many()),
-        false => Ok(parser.finish()),
+        false => Ok(parser.finish(None)),
     }
 }
 
-/// Why a page is not read as a whole.
+/// Makes a tree of a part of a page that browsers do not show, of at most `most_nodes` elements
+/// and texts and `most_depth` levels.
+pub(crate) fn fragment(text: String, most_nodes: usize, most_depth: usize) -> Parsed {
+    let mut parser = Parser::new(most_nodes, most_depth);
+    parser.feed(text);
+    parser.finish(None)
+}
+
+/// The reason why a page is not read as a whole.
 pub(crate) fn too_many() -> ErrorInfo {
     ErrorInfo::new(format!(
         "the page has more than {MOST_NODES} elements and texts, which is the most that is \
@@ -56,14 +75,15 @@ pub(crate) fn too_many() -> ErrorInfo {
     ))
 }
 
-/// Makes a tree of a page that is read twice, or of its beginning where it has more elements
-/// and texts than `most_nodes`. Tells whether it is all of it.
+/// Makes a tree of a page that is read twice, and a third time if its encoding is guessed. If it has
+/// more elements and texts than `most_nodes`, the tree has the beginning of the page.
 pub(crate) fn read(
     mut file: impl Read + Seek,
     known: Option<&'static Encoding>,
+    url: Option<&Url>,
     most_nodes: Option<usize>,
     failed: impl Fn(io::Error) -> ErrorInfo,
-) -> Result<(RcDom, bool), ErrorInfo> {
+) -> Result<Parsed, ErrorInfo> {
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut validity = Validity::default();
     let mut head = Vec::new();
@@ -77,16 +97,37 @@ pub(crate) fn read(
         }
         validity.look(&chunk[..read]);
     }
-    let is_utf8 = validity.is_utf8();
+    let (encoding, guess) = match Charset::find(&head, known, &validity) {
+        Charset::Known(encoding) => (encoding, None),
+        Charset::Unknown { label } => {
+            file.rewind().map_err(&failed)?;
+            let mut guess = Guess::new();
+            loop {
+                let read = file.read(&mut chunk).map_err(&failed)?;
+                if read == 0 {
+                    guess.end();
+                    break;
+                }
+                if !guess.look(&chunk[..read]) {
+                    break;
+                }
+            }
+            match guess.encoding(url) {
+                // An escape sequence in a page that is UTF-8, or a page that breaks off.
+                encoding if validity.is_utf8() && encoding != ISO_2022_JP => (UTF_8, None),
+                encoding if encoding == UTF_8 => (encoding, None),
+                encoding => (encoding, Some(charset::note(encoding, label.as_deref()))),
+            }
+        }
+    };
     file.rewind().map_err(&failed)?;
-    let mut decoder = encoding(&head, known, is_utf8).new_decoder();
-    let mut parser = Parser::new(most_nodes.unwrap_or(MOST_NODES));
+    let mut decoder = encoding.new_decoder();
+    let mut parser = Parser::new(most_nodes.unwrap_or(MOST_NODES), MOST_DEPTH);
     loop {
         let read = file.read(&mut chunk).map_err(&failed)?;
         parser.feed(decoded(&mut decoder, &chunk[..read], read == 0));
-        let is_full = parser.is_full();
-        if read == 0 || is_full {
-            return Ok((parser.finish(), !is_full));
+        if read == 0 || parser.is_full() {
+            return Ok(parser.finish(guess));
         }
     }
 }
@@ -98,90 +139,6 @@ fn decoded(decoder: &mut Decoder, bytes: &[u8], is_last: bool) -> String {
     text
 }
 
-/// The encoding of a page: by its byte order mark, else what is known of it, else as it says
-/// itself, else UTF-8 where it is that, else windows-1252, as browsers do.
-fn encoding(head: &[u8], known: Option<&'static Encoding>, is_utf8: bool) -> &'static Encoding {
-    if let Some((encoding, _)) = Encoding::for_bom(head) {
-        return encoding;
-    }
-    if let Some(encoding) = known {
-        return encoding;
-    }
-    // UTF-16 without a mark: every other byte of what is ASCII is zero.
-    let zeros = |first: usize| head.iter().skip(first).step_by(2).filter(|it| **it == 0).count();
-    match (zeros(0) * 3 > head.len(), zeros(1) * 3 > head.len()) {
-        (true, false) => return encoding_rs::UTF_16BE,
-        (false, true) => return encoding_rs::UTF_16LE,
-        _ => {}
-    }
-    match declared(head) {
-        // What can be read as ASCII to find this is no UTF-16.
-        Some(encoding)
-            if encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE =>
-        {
-            UTF_8
-        }
-        // Many pages say something else and are UTF-8.
-        Some(_) if is_utf8 && !head.is_ascii() => UTF_8,
-        Some(encoding) => encoding,
-        None if is_utf8 => UTF_8,
-        None => WINDOWS_1252,
-    }
-}
-
-/// The encoding that a page names in `<meta charset="…">`, `<meta content="…; charset=…">` or
-/// `<?xml encoding="…"?>`.
-fn declared(head: &[u8]) -> Option<&'static Encoding> {
-    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
-    let tags = head.split('<').filter(|tag| tag.starts_with("meta") || tag.starts_with("?xml"));
-    tags.filter_map(|tag| {
-        let name = if tag.starts_with('?') { "encoding" } else { "charset" };
-        let value = tag[tag.find(name)? + name.len()..].trim_start().strip_prefix('=')?;
-        let value = value.trim_start().trim_start_matches(['"', '\'']);
-        let end = value.find(|it: char| !(it.is_ascii_alphanumeric() || "-_:.+".contains(it)));
-        Encoding::for_label(&value.as_bytes()[..end.unwrap_or(value.len())])
-    })
-    .next()
-}
-
-/// Whether bytes that come in pieces are UTF-8.
-#[derive(Default)]
-struct Validity {
-    is_invalid: bool,
-    /// The beginning of a character at the end of the last piece.
-    rest: Vec<u8>,
-}
-
-impl Validity {
-    fn look(&mut self, bytes: &[u8]) {
-        if self.is_invalid {
-            return;
-        }
-        let mut bytes = bytes;
-        // A character has four bytes at most.
-        while !self.rest.is_empty() && !bytes.is_empty() {
-            self.rest.push(bytes[0]);
-            bytes = &bytes[1..];
-            match std::str::from_utf8(&self.rest) {
-                Ok(_) => self.rest.clear(),
-                Err(error) if error.error_len().is_some() => self.is_invalid = true,
-                Err(_) => {}
-            }
-            if self.is_invalid {
-                return;
-            }
-        }
-        if let Err(error) = std::str::from_utf8(bytes) {
-            self.is_invalid = error.error_len().is_some();
-            self.rest = bytes[error.valid_up_to()..].to_vec();
-        }
-    }
-
-    fn is_utf8(&self) -> bool {
-        !self.is_invalid && self.rest.is_empty()
-    }
-}
-
 struct Parser {
     attributes: Attributes,
     tokenizer: Tokenizer<Filter>,
@@ -189,12 +146,13 @@ struct Parser {
 }
 
 impl Parser {
-    fn new(most_nodes: usize) -> Self {
+    fn new(most_nodes: usize, most_depth: usize) -> Self {
         let builder = TreeBuilder::new(Tree::default(), TreeBuilderOpts::default());
         let filter = Filter {
             builder,
             has_token: Cell::new(false),
             depth: Cell::new(0),
+            most_depth,
             most_nodes,
             nodes: Cell::new(0),
             left_out: RefCell::default(),
@@ -224,10 +182,12 @@ impl Parser {
         self.tokenizer.sink.is_full()
     }
 
-    fn finish(self) -> RcDom {
+    fn finish(self, guess: Option<String>) -> Parsed {
         while let TokenizerResult::Script(_) = self.tokenizer.feed(&self.input) {}
         self.tokenizer.end();
-        self.tokenizer.sink.builder.sink.finish()
+        let filter = self.tokenizer.sink;
+        let room = filter.most_nodes.saturating_sub(filter.nodes());
+        Parsed { is_whole: !filter.is_full(), room, guess, tree: filter.builder.sink.finish() }
     }
 }
 
@@ -238,6 +198,7 @@ struct Filter {
     has_token: Cell<bool>,
     /// As many elements are open at most, but for those that the tree builder adds.
     depth: Cell<usize>,
+    most_depth: usize,
     most_nodes: usize,
     /// How many elements and texts the page has so far.
     nodes: Cell<usize>,
@@ -287,11 +248,24 @@ impl TokenSink for Filter {
 impl Filter {
     /// Whether the page has more elements and texts than it may have: the rest is left out.
     fn is_full(&self) -> bool {
-        self.nodes.get().max(self.builder.sink.elements()) > self.most_nodes
+        self.nodes() > self.most_nodes
+    }
+
+    fn nodes(&self) -> usize {
+        self.nodes.get().max(self.builder.sink.elements())
     }
 
     /// Whether a tag goes into the tree.
     fn takes(&self, tag: &mut Tag) -> bool {
+        if &*tag.name == "amp-img" {
+            if tag.kind == TagKind::EndTag {
+                return false;
+            }
+            tag.name = local_name!("img");
+        }
+        if matches!(&*tag.name, "img" | "source") && !image::resolve(&mut tag.attrs) {
+            return false;
+        }
         let name = &*tag.name;
         let is_start = tag.kind == TagKind::StartTag;
         self.is_option.set(is_start && name == "option");
@@ -300,37 +274,37 @@ impl Filter {
             return false;
         }
         if is_raw(name) {
-            self.is_silent
-                .set(is_start && !matches!(name, "textarea" | "title" | "xmp" | "plaintext"));
+            self.is_silent.set(
+                is_start
+                    && !matches!(name, "textarea" | "title" | "xmp" | "plaintext" | "noscript"),
+            );
             tag.attrs.clear();
             return true;
         }
         if is_start {
-            tag.attrs.retain_mut(|attribute| {
+            let is_refresh = name == "meta" && refreshes(&tag.attrs);
+            tag.attrs.retain(|attribute| {
                 let value = &attribute.value;
                 match &*attribute.name.local {
-                    // A picture in the page itself is no text.
-                    "src" => !value.starts_with("data:"),
-                    // Of what may be surroundings or code; each attribute costs memory.
+                    "src" => true,
+                    // Each attribute costs memory, so only those that tell content from
+                    // surroundings and code are kept.
                     "class" | "id" => {
                         value.len() <= 200
-                            && matches!(
-                                name,
-                                "div"
-                                    | "section"
-                                    | "ul"
-                                    | "ol"
-                                    | "table"
-                                    | "td"
-                                    | "a"
-                                    | "pre"
-                                    | "code"
-                            )
+                            && match name {
+                                "div" | "section" | "ul" | "ol" | "table" | "td" | "th" | "a"
+                                | "pre" | "code" | "figure" | "template" => true,
+                                "span" | "li" => code::is_gutter_class(value),
+                                _ => false,
+                            }
                     }
                     "role" => value.len() <= 200,
                     "style" => value.len() <= 8 << 10 && hides(value),
+                    "content" => is_refresh && value.len() <= 8 << 10,
+                    "aria-label" => name == "a" && value.len() <= 200,
+                    "shadowrootmode" => name == "template",
                     "href" | "alt" | "title" | "hidden" | "aria-hidden" | "start" | "align"
-                    | "colspan" | "type" | "encoding" | "color" | "face" | "size" => {
+                    | "colspan" | "rowspan" | "type" | "encoding" | "color" | "face" | "size" => {
                         value.len() <= 8 << 10
                     }
                     _ => false,
@@ -348,14 +322,14 @@ impl Filter {
     }
 
     fn takes_start(&self, tag: &Tag) -> bool {
-        if self.depth.get() >= MOST_DEPTH {
+        if self.depth.get() >= self.most_depth {
             // Which elements an end tag ends, and which end without one, the tree builder
             // knows: count those that are open.
             let count = Count(Cell::new(0));
             self.builder.trace_handles(&count);
             self.depth.set(count.0.get());
         }
-        if self.depth.get() >= MOST_DEPTH && !is_structure(&tag.name) {
+        if self.depth.get() >= self.most_depth && !is_structure(&tag.name) {
             *self.left_out.borrow_mut().entry(tag.name.clone()).or_default() += 1;
             return false;
         }
@@ -373,6 +347,14 @@ impl Filter {
             None => true,
         }
     }
+}
+
+/// Whether the attributes of a `meta` make browsers load another page.
+fn refreshes(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        &*attribute.name.local == "http-equiv"
+            && attribute.value.trim().eq_ignore_ascii_case("refresh")
+    })
 }
 
 /// Counts the elements that a tree builder holds.

@@ -1,27 +1,48 @@
 //! Tables.
 //!
-//! `htmd` pads the columns, leaves out the heading of a row and takes a table without headings
-//! apart; padding costs tokens, and memory where one cell is long.
+//! `htmd` pads the columns, drops row headings and cells that span rows, and takes a table without
+//! headings apart; padding costs tokens, and memory if one cell is long.
+
+use std::rc::Rc;
 
 use htmd::Element;
 use htmd::element_handler::{HandlerResult, Handlers};
-use markup5ever_rcdom::{Handle, NodeData};
+use markup5ever_rcdom::Handle;
 
-use crate::content::{ancestors, attribute, is};
+use crate::code;
+use crate::dom::{ancestors, attribute, is, name};
 
-/// The most columns of a table, however wide its cells say that they are.
+/// The most columns of a table, however wide its cells claim to be.
 const MOST_COLUMNS: usize = 50;
 
-/// Writes a table. What lies in a cell, holds another table or has one column without a heading
-/// is there for its looks: its cells are written one after the other.
+/// The most rows that a cell spans, as in browsers.
+const MOST_ROWS: usize = 65_534;
+
+/// How much text of cells that span rows is repeated in a table, in bytes.
+const MOST_REPEATED: usize = 64 << 10;
+
+/// The longest heading that is repeated for each of its columns, in bytes.
+const SHORT: usize = 200;
+
+/// Writes a table. One that is in a cell, holds another table or has one column without a heading
+/// is there for its looks: its cells are written one after the other. One with preformatted text is
+/// code beside the numbers of its lines, or code with remarks.
 pub(crate) fn table(handlers: &dyn Handlers, element: Element) -> Option<HandlerResult> {
-    let is_in_cell = ancestors(element.node).any(|above| is(&above, "td") || is(&above, "th"));
-    let parts = parts(element.node);
-    let columns = parts.rows.iter().map(|row| width(row)).max().unwrap_or(0).min(MOST_COLUMNS);
-    let least = if parts.has_headings { 1 } else { 2 };
-    let is_layout = attribute(element.node, "role").as_deref() == Some("presentation");
-    if is_in_cell || is_layout || columns < least || parts.has_table {
-        let content = handlers.walk_children(element.node).content;
+    let node = element.node;
+    let parts = parts(node);
+    if let Some(code) = lines_of_code(node, &parts) {
+        return Some(code.into());
+    }
+    let has_code = parts.rows.iter().flat_map(|row| &row.cells).any(code::has_pre);
+    if has_code {
+        drop_gutters(&parts);
+    }
+    let is_in_cell = ancestors(node).any(|above| is(&above, "td") || is(&above, "th"));
+    let columns = columns(&parts.rows);
+    let least = if parts.headings > 0 { 1 } else { 2 };
+    let is_layout = attribute(node, "role").as_deref() == Some("presentation");
+    if is_in_cell || is_layout || has_code || columns < least || parts.has_table {
+        let content = handlers.walk_children(node).content;
         return Some(format!("\n\n{}\n\n", content.trim_matches('\n')).into());
     }
     let mut markdown = String::from("\n\n");
@@ -29,58 +50,71 @@ pub(crate) fn table(handlers: &dyn Handlers, element: Element) -> Option<Handler
         let caption = handlers.walk_children(caption).content;
         markdown.push_str(&format!("{}\n\n", caption.trim()));
     }
-    let mut rows = parts.rows.iter();
+    let mut grid = Grid::new(columns);
     // Markdown has no table without headings: they are empty then.
-    let first = match parts.has_headings {
-        true => rows.next(),
-        false => None,
-    };
-    write_row(&mut markdown, handlers, first.map_or(&[], Vec::as_slice), columns);
+    let (headings, rows) = parts.rows.split_at(parts.headings);
+    let headings: Vec<Vec<Cell>> = headings.iter().map(|row| grid.row(handlers, row)).collect();
+    write_row(&mut markdown, &joined(&headings, columns), columns);
     markdown.push_str(&format!("|{}\n", " --- |".repeat(columns)));
     for row in rows {
-        write_row(&mut markdown, handlers, row, columns);
+        let cells = grid.row(handlers, row);
+        if !row.cells.is_empty() {
+            write_row(&mut markdown, &cells, cells.len());
+        }
     }
     markdown.push('\n');
     Some(markdown.into())
 }
 
-/// What a table is made of.
+/// The parts of a table.
 struct Parts {
     captions: Vec<Handle>,
-    /// The cells of each row.
-    rows: Vec<Vec<Handle>>,
-    /// Whether the first row has the headings of the columns.
-    has_headings: bool,
-    /// Whether a table lies in it.
+    rows: Vec<Row>,
+    /// How many of the first rows have headings of columns.
+    headings: usize,
+    /// Whether a table is in it.
     has_table: bool,
 }
 
+/// A row.
+struct Row {
+    cells: Vec<Handle>,
+    /// The number of its `thead`, `tbody` or `tfoot`, beyond which no cell reaches.
+    group: usize,
+    is_heading: bool,
+}
+
 fn parts(table: &Handle) -> Parts {
-    let mut parts =
-        Parts { captions: Vec::new(), rows: Vec::new(), has_headings: false, has_table: false };
-    let mut open: Vec<(Handle, bool)> = vec![(table.clone(), false)];
-    while let Some((node, is_head)) = open.pop() {
+    let mut parts = Parts { captions: Vec::new(), rows: Vec::new(), headings: 0, has_table: false };
+    let mut groups = 0;
+    let mut open: Vec<(Handle, usize, bool)> = vec![(table.clone(), 0, false)];
+    while let Some((node, group, is_head)) = open.pop() {
         let children = node.children.borrow();
         if is(&node, "tr") {
             let is_cell = |node: &&Handle| is(node, "td") || is(node, "th");
             let cells: Vec<Handle> = children.iter().filter(is_cell).cloned().collect();
-            if parts.rows.is_empty() {
-                parts.has_headings =
-                    !cells.is_empty() && (is_head || cells.iter().all(|cell| is(cell, "th")));
-            }
-            if !cells.is_empty() {
-                parts.rows.push(cells);
-            }
+            let is_heading = is_head || cells.iter().all(|cell| is(cell, "th"));
             parts.has_table |= children.iter().any(has_table);
+            parts.rows.push(Row { cells, group, is_heading });
             continue;
         }
         parts.captions.extend(children.iter().filter(|it| is(it, "caption")).cloned());
-        let inner = children.iter().rev().filter(|node| {
-            matches!(&node.data, NodeData::Element { name, .. }
-                if matches!(&*name.local, "thead" | "tbody" | "tfoot" | "tr"))
-        });
-        open.extend(inner.map(|inner| (inner.clone(), is_head || is(inner, "thead"))));
+        let inner = children
+            .iter()
+            .rev()
+            .filter(|node| matches!(name(node), "thead" | "tbody" | "tfoot" | "tr"));
+        for inner in inner {
+            groups += 1;
+            let group = if is(inner, "tr") { group } else { groups };
+            open.push((inner.clone(), group, is_head || is(inner, "thead")));
+        }
     }
+    // The rows before the first that has a cell say nothing.
+    let first = parts.rows.iter().position(|row| !row.cells.is_empty());
+    parts.rows.drain(..first.unwrap_or(parts.rows.len()));
+    let headings = parts.rows.iter().take_while(|row| row.is_heading).count();
+    // A table of nothing but headings has one row of them.
+    parts.headings = if headings == parts.rows.len() { headings.min(1) } else { headings };
     parts
 }
 
@@ -95,37 +129,194 @@ fn has_table(node: &Handle) -> bool {
     false
 }
 
-/// How many columns a cell takes.
-fn span(cell: &Handle) -> usize {
-    let span = attribute(cell, "colspan").and_then(|span| span.trim().parse().ok());
-    span.unwrap_or(1).clamp(1, MOST_COLUMNS)
+/// A table each of whose rows is a numbered line of code, as a block of code.
+fn lines_of_code(table: &Handle, parts: &Parts) -> Option<String> {
+    let is_line = |row: &Row| {
+        row.cells.iter().any(code::is_gutter)
+            && !row.cells.iter().all(code::is_gutter)
+            && !row.cells.iter().any(code::has_pre)
+    };
+    let is_code = !parts.rows.is_empty() && !parts.has_table && parts.rows.iter().all(is_line);
+    is_code.then(|| {
+        let lines: Vec<String> = parts
+            .rows
+            .iter()
+            .map(|row| {
+                let cells = row.cells.iter().filter(|cell| !code::is_gutter(cell));
+                cells.map(code::text).collect::<String>().trim_matches('\n').to_owned()
+            })
+            .collect();
+        code::block(&lines.join("\n"), code::language(table).as_deref())
+    })
 }
 
-fn width(row: &[Handle]) -> usize {
-    row.iter().map(span).sum()
-}
-
-fn write_row(markdown: &mut String, handlers: &dyn Handlers, row: &[Handle], columns: usize) {
-    markdown.push('|');
-    let mut written = 0;
-    for cell in row {
-        if written == columns {
-            break;
+/// Empties the cells that hold the numbers of lines beside code.
+fn drop_gutters(parts: &Parts) {
+    for row in &parts.rows {
+        if row.cells.iter().any(|cell| !code::is_gutter_cell(cell)) {
+            for gutter in row.cells.iter().filter(|cell| code::is_gutter_cell(cell)) {
+                gutter.children.borrow_mut().clear();
+            }
         }
-        let content = handlers.walk_children(cell).content;
-        let words: Vec<&str> = content.split_whitespace().collect();
-        let content = words.join(" ").replace('|', "\\|");
-        markdown.push_str(if content.is_empty() { "" } else { " " });
-        markdown.push_str(&content);
-        markdown.push_str(" |");
-        // A cell over several columns stands in the first.
-        let empty = (span(cell) - 1).min(columns - written - 1);
-        markdown.push_str(&" |".repeat(empty));
-        written += 1 + empty;
     }
-    // A row may have fewer cells than there are columns; headings may not.
-    if row.is_empty() {
-        markdown.push_str(&" |".repeat(columns));
+}
+
+/// How many columns or rows a cell takes.
+fn span(cell: &Handle, key: &str, most: usize) -> usize {
+    let span = attribute(cell, key).and_then(|span| span.trim().parse().ok());
+    span.unwrap_or(1).min(most)
+}
+
+/// How wide a table is.
+fn columns(rows: &[Row]) -> usize {
+    let mut spans = Spans::default();
+    rows.iter().map(|row| spans.place(row).len()).max().unwrap_or(0)
+}
+
+/// Which columns of the next rows are taken by cells of rows above.
+#[derive(Default)]
+struct Spans {
+    /// How many more rows each column is taken.
+    left: Vec<usize>,
+    group: usize,
+}
+
+/// What is in a column of a row.
+#[derive(Clone, Copy, PartialEq)]
+enum Slot {
+    /// The cell of this number begins.
+    Cell(usize),
+    /// The cell before it reaches here.
+    Reached,
+    /// A cell of a row above reaches here.
+    Spanned,
+}
+
+impl Spans {
+    /// The columns of the next row.
+    fn place(&mut self, row: &Row) -> Vec<Slot> {
+        if row.group != self.group {
+            self.left.clear();
+            self.group = row.group;
+        }
+        let mut slots = Vec::new();
+        let take_spanned = |left: &mut Vec<usize>, slots: &mut Vec<Slot>| {
+            while let Some(left) = left.get_mut(slots.len()).filter(|left| **left > 0) {
+                *left -= 1;
+                slots.push(Slot::Spanned);
+            }
+        };
+        for (index, cell) in row.cells.iter().enumerate() {
+            take_spanned(&mut self.left, &mut slots);
+            // 0 is as far as the group of rows goes.
+            let rows = match span(cell, "rowspan", MOST_ROWS) {
+                0 => MOST_ROWS,
+                rows => rows,
+            };
+            for column in 0..span(cell, "colspan", MOST_COLUMNS).max(1) {
+                if slots.len() == MOST_COLUMNS {
+                    break;
+                }
+                if self.left.len() <= slots.len() {
+                    self.left.resize(slots.len() + 1, 0);
+                }
+                self.left[slots.len()] = rows - 1;
+                slots.push(if column == 0 { Slot::Cell(index) } else { Slot::Reached });
+            }
+        }
+        take_spanned(&mut self.left, &mut slots);
+        // Columns that are taken behind a gap.
+        for left in self.left.iter_mut().skip(slots.len()) {
+            *left = left.saturating_sub(1);
+        }
+        slots
+    }
+}
+
+/// The text in a column of a row.
+#[derive(Clone)]
+struct Cell {
+    text: Rc<str>,
+    /// Whether the cell begins in a column before it.
+    is_reached: bool,
+}
+
+/// The rows of a table as they are written.
+struct Grid {
+    spans: Spans,
+    /// What was last written in each column.
+    above: Vec<Cell>,
+    /// How much text was repeated.
+    repeated: usize,
+}
+
+impl Grid {
+    fn new(columns: usize) -> Self {
+        let empty = Cell { text: "".into(), is_reached: false };
+        Self { spans: Spans::default(), above: vec![empty; columns], repeated: 0 }
+    }
+
+    /// The next row.
+    fn row(&mut self, handlers: &dyn Handlers, row: &Row) -> Vec<Cell> {
+        let slots = self.spans.place(row);
+        for (column, slot) in slots.iter().enumerate() {
+            match slot {
+                Slot::Cell(index) => {
+                    let content = handlers.walk_children(&row.cells[*index]).content;
+                    let words: Vec<&str> = content.split_whitespace().collect();
+                    let text = words.join(" ").replace('|', "\\|").into();
+                    self.above[column] = Cell { text, is_reached: false };
+                }
+                Slot::Reached => {
+                    let text = self.above[column - 1].text.clone();
+                    self.above[column] = Cell { text, is_reached: true };
+                }
+                Slot::Spanned => {
+                    let cell = &mut self.above[column];
+                    self.repeated += cell.text.len();
+                    if self.repeated > MOST_REPEATED {
+                        cell.text = "".into();
+                    }
+                }
+            }
+        }
+        self.above[..slots.len()].to_vec()
+    }
+}
+
+/// Rows of headings as one: each column has the texts above each other.
+fn joined(headings: &[Vec<Cell>], columns: usize) -> Vec<Cell> {
+    if let [only] = headings {
+        return only.clone();
+    }
+    let of_column = |column: usize| {
+        let mut texts: Vec<&str> = Vec::new();
+        let cells = headings.iter().filter_map(|row| row.get(column));
+        for text in
+            cells.filter(|cell| !cell.is_reached || cell.text.len() <= SHORT).map(|it| &*it.text)
+        {
+            if !text.is_empty() && texts.last() != Some(&text) {
+                texts.push(text);
+            }
+        }
+        Cell { text: texts.join(" / ").into(), is_reached: false }
+    };
+    (0..columns).map(of_column).collect()
+}
+
+/// Writes a row, with empty cells up to the given number. A cell over several columns is in the
+/// first.
+fn write_row(markdown: &mut String, cells: &[Cell], columns: usize) {
+    markdown.push('|');
+    for column in 0..columns {
+        match cells.get(column).filter(|cell| !cell.is_reached && !cell.text.is_empty()) {
+            Some(cell) => {
+                markdown.push(' ');
+                markdown.push_str(&cell.text);
+                markdown.push_str(" |");
+            }
+            None => markdown.push_str(" |"),
+        }
     }
     markdown.push('\n');
 }

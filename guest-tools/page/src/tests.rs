@@ -1,6 +1,5 @@
-//! Pages that are made to take long, and what is kept from the crates below for that.
-//!
-//! Each page is so large that it would take many minutes, if its time grew with its square.
+//! Encodings, and pages that are made to take long. Each of these is so large that it would take many
+//! minutes if its time grew with its square.
 
 use std::cell::{Cell, RefCell};
 
@@ -14,12 +13,55 @@ use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use markup5ever_rcdom::{Handle, NodeData};
 use proptest::prelude::*;
 
-use crate::Page;
 use crate::attributes::Attributes;
 use crate::tree::Tree;
+use crate::{Page, View};
+
+fn view(main: bool) -> View<'static> {
+    View { base: None, main, all: "main=false" }
+}
 
 fn markdown(page: impl Into<String>) -> String {
-    Page::parse(page.into()).unwrap().markdown(None, true)
+    Page::parse(page.into()).unwrap().markdown(&view(true)).text
+}
+
+/// Converts a page in an encoding, with its notes.
+fn markdown_of(bytes: &[u8]) -> String {
+    let failed = |error: std::io::Error| kitbag_sdk::ErrorInfo::new(error.to_string());
+    let page = Page::read(std::io::Cursor::new(bytes), None, None, failed).unwrap();
+    page.markdown(&view(true)).piece(0, usize::MAX).unwrap()
+}
+
+#[test]
+fn an_encoding_that_is_not_declared_is_guessed_and_named() {
+    let check = |bytes: &[u8], expected: &str, note: &str| {
+        let note = format!("\n[encoding guessed: {note}]");
+        assert_eq!(markdown_of(bytes), format!("{expected}{note}"));
+    };
+    check(b"<p>caf\xe9 \x80", "café €", "windows-1252; none is declared");
+    check(
+        b"<meta charset=nonsense><p>caf\xe9",
+        "café",
+        "windows-1252; the declared `nonsense` is not known",
+    );
+    let rain = "Сколько воды падает с неба за месяц";
+    for encoding in [encoding_rs::WINDOWS_1251, encoding_rs::KOI8_U, encoding_rs::IBM866] {
+        let page = format!("<p>{rain}</p>");
+        let note = format!("{}; none is declared", encoding.name());
+        check(&encoding.encode(&page).0, rain, &note);
+    }
+    let rain = "一か月にどれだけの雨が降るかを簡単な器具が示す";
+    for encoding in [encoding_rs::SHIFT_JIS, encoding_rs::EUC_JP, encoding_rs::ISO_2022_JP] {
+        let page = format!("<p>{rain}</p>");
+        let note = format!("{}; none is declared", encoding.name());
+        check(&encoding.encode(&page).0, rain, &note);
+    }
+    // The first letters that are not ASCII come late.
+    let page = format!("{}<p>Größe", "<p>a</p>".repeat(20_000));
+    let shown = markdown_of(&encoding_rs::WINDOWS_1252.encode(&page).0);
+    assert!(shown.ends_with("Größe\n[encoding guessed: windows-1252; none is declared]"));
+    // An escape sequence alone is no encoding.
+    assert_eq!(markdown_of(b"<p>a \x1b$ b"), "a \u{1b}$ b");
 }
 
 #[test]
@@ -72,6 +114,29 @@ fn elements_that_are_alike_are_joined() {
     check("<q>a</q>", "a".repeat(many));
 }
 
+#[test]
+fn hidden_parts_take_time_in_proportion() {
+    let many = 100_000;
+    let page =
+        format!("<p>seen</p>{}", "<noscript>a</noscript><template>b</template>".repeat(many));
+    let shown = Page::parse(page).unwrap().markdown(&view(false)).text;
+    assert_eq!(shown.matches('b').count(), many);
+    let streamed = "<template id=B:1></template><div hidden id=S:1>a</div>".repeat(many);
+    assert!(markdown(streamed).starts_with('a'));
+    let images = "<img class=lazy><noscript><img src=/a.png></noscript>".repeat(many);
+    assert_eq!(markdown(images).matches("![](/a.png)").count(), many);
+}
+
+#[test]
+fn a_cell_that_spans_rows_is_repeated_to_a_limit() {
+    let cell = "long ".repeat(2_000);
+    let rows = "<tr><td>b".repeat(10_000);
+    let page = format!("<table><tr><th>a<th>b<tr><td rowspan=0>{cell}<td>c{rows}</table>");
+    let shown = markdown(page);
+    assert!(shown.len() < 500_000, "{}", shown.len());
+    assert!(shown.contains("\n| | b |\n"));
+}
+
 /// The names of elements, some of which HTML does not have.
 const NAMES: &str = "a abbr acronym address article aside b bdi bdo big blink blockquote center \
     cite code data dd del details dfn dir div dl dt em fieldset figcaption figure font footer h1 \
@@ -95,8 +160,8 @@ fn htmd_joins_the_same() {
             let theirs = converter.html_to_tree(&page).unwrap();
             converter.tree_to_markdown(&theirs);
             let Page(ours) = Page::parse(page.clone()).unwrap();
-            crate::content::select(&ours, None, false);
-            assert_eq!(children(&body(&ours.document)), children(&body(&theirs)), "{page}");
+            crate::content::select(&ours.tree, &view(false), 0);
+            assert_eq!(children(&body(&ours.tree.document)), children(&body(&theirs)), "{page}");
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn describe() -> Description {
                 "main": {
                     "type": "boolean",
                     "default": true,
-                    "description": "false: with navigation, header and footer",
+                    "description": "false: all of it, also navigation and hidden parts",
                 },
                 "max_bytes": { "type": "integer", "minimum": 1, "default": 40_000 },
                 "offset": { "type": "integer", "minimum": 0, "default": 0 },

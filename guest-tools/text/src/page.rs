@@ -1,6 +1,6 @@
 //! `html_to_markdown`.
 
-use kitbag_page::Page;
+use kitbag_page::{Page, View};
 use kitbag_sdk::{Call, ErrorInfo};
 use kitbag_workspace::explain;
 use serde::Deserialize;
@@ -39,10 +39,11 @@ pub(crate) fn html_to_markdown(call: &Call, arguments: Arguments) -> Result<Stri
         Chosen::Text(text) => Page::parse(text)?,
         Chosen::File(location) => {
             let failed = |error| explain(&location, "read", &error);
-            Page::read(open(&location)?, None, failed)?
+            Page::read(open(&location)?, None, base.as_ref(), failed)?
         }
     };
-    kitbag_page::piece(&page.markdown(base.as_ref(), main), offset, max_bytes)
+    let view = View { base: base.as_ref(), main, all: "`main=false`" };
+    page.markdown(&view).piece(offset, max_bytes)
 }
 
 /// The address that links are relative to.

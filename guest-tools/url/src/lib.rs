@@ -3,15 +3,18 @@
 
 pub use url::{ParseError, Position, Url};
 
-/// Reads a URL as browsers do (WHATWG URL): spaces around it are dropped, segments `.` and `..`
-/// are resolved, and characters that a URL cannot hold are encoded. The fragment is dropped,
+/// Reads a URL as browsers do (WHATWG URL): spaces and angle brackets around it are dropped, segments
+/// `.` and `..` are resolved, and characters that a URL cannot hold are encoded. The fragment is dropped,
 /// since a server never receives it.
 ///
 /// # Errors
 ///
 /// [`ParseError`] if the text is not an absolute URL.
 pub fn read(text: &str) -> Result<Url, ParseError> {
-    let mut url = Url::parse(text.trim())?;
+    let text = text.trim();
+    // As Markdown and RFC 3986 set a URL apart.
+    let inner = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
+    let mut url = Url::parse(inner.unwrap_or(text).trim())?;
     url.set_fragment(None);
     Ok(url)
 }
@@ -32,6 +35,8 @@ mod tests {
         check("https://a.example/a/%2e%2E/./b d", Ok("https://a.example/b%20d"));
         check("https://a.example\\a\\..\\b", Ok("https://a.example/b"));
         check("https://127.1/ä?ö=ü", Ok("https://127.0.0.1/%C3%A4?%C3%B6=%C3%BC"));
+        check("<https://a.example/b>", Ok("https://a.example/b"));
+        check("<https://a.example/b", Err(ParseError::RelativeUrlWithoutBase));
         check("/a/b", Err(ParseError::RelativeUrlWithoutBase));
     }
 }

@@ -1,0 +1,189 @@
+//! The encoding of a page.
+
+use std::borrow::Cow;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_8};
+use url::{Host, Url};
+
+/// How much of a page is looked at for its encoding.
+pub(crate) const HEAD_BYTES: usize = 4 << 10;
+
+/// How much of a page after its first byte that is not ASCII is looked at for a guess.
+const GUESS_BYTES: usize = 256 << 10;
+
+/// An encoding, and how it was found.
+#[derive(Clone)]
+pub(crate) enum Charset {
+    /// From a byte order mark, a declaration, or because it is UTF-8.
+    Known(&'static Encoding),
+    /// The bytes need a guess. A declared label that is not known is kept for the note.
+    Unknown { label: Option<String> },
+}
+
+impl Charset {
+    /// Finds the encoding: from the byte order mark, else `known`, else from the declaration in the
+    /// page, else UTF-8 if all bytes of the page are.
+    pub(crate) fn find(head: &[u8], known: Option<&'static Encoding>, validity: &Validity) -> Self {
+        if let Some((encoding, _)) = Encoding::for_bom(head) {
+            return Self::Known(encoding);
+        }
+        if let Some(encoding) = known {
+            return Self::Known(encoding);
+        }
+        // UTF-16 without a mark: every other byte of ASCII text is zero.
+        let zeros =
+            |first: usize| head.iter().skip(first).step_by(2).filter(|it| **it == 0).count();
+        match (zeros(0) * 3 > head.len(), zeros(1) * 3 > head.len()) {
+            (true, false) => return Self::Known(encoding_rs::UTF_16BE),
+            (false, true) => return Self::Known(encoding_rs::UTF_16LE),
+            _ => {}
+        }
+        let label = match declared(head) {
+            // A declaration that can be read as ASCII is not in UTF-16.
+            Some(Ok(encoding))
+                if encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE =>
+            {
+                return Self::Known(UTF_8);
+            }
+            // Many pages declare something else and are UTF-8.
+            Some(Ok(_)) if validity.is_utf8() && !head.is_ascii() => return Self::Known(UTF_8),
+            Some(Ok(encoding)) => return Self::Known(encoding),
+            Some(Err(label)) => Some(label),
+            None => None,
+        };
+        match validity.is_utf8() && !validity.has_escape {
+            true => Self::Known(UTF_8),
+            false => Self::Unknown { label },
+        }
+    }
+}
+
+/// A guess at the encoding of bytes that come in pieces.
+pub(crate) struct Guess {
+    detector: EncodingDetector,
+    seen: usize,
+}
+
+impl Guess {
+    pub(crate) fn new() -> Self {
+        Self { detector: EncodingDetector::new(Iso2022JpDetection::Allow), seen: 0 }
+    }
+
+    /// Looks at the next bytes. Returns whether more of them would help.
+    pub(crate) fn look(&mut self, bytes: &[u8]) -> bool {
+        if self.detector.feed(bytes, false) {
+            self.seen += bytes.len();
+        }
+        self.seen < GUESS_BYTES
+    }
+
+    /// Ends the bytes.
+    pub(crate) fn end(&mut self) {
+        self.detector.feed(&[], true);
+    }
+
+    /// The most likely encoding. The top-level domain of `url` helps with short texts.
+    pub(crate) fn encoding(self, url: Option<&Url>) -> &'static Encoding {
+        let domain = match url.and_then(Url::host) {
+            Some(Host::Domain(domain)) => domain.trim_end_matches('.').rsplit('.').next(),
+            _ => None,
+        };
+        // The URL is parsed: its host is in lower case and in Punycode.
+        self.detector.guess(domain.map(str::as_bytes), Utf8Detection::Allow)
+    }
+}
+
+/// Text in an encoding that nothing declares, with the note that names the guess.
+pub fn guess<'a>(bytes: &'a [u8], url: Option<&Url>) -> (Cow<'a, str>, String) {
+    let mut guess = Guess::new();
+    if bytes.chunks(64 << 10).all(|piece| guess.look(piece)) {
+        guess.end();
+    }
+    let encoding = guess.encoding(url);
+    (encoding.decode_without_bom_handling(bytes).0, note(encoding, None))
+}
+
+/// The note that names a guess.
+pub(crate) fn note(encoding: &'static Encoding, label: Option<&str>) -> String {
+    let name = encoding.name();
+    match label {
+        Some(label) => {
+            let label = kitbag_workspace::quoted(label);
+            format!("encoding guessed: {name}; the declared `{label}` is not known")
+        }
+        None => format!("encoding guessed: {name}; none is declared"),
+    }
+}
+
+/// The encoding that a page names in `<meta charset="…">`, `<meta content="…; charset=…">` or
+/// `<?xml encoding="…"?>`, or the label if it is not known.
+fn declared(head: &[u8]) -> Option<Result<&'static Encoding, String>> {
+    let head = String::from_utf8_lossy(&head[..head.len().min(HEAD_BYTES)]).to_ascii_lowercase();
+    let tags = head.split('<').filter(|tag| tag.starts_with("meta") || tag.starts_with("?xml"));
+    let labels = tags.filter_map(|tag| {
+        let name = if tag.starts_with('?') { "encoding" } else { "charset" };
+        let value = tag[tag.find(name)? + name.len()..].trim_start().strip_prefix('=')?;
+        let value = value.trim_start().trim_start_matches(['"', '\'']);
+        let end = value.find(|it: char| !(it.is_ascii_alphanumeric() || "-_:.+".contains(it)));
+        Some(value[..end.unwrap_or(value.len())].to_owned())
+    });
+    let mut unknown = None;
+    for label in labels.filter(|label| !label.is_empty()) {
+        match Encoding::for_label(label.as_bytes()) {
+            Some(encoding) => return Some(Ok(encoding)),
+            None => unknown = unknown.or(Some(label)),
+        }
+    }
+    unknown.map(Err)
+}
+
+/// Whether bytes that come in pieces are UTF-8.
+#[derive(Default)]
+pub(crate) struct Validity {
+    is_invalid: bool,
+    /// Whether there is an escape sequence, as ISO-2022-JP has them.
+    has_escape: bool,
+    /// Whether there is a whole character that is not ASCII.
+    has_others: bool,
+    /// The beginning of a character at the end of the last piece.
+    rest: Vec<u8>,
+}
+
+impl Validity {
+    pub(crate) fn look(&mut self, bytes: &[u8]) {
+        if self.is_invalid {
+            return;
+        }
+        self.has_escape |= bytes.windows(2).any(|it| matches!(it, [0x1b, b'$' | b'(']));
+        let mut bytes = bytes;
+        // A character has four bytes at most.
+        while !self.rest.is_empty() && !bytes.is_empty() {
+            self.rest.push(bytes[0]);
+            bytes = &bytes[1..];
+            match std::str::from_utf8(&self.rest) {
+                Ok(_) => {
+                    self.rest.clear();
+                    self.has_others = true;
+                }
+                Err(error) if error.error_len().is_some() => self.is_invalid = true,
+                Err(_) => {}
+            }
+            if self.is_invalid {
+                return;
+            }
+        }
+        let mut valid = bytes.len();
+        if let Err(error) = std::str::from_utf8(bytes) {
+            self.is_invalid = error.error_len().is_some();
+            valid = error.valid_up_to();
+            self.rest = bytes[valid..].to_vec();
+        }
+        self.has_others |= !bytes[..valid].is_ascii();
+    }
+
+    /// Whether it is UTF-8, of which the last character may break off.
+    pub(crate) fn is_utf8(&self) -> bool {
+        !self.is_invalid && (self.rest.is_empty() || self.has_others)
+    }
+}
