@@ -189,7 +189,7 @@ impl Args {
             ));
         };
         let path = file.display().to_string();
-        if let Some(workspace) = workspace.filter(|_| file != user_file) {
+        if let Some(workspace) = workspace.filter(|_| is_shared) {
             refuse_links(workspace, &file)?;
         }
         let original = Original::read(&file)
