@@ -128,7 +128,7 @@ fn requests_that_wait_are_bounded_by_what_they_take() {
     {
         std::thread::yield_now();
     }
-    // Each takes 11 MiB when it is read, and there are 96 MiB for all of them.
+    // Each takes 11 MiB when it is read, and there are 63 MiB for large ones.
     let arguments = costly(80_000);
     let mut waiting: Vec<_> = (0..24).map(|_| post(&arguments)).collect();
     let refused = waiting.iter_mut().map(|stream| {
@@ -136,7 +136,7 @@ fn requests_that_wait_are_bounded_by_what_they_take() {
         stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
         stream.read_exact(&mut status).is_ok_and(|()| &status[9..] == b"503")
     });
-    assert_eq!(refused.map(usize::from).sum::<usize>(), 24 - 8);
+    assert_eq!(refused.map(usize::from).sum::<usize>(), 24 - 5);
     // An honest one is answered meanwhile.
     assert_eq!(server.message("", "tools/list", json!({})).status, 200);
     let peak = peak_mib(server.child.id());
@@ -490,9 +490,9 @@ fn a_call_waits_for_the_memory_of_the_server() {
 #[test]
 fn a_tool_whose_server_hangs_keeps_no_other_waiting() {
     let processors = std::thread::available_parallelism().unwrap().get();
-    // A tool gets all but an eighth: of 512 MiB, of which a call takes 116, or of the places for
-    // calls, where there is memory for all of them.
-    for (memory, share) in [(1, 3), (2 * processors, 7 * processors)] {
+    // A tool gets a share of what its client may take: of 384 MiB, of which a call takes 116, or of
+    // the places for calls, where there is memory for all of them.
+    for (memory, share) in [(1, 2), (2 * processors, 7 * processors - 7 * processors / 8)] {
         let silent = Server::start(Behaviour::Silent);
         let workspace = Workspace::with_probe("");
         workspace.own_config(&format!(

@@ -269,20 +269,38 @@ pub(super) fn in_session(reply: &Reply) -> String {
 }
 
 #[test]
-fn no_more_sessions_begin_than_may_be_open() {
+fn a_session_too_many_ends_an_idle_one() {
     let workspace = Workspace::new();
     let server = HttpServer::start(&workspace, OPEN);
-    let first = begin(&server);
-    for _ in 1..1_000 {
+    let other = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "other", "version": "1" },
+        },
+    });
+    let other = in_session(&server.send("POST", "/mcp", TYPES, &other.to_string()));
+    let mut first = begin(&server);
+    for _ in 2..1_000 {
         assert_eq!(begin(&server).status, 200);
     }
-    let refused = begin(&server);
-    assert_eq!(refused.status, 503, "{refused:?}");
-    assert!(refused.head.to_lowercase().contains("retry-after: "), "{refused:?}");
-    // Who needs no session is served all the same.
-    assert_eq!(server.message("", "tools/list", json!({})).status, 200);
-    assert_eq!(server.send("DELETE", "/mcp", &in_session(&first), "").status / 100, 2);
-    assert_eq!(begin(&server).status, 200);
+    let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }).to_string();
+    let status = |session: &str| server.send("POST", "/mcp", session, &list).status;
+    // The client that has most of them loses the one that was not used for longest.
+    for _ in 0..3 {
+        assert_eq!(status(&in_session(&first)), 200);
+        assert_eq!(begin(&server).status, 200);
+    }
+    assert_eq!(status(&in_session(&first)), 200);
+    assert_eq!(status(&other), 200);
+    let metrics = server.send("GET", "/metrics", "", "").body;
+    assert!(metrics.contains("sessions 1000"), "{metrics}");
+    for _ in 0..1_000 {
+        first = begin(&server);
+        assert_eq!(first.status, 200);
+    }
+    assert_eq!(status(&other), 200);
 }
 
 #[test]

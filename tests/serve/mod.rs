@@ -10,6 +10,7 @@ mod reload;
 mod reports;
 mod resources;
 mod session;
+mod shares;
 mod tools;
 mod web;
 

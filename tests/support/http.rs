@@ -64,8 +64,7 @@ impl HttpServer {
         send(self.address, method, path, headers, body)
     }
 
-    /// Sends a message of the stateless revision, with everything that such a
-    /// one needs.
+    /// Sends a message of the stateless revision. Adds `_meta` unless `params` have it.
     pub(crate) fn message(&self, headers: &str, method: &str, params: Value) -> Reply {
         let (headers, body) = stateless(headers, method, params);
         self.send("POST", "/mcp", &headers, &body)
@@ -96,7 +95,9 @@ impl HttpServer {
 
 /// The headers and the body of a message of the stateless revision.
 fn stateless(headers: &str, method: &str, mut params: Value) -> (String, String) {
-    params["_meta"] = meta(json!({}));
+    if params.get("_meta").is_none() {
+        params["_meta"] = meta(json!({}));
+    }
     let name = params.get("name").or(params.get("uri")).and_then(Value::as_str);
     let name = name.map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });

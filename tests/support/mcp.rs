@@ -38,6 +38,13 @@ pub(crate) fn meta(capabilities: Value) -> Value {
     })
 }
 
+/// The `_meta` of a client with another name than [`meta`] has, without capabilities.
+pub(crate) fn meta_of(client: &str) -> Value {
+    let mut meta = meta(json!({}));
+    meta["io.modelcontextprotocol/clientInfo"]["name"] = client.into();
+    meta
+}
+
 impl Client {
     /// How many directories and files the server watches.
     pub(crate) fn watches(&self) -> usize {

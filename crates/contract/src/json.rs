@@ -208,6 +208,30 @@ pub fn string_end(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
+/// The memory that a text may take when it has been read, in bytes: counted on the text,
+/// before anything is built.
+///
+/// Measured with lists and objects of the fewest bytes, which cost most.
+pub fn cost(text: &[u8]) -> u64 {
+    const VALUE_BYTES: u64 = 160;
+    const CONTAINER_BYTES: u64 = 400;
+    let (mut values, mut containers, mut at) = (0, 0, 0);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => {
+                at = string_end(text, at);
+                continue;
+            }
+            b',' | b':' => values += 1,
+            b'[' | b'{' => containers += 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    // Twice the text: as it came, and as the strings that it becomes.
+    2 * text.len() as u64 + values * VALUE_BYTES + containers * CONTAINER_BYTES
+}
+
 /// The length of a value as JSON, without writing it anywhere.
 pub fn length(value: &Value) -> usize {
     struct Length(usize);
@@ -321,6 +345,22 @@ mod tests {
 
     fn check_error(text: &[u8], expected: &str) {
         assert_eq!(parse(text).unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn a_string_costs_no_more_than_its_length() {
+        let with = |string: &str| {
+            let text = format!(r#"{{"a":{string}{}}}"#, " ".repeat(600));
+            cost(text.as_bytes())
+        };
+        let plain = with(r#""xxxxxxxx""#);
+        for string in [r#"",,[[{{::""#, r#""\"[,\\{{""#, r#""\\\",[[[""#] {
+            assert_eq!(with(string), plain, "{string}");
+        }
+        assert!(with(r#""x",[],1,2""#) > plain);
+        // Without an end, and with half of an escape there.
+        let open = |text: &str| cost(format!("{}{text}", " ".repeat(600)).as_bytes());
+        assert_eq!(open(r#"["\"#), open(r#"["x"#));
     }
 
     #[test]

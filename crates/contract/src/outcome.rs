@@ -95,6 +95,13 @@ pub struct ApprovalRequest {
     pub is_inner: bool,
 }
 
+impl Question {
+    /// How many bytes it has as JSON.
+    pub fn size(&self) -> usize {
+        serde_json::to_vec(self).map_or(0, |json| json.len())
+    }
+}
+
 impl ApprovalRequest {
     /// The answer by which a person allows this call alone.
     pub const ONCE: &str = "yes";

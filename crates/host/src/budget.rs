@@ -8,8 +8,10 @@
 use std::sync::Arc;
 
 use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY};
-use kitbag_http::Shares;
+use kitbag_http::{Account, Share, Shares};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::state_pool::StatePool;
 
 /// What is counted at once: smaller reservations are rounded up to it.
 const UNIT_BYTES: u64 = 1 << 10;
@@ -17,6 +19,24 @@ const UNIT_BYTES: u64 = 1 << 10;
 /// What a server needs before it does anything: its code, its threads, its
 /// engines, memory that is kept for the next calls, and what the allocator keeps.
 const BASE: ByteSize = ByteSize::mib(128);
+
+/// The part of a budget that a client leaves for others: of the default for all calls it is
+/// 288 MiB, enough for a call of a tool that calls others.
+const OTHER_CLIENTS: usize = 4;
+
+/// More than a call of the default size takes, which calls leave to others where they can.
+const ONE_CALL: ByteSize = ByteSize::mib(96);
+
+/// Why memory cannot be reserved now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// The account has used up its share.
+    Share,
+    /// Others have reserved the rest.
+    Whole,
+    /// It is more than there is.
+    Never,
+}
 
 /// Memory that can be reserved. Clones are the same budget.
 #[derive(Clone, Debug)]
@@ -35,8 +55,8 @@ pub struct Reservation {
     budget: MemoryBudget,
     /// `None` where nothing is counted, or nothing is reserved.
     permit: Option<OwnedSemaphorePermit>,
-    /// What it takes of the share of one tool.
-    _share: Option<OwnedSemaphorePermit>,
+    /// What it takes of the shares of an account.
+    share: Option<Share>,
 }
 
 /// The budgets of a server. Each part has its own, so that none waits for what
@@ -48,21 +68,24 @@ pub struct ServerMemory {
     pub work: MemoryBudget,
     /// The code of components that are loaded: an eighth of the whole.
     pub components: MemoryBudget,
-    /// Requests until they are answered, and answers until they are written: a
-    /// quarter of the whole.
+    /// Requests until they are answered, and answers until they are written: three
+    /// sixteenths of the whole.
     pub messages: MemoryBudget,
+    /// State that outlives requests: a sixteenth of the whole.
+    pub state: StatePool,
 }
 
 impl ServerMemory {
     /// Divides the memory of a server, at least [`LEAST_SERVER_MEMORY`].
     pub fn new(total: ByteSize) -> Self {
         let total = total.max(LEAST_SERVER_MEMORY).as_u64();
-        let (messages, components) = (total / 4, total / 8);
-        let work = total - messages - components - BASE.as_u64();
+        let (messages, components, state) = (total / 16 * 3, total / 8, total / 16);
+        let work = total - messages - components - state - BASE.as_u64();
         Self {
-            work: MemoryBudget::new(ByteSize::bytes(work)),
+            work: MemoryBudget::with_least(ByteSize::bytes(work), ONE_CALL),
             components: MemoryBudget::new(ByteSize::bytes(components)),
             messages: MemoryBudget::new(ByteSize::bytes(messages)),
+            state: StatePool::new(MemoryBudget::new(ByteSize::bytes(state))),
         }
     }
 }
@@ -71,16 +94,27 @@ impl Default for ServerMemory {
     /// Without a bound, as for a single call on a command line.
     fn default() -> Self {
         let unlimited = MemoryBudget::unlimited;
-        Self { work: unlimited(), components: unlimited(), messages: unlimited() }
+        Self {
+            work: unlimited(),
+            components: unlimited(),
+            messages: unlimited(),
+            state: StatePool::default(),
+        }
     }
 }
 
 impl MemoryBudget {
     /// A budget of so many bytes.
     pub fn new(size: ByteSize) -> Self {
-        let units = u32::try_from(size.as_u64() / UNIT_BYTES).unwrap_or(u32::MAX);
+        Self::with_least(size, ByteSize::bytes(0))
+    }
+
+    /// A budget of so many bytes, of which clients and tools leave at least `least` to others.
+    fn with_least(size: ByteSize, least: ByteSize) -> Self {
+        let units = |size: ByteSize| u32::try_from(size.as_u64() / UNIT_BYTES).unwrap_or(u32::MAX);
+        let (units, least) = (units(size), units(least) as usize);
         let free = Semaphore::new((units as usize).min(Semaphore::MAX_PERMITS));
-        let shares = Shares::of(units as usize);
+        let shares = Shares::with_least(units as usize, OTHER_CLIENTS, least);
         Self(Some(Arc::new(Limited { units, free: Arc::new(free), shares })))
     }
 
@@ -110,31 +144,44 @@ impl MemoryBudget {
 
     /// Reserves so many bytes, if they are free now.
     pub fn reserve(&self, bytes: u64) -> Option<Reservation> {
-        let mut reservation = Reservation { budget: self.clone(), permit: None, _share: None };
+        let mut reservation = Reservation { budget: self.clone(), permit: None, share: None };
         reservation.grow(bytes).then_some(reservation)
     }
 
-    /// As [`reserve`](Self::reserve), within the share of a tool: all but an eighth, or one
-    /// reservation that is more.
-    pub fn reserve_for(&self, tool: &str, bytes: u64) -> Option<Reservation> {
-        let share = match self.0.as_deref() {
-            None => None,
-            Some(limited) => {
-                Some(limited.shares.try_take(tool, u32::try_from(units(bytes)).ok()?)?)
-            }
-        };
-        Some(Reservation { _share: share, ..self.reserve(bytes)? })
+    /// As [`reserve`](Self::reserve), within the shares of an account. One reservation may be
+    /// more than a share, of which there is nothing left then.
+    pub fn reserve_for(&self, account: &Account, bytes: u64) -> Option<Reservation> {
+        self.try_reserve_for(account, bytes).ok()
     }
 
-    /// As [`wait`](Self::wait), within the share of a tool.
-    pub async fn wait_for(&self, tool: &str, bytes: u64) -> Option<Reservation> {
+    /// As [`reserve_for`](Self::reserve_for).
+    pub(crate) fn try_reserve_for(
+        &self,
+        account: &Account,
+        bytes: u64,
+    ) -> Result<Reservation, Shortage> {
+        if !self.can_hold(bytes) {
+            return Err(Shortage::Never);
+        }
+        let share = match (self.0.as_deref(), u32::try_from(units(bytes))) {
+            (Some(limited), Ok(units)) => {
+                Some(limited.shares.try_take(account, units).ok_or(Shortage::Share)?)
+            }
+            _ => None,
+        };
+        let reserved = self.reserve(bytes).ok_or(Shortage::Whole)?;
+        Ok(Reservation { share, ..reserved })
+    }
+
+    /// As [`wait`](Self::wait), within the shares of an account.
+    pub async fn wait_for(&self, account: &Account, bytes: u64) -> Option<Reservation> {
         let share = match self.0.as_deref() {
             Some(limited) if self.can_hold(bytes) => {
-                Some(limited.shares.take(tool, u32::try_from(units(bytes)).ok()?).await?)
+                Some(limited.shares.take(account, u32::try_from(units(bytes)).ok()?).await?)
             }
             Some(_) | None => None,
         };
-        Some(Reservation { _share: share, ..self.wait(bytes).await? })
+        Some(Reservation { share, ..self.wait(bytes).await? })
     }
 
     /// Reserves so many bytes as soon as they are free; those who wait are served
@@ -147,7 +194,7 @@ impl MemoryBudget {
                 Some(Arc::clone(&limited.free).acquire_many_owned(units).await.ok()?)
             }
         };
-        Some(Reservation { budget: self.clone(), permit, _share: None })
+        Some(Reservation { budget: self.clone(), permit, share: None })
     }
 }
 
@@ -165,6 +212,27 @@ impl Reservation {
             none => *none = Some(more),
         }
         true
+    }
+
+    /// As [`grow`](Self::grow), within the shares of an account: the same at each time.
+    pub fn grow_for(&mut self, account: &Account, bytes: u64) -> bool {
+        let Ok(more) = self.budget.try_reserve_for(account, bytes) else { return false };
+        match (&mut self.permit, more.permit) {
+            (Some(permit), Some(more)) => permit.merge(more),
+            (permit @ None, more) => *permit = more,
+            (Some(_), None) => {}
+        }
+        match (&mut self.share, more.share) {
+            (Some(share), Some(more)) => share.merge(more),
+            (share @ None, more) => *share = more,
+            (Some(_), None) => {}
+        }
+        true
+    }
+
+    /// How many bytes it has, rounded up. 0 where nothing is counted.
+    pub fn bytes(&self) -> u64 {
+        self.permit.as_ref().map_or(0, |permit| permit.num_permits() as u64 * UNIT_BYTES)
     }
 
     /// Gives back all but so many bytes.
@@ -242,19 +310,47 @@ mod tests {
     fn calls_of_one_tool_leave_memory_for_others() {
         let budget = budget(16);
         let mut context = Context::from_waker(Waker::noop());
-        let held = budget.reserve_for("hangs", 14 * KIB).unwrap();
-        assert!(budget.reserve_for("hangs", KIB).is_none());
-        let mut next = Box::pin(budget.wait_for("hangs", KIB));
+        let [hangs, other] = ["hangs", "other"].map(Account::of_tool);
+        let held = budget.reserve_for(&hangs, 14 * KIB).unwrap();
+        assert!(budget.reserve_for(&hangs, KIB).is_none());
+        let mut next = Box::pin(budget.wait_for(&hangs, KIB));
         assert!(next.as_mut().poll(&mut context).is_pending());
-        assert!(budget.reserve_for("other", 2 * KIB).is_some());
+        assert!(budget.reserve_for(&other, 2 * KIB).is_some());
         drop(held);
         assert!(matches!(next.as_mut().poll(&mut context), Poll::Ready(Some(_))));
         drop(next);
         // One that is larger than a share has it when nothing else of the tool is there.
-        let mut large = Box::pin(budget.wait_for("hangs", 16 * KIB));
+        let mut large = Box::pin(budget.wait_for(&hangs, 16 * KIB));
         assert!(matches!(large.as_mut().poll(&mut context), Poll::Ready(Some(_))));
-        let mut never = Box::pin(budget.wait_for("hangs", 17 * KIB));
+        let mut never = Box::pin(budget.wait_for(&hangs, 17 * KIB));
         assert!(matches!(never.as_mut().poll(&mut context), Poll::Ready(None)));
+    }
+
+    #[test]
+    fn a_reservation_grows_within_the_share_of_its_account() {
+        let budget = budget(16);
+        let large = Account::of_tool("large");
+        let mut reservation = budget.reserve(KIB).unwrap();
+        assert!(reservation.grow_for(&large, 6 * KIB));
+        assert!(reservation.grow_for(&large, 6 * KIB));
+        assert!(!reservation.grow_for(&large, 3 * KIB));
+        assert_eq!(reservation.bytes(), 13 * KIB);
+        assert!(budget.reserve(3 * KIB).is_some());
+        drop(reservation);
+        assert!(budget.reserve_for(&large, 14 * KIB).is_some());
+        assert_eq!(budget.reserved(), ByteSize::bytes(0));
+    }
+
+    #[test]
+    fn calls_of_one_client_leave_memory_for_others() {
+        let budget = budget(16);
+        let greedy = |tool: &str| Account::of_client("greedy").charged_to(tool);
+        let held = [("python", 9), ("query_data", 3)]
+            .map(|(tool, kib)| budget.reserve_for(&greedy(tool), kib * KIB).unwrap());
+        assert!(budget.reserve_for(&greedy("now"), KIB).is_none());
+        let honest = Account::of_client("honest").charged_to("now");
+        assert!(budget.reserve_for(&honest, 4 * KIB).is_some());
+        drop(held);
     }
 
     #[test]
@@ -283,7 +379,8 @@ mod tests {
         drop(calls);
         assert_eq!(memory.work.size(), Some(ByteSize::mib(1152)));
         assert_eq!(memory.components.size(), Some(ByteSize::mib(256)));
-        assert_eq!(memory.messages.size(), Some(ByteSize::mib(512)));
+        assert_eq!(memory.messages.size(), Some(ByteSize::mib(384)));
+        assert_eq!(memory.state.memory().size(), Some(ByteSize::mib(128)));
         assert!(ServerMemory::new(LEAST_SERVER_MEMORY).work.can_hold(84 << 20));
     }
 }

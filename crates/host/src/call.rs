@@ -10,7 +10,7 @@ use kitbag_contract::{
     ARGUMENTS_BYTES, Action, ByteSize, Content, Context, LimitKind, Limits, LogLevel, Outcome,
 };
 use kitbag_files::Guard;
-use kitbag_http::{Client, RequestRecord};
+use kitbag_http::{Account, Client, RequestRecord};
 use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::{Grants, RefusedFile, StorageRefusal};
 use kitbag_secrets::Secrets;
@@ -137,7 +137,8 @@ pub(crate) async fn run(
         None => 0,
     };
     let besides = ByteSize::bytes(component.host_bytes().as_u64() + tools);
-    let _memory = reserve(memory, &call.name, &call.limits, besides, context).await?;
+    let account = &context.account_of(&call.name);
+    let _memory = reserve(memory, account, &call.limits, besides, context).await?;
     let start = Instant::now();
     if call.arguments.len().max(call.answers.len()) > ARGUMENTS_BYTES {
         return Err(exceeded(LimitKind::Arguments, &call.limits));
@@ -152,7 +153,7 @@ pub(crate) async fn run(
     let (tool, guard, secrets) = (&*call.name, &call.guard, &call.secrets);
     let (storage, tools) = (call.storage.as_ref(), call.tools.as_ref());
     let tools = tools.filter(|_| call.action == Action::Run);
-    let granting = Granting { tool, grants, guard, client, secrets, storage, tools };
+    let granting = Granting { tool, account, grants, guard, client, secrets, storage, tools };
     let limits = Limits { time: context.time(call.limits.time), ..call.limits };
     let state = State::new(granting, &limits, &stdio, reports)?;
     let seen = Context { root: grants.root().to_owned(), action: call.action };
@@ -237,13 +238,14 @@ pub(crate) async fn describe(
     let (grants, guard) = (&Arc::default(), &Arc::default());
     let (client, secrets) = (&Client::default(), &Arc::default());
     let (storage, tools) = (None, None);
-    let granting = Granting { tool: "", grants, guard, client, secrets, storage, tools };
+    let account = &Account::of_tool(DESCRIBING);
+    let granting = Granting { tool: "", account, grants, guard, client, secrets, storage, tools };
     let state = State::new(granting, &limits, &stdio, Reports::default());
     let state = state.map_err(|error| NotNow(error.to_string()))?;
     let is_instantiated = Cell::new(false);
     let besides = imports::host_bytes(instance.engine(), &instance.component().component_type());
     let (engine, context) = (instance.engine(), RunContext::default());
-    let reserved = reserve(memory, DESCRIBING, &limits, besides, &context).await;
+    let reserved = reserve(memory, account, &limits, besides, &context).await;
     let _memory = reserved.map_err(|error| NotNow(error.to_string()))?;
     let ended = run_guest(timer, engine, state, &limits, &context.cancellation, async |store| {
         store.set_hostcall_fuel(HOST_DATA);
@@ -307,7 +309,7 @@ impl Completion {
 /// How long a call waits for memory that others have reserved.
 const MEMORY_TIME: Duration = Duration::from_secs(60);
 
-/// In whose share components describe themselves.
+/// The tool that is charged for components that describe themselves.
 const DESCRIBING: &str = "";
 
 /// What a call that calls others reserves for one of them, so that calls which hold memory
@@ -330,14 +332,14 @@ enum Held<'a> {
 /// component imports take besides.
 async fn reserve<'a>(
     memory: &MemoryBudget,
-    tool: &str,
+    account: &Account,
     limits: &Limits,
     besides: ByteSize,
     context: &'a RunContext,
 ) -> Result<Held<'a>, CallError> {
     let besides = host_data(limits).as_u64() + INSTANCE_BYTES.as_u64() + besides.as_u64();
     let bytes = limits.memory.as_u64().saturating_add(besides);
-    if let Some(reservation) = memory.reserve_for(tool, bytes) {
+    if let Some(reservation) = memory.reserve_for(account, bytes) {
         return Ok(Held::Reserved { _reservation: reservation });
     }
     let of_outer = async {
@@ -350,7 +352,7 @@ async fn reserve<'a>(
         biased;
         () = context.cancellation.cancelled() => Err(CallError::Cancelled),
         Some(permit) = of_outer => Ok(Held::OfOuter { _permit: permit }),
-        waited = tokio::time::timeout(MEMORY_TIME, memory.wait_for(tool, bytes)) => match waited {
+        waited = tokio::time::timeout(MEMORY_TIME, memory.wait_for(account, bytes)) => match waited {
             Ok(Some(reservation)) => Ok(Held::Reserved { _reservation: reservation }),
             Ok(None) => Err(CallError::BeyondMemory {
                 needed: ByteSize::bytes(bytes),

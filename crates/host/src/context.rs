@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kitbag_http::Account;
 use tokio::sync::Semaphore;
 
 use crate::report::EventSink;
@@ -20,6 +21,8 @@ pub struct RunContext {
     /// When it has to end, whatever time the call's own limits leave: the end of the
     /// call that it is a part of.
     pub deadline: Option<Instant>,
+    /// Who is charged for what it takes. Default: the only client, and the tool that is called.
+    pub account: Account,
     /// The right to the memory that the outermost call has reserved for one call inside it.
     /// `None`: it is that call.
     pub inner_memory: Option<Arc<Semaphore>>,
@@ -29,6 +32,11 @@ pub struct RunContext {
 }
 
 impl RunContext {
+    /// The account of a call of this tool, which is that of the outermost call if it is in one.
+    pub(crate) fn account_of(&self, tool: &str) -> Account {
+        self.account.clone().charged_to(tool)
+    }
+
     /// The shorter of this time and what is left until the deadline.
     pub fn time(&self, time: Duration) -> Duration {
         let left = self.deadline.map(|at| at.saturating_duration_since(Instant::now()));

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::{ContentDigest, Limits, Outcome};
-use kitbag_http::{Client, ClientOptions};
+use kitbag_http::{Account, Client, ClientOptions};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
 use crate::blocking::{block_on, in_own_runtime, set_outer_runtime};
-use crate::budget::{MemoryBudget, ServerMemory};
+use crate::budget::{MemoryBudget, Reservation, ServerMemory};
 use crate::cache::{DiskCache, Key, digest_of_bytes};
 use crate::call::{self, Call, Completion};
 #[cfg(feature = "compiler")]
@@ -253,13 +253,14 @@ impl Host {
         context: &RunContext,
     ) -> Completion {
         let work = || async {
-            let _permit = self.permit(&call.name, &context.cancellation).await?;
+            let account = context.account_of(&call.name);
+            let _permit = self.permit(&account, &context.cancellation).await?;
             Ok(self.call(component, call, context).await)
         };
         Self::block_on(work).flatten().unwrap_or_else(Completion::failed)
     }
 
-    /// Waits for the right to run one call of this tool. `None` on the threads of
+    /// Waits for the right to run one call that is charged to an account. `None` on the threads of
     /// [`offload`](Self::offload), whose work has it already.
     ///
     /// # Errors
@@ -267,27 +268,38 @@ impl Host {
     /// [`CallError::Busy`] when as many wait as may, [`CallError::Cancelled`].
     pub async fn permit(
         &self,
-        tool: &str,
+        account: &Account,
         cancellation: &Cancellation,
     ) -> Result<Option<Permit>, CallError> {
         if IS_OURS.get() {
             return Ok(None);
         }
-        if let Some(permit) = self.0.queue.try_enter(tool) {
+        if let Some(permit) = self.0.queue.try_enter(account) {
             return Ok(Some(permit));
         }
         tokio::select! {
             biased;
             () = cancellation.cancelled() => Err(CallError::Cancelled),
-            permit = self.0.queue.enter(tool) => permit.map(Some),
+            permit = self.0.queue.enter(account) => permit.map(Some),
         }
     }
 
     /// Runs a call that a component makes of another tool, inside its own, as soon as there
     /// is a place at this depth. `None` beyond the deepest.
-    pub async fn inner<T>(&self, depth: u32, work: impl Future<Output = T>) -> Option<T> {
-        let _place = self.0.queue.enter_inner(depth).await?;
+    pub async fn inner<T>(
+        &self,
+        depth: u32,
+        account: &Account,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let _place = self.0.queue.enter_inner(depth, account).await?;
         Some(work.await)
+    }
+
+    /// Reserves memory for what a call hands to the host besides. `None` if the account has used
+    /// up its share, or there is no more.
+    pub fn reserve(&self, account: &Account, bytes: u64) -> Option<Reservation> {
+        self.0.options.memory.work.reserve_for(account, bytes)
     }
 
     /// Waits for a future on this thread, with the timers that guests need.
@@ -306,8 +318,8 @@ impl Host {
 
     /// Does work that blocks, such as loading and calling, on a thread kept for
     /// that, and waits for it without blocking. Any executor will do. No more
-    /// runs at once than [`HostOptions::concurrency`] says; the rest waits. What is done for
-    /// one `tool` has a share of that.
+    /// runs at once than [`HostOptions::concurrency`] says; the rest waits. `account` has a
+    /// share of that.
     ///
     /// Calls run on threads of their own because a guest in an endless loop, or
     /// in a file operation that does not return, would hold an executor's.
@@ -318,10 +330,10 @@ impl Host {
     /// when no thread can be had or the work panicked.
     pub async fn offload<T: Send + 'static>(
         &self,
-        tool: &str,
+        account: &Account,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CallError> {
-        self.offload_when(tool, std::future::ready(()), work).await
+        self.offload_when(account, std::future::ready(()), work).await
     }
 
     /// As [`offload`](Self::offload), and waits for `ready` before it begins, as one
@@ -332,11 +344,11 @@ impl Host {
     /// As for [`offload`](Self::offload).
     pub async fn offload_when<T: Send + 'static>(
         &self,
-        tool: &str,
+        account: &Account,
         ready: impl Future<Output = ()>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CallError> {
-        let permit = self.0.queue.enter(tool).await?;
+        let permit = self.0.queue.enter(account).await?;
         ready.await;
         let (sender, done) = oneshot::channel();
         let outer = Handle::try_current().ok();

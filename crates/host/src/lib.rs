@@ -40,6 +40,7 @@ mod replay;
 mod report;
 mod section;
 mod state;
+mod state_pool;
 mod sys;
 mod threads;
 mod timer;
@@ -74,8 +75,8 @@ pub use inspect::{
 pub use kitbag_contract::Limits;
 pub use kitbag_files::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};
 pub use kitbag_http::{
-    ClientOptions, Direct, DirectError, Nameservers, Proxy, ProxyError, RequestRecord, Roots,
-    RootsError,
+    Account, ClientOptions, Direct, DirectError, Nameservers, Proxy, ProxyError, RequestRecord,
+    Roots, RootsError,
 };
 #[cfg(feature = "storage")]
 pub use kitbag_storage::{QuotaExceeded, Storage, StorageError, Usage as StorageUsage};
@@ -86,5 +87,6 @@ pub use queue::{CALL_DEPTH, Concurrency, Permit};
 pub use refusals::{Refusal, Refusals, RefusedKind};
 pub use replay::Replay;
 pub use report::{Compiling, EventSink, Listener, TextMask};
+pub use state_pool::{NoRoom, StatePool};
 pub use timer::Cancellation;
 pub use truncate::cut_at;

@@ -1,17 +1,18 @@
-//! How many calls run at once, and how many wait. Of both one tool has a share.
+//! How many calls run at once, and how many wait. Each account has a share of both.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use kitbag_http::Shares;
+use kitbag_http::{Account, Share, Shares};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::error::CallError;
 
-/// How many calls run at once, and how many wait for one to end. Calls of one tool are all but
-/// an eighth of either, so that one whose server hangs keeps no other waiting.
+/// How many calls run at once, and how many wait for one to end. One client makes all but an
+/// eighth of either, and one tool all but an eighth of what its client may make, so that a tool
+/// whose server hangs keeps no other waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrency {
     /// Calls that run at once, each on a thread of its own. Default: eight for
@@ -41,10 +42,22 @@ pub(crate) struct Queue {
     permits: Arc<Semaphore>,
     shares: Shares,
     waiting_shares: Shares,
-    inner: [Semaphore; INNER_DEPTHS],
+    inner: [InnerPlaces; INNER_DEPTHS],
     waiting: AtomicUsize,
     /// How long a call takes, in microseconds, averaged over the last few.
     usual: AtomicU64,
+}
+
+/// The places of calls at one depth inside others.
+struct InnerPlaces {
+    free: Semaphore,
+    shares: Shares,
+}
+
+/// The right to run inside another call, until this is dropped.
+pub(crate) struct InnerPlace<'a> {
+    _permit: SemaphorePermit<'a>,
+    _share: Share,
 }
 
 /// The right of one call to run; the next one may when this is dropped.
@@ -52,7 +65,7 @@ pub struct Permit {
     queue: Arc<Queue>,
     since: Instant,
     _permit: OwnedSemaphorePermit,
-    _share: OwnedSemaphorePermit,
+    _share: Share,
 }
 
 /// How many processors this process may use. The system is asked with a dozen
@@ -63,6 +76,9 @@ pub(crate) fn processors() -> NonZeroUsize {
 
 /// How many calls wait by default.
 const WAITING: usize = 1024;
+
+/// The part of the places that a client leaves for others.
+const OTHER_CLIENTS: usize = 8;
 
 impl Concurrency {
     /// One call after the other.
@@ -83,29 +99,34 @@ fn permits(concurrency: Concurrency) -> u32 {
 
 impl Queue {
     pub(crate) fn new(concurrency: Concurrency) -> Arc<Self> {
+        let inner = inner_calls(concurrency);
+        let inner_places = |_| InnerPlaces {
+            free: Semaphore::new(inner),
+            shares: Shares::of(inner, OTHER_CLIENTS),
+        };
         Arc::new(Self {
             concurrency,
             permits: Arc::new(Semaphore::new(permits(concurrency) as usize)),
-            shares: Shares::of(concurrency.calls.get()),
-            waiting_shares: Shares::of(concurrency.waiting),
-            inner: std::array::from_fn(|_| Semaphore::new(inner_calls(concurrency))),
+            shares: Shares::of(concurrency.calls.get(), OTHER_CLIENTS),
+            waiting_shares: Shares::of(concurrency.waiting, OTHER_CLIENTS),
+            inner: std::array::from_fn(inner_places),
             waiting: AtomicUsize::new(0),
             usual: AtomicU64::new(0),
         })
     }
 
-    /// Waits for a permit for a call of this tool.
+    /// Waits for a permit for a call that is charged to an account.
     ///
     /// # Errors
     ///
     /// [`CallError::Busy`] where as many wait as may.
-    pub(crate) async fn enter(self: &Arc<Self>, tool: &str) -> Result<Permit, CallError> {
-        if let Some(permit) = self.try_enter(tool) {
+    pub(crate) async fn enter(self: &Arc<Self>, account: &Account) -> Result<Permit, CallError> {
+        if let Some(permit) = self.try_enter(account) {
             return Ok(permit);
         }
-        let _waiting = self.wait(tool)?;
+        let _waiting = self.wait(account)?;
         let closed = || CallError::internal("no call runs any more");
-        let share = self.shares.take(tool, 1).await.ok_or_else(closed)?;
+        let share = self.shares.take(account, 1).await.ok_or_else(closed)?;
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         Ok(self.permit_of(permit.map_err(CallError::internal)?, share))
     }
@@ -117,28 +138,29 @@ impl Queue {
 
     /// Waits for a place at this depth, which is 1 for a call inside one that is in no other.
     /// `None` beyond the deepest.
-    pub(crate) async fn enter_inner(&self, depth: u32) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn enter_inner(
+        &self,
+        depth: u32,
+        account: &Account,
+    ) -> Option<InnerPlace<'_>> {
         let places = self.inner.get((depth as usize).checked_sub(1)?)?;
-        places.acquire().await.ok()
+        let share = places.shares.take(account, 1).await?;
+        Some(InnerPlace { _permit: places.free.acquire().await.ok()?, _share: share })
     }
 
     /// A permit that is free now.
-    pub(crate) fn try_enter(self: &Arc<Self>, tool: &str) -> Option<Permit> {
-        let share = self.shares.try_take(tool, 1)?;
+    pub(crate) fn try_enter(self: &Arc<Self>, account: &Account) -> Option<Permit> {
+        let share = self.shares.try_take(account, 1)?;
         Some(self.permit_of(Arc::clone(&self.permits).try_acquire_owned().ok()?, share))
     }
 
-    fn permit_of(
-        self: &Arc<Self>,
-        permit: OwnedSemaphorePermit,
-        share: OwnedSemaphorePermit,
-    ) -> Permit {
+    fn permit_of(self: &Arc<Self>, permit: OwnedSemaphorePermit, share: Share) -> Permit {
         Permit { queue: Arc::clone(self), since: Instant::now(), _permit: permit, _share: share }
     }
 
-    fn wait(&self, tool: &str) -> Result<Waiting<'_>, CallError> {
+    fn wait(&self, account: &Account) -> Result<Waiting<'_>, CallError> {
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let guard = Waiting { queue: self, share: self.waiting_shares.try_take(tool, 1) };
+        let guard = Waiting { queue: self, share: self.waiting_shares.try_take(account, 1) };
         if waiting < self.concurrency.waiting && guard.share.is_some() {
             return Ok(guard);
         }
@@ -168,8 +190,8 @@ impl Drop for Permit {
 
 struct Waiting<'a> {
     queue: &'a Queue,
-    /// `None` where as many calls of the tool wait as may.
-    share: Option<OwnedSemaphorePermit>,
+    /// `None` where as many calls of the account wait as may.
+    share: Option<Share>,
 }
 
 impl Drop for Waiting<'_> {
@@ -189,7 +211,8 @@ mod tests {
         let one = NonZeroUsize::MIN;
         let queue = Queue::new(Concurrency { calls: one, waiting: 1 });
         let mut context = Context::from_waker(Waker::noop());
-        let enter = || Box::pin(queue.enter("tool"));
+        let account = Account::of_tool("tool");
+        let enter = || Box::pin(queue.enter(&account));
         let mut first = enter();
         let Poll::Ready(Ok(permit)) = first.as_mut().poll(&mut context) else { panic!("no place") };
         let mut second = enter();
@@ -214,24 +237,55 @@ mod tests {
         let calls = NonZeroUsize::new(16).unwrap();
         let queue = Queue::new(Concurrency { calls, waiting: 16 });
         let mut context = Context::from_waker(Waker::noop());
-        let mut held: Vec<_> = (0..14).map(|_| queue.try_enter("hangs").unwrap()).collect();
-        let mut waiting: Vec<_> = (0..14).map(|_| Box::pin(queue.enter("hangs"))).collect();
+        let [hangs, other, another, third] =
+            ["hangs", "other", "another", "third"].map(Account::of_tool);
+        let mut held: Vec<_> = (0..14).map(|_| queue.try_enter(&hangs).unwrap()).collect();
+        let mut waiting: Vec<_> = (0..14).map(|_| Box::pin(queue.enter(&hangs))).collect();
         for call in &mut waiting {
             assert!(call.as_mut().poll(&mut context).is_pending());
         }
-        let mut next = Box::pin(queue.enter("hangs"));
+        let mut next = Box::pin(queue.enter(&hangs));
         assert!(matches!(
             next.as_mut().poll(&mut context),
             Poll::Ready(Err(CallError::Busy { .. }))
         ));
-        let others = [queue.try_enter("other").unwrap(), queue.try_enter("another").unwrap()];
+        let others = [queue.try_enter(&other).unwrap(), queue.try_enter(&another).unwrap()];
         // One that waits for a place gets the next that is free, not after all that wait for
         // their share.
-        let mut third = Box::pin(queue.enter("third"));
+        let mut third = Box::pin(queue.enter(&third));
         assert!(third.as_mut().poll(&mut context).is_pending());
         drop(others);
         assert!(matches!(third.as_mut().poll(&mut context), Poll::Ready(Ok(_))));
         drop(held.pop());
         assert!(matches!(waiting[0].as_mut().poll(&mut context), Poll::Ready(Ok(_))));
+    }
+
+    #[test]
+    fn calls_of_one_client_leave_places_for_others_at_each_depth() {
+        let calls = NonZeroUsize::new(16).unwrap();
+        let queue = Queue::new(Concurrency { calls, waiting: 16 });
+        let mut context = Context::from_waker(Waker::noop());
+        let greedy = |number: usize| {
+            Account::of_client("greedy").charged_to(["one", "two", "three"][number % 3])
+        };
+        let honest = Account::of_client("honest").charged_to("one");
+        let held: Vec<_> = (0..14).map(|n| queue.try_enter(&greedy(n)).unwrap()).collect();
+        assert!(queue.try_enter(&greedy(0)).is_none());
+        assert!(queue.try_enter(&honest).is_some());
+        for depth in 1..=CALL_DEPTH - 1 {
+            let accounts: Vec<_> = (0..30).map(greedy).collect();
+            let mut places: Vec<_> =
+                accounts.iter().map(|it| Box::pin(queue.enter_inner(depth, it))).collect();
+            let mut entered = Vec::new();
+            for place in &mut places {
+                if let Poll::Ready(place) = place.as_mut().poll(&mut context) {
+                    entered.push(place);
+                }
+            }
+            assert_eq!(entered.len(), 14);
+            let mut place = Box::pin(queue.enter_inner(depth, &honest));
+            assert!(matches!(place.as_mut().poll(&mut context), Poll::Ready(Some(_))));
+        }
+        drop(held);
     }
 }

@@ -15,7 +15,7 @@ use http::Request;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use kitbag_http::{CallLimits, Client, OutgoingBody, RequestTimes, Requests};
+use kitbag_http::{Account, CallLimits, Client, OutgoingBody, RequestTimes, Requests};
 use kitbag_policy::http::{HttpGrant, HttpGrants, UrlPattern};
 use kitbag_test_servers::{Answer, Behaviour, Server};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -37,7 +37,8 @@ fn main() -> ExitCode {
     let alone = Alone::connect(&server);
     let mut measured = [Vec::new(), Vec::new()];
     for _ in 0..CALLS {
-        let requests = Requests::new(&client, "bench", grants.clone(), CallLimits::default(), None);
+        let (account, limits) = (Account::default(), CallLimits::default());
+        let requests = Requests::new(&client, "bench", account, grants.clone(), limits, None);
         let (start, broker) = (Instant::now(), || through_the_broker(&runtime, &requests, &url));
         (0..REQUESTS).for_each(|_| broker());
         measured[0].push(start.elapsed() / REQUESTS);

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::headers;
 use crate::outgoing::Outgoing;
+use crate::shares::Account;
 
 /// Requests of one call that are under way at once; the next ones wait.
 const AT_ONCE: usize = 16;
@@ -121,6 +122,8 @@ struct Made {
 pub(crate) struct Call {
     /// The tool and its grants, within which connections are used again.
     pub(crate) owner: Arc<str>,
+    /// The account that its connections are charged to.
+    pub(crate) account: Account,
     grants: HttpGrants,
     pub(crate) permits: Arc<Semaphore>,
     /// Held by each until its response begins.
@@ -140,12 +143,14 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn new(
         owner: Arc<str>,
+        account: Account,
         grants: HttpGrants,
         limits: CallLimits,
         secrets: Option<Arc<CallSecrets>>,
     ) -> Self {
         Self {
             owner,
+            account,
             grants,
             permits: Arc::new(Semaphore::new(AT_ONCE)),
             waiting: Arc::new(Semaphore::new(MOST_WAITING)),

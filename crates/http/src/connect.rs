@@ -38,7 +38,7 @@ pub(crate) async fn connect(
     allowed: &Allowed,
 ) -> Result<Connection, RequestError> {
     let request = allowed.request();
-    let permit = shared.pool.permit(&allowed.call().owner).await.ok_or(RequestError::Ended)?;
+    let permit = shared.pool.permit(&allowed.call().account).await.ok_or(RequestError::Ended)?;
     let addresses = match request.host() {
         Host::Address(address) => vec![*address],
         Host::Name(name) => {

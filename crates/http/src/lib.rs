@@ -40,5 +40,5 @@ pub use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError};
 pub use outgoing::OutgoingBody;
 pub use requests::Requests;
 pub use resolve::Nameservers;
-pub use shares::Shares;
+pub use shares::{Account, Share, Shares};
 pub use tls::{Roots, RootsError};

@@ -15,11 +15,14 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::counted::Counted;
-use crate::shares::Shares;
+use crate::shares::{Account, Share, Shares};
 
 /// Connections at once, of all calls together. Each is a file descriptor, of which a
 /// process has 1,024 by default.
 pub(crate) const MOST_CONNECTIONS: usize = 256;
+
+/// The part of them that a client leaves for others.
+const OTHER_CLIENTS: usize = 8;
 
 /// Connections that are kept for the next request, of all tools together.
 const MOST_IDLE: usize = 32;
@@ -41,7 +44,7 @@ pub(crate) struct Pool {
 /// The right to one connection.
 pub(crate) struct Permit {
     _permit: OwnedSemaphorePermit,
-    _share: OwnedSemaphorePermit,
+    _share: Share,
 }
 
 #[derive(Default)]
@@ -93,14 +96,18 @@ pub(crate) enum Sender {
 impl Default for Pool {
     fn default() -> Self {
         let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-        Self { kept: Mutex::default(), permits, shares: Shares::of(MOST_CONNECTIONS) }
+        Self {
+            kept: Mutex::default(),
+            permits,
+            shares: Shares::of(MOST_CONNECTIONS, OTHER_CLIENTS),
+        }
     }
 }
 
 impl Pool {
-    /// Waits for a connection that an owner may open. Those that are only kept make room.
-    pub(crate) async fn permit(&self, owner: &str) -> Option<Permit> {
-        let share = self.shares.take(owner, 1).await?;
+    /// Waits for a connection that an account may open. Those that are only kept make room.
+    pub(crate) async fn permit(&self, account: &Account) -> Option<Permit> {
+        let share = self.shares.take(account, 1).await?;
         if self.permits.available_permits() == 0 {
             self.retain(|entry| entry.is_used());
         }

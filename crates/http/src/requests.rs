@@ -17,6 +17,7 @@ use crate::client::Client;
 use crate::error::RequestError;
 use crate::exchange;
 use crate::outgoing::{Outgoing, OutgoingBody};
+use crate::shares::Account;
 
 /// The requests of one call. Dropping it ends those that are under way, and with them the
 /// bodies of their responses, and what reads the values of secrets for them.
@@ -28,17 +29,18 @@ pub struct Requests {
 
 impl Requests {
     /// The requests of a call of the tool and the grants that `owner` names: connections
-    /// are used again by calls of the same owner only. With `secrets` each request is looked
-    /// through before it goes out, for which its whole body is held, and each response as
-    /// it comes.
+    /// are used again by calls of the same owner only, and charged to `account`. With
+    /// `secrets` each request is looked through before it goes out, for which its whole body
+    /// is held, and each response as it comes.
     pub fn new(
         client: &Client,
         owner: impl Into<Arc<str>>,
+        account: Account,
         grants: HttpGrants,
         limits: CallLimits,
         secrets: Option<Arc<CallSecrets>>,
     ) -> Self {
-        let call = Call::new(owner.into(), grants, limits, secrets);
+        let call = Call::new(owner.into(), account, grants, limits, secrets);
         let end = call.ended.clone().drop_guard();
         Self { client: client.clone(), call: Arc::new(call), _end: end }
     }

@@ -20,7 +20,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
 use crate::era::Client;
-use crate::message;
+use crate::kept;
 use crate::notifications::ClientListener;
 use crate::outcome::{self, internal};
 use crate::question;
@@ -92,7 +92,7 @@ pub(crate) async fn call(
         Ok(Ended::Done(done)) => outcome::result(config, &name, *done).map(CallToolResponse::from),
         Ok(Ended::Asks(asked)) => Ok(asked.into()),
         Ok(Ended::Open(mut open)) => {
-            if let Some(id) = keep(session, &mut open)? {
+            if let Some(id) = keep(session, context, &mut open)? {
                 given.insert(CALL_KEY.into(), id.into());
             }
             Ok(outcome::unanswered(&name, &open, given).into())
@@ -187,7 +187,8 @@ impl<'a> Call<'a> {
                     }
                     Earlier::Kept(id) => (Map::new(), Some(id)),
                 };
-                let inner = kept.map(|id| server.kept().take(&id, &binding)).transpose()?;
+                let pool = server.state_pool();
+                let inner = kept.map(|id| kept::take(&pool, &id, &binding)).transpose()?;
                 Ok(Resumed { answers, inner })
             }));
         }
@@ -198,6 +199,7 @@ impl<'a> Call<'a> {
             .with_client(client)
             .with_events(EventSink::new(Arc::new(self.listener.clone())))
             .with_cancellation(Cancellation::default())
+            .with_account(self.session.account(self.context))
             .with_approver(self.session.approver(self.client))
             .with_audience(Audience::Model);
         context.recorder.clone_from(&self.recorder);
@@ -218,7 +220,7 @@ impl<'a> Call<'a> {
                 Ok(Ended::Done(completed))
             }
             CallEnded::Suspended(mut open) if self.client.has_forms => {
-                require(self.session, &mut open).map(Ended::Asks)
+                require(self.session, self.context, &mut open).map(Ended::Asks)
             }
             CallEnded::Suspended(open) => {
                 generation.learned(server, &self.name);
@@ -270,8 +272,8 @@ impl FrontEnd for Asker<'_> {
         }
         let form = question::form(question, rejected).map_err(|error| internal(&error))?;
         // Until it is answered.
-        let messages = self.session.server.message_memory();
-        let _memory = message::hold(&messages, question::cost(&form))?;
+        let account = self.session.account(self.context);
+        let _memory = self.session.hold(&account, question::cost(&form))?;
         match self.context.peer.create_elicitation(form).await {
             Ok(result) => Ok(question::reply(question, result)),
             Err(error) => {
@@ -283,8 +285,12 @@ impl FrontEnd for Asker<'_> {
 }
 
 /// Asks in the result, as the stateless revisions do.
-fn require(session: &Session, open: &mut Suspended) -> Result<InputRequiredResult, Stop> {
-    let kept = keep(session, open).map_err(Stop::Protocol)?;
+fn require(
+    session: &Session,
+    context: &RequestContext<RoleServer>,
+    open: &mut Suspended,
+) -> Result<InputRequiredResult, Stop> {
+    let kept = keep(session, context, open).map_err(Stop::Protocol)?;
     let question = &open.question;
     let form =
         question::form(question, open.rejected.as_ref()).map_err(|error| internal(&error))?;
@@ -299,12 +305,16 @@ fn require(session: &Session, open: &mut Suspended) -> Result<InputRequiredResul
 
 /// Keeps the calls of other tools that a call has made until it goes on, and gives the id to
 /// go on with. `None` where it made none.
-fn keep(session: &Session, open: &mut Suspended) -> Result<Option<String>, ErrorData> {
+fn keep(
+    session: &Session,
+    context: &RequestContext<RoleServer>,
+    open: &mut Suspended,
+) -> Result<Option<String>, ErrorData> {
     let Some(inner) = open.take_inner() else { return Ok(None) };
     let (name, arguments) = open.call();
     let binding = binding(&session.principal, name, arguments);
-    let server = &session.server;
-    let kept = server.kept().keep(inner, binding, &server.message_memory());
+    let account = session.account(context);
+    let kept = kept::keep(&session.server.state_pool(), &account, inner, binding);
     kept.map(Some).map_err(|error| ErrorData::internal_error(error, None))
 }
 

@@ -16,6 +16,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::message;
+
 /// Connections on which no valid token was shown yet. The oldest makes room for a
 /// new one, so that a client with a token always gets in.
 const STRANGERS: usize = 512;
@@ -245,7 +247,7 @@ impl<B: Body<Data = Bytes> + Unpin, H: Unpin> Body for Counted<B, H> {
             return Poll::Ready(None);
         };
         Poll::Ready(Some(match frame.into_data() {
-            Ok(bytes) => match self.memory.reserve(bytes.len() as u64) {
+            Ok(bytes) => match message::reserve(&self.memory, bytes.len() as u64) {
                 Some(memory) => Ok(Frame::data(Bytes::from_owner(CountedBytes(bytes, memory)))),
                 None => Err(io::Error::new(
                     io::ErrorKind::OutOfMemory,

@@ -123,7 +123,7 @@ impl ServerHandler for Handler {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let work = async {
-            self.session.begin()?;
+            self.session.begin(&context)?;
             let mut info = self.negotiate_initialize(&request)?;
             info.instructions = self.instructions().await;
             Ok(info)
@@ -324,7 +324,8 @@ impl ServerHandler for Handler {
         let trace = Trace::begin("resources/subscribe", Target::Resource(&request.uri), &context);
         let work = async {
             of_session("resources/subscribe", &context)?;
-            self.subscriptions.add(&self.session.server, request.uri).await
+            let account = self.session.account(&context);
+            self.subscriptions.add(&self.session, &account, request.uri).await
         };
         trace.run(work).await
     }

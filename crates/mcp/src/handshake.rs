@@ -17,7 +17,7 @@ pub(crate) const INITIALIZE_BYTES: usize = 64 << 10;
 pub(crate) const SESSION_BYTES: u64 = 48 << 10;
 
 /// The longest name and the longest version of a client that are kept, in bytes.
-const NAME_BYTES: usize = 256;
+pub(crate) const NAME_BYTES: usize = 256;
 
 /// The longest `_meta` that is kept, in bytes: it holds the client's trace.
 const META_BYTES: usize = 1 << 10;

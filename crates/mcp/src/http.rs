@@ -10,11 +10,14 @@ mod cross_origin;
 mod sessions;
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -22,6 +25,7 @@ use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER,
     WWW_AUTHENTICATE,
 };
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
@@ -40,7 +44,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use self::accept::{Accepted, not_acceptable};
@@ -53,7 +57,7 @@ use crate::message::{self, BUSY, Line, MESSAGE_BYTES};
 use crate::pending::{Pending, PendingRequest};
 use crate::rate::Rate;
 use crate::server::Server;
-use crate::session::Session;
+use crate::session::{self, Peer, Session};
 use crate::sys::extend_backlog;
 use crate::token::Token;
 
@@ -169,7 +173,7 @@ impl Server {
                 () = end.cancelled() => break,
                 () = self.closing().cancelled() => break,
             };
-            let (stream, _) = match accepted {
+            let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 // Such as too many open files, which may have passed by the next attempt.
                 Err(error) => {
@@ -181,8 +185,10 @@ impl Server {
             let _ = stream.set_nodelay(true);
             let (front, opened) = (Arc::clone(&front), connections.take());
             let ended = Arc::clone(&opened);
-            let service = service_fn(move |request| {
+            let peer = Peer(peer.ip().to_canonical());
+            let service = service_fn(move |mut request: Request<Incoming>| {
                 let (front, opened) = (Arc::clone(&front), Arc::clone(&opened));
+                request.extensions_mut().insert(peer);
                 async move { Ok::<_, Infallible>(front.serve(request, &opened).await) }
             });
             let connection = http1::Builder::new()
@@ -231,6 +237,7 @@ struct Front {
     streams: CancellationToken,
     rate: Rate,
     memory: MemoryBudget,
+    large_turn: Semaphore,
     /// The requests of sessions that are in flight.
     pending: Pending,
     running: AtomicUsize,
@@ -263,6 +270,7 @@ impl Front {
             server: server.clone(),
             rate: Rate::new(options.rate),
             memory: server.message_memory(),
+            large_turn: Semaphore::new(1),
             pending: Pending::default(),
             options,
             hosts,
@@ -368,7 +376,7 @@ impl Front {
         let Some(mut memory) = self.memory.reserve(MESSAGE_BYTES) else { return self.full() };
         let Some(accepted) = Accepted::of(request.headers()) else { return not_acceptable() };
         Accepted::ask_for_both(request.headers_mut());
-        let session = self.sessions.in_use(request.headers()).await;
+        let session = self.sessions.in_use(request.headers(), request.method()).await;
         if request.method() != Method::POST {
             let deletes = request.method() == Method::DELETE;
             let mut reply = self.protocol.handle(request).await;
@@ -393,7 +401,7 @@ impl Front {
             }
         };
         let cost = message::cost(&body);
-        if !memory.grow(cost.saturating_sub(MESSAGE_BYTES + body.len() as u64)) {
+        if !message::grow(&mut memory, cost.saturating_sub(MESSAGE_BYTES + body.len() as u64)) {
             self.server.metrics().refused("memory");
             let status = match self.memory.can_hold(cost) {
                 true => StatusCode::SERVICE_UNAVAILABLE,
@@ -406,7 +414,23 @@ impl Front {
         if let Some(without) = message::without_null(&body) {
             body = without.into();
         }
-        let message = match message::read(&body) {
+        // Large messages are read one at a time and on other threads, so that small ones are
+        // answered in between.
+        let turn = match cost > message::SMALL_BYTES {
+            true => self.large_turn.acquire().await.ok(),
+            false => None,
+        };
+        let line = match &turn {
+            None => message::read(&body),
+            Some(_) => {
+                let body = body.clone();
+                match tokio::task::spawn_blocking(move || message::read(&body)).await {
+                    Ok(line) => line,
+                    Err(error) => std::panic::resume_unwind(error.into_panic()),
+                }
+            }
+        };
+        let message = match line {
             Line::Refused(answer) => {
                 return reply_of(StatusCode::BAD_REQUEST, &answer);
             }
@@ -444,6 +468,7 @@ impl Front {
             }
             _ => PendingRequest::alone(memory),
         };
+        let client = message.as_deref().and_then(|message| client_of(message, &head));
         if let Some(message) = message.as_deref().filter(|_| begins) {
             // The library reads it again, and keeps what it reads for the session.
             body = serde_json::to_vec(message).unwrap_or_default().into();
@@ -455,10 +480,17 @@ impl Front {
             let wait = Duration::from_secs(30);
             return busy(StatusCode::SERVICE_UNAVAILABLE, "too many sessions", wait);
         }
-        let reply = self.protocol.handle(Request::from_parts(head, Full::new(body))).await;
-        let session = match begins {
-            true => self.sessions.in_use(reply.headers()).await,
-            false => session,
+        let mut handling = pin!(self.protocol.handle(Request::from_parts(head, Full::new(body))));
+        // The library reads the message again at once.
+        let handled = poll_fn(|context| Poll::Ready(handling.as_mut().poll(context))).await;
+        drop(turn);
+        let reply = match handled {
+            Poll::Ready(reply) => reply,
+            Poll::Pending => handling.await,
+        };
+        let session = match client {
+            Some(client) => self.sessions.begun(reply.headers(), &client).await,
+            None => session,
         };
         let reply = match accepted {
             Accepted::Json => accept::in_json(reply).await,
@@ -497,7 +529,7 @@ impl Front {
                 let message = format!("a request may have {limit} MiB\n");
                 return Err(text(StatusCode::PAYLOAD_TOO_LARGE, &message).into());
             }
-            if !memory.grow(data.len() as u64) {
+            if !message::grow(memory, data.len() as u64) {
                 return Err(self.full().into());
             }
             read.extend_from_slice(&data);
@@ -658,6 +690,14 @@ fn unknown_version(headers: &HeaderMap) -> Option<String> {
 fn names_version(message: &ClientJsonRpcMessage) -> bool {
     let ClientJsonRpcMessage::Request(message) = message else { return false };
     message.request.get_meta().protocol_version().is_some()
+}
+
+/// The client that begins a session: its address, its name and its version.
+fn client_of(message: &ClientJsonRpcMessage, head: &Parts) -> Option<String> {
+    let ClientJsonRpcMessage::Request(request) = message else { return None };
+    let ClientRequest::InitializeRequest(request) = &request.request else { return None };
+    let client = &request.params.client_info;
+    Some(session::client(head.extensions.get(), &client.name, &client.version))
 }
 
 fn is_initialize(message: &ClientJsonRpcMessage) -> bool {

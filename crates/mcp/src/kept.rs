@@ -3,72 +3,51 @@
 //! The answers of those tools stay here, under an id that goes on with the call once: what
 //! has been done is not done again, and nothing of it travels.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
-
-use kitbag_host::{MemoryBudget, Reservation};
+use kitbag_host::{Account, StatePool};
 use kitbag_toolbox::InnerCalls;
 
-use crate::state_codec::{Binding, LIFETIME};
-
-/// How many calls are kept; where one more comes, the oldest goes.
-const MOST: usize = 256;
-
-/// The calls of one server.
-#[derive(Default)]
-pub(crate) struct KeptCalls(Mutex<HashMap<String, Kept>>);
+use crate::state_codec::Binding;
 
 struct Kept {
     inner: InnerCalls,
     binding: Binding,
-    since: Instant,
-    _memory: Reservation,
 }
 
-impl KeptCalls {
-    /// Keeps what a call has made, for an hour at most, and gives the id to take it by.
-    ///
-    /// # Errors
-    ///
-    /// Where the server has no memory left for it, or the system no random bytes.
-    pub(crate) fn keep(
-        &self,
-        inner: InnerCalls,
-        binding: Binding,
-        memory: &MemoryBudget,
-    ) -> Result<String, String> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|error| error.to_string())?;
-        let id = format!("{:032x}", u128::from_le_bytes(random));
-        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.retain(|_, kept| kept.since.elapsed() < LIFETIME);
-        let oldest = calls.iter().min_by_key(|(_, kept)| kept.since);
-        if let Some(oldest) = oldest.map(|(id, _)| id.clone()).filter(|_| calls.len() >= MOST) {
-            calls.remove(&oldest);
-        }
-        let reserved = memory.reserve(inner.size() as u64);
-        let memory = reserved.ok_or("the server has no memory left to keep the call until then")?;
-        calls.insert(id.clone(), Kept { inner, binding, since: Instant::now(), _memory: memory });
-        Ok(id)
-    }
+/// Keeps the inner calls that a call has made, for an hour at most, and gives the id to take
+/// them by.
+///
+/// # Errors
+///
+/// If the server has no memory left for them, or the system no random bytes.
+pub(crate) fn keep(
+    pool: &StatePool,
+    account: &Account,
+    inner: InnerCalls,
+    binding: Binding,
+) -> Result<String, String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| error.to_string())?;
+    let id = format!("{:032x}", u128::from_le_bytes(random));
+    let bytes = inner.size() as u64;
+    let kept = pool.keep(account, &pool_id(&id), bytes, Kept { inner, binding });
+    kept.map(|()| id).map_err(|error| error.to_string())
+}
 
-    /// Takes what the same call has made.
-    ///
-    /// # Errors
-    ///
-    /// Where it is not kept any longer, or belongs to another call.
-    pub(crate) fn take(&self, id: &str, binding: &Binding) -> Result<InnerCalls, String> {
-        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_of_call = calls
-            .get(id)
-            .is_some_and(|kept| kept.binding == *binding && kept.since.elapsed() < LIFETIME);
-        match calls.remove(id).filter(|_| is_of_call) {
-            Some(kept) => Ok(kept.inner),
-            None => Err("the call cannot go on: this server keeps what it had done for an hour, \
-                         until it goes on, and for the same name and arguments only; make the \
-                         call again from its start"
-                .into()),
-        }
+/// Takes what the same call has made.
+///
+/// # Errors
+///
+/// If it is not kept any longer, or belongs to another call.
+pub(crate) fn take(pool: &StatePool, id: &str, binding: &Binding) -> Result<InnerCalls, String> {
+    match pool.take::<Kept>(&pool_id(id)).filter(|kept| kept.binding == *binding) {
+        Some(kept) => Ok(kept.inner),
+        None => Err("the call cannot go on: this server keeps what it had done for an hour at \
+                     most, until it goes on or the client leaves many others open, and for the \
+                     same name and arguments only; make the call again from its start"
+            .into()),
     }
+}
+
+fn pool_id(id: &str) -> String {
+    format!("call/{id}")
 }

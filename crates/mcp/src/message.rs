@@ -4,10 +4,12 @@
 //! tool as something else than the client wrote. And whatever is wrong with a
 //! message, its sender waits for an answer under its `id`.
 
+use std::sync::LazyLock;
+
 use kitbag_contract::json::{self, JsonBudget, JsonError};
 use kitbag_contract::text::shown;
 use kitbag_contract::{ARGUMENTS_BYTES, ByteSize};
-use kitbag_host::{MemoryBudget, Reservation};
+use kitbag_host::{Account, MemoryBudget, Reservation};
 use memchr::memmem;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -217,33 +219,30 @@ pub(crate) const BUSY: i32 = -32000;
 /// What a message costs besides its values: its task, its spans, its place in maps.
 pub(crate) const MESSAGE_BYTES: u64 = 4 << 10;
 
-/// What a message may take in memory when it has been read, in bytes: counted on
-/// its text, before anything is built.
-///
-/// Measured with lists and objects of the fewest bytes, which cost most.
+/// The memory that a message may take when it has been read, in bytes.
 pub(crate) fn cost(text: &[u8]) -> u64 {
-    const VALUE_BYTES: u64 = 160;
-    const CONTAINER_BYTES: u64 = 400;
-    // A short one costs little, whatever it is: not worth a look at each byte.
-    const SHORT_BYTES: usize = 512;
-    if text.len() <= SHORT_BYTES {
-        return MESSAGE_BYTES + text.len() as u64 * CONTAINER_BYTES;
+    MESSAGE_BYTES + json::cost(text)
+}
+
+/// The largest message for which there is memory while large ones have used up theirs.
+pub(crate) const SMALL_BYTES: u64 = 256 << 10;
+
+/// Who is charged for large messages. They leave memory for small ones, whichever client sends
+/// them.
+static LARGE: LazyLock<Account> = LazyLock::new(|| Account::of_tool("large messages"));
+
+/// Reserves memory for a message. `None` if there is none now.
+pub(crate) fn reserve(messages: &MemoryBudget, bytes: u64) -> Option<Reservation> {
+    let mut reservation = messages.reserve(0)?;
+    grow(&mut reservation, bytes).then_some(reservation)
+}
+
+/// Reserves more memory for a message. False if there is none now.
+pub(crate) fn grow(reservation: &mut Reservation, bytes: u64) -> bool {
+    match reservation.bytes().saturating_add(bytes) > SMALL_BYTES {
+        true => reservation.grow_for(&LARGE, bytes),
+        false => reservation.grow(bytes),
     }
-    let (mut values, mut containers, mut at) = (0, 0, 0);
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'"' => {
-                at = json::string_end(text, at);
-                continue;
-            }
-            b',' | b':' => values += 1,
-            b'[' | b'{' => containers += 1,
-            _ => {}
-        }
-        at += 1;
-    }
-    // Twice the text: as it came, and as the strings that it becomes.
-    MESSAGE_BYTES + 2 * text.len() as u64 + values * VALUE_BYTES + containers * CONTAINER_BYTES
 }
 
 /// The answer to a message for which there is no memory now, or never.
@@ -279,22 +278,8 @@ pub(crate) fn duplicate(id: &RequestId) -> ServerJsonRpcMessage {
     refusal(ErrorData::invalid_request(message, None), None)
 }
 
-/// Reserves memory for what stays between messages: a session, a subscription, a question
-/// that waits. Half of the budget is left to messages, so that an answer can be read.
-///
-/// # Errors
-///
-/// Busy, where there is no memory for it now.
-pub(crate) fn hold(messages: &MemoryBudget, bytes: u64) -> Result<Reservation, ErrorData> {
-    let left = messages.size().unwrap_or_default().as_u64() / 2;
-    let mut held = messages
-        .reserve(bytes + left)
-        .ok_or_else(|| busy("other messages have reserved the server's memory"))?;
-    held.shrink(bytes);
-    Ok(held)
-}
-
-fn busy(why: &str) -> ErrorData {
+/// The error of a request that can be tried again.
+pub(crate) fn busy(why: &str) -> ErrorData {
     ErrorData::new(ErrorCode(BUSY), format!("busy: {why}; try again in 1s"), None)
 }
 
@@ -532,22 +517,6 @@ mod tests {
         };
         assert!(token(*ours).is_some());
         assert!(token(theirs).is_some());
-    }
-
-    #[test]
-    fn what_stands_in_a_string_costs_no_more_than_its_length() {
-        let with = |string: &str| {
-            let text = format!(r#"{{"a":{string}{}}}"#, " ".repeat(600));
-            cost(text.as_bytes())
-        };
-        let plain = with(r#""xxxxxxxx""#);
-        for string in [r#"",,[[{{::""#, r#""\"[,\\{{""#, r#""\\\",[[[""#] {
-            assert_eq!(with(string), plain, "{string}");
-        }
-        assert!(with(r#""x",[],1,2""#) > plain);
-        // Without an end, and with half of an escape there.
-        let open = |text: &str| cost(format!("{}{text}", " ".repeat(600)).as_bytes());
-        assert_eq!(open(r#"["\"#), open(r#"["x"#));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kitbag_config::{Audience, Origin};
 use kitbag_contract::{Content, Outcome, Question, ResourceBody};
-use kitbag_host::{CallError, Completion};
+use kitbag_host::{Account, CallError, Completion};
 use kitbag_toolbox::{Invocation, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Served, ToolboxError};
 use rmcp::model::{
     ClientCapabilities, ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
@@ -36,7 +36,7 @@ async fn load(server: &Server, generation: &Generation, served: &Served) {
         let name = name.as_str();
         let (toolbox, tool) = (generation.toolbox.clone(), name.to_owned());
         let load = move || toolbox.load(&tool).map(drop);
-        match generation.toolbox.host().offload(name, load).await {
+        match generation.toolbox.host().offload(&Account::of_tool(name), load).await {
             Ok(Ok(())) => generation.learned(server, name),
             Ok(Err(error)) => tracing::warn!(tool = name, "cannot be loaded: {error}"),
             Err(error) => tracing::warn!(tool = name, "cannot be loaded: {error}"),

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use kitbag_host::MemoryBudget;
+use kitbag_host::{MemoryBudget, StatePool};
 use kitbag_toolbox::Toolbox;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -15,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use crate::background::{Ahead, Background};
 use crate::catalog::Catalog;
 use crate::keep_awake::KeepAwake;
-use crate::kept::KeptCalls;
 use crate::metrics::Metrics;
 use crate::slot::Slot;
 use crate::state_codec::StateCodec;
@@ -38,7 +37,6 @@ struct Inner {
     generation: RwLock<Arc<Generation>>,
     changes: watch::Sender<Changes>,
     state_codec: StateCodec,
-    kept: KeptCalls,
     metrics: Metrics,
     closing: CancellationToken,
     keep_awake: KeepAwake,
@@ -127,7 +125,6 @@ impl Server {
             generation: RwLock::new(Arc::new(Generation::new(toolbox))),
             changes: watch::Sender::default(),
             state_codec,
-            kept: KeptCalls::default(),
             metrics: Metrics::new(),
             closing: CancellationToken::new(),
             keep_awake: KeepAwake::default(),
@@ -181,8 +178,9 @@ impl Server {
         &self.0.state_codec
     }
 
-    pub(crate) fn kept(&self) -> &KeptCalls {
-        &self.0.kept
+    /// The state that outlives requests.
+    pub(crate) fn state_pool(&self) -> StatePool {
+        self.generation().toolbox.host().options().memory.state.clone()
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

@@ -1,20 +1,33 @@
 //! The client at the other end of a connection.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use http::request::Parts;
 use kitbag_contract::LogLevel;
-use kitbag_host::Reservation;
+use kitbag_host::{Account, Reservation};
 use kitbag_toolbox::Caller;
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
 use crate::era::Client;
-use crate::handshake::SESSION_BYTES;
+use crate::handshake::{NAME_BYTES, SESSION_BYTES};
 use crate::message;
 use crate::notifications;
 use crate::output::Output;
 use crate::server::Server;
+
+/// The address that a request over HTTP comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// What tells a client from others that show the same token.
+pub(crate) fn client(peer: Option<&Peer>, name: &str, version: &str) -> String {
+    let address = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
+    let [name, version] = [name, version].map(|text| &text[..text.floor_char_boundary(NAME_BYTES)]);
+    format!("{address}\0{name}\0{version}")
+}
 
 /// What a connection's requests share. Clones are the same.
 #[derive(Clone)]
@@ -53,11 +66,40 @@ impl Session {
     /// # Errors
     ///
     /// Busy, where there is no memory for it now.
-    pub(crate) fn begin(&self) -> Result<(), ErrorData> {
-        let memory = message::hold(&self.server.message_memory(), SESSION_BYTES)?;
+    pub(crate) fn begin(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let memory = self.hold(&self.account(context), SESSION_BYTES)?;
         // A second handshake changes nothing.
         let _ = self.memory.set(memory);
         Ok(())
+    }
+
+    /// Reserves memory for what stays between messages: a session, a subscription, a question
+    /// that waits.
+    ///
+    /// # Errors
+    ///
+    /// Busy, if the client has used up its share, or others the pool.
+    pub(crate) fn hold(&self, account: &Account, bytes: u64) -> Result<Reservation, ErrorData> {
+        let held = self.server.state_pool().hold(account, bytes);
+        held.ok_or_else(|| message::busy("sessions and questions have reserved their memory"))
+    }
+
+    /// Who is charged for what a request takes: over HTTP the client with this token, address,
+    /// name and version, and its session for its calls. On standard input there is one client.
+    pub(crate) fn account(&self, context: &RequestContext<RoleServer>) -> Account {
+        if self.output.is_some() {
+            return Account::default();
+        }
+        let parts = context.extensions.get::<Parts>();
+        let peer = parts.and_then(|parts| parts.extensions.get());
+        let info = context.client_info();
+        let (name, version) = info.as_ref().map_or(("", ""), |info| (&info.name, &info.version));
+        let client = client(peer, name, version);
+        let account = Account::of_client(format!("{}\0{client}", self.principal));
+        match Client::of(context).is_stateless {
+            true => account,
+            false => account.in_session(&self.id.to_string()),
+        }
     }
 
     /// As [`new`](Self::new), for a client with one stream for all answers: a program that the

@@ -243,7 +243,7 @@ impl Stdio {
     /// What a line comes to: a message to handle, an answer, or nothing.
     fn admit(&mut self, line: &[u8]) -> Line {
         let refused = |answer| Line::Refused(Box::new(answer));
-        let Some(memory) = self.memory.reserve(message::cost(line)) else {
+        let Some(memory) = message::reserve(&self.memory, message::cost(line)) else {
             return refused(message::no_memory(line, &self.memory));
         };
         let mut message = match message::read(line) {

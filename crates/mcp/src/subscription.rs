@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kitbag_host::Reservation;
+use kitbag_host::{Account, Reservation};
 use rmcp::ErrorData;
 use rmcp::model::SubscriptionFilter;
 
 use crate::knowledge::{self, not_found};
-use crate::message;
 use crate::served;
 use crate::server::{Changes, Server};
+use crate::session::Session;
 
 /// How many resources one client may subscribe to.
 const SUBSCRIPTIONS: usize = 1_000;
@@ -30,7 +30,13 @@ impl Subscriptions {
     ///
     /// For a URI that is not served, for one too many, and where there is no memory for it
     /// now.
-    pub(crate) async fn add(&self, server: &Server, uri: String) -> Result<(), ErrorData> {
+    pub(crate) async fn add(
+        &self,
+        session: &Session,
+        account: &Account,
+        uri: String,
+    ) -> Result<(), ErrorData> {
+        let server = &session.server;
         let is_served = match knowledge::parse(&uri) {
             Some((topic, _)) => has_topic(server, &topic),
             None => served::find(server, |served| served.resource(&uri).map(drop)).await?.is_some(),
@@ -47,7 +53,7 @@ impl Subscriptions {
             return Err(ErrorData::invalid_request(message, None));
         }
         let bytes = uri.len() as u64 + SUBSCRIPTION_BYTES;
-        let memory = message::hold(&server.message_memory(), bytes)?;
+        let memory = session.hold(account, bytes)?;
         uris.insert(uri, memory);
         Ok(())
     }

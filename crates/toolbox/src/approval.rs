@@ -157,15 +157,15 @@ pub(crate) fn settle(
         call.approval = Approval::Given(None);
         return Ok(Settled::Approved);
     }
-    let approvals = Arc::clone(approvals);
+    let (approvals, account) = (Arc::clone(approvals), context.run.account.clone());
     let taken = claimed.and_then(|id| Some((approvals.take(&id, &binding)?, id)));
     match taken {
         Some((Standing::Given, id)) => {
-            call.approval = Approval::Given(Some(Ticket { id, binding, approvals }));
+            call.approval = Approval::Given(Some(Ticket { id, binding, approvals, account }));
             Ok(Settled::Approved)
         }
         Some((Standing::Asked(question), id)) => {
-            let ticket = Ticket { id, binding, approvals };
+            let ticket = Ticket { id, binding, approvals, account };
             let asked = Asked { question, ticket, remembered };
             answer(toolbox, call, Box::new(asked), context)
         }
@@ -192,7 +192,8 @@ pub(crate) async fn ask(
     let question = question(toolbox, call, component, context, &id, &unasked).await;
     log(&toolbox.0, call, context, "asked", None);
     let Unasked { binding, remembered, .. } = *unasked;
-    let ticket = Ticket { id, binding, approvals: Arc::clone(&toolbox.0.approvals) };
+    let (approvals, account) = (Arc::clone(&toolbox.0.approvals), context.run.account.clone());
+    let ticket = Ticket { id, binding, approvals, account };
     let asked = Asked { question: question.clone(), ticket, remembered };
     call.approval = Approval::Asked(Box::new(asked));
     Ok(question)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use kitbag_config::{Audience, Sourced};
 use kitbag_contract::{Answer, AnswerError, Question};
-use kitbag_host::{Cancellation, EventSink, RunContext};
+use kitbag_host::{Account, Cancellation, EventSink, RunContext};
 
 use crate::audit::{Audited, ClientName};
 use crate::caller::Caller;
@@ -172,6 +172,11 @@ impl CallContext {
         self.owner.get_or_insert_with(|| self.caller.clone());
     }
 
+    /// Charges the call to this tool, unless it is in another call.
+    pub(crate) fn charge_to(&mut self, tool: &str) {
+        self.run.account = std::mem::take(&mut self.run.account).charged_to(tool);
+    }
+
     /// The owner of the call.
     #[cfg(feature = "storage")]
     pub(crate) fn owner(&self) -> &Caller {
@@ -182,6 +187,13 @@ impl CallContext {
     #[must_use]
     pub fn with_events(mut self, events: EventSink) -> Self {
         self.run.events = events;
+        self
+    }
+
+    /// Charges what the call takes to the account of a client, of several that share a host.
+    #[must_use]
+    pub fn with_account(mut self, account: Account) -> Self {
+        self.run.account = account;
         self
     }
 

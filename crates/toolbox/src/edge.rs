@@ -1,14 +1,14 @@
 //! Where the steps of a call run: the one place in which a call blocks a thread.
 
-use kitbag_host::{CallError, Cancellation, Host};
+use kitbag_host::{Account, CallError, Cancellation, Host};
 
 /// Runs one stretch of a call, from its begin or an answer to its end or a question.
 pub(crate) trait Edge {
-    /// Has `work` done once `ready` is, with a permit among the calls of this tool that run.
+    /// Has `work` done once `ready` is, with a permit that is charged to an account.
     async fn perform<T: Send + 'static, F: Future<Output = T>>(
         &self,
         host: &Host,
-        tool: &str,
+        account: &Account,
         cancellation: &Cancellation,
         ready: impl Future<Output = ()>,
         work: impl FnOnce() -> F + Send + 'static,
@@ -28,12 +28,12 @@ impl Edge for Offloaded {
     async fn perform<T: Send + 'static, F: Future<Output = T>>(
         &self,
         host: &Host,
-        tool: &str,
+        account: &Account,
         _: &Cancellation,
         ready: impl Future<Output = ()>,
         work: impl FnOnce() -> F + Send + 'static,
     ) -> Result<T, CallError> {
-        host.offload_when(tool, ready, move || Host::block_on(work)).await?
+        host.offload_when(account, ready, move || Host::block_on(work)).await?
     }
 }
 
@@ -41,12 +41,12 @@ impl Edge for Inline {
     async fn perform<T: Send + 'static, F: Future<Output = T>>(
         &self,
         host: &Host,
-        tool: &str,
+        account: &Account,
         cancellation: &Cancellation,
         ready: impl Future<Output = ()>,
         work: impl FnOnce() -> F + Send + 'static,
     ) -> Result<T, CallError> {
-        let _permit = host.permit(tool, cancellation).await?;
+        let _permit = host.permit(account, cancellation).await?;
         ready.await;
         Ok(work().await)
     }
@@ -56,7 +56,7 @@ impl Edge for Nested {
     async fn perform<T: Send + 'static, F: Future<Output = T>>(
         &self,
         _: &Host,
-        _: &str,
+        _: &Account,
         _: &Cancellation,
         ready: impl Future<Output = ()>,
         work: impl FnOnce() -> F + Send + 'static,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag_config::Sourced;
-use kitbag_contract::{Answer, AnswerError, Outcome, Question};
+use kitbag_contract::{Answer, AnswerError, Outcome, Question, json};
 use kitbag_host::{CacheProblem, Call, Completion, Component, Replay, ToolAnswer};
 use kitbag_screening::Finding;
 use serde_json::{Map, Value};
@@ -57,6 +57,9 @@ pub struct Suspended {
     pub marks: Marks,
     pub(crate) call: Box<Prepared>,
 }
+
+/// What a suspended call takes besides its texts.
+const SUSPENDED_BYTES: usize = 4 << 10;
 
 /// What is known of an answer besides what it says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -197,6 +200,21 @@ impl Suspended {
         self.call.inner.take().filter(|inner| !inner.is_empty())
     }
 
+    /// How many bytes it takes, about.
+    pub(crate) fn size(&self) -> usize {
+        let completion = &self.completion;
+        let printed = completion.stdout.text.len() + completion.stderr.text.len();
+        let answers: usize = self.call.answers.values().map(json::length).sum();
+        let inner = self.call.inner.as_ref().map_or(0, InnerCalls::size);
+        // The completion has the question, too.
+        SUSPENDED_BYTES
+            + 2 * self.question.size()
+            + self.call.call.arguments.len()
+            + answers
+            + printed
+            + inner
+    }
+
     /// What was wrong with the tool and did not keep it from running.
     pub fn problems(&self) -> &Problems {
         &self.call.problems
@@ -207,7 +225,16 @@ impl InnerCalls {
     /// How many bytes it takes, about.
     pub fn size(&self) -> usize {
         const EACH: usize = 4 << 10;
-        self.kept_bytes + self.made.len() * EACH
+        self.kept_bytes + self.asked_bytes() + self.made.len() * EACH
+    }
+
+    /// How many bytes the calls take that have asked, about.
+    pub(crate) fn asked_bytes(&self) -> usize {
+        let asking = self.made.iter().filter_map(|made| match &made.state {
+            InnerState::Asks(asks) | InnerState::Answered(asks) => Some(asks.size()),
+            _ => None,
+        });
+        asking.sum()
     }
 
     /// Whether there is nothing to keep.

@@ -17,8 +17,8 @@ use kitbag_config::{Audience, Disabled};
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{ErrorInfo, LimitKind, Outcome, Question};
 use kitbag_host::{
-    Answered, CALL_DEPTH, CallError, CallableTool, Completion, Component, HeldAnswer, Started,
-    ToolAnswer, ToolCalls, ToolPort, ToolRequest,
+    Answered, CALL_DEPTH, CallError, CallableTool, Completion, Component, HeldAnswer, Reservation,
+    Started, ToolAnswer, ToolCalls, ToolPort, ToolRequest,
 };
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
@@ -32,7 +32,7 @@ use crate::error::ToolboxError;
 use crate::invocation::Invocation;
 use crate::registry::Toolbox;
 use crate::resolve;
-use crate::scope::Callable;
+use crate::scope::{Callable, Via};
 
 /// How many inner calls of one call run at once; the rest waits.
 const AT_ONCE: usize = 4;
@@ -40,8 +40,20 @@ const AT_ONCE: usize = 4;
 /// How much is kept of the inner calls that have ended, for the next run.
 const KEPT_BYTES: usize = 8 << 20;
 
+/// The arguments of inner calls that wait for their turn, as text. While they have more, no
+/// other call is started.
+const WAITING_BYTES: usize = 4 << 20;
+
+/// What inner calls take that have asked. When they take more, their questions are put to the
+/// person before other calls are made.
+const ASKED_BYTES: usize = 4 << 20;
+
+/// What the arguments of the inner calls that run may take together as values. The arguments of
+/// one call may take more, which is reserved then.
+const RUNNING_BYTES: u64 = 8 << 20;
+
 /// How the inner call at a position ended.
-type InnerEnd = (usize, End);
+type InnerEnd = (usize, End, Option<ArgumentMemory>);
 
 /// How an inner call ended.
 enum End {
@@ -71,8 +83,33 @@ struct Job {
 }
 
 enum Work {
-    Begin(Box<Invocation>),
+    Begin(Box<Unread>),
     Resume(Box<Suspended>),
+}
+
+/// An inner call whose arguments are read when it is made.
+struct Unread {
+    tool: String,
+    via: Option<Via>,
+    arguments: String,
+}
+
+impl Work {
+    fn arguments(&self) -> &str {
+        match self {
+            Self::Begin(unread) => &unread.arguments,
+            Self::Resume(asks) => asks.call().1,
+        }
+    }
+}
+
+/// The memory that the arguments of a running inner call take.
+enum ArgumentMemory {
+    /// A part of [`RUNNING_BYTES`].
+    OfOuter(u64),
+    Reserved {
+        _reservation: Reservation,
+    },
 }
 
 /// What becomes of a call that the guest starts.
@@ -111,7 +148,7 @@ impl InnerCalls {
     }
 
     /// Notes how a call ended, and answers the guest. Gives what it has to go on waiting for.
-    fn end(&mut self, (position, end): InnerEnd, port: &ToolPort) -> Option<Unanswered> {
+    fn end(&mut self, position: usize, end: End, port: &ToolPort) -> Option<Unanswered> {
         let made = self.made.get_mut(position)?;
         match end {
             End::Dropped => {
@@ -155,15 +192,16 @@ impl InnerCalls {
         position: usize,
         alias: &str,
         arguments: &str,
-        callable: impl FnOnce() -> Result<Invocation, (&'static str, ErrorInfo)>,
+        callable: impl FnOnce() -> Result<(String, Option<Via>), (&'static str, ErrorInfo)>,
     ) -> Result<Begun, ToolboxError> {
         let digest = blake3::hash(arguments.as_bytes());
         let Some(made) = self.made.get_mut(position) else {
             return Ok(match callable() {
-                Ok(invocation) => {
+                Ok((tool, via)) => {
                     let state = InnerState::Runs;
                     self.made.push(InnerCall { alias: alias.to_owned(), arguments: digest, state });
-                    Begun::Made(Work::Begin(Box::new(invocation)))
+                    let arguments = arguments.to_owned();
+                    Begun::Made(Work::Begin(Box::new(Unread { tool, via, arguments })))
                 }
                 Err((reason, error)) => Begun::Denied(reason, error),
             });
@@ -248,17 +286,32 @@ pub(crate) async fn run(
     let (mut started, mut misses_tools) = (0, false);
     // Replies that never come.
     let mut never = Vec::new();
-    let mut waiting = VecDeque::new();
+    let mut waiting = VecDeque::<Job>::new();
     let mut running = FuturesUnordered::<Running<'_>>::new();
+    // What `waiting` and `running` take.
+    let (mut waiting_bytes, mut running_bytes) = (0, 0);
     let mut guest = pin!(toolbox.host().call(component, call, &outer.run));
     // The first call that waits for approval. What the guest starts besides is started then, so
     // that all that wait are shown together; when it waits itself, the person is asked.
     let mut approval: Option<Question> = None;
     let question = loop {
         while running.len() < AT_ONCE
-            && let Some(job) = waiting.pop_front()
+            && (approval.is_none() || calls.asked_bytes() <= ASKED_BYTES)
+            && let Some(job) = waiting.front()
         {
-            running.push(Box::pin(perform(toolbox, job, context.clone(), outer)));
+            let cost = json::cost(job.work.arguments().as_bytes());
+            let memory = if cost > RUNNING_BYTES {
+                let reserved = toolbox.host().reserve(&context.run.account, cost);
+                reserved.map(|reservation| ArgumentMemory::Reserved { _reservation: reservation })
+            } else if running_bytes + cost <= RUNNING_BYTES {
+                running_bytes += cost;
+                Some(ArgumentMemory::OfOuter(cost))
+            } else {
+                break;
+            };
+            let job = waiting.pop_front().expect("it is the first");
+            waiting_bytes -= job.work.arguments().len();
+            running.push(Box::pin(perform(toolbox, job, memory, context.clone(), outer)));
         }
         let request = tokio::select! {
             biased;
@@ -266,8 +319,11 @@ pub(crate) async fn run(
                 None => return Ok(Completion { misses_tools, ..completion }),
                 Some(question) => break question,
             },
-            Some(end) = running.next(), if !running.is_empty() => {
-                let Some((question, reply)) = calls.end(end, &port) else { continue };
+            Some((position, end, memory)) = running.next(), if !running.is_empty() => {
+                if let Some(ArgumentMemory::OfOuter(bytes)) = memory {
+                    running_bytes -= bytes;
+                }
+                let Some((question, reply)) = calls.end(position, end, &port) else { continue };
                 never.push(reply);
                 // Without one its own time ends the guest.
                 let Some(question) = question else { continue };
@@ -277,7 +333,7 @@ pub(crate) async fn run(
                 approval.get_or_insert(question);
                 continue;
             }
-            Some(request) = requests.recv() => request,
+            Some(request) = requests.recv(), if waiting_bytes <= WAITING_BYTES => request,
             () = std::future::ready(()), if approval.is_some() => {
                 break approval.expect("it is some");
             }
@@ -310,7 +366,9 @@ pub(crate) async fn run(
                     )),
                 ));
             }
-            let arguments = read(&arguments).map_err(refused("arguments"))?;
+            if arguments.len() > JsonBudget::ARGUMENTS.bytes {
+                read(&arguments).map_err(refused("arguments"))?;
+            }
             let resolved = callable.resolve(toolbox.config(), &alias, outer.audience);
             misses_tools |= resolved.is_err();
             let (tool, via) = resolved.map_err(refused("grant"))?;
@@ -318,7 +376,7 @@ pub(crate) async fn run(
                 // It is no call of a tool, which would have a line of its own.
                 refuse(outer, &alias, "unknown");
             }
-            Ok(Invocation::tool(tool, arguments).via(via).structured())
+            Ok((tool.to_owned(), via))
         })?;
         let (sender, receiver) = oneshot::channel();
         let answer: Started = match begun {
@@ -332,6 +390,7 @@ pub(crate) async fn run(
                 if let Some(audited) = &outer.audited {
                     audited.called(&alias);
                 }
+                waiting_bytes += work.arguments().len();
                 waiting.push_back(Job { position: started, alias, work, reply: sender });
                 Ok(receiver)
             }
@@ -351,8 +410,8 @@ pub(crate) async fn run(
     // What runs goes on to its end, since a call that has begun is not made a second time;
     // what waits for its turn is made in the next run. The guest waits meanwhile.
     let begun = waiting.iter().map(|job| job.position).min();
-    while let Some(end) = running.next().await {
-        if let Some((None, reply)) = calls.end(end, &port) {
+    while let Some((position, end, _)) = running.next().await {
+        if let Some((None, reply)) = calls.end(position, end, &port) {
             never.push(reply);
             return Ok(guest.await);
         }
@@ -375,47 +434,62 @@ fn context(prepared: &Prepared, callable: &Arc<Callable>, outer: &CallContext) -
     context
 }
 
-/// Makes an inner call, unless the guest drops it.
+/// Makes an inner call, unless the guest drops it or there is no memory for its arguments.
 async fn perform(
     toolbox: &Toolbox,
     job: Job,
+    memory: Option<ArgumentMemory>,
     context: CallContext,
     outer: &CallContext,
 ) -> InnerEnd {
     let Job { position, alias, work, mut reply } = job;
+    if memory.is_none() {
+        let busy = "busy: other calls have reserved the memory for arguments of this size";
+        let error = ErrorInfo { transient: true, ..ErrorInfo::new(busy) };
+        return (position, End::Answered(Err(error), reply), None);
+    }
     let (depth, caller) = (context.depth, context.caller.to_string());
     let (deadline, audience) = (context.run.deadline, context.audience);
+    let account = context.run.account.clone();
     let call = async {
         match work {
-            Work::Begin(invocation) => {
-                toolbox.drive(&Nested, *invocation, context, &mut NoAnswers).await
+            Work::Begin(unread) => {
+                let Unread { tool, via, arguments } = *unread;
+                let read = read(&arguments)?;
+                drop(arguments);
+                let invocation = Invocation::tool(tool, read).via(via).structured();
+                Ok(toolbox.drive(&Nested, invocation, context, &mut NoAnswers).await)
             }
-            Work::Resume(asks) => toolbox.resume(&Nested, asks, context, &mut NoAnswers).await,
+            Work::Resume(asks) => Ok(toolbox.resume(&Nested, asks, context, &mut NoAnswers).await),
         }
     };
     tokio::select! {
         biased;
-        () = reply.closed() => (position, End::Dropped),
-        ended = toolbox.host().inner(depth, call) => {
+        () = reply.closed() => (position, End::Dropped, memory),
+        ended = toolbox.host().inner(depth, &account, call) => {
             let is_over = || deadline.is_some_and(|at| Instant::now() >= at);
-            let end = match ended {
-                Some(Ok(Ended::Completed(completed))) => match &completed.completion.result {
+            let end = match ended.transpose() {
+                Err(unread) => {
+                    refuse(outer, &alias, "arguments");
+                    End::Answered(Err(unread), reply)
+                }
+                Ok(Some(Ok(Ended::Completed(completed)))) => match &completed.completion.result {
                     Err(error) if is_time(error) && is_over() => End::OutOfTime(reply),
                     _ => End::Answered(answer(*completed, audience), reply),
                 },
-                Some(Ok(Ended::Suspended(asks))) => End::Asks(asks, reply),
-                Some(Ok(Ended::Refused(refusal))) => match refusal {},
-                Some(Err(ToolboxError::Call(error))) if is_time(&error) && is_over() => {
+                Ok(Some(Ok(Ended::Suspended(asks)))) => End::Asks(asks, reply),
+                Ok(Some(Ok(Ended::Refused(refusal)))) => match refusal {},
+                Ok(Some(Err(ToolboxError::Call(error)))) if is_time(&error) && is_over() => {
                     End::OutOfTime(reply)
                 }
-                Some(Err(error)) => End::Answered(Err(failure(&error, audience)), reply),
-                None => {
+                Ok(Some(Err(error))) => End::Answered(Err(failure(&error, audience)), reply),
+                Ok(None) => {
                     refuse(outer, &alias, "depth");
                     let error = ToolboxError::TooDeep { caller, limit: CALL_DEPTH };
                     End::Answered(Err(failure(&error, audience)), reply)
                 }
             };
-            (position, end)
+            (position, end, memory)
         }
     }
 }

@@ -50,6 +50,7 @@ impl Toolbox {
             let caller = context.caller.to_string();
             return Err(ToolboxError::TooDeep { caller, limit: CALL_DEPTH });
         }
+        context.charge_to(invocation.target.tool());
         self.mask_events(invocation.target.tool(), &mut context);
         context.audited = match invocation.action {
             Action::Run => Audited::begin(self.auditor(), context.audited.as_deref()),
@@ -74,6 +75,7 @@ impl Toolbox {
         front_end: &mut F,
     ) -> Result<Ended<F::Refusal>, ToolboxError> {
         context.settle_owner();
+        context.charge_to(suspended.call.tool.name.as_str());
         self.mask_events(suspended.call.tool.name.as_str(), &mut context);
         context.audited = Audited::begin(self.auditor(), context.audited.as_deref());
         let recording = Recording::of(self, suspended.call.tool.name.as_str(), &context);
@@ -103,16 +105,12 @@ async fn drive_from<E: Edge, F: FrontEnd>(
     mut recording: Recording<'_>,
     front_end: &mut F,
 ) -> Result<Ended<F::Refusal>, ToolboxError> {
-    let tool = match &step {
-        Step::Begin(invocation) => invocation.target.tool().to_owned(),
-        Step::Resume(call) => call.tool.name.to_string(),
-    };
     let ended = loop {
         let (worker, accompanying) = (toolbox.clone(), context.clone());
         let work = move || advance(worker, step, accompanying);
         let ready = front_end.ready();
-        let cancellation = &context.run.cancellation;
-        let stretch = edge.perform(toolbox.host(), &tool, cancellation, ready, work).await;
+        let (account, cancellation) = (&context.run.account, &context.run.cancellation);
+        let stretch = edge.perform(toolbox.host(), account, cancellation, ready, work).await;
         let mut asks = match stretch.map_err(ToolboxError::from).flatten() {
             Ok(Stretch::Ended(completed)) => break Ok(Ended::Completed(completed)),
             Ok(Stretch::Asks(asks)) => asks,

@@ -140,7 +140,8 @@ impl Toolbox {
             None => Counts::in_memory(),
             Some(state) => Counts::in_directory(&state.value, &config.root.value),
         });
-        let kept = Kept { counts, auditor, approvals: Arc::default() };
+        let approvals = Arc::new(Approvals::new(host.options().memory.state.clone()));
+        let kept = Kept { counts, auditor, approvals };
         Self::from_parts(host, config, builtins, program, kept, secrets, events)
     }
 

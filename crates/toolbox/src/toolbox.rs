@@ -282,15 +282,17 @@ impl Toolbox {
     /// Has several calls of one kind made with one permit.
     async fn offload<T: Send + 'static>(
         &self,
-        context: CallContext,
+        mut context: CallContext,
         work: impl AsyncFnOnce(Self, CallContext) -> Result<T, ToolboxError> + Send + 'static,
     ) -> Result<T, ToolboxError> {
         let dropped = CancelOnDrop::new(&context);
-        let cancellation = context.run.cancellation.clone();
+        context.charge_to(learn::LEARN);
+        let (account, cancellation) =
+            (context.run.account.clone(), context.run.cancellation.clone());
         let toolbox = self.clone();
         let work = move || work(toolbox, context);
         let ready = std::future::ready(());
-        let done = Offloaded.perform(&self.0.host, learn::LEARN, &cancellation, ready, work).await;
+        let done = Offloaded.perform(&self.0.host, &account, &cancellation, ready, work).await;
         dropped.defuse();
         done?
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kitbag_files::Guard;
-use kitbag_http::Client;
+use kitbag_http::{Account, Client};
 use kitbag_policy::Grants;
 use kitbag_secrets::Secrets;
 
@@ -29,6 +29,8 @@ pub enum ToolStorage {}
 pub(crate) struct Granting<'a> {
     /// The name under which the tool was called.
     pub(crate) tool: &'a str,
+    /// Who is charged for the connections of the call.
+    pub(crate) account: &'a Account,
     pub(crate) grants: &'a Arc<Grants>,
     pub(crate) guard: &'a Arc<Guard>,
     pub(crate) client: &'a Client,

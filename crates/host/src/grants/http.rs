@@ -15,8 +15,8 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use kitbag_contract::{ByteSize, Limits};
 use kitbag_http::{
-    BoxError, CallLimits, Client, IncomingBody, RefusedRequest, RequestError, RequestRecord,
-    RequestTimes, Requests, TimePhase,
+    Account, BoxError, CallLimits, Client, IncomingBody, RefusedRequest, RequestError,
+    RequestRecord, RequestTimes, Requests, TimePhase,
 };
 use kitbag_policy::http::{HttpGrants, HttpRefusal, RefusalKind};
 use tokio::runtime::Handle;
@@ -50,6 +50,7 @@ pub(crate) struct HeldHttp {
 struct Sending {
     /// The name of the tool. Connections are used again within one tool and its grants.
     tool: String,
+    account: Account,
     grants: HttpGrants,
     client: Client,
     secrets: HeldSecrets,
@@ -65,9 +66,10 @@ impl HeldHttp {
     pub(crate) fn new(granting: Granting<'_>, limits: &Limits, secrets: &HeldSecrets) -> Self {
         let mut context = WasiHttpCtx::new();
         context.set_field_size_limit(FIELDS_BYTES);
-        let Granting { tool, grants, client, .. } = granting;
+        let Granting { tool, account, grants, client, .. } = granting;
         let sending = Sending {
             tool: tool.to_owned(),
+            account: account.clone(),
             grants: grants.http.clone(),
             client: client.clone(),
             secrets: secrets.clone(),
@@ -129,10 +131,11 @@ impl HeldHttp {
 
 impl Sending {
     fn requests(&mut self) -> &Requests {
-        let Self { tool, grants, client, secrets, limits, requests } = self;
+        let Self { tool, account, grants, client, secrets, limits, requests } = self;
         requests.get_or_insert_with(|| {
             let owner = format!("{tool} {grants:?}");
-            Requests::new(client, owner, grants.clone(), *limits, Some(secrets.of_requests()))
+            let (account, secrets) = (account.clone(), Some(secrets.of_requests()));
+            Requests::new(client, owner, account, grants.clone(), *limits, secrets)
         })
     }
 }

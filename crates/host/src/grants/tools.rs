@@ -37,8 +37,9 @@ pub struct ToolPort {
 const UNTAKEN_BYTES: usize = 16 << 20;
 
 /// The memory that the host takes for what a call asks of other tools: answers that the
-/// guest has not taken, and those that are kept for its next run.
-pub(crate) const TOOLS_BYTES: ByteSize = ByteSize::mib(24);
+/// guest has not taken, those that are kept for its next run, and the arguments of calls that
+/// wait, run or ask.
+pub(crate) const TOOLS_BYTES: ByteSize = ByteSize::mib(40);
 
 /// What a guest asks, in its order. What is dropped is answered with an error.
 pub type ToolRequests = mpsc::UnboundedReceiver<ToolRequest>;

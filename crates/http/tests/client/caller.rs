@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use kitbag_http::{
-    CallLimits, Client, ClientOptions, Nameservers, OutgoingBody, RequestError, RequestTimes,
-    Requests, Roots,
+    Account, CallLimits, Client, ClientOptions, Nameservers, OutgoingBody, RequestError,
+    RequestTimes, Requests, Roots,
 };
 use kitbag_policy::http::{Deny, HttpGrant, HttpGrants, Methods, RefusalKind, UrlPattern};
 use kitbag_test_servers::{Authority, Dns};
@@ -78,8 +78,8 @@ impl Caller {
     }
 
     pub(crate) fn of(owner: &str, client: &Client, grants: HttpGrants) -> Self {
-        let requests = Requests::new(client, owner, grants, CallLimits::default(), None);
-        Self::with(requests)
+        let (account, limits) = (Account::of_tool(owner), CallLimits::default());
+        Self::with(Requests::new(client, owner, account, grants, limits, None))
     }
 
     pub(crate) fn with(requests: Requests) -> Self {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use kitbag_http::{CallLimits, Client, RequestError, Requests};
+use kitbag_http::{Account, CallLimits, Client, RequestError, Requests};
 use kitbag_policy::http::{HttpGrants, RefusalKind};
 use kitbag_test_servers::{Authority, Behaviour, Server};
 
@@ -40,7 +40,14 @@ fn a_call_makes_as_many_requests_as_its_limit_says() {
     for limit in [1, 3, 60] {
         let grants = HttpGrants::from(vec![grant(&server.url())]);
         let limits = CallLimits { requests: limit };
-        let caller = Caller::with(Requests::new(&client, "tool", grants, limits, None));
+        let caller = Caller::with(Requests::new(
+            &client,
+            "tool",
+            Account::of_tool("tool"),
+            grants,
+            limits,
+            None,
+        ));
         for _ in 0..limit {
             caller.get(&server.url()).unwrap();
         }
@@ -56,7 +63,14 @@ fn a_call_has_so_many_requests_that_wait_and_the_next_is_refused() {
     let grants = HttpGrants::from(vec![grant(&server.url())]);
     let limits = CallLimits { requests: 1000 };
     let client = Client::default();
-    let caller = Caller::with(Requests::new(&client, "tool", grants, limits, None));
+    let caller = Caller::with(Requests::new(
+        &client,
+        "tool",
+        Account::of_tool("tool"),
+        grants,
+        limits,
+        None,
+    ));
     let url = server.url();
     let sent: Vec<_> = (0..50).map(|_| caller.send("GET", &url).start()).collect();
     server.wait_for_requests(16);

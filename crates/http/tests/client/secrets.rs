@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use http::StatusCode;
-use kitbag_http::{CallLimits, Client, RequestError, Requests};
+use kitbag_http::{Account, CallLimits, Client, RequestError, Requests};
 use kitbag_policy::http::{HttpGrant, HttpGrants, RefusalKind};
 use kitbag_policy::{Placement, SecretGrant, SecretName, SecretPlace, SecretSource};
 use kitbag_secrets::{
@@ -46,7 +46,14 @@ fn secrets_of(
 fn caller(grants: Vec<HttpGrant>, secrets: &Arc<CallSecrets>) -> Caller {
     let grants = HttpGrants::from(grants);
     let (client, limits) = (Client::default(), CallLimits::default());
-    Caller::with(Requests::new(&client, "tool", grants, limits, Some(Arc::clone(secrets))))
+    Caller::with(Requests::new(
+        &client,
+        "tool",
+        Account::of_tool("tool"),
+        grants,
+        limits,
+        Some(Arc::clone(secrets)),
+    ))
 }
 
 fn placeholder(secrets: &CallSecrets) -> String {

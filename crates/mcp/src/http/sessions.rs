@@ -1,20 +1,17 @@
-//! The sessions of clients that speak a revision with a handshake, and how long they last.
+//! The sessions of clients that speak a revision with a handshake: whose they are, how long they
+//! last, and which of them makes room for a new one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use rmcp::transport::common::server_side_http::SessionId;
 use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::task::JoinHandle;
 
 use super::SESSION;
-
-/// Where all sessions are open, the one that was unused for the longest time makes room, if it
-/// was unused for this long.
-const LEAST_UNUSED: Duration = Duration::from_secs(5 * 60);
 
 /// The longest and the shortest time between two looks for sessions that nothing uses.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
@@ -24,15 +21,21 @@ const SHORTEST_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub(super) struct Sessions {
     manager: Arc<LocalSessionManager>,
-    uses: Arc<Mutex<HashMap<SessionId, Use>>>,
+    uses: Arc<Mutex<Uses>>,
     /// How many there may be.
     limit: usize,
     idle: Duration,
 }
 
+#[derive(Default)]
+struct Uses(HashMap<SessionId, Use>);
+
 struct Use {
-    /// Requests and streams that are open.
-    open: usize,
+    client: Arc<str>,
+    /// Requests in flight.
+    requests: usize,
+    /// Open streams, on which the server sends messages of its own.
+    streams: usize,
     /// When the last of them ended.
     last: Instant,
 }
@@ -40,7 +43,8 @@ struct Use {
 /// Keeps a session in use.
 pub(super) struct SessionInUse {
     id: SessionId,
-    uses: Arc<Mutex<HashMap<SessionId, Use>>>,
+    is_stream: bool,
+    uses: Arc<Mutex<Uses>>,
 }
 
 /// Ends the task when it is dropped.
@@ -66,23 +70,44 @@ impl Sessions {
         self.manager.sessions.read().await.len()
     }
 
-    /// Keeps the session that these headers name in use. `None`: there is no such session.
-    pub(super) async fn in_use(&self, headers: &HeaderMap) -> Option<SessionInUse> {
+    /// Keeps the session that the headers of a request name in use. `None`: there is no such
+    /// session.
+    pub(super) async fn in_use(&self, headers: &HeaderMap, method: &Method) -> Option<SessionInUse> {
+        self.begin(headers, None, method == Method::GET).await
+    }
+
+    /// Keeps the session that the headers of an answer name in use: a client has begun it.
+    pub(super) async fn begun(&self, headers: &HeaderMap, client: &str) -> Option<SessionInUse> {
+        self.begin(headers, Some(client), false).await
+    }
+
+    async fn begin(
+        &self,
+        headers: &HeaderMap,
+        client: Option<&str>,
+        is_stream: bool,
+    ) -> Option<SessionInUse> {
         let id = headers.get(SESSION)?.to_str().ok()?;
         let id = self.manager.sessions.read().await.get_key_value(id)?.0.clone();
         let mut uses = lock(&self.uses);
-        let session = uses.entry(id.clone()).or_insert(Use { open: 0, last: Instant::now() });
-        session.open += 1;
-        Some(SessionInUse { id, uses: Arc::clone(&self.uses) })
+        let session = uses.0.entry(id.clone()).or_insert_with(|| Use {
+            client: client.unwrap_or_default().into(),
+            requests: 0,
+            streams: 0,
+            last: Instant::now(),
+        });
+        *session.count(is_stream) += 1;
+        Some(SessionInUse { id, is_stream, uses: Arc::clone(&self.uses) })
     }
 
-    /// Whether another session may begin. If all are open, an unused one is ended for it.
+    /// Whether another session may begin. If as many are open as may be, one is ended for it.
     pub(super) async fn make_room(&self) -> bool {
         if self.len().await < self.limit {
             return true;
         }
-        let unused = self.unused(LEAST_UNUSED.min(self.idle)).into_iter().next();
-        match unused {
+        self.forget_ended().await;
+        let chosen = lock(&self.uses).to_end();
+        match chosen {
             Some(id) => {
                 self.end(id).await;
                 true
@@ -109,28 +134,53 @@ impl Sessions {
         }))
     }
 
-    /// The sessions that were not used for this long, the longest unused first.
-    fn unused(&self, time: Duration) -> Vec<SessionId> {
-        let uses = lock(&self.uses);
-        let unused = uses.iter().filter(|(_, it)| it.open == 0 && it.last.elapsed() >= time);
-        let mut unused: Vec<_> = unused.map(|(id, session)| (session.last, id.clone())).collect();
-        unused.sort();
-        unused.into_iter().map(|(_, id)| id).collect()
+    /// Forgets the sessions that their clients have ended.
+    async fn forget_ended(&self) {
+        let open = self.manager.sessions.read().await;
+        lock(&self.uses).0.retain(|id, session| session.requests > 0 || open.contains_key(id));
     }
 
     async fn end(&self, id: SessionId) {
         tracing::info!("a session ended that was not used for some time");
-        lock(&self.uses).remove(&id);
+        lock(&self.uses).0.remove(&id);
         if let Err(error) = self.manager.close_session(&id).await {
             tracing::debug!("a session could not be ended: {error}");
         }
     }
 }
 
+impl Uses {
+    /// The sessions that were not used for this long.
+    fn unused(&self, time: Duration) -> Vec<SessionId> {
+        let is_unused =
+            |it: &Use| it.requests == 0 && it.streams == 0 && it.last.elapsed() >= time;
+        let unused = self.0.iter().filter(|(_, session)| is_unused(session));
+        unused.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The session that makes room for a new one, of those without a request in flight: of the
+    /// client that has the most, one without an open stream, and the longest unused.
+    fn to_end(&self) -> Option<SessionId> {
+        let mut counts = HashMap::<_, usize>::new();
+        self.0.values().for_each(|it| *counts.entry(&it.client).or_default() += 1);
+        let idle = self.0.iter().filter(|(_, session)| session.requests == 0);
+        let chosen = idle.max_by_key(|(_, session)| {
+            (counts[&session.client], session.streams == 0, session.last.elapsed())
+        });
+        chosen.map(|(id, _)| id.clone())
+    }
+}
+
+impl Use {
+    fn count(&mut self, is_stream: bool) -> &mut usize {
+        if is_stream { &mut self.streams } else { &mut self.requests }
+    }
+}
+
 impl Drop for SessionInUse {
     fn drop(&mut self) {
-        if let Some(session) = lock(&self.uses).get_mut(&self.id) {
-            session.open -= 1;
+        if let Some(session) = lock(&self.uses).0.get_mut(&self.id) {
+            *session.count(self.is_stream) -= 1;
             session.last = Instant::now();
         }
     }
@@ -142,6 +192,39 @@ impl Drop for EndUnused {
     }
 }
 
-fn lock(uses: &Mutex<HashMap<SessionId, Use>>) -> MutexGuard<'_, HashMap<SessionId, Use>> {
+fn lock(uses: &Mutex<Uses>) -> MutexGuard<'_, Uses> {
     uses.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_with_most_sessions_makes_room() {
+        let now = Instant::now();
+        let mut uses = Uses::default();
+        for (age, (id, client)) in
+            [("5", "one"), ("4", "many"), ("3", "many"), ("2", "many"), ("1", "one")]
+                .into_iter()
+                .enumerate()
+        {
+            let last = now - Duration::from_secs(age as u64);
+            let session = Use { client: client.into(), requests: 0, streams: 0, last };
+            uses.0.insert(id.into(), session);
+        }
+        let mut check = |requests: &[&str], streams: &[&str], expected: Option<&str>| {
+            for (id, session) in &mut uses.0 {
+                session.requests = usize::from(requests.contains(&&**id));
+                session.streams = usize::from(streams.contains(&&**id));
+            }
+            assert_eq!(uses.to_end().as_deref(), expected, "{requests:?} {streams:?}");
+        };
+        check(&[], &[], Some("2"));
+        check(&["2"], &[], Some("3"));
+        check(&[], &["2", "3"], Some("4"));
+        check(&[], &["2", "3", "4"], Some("2"));
+        check(&["2", "3", "4"], &[], Some("1"));
+        check(&["1", "2", "3", "4", "5"], &[], None);
+    }
 }

@@ -2,35 +2,29 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use kitbag_contract::Question;
+use kitbag_host::{Account, StatePool};
 
 /// How many approvals count until the process ends; where one more comes, the oldest goes.
 const MOST_REMEMBERED: usize = 1024;
 
-/// How many calls wait that have gone to a client; where one more comes, the oldest goes.
-const MOST_WAITING: usize = 256;
-
-/// How long such a call waits, and how long an approval counts for the rest of its call.
-const LIFETIME: Duration = Duration::from_secs(60 * 60);
+/// What a call that waits takes besides its question.
+const WAITING_BYTES: u64 = 512;
 
 /// The digest of everything that an approval is bound to.
 pub(super) type Binding = [u8; 32];
 
 /// The approvals of one process.
-#[derive(Default)]
 pub(crate) struct Approvals {
     remembered: Mutex<VecDeque<Binding>>,
-    waiting: Mutex<VecDeque<Waiting>>,
+    waiting: StatePool,
 }
 
 /// A call that has gone to a client, which may make it again to go on.
 struct Waiting {
-    ticket: String,
     binding: Binding,
     standing: Standing,
-    since: Instant,
 }
 
 /// How far a call is that a client goes on with.
@@ -43,6 +37,11 @@ pub(super) enum Standing {
 }
 
 impl Approvals {
+    /// Keeps calls that wait in this pool.
+    pub(crate) fn new(waiting: StatePool) -> Self {
+        Self { remembered: Mutex::default(), waiting }
+    }
+
     /// Has a yes count for all calls that are bound alike, until the process ends.
     pub(super) fn remember(&self, binding: Binding) {
         let mut remembered = lock(&self.remembered);
@@ -60,24 +59,32 @@ impl Approvals {
     }
 
     /// Keeps how far a call is, for the client that comes back with its ticket.
-    pub(super) fn keep(&self, ticket: &str, binding: Binding, standing: Standing) {
-        let mut waiting = lock(&self.waiting);
-        waiting.retain(|it| it.ticket != ticket && it.since.elapsed() < LIFETIME);
-        if waiting.len() >= MOST_WAITING {
-            waiting.pop_front();
-        }
-        let (ticket, since) = (ticket.to_owned(), Instant::now());
-        waiting.push_back(Waiting { ticket, binding, standing, since });
+    pub(super) fn keep(
+        &self,
+        account: &Account,
+        ticket: &str,
+        binding: Binding,
+        standing: Standing,
+    ) {
+        let question = match &standing {
+            Standing::Asked(question) => question.size() as u64,
+            Standing::Given => 0,
+        };
+        let waiting = Waiting { binding, standing };
+        // Without room the person is asked again.
+        let _ = self.waiting.keep(account, &id(ticket), WAITING_BYTES + question, waiting);
     }
 
     /// Takes how far the call is that has this ticket, once. `None` where it is another call.
     pub(super) fn take(&self, ticket: &str, binding: &Binding) -> Option<Standing> {
-        let mut waiting = lock(&self.waiting);
-        let at = waiting.iter().position(|it| it.ticket == ticket)?;
-        let found = waiting.remove(at)?;
-        let is_it = found.binding == *binding && found.since.elapsed() < LIFETIME;
-        is_it.then_some(found.standing)
+        let waiting = self.waiting.take::<Waiting>(&id(ticket))?;
+        (waiting.binding == *binding).then_some(waiting.standing)
     }
+}
+
+/// The id of a call that waits, in the pool.
+fn id(ticket: &str) -> String {
+    format!("approval/{ticket}")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -88,26 +95,40 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    fn approvals() -> Approvals {
+        Approvals::new(StatePool::default())
+    }
+
     #[test]
     fn a_ticket_counts_once_and_for_its_call_alone() {
-        let approvals = Approvals::default();
-        approvals.keep("a", [1; 32], Standing::Given);
+        let approvals = approvals();
+        let keep = || approvals.keep(&Account::default(), "a", [1; 32], Standing::Given);
+        keep();
         assert!(approvals.take("b", &[1; 32]).is_none());
         assert!(approvals.take("a", &[1; 32]).is_some());
         assert!(approvals.take("a", &[1; 32]).is_none());
-        approvals.keep("a", [1; 32], Standing::Given);
+        keep();
         assert!(approvals.take("a", &[2; 32]).is_none());
         assert!(approvals.take("a", &[1; 32]).is_none(), "what was tried for another call is gone");
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
-        let approvals = Approvals::default();
-        for number in 0..=MOST_WAITING {
-            approvals.keep(&number.to_string(), [0; 32], Standing::Given);
-        }
+    fn many_calls_that_wait_push_out_none_of_another_client() {
+        let approvals = approvals();
+        let keep = |client: &str, ticket: &str| {
+            let account = Account::of_client(client).charged_to("write_file");
+            approvals.keep(&account, ticket, [0; 32], Standing::Given);
+        };
+        keep("honest", "honest");
+        (0..2_000).for_each(|number| keep("greedy", &number.to_string()));
+        assert!(approvals.take("honest", &[0; 32]).is_some());
         assert!(approvals.take("0", &[0; 32]).is_none());
-        assert!(approvals.take("1", &[0; 32]).is_some());
+        assert!(approvals.take("1999", &[0; 32]).is_some());
+    }
+
+    #[test]
+    fn remembered_approvals_are_bounded() {
+        let approvals = approvals();
         let binding = |number: usize| {
             let mut binding = [0; 32];
             binding[..8].copy_from_slice(&number.to_le_bytes());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kitbag_contract::Question;
+use kitbag_host::Account;
 use serde_json::{Map, Value};
 
 use super::memory::{Approvals, Binding, Standing};
@@ -40,6 +41,8 @@ pub(crate) struct Ticket {
     pub(super) id: String,
     pub(super) binding: Binding,
     pub(super) approvals: Arc<Approvals>,
+    /// Who is charged for what is kept of it.
+    pub(super) account: Account,
 }
 
 impl Approval {
@@ -58,7 +61,7 @@ impl Approval {
             Self::Given(Some(ticket)) => (ticket, Standing::Given),
             Self::Exempt | Self::Open | Self::Claimed(_) | Self::Given(None) => return,
         };
-        ticket.approvals.keep(&ticket.id, ticket.binding, standing);
+        ticket.approvals.keep(&ticket.account, &ticket.id, ticket.binding, standing);
         answers.insert(TICKET.into(), ticket.id.as_str().into());
     }
 }
