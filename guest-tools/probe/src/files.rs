@@ -233,7 +233,12 @@ pub(crate) fn set_times(call: &Call, arguments: &Arguments) -> Result<String, St
     let follow = path_flags(arguments, true);
     let time = Datetime { seconds: arguments.number_or("seconds", 0), nanoseconds: 0 };
     let time = NewTimestamp::Timestamp(time);
+    let held = arguments.flag_or("held", false);
     at_path(call, arguments, "set-times", |place| {
+        if held {
+            place.open(OpenFlags::empty(), DescriptorFlags::READ)?.set_times(time, time)?;
+            return Ok(DONE.into());
+        }
         place.directory.set_times_at(follow, &place.path, time, time)?;
         Ok(DONE.into())
     })

@@ -30,7 +30,7 @@
 //! | `stat`, `lstat` | PATH | `stat a.txt: regular-file, 5 bytes`; a directory has no size |
 //! | `readlink` | PATH | `readlink l: ../a.txt` |
 //! | `mkdir`, `rmdir`, `remove` | PATH | `mkdir sub: done` |
-//! | `set-times` | PATH, [`seconds` 0, `follow` true] | `set-times a.txt: done` |
+//! | `set-times` | PATH, [`seconds` 0, `follow` true, `held` false] | `set-times a.txt: done`; with `held` through a descriptor that was opened with `read` |
 //! | `symlink` | `target`, PATH | `symlink l to ../a.txt: done` |
 //! | `link` | OLD, NEW, [`follow` false] | `link a.txt to b.txt: done`; a hard link |
 //! | `rename` | OLD, NEW | `rename a.txt to b.txt: done` |

@@ -39,6 +39,17 @@ impl Guarded<'_> {
         }
     }
 
+    /// Notes a change through an open handle that was refused: it was opened for reading, or lies
+    /// in a directory that may only be read.
+    fn noted<T>(&mut self, handle: u32, changed: FsResult<T>) -> FsResult<T> {
+        changed.inspect_err(|error| {
+            let code = error.downcast_ref();
+            if matches!(code, Some(ErrorCode::NotPermitted | ErrorCode::BadDescriptor)) {
+                self.granted.note_refused_handle(handle);
+            }
+        })
+    }
+
     /// Puts a stream into a file behind the count of what is written to it.
     fn counted(
         &mut self,
@@ -213,8 +224,9 @@ impl HostDescriptor for Guarded<'_> {
             }
         };
         let opened = self.wasi.table.push(opened)?;
-        if is_directory {
-            self.granted.opened(&opened, place);
+        match is_directory {
+            true => self.granted.opened(&opened, place),
+            false => self.granted.opened_file(&opened, place),
         }
         Ok(opened)
     }
@@ -368,7 +380,9 @@ impl HostDescriptor for Guarded<'_> {
         if let Descriptor::File(file) = self.wasi.table.get(&fd)? {
             self.quota.take(quota::growth(&file.file, size)?)?;
         }
-        self.wasi.set_size(fd, size).await
+        let handle = fd.rep();
+        let changed = self.wasi.set_size(fd, size).await;
+        self.noted(handle, changed)
     }
 
     async fn set_times(
@@ -385,7 +399,9 @@ impl HostDescriptor for Guarded<'_> {
                 return Err(ErrorCode::NotPermitted.into());
             }
         }
-        self.wasi.set_times(fd, accessed, modified).await
+        let handle = fd.rep();
+        let changed = self.wasi.set_times(fd, accessed, modified).await;
+        self.noted(handle, changed)
     }
 
     async fn read(
@@ -407,7 +423,9 @@ impl HostDescriptor for Guarded<'_> {
             let hole = quota::growth(&file.file, offset)?;
             self.quota.take(hole.saturating_add(bytes.len() as u64))?;
         }
-        self.wasi.write(fd, bytes, offset).await
+        let handle = fd.rep();
+        let written = self.wasi.write(fd, bytes, offset).await;
+        self.noted(handle, written)
     }
 
     async fn read_directory(
@@ -474,8 +492,9 @@ impl HostDescriptor for Guarded<'_> {
         fd: Resource<Descriptor>,
         offset: Filesize,
     ) -> FsResult<Resource<DynOutputStream>> {
-        let file = self.file(&fd)?;
-        let stream = self.wasi.write_via_stream(fd, offset)?;
+        let (file, handle) = (self.file(&fd)?, fd.rep());
+        let stream = self.wasi.write_via_stream(fd, offset);
+        let stream = self.noted(handle, stream)?;
         self.counted(stream, file, Some(offset))
     }
 
@@ -483,8 +502,9 @@ impl HostDescriptor for Guarded<'_> {
         &mut self,
         fd: Resource<Descriptor>,
     ) -> FsResult<Resource<DynOutputStream>> {
-        let file = self.file(&fd)?;
-        let stream = self.wasi.append_via_stream(fd)?;
+        let (file, handle) = (self.file(&fd)?, fd.rep());
+        let stream = self.wasi.append_via_stream(fd);
+        let stream = self.noted(handle, stream)?;
         self.counted(stream, file, None)
     }
 

@@ -36,6 +36,8 @@ pub(crate) struct Granted {
     is_open: bool,
     /// Where the directories lie that the guest has open, by its handles.
     open: HashMap<u32, Place>,
+    /// The places of open files.
+    files: HashMap<u32, Place>,
     /// The files that the guest was refused, at most [`REFUSED`].
     refused: Vec<RefusedFile>,
     /// What the guest was refused, for its record.
@@ -128,6 +130,7 @@ impl Granted {
             preopens: Vec::new(),
             is_open: false,
             open: HashMap::new(),
+            files: HashMap::new(),
             refused: Vec::new(),
             refusals: Refusals::default(),
             touched: Touched::default(),
@@ -223,9 +226,15 @@ impl Granted {
         self.open.insert(handle.rep(), place);
     }
 
+    /// Notes the place of an open file.
+    pub(super) fn opened_file(&mut self, handle: &Resource<Descriptor>, place: Place) {
+        self.files.insert(handle.rep(), place);
+    }
+
     /// Forgets what the guest has closed.
     pub(super) fn closed(&mut self, handle: &Resource<Descriptor>) {
         self.open.remove(&handle.rep());
+        self.files.remove(&handle.rep());
     }
 
     /// Notes a file that was made in this call.
@@ -354,6 +363,14 @@ impl Granted {
     pub(super) fn note_refused(&mut self, place: &Place, reason: &'static str) {
         let path = self.host_path(place, false);
         self.refusals.note(RefusedKind::File, &path, reason);
+    }
+
+    /// Notes that a change through an open handle was refused.
+    pub(super) fn note_refused_handle(&mut self, handle: u32) {
+        let place = self.files.get(&handle).or_else(|| self.open.get(&handle));
+        if let Some(place) = place.cloned() {
+            self.note_refused(&place, "read-only");
+        }
     }
 
     /// Notes that a path was refused, as the guest wrote it: from an open directory.
