@@ -432,8 +432,8 @@ fn a_call_that_a_tool_makes_names_the_call_that_it_is_inside_of() {
         "steps": [{ "call": { "tool": "probe", "arguments": { "do": "echo", "text": "x" } } }],
     });
     workspace.run(&["run", "relay", "--args", &arguments.to_string()]).success();
-    let lines = logged(&workspace, &[]);
-    let [inner, outer] = &lines[..] else { panic!("{lines:?}") };
+    let calls = calls(&workspace);
+    let [inner, outer] = &calls[..] else { panic!("{calls:?}") };
     assert_eq!((&inner["tool"], &outer["tool"]), (&json!("probe"), &json!("relay")));
     assert_eq!(inner["parent"], outer["id"]);
     assert_eq!(inner["caller"], json!("tool relay"));

@@ -11,6 +11,7 @@ mod add_trusted;
 mod advice;
 mod approval;
 mod audit;
+mod audit_coverage;
 mod broken;
 mod builtins;
 mod bytes;

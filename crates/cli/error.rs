@@ -7,7 +7,7 @@ use std::io;
 use kitbag::BuildError;
 use kitbag::audit::AuditError;
 use kitbag::config::{ConfigErrors, Disabled, Origin, Tool};
-use kitbag::contract::text::{alternatives, printable};
+use kitbag::contract::text::alternatives;
 use kitbag::contract::{LimitKind, barred, shell};
 use kitbag::host::{CallError, LoadError, StorageError};
 use kitbag::secret_store::StoreError;
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::commands::findings::Finding;
 use crate::exit::Exit;
+use crate::output::labelled;
 use crate::sys;
 
 /// Why a command did not do what it was asked.
@@ -239,20 +240,20 @@ impl CliError {
     /// everything spelled out that a terminal would act on.
     pub(crate) fn report(&self) -> String {
         if let Self::Configuration(errors) = self {
-            let line = |diagnostic| format!("error: {}\n", printable(&format!("{diagnostic}")));
+            let line = |diagnostic| format!("{}\n", labelled("error", &format!("{diagnostic}")));
             return errors.diagnostics().iter().map(line).collect();
         }
-        let mut report = format!("error: {}\n", printable(&self.to_string()));
+        let mut report = format!("{}\n", labelled("error", &self.to_string()));
         let mut cause = match self {
             Self::Hinted { error, .. } => error.source(),
             error => error.source(),
         };
         while let Some(error) = cause {
-            let _ = writeln!(report, "caused by: {}", printable(&error.to_string()));
+            let _ = writeln!(report, "{}", labelled("caused by", &error.to_string()));
             cause = error.source();
         }
         if let Some(hint) = self.hint() {
-            let _ = writeln!(report, "hint: {}", printable(&hint));
+            let _ = writeln!(report, "{}", labelled("hint", &hint));
         }
         report
     }

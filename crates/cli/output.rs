@@ -85,6 +85,24 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", printable(text.trim_end()));
 }
 
+/// Writes a warning for a person to standard error.
+pub(crate) fn warn(text: &str) {
+    note(&labelled("warning", text));
+}
+
+/// A text of unknown origin behind a word of kitbag's, such as `error`: its further lines are
+/// indented, so that none of them looks like a line of kitbag's.
+pub(crate) fn labelled(label: &str, text: &str) -> String {
+    let mut labelled = format!("{label}: ");
+    for (index, line) in printable(text).to_string().split('\n').enumerate() {
+        if index > 0 {
+            labelled.push_str(if line.starts_with(' ') { "\n" } else { "\n  " });
+        }
+        labelled.push_str(line);
+    }
+    labelled
+}
+
 /// Writes a line for a person to the terminal on standard error, in place of the
 /// one that was written so before. An empty one leaves nothing.
 pub(crate) fn rewrite(line: &str) {
@@ -161,7 +179,11 @@ pub(crate) fn paged(text: &str) -> Result<(), CliError> {
 pub(crate) fn log_line(text: &str, is_json: bool) -> String {
     match is_json {
         true => escaped(text.to_owned()),
-        false => printable(text).to_string(),
+        // The text of an event has lines of its own, which do not look like events.
+        false => match text.strip_suffix('\n') {
+            Some(event) => format!("{}\n", printable(event).to_string().replace('\n', "\n    ")),
+            None => printable(text).to_string(),
+        },
     }
 }
 
@@ -190,6 +212,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn further_lines_of_a_text_are_indented() {
+        assert_eq!(labelled("error", "one"), "error: one");
+        let text = "one\nhint: two\r\n three\n\nfour\n";
+        assert_eq!(labelled("error", text), "error: one\n  hint: two\\r\n three\n  \n  four\n  ");
+    }
+
+    #[cfg(feature = "serve")]
+    #[test]
+    fn an_event_of_the_log_has_one_line_at_the_margin() {
+        let event = "2026-01-01 INFO a\n2026-01-01 ERROR forged\n";
+        let expected = "2026-01-01 INFO a\n    2026-01-01 ERROR forged\n";
+        assert_eq!(log_line(event, false), expected);
+        assert_eq!(log_line("{\"a\":\"b\u{1b}\"}\n", true), "{\"a\":\"b\\u001b\"}\n");
+    }
 
     #[test]
     fn json_holds_nothing_that_a_terminal_acts_on() {

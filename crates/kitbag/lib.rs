@@ -650,11 +650,11 @@ impl Builder {
 
 /// What logs calls, as the user's own file says. Without a state directory nothing does.
 fn auditor(config: &Config, is_single_call: bool) -> Option<Arc<Auditor>> {
-    /// How many files the log has at most.
+    /// How many files of calls, approvals and trust the log has at most. Details have half as many.
     const FILES: u64 = 8;
     let settings = &config.audit;
     let state = config.state.as_ref().filter(|_| settings.enable.value)?;
-    let size = AuditSize { file: settings.size.value.as_u64() / FILES, files: FILES };
+    let size = AuditSize { file: settings.size.value.as_u64() / (FILES + FILES / 2), files: FILES };
     let sync = match settings.sync.value {
         AuditSync::None => Syncing::None,
         AuditSync::Batch => Syncing::Batch,

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct ChainHash(blake3::Hash);
 
 /// Where a chain ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct End {
     /// How many lines there are, which is the number of the next one.
     pub(crate) lines: u64,

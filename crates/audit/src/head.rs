@@ -1,14 +1,15 @@
-//! The head: a file beside the log that holds where its chain ends.
+//! The head: a file beside a chain of the log that holds the end of that chain.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kitbag_state::{check_file, open};
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{ChainHash, End};
 use crate::error::AuditError;
+use crate::log::Part;
 
 /// The form of the file.
 const VERSION: u32 = 1;
@@ -16,11 +17,9 @@ const VERSION: u32 = 1;
 /// The most bytes of the file that are read.
 const MOST_BYTES: u64 = 4096;
 
-const NAME: &str = "head.json";
-
 /// The bytes that it takes, with blanks at the end, so that none is shorter than the one before:
 /// in one sector of a disk.
-const LENGTH: usize = 255;
+const LENGTH: usize = 383;
 
 /// Where the chain of a log ends. Kept elsewhere, it shows that nothing before it was changed
 /// since, also where log and head were replaced together.
@@ -39,13 +38,17 @@ pub struct Head {
     pub lines: u64,
     /// The hash of the last line.
     pub hash: ChainHash,
+    /// The end of the chain before the first line of the oldest file, if files before it were
+    /// removed. Logs of 0.1.0 do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<End>,
 }
 
 impl Head {
     /// The head of an empty log.
     pub(crate) fn new() -> Self {
         let End { lines, hash } = End::start();
-        Self { version: VERSION, first: 1, file: 1, bytes: 0, lines, hash }
+        Self { version: VERSION, first: 1, file: 1, bytes: 0, lines, hash, start: None }
     }
 
     pub(crate) fn end(&self) -> End {
@@ -56,9 +59,14 @@ impl Head {
         (self.lines, self.hash) = (lines, hash);
     }
 
+    /// The end of the chain before the oldest file. `None`: it is not recorded.
+    pub(crate) fn known_start(&self) -> Option<End> {
+        if self.first == 1 { Some(End::start()) } else { self.start }
+    }
+
     /// Reads the head in a directory. `None`: there is none.
-    pub(crate) fn read(directory: &Path) -> Result<Option<Self>, AuditError> {
-        let path = directory.join(NAME);
+    pub(crate) fn read(directory: &Path, part: Part) -> Result<Option<Self>, AuditError> {
+        let path = Self::path(directory, part);
         let file = match open(&path, OpenOptions::new().read(true)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other.map_err(AuditError::at(&path))?,
@@ -87,8 +95,8 @@ impl Head {
     ///
     /// A file that takes the place of another one by its name would be brought to the disk at
     /// once, which takes longer than all else that a call does here.
-    pub(crate) fn write(&self, directory: &Path, is_synced: bool) -> Result<(), AuditError> {
-        let path = directory.join(NAME);
+    pub(crate) fn write(&self, directory: &Path, part: Part) -> Result<File, AuditError> {
+        let path = Self::path(directory, part);
         let write = || {
             let text = serde_json::to_string(self)?;
             let mut file = open(&path, OpenOptions::new().write(true).create(true))?;
@@ -96,13 +104,13 @@ impl Head {
             if written <= text.len() {
                 return Err(io::ErrorKind::WriteZero.into());
             }
-            if is_synced { file.sync_data() } else { Ok(()) }
+            Ok(file)
         };
         write().map_err(AuditError::at(&path))
     }
 
     /// Where it lies.
-    pub(crate) fn path(directory: &Path) -> std::path::PathBuf {
-        directory.join(NAME)
+    pub(crate) fn path(directory: &Path, part: Part) -> PathBuf {
+        directory.join(part.head())
     }
 }

@@ -6,6 +6,10 @@
 //! both the log and that file is not found out, unless a person keeps [`AuditLog::head`]
 //! elsewhere.
 //!
+//! There are two chains: one of outermost calls, approvals and trust, and one of details, such as
+//! inner calls and refusals. A call decides how many details it has, and cannot push the lines of
+//! the first chain out of the log with them.
+//!
 //! Several processes write one log: each takes a lock, looks where the chain ends, and adds whole
 //! lines. What is recorded is decided by `kitbag-toolbox`, and the settings by `kitbag-config`.
 
@@ -26,11 +30,11 @@ pub use head::Head;
 pub use log::{AuditLog, AuditSize};
 pub use read::{Entries, Entry};
 pub use record::{
-    ApprovalEvent, AuditEvent, CallEvent, ClientEvent, PathsEvent, RefusalEvent, RequestEvent,
-    TrustEvent,
+    ApprovalEvent, AuditEvent, CallEvent, ClientEvent, PathsEvent, RefusalEvent, RemovedEvent,
+    RequestEvent, StartEvent, SummaryEvent, TrustEvent,
 };
 pub use since::{SinceError, since};
-pub use story::Story;
+pub use story::{Story, Unfinished};
 pub use verify::Verified;
 pub use writer::{Auditor, Syncing, Writing};
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::error::AuditError;
 use crate::head::Head;
-use crate::log::{AuditLog, Lines, file_path, files, open_to_read};
+use crate::log::{AuditLog, Lines, Part, file_path, files, open_to_read};
 use crate::record::AuditEvent;
 
 /// A line of the log.
@@ -25,10 +25,16 @@ pub struct Entry {
     pub line: String,
 }
 
-/// The lines of a log, from the oldest. What is not a line of kitbag's is left out:
-/// [`AuditLog::verify`] finds it.
+/// The lines of a log, from the oldest: those of both chains by their time. What is not a line of
+/// kitbag's is left out: [`AuditLog::verify`] finds it.
 pub struct Entries {
+    parts: [(PartEntries, Option<Entry>); 2],
+}
+
+/// The lines of one chain.
+struct PartEntries {
     directory: PathBuf,
+    part: Part,
     numbers: VecDeque<u64>,
     open: Option<(u64, Lines<File>)>,
     /// What was read of a line that has no end yet.
@@ -51,8 +57,8 @@ impl AuditLog {
     /// [`AuditError`] where it cannot be read.
     pub fn entries(&self) -> Result<Option<Entries>, AuditError> {
         let Some(directory) = self.directory()? else { return Ok(None) };
-        let (numbers, directory) = (known_files(directory)?.into(), directory.to_owned());
-        Ok(Some(Entries { directory, numbers, open: None, begun: Vec::new() }))
+        let [details, calls] = Part::ALL.map(|part| PartEntries::new(directory, part));
+        Ok(Some(Entries { parts: [(details?, None), (calls?, None)] }))
     }
 }
 
@@ -63,18 +69,40 @@ impl Entries {
     ///
     /// [`AuditError`] where a file cannot be read.
     pub fn next_entry(&mut self) -> Result<Option<Entry>, AuditError> {
+        for (entries, next) in &mut self.parts {
+            if next.is_none() {
+                *next = entries.next_entry()?;
+            }
+        }
+        let [(_, details), (_, calls)] = &mut self.parts;
+        Ok(match (&details, &calls) {
+            (Some(detail), Some(call)) if call.time < detail.time => calls.take(),
+            (Some(_), _) => details.take(),
+            (None, _) => calls.take(),
+        })
+    }
+}
+
+impl PartEntries {
+    fn new(directory: &Path, part: Part) -> Result<Self, AuditError> {
+        let numbers = known_files(directory, part)?.into();
+        let directory = directory.to_owned();
+        Ok(Self { directory, part, numbers, open: None, begun: Vec::new() })
+    }
+
+    fn next_entry(&mut self) -> Result<Option<Entry>, AuditError> {
         loop {
             let (number, lines) = match &mut self.open {
                 Some((number, lines)) => (*number, lines),
                 None => {
                     let Some(number) = self.numbers.pop_front() else { return Ok(None) };
-                    let path = file_path(&self.directory, number);
+                    let path = file_path(&self.directory, self.part, number);
                     let file = open_to_read(&path)?;
                     let (number, lines) = self.open.insert((number, Lines::new(file)));
                     (*number, lines)
                 }
             };
-            let path = file_path(&self.directory, number);
+            let path = file_path(&self.directory, self.part, number);
             match lines.next().map_err(AuditError::at(&path))? {
                 Some(line) if line.is_whole => {
                     let mut text = std::mem::take(&mut self.begun);
@@ -86,7 +114,7 @@ impl Entries {
                 Some(line) => self.begun.extend(line.text),
                 None => {
                     if self.numbers.is_empty() {
-                        let later = known_files(&self.directory)?;
+                        let later = known_files(&self.directory, self.part)?;
                         self.numbers.extend(later.into_iter().filter(|it| *it > number));
                     }
                     if self.numbers.is_empty() {
@@ -116,9 +144,9 @@ impl Entry {
 
 /// The numbers of the files that the head knows, in their order. Another one was added by someone
 /// else, which [`AuditLog::verify`] reports. Without a head these are all files.
-fn known_files(directory: &Path) -> Result<Vec<u64>, AuditError> {
-    let mut numbers = files(directory)?;
-    if let Ok(Some(head)) = Head::read(directory) {
+fn known_files(directory: &Path, part: Part) -> Result<Vec<u64>, AuditError> {
+    let mut numbers = files(directory, part)?;
+    if let Ok(Some(head)) = Head::read(directory, part) {
         numbers.retain(|number| (head.first..=head.file + 1).contains(number));
     }
     Ok(numbers)

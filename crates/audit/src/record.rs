@@ -1,15 +1,23 @@
 //! What a line of the log says.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::log::Part;
 
 /// What a line says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum AuditEvent {
+    /// A call begins that can change or send something.
+    Start(Box<StartEvent>),
     /// A call has ended, or was refused.
     Call(Box<CallEvent>),
+    /// Inner calls of a call that have no lines of their own.
+    Summary(Box<SummaryEvent>),
     /// A person trusts what a workspace holds, or no longer does.
     Trust(TrustEvent),
     /// What became of the question whether a call may be made.
@@ -34,6 +42,113 @@ pub enum AuditEvent {
         /// What was wrong.
         reason: String,
     },
+    /// The oldest files were removed to keep the log within its size. It is the first line of a
+    /// new file.
+    Removed(RemovedEvent),
+}
+
+impl AuditEvent {
+    /// The chain that holds its line. A call decides how many details it has, so these cannot
+    /// push calls, approvals and trust out of the log.
+    pub(crate) fn part(&self) -> Part {
+        match self {
+            Self::Start(start) if start.parent.is_some() => Part::Details,
+            Self::Call(call) if call.parent.is_some() => Part::Details,
+            // Nobody was asked, and an inner call may repeat it a thousand times.
+            Self::Approval(it) if it.answer == "remembered" && it.caller.starts_with("tool ") => {
+                Part::Details
+            }
+            Self::Summary(_) | Self::Refusal(_) => Part::Details,
+            Self::Start(_)
+            | Self::Call(_)
+            | Self::Trust(_)
+            | Self::Approval(_)
+            | Self::Torn { .. }
+            | Self::Unrecorded { .. }
+            | Self::Lost { .. }
+            | Self::Removed(_) => Part::Calls,
+        }
+    }
+}
+
+/// The files that were removed to keep the log within its size.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemovedEvent {
+    /// How many files.
+    pub files: u64,
+    /// How many lines they had.
+    pub lines: u64,
+    /// The time of the first of these lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The time of the last of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Whether they were not as they were written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
+}
+
+/// A call begins. The line is in the log before the call changes or sends anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartEvent {
+    /// The id of the call, as in [`CallEvent`].
+    pub id: String,
+    /// The call that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The outermost call that it is inside of, unless that is its parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outermost: Option<String>,
+    /// The workspace.
+    pub workspace: String,
+    /// The caller, as in [`CallEvent`].
+    pub caller: String,
+    /// The program behind a client of the server, as in [`CallEvent`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientEvent>,
+    /// The tool.
+    pub tool: String,
+    /// The thing that was asked for, as in [`CallEvent`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serves: Option<String>,
+    /// The digest of the component.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<String>,
+    /// The digest of the grants in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grants: Option<String>,
+    /// The digest of the arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments_digest: Option<String>,
+}
+
+/// Inner calls of one call, beyond those that have lines of their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SummaryEvent {
+    /// The id of the outermost call.
+    pub call: String,
+    /// The workspace.
+    pub workspace: String,
+    /// The caller of the outermost call, as in [`CallEvent`].
+    pub caller: String,
+    /// The program behind a client of the server, as in [`CallEvent`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientEvent>,
+    /// The tool of the outermost call.
+    pub tool: String,
+    /// The number of calls by tool and outcome, such as `read_file success`.
+    pub calls: BTreeMap<String, u64>,
+    /// Their requests, those with the same method, origin, status and rule together, the first
+    /// hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestEvent>,
+    /// How many more requests there were.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_requests: u64,
+    /// The files and directories that they touched.
+    #[serde(default, skip_serializing_if = "PathsEvent::is_empty")]
+    pub paths: PathsEvent,
 }
 
 /// A person trusts what a workspace holds, or no longer does.
@@ -65,6 +180,10 @@ pub struct CallEvent {
     pub client: Option<ClientEvent>,
     /// The tool.
     pub tool: String,
+    /// The thing that was asked for, if it is not a call of the tool: `prompt NAME`,
+    /// `resource URI`, `command NAME` or `knowledge VIEW`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serves: Option<String>,
     /// The digest of its component. `None`: it is code of the embedding program, or was not
     /// loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,6 +212,9 @@ pub struct CallEvent {
     /// How many more calls of other tools there were.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_aliases: u64,
+    /// How many inner calls have no line of their own: a `summary` has them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_calls: u64,
     /// How often the call was refused something. Each refusal has a line of its own.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refusals: u64,
@@ -232,7 +354,7 @@ pub struct RequestEvent {
 }
 
 impl PathsEvent {
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }

@@ -7,7 +7,8 @@ use kitbag_contract::text::shown;
 
 use crate::read::Entry;
 use crate::record::{
-    ApprovalEvent, AuditEvent, CallEvent, ClientEvent, PathsEvent, RefusalEvent, TrustEvent,
+    ApprovalEvent, AuditEvent, CallEvent, ClientEvent, PathsEvent, RefusalEvent, RemovedEvent,
+    RequestEvent, SummaryEvent, TrustEvent,
 };
 
 /// How many paths or origins a line names.
@@ -27,6 +28,50 @@ pub struct Story {
     heading: Option<(String, Option<String>)>,
 }
 
+/// The calls that began and have not ended, of all entries that were passed to
+/// [`see`](Self::see).
+#[derive(Debug, Default)]
+pub struct Unfinished {
+    starts: BTreeMap<String, Entry>,
+}
+
+impl Unfinished {
+    /// Takes a line into account. Gives it back unless it is the start of a call, which is told
+    /// only if the call does not end.
+    pub fn see(&mut self, entry: Entry) -> Option<Entry> {
+        match &entry.event {
+            AuditEvent::Start(start) => {
+                self.starts.insert(start.id.clone(), entry);
+                return None;
+            }
+            AuditEvent::Call(call) => {
+                self.starts.remove(&call.id);
+                if call.parent.is_none() {
+                    // The ends of some inner calls are in a summary.
+                    self.starts.retain(|_, entry| outermost(&entry.event) != Some(&call.id));
+                }
+            }
+            _ => {}
+        }
+        Some(entry)
+    }
+
+    /// The starts of these calls, by the time.
+    pub fn starts(self) -> Vec<Entry> {
+        let mut starts: Vec<_> = self.starts.into_values().collect();
+        starts.sort_by_key(|entry| entry.time);
+        starts
+    }
+}
+
+/// The outermost call that the start of a call belongs to.
+fn outermost(event: &AuditEvent) -> Option<&String> {
+    match event {
+        AuditEvent::Start(start) => start.outermost.as_ref().or(start.parent.as_ref()),
+        _ => None,
+    }
+}
+
 impl Story {
     /// Tells these entries, which are in the order of the log. The log has a call after the calls
     /// and refusals inside it; here these are below it.
@@ -36,6 +81,7 @@ impl Story {
             .enumerate()
             .filter_map(|(index, entry)| match &entry.event {
                 AuditEvent::Call(call) => Some((call.id.as_str(), index)),
+                AuditEvent::Start(start) => Some((start.id.as_str(), index)),
                 _ => None,
             })
             .collect();
@@ -103,9 +149,12 @@ impl Story {
             AuditEvent::Refusal(refusal) => Some(&refusal.workspace),
             AuditEvent::Approval(approval) => Some(&approval.workspace),
             AuditEvent::Trust(trust) => Some(&trust.workspace),
-            AuditEvent::Torn { .. } | AuditEvent::Unrecorded { .. } | AuditEvent::Lost { .. } => {
-                None
-            }
+            AuditEvent::Start(start) => Some(&start.workspace),
+            AuditEvent::Summary(summary) => Some(&summary.workspace),
+            AuditEvent::Torn { .. }
+            | AuditEvent::Unrecorded { .. }
+            | AuditEvent::Lost { .. }
+            | AuditEvent::Removed(_) => None,
         };
         let heading = (day(begun(entry)), workspace.cloned());
         let is_same = |(day, of): &(String, Option<String>)| {
@@ -133,6 +182,8 @@ enum Rest {
 fn outer(event: &AuditEvent) -> Option<&str> {
     match event {
         AuditEvent::Call(call) => call.parent.as_deref(),
+        AuditEvent::Start(start) => start.parent.as_deref(),
+        AuditEvent::Summary(summary) => Some(&summary.call),
         AuditEvent::Refusal(refusal) => Some(&refusal.call),
         AuditEvent::Approval(approval) => Some(&approval.call),
         _ => None,
@@ -168,6 +219,8 @@ fn by(event: &AuditEvent) -> String {
         AuditEvent::Refusal(refusal) => subject(&refusal.caller, refusal.client.as_ref()),
         AuditEvent::Approval(approval) => subject(&approval.caller, None),
         AuditEvent::Trust(trust) => subject(&trust.caller, None),
+        AuditEvent::Start(start) => subject(&start.caller, start.client.as_ref()),
+        AuditEvent::Summary(summary) => subject(&summary.caller, summary.client.as_ref()),
         _ => return "kitbag: ".to_owned(),
     };
     format!("{name}: ")
@@ -184,6 +237,12 @@ fn subject(caller: &str, client: Option<&ClientEvent>) -> String {
 fn sentence(entry: &Entry) -> String {
     match &entry.event {
         AuditEvent::Call(call) => of_call(call),
+        AuditEvent::Start(start) => format!(
+            "{} began and has not ended: it still runs, or its process was stopped",
+            named(&start.tool, start.serves.as_deref())
+        ),
+        AuditEvent::Summary(summary) => of_summary(summary),
+        AuditEvent::Removed(removed) => of_removed(removed),
         AuditEvent::Refusal(refusal) => of_refusal(refusal),
         AuditEvent::Approval(approval) => of_approval(approval),
         AuditEvent::Trust(TrustEvent { digest: Some(digest), .. }) => {
@@ -223,7 +282,7 @@ fn counted<'a>(number: u64, noun: &str, one: &'a str, more: &'a str) -> (String,
 
 /// A call: what it did, and how it ended where that is not success.
 fn of_call(call: &CallEvent) -> String {
-    let tool = shown(&call.tool);
+    let tool = named(&call.tool, call.serves.as_deref());
     let reason = call.reason.as_deref();
     if call.outcome == "refused" {
         return format!("refused: {tool} was not called ({})", why_not_called(reason));
@@ -240,7 +299,7 @@ fn of_call(call: &CallEvent) -> String {
         "failed" => Some("could not be run".to_owned()),
         other => Some(shown(other).to_string()),
     };
-    let did = did(call);
+    let did = did(&call.paths, &call.requests);
     match (did.is_empty(), end) {
         (true, None) => format!("{tool} ran"),
         (true, Some(end)) => format!("{tool} {end}"),
@@ -249,7 +308,42 @@ fn of_call(call: &CallEvent) -> String {
     }
 }
 
-fn did(call: &CallEvent) -> Vec<String> {
+/// A tool, and the thing that was asked for if that is not a call of it.
+fn named(tool: &str, serves: Option<&str>) -> String {
+    match serves {
+        None => shown(tool).to_string(),
+        Some(serves) => format!("{} ({})", shown(tool), shown(serves)),
+    }
+}
+
+/// Inner calls that have no lines of their own.
+fn of_summary(summary: &SummaryEvent) -> String {
+    let (count, _) = counted(summary.calls.values().sum(), "more call", "", "");
+    let calls = summary.calls.iter().map(|(call, number)| format!("{number} {}", shown(call)));
+    let calls = calls.collect::<Vec<_>>().join(", ");
+    let did = did(&summary.paths, &summary.requests);
+    let more = match summary.more_requests {
+        0 => None,
+        more => Some(format!("and {}", counted(more, "more request", "", "").0)),
+    };
+    let did: Vec<_> = did.into_iter().chain(more).collect();
+    let end = if did.is_empty() { String::new() } else { format!("; they {}", did.join(", ")) };
+    format!("and {count}: {calls}{end}")
+}
+
+fn of_removed(removed: &RemovedEvent) -> String {
+    let RemovedEvent { files, lines, from, to, damaged } = removed;
+    let (files, _) = counted(*files, "file", "", "");
+    let (lines, _) = counted(*lines, "line", "", "");
+    let time = match (from, to) {
+        (Some(from), Some(to)) => format!(", of {} to {}", shown(from), shown(to)),
+        _ => String::new(),
+    };
+    let damaged = if *damaged { "; they had been changed" } else { "" };
+    format!("removed {files} with {lines}{time}, to keep the log within `[audit] size`{damaged}")
+}
+
+fn did(paths: &PathsEvent, requests: &[RequestEvent]) -> Vec<String> {
     let PathsEvent {
         read,
         more_read,
@@ -259,7 +353,7 @@ fn did(call: &CallEvent) -> Vec<String> {
         more_removed,
         looked_at,
         temporary: _,
-    } = &call.paths;
+    } = paths;
     // A call that writes a file lists its directory first.
     let writes = !(written.is_empty() && removed.is_empty());
     let read: Vec<_> = read.iter().filter(|path| !(writes && path.ends_with('/'))).collect();
@@ -274,19 +368,18 @@ fn did(call: &CallEvent) -> Vec<String> {
     ] {
         did.extend(list(paths.iter().map(|path| shown(path).to_string()), more, verb));
     }
-    let mut requests: Vec<(&str, Vec<String>)> = Vec::new();
-    for request in call.requests.iter().filter(|request| request.refused.is_none()) {
+    let mut origins: Vec<(&str, Vec<String>)> = Vec::new();
+    for request in requests.iter().filter(|request| request.refused.is_none()) {
         let status =
             request.status.map_or_else(|| "no response".into(), |status| status.to_string());
-        match requests.iter_mut().find(|(origin, _)| *origin == request.origin) {
+        match origins.iter_mut().find(|(origin, _)| *origin == request.origin) {
             Some((_, known)) if known.contains(&status) => {}
             Some((_, known)) => known.push(status),
-            None => requests.push((&request.origin, vec![status])),
+            None => origins.push((&request.origin, vec![status])),
         }
     }
-    let requests = requests
-        .iter()
-        .map(|(origin, status)| format!("{} ({})", shown(origin), status.join(", ")));
+    let requests =
+        origins.iter().map(|(origin, status)| format!("{} ({})", shown(origin), status.join(", ")));
     did.extend(list(requests, 0, "requested"));
     did
 }
@@ -395,6 +488,7 @@ fn why_not_called(reason: Option<&str>) -> String {
         Some("limit") => "a higher limit was requested than the tool has",
         Some("rate") => "its rate is used up",
         Some("recorded") => "it differs from what was recorded",
+        Some("secret") => "a secret that it needs cannot be read",
         Some("state") => "the state of the call does not fit",
         Some("topic") => "the topic may not be read",
         Some("trust") => "the workspace is not trusted",

@@ -71,8 +71,8 @@ fn call(tool: &str) -> AuditEvent {
 }
 
 fn append(log: &AuditLog, tools: &[&str]) {
-    let records: Vec<_> = tools.iter().map(|tool| Pending::new(call(tool))).collect();
-    log.append(&records, false).unwrap();
+    let mut records: Vec<_> = tools.iter().map(|tool| Pending::new(call(tool))).collect();
+    log.append(&mut records).unwrap();
 }
 
 fn tools(log: &AuditLog) -> Vec<String> {
@@ -87,6 +87,9 @@ fn tools(log: &AuditLog) -> Vec<String> {
             AuditEvent::Torn { bytes } => tools.push(format!("torn {bytes}")),
             AuditEvent::Unrecorded { lines } => tools.push(format!("unrecorded {lines}")),
             AuditEvent::Lost { lines, .. } => tools.push(format!("lost {lines}")),
+            AuditEvent::Start(start) => tools.push(format!("start {}", start.tool)),
+            AuditEvent::Summary(summary) => tools.push(format!("summary {}", summary.tool)),
+            AuditEvent::Removed(removed) => tools.push(format!("removed {}", removed.lines)),
         }
     }
     tools
@@ -170,12 +173,12 @@ fn an_end_that_was_cut_off_is_found_and_nothing_is_written_behind_it() {
     place.replace(&lines[..2]);
     let damage = place.damage();
     assert!(matches!(damage, Damage::Cut { .. }), "{damage}");
-    let error = place.log().append(&[Pending::new(call("d"))], false).unwrap_err();
+    let error = place.log().append(&mut vec![Pending::new(call("d"))]).unwrap_err();
     assert_eq!(error, AuditError::Damaged { damage: Box::new(damage) });
     place.replace(&lines);
     fs::remove_file(place.state.join("audit/head.json")).unwrap();
     assert!(matches!(place.damage(), Damage::NoHead { .. }));
-    let error = place.log().append(&[Pending::new(call("d"))], false).unwrap_err();
+    let error = place.log().append(&mut vec![Pending::new(call("d"))]).unwrap_err();
     assert!(error.to_string().contains("to begin a new log, move the directory away"), "{error}");
     // A process that was stopped before it wrote the first head has made its file.
     fs::write(place.state.join("audit/head.json"), "").unwrap();
@@ -252,7 +255,7 @@ fn what_stands_behind_the_head_and_is_not_of_the_chain_is_refused() {
     let other = place.lines()[0].clone();
     place.add(&format!("{other}\n"));
     assert!(matches!(place.damage(), Damage::Changed { line: 2, .. }));
-    let error = place.log().append(&[Pending::new(call("c"))], false).unwrap_err();
+    let error = place.log().append(&mut vec![Pending::new(call("c"))]).unwrap_err();
     assert!(matches!(error, AuditError::Damaged { .. }), "{error}");
 }
 
@@ -265,12 +268,15 @@ fn files_follow_each_other_and_the_oldest_go() {
     }
     let verified = log.verify().unwrap().unwrap();
     assert_eq!(verified.files, 3);
-    assert_eq!(verified.first + verified.lines, 60);
-    assert!(verified.first > 0);
+    let (_, removed) = verified.removed.clone().unwrap();
+    assert!((1..verified.first).contains(&removed.lines), "{removed:?}");
+    assert!(!removed.damaged && removed.from <= removed.to && removed.to.is_some(), "{removed:?}");
+    // Each new file after the third begins with what was removed for it.
+    assert!(verified.first + verified.lines > 60);
     let tools = tools(&log);
     assert_eq!(tools.last().unwrap(), "tool59");
     assert_eq!(tools.len() as u64, verified.lines);
-    let first = log::files(&place.state.join("audit")).unwrap()[0];
+    let first = log::files(&place.state.join("audit"), log::Part::Calls).unwrap()[0];
     // A file in the middle, and the end of one.
     let path = place.file(first + 1);
     let text = fs::read_to_string(&path).unwrap();
@@ -283,10 +289,118 @@ fn files_follow_each_other_and_the_oldest_go() {
     assert_eq!(place.damage(), Damage::Removed { path: path.clone(), lines: Some(removed) });
     fs::write(&path, text).unwrap();
     log.verify().unwrap();
-    // Nothing says how many lines the oldest file had.
+    // The head knows the line before the oldest file.
     let path = place.file(first);
+    let text = fs::read_to_string(&path).unwrap();
     fs::remove_file(&path).unwrap();
-    assert_eq!(place.damage(), Damage::Removed { path, lines: None });
+    let lines = Some(text.lines().count() as u64);
+    assert_eq!(place.damage(), Damage::Removed { path, lines });
+}
+
+#[test]
+fn lines_removed_at_the_start_of_the_oldest_file_are_found() {
+    let place = Place::new();
+    let log = AuditLog::new(&place.state, SMALL);
+    for tool in 0..60 {
+        append(&log, &[&format!("tool{tool}")]);
+    }
+    let first = log::files(&place.state.join("audit"), log::Part::Calls).unwrap()[0];
+    let path = place.file(first);
+    let text = fs::read_to_string(&path).unwrap();
+    let rest = text.split_once('\n').unwrap().1;
+    fs::write(&path, rest).unwrap();
+    assert_eq!(place.damage(), Damage::Missing { path: path.clone(), line: 1, lines: 1 });
+    // Nor is another first line taken, whatever it says.
+    let before = &text[text.find("prev").unwrap()..][..71];
+    fs::write(&path, text.replacen(before, &before.replace(['0', '1', '2', '3'], "4"), 1)).unwrap();
+    assert!(matches!(place.damage(), Damage::Changed { line: 1, .. }));
+    // It is still known when the file goes, and later.
+    fs::write(&path, rest).unwrap();
+    for _ in 0..10 {
+        append(&log, &["later"]);
+    }
+    assert!(log.verify().unwrap().unwrap().removed.unwrap().1.damaged);
+}
+
+/// An inner call with a line of about 300 bytes.
+fn inner(tool: &str) -> AuditEvent {
+    let AuditEvent::Call(call) = call(tool) else { unreachable!() };
+    AuditEvent::Call(Box::new(CallEvent { parent: Some("1".into()), ..*call }))
+}
+
+#[test]
+fn details_leave_calls_approvals_and_trust_in_the_log() {
+    let place = Place::new();
+    let log = AuditLog::new(&place.state, SMALL);
+    let refusal = RefusalEvent { tool: "a".into(), times: 1, ..RefusalEvent::default() };
+    let trust = TrustEvent { workspace: "/w".into(), ..TrustEvent::default() };
+    let approval = ApprovalEvent { tool: "a".into(), ..ApprovalEvent::default() };
+    let remembered = ApprovalEvent {
+        tool: "b".into(),
+        caller: "tool c".into(),
+        answer: "remembered".into(),
+        ..ApprovalEvent::default()
+    };
+    let first = [
+        AuditEvent::Trust(trust),
+        AuditEvent::Approval(Box::new(approval)),
+        AuditEvent::Start(Box::new(StartEvent { tool: "a".into(), ..StartEvent::default() })),
+        call("a"),
+    ];
+    log.append(&mut first.map(Pending::new).into()).unwrap();
+    for _ in 0..200 {
+        let details = [
+            inner("inner"),
+            AuditEvent::Refusal(Box::new(refusal.clone())),
+            AuditEvent::Approval(Box::new(remembered.clone())),
+            AuditEvent::Summary(Box::default()),
+        ];
+        log.append(&mut details.map(Pending::new).into()).unwrap();
+    }
+    let verified = log.verify().unwrap().unwrap();
+    assert_eq!((verified.lines, verified.first, verified.removed), (4, 0, None));
+    let details = verified.details.unwrap();
+    assert!(details.files == 2 && details.first > 0, "{details:?}");
+    let (_, removed) = details.removed.unwrap();
+    assert!(removed.lines > 0 && !removed.damaged, "{removed:?}");
+    let tools = tools(&log);
+    for kept in ["trust /w", "approval a", "start a", "a"] {
+        assert!(tools.iter().any(|tool| tool == kept), "{kept}: {tools:?}");
+    }
+    // Each chain is verified.
+    let path = place.state.join(format!("audit/details-{:06}.jsonl", 2));
+    assert!(!path.exists(), "the oldest files go");
+    let numbers = log::files(&place.state.join("audit"), log::Part::Details).unwrap();
+    let path = place.state.join(format!("audit/details-{:06}.jsonl", numbers[0]));
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.split_once('\n').unwrap().1).unwrap();
+    assert_eq!(place.damage(), Damage::Missing { path, line: 1, lines: 1 });
+}
+
+#[test]
+fn a_chain_that_cannot_be_written_does_not_stop_the_other() {
+    let place = Place::new();
+    let auditor = Auditor::new(place.log(), Syncing::None, Writing::Direct);
+    auditor.record(inner("inner"));
+    let head = place.state.join("audit/details.json");
+    let kept = fs::read(&head).unwrap();
+    fs::remove_file(&head).unwrap();
+    auditor.record(inner("waits"));
+    auditor.record(call("a"));
+    assert!(auditor.problem().unwrap().to_string().contains("details.json"));
+    fs::write(&head, kept).unwrap();
+    assert_eq!(auditor.problem(), None);
+    let mut tools = tools(&place.log());
+    tools.sort();
+    assert_eq!(tools, ["a", "inner", "waits"]);
+}
+
+#[test]
+fn a_line_recorded_now_is_written_at_once() {
+    let place = Place::new();
+    let auditor = Auditor::new(place.log(), Syncing::Batch, Writing::Background);
+    auditor.record_now(call("a"));
+    assert_eq!(tools(&place.log()), ["a"]);
 }
 
 #[test]
@@ -301,7 +415,7 @@ fn the_lines_of_a_removed_file_are_counted() {
         "{damage}"
     );
     // A call neither makes the file anew nor writes elsewhere.
-    let error = place.log().append(&[Pending::new(call("d"))], false).unwrap_err();
+    let error = place.log().append(&mut vec![Pending::new(call("d"))]).unwrap_err();
     assert!(error.to_string().ends_with("audit-000001.jsonl` is missing"), "{error}");
     assert!(!place.file(1).exists());
     assert_eq!(place.damage(), damage);
@@ -330,7 +444,7 @@ fn text_after_the_head_that_no_process_wrote_is_damage() {
         place.add(&text);
         let damage = place.damage();
         assert_eq!(damage, Damage::Foreign { path: place.file(1), line: 3 }, "{name}");
-        let error = place.log().append(&[Pending::new(call("c"))], false).unwrap_err();
+        let error = place.log().append(&mut vec![Pending::new(call("c"))]).unwrap_err();
         assert!(matches!(error, AuditError::Damaged { .. }), "{name}: {error}");
     }
 }
@@ -487,7 +601,7 @@ fn a_reader_sees_what_comes_later() {
 fn writing_reading_and_verifying_have_the_same_checks() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let refused = |place: &Place, expected: &str| {
-        let written = place.log().append(&[Pending::new(call("b"))], false).unwrap_err();
+        let written = place.log().append(&mut vec![Pending::new(call("b"))]).unwrap_err();
         let verified = place.log().verify().unwrap_err();
         let read = place.log().entries().unwrap().unwrap().next_entry().unwrap_err();
         for error in [written, verified, read] {

@@ -116,6 +116,13 @@ impl Auditor {
         }
     }
 
+    /// Records an event and writes it, with all that waits, before this returns: it survives the
+    /// end of the process. This does not wait for the disk.
+    pub fn record_now(&self, event: AuditEvent) {
+        self.shared.waiting().push(Pending::new(event));
+        self.shared.write(false);
+    }
+
     /// Why the last lines could not be written, after one more attempt.
     pub fn problem(&self) -> Option<AuditError> {
         self.shared.waiting().problem.as_ref()?;
@@ -134,7 +141,7 @@ impl Auditor {
             return Err(problem);
         }
         if !self.is_checked.load(Ordering::Acquire) {
-            self.shared.log.append(&[], false)?;
+            self.shared.log.append(&mut Vec::new())?;
             self.is_checked.store(true, Ordering::Release);
         }
         Ok(())
@@ -209,9 +216,9 @@ impl Shared {
         }
     }
 
-    /// Writes what waits.
+    /// Writes what waits, and waits for the disk if that is asked for. Others can write meanwhile.
     fn write(&self, is_synced: bool) {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut waiting = self.waiting();
         let mut records = mem::take(&mut waiting.records);
         let (lost, problem) = (waiting.lost, waiting.problem.clone());
@@ -219,26 +226,28 @@ impl Shared {
         if records.is_empty() && lost == 0 {
             return;
         }
-        let count = records.len();
         if let (1.., Some(problem)) = (lost, problem) {
             let reason = problem.to_string();
             records.push(Pending::new(AuditEvent::Lost { lines: lost, reason }));
         }
-        let written = self.log.append(&records, is_synced);
+        let written = self.log.append(&mut records);
+        let left = records.len();
+        records.retain(|record| !matches!(record.event, AuditEvent::Lost { .. }));
         let mut waiting = self.waiting();
-        match written {
-            Ok(()) => {
-                waiting.lost -= lost;
-                waiting.problem = None;
-            }
-            Err(error) => {
-                records.truncate(count);
-                let later = mem::replace(&mut waiting.records, records);
-                for record in later {
-                    waiting.push(record);
-                }
-                waiting.problem = Some(error);
-            }
+        if left == records.len() {
+            waiting.lost -= lost;
+        }
+        let later = mem::replace(&mut waiting.records, records);
+        for record in later {
+            waiting.push(record);
+        }
+        waiting.problem = written.as_ref().err().cloned();
+        drop(waiting);
+        drop(turn);
+        if let (true, Ok(unsynced)) = (is_synced, written)
+            && let Err(error) = unsynced.sync()
+        {
+            self.waiting().problem = Some(error);
         }
     }
 }

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use kitbag::audit::{AuditEvent, Entries, Entry, Head, SinceError, Story, Verified, since};
+use kitbag::audit::{
+    AuditEvent, Entries, Entry, Head, RemovedEvent, SinceError, Story, Unfinished, Verified, since,
+};
 use serde_json::{Value, json};
 
 use crate::commands::{Global, nowhere};
@@ -44,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = since_now)]
     since: Option<SystemTime>,
     /// Show only calls with this outcome: success, error, suspended, refused, limit, trap,
-    /// cancelled or failed. `refused` includes what was refused inside a call
+    /// cancelled, failed or unfinished. `refused` includes what was refused inside a call
     #[arg(long, value_name = "WORD")]
     outcome: Option<String>,
     /// Show all matching lines [default: the last 50]
@@ -84,7 +86,7 @@ impl Args {
         let log = auditor.log();
         match &self.command {
             Some(Command::Verify) => verified(log.verify()?, as_json),
-            Some(Command::Head) => head(log.head()?, as_json),
+            Some(Command::Head) => head(log.head()?, log.details_head()?, as_json),
             None => match log.entries()? {
                 Some(entries) => self.show(entries, as_json),
                 None => Ok(Exit::Done),
@@ -97,7 +99,11 @@ impl Args {
         let most = if self.all { usize::MAX } else { SHOWN };
         let mut last = VecDeque::new();
         let mut left_out = 0_u64;
+        let mut unfinished = Unfinished::default();
         while let Some(entry) = entries.next_entry()? {
+            // The file has the start of each call; a person is shown those without an end.
+            let seen = if as_json { Some(entry) } else { unfinished.see(entry) };
+            let Some(entry) = seen else { continue };
             if self.matches(&entry) {
                 if last.len() >= most {
                     last.pop_front();
@@ -106,6 +112,8 @@ impl Args {
                 last.push_back(entry);
             }
         }
+        last.extend(unfinished.starts().into_iter().filter(|entry| self.matches(entry)));
+        last.make_contiguous().sort_by_key(|entry| entry.time);
         if left_out > 0 && !as_json {
             output::note(&format!("{left_out} earlier lines match; --all shows them"));
         }
@@ -117,7 +125,8 @@ impl Args {
         loop {
             thread::sleep(FOLLOW);
             while let Some(entry) = entries.next_entry()? {
-                if self.matches(&entry) {
+                let is_told = as_json || !matches!(entry.event, AuditEvent::Start(_));
+                if is_told && self.matches(&entry) {
                     print(&mut story, &[entry], as_json)?;
                 }
             }
@@ -130,6 +139,8 @@ impl Args {
         }
         let (tool, caller, client, outcome) = match &entry.event {
             AuditEvent::Call(call) => (&call.tool, &call.caller, &call.client, &*call.outcome),
+            AuditEvent::Start(it) => (&it.tool, &it.caller, &it.client, "unfinished"),
+            AuditEvent::Summary(it) => (&it.tool, &it.caller, &it.client, ""),
             AuditEvent::Refusal(it) => (&it.tool, &it.caller, &it.client, "refused"),
             AuditEvent::Approval(it) => (&it.tool, &it.caller, &None, &*it.answer),
             _ => return [&self.tool, &self.caller, &self.outcome].into_iter().all(Option::is_none),
@@ -152,48 +163,84 @@ fn print(story: &mut Story, entries: &[Entry], as_json: bool) -> Result<(), CliE
 }
 
 fn verified(verified: Option<Verified>, as_json: bool) -> Result<Exit, CliError> {
-    let Some(Verified { lines, first, files, open, torn, hash }) = verified else {
+    let Some(verified) = verified else {
         return match as_json {
             true => output::json(&json!({ "lines": 0 })).map(|()| Exit::Done),
             false => output::data("nothing was logged yet").map(|()| Exit::Done),
         };
     };
     if as_json {
-        let value = json!({
-            "lines": lines, "first": first, "files": files, "open": open, "torn": torn,
-            "hash": hash.to_string(),
-        });
+        let mut value = verified_json(&verified);
+        if let Some(details) = &verified.details {
+            value["details"] = verified_json(details);
+        }
         output::json(&value)?;
         return Ok(Exit::Done);
     }
-    let noun = |count: u64, noun: &str| match count {
-        1 => format!("1 {noun}"),
-        count => format!("{count} {noun}s"),
-    };
-    let are = if lines == 1 { "is" } else { "are" };
-    let mut text = format!("{} in {} {are} unchanged", noun(lines, "line"), noun(files, "file"));
-    if first > 0 {
-        let removed = noun(first, "older line");
-        text.push_str(&format!("; {removed} were removed to keep the log within `[audit] size`"));
+    let mut text = verified_text(&verified);
+    if let Some(details) = &verified.details {
+        text.push_str(&format!("\ninner calls and refusals: {}", verified_text(details)));
     }
-    if open > 0 {
-        text.push_str(&format!(
-            "\nopen end: {} not recorded in `head.json`: a process was stopped before it could, or \
-             someone else added them",
-            noun(open, "line")
-        ));
-    }
-    if torn > 0 {
-        text.push_str(&format!(
-            "\nopen end: {} of a line that a process did not finish",
-            noun(torn, "byte")
-        ));
-    }
-    output::data(&format!("{text}\nhash of the last line: {hash}"))?;
+    output::data(&text)?;
     Ok(Exit::Done)
 }
 
-fn head(head: Option<Head>, as_json: bool) -> Result<Exit, CliError> {
+fn verified_json(verified: &Verified) -> Value {
+    let Verified { lines, first, files, open, torn, hash, removed, details: _ } = verified;
+    let mut value = json!({
+        "lines": lines, "first": first, "files": files, "open": open, "torn": torn,
+        "hash": hash.to_string(),
+    });
+    if let Some((time, removed)) = removed {
+        value["removed"] = json!(removed);
+        value["removed"]["time"] = time.as_str().into();
+    }
+    value
+}
+
+fn verified_text(verified: &Verified) -> String {
+    let Verified { lines, first, files, open, torn, hash, removed, details: _ } = verified;
+    let are = if *lines == 1 { "is" } else { "are" };
+    let mut text = format!("{} in {} {are} unchanged", noun(*lines, "line"), noun(*files, "file"));
+    if *first > 0 {
+        let older = noun(*first, "older line");
+        text.push_str(&format!("; {older} were removed to keep the log within `[audit] size`"));
+    }
+    if let Some((time, RemovedEvent { lines, from, to, damaged, .. })) = removed {
+        let of = match (from, to) {
+            (Some(from), Some(to)) => format!(" of {from} to {to}"),
+            _ => String::new(),
+        };
+        let lines = noun(*lines, "line");
+        text.push_str(&format!("\nlast removed: {lines}{of}, at {time}"));
+        if *damaged {
+            text.push_str("; they had been changed before");
+        }
+    }
+    if *open > 0 {
+        text.push_str(&format!(
+            "\nopen end: {} not recorded in the head: a process was stopped before it could, or \
+             someone else added them",
+            noun(*open, "line")
+        ));
+    }
+    if *torn > 0 {
+        text.push_str(&format!(
+            "\nopen end: {} of a line that a process did not finish",
+            noun(*torn, "byte")
+        ));
+    }
+    format!("{text}\nhash of the last line: {hash}")
+}
+
+fn noun(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
+fn head(head: Option<Head>, details: Option<Head>, as_json: bool) -> Result<Exit, CliError> {
     let Some(Head { lines, hash, .. }) = head else {
         return match as_json {
             true => output::json(&Value::Null).map(|()| Exit::Done),
@@ -201,8 +248,21 @@ fn head(head: Option<Head>, as_json: bool) -> Result<Exit, CliError> {
         };
     };
     match as_json {
-        true => output::json(&json!({ "lines": lines, "hash": hash.to_string() }))?,
-        false => output::data(&format!("{hash} after {lines} lines"))?,
+        true => {
+            let json = |lines: u64, hash: String| json!({ "lines": lines, "hash": hash });
+            let mut value = json(lines, hash.to_string());
+            if let Some(details) = details {
+                value["details"] = json(details.lines, details.hash.to_string());
+            }
+            output::json(&value)?;
+        }
+        false => {
+            let mut text = format!("{hash} after {lines} lines");
+            if let Some(Head { lines, hash, .. }) = details {
+                text.push_str(&format!("\n{hash} after {lines} lines of inner calls and refusals"));
+            }
+            output::data(&text)?;
+        }
     }
     Ok(Exit::Done)
 }

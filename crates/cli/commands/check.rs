@@ -1,7 +1,6 @@
 //! `kitbag check`.
 
 use kitbag::config::Diagnostic;
-use kitbag::contract::text::printable;
 use kitbag::host::Host;
 use kitbag::{BuildError, CallContext, Caller, Toolbox, ToolboxError};
 use serde_json::json;
@@ -79,7 +78,7 @@ impl Args {
 
 /// The names of subjects that no topic has.
 fn unmatched_subjects(toolbox: &Toolbox) -> Result<Vec<Diagnostic>, CliError> {
-    let context = CallContext::new(Caller::Host);
+    let context = CallContext::new(Caller::this_user());
     let asked = || toolbox.unmatched_subjects(context);
     Ok(Host::block_on(asked).map_err(ToolboxError::from).flatten()?)
 }
@@ -102,14 +101,14 @@ fn report(
         }));
     }
     for warning in warnings {
-        output::note(&format!("warning: {}", printable(warning)));
+        output::warn(warning);
     }
     for problem in problems {
         let text = match &*problem.about {
             "configuration" => problem.text.clone(),
             about => format!("{about}: {}", problem.text),
         };
-        output::note(&format!("error: {}", printable(&text)));
+        output::note(&output::labelled("error", &text));
     }
     let count = |number: usize, noun: &str| match number {
         1 => format!("1 {noun}"),

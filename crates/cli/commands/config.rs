@@ -67,7 +67,7 @@ impl Args {
         let config = kitbag.toolbox().config();
         // Those that were likely mistyped are said by every command.
         for absent in config.absent.iter().filter(|absent| absent.hint.is_none()) {
-            output::note(&format!("warning: {absent}"));
+            output::warn(&absent.to_string());
         }
         let mut rows = config.rows();
         let all = rows.len();

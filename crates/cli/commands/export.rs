@@ -2,7 +2,6 @@
 
 use clap::ValueEnum;
 use kitbag::contract::shell;
-use kitbag::contract::text::printable;
 use kitbag::toolbox::definitions::Format;
 
 use crate::commands::{Global, Limits, warn, warn_description};
@@ -55,7 +54,7 @@ impl Args {
         }
         output::json(&definitions.value)?;
         for (tool, reason) in &definitions.left_out {
-            output::note(&format!("warning: `{tool}` is left out: {}", printable(reason)));
+            output::warn(&format!("`{tool}` is left out: {reason}"));
         }
         // What becomes of the schemas of built-in tools is known, and no concern of the user.
         let is_builtin = |tool: &str| {
@@ -65,7 +64,7 @@ impl Args {
         let (counted, losses): (Vec<_>, Vec<_>) =
             definitions.losses.iter().partition(|loss| is_counted(loss.tool.as_str()));
         for loss in losses {
-            output::note(&format!("warning: {}", printable(&loss.to_string())));
+            output::warn(&loss.to_string());
         }
         if !counted.is_empty() {
             let number = counted.len();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::commands::Global;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::output;
+use crate::output::{self, labelled};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag inspect .kitbag/tools/word_count.wasm")]
@@ -79,7 +79,7 @@ fn as_text(inspection: &Inspection) -> String {
 fn description(inspection: &Inspection) -> String {
     let mut text = match (&inspection.section, inspection.describes()) {
         (Some(Described::Unusable(problem)), _) => {
-            return format!("Description: cannot be used: {problem}\n");
+            return format!("{}\n", labelled("Description: cannot be used", &problem.to_string()));
         }
         (Some(_), true) => {
             "Description: the section `kitbag:describe`; `describe` is not called\n".to_owned()

@@ -130,7 +130,8 @@ impl Group {
                 None => {
                     group.tools.push(row(&tool));
                     if let Some(reason) = &tool.unavailable {
-                        let reason = format!("unavailable: {}", printable(reason));
+                        let reason = printable(reason).to_string().replace('\n', " ");
+                        let reason = format!("unavailable: {reason}");
                         group.disabled.push((reason, vec![tool.name.to_string()]));
                     }
                 }

@@ -13,7 +13,7 @@ use kitbag::{CallContext, Caller, Ended, EventSink, Invocation, Outcome, Toolbox
 use serde_json::{Map, Value, json};
 
 use crate::commands::run::tool_error;
-use crate::commands::{Global, Limits, warn};
+use crate::commands::{Global, Limits, warn, warn_unlogged};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -162,6 +162,7 @@ fn call(
         .with_cancellation(interrupt.cancellation().clone());
     let ended = toolbox.call_blocking(invocation, context, &mut kitbag::toolbox::NoAnswers);
     screen.clear();
+    warn_unlogged(toolbox);
     let completed = match ended? {
         Ended::Completed(completed) => completed,
         Ended::Suspended(open) => return Err(CliError::Question(Box::new(open.question))),

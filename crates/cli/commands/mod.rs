@@ -32,13 +32,14 @@ pub(crate) mod why;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kitbag::audit::Auditor;
 use kitbag::config::{CallGrants, LimitFlags, Origin, Sourced, TrustSource};
 use kitbag::contract::text::{alternatives, printable};
 use kitbag::contract::{
     ByteSize, ToolName, parse_duration, parse_fuel, parse_requests, parse_tool_calls,
 };
 use kitbag::host::CacheProblem;
-use kitbag::{Builder, Kitbag, Places};
+use kitbag::{Builder, Kitbag, Places, Toolbox};
 
 use crate::error::CliError;
 use crate::listener::Screen;
@@ -250,13 +251,13 @@ fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
     }
     let mistyped = config.absent.iter().filter(|absent| absent.hint.is_some());
     for warning in config.warnings.iter().chain(mistyped) {
-        output::note(&format!("warning: {warning}"));
+        output::warn(&warning.to_string());
     }
     if let Some(ignored) = &config.ignored {
-        output::note(&format!("warning: {ignored}"));
+        output::warn(&ignored.to_string());
     }
     if let Some(notice) = config.trust_notice() {
-        output::note(&format!("warning: {notice}"));
+        output::warn(&notice.to_string());
     }
     Ok(Box::leak(Box::new(kitbag)))
 }
@@ -329,13 +330,20 @@ impl From<Limits> for LimitFlags {
 
 /// Tells that a tool's description of itself cannot be used; it went on without it.
 fn warn_description(tool: &str, problem: &str) {
-    let text = format!("warning: the description of `{tool}` cannot be used: {problem}");
-    output::note(&printable(&text).to_string());
+    let text = format!("the description of `{tool}` cannot be used: {problem}");
+    output::warn(&text);
+}
+
+/// Tells that calls are not in the audit log.
+fn warn_unlogged(toolbox: &Toolbox) {
+    if let Some(problem) = toolbox.auditor().and_then(Auditor::problem) {
+        output::warn(&format!("the call is not in the audit log: {problem}"));
+    }
 }
 
 /// Tells what was wrong with the cache; the call went on without it.
 fn warn(problems: &[CacheProblem]) {
     for problem in problems {
-        output::note(&format!("warning: {problem}"));
+        output::warn(&problem.to_string());
     }
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kitbag::audit::Auditor;
 use kitbag::config::{Config, Origin, Sourced};
 use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::shell;
@@ -19,7 +18,7 @@ use kitbag::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::commands::{Global, Grants, Limits, Named, warn, warn_description};
+use crate::commands::{Global, Grants, Limits, Named, warn, warn_description, warn_unlogged};
 use crate::consent::{self, Choice};
 use crate::emitted;
 use crate::error::{CliError, allow_more};
@@ -136,9 +135,7 @@ impl Call {
         let invocation = Invocation::tool(&*name, arguments).with_action(action);
         let ended = kitbag.toolbox().call_blocking(invocation, context, &mut terminal);
         screen.clear();
-        if let Some(problem) = kitbag.toolbox().auditor().and_then(Auditor::problem) {
-            output::note(&format!("warning: the call is not in the audit log: {problem}"));
-        }
+        warn_unlogged(kitbag.toolbox());
         let configured = kitbag.toolbox().config().tools.get(&*name);
         let ended = ended.map_err(|error| CliError::from(error).of_call(configured))?;
         let (completion, problems, marks, cut) = match ended {
@@ -165,7 +162,8 @@ impl Call {
             matches!(&completion.result, Ok(Outcome::Error(_)) | Err(CallError::Trap { .. }));
         if !is_said {
             for refused in &completion.refused_requests {
-                output::note(&format!("warning: a request was blocked: {}", refused.reason));
+                let reason = format!("a request was blocked: {}", refused.reason);
+                output::warn(&reason);
             }
         }
         if !global.json {
@@ -174,9 +172,8 @@ impl Call {
                 Ok(_) | Err(_) => "answer",
             };
             for finding in &marks.findings {
-                let warning =
-                    format!("warning: the {what} looks like instructions to a model: {finding}");
-                output::note(&warning);
+                let warning = format!("the {what} looks like instructions to a model: {finding}");
+                output::warn(&warning);
             }
             // With `--verbose` the log has said it.
             for leak in marks.leaks.iter().filter(|_| !self.verbose) {
@@ -186,7 +183,7 @@ impl Call {
         let finished = finish(completion, cut.as_ref(), &marks, saved.as_ref(), global.json);
         match (finished, hint) {
             (Ok(exit), Some(hint)) => {
-                output::note(&format!("hint: {hint}"));
+                output::note(&output::labelled("hint", &hint));
                 Ok(exit)
             }
             (Err(error), Some(hint)) => match error.of_call(configured) {
@@ -392,9 +389,9 @@ fn end(exit: Exit, unsaved: Option<CliError>) -> Result<Exit, CliError> {
 
 /// A tool's own error, for a person.
 pub(crate) fn tool_error(error: &ErrorInfo) -> String {
-    let mut text = format!("error: {}\n", printable(&error.message));
+    let mut text = format!("{}\n", output::labelled("error", &error.message));
     for cause in &error.trace {
-        text.push_str(&format!("caused by: {}\n", printable(cause)));
+        text.push_str(&format!("{}\n", output::labelled("caused by", cause)));
     }
     if error.transient {
         text.push_str("hint: the tool says that trying again may help\n");

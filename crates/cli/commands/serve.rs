@@ -189,7 +189,7 @@ impl Args {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed("the server cannot start", error))?;
         if let Err(error) = server.watch() {
-            output::note(&format!("warning: changes of files will not be seen: {error}"));
+            output::warn(&format!("changes of files will not be seen: {error}"));
         }
         let served = match self.http {
             Some(address) => {

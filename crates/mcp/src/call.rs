@@ -6,10 +6,10 @@ use std::sync::Arc;
 use kitbag_audit::Auditor;
 use kitbag_config::{Audience, Origin, Sourced};
 use kitbag_contract::{Answer, AnswerError, Question};
-use kitbag_host::{Cancellation, EventSink};
+use kitbag_host::EventSink;
 use kitbag_toolbox::{
     Arguments, CallContext, CallRecord, Caller, ClientName, Completed, Ended as CallEnded,
-    FrontEnd, Invocation, Recorder, Reply, Resumed, Suspended, ToolboxError,
+    FrontEnd, Invocation, Recorder, Reply, Resumed, Suspended, Toolbox, ToolboxError,
 };
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ElicitRequest, InputRequest, InputRequiredResult,
@@ -84,9 +84,6 @@ pub(crate) async fn call(
     call.recorder = Some(Arc::new(server.clone()));
     let generation = server.generation();
     let called = call.run(&generation, invocation, state).await;
-    if let Some(problem) = generation.toolbox.auditor().and_then(Auditor::problem) {
-        tracing::warn!("calls are not in the audit log: {problem}");
-    }
     let config = generation.toolbox.config();
     let response = match called {
         Ok(Ended::Done(done)) => outcome::result(config, &name, *done).map(CallToolResponse::from),
@@ -192,20 +189,10 @@ impl<'a> Call<'a> {
                 Ok(Resumed { answers, inner })
             }));
         }
-        let caller = Caller::Client(self.session.principal.clone());
-        let client = self.context.client_info();
-        let client = client.map(|client| ClientName::new(&client.name, &client.version));
-        let mut context = CallContext::new(caller)
-            .with_client(client)
+        let mut context = call_context(self.session, self.context)
             .with_events(EventSink::new(Arc::new(self.listener.clone())))
-            .with_cancellation(Cancellation::default())
-            .with_account(self.session.account(self.context))
-            .with_approver(self.session.approver(self.client))
-            .with_audience(Audience::Model);
+            .with_cancellation(Cancellation::default());
         context.recorder.clone_from(&self.recorder);
-        if let Some(owner) = &self.session.owner {
-            context = context.with_owner(owner.clone());
-        }
         let mut front_end = Asker {
             session: self.session,
             context: self.context,
@@ -214,7 +201,9 @@ impl<'a> Call<'a> {
         };
         let called = pin!(generation.toolbox.call(invocation, context, &mut front_end));
         let work = unless_cancelled(called, self.session, self.context, &self.listener, &self.name);
-        match work.await?? {
+        let called = work.await;
+        warn_unlogged(&generation.toolbox);
+        match called?? {
             CallEnded::Completed(completed) => {
                 generation.learned(server, &self.name);
                 Ok(Ended::Done(completed))
@@ -228,6 +217,28 @@ impl<'a> Call<'a> {
             }
             CallEnded::Refused(error) => Err(Stop::Protocol(error)),
         }
+    }
+}
+
+/// The context of a call that a client makes: who it is and for whom it calls.
+pub(crate) fn call_context(session: &Session, request: &RequestContext<RoleServer>) -> CallContext {
+    let client = request.client_info();
+    let client = client.map(|client| ClientName::new(&client.name, &client.version));
+    let context = CallContext::new(Caller::Client(session.principal.clone()))
+        .with_client(client)
+        .with_account(session.account(request))
+        .with_approver(session.approver(Client::of(request)))
+        .with_audience(Audience::Model);
+    match &session.owner {
+        Some(owner) => context.with_owner(owner.clone()),
+        None => context,
+    }
+}
+
+/// Logs that calls are not in the audit log.
+pub(crate) fn warn_unlogged(toolbox: &Toolbox) {
+    if let Some(problem) = toolbox.auditor().and_then(Auditor::problem) {
+        tracing::warn!("calls are not in the audit log: {problem}");
     }
 }
 

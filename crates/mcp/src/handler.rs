@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kitbag_contract::text::printable;
 use kitbag_toolbox::Toolbox;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
@@ -19,6 +20,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::background::LISTING_TIME;
+use crate::call::{call_context, warn_unlogged};
 use crate::era::{Client, HANDSHAKE};
 use crate::outcome::internal;
 use crate::page::page;
@@ -51,21 +53,26 @@ impl Handler {
 
     /// What the server tells a model of itself: that the workspace is not trusted, where it is
     /// not, and the block of knowledge.
-    async fn instructions(&self) -> Option<String> {
+    async fn instructions(&self, context: &RequestContext<RoleServer>) -> Option<String> {
         let toolbox = self.session.server.generation().toolbox.clone();
-        let parts = [trust::notice(toolbox.config()), self.knowledge(&toolbox).await];
+        let parts = [trust::notice(toolbox.config()), self.knowledge(&toolbox, context).await];
         parts.into_iter().flatten().reduce(|notice, knowledge| format!("{notice}\n{knowledge}"))
     }
 
     /// The block of knowledge. Without it, where that takes longer than a client wants to wait
     /// for a first word.
-    async fn knowledge(&self, toolbox: &Toolbox) -> Option<String> {
-        toolbox.topics().next().map(drop)?;
-        let asked = toolbox.knowledge_prompt(knowledge::own());
-        let problem = match tokio::time::timeout(INSTRUCTIONS_TIME, asked).await {
+    async fn knowledge(
+        &self,
+        toolbox: &Toolbox,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<String> {
+        let asked = toolbox.knowledge_prompt(call_context(&self.session, context));
+        let asked = tokio::time::timeout(INSTRUCTIONS_TIME, asked).await;
+        warn_unlogged(toolbox);
+        let problem = match asked {
             Ok(Ok(prompt)) => {
                 for problem in &prompt.problems {
-                    tracing::warn!("knowledge: {problem}");
+                    tracing::warn!("knowledge: {}", printable(problem));
                 }
                 return (!prompt.text.is_empty()).then_some(prompt.text);
             }
@@ -125,7 +132,7 @@ impl ServerHandler for Handler {
         let work = async {
             self.session.begin(&context)?;
             let mut info = self.negotiate_initialize(&request)?;
-            info.instructions = self.instructions().await;
+            info.instructions = self.instructions(&context).await;
             Ok(info)
         };
         Trace::begin("initialize", Target::Nothing, &context).run(work).await
@@ -137,7 +144,7 @@ impl ServerHandler for Handler {
     ) -> Result<DiscoverResult, ErrorData> {
         let work = async {
             let mut info = self.get_info();
-            info.instructions = self.instructions().await;
+            info.instructions = self.instructions(&context).await;
             let versions = self.supported_protocol_versions().into_owned();
             Ok(DiscoverResult::from_server_info(versions, info))
         };
@@ -295,7 +302,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let trace = Trace::begin("resources/list", Target::Nothing, &context);
-        trace.run(served::resources(&self.session.server, request)).await
+        trace.run(served::resources(&self.session, request, &context)).await
     }
 
     async fn list_resource_templates(
@@ -350,7 +357,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let trace = Trace::begin("completion/complete", Target::Nothing, &context);
-        trace.run(knowledge::complete(&self.session.server, request)).await
+        trace.run(knowledge::complete(&self.session, request, &context)).await
     }
 
     async fn list_prompts(

@@ -1,74 +1,76 @@
 //! Knowledge as resources and as a prompt.
 //!
-//! A subject is `kb://<topic>/<slug>`, read as `learn` delivers it, by the same
-//! guest with the same grants.
+//! A subject is `kb://<topic>/<slug>`. Reading, listing and completing subjects are calls of the
+//! tool `learn` by the client, and obey all of its rules: without that tool there is no knowledge.
 
-use kitbag_contract::Outcome;
-use kitbag_contract::text::shown;
-use kitbag_toolbox::{CallContext, Caller, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, ToolboxError};
+use kitbag_contract::ToolName;
+use kitbag_contract::text::{printable, shown};
+use kitbag_toolbox::{Invocation, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Toolbox, ToolboxError};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use rmcp::ErrorData;
 use rmcp::model::{
     CompleteRequestParams, CompleteResult, CompletionInfo, GetPromptResult, Prompt, PromptMessage,
-    ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate, Role,
+    Reference, Resource, ResourceTemplate, Role,
 };
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
 
+use crate::call::{call_context, warn_unlogged};
 use crate::outcome::internal;
 use crate::server::Server;
+use crate::session::Session;
 
 const SCHEME: &str = KNOWLEDGE_SCHEME;
 const TEMPLATE: &str = "kb://{topic}/{+slug}";
 const PROMPT: &str = KNOWLEDGE_PROMPT;
-const MIME_TYPE: &str = "text/markdown";
+pub(crate) const MIME_TYPE: &str = "text/markdown";
 
 /// What stands for itself in a topic's or a slug's part of a URI.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const PLAIN_PATH: &AsciiSet = &PLAIN.remove(b'/');
 
 /// Every listed subject of every topic.
-pub(crate) async fn resources(server: &Server) -> Result<Vec<Resource>, ErrorData> {
-    let generation = server.generation();
+pub(crate) async fn resources(
+    session: &Session,
+    context: &RequestContext<RoleServer>,
+) -> Result<Vec<Resource>, ErrorData> {
+    let generation = session.server.generation();
     let mut all = Vec::new();
+    if !generation.toolbox.has_knowledge() {
+        return Ok(all);
+    }
     for topic in generation.toolbox.config().topics.values() {
         if !topic.enable.value {
             continue;
         }
-        match generation.toolbox.subjects(&topic.id, own()).await.map_err(failed)? {
+        let context = call_context(session, context);
+        match generation.toolbox.subjects(&topic.id, context).await.map_err(failed)? {
             Ok(names) => all.extend(names.subjects.iter().map(|slug| resource(&topic.id, slug))),
-            Err(error) => tracing::warn!("knowledge: {}", error.message),
+            Err(error) => tracing::warn!("knowledge: {}", printable(&error.message)),
         }
     }
+    warn_unlogged(&generation.toolbox);
     Ok(all)
 }
 
-/// The form of all those URIs, where there is a topic.
+/// The form of all those URIs, where there is knowledge.
 pub(crate) fn template(server: &Server) -> Option<ResourceTemplate> {
     let template = ResourceTemplate::new(TEMPLATE, "subject")
         .with_title("Subject of the knowledge base")
         .with_description("A subject of a topic, also one that is not listed.")
         .with_mime_type(MIME_TYPE);
-    let has_topics = server.generation().toolbox.topics().next().is_some();
-    has_topics.then_some(template)
+    server.generation().toolbox.has_knowledge().then_some(template)
 }
 
-/// Reads one subject.
+/// The call that reads one subject, with its tool.
 ///
 /// # Errors
 ///
-/// For a URI that is not ours, and for what `learn` refuses.
-pub(crate) async fn read(server: &Server, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+/// For a URI that is not ours, for a topic that does not exist, and if `learn` is off.
+pub(crate) fn subject(toolbox: &Toolbox, uri: &str) -> Result<(ToolName, Invocation), ErrorData> {
     let Some((topic, slug)) = parse(uri) else {
         return Err(not_found(uri, &format!("a subject is `{TEMPLATE}`")));
     };
-    let toolbox = server.generation().toolbox.clone();
-    match toolbox.subject(&topic, &slug, own()).await.map_err(failed)? {
-        Outcome::Success(text) => {
-            let contents = ResourceContents::text(text, uri).with_mime_type(MIME_TYPE);
-            Ok(ReadResourceResult::new(vec![contents]))
-        }
-        Outcome::Error(error) => Err(not_found(uri, &error.message)),
-        Outcome::NeedsInput(question) => Err(not_found(uri, &question.text)),
-    }
+    toolbox.subject(&topic, &slug).map_err(|error| not_found(uri, &error.message))
 }
 
 /// The error for a URI that nothing is found under.
@@ -79,27 +81,26 @@ pub(crate) fn not_found(uri: &str, why: &str) -> ErrorData {
 
 /// Completes the topic and the slug of a URI.
 pub(crate) async fn complete(
-    server: &Server,
+    session: &Session,
     request: CompleteRequestParams,
+    context: &RequestContext<RoleServer>,
 ) -> Result<CompleteResult, ErrorData> {
     let Reference::Resource(reference) = &request.r#ref else {
         return Ok(CompleteResult::default());
     };
-    if reference.uri != TEMPLATE {
+    let toolbox = session.server.generation().toolbox.clone();
+    if reference.uri != TEMPLATE || !toolbox.has_knowledge() {
         return Ok(CompleteResult::default());
     }
     let typed = request.argument.value.to_lowercase();
     let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
     let names = match &*request.argument.name {
-        "topic" => {
-            let toolbox = server.generation().toolbox.clone();
-            toolbox.topics().flatten().map(|topic| topic.id.clone()).collect()
-        }
+        "topic" => toolbox.topics().flatten().map(|topic| topic.id.clone()).collect(),
         "slug" => match known.get("topic").cloned() {
             None => Vec::new(),
             Some(topic) => {
-                let toolbox = server.generation().toolbox.clone();
-                let subjects = toolbox.subjects(&topic, own()).await.map_err(failed)?;
+                let context = call_context(session, context);
+                let subjects = toolbox.subjects(&topic, context).await.map_err(failed)?;
                 subjects.map(|names| names.subjects).unwrap_or_default()
             }
         },
@@ -119,26 +120,31 @@ pub(crate) async fn complete(
     Ok(CompleteResult::new(completion))
 }
 
-/// The prompt with the block of knowledge, where there is a topic.
+/// The prompt with the block of knowledge, where there is knowledge.
 pub(crate) fn listed_prompt(server: &Server) -> Option<Prompt> {
     let description = "What the knowledge base holds, and what of it everybody should know.";
     let prompt = Prompt::new(PROMPT, Some(description), None).with_title("Knowledge");
-    let has_topics = server.generation().toolbox.topics().next().is_some();
-    has_topics.then_some(prompt)
+    server.generation().toolbox.has_knowledge().then_some(prompt)
 }
 
 /// # Errors
 ///
 /// For a name that is no prompt.
-pub(crate) async fn prompt(server: &Server, name: &str) -> Result<GetPromptResult, ErrorData> {
-    let has_topics = server.generation().toolbox.topics().next().is_some();
-    if name != PROMPT || !has_topics {
+pub(crate) async fn prompt(
+    session: &Session,
+    name: &str,
+    context: &RequestContext<RoleServer>,
+) -> Result<GetPromptResult, ErrorData> {
+    let toolbox = session.server.generation().toolbox.clone();
+    if name != PROMPT || !toolbox.has_knowledge() {
         return Err(no_prompt(name));
     }
-    let toolbox = server.generation().toolbox.clone();
-    let block = toolbox.knowledge_prompt(own()).await.map_err(failed)?;
+    let context = call_context(session, context);
+    let block = toolbox.knowledge_prompt(context).await;
+    warn_unlogged(&toolbox);
+    let block = block.map_err(failed)?;
     for problem in &block.problems {
-        tracing::warn!("knowledge: {problem}");
+        tracing::warn!("knowledge: {}", printable(problem));
     }
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, block.text)]))
 }
@@ -146,11 +152,6 @@ pub(crate) async fn prompt(server: &Server, name: &str) -> Result<GetPromptResul
 /// The error for a name that is no prompt.
 pub(crate) fn no_prompt(name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("there is no prompt `{}`", shown(name)), None)
-}
-
-/// The context of what the server itself asks.
-pub(crate) fn own() -> CallContext {
-    CallContext::new(Caller::Host)
 }
 
 fn failed(error: ToolboxError) -> ErrorData {

@@ -109,11 +109,12 @@ pub(crate) async fn prompts(
 
 /// All resources that are listed, by URI.
 pub(crate) async fn resources(
-    server: &Server,
+    session: &Session,
     request: Option<PaginatedRequestParams>,
+    context: &RequestContext<RoleServer>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    let mut all = knowledge::resources(server).await?;
-    let served = listed(server).await?;
+    let mut all = knowledge::resources(session, context).await?;
+    let served = listed(&session.server).await?;
     all.extend(served.resources.iter().map(|item| {
         let resource = &item.description;
         let mut listed = Resource::new(&resource.uri, &resource.name);
@@ -165,7 +166,7 @@ pub(crate) async fn prompt(
 ) -> Result<GetPromptResponse, ErrorData> {
     let name = request.name;
     if name == KNOWLEDGE_PROMPT {
-        return Ok(knowledge::prompt(&session.server, &name).await?.into());
+        return Ok(knowledge::prompt(session, &name, context).await?.into());
     }
     let found = find(&session.server, |served| served.prompt(&name).cloned()).await?;
     let (generation, item) = found.ok_or_else(|| no_prompt(&name))?;
@@ -202,17 +203,24 @@ pub(crate) async fn read(
     context: &RequestContext<RoleServer>,
 ) -> Result<ReadResourceResponse, ErrorData> {
     let uri = request.uri;
-    if uri.starts_with(KNOWLEDGE_SCHEME) {
-        return Ok(knowledge::read(&session.server, &uri).await?.into());
-    }
-    let found = find(&session.server, |served| {
-        let (tool, mime_type) = served.resource(&uri)?;
-        Some((tool.clone(), mime_type.map(str::to_owned)))
-    });
-    let (generation, (tool, mime_type)) =
-        found.await?.ok_or_else(|| not_found(&uri, "no resource is listed so"))?;
+    let (generation, tool, mime_type, invocation) = match uri.starts_with(KNOWLEDGE_SCHEME) {
+        true => {
+            let generation = session.server.generation();
+            let (tool, invocation) = knowledge::subject(&generation.toolbox, &uri)?;
+            (generation, tool, Some(knowledge::MIME_TYPE.to_owned()), invocation)
+        }
+        false => {
+            let found = find(&session.server, |served| {
+                let (tool, mime_type) = served.resource(&uri)?;
+                Some((tool.clone(), mime_type.map(str::to_owned)))
+            });
+            let (generation, (tool, mime_type)) =
+                found.await?.ok_or_else(|| not_found(&uri, "no resource is listed so"))?;
+            let invocation = Invocation::resource(tool.clone(), &uri);
+            (generation, tool, mime_type, invocation)
+        }
+    };
     let call = Call::new(session, context, tool.as_str(), request.input_responses);
-    let invocation = Invocation::resource(tool.clone(), &uri);
     let ended = call.run(&generation, invocation, request.request_state.map(Earlier::Sealed)).await;
     let (completion, marks) = match ended.map_err(stopped)? {
         Ended::Done(done) => (done.completion, done.marks),

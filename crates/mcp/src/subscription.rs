@@ -97,5 +97,6 @@ pub(crate) fn is_updated(uri: &str, seen: &Changes, now: &Changes) -> bool {
 
 fn has_topic(server: &Server, id: &str) -> bool {
     let toolbox = &server.generation().toolbox;
-    toolbox.config().topics.values().any(|topic| topic.enable.value && *topic.id == *id)
+    toolbox.has_learn()
+        && toolbox.config().topics.values().any(|topic| topic.enable.value && *topic.id == *id)
 }

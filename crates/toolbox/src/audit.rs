@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use kitbag_audit::{
     ApprovalEvent, AuditError, AuditEvent, Auditor, CallEvent, ClientEvent, PathsEvent,
-    RefusalEvent, RequestEvent,
+    RefusalEvent, RequestEvent, StartEvent, SummaryEvent,
 };
 use kitbag_config::{Audit, Config};
 use kitbag_contract::ToolName;
@@ -39,6 +39,13 @@ const ALIASES: usize = 50;
 /// drives earlier lines out of the log by what it is refused.
 const REFUSALS: usize = 500;
 
+/// How many calls inside a call have lines of their own. The others are in a summary.
+const INNER_CALLS: usize = 100;
+
+/// How many paths of a kind, and how many requests, a summary of inner calls has.
+const SUMMARY_PATHS: usize = 50;
+const SUMMARY_REQUESTS: usize = 100;
+
 /// The longest name and the longest version of a client that are logged, in characters.
 const CLIENT_CHARS: usize = 64;
 
@@ -53,8 +60,20 @@ pub(crate) struct Audited {
     refusals: Mutex<Refusals>,
     /// What refused the call, where its answer does not say so.
     refused_for: Mutex<Option<&'static str>>,
-    /// How many refusals of the outermost call may have lines.
-    lines_left: Arc<AtomicUsize>,
+    /// Whether the log says that it began.
+    is_started: AtomicBool,
+    outermost: Arc<Outermost>,
+}
+
+/// What the outermost call and all that are inside it share.
+struct Outermost {
+    id: String,
+    /// How many refusals may have lines.
+    refusals_left: AtomicUsize,
+    /// How many inner calls may have lines.
+    calls_left: AtomicUsize,
+    /// The other inner calls. `None`: the outermost call has ended, and each has a line.
+    summary: Mutex<Option<SummaryEvent>>,
 }
 
 /// The program behind a client, as it names itself when it connects.
@@ -93,7 +112,11 @@ fn client_text(text: &str) -> String {
 
 impl Audited {
     /// A call that begins, inside of `outer`. `None`: calls are not logged.
-    pub(crate) fn begin(auditor: Option<&Auditor>, outer: Option<&Self>) -> Option<Arc<Self>> {
+    pub(crate) fn begin(
+        auditor: Option<&Auditor>,
+        outer: Option<&Self>,
+        serves: Option<String>,
+    ) -> Option<Arc<Self>> {
         auditor?;
         // Not the same in two processes, and not the same twice in one.
         static PROCESS: OnceLock<u64> = OnceLock::new();
@@ -102,15 +125,53 @@ impl Audited {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let parent = outer.map(|outer| outer.id.clone());
         let id = format!("{process:016x}-{number}");
-        let lines_left = outer.map(|outer| Arc::clone(&outer.lines_left));
+        let outermost = match outer {
+            Some(outer) => Arc::clone(&outer.outermost),
+            None => Arc::new(Outermost::new(&id)),
+        };
         Some(Arc::new(Self {
             id,
             parent,
-            known: Mutex::default(),
+            known: Mutex::new(CallEvent { serves, ..CallEvent::default() }),
             refusals: Mutex::default(),
             refused_for: Mutex::default(),
-            lines_left: lines_left.unwrap_or_else(|| Arc::new(AtomicUsize::new(REFUSALS))),
+            is_started: AtomicBool::new(false),
+            outermost,
         }))
+    }
+
+    /// Logs that the call begins to run, once, before it can change or send anything. Tells
+    /// whether this was the first time.
+    pub(crate) fn started(
+        &self,
+        auditor: &Auditor,
+        config: &Config,
+        (caller, client): (&Caller, Option<&ClientName>),
+        tool: &str,
+    ) -> bool {
+        if self.is_started.swap(true, Ordering::Relaxed) {
+            return false;
+        }
+        let known = self.known();
+        let outermost = Some(&self.outermost.id);
+        let is_named = self.parent.is_none() || self.parent.as_ref() == outermost;
+        let event = StartEvent {
+            id: self.id.clone(),
+            parent: self.parent.clone(),
+            outermost: outermost.filter(|_| !is_named).cloned(),
+            workspace: config.root.value.to_string_lossy().into_owned(),
+            caller: caller.to_string(),
+            // The outermost call has it.
+            client: client.filter(|_| self.parent.is_none()).map(ClientName::event),
+            tool: tool.to_owned(),
+            serves: known.serves.clone(),
+            component: known.component.clone(),
+            grants: known.grants.clone(),
+            arguments_digest: known.arguments_digest.clone(),
+        };
+        drop(known);
+        auditor.record_now(AuditEvent::Start(Box::new(event)));
+        true
     }
 
     /// Notes the grants in force.
@@ -263,13 +324,31 @@ impl Audited {
         let of_kept: u64 = kept.iter().map(|refusal| refusal.times).sum();
         (event.refusals, event.more_refusals) = (of_kept + more, more);
         for refusal in kept {
-            if !take_one(&self.lines_left) {
+            if !take_one(&self.outermost.refusals_left) {
                 event.more_refusals += refusal.times;
                 continue;
             }
             auditor.record(AuditEvent::Refusal(Box::new(refusal_event(&event, refusal))));
         }
-        auditor.record(AuditEvent::Call(Box::new(event)));
+        match self.parent {
+            Some(_) if !take_one(&self.outermost.calls_left) => {
+                if let Some(event) = self.outermost.add(event) {
+                    auditor.record(AuditEvent::Call(Box::new(event)));
+                }
+            }
+            Some(_) => auditor.record(AuditEvent::Call(Box::new(event))),
+            None => {
+                let summary = self.outermost.summary().take().unwrap_or_default();
+                event.more_calls = summary.calls.values().sum();
+                if event.more_calls > 0 {
+                    let CallEvent { workspace, caller, client, tool, .. } = event.clone();
+                    let call = self.id.clone();
+                    let summary = SummaryEvent { call, workspace, caller, client, tool, ..summary };
+                    auditor.record(AuditEvent::Summary(Box::new(summary)));
+                }
+                auditor.record(AuditEvent::Call(Box::new(event)));
+            }
+        }
     }
 
     /// Logs what became of the question whether the call may be made.
@@ -282,6 +361,11 @@ impl Audited {
         answer: &str,
         by: Option<String>,
     ) {
+        // A script may repeat a call that was approved before.
+        let is_repeated = self.parent.is_some() && answer == "remembered";
+        if is_repeated && self.outermost.calls_left.load(Ordering::Relaxed) == 0 {
+            return;
+        }
         let known = self.known();
         let digest = || blake3::hash(call.call.arguments.as_bytes()).to_hex().to_string();
         let event = ApprovalEvent {
@@ -304,6 +388,68 @@ impl Audited {
 
     fn known(&self) -> MutexGuard<'_, CallEvent> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outermost {
+    fn new(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            refusals_left: AtomicUsize::new(REFUSALS),
+            calls_left: AtomicUsize::new(INNER_CALLS),
+            summary: Mutex::new(Some(SummaryEvent::default())),
+        }
+    }
+
+    fn summary(&self) -> MutexGuard<'_, Option<SummaryEvent>> {
+        self.summary.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an inner call to the summary. Gives it back if it needs a line of its own, since the
+    /// outermost call has ended.
+    fn add(&self, call: CallEvent) -> Option<CallEvent> {
+        let mut summary = self.summary();
+        let Some(summary) = &mut *summary else { return Some(call) };
+        *summary.calls.entry(format!("{} {}", call.tool, call.outcome)).or_default() += 1;
+        let (from, to) = (call.paths, &mut summary.paths);
+        for (paths, more, kept, kept_more) in [
+            (from.read, from.more_read, &mut to.read, &mut to.more_read),
+            (from.written, from.more_written, &mut to.written, &mut to.more_written),
+            (from.removed, from.more_removed, &mut to.removed, &mut to.more_removed),
+        ] {
+            *kept_more += more;
+            for path in paths {
+                match kept.len() < SUMMARY_PATHS {
+                    _ if kept.contains(&path) => {}
+                    true => kept.push(path),
+                    false => *kept_more += 1,
+                }
+            }
+        }
+        to.temporary += from.temporary;
+        summary.more_requests += call.more_requests;
+        for request in call.requests {
+            let is_same = |it: &RequestEvent| {
+                (&it.method, &it.origin, it.status, &it.rule, &it.refused)
+                    == (
+                        &request.method,
+                        &request.origin,
+                        request.status,
+                        &request.rule,
+                        &request.refused,
+                    )
+            };
+            match summary.requests.iter().position(is_same) {
+                Some(at) => {
+                    let [sent, received] = &mut summary.requests[at].bytes;
+                    *sent += request.bytes[0];
+                    *received += request.bytes[1];
+                }
+                None if summary.requests.len() < SUMMARY_REQUESTS => summary.requests.push(request),
+                None => summary.more_requests += 1,
+            }
+        }
+        None
     }
 }
 

@@ -16,7 +16,7 @@ pub enum Caller {
     Program(Arc<str>),
     /// Another tool.
     Tool(ToolName),
-    /// kitbag itself, for a prompt or a list of resources.
+    /// kitbag itself, to check arguments.
     Host,
 }
 

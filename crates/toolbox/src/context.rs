@@ -34,6 +34,8 @@ pub struct CallContext {
     /// The owner of the call: what built-in tools keep belongs to it. `None`, before the
     /// call begins: its caller. Calls inside of it have the same.
     pub(crate) owner: Option<Caller>,
+    /// The caller of the outermost call. `None`, before that begins: the caller.
+    pub(crate) outermost: Option<Caller>,
     /// Whom an approval until the process ends counts for, besides the caller: one client of
     /// several that have the same name. `None`: none counts longer than its call.
     pub(crate) approver: Option<Arc<str>>,
@@ -138,6 +140,7 @@ impl CallContext {
             depth: 0,
             scope: Scope::default(),
             owner: None,
+            outermost: None,
             approver: Some(Arc::default()),
             client: None,
             audited: None,
@@ -167,9 +170,16 @@ impl CallContext {
         self
     }
 
-    /// Settles the owner of the call, which calls inside of it do not change.
+    /// Settles the owner and the caller of the outermost call, which calls inside of it do not
+    /// change.
     pub(crate) fn settle_owner(&mut self) {
         self.owner.get_or_insert_with(|| self.caller.clone());
+        self.outermost.get_or_insert_with(|| self.caller.clone());
+    }
+
+    /// The caller of the outermost call.
+    pub(crate) fn outermost(&self) -> &Caller {
+        self.outermost.as_ref().unwrap_or(&self.caller)
     }
 
     /// Charges the call to this tool, unless it is in another call.

@@ -1,6 +1,7 @@
 //! What is called.
 
 use kitbag_config::{LimitFlags, Sourced};
+use kitbag_contract::text::shown;
 use kitbag_contract::{Action, Answer, PromptDescription, ToolName};
 use kitbag_policy::{DirectoryGrant, Grants};
 use kitbag_schema::Arguments;
@@ -35,9 +36,24 @@ pub(crate) enum Target {
     /// What the component of a tool serves for a person, by its name there, with these
     /// directories besides the grants of the tool.
     Command { tool: ToolName, name: &'static str, directories: Vec<DirectoryGrant> },
-    /// A built-in by its own name, whether or not it is enabled, with nothing but what
-    /// its adapter grants: for kitbag itself.
-    Builtin(&'static str),
+    /// One of the views of knowledge that the tool `learn` has for prompts and lists, by the
+    /// name of that tool. It obeys the rules of the tool.
+    Knowledge { tool: ToolName, view: &'static str },
+}
+
+/// The kinds of things that an [`Invocation`] asks a tool for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvocationKind {
+    /// A call of the tool.
+    Tool,
+    /// A prompt of its component.
+    Prompt,
+    /// A resource of its component.
+    Resource,
+    /// A command for a person, such as the export of memories.
+    Command,
+    /// A part of the knowledge prompt, or a list of subjects.
+    Knowledge,
 }
 
 impl Target {
@@ -45,7 +61,9 @@ impl Target {
     pub(crate) fn directories(&self) -> Vec<DirectoryGrant> {
         match self {
             Self::Command { directories, .. } => directories.clone(),
-            Self::Tool(_) | Self::Prompt(_) | Self::Resource(_) | Self::Builtin(_) => Vec::new(),
+            Self::Tool(_) | Self::Prompt(_) | Self::Resource(_) | Self::Knowledge { .. } => {
+                Vec::new()
+            }
         }
     }
 
@@ -54,9 +72,18 @@ impl Target {
         match self {
             Self::Tool(name) => name,
             Self::Prompt(served) => served.tool.as_str(),
-            Self::Command { tool, .. } => tool.as_str(),
+            Self::Command { tool, .. } | Self::Knowledge { tool, .. } => tool.as_str(),
             Self::Resource(name) => name.as_str(),
-            Self::Builtin(name) => name,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> InvocationKind {
+        match self {
+            Self::Tool(_) => InvocationKind::Tool,
+            Self::Prompt(_) => InvocationKind::Prompt,
+            Self::Resource(_) => InvocationKind::Resource,
+            Self::Command { .. } => InvocationKind::Command,
+            Self::Knowledge { .. } => InvocationKind::Knowledge,
         }
     }
 }
@@ -105,8 +132,30 @@ impl Invocation {
         Self::new(target, Arguments::json(Value::Object(arguments)))
     }
 
-    pub(crate) fn builtin(name: &'static str, arguments: Value) -> Self {
-        Self::new(Target::Builtin(name), Arguments::json(arguments))
+    pub(crate) fn knowledge(tool: ToolName, view: &'static str, arguments: Value) -> Self {
+        Self::new(Target::Knowledge { tool, view }, Arguments::json(arguments))
+    }
+
+    /// The kind of thing that is asked for.
+    pub fn kind(&self) -> InvocationKind {
+        self.target.kind()
+    }
+
+    /// The thing that is asked for, as the audit log names it. `None`: a call of a tool.
+    pub(crate) fn serves(&self) -> Option<String> {
+        match &self.target {
+            Target::Tool(_) => None,
+            Target::Prompt(served) => Some(format!("prompt {}", shown(&served.description.name))),
+            Target::Resource(_) => {
+                let uri =
+                    self.arguments.json.as_ref().and_then(|arguments| arguments["uri"].as_str());
+                // The rest of a URI may hold a secret.
+                let uri = uri.unwrap_or_default().split(['?', '#']).next().unwrap_or_default();
+                Some(format!("resource {}", shown(uri)))
+            }
+            Target::Command { name, .. } => Some(format!("command {name}")),
+            Target::Knowledge { view, .. } => Some(format!("knowledge {view}")),
+        }
     }
 
     fn new(target: Target, arguments: Arguments) -> Self {

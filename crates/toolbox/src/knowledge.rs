@@ -1,16 +1,18 @@
-//! Knowledge for prompts and lists: what the host itself asks `learn`.
+//! Knowledge for prompts, lists and resources: calls of the tool `learn`, which obey the rules of
+//! that tool.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use kitbag_config::{Config, Diagnostic, Tool, Topic};
-use kitbag_contract::{ErrorInfo, Limits, Outcome};
+use kitbag_contract::text::shown;
+use kitbag_contract::{ErrorInfo, Limits, Outcome, ToolName};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::context::{CallContext, NoAnswers};
+use crate::context::{CallContext, Nobody};
 use crate::edge::Nested;
 use crate::ended::Ended;
 use crate::error::ToolboxError;
@@ -68,6 +70,7 @@ pub(crate) async fn prompt(
 ) -> Result<KnowledgePrompt, ToolboxError> {
     let (mut block, mut problems) = (KnowledgeBlock::default(), Vec::new());
     let config = toolbox.config();
+    let Some(tool) = learn(config) else { return Ok(KnowledgePrompt::default()) };
     let (untrusted, trusted): (Vec<_>, Vec<_>) =
         enabled(config).partition(|topic| is_untrusted(config, topic));
     if !untrusted.is_empty() {
@@ -112,7 +115,7 @@ pub(crate) async fn prompt(
     if unread > 0 {
         problems.push(format!("the same of {unread} more topics, whose subjects were not read"));
     }
-    let text = block.render(learn(config).map(|tool| tool.name.as_str()));
+    let text = block.render(Some(tool.name.as_str()));
     Ok(KnowledgePrompt { text, problems })
 }
 
@@ -139,13 +142,18 @@ pub(crate) async fn unmatched(
     if topic.entries.is_empty() {
         return Ok(Vec::new());
     }
-    // As it would be if nothing were disabled.
+    // As it would be if nothing were disabled. No subject is shown, so this needs no approval and
+    // uses up no rate.
     let mut config = toolbox.config().clone();
     if let Some(topic) = config.topics.get_mut(&topic.id) {
         topic.disabled.value.clear();
     }
-    let secrets = Arc::clone(&toolbox.0.secrets);
-    let whole = Toolbox::new(toolbox.host().clone(), config, toolbox.0.builtins, secrets, None);
+    for tool in config.tools.values_mut().filter(|tool| is_learn(&tool.source.value)) {
+        tool.rates.clear();
+        tool.approve.rules.clear();
+    }
+    let (secrets, auditor) = (Arc::clone(&toolbox.0.secrets), toolbox.0.auditor.clone());
+    let whole = Toolbox::new(toolbox.host().clone(), config, toolbox.0.builtins, secrets, auditor);
     let Ok(Subjects { subjects, left_out: 0 }) = subjects(&whole, &topic.id, context).await? else {
         return Ok(Vec::new());
     };
@@ -186,57 +194,67 @@ fn files(root: &Path) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// Loads one subject as the model reads it, by its exact slug.
-pub(crate) async fn subject(
+/// The call that reads one subject as a model reads it, by its exact slug: one of the tool
+/// `learn`, whose name comes first.
+///
+/// # Errors
+///
+/// Why there is no such call: there is no such topic, or the tool is off.
+pub(crate) fn subject(
     toolbox: &Toolbox,
     topic: &str,
     slug: &str,
-    context: &CallContext,
-) -> Result<Outcome, ToolboxError> {
+) -> Result<(ToolName, Invocation), ErrorInfo> {
+    let config = toolbox.config();
+    let tool = learn(config).ok_or_else(|| error(format!("the tool `{LEARN}` is off")))?;
     // A title in the place of the id names the topic too, in the answer by its id.
-    let topic = match find(toolbox.config(), topic) {
-        Ok(topic) => &topic.id,
-        Err(error) => return Ok(Outcome::Error(error)),
-    };
+    let topic = &find(config, topic)?.id;
     // All of it: a resource is read whole, and not only a part for a model.
-    let max_bytes = limits(toolbox.config()).output.as_u64();
+    let max_bytes = tool.limits.limits().output.as_u64();
     let arguments = json!({ "topic": topic, "subjects": [slug], "max_bytes": max_bytes });
-    call(toolbox, arguments, context).await
+    Ok((tool.name.clone(), Invocation::tool(tool.name.as_str(), arguments)))
 }
 
 /// Asks `learn` for one of the views that are the host's only.
 async fn ask<T: DeserializeOwned>(
     toolbox: &Toolbox,
     topic: &str,
-    view: &str,
+    view: &'static str,
     context: &CallContext,
 ) -> Result<Result<T, Unanswered>, ToolboxError> {
-    let topic = match find(toolbox.config(), topic) {
+    let config = toolbox.config();
+    let Some(tool) = learn(config) else {
+        return Ok(Err(Unanswered::Error(error(format!("the tool `{LEARN}` is off")))));
+    };
+    let topic = match find(config, topic) {
         Ok(topic) => &topic.id,
         Err(error) => return Ok(Err(Unanswered::Error(error))),
     };
     let arguments = json!({ "topic": topic, VIEW_KEY: view });
-    Ok(match call(toolbox, arguments, context).await? {
+    let invocation = Invocation::knowledge(tool.name.clone(), view, arguments);
+    // Several topics are asked for at once, so nobody is asked about each of them.
+    let ended = toolbox.drive(&Nested, invocation, context.clone(), &mut Nobody).await;
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(refused @ (ToolboxError::NotApproved { .. } | ToolboxError::Rate { .. })) => {
+            let message = refused.message_for(context.audience, None);
+            return Ok(Err(Unanswered::Error(error(format!(
+                "topic `{}`: {message}",
+                shown(topic)
+            )))));
+        }
+        Err(error) => return Err(error),
+    };
+    let Ok(completion) = Ended::completion(ended);
+    Ok(match completion.result? {
         Outcome::Success(content) => serde_json::from_str(&content).map_err(|_| Unanswered::Cut),
         Outcome::Error(error) => Err(Unanswered::Error(error)),
         Outcome::NeedsInput(question) => Err(Unanswered::Error(error(question.text))),
     })
 }
 
-/// Calls `learn`, whether or not it is a tool that may be called.
-async fn call(
-    toolbox: &Toolbox,
-    arguments: Value,
-    context: &CallContext,
-) -> Result<Outcome, ToolboxError> {
-    let invocation = Invocation::builtin(LEARN, arguments);
-    let ended = toolbox.drive(&Nested, invocation, context.clone(), &mut NoAnswers).await?;
-    let Ok(completion) = Ended::completion(ended);
-    Ok(completion.result?)
-}
-
 /// `learn` as a model calls it, where it may.
-fn learn(config: &Config) -> Option<&Tool> {
+pub(crate) fn learn(config: &Config) -> Option<&Tool> {
     config.tools.values().find(|tool| tool.is_enabled() && is_learn(&tool.source.value))
 }
 

@@ -51,7 +51,7 @@ pub use eject::Ejected;
 pub use ended::{Completed, Ended, InnerCalls, Marks, Problems, Suspended};
 pub use error::{Cut, NearestTool, NotApproved, ToolboxError};
 
-pub use invocation::{Invocation, OpenState, Resumed};
+pub use invocation::{Invocation, InvocationKind, OpenState, Resumed};
 pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
 pub use kitbag_screening::{Finding, Severity};
 pub use knowledge::{KnowledgePrompt, Subjects};

@@ -23,7 +23,7 @@ use crate::context::{CallContext, FrontEnd};
 use crate::edge::Edge;
 use crate::ended::{Completed, Ended, Prepared, Suspended};
 use crate::error::ToolboxError;
-use crate::invocation::Invocation;
+use crate::invocation::{Invocation, InvocationKind};
 use crate::masking::{self, Masking};
 use crate::registry::Toolbox;
 
@@ -53,10 +53,15 @@ impl Toolbox {
         context.charge_to(invocation.target.tool());
         self.mask_events(invocation.target.tool(), &mut context);
         context.audited = match invocation.action {
-            Action::Run => Audited::begin(self.auditor(), context.audited.as_deref()),
+            Action::Run => {
+                let serves = invocation.serves();
+                Audited::begin(self.auditor(), context.audited.as_deref(), serves)
+            }
+            // It has no grants.
             Action::FormatArguments => None,
         };
-        let recording = Recording::begin(self, &invocation, &context);
+        let (tool, kind) = (invocation.target.tool(), invocation.kind());
+        let recording = Recording::begin(self, tool, kind, &context);
         audit::check(self.auditor(), &self.config().audit).map_err(ToolboxError::Audit)?;
         let step = Step::Begin(Box::new(invocation));
         drive_from(edge, self, step, &context, recording, front_end).await
@@ -77,8 +82,10 @@ impl Toolbox {
         context.settle_owner();
         context.charge_to(suspended.call.tool.name.as_str());
         self.mask_events(suspended.call.tool.name.as_str(), &mut context);
-        context.audited = Audited::begin(self.auditor(), context.audited.as_deref());
-        let recording = Recording::of(self, suspended.call.tool.name.as_str(), &context);
+        // Only calls of tools are made inside others.
+        context.audited = Audited::begin(self.auditor(), context.audited.as_deref(), None);
+        let tool = suspended.call.tool.name.as_str();
+        let recording = Recording::begin(self, tool, InvocationKind::Tool, &context);
         audit::check(self.auditor(), &self.config().audit).map_err(ToolboxError::Audit)?;
         let step = Step::Resume(suspended.call);
         drive_from(edge, self, step, &context, recording, front_end).await

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use kitbag_config::{Audience, Origin, Parameter, Sourced, ToolSource};
-use kitbag_contract::{Annotations, ToolDescription, ToolName};
+use kitbag_contract::{Annotations, ToolDescription};
 use kitbag_host::{Component, ComponentSource, Described, LoadError, Metering, RunContext};
 use kitbag_policy::{
     Access, DirectoryGrant, Effects, Grants, GuestPath, PathRequest, Request, RequestedGrants,
@@ -161,29 +161,6 @@ pub(crate) fn resolve(
     known()
         .insert(tool.name.clone(), ResolvedTool { asked: identity, tool: Arc::clone(&resolved) });
     Ok((resolved, asked))
-}
-
-/// Resolves a built-in by its own name, for the host: as it is configured, by whatever
-/// name and whether or not it is enabled.
-pub(crate) fn resolve_builtin(inner: &Inner, own: &str) -> Result<Arc<Tool>, ToolboxError> {
-    let is_it = |tool: &&kitbag_config::Tool| match &tool.source.value {
-        ToolSource::Builtin { name } => name.value == own,
-        ToolSource::Local(_)
-        | ToolSource::Script(_)
-        | ToolSource::Bytes(_)
-        | ToolSource::Native => false,
-    };
-    let tools = || inner.config.tools.values().filter(is_it);
-    if let Some(tool) = tools().find(|tool| tool.is_enabled()).or_else(|| tools().next()) {
-        return Ok(resolve(inner, tool, &RunContext::default())?.0);
-    }
-    // Another tool has taken its name.
-    let unknown = || ToolboxError::unknown_tool(own, std::iter::empty());
-    let source = ToolSource::Builtin { name: Sourced::default(own.to_owned()) };
-    let name = ToolName::new(own).map_err(|_| unknown())?;
-    let (source, limits) = (Sourced::default(source), inner.config.limits.clone());
-    let tool = kitbag_config::Tool::of_caller(name, source, limits);
-    Ok(Arc::new(with(inner, &tool, None)?))
 }
 
 /// What is known of components without loading them, each asked for once: one

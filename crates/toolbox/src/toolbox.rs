@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use kitbag_config::{Audience, Diagnostic, Sourced, Tool as ConfiguredTool, ToolSource, Topic};
-use kitbag_contract::{ErrorInfo, Outcome};
+use kitbag_contract::{ErrorInfo, ToolName};
 use kitbag_host::{Cancellation, Component, ComponentSource, Host, Metering};
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
@@ -215,7 +215,7 @@ impl Toolbox {
         &self,
         context: CallContext,
     ) -> Result<KnowledgePrompt, ToolboxError> {
-        if self.0.config.topics.values().all(|topic| !topic.enable.value) {
+        if !self.has_knowledge() {
             return Ok(KnowledgePrompt::default());
         }
         self.offload(context, async |toolbox, context| knowledge::prompt(&toolbox, &context).await)
@@ -260,23 +260,25 @@ impl Toolbox {
         .await
     }
 
-    /// Loads one subject of a topic by its exact slug, as `learn` delivers it. Any
-    /// executor will do.
+    /// The call that reads one subject of a topic by its exact slug: a call of the tool `learn`,
+    /// whose name comes first, with all of its rules.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError`] where it could not be asked for at all.
-    pub async fn subject(
-        &self,
-        topic: &str,
-        slug: &str,
-        context: CallContext,
-    ) -> Result<Outcome, ToolboxError> {
-        let (topic, slug) = (topic.to_owned(), slug.to_owned());
-        self.offload(context, async move |toolbox, context| {
-            knowledge::subject(&toolbox, &topic, &slug, &context).await
-        })
-        .await
+    /// Why there is no such call: there is no such topic, or the tool is off.
+    pub fn subject(&self, topic: &str, slug: &str) -> Result<(ToolName, Invocation), ErrorInfo> {
+        knowledge::subject(self, topic, slug)
+    }
+
+    /// Whether there is knowledge: an enabled topic, and the tool `learn`, whose rules decide on
+    /// all reading of topics.
+    pub fn has_knowledge(&self) -> bool {
+        self.has_learn() && learn::enabled(&self.0.config).next().is_some()
+    }
+
+    /// Whether the tool that reads topics is enabled.
+    pub fn has_learn(&self) -> bool {
+        knowledge::learn(&self.0.config).is_some()
     }
 
     /// Has several calls of one kind made with one permit.

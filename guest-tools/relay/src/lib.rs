@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime};
 use kitbag_sdk::host::{self, Level};
 use kitbag_sdk::serde_json::Value;
 use kitbag_sdk::tools::{self, Answer, Pending};
-use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, Tool, json};
+use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, Target, Tool, json};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -57,11 +57,8 @@ enum Step {
     Spin,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    steps: Vec<Step>,
-}
+/// The beginning of the URI of a resource, before its steps in JSON.
+const SCHEME: &str = "relay:";
 
 fn once() -> u32 {
     1
@@ -73,18 +70,26 @@ struct Relay;
 kitbag_sdk::export!(Relay);
 
 impl Tool for Relay {
-    type Arguments = Arguments;
+    type Arguments = Value;
 
     fn describe() -> Description {
         Description::new("relay")
             .description("Call other tools.")
             .arguments(json!({ "steps": { "type": "array", "items": {} } }), &["steps"])
+            .prompt(json!({
+                "name": "relayed",
+                "arguments": [{ "name": "steps", "required": true }],
+            }))
+            .resource_template(json!({
+                "uriTemplate": format!("{SCHEME}{{+steps}}"),
+                "name": "relayed",
+            }))
     }
 
-    fn run(call: &Call, arguments: Arguments) -> Result<String, Stop> {
+    fn run(call: &Call, arguments: Value) -> Result<String, Stop> {
         let mut said = Vec::new();
         let mut started = Vec::new();
-        for step in arguments.steps {
+        for step in steps(call, &arguments)? {
             match step {
                 Step::List => {
                     let aliases = tools::list().into_iter().map(|tool| tool.alias);
@@ -133,6 +138,20 @@ impl Tool for Relay {
         }
         Ok(said.join("\n"))
     }
+}
+
+/// The steps: the argument of the tool, JSON in that of the prompt, or JSON in the URI.
+fn steps(call: &Call, arguments: &Value) -> Result<Vec<Step>, ErrorInfo> {
+    let text = match call.target() {
+        Target::Tool(_) => arguments["steps"].to_string(),
+        Target::Prompt(_) => arguments["steps"].as_str().unwrap_or_default().to_owned(),
+        Target::Resource => {
+            let uri = arguments["uri"].as_str().unwrap_or_default();
+            uri.strip_prefix(SCHEME).unwrap_or_default().to_owned()
+        }
+    };
+    let steps = kitbag_sdk::serde_json::from_str(&text);
+    steps.map_err(|error| ErrorInfo::new(format!("invalid arguments: {error}")))
 }
 
 fn shown(answer: Result<Answer, ErrorInfo>) -> String {

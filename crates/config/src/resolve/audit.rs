@@ -12,7 +12,7 @@ use crate::problem::Problem;
 /// The default size of the log.
 const SIZE: ByteSize = ByteSize::mib(128);
 
-/// The least, of which each of the eight files still has some hundred lines.
+/// The least, of which each file still has some hundred lines.
 const LEAST_SIZE: ByteSize = ByteSize::mib(1);
 
 impl Resolver<'_> {

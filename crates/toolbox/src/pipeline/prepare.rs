@@ -53,18 +53,18 @@ pub(super) fn prepare(
         via,
     } = invocation;
     let directories = target.directories();
-    let is_asked_about = action == Action::Run
-        && matches!(target, Target::Tool(_) | Target::Prompt(_) | Target::Resource(_));
+    // A person has typed a command.
+    let is_asked_about = action == Action::Run && !matches!(target, Target::Command { .. });
     let fencing = match &target {
         _ if action != Action::Run || context.depth > 0 => None,
         Target::Tool(_) | Target::Resource(_) => Some(Fencing::AsSet),
         Target::Prompt(_) => Some(Fencing::WhereFound),
-        Target::Command { .. } | Target::Builtin(_) => None,
+        Target::Command { .. } | Target::Knowledge { .. } => None,
     };
     // What a person exports is not for a model.
     let is_command = matches!(target, Target::Command { .. });
     let mut resolved = resolve(inner, target, context)?;
-    if action == Action::Run && resolved.is_granted && grants.is_none() {
+    if action == Action::Run && grants.is_none() {
         resolved.tool.check_secrets()?;
     }
     let is_masked = context.depth == 0 && !is_command && resolved.tool.mask.value;
@@ -94,7 +94,7 @@ pub(super) fn prepare(
             return Ok(Err(answer));
         }
     };
-    count(inner, &resolved, action, &context.caller, via.as_ref(), alias_rate)?;
+    count(inner, &resolved, action, context.outermost(), via.as_ref(), alias_rate)?;
     let callable = match action {
         Action::Run => Callable::new(&resolved.tool.name, &authority.grants.tools, &context.scope),
         Action::FormatArguments => None,
@@ -208,8 +208,6 @@ struct Resolved {
     /// What the arguments have to fit.
     schema: ArgumentSchema,
     adapter: Option<&'static dyn Adapter>,
-    /// The grants of the tool count, which are not the host's own.
-    is_granted: bool,
     component: Option<Component>,
 }
 
@@ -235,30 +233,30 @@ fn resolve(inner: &Inner, target: Target, context: &CallContext) -> Result<Resol
             let adapter = resolve::adapter(&tool.source);
             let schema = ArgumentSchema::Tool;
             let name = Cow::Owned(name);
-            Resolved { name, tool, schema, adapter, is_granted: true, component }
+            Resolved { name, tool, schema, adapter, component }
         }
         Target::Prompt(prompt) => {
             let (tool, component) = find(prompt.tool.as_str())?;
             let name = format!("{}{}", served::PROMPT_PREFIX, prompt.description.name);
             let schema = ArgumentSchema::Own(served::schema(&prompt.description));
             let name = Cow::Owned(name);
-            Resolved { name, tool, schema, adapter: None, is_granted: true, component }
+            Resolved { name, tool, schema, adapter: None, component }
         }
         Target::Resource(tool) => {
             let (tool, component) = find(tool.as_str())?;
             let (name, schema) = (Cow::Borrowed(served::RESOURCE_NAME), ArgumentSchema::None);
-            Resolved { name, tool, schema, adapter: None, is_granted: true, component }
+            Resolved { name, tool, schema, adapter: None, component }
         }
         Target::Command { tool, name, .. } => {
             let (tool, component) = find(tool.as_str())?;
             let (name, schema) = (Cow::Borrowed(name), ArgumentSchema::None);
-            Resolved { name, tool, schema, adapter: None, is_granted: true, component }
+            Resolved { name, tool, schema, adapter: None, component }
         }
-        Target::Builtin(name) => {
-            let tool = resolve::resolve_builtin(inner, name)?;
+        Target::Knowledge { tool, .. } => {
+            let (tool, component) = find(tool.as_str())?;
             let adapter = resolve::adapter(&tool.source);
-            let (name, schema) = (Cow::Borrowed(name), ArgumentSchema::None);
-            Resolved { name, tool, schema, adapter, is_granted: false, component: None }
+            let (name, schema) = (Cow::Owned(tool.name.to_string()), ArgumentSchema::None);
+            Resolved { name, tool, schema, adapter, component }
         }
     })
 }
@@ -366,10 +364,9 @@ fn authorise(
     resolved: &Resolved,
     arguments: &Map<String, Value>,
     action: Action,
-    grants: Arc<Grants>,
+    mut grants: Arc<Grants>,
     limits: Limits,
 ) -> Result<Authority, AdapterRefusal> {
-    let mut grants = if resolved.is_granted { grants } else { Arc::default() };
     let additions = match (resolved.adapter, action) {
         (Some(adapter), Action::Run) => adapter.prepare(inner, arguments, &limits)?,
         // A call is rendered without any grants.
@@ -389,8 +386,10 @@ fn add_directories(grants: &mut Arc<Grants>, directories: Vec<DirectoryGrant>) {
 
 /// Counts the call where its tool has a rate, for its caller, and as a call of each other name
 /// of the tool whose rate holds for it: also one that goes on with an
-/// answer, since the tool runs again. Rendering a call counts as none, and so does what the
-/// host itself asks a built-in.
+/// answer, since the tool runs again. Rendering a call counts as none.
+///
+/// A call inside another one counts for the caller of the outermost call, so that no script is a
+/// way around the rate.
 ///
 /// # Errors
 ///
@@ -405,7 +404,7 @@ fn count(
 ) -> Result<(), ToolboxError> {
     let tool = &resolved.tool;
     let is_counted = !tool.rates.is_empty() || alias_rate.is_some();
-    if !is_counted || action != Action::Run || !resolved.is_granted {
+    if !is_counted || action != Action::Run {
         return Ok(());
     }
     let counted = tool.rates.iter();

@@ -10,7 +10,7 @@ use crate::audit::Audited;
 use crate::context::{CallContext, CallEnd, CallRecord};
 use crate::ended::{Completed, Ended};
 use crate::error::ToolboxError;
-use crate::invocation::{Invocation, Target};
+use crate::invocation::InvocationKind;
 use crate::registry::Toolbox;
 
 /// The record of a call, which is made when this is dropped: a call whose future is
@@ -19,6 +19,7 @@ pub(super) struct Recording<'a> {
     toolbox: &'a Toolbox,
     /// The tool, if it exists and there is who wants to know.
     tool: Option<String>,
+    kind: InvocationKind,
     context: &'a CallContext,
     audited: Option<Arc<Audited>>,
     start: Instant,
@@ -28,29 +29,27 @@ pub(super) struct Recording<'a> {
 }
 
 impl<'a> Recording<'a> {
+    /// Begins the record of a call that asks a tool for something of this kind.
     pub(super) fn begin(
         toolbox: &'a Toolbox,
-        invocation: &Invocation,
+        tool: &str,
+        kind: InvocationKind,
         context: &'a CallContext,
     ) -> Self {
-        match &invocation.target {
-            Target::Tool(name) => Self::of(toolbox, name, context),
-            _ => Self::new(toolbox, None, context),
-        }
-    }
-
-    pub(super) fn of(toolbox: &'a Toolbox, name: &str, context: &'a CallContext) -> Self {
-        // A name of no tool is not recorded: the metrics would keep every one.
+        // A name that is not a tool is not recorded: the metrics would keep every one.
         let is_wanted = context.recorder.is_some() || context.audited.is_some();
-        let is_known = is_wanted && toolbox.config().tools.contains_key(name);
-        Self::new(toolbox, is_known.then(|| name.to_owned()), context)
-    }
-
-    fn new(toolbox: &'a Toolbox, tool: Option<String>, context: &'a CallContext) -> Self {
+        let is_known = is_wanted && toolbox.config().tools.contains_key(tool);
         let audited = context.audited.clone();
-        let outcome = ("cancelled", None);
-        let start = Instant::now();
-        Self { toolbox, tool, context, audited, start, end: CallEnd::Error, outcome }
+        Self {
+            toolbox,
+            tool: is_known.then(|| tool.to_owned()),
+            kind,
+            context,
+            audited,
+            start: Instant::now(),
+            end: CallEnd::Error,
+            outcome: ("cancelled", None),
+        }
     }
 }
 
@@ -64,7 +63,7 @@ impl Drop for Recording<'_> {
 fn record(recording: &mut Recording<'_>) {
     let Some(tool) = &recording.tool else { return };
     let elapsed = recording.start.elapsed();
-    if let Some(recorder) = &recording.context.recorder {
+    if let (InvocationKind::Tool, Some(recorder)) = (recording.kind, &recording.context.recorder) {
         recorder.record(&CallRecord {
             tool,
             caller: &recording.context.caller,

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use super::ask::may_answer;
 use crate::advice;
 use crate::approval::{self, Settled};
+use crate::audit;
 use crate::context::CallContext;
 use crate::deadline::Deadline;
 use crate::ended::{Completed, Marks, Prepared, Suspended};
@@ -70,6 +71,7 @@ pub(super) async fn run(
         let suspended = Suspended { question, rejected: None, completion, marks, call };
         return Ok(Stretch::Asks(Box::new(suspended)));
     }
+    start(toolbox, &call, outer)?;
     loop {
         let temporary = Temporary::make(&mut call.call.grants)?;
         let mut completion = match &runner {
@@ -191,6 +193,27 @@ pub(super) async fn run(
         })?;
         call.answers.insert(question.id, answer);
     }
+}
+
+/// Logs that a call begins, if it can change or send something: a kill of the process loses
+/// nothing that was sent.
+///
+/// # Errors
+///
+/// [`ToolboxError::Audit`] if that cannot be logged, and no call may be made then.
+fn start(toolbox: &Toolbox, call: &Prepared, outer: &CallContext) -> Result<(), ToolboxError> {
+    let annotations = &call.tool.annotations;
+    let has_effects =
+        annotations.read_only_hint != Some(true) || annotations.open_world_hint == Some(true);
+    if !has_effects || call.call.action != Action::Run {
+        return Ok(());
+    }
+    let (Some(audited), Some(auditor)) = (&outer.audited, toolbox.auditor()) else { return Ok(()) };
+    let by = (&outer.caller, outer.client.as_deref());
+    if audited.started(auditor, toolbox.config(), by, call.tool.name.as_str()) {
+        audit::check(Some(auditor), &toolbox.config().audit).map_err(ToolboxError::Audit)?;
+    }
+    Ok(())
 }
 
 /// Masks what looks like a key or a token in what the outermost call gives, and logs it.
