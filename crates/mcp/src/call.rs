@@ -190,8 +190,7 @@ impl<'a> Call<'a> {
             }));
         }
         let mut context = call_context(self.session, self.context)
-            .with_events(EventSink::new(Arc::new(self.listener.clone())))
-            .with_cancellation(Cancellation::default());
+            .with_events(EventSink::new(Arc::new(self.listener.clone())));
         context.recorder.clone_from(&self.recorder);
         let mut front_end = Asker {
             session: self.session,
