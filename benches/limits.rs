@@ -123,7 +123,10 @@ fn idle(kitbag: &Kitbag, sleep: &Value) {
 /// How much longer than its time a call takes.
 fn overdue(kitbag: &Kitbag, arguments: &Value) -> Duration {
     let completion = call(kitbag, arguments, &Cancellation::default());
-    assert_eq!(completion.result.unwrap_err().to_string(), "limit: time (20ms)");
+    assert_eq!(
+        completion.result.unwrap_err().to_string(),
+        "limit: time (20ms): ask for less, or for a part"
+    );
     completion.usage.elapsed - TIME
 }
 

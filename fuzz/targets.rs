@@ -104,7 +104,7 @@ items = { type = "integer" }
             let text = String::from_utf8_lossy(data);
             let pairs = text.lines().filter_map(|line| line.split_once('='));
             let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-            Arguments { json: None, pairs }
+            Arguments { pairs, ..Arguments::default() }
         }
     };
     KITBAG.with(|(_, kitbag)| {

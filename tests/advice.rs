@@ -79,7 +79,11 @@ fn a_model_is_told_what_to_ask_for_and_the_log_has_the_rest() {
         text(&client.call("probe", json!({ "do": "allocate", "bytes": 1 << 30, "abort": true })));
     let line =
         "; ask the user to add `memory = \"128 MiB\"` to `tools.probe.limits` of their own `";
-    assert!(over.starts_with("limit: memory (64 MiB)") && over.contains(line), "{over}");
+    assert!(
+        over.starts_with("limit: memory (64 MiB): give it less data, or a part of it")
+            && over.contains(line),
+        "{over}"
+    );
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn the_arguments_of_a_native_tool_are_checked_and_completed() {
     let kitbag = kitbag(&workspace, Native { schema, work });
     let got = kitbag.call_in_test("native", json!({ "text": "a" }));
     assert_eq!(got, r#"{"text":"a","times":2}"#);
-    let got = kitbag.call_in_test("native", json!({ "text": 1, "more": true }));
+    let got = kitbag.call_in_test("native", json!({ "text": true, "more": true }));
     assert!(got.starts_with("failed: invalid arguments for `native`"), "{got}");
 }
 
@@ -146,7 +146,10 @@ fn the_time_of_a_native_tool_is_limited() {
     let workspace = Workspace::new();
     workspace.config("[limits]\ntime = \"50ms\"\n");
     let kitbag = kitbag(&workspace, native(closure(|_| Box::pin(pending()))));
-    assert_eq!(kitbag.call_in_test("native", json!({})), "failed: limit: time (50ms)");
+    assert_eq!(
+        kitbag.call_in_test("native", json!({})),
+        "failed: limit: time (50ms): ask for less, or for a part"
+    );
 }
 
 #[test]
@@ -218,11 +221,14 @@ fn the_end_of_a_calls_time_ends_the_call_inside_it() {
         });
         let kitbag = kitbag(&workspace, native(work));
         let got = kitbag.call_in_test("native", json!({}));
-        assert_eq!(got, "failed: limit: time (100ms)");
+        assert_eq!(got, "failed: limit: time (100ms): ask for less, or for a part");
         // A guest that sleeps is dropped with the call that it is inside of.
         if action == "spin" {
             let Some(Outcome::Error(error)) = inner.lock().unwrap().take() else { panic!() };
-            assert_eq!(error.message, "limit: time (that of the calling tool)");
+            assert_eq!(
+                error.message,
+                "limit: time (that of the calling tool): ask for less, or for a part"
+            );
         }
     }
 }

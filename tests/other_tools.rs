@@ -200,7 +200,11 @@ fn the_own_time_of_an_inner_call_ends_it_alone() {
     for action in ["spin", "sleep"] {
         let endless = call("hasty", json!({ "do": action, "ms": 3_600_000 }));
         let steps = json!([endless, echo("on")]);
-        check(&workspace, steps, &["error limit: time (200ms) (transient)", "ok on"]);
+        check(
+            &workspace,
+            steps,
+            &["error limit: time (200ms): ask for less, or for a part", "ok on"],
+        );
     }
 }
 
@@ -268,7 +272,7 @@ fn the_time_of_an_outer_call_ends_those_inside_it_in_a_server() {
         // The outer tool does not get to say what became of the inner call, as if it were done.
         assert_eq!(answer["result"]["isError"], true, "{answer}");
         let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-        assert!(text.starts_with("limit: time (1s)"), "{answer}");
+        assert!(text.starts_with("limit: time (1s): ask for less, or for a part"), "{answer}");
     }
     let answer = client.call("relay", json!({ "steps": [echo("after")] }));
     assert_eq!(answer["content"][0]["text"], "ok after", "{answer}");

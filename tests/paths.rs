@@ -81,7 +81,11 @@ fn both_run_into_the_same_limits() {
     };
     let memory = run("builtin", &["--memory", "100KiB"]);
     assert_eq!(memory.code, 5, "{}", memory.shown());
-    assert!(memory.stderr.contains("limit: memory (100 KiB)"), "{}", memory.stderr);
+    assert!(
+        memory.stderr.contains("limit: memory (100 KiB): give it less data, or a part of it"),
+        "{}",
+        memory.stderr
+    );
 }
 
 #[test]

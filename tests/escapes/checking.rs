@@ -91,5 +91,9 @@ fn checking_arguments_takes_of_the_time_of_the_call() {
     let arguments = json!({ "x": vec![0; 90_000] }).to_string();
     let run = workspace.run_with(&["run", "odd", "--args", "-"], &arguments, &[]);
     assert_eq!(run.code, 5, "{}", run.shown());
-    assert!(run.stderr.starts_with("error: limit: time (20ms)\n"), "{}", run.shown());
+    assert!(
+        run.stderr.starts_with("error: limit: time (20ms): ask for less, or for a part\n"),
+        "{}",
+        run.shown()
+    );
 }

@@ -166,10 +166,10 @@ fn a_tool_that_breaks_off_says_why() {
 fn arguments_that_are_too_large_or_too_deep_do_not_reach_a_tool() {
     let workspace = Workspace::with_probe("");
     let large = workspace.call("probe", json!({ "do": "echo", "text": "x".repeat(2 << 20) }));
-    assert_eq!(large, "failed: limit: arguments (1 MiB)");
+    assert_eq!(large, "failed: limit: arguments (1 MiB): give fewer or shorter ones");
     let value: Value = (0..200).fold(json!(1), |value, _| json!([value]));
     let in_library = workspace.call("probe", json!({ "do": "echo", "text": "x", "deep": value }));
-    assert_eq!(in_library, "failed: limit: arguments (128 levels)");
+    assert_eq!(in_library, "failed: limit: arguments (128 levels): give fewer or shorter ones");
 }
 
 #[test]

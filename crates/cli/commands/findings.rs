@@ -2,6 +2,7 @@
 
 use kitbag::contract::ToolName;
 use kitbag::host::CacheProblem;
+use kitbag::toolbox::definitions::Format;
 use kitbag::{Toolbox, ToolboxError};
 
 use crate::error::CliError;
@@ -62,7 +63,10 @@ impl Findings {
             }
             warnings.extend(tool.grant_warnings());
             warnings.extend(tool.missing_grants(toolbox.config()));
-            tool.check_schemas()
+            tool.check_schemas()?;
+            let served = Format::Mcp.define(&tool).losses;
+            warnings.extend(served.iter().map(ToString::to_string));
+            Ok(())
         });
         findings.problems.extend(checked.err().map(|error| Finding::of_tool(name, error)));
         findings

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag::config::{Config, Origin, Sourced};
-use kitbag::contract::json::{self as strict, JsonBudget};
+use kitbag::contract::json::{self as strict, Digits, JsonBudget};
 use kitbag::contract::shell;
 use kitbag::contract::text::{alternatives, printable, shown};
 use kitbag::contract::{Action, ApprovalRequest, ByteSize, Field, barred, format_duration};
@@ -112,11 +112,13 @@ impl Call {
         let pairs = pairs.into_iter().map(|pair| input.pair(pair));
         let pairs = pairs.collect::<Result<_, _>>()?;
         if self.without_nulls
-            && let Some(arguments) = json
+            && let Some((arguments, digits)) = json
         {
-            json = Some(without_nulls(&schema()?, arguments));
+            json = Some((without_nulls(&schema()?, arguments), digits));
         }
-        let arguments = Arguments { json, pairs };
+        let (json, digits) =
+            json.map_or((None, Digits::default()), |(json, digits)| (Some(json), digits));
+        let arguments = Arguments { json, pairs, digits };
         let action = if self.format_arguments { Action::FormatArguments } else { Action::Run };
         let interrupt = Interrupt::take_over();
         let screen = Arc::new(Screen::of_call(self.verbose, global.json, &interrupt));
@@ -510,14 +512,14 @@ fn prompt_line(
 }
 
 /// Reads `--args`: JSON, `@FILE` or `-`.
-fn read_arguments(input: &mut Input, text: &str) -> Result<Value, CliError> {
+fn read_arguments(input: &mut Input, text: &str) -> Result<(Value, Digits), CliError> {
     let path = text.strip_prefix('@').or((text == "-").then_some(text));
     let content = match path {
         Some(path) => input.read(path)?,
         None => input::Content { name: "--args", bytes: text.as_bytes().to_owned() },
     };
     let name = content.name;
-    strict::parse(&content.bytes, JsonBudget::ARGUMENTS)
+    strict::parse_exact(&content.bytes, JsonBudget::ARGUMENTS)
         .map_err(|error| CliError::Usage(format!("`{name}` is not a JSON object: {error}")))
 }
 

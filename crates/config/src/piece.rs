@@ -145,8 +145,8 @@ impl<'a> Restricts<'a> {
             ("limits" | "tools", _) => Self::All,
             ("secret_files", _) => Self::Files,
             ("serve", Some("memory")) => Self::ServerMemory,
-            // It restricts clients, and no tool.
-            ("serve", Some("session_idle")) => Self::Nothing,
+            // They restrict callers, and no tool.
+            ("serve", Some("session_idle" | "unknown_arguments")) => Self::Nothing,
             ("serve", _) => Self::Served,
             ("knowledge", _) => Self::Topics,
             ("toolsets", None) => Self::Builtins,

@@ -1,6 +1,6 @@
 //! Every value that is in effect, as a list: what `config --show` prints.
 
-use kitbag_contract::{ByteSize, format_duration};
+use kitbag_contract::{ByteSize, UnknownArguments, format_duration};
 use kitbag_policy::tools::ToolGrants as CallableTools;
 use kitbag_policy::{ApprovalRule, Placement, SecretPlace, SecretSource};
 use kitbag_secrets::AllowedLeak;
@@ -97,6 +97,12 @@ impl Config {
         rows.size(root.key("serve").key("memory"), &self.server_memory);
         rows.add(root.key("serve").key("session_idle"), &self.session_idle, |idle| {
             format_duration(*idle).to_string().into()
+        });
+        rows.add(root.key("serve").key("unknown_arguments"), &self.unknown_arguments, |unknown| {
+            match unknown {
+                UnknownArguments::Drop => "drop".into(),
+                UnknownArguments::Refuse => "error".into(),
+            }
         });
         let toolsets = root.key("toolsets");
         rows.add(toolsets.key("write"), &self.toolsets.write, |write| (*write).into());

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::ToolName;
+use kitbag_contract::{ByteSize, ToolName};
 use kitbag_policy::{Access, VariableGrant};
 
 use crate::file::Layer;
@@ -192,6 +192,16 @@ pub struct BuiltinTool<'a> {
 impl BuiltinTool<'_> {
     /// How many calls of other tools one call makes of a built-in that may make any.
     pub(crate) const CALLS: u64 = 200;
+
+    /// The memory that its documented inputs take, if that is more than the default: a document
+    /// of 16 MiB as values, and a page or a text of 16 MiB with what is made of it.
+    pub(crate) fn memory(&self) -> Option<ByteSize> {
+        match self.toolset {
+            "data" => Some(ByteSize::mib(256)),
+            "text" | "search" => Some(ByteSize::mib(128)),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> From<&'a str> for BuiltinTool<'a> {

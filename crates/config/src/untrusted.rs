@@ -134,8 +134,11 @@ pub(crate) fn narrowed(
         secret_files: secret_files.map(|SecretFilesConfig { names, except: _ }| {
             SecretFilesConfig { names, except: None }
         }),
-        // Both keys are the lowest of all files.
-        serve: serve.filter(|ServeConfig { memory: _, tools: _, session_idle: _ }| true),
+        // Of each key the strictest value of all files is in effect, and of `session_idle` the
+        // user's.
+        serve: serve.filter(|ServeConfig { memory: _, tools: _, session_idle: _, unknown_arguments: _ }| {
+            true
+        }),
         toolsets: toolsets.map(narrowed_toolsets),
         tools,
         knowledge,

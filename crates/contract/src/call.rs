@@ -14,6 +14,17 @@ pub enum Action {
     FormatArguments,
 }
 
+/// What becomes of arguments that a tool's schema does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum UnknownArguments {
+    /// They are dropped, unless one may be a misspelled argument or a required argument is
+    /// missing.
+    #[default]
+    Drop,
+    /// They are an error.
+    Refuse,
+}
+
 /// What a call happens in, as the tool sees it.
 ///
 /// Contract: `wit/tool.wit`, record `context`.

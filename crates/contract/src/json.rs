@@ -5,6 +5,8 @@
 //! would be rounded. And a value takes up to a hundred times the memory of its
 //! text, so values are counted and reading stops at the budget.
 
+mod digits;
+
 use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Write};
@@ -13,6 +15,7 @@ use memchr::memchr2;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+pub use self::digits::{Digits, parse_exact};
 use crate::text::shown;
 use crate::{ARGUMENTS_BYTES, ByteSize};
 
@@ -70,6 +73,22 @@ impl JsonBudget {
 /// of a key that stands twice, of a number that no type can hold, and of what is
 /// over the budget.
 pub fn parse(text: &[u8], budget: JsonBudget) -> Result<Value, JsonError> {
+    let (value, text) = parse_number_free(text, budget)?;
+    match digits::numbers(text).find(|(_, number)| digits::is_rounded(number)) {
+        Some((offset, number)) => {
+            let problem = format!(
+                "the whole number `{}` has more than 64 bits; write it as a string, or with a \
+                 decimal point if it may be rounded",
+                shown(number)
+            );
+            Err(JsonError::at(&text.as_bytes()[..offset], problem))
+        }
+        None => Ok(value),
+    }
+}
+
+/// Reads one JSON value, without a look at the digits of its numbers.
+fn parse_number_free(text: &[u8], budget: JsonBudget) -> Result<(Value, &str), JsonError> {
     if text.len() > budget.bytes {
         let [size, limit] = [text.len(), budget.bytes].map(|size| ByteSize::bytes(size as u64));
         let problem = format!("it has {size}, more than the limit of {limit}");
@@ -91,17 +110,12 @@ pub fn parse(text: &[u8], budget: JsonBudget) -> Result<Value, JsonError> {
             column: error.column(),
         }
     })?;
-    match rounded_number(text) {
-        Some((offset, number)) => {
-            let problem = format!(
-                "the whole number `{}` has more than 64 bits; write it as a string, or with a \
-                 decimal point if it may be rounded",
-                shown(number)
-            );
-            Err(JsonError::at(&text.as_bytes()[..offset], problem))
-        }
-        None => Ok(value),
-    }
+    Ok((value, text))
+}
+
+/// A key as one segment of a JSON pointer (RFC 6901).
+pub fn pointer(key: &str) -> String {
+    format!("/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
 impl fmt::Display for Place<'_> {
@@ -129,8 +143,8 @@ impl JsonError {
     }
 }
 
-/// The JSON pointer of the value that the start of a JSON text ends in.
-fn pointer_at(text: &[u8]) -> String {
+/// The JSON pointer (RFC 6901) of the value that the start of a JSON text ends in.
+pub fn pointer_at(text: &[u8]) -> String {
     enum Level<'t> {
         /// The key that was read last, in its quotes.
         Object(Option<&'t [u8]>),
@@ -167,31 +181,6 @@ fn pointer_at(text: &[u8]) -> String {
         Level::Array(index) => Some(format!("/{index}")),
     });
     parts.collect()
-}
-
-/// Finds a whole number that serde_json would turn into a float: its offset and
-/// its text. The text is JSON.
-fn rounded_number(text: &str) -> Option<(usize, &str)> {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'"' => at = string_end(bytes, at),
-            b'-' | b'0'..=b'9' => {
-                let is_part =
-                    |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-                let length = bytes[at..].iter().take_while(|byte| is_part(byte)).count();
-                let number = &text[at..at + length];
-                let is_whole = !number.contains(['.', 'e', 'E']);
-                if is_whole && number.parse::<u64>().is_err() && number.parse::<i64>().is_err() {
-                    return Some((at, number));
-                }
-                at += length;
-            }
-            _ => at += 1,
-        }
-    }
-    None
 }
 
 /// The offset behind the string that begins at an offset of a JSON text. A string without an

@@ -23,7 +23,7 @@ pub mod shell;
 pub mod text;
 
 pub use answer::{Answer, AnswerError, AnswerType, Choice, Field, is_class};
-pub use call::{Action, Context};
+pub use call::{Action, Context, UnknownArguments};
 pub use description::{
     Annotations, Description, PromptArgument, PromptDescription, ResourceDescription,
     ResourceTemplateDescription, ToolDescription,

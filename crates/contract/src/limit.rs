@@ -248,6 +248,22 @@ impl fmt::Display for ByteSize {
     }
 }
 
+impl LimitKind {
+    /// What the caller can do to stay below the limit.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::Memory => "give it less data, or a part of it",
+            Self::Time | Self::Fuel => "ask for less, or for a part",
+            Self::Arguments => "give fewer or shorter ones",
+            Self::Stack => "give data that nests less deep",
+            Self::Table | Self::Handles | Self::Random | Self::HostData | Self::Instances => {
+                "ask for less at once"
+            }
+            Self::Written => "write less in one call",
+        }
+    }
+}
+
 impl fmt::Display for LimitKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The longest text that a message repeats, in characters. A longer one is cut
 /// with `…`, so that one value cannot flood a terminal.
-const SHOWN_CHARS: usize = 256;
+const SHOWN_CHARS: usize = 200;
 
 /// Text that is shown with everything invisible spelled out.
 pub struct Shown<'a>(&'a str);
@@ -13,6 +13,22 @@ pub struct Shown<'a>(&'a str);
 /// the direction of a line are escaped, and a long text is cut.
 pub fn shown(text: &str) -> Shown<'_> {
     Shown(text)
+}
+
+/// The longest message of an error, in bytes. It is words about a call and not its data.
+pub const ERROR_BYTES: usize = 4 << 10;
+
+/// Cuts the middle out of a message that is longer than [`ERROR_BYTES`]: its beginning says what
+/// is wrong, and its end says the way out.
+pub fn bound_error(message: &mut String) {
+    const BEGINNING: usize = 2 << 10;
+    const END: usize = 1 << 10;
+    if message.len() > ERROR_BYTES {
+        let beginning = message.floor_char_boundary(BEGINNING);
+        let end = message.ceil_char_boundary(message.len() - END);
+        let left_out = format!("… [{} bytes left out] …", end - beginning);
+        message.replace_range(beginning..end, &left_out);
+    }
 }
 
 /// A longer text that is shown with everything invisible spelled out.
@@ -153,7 +169,7 @@ mod tests {
         check("a\u{2028}\u{ad}\u{e0041}", "a\\u{2028}\\u{ad}\\u{e0041}");
         check("\u{2800}\u{3164}\u{115f}\u{e0100}", "\\u{2800}\\u{3164}\\u{115f}\\u{e0100}");
         check("✔\u{fe0f}", "✔\u{fe0f}");
-        check(&"x".repeat(257), &format!("{}…", "x".repeat(256)));
+        check(&"x".repeat(201), &format!("{}…", "x".repeat(200)));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use kitbag_contract::bindings::{RunParameters, RunResult};
 use kitbag_contract::json::JsonBudget;
 use kitbag_contract::{
-    ARGUMENTS_BYTES, Action, ByteSize, Content, Context, LimitKind, Limits, LogLevel, Outcome,
+    ARGUMENTS_BYTES, Action, ByteSize, Content, Context, ErrorInfo, LimitKind, Limits, LogLevel,
+    Outcome,
 };
 use kitbag_files::Guard;
 use kitbag_http::{Account, Client, RequestRecord};
@@ -178,6 +179,9 @@ pub(crate) async fn run(
     let result = match ended.result {
         Ok(outcome) => {
             Outcome::try_from(outcome).map_err(CallError::Contract).map(|mut outcome| {
+                if let Outcome::Error(error) = &mut outcome {
+                    name_limit(error, ended.refused, &call.limits);
+                }
                 // Before it is cut, so that no value is cut in two.
                 ended.secrets.mask_outcome(&mut outcome);
                 let (outcome, output_bytes) =
@@ -217,6 +221,19 @@ pub(crate) async fn run(
         misses_tools: ended.misses_tools,
         usage,
     })
+}
+
+/// Adds the limit to the error of a guest that went on without the memory it needed: it does not
+/// know the limit itself.
+fn name_limit(error: &mut ErrorInfo, refused: Option<LimitKind>, limits: &Limits) {
+    if refused != Some(LimitKind::Memory) {
+        return;
+    }
+    let words = error.message.to_lowercase();
+    if words.contains("memory") || words.contains("alloc") {
+        error.message.push_str("; ");
+        error.message.push_str(&exceeded(LimitKind::Memory, limits).to_string());
+    }
 }
 
 /// Asks a component what it says of itself. It holds no grants meanwhile.

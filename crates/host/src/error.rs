@@ -10,7 +10,7 @@ use crate::load_error::LoadError;
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The call used up one of its limits.
-    #[error("limit: {kind} ({limit})")]
+    #[error("limit: {kind} ({limit}): {}", kind.advice())]
     Limit {
         /// Which limit.
         kind: LimitKind,
@@ -89,7 +89,6 @@ impl CallError {
                         | LoadError::Compiler { .. }
                 )
                 | Self::Cancelled
-                | Self::Limit { kind: LimitKind::Time, .. }
         )
     }
 

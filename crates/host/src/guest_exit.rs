@@ -1,6 +1,6 @@
 //! Why a guest did not return, in words that a person can act on.
 
-use kitbag_contract::text::printable;
+use kitbag_contract::text::{bound_error, printable};
 use kitbag_contract::{LimitKind, Limits};
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
@@ -126,6 +126,7 @@ fn broke_off(mut message: String, printed: &str) -> CallError {
             None => message.push_str(line),
         }
     }
+    bound_error(&mut message);
     CallError::Trap { message }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use kitbag_contract::{ContentDigest, Limits, Outcome};
+use kitbag_contract::{ByteSize, ContentDigest, Limits, Outcome};
 use kitbag_http::{Account, Client, ClientOptions};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -115,6 +115,13 @@ impl Host {
     /// Whether an engine has been started.
     pub fn is_started(&self) -> bool {
         self.0.plain.cell.get().is_some() || self.0.metered.cell.get().is_some()
+    }
+
+    /// A quarter of the memory for calls, and at least the default of one call.
+    pub fn share_of_memory(&self) -> ByteSize {
+        let size = self.0.options.memory.work.size();
+        let quarter = size.map_or(u64::MAX, |size| size.as_u64() / 4);
+        ByteSize::bytes(quarter).max(Limits::default().memory)
     }
 
     /// Finds a component: in this binary, in memory, on disk, or by compiling, which

@@ -1,6 +1,7 @@
 //! Texts of a tool are cut to their limit, at a character, with a mark.
 
 use kitbag_contract::Outcome;
+use kitbag_contract::text::bound_error;
 
 /// How many lines of an error's trace are kept. They are causes, of which there are
 /// a few.
@@ -29,6 +30,7 @@ pub(crate) fn truncate_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64)
             Outcome::Success(content)
         }
         Outcome::Error(mut error) => {
+            bound_error(&mut error.message);
             cut(&mut error.message);
             let lines = error.trace.len();
             let rest = error.trace.get(TRACE_LINES..).unwrap_or_default();

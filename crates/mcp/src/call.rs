@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kitbag_audit::Auditor;
 use kitbag_config::{Audience, Origin, Sourced};
+use kitbag_contract::json::Digits;
 use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::EventSink;
 use kitbag_toolbox::{
@@ -75,7 +76,7 @@ pub(crate) async fn call(
         (id, Sourced { value, origin: Origin::Model })
     });
     let name = request.name.into_owned();
-    let arguments = Arguments::json(Value::Object(arguments));
+    let arguments = Arguments::exact(Value::Object(arguments), digits(context));
     let invocation = Invocation::tool(&*name, arguments).with_answers(answers).structured();
     let server = &session.server;
     let _running = server.metrics().begin();
@@ -101,6 +102,12 @@ pub(crate) async fn call(
     };
     server.keep_awake().stay();
     response
+}
+
+/// The digits of the numbers among the arguments, from the text of the message.
+fn digits(context: &RequestContext<RoleServer>) -> Digits {
+    let of_http = || context.extensions.get::<http::request::Parts>()?.extensions.get::<Digits>();
+    context.extensions.get::<Digits>().or_else(of_http).cloned().unwrap_or_default()
 }
 
 impl Recorder for Server {

@@ -34,11 +34,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use kitbag_contract::json::Digits;
 use kitbag_contract::text::shown;
 use kitbag_contract::{SESSION_IDLE, shell};
 use kitbag_host::{MemoryBudget, Reservation};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta, ProtocolVersion, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, GetExtensions, GetMeta, ProtocolVersion,
+    ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -455,6 +457,12 @@ impl Front {
             && let Some(answer) = handshake::before_session(message, IN_SESSION)
         {
             return reply_of(StatusCode::BAD_REQUEST, &answer);
+        }
+        if let Some(ClientJsonRpcMessage::Request(request)) = message.as_deref()
+            && let Some(digits) = request.request.extensions().get::<Digits>()
+        {
+            // The library reads the body again, as floats.
+            head.extensions.insert(digits.clone());
         }
         let request = match (message.as_deref(), id) {
             (Some(ClientJsonRpcMessage::Request(request)), Some(id)) => {

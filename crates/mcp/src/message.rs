@@ -4,9 +4,10 @@
 //! tool as something else than the client wrote. And whatever is wrong with a
 //! message, its sender waits for an answer under its `id`.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use kitbag_contract::json::{self, JsonBudget, JsonError};
+use kitbag_contract::json::{self, Digits, JsonBudget, JsonError};
 use kitbag_contract::text::shown;
 use kitbag_contract::{ARGUMENTS_BYTES, ByteSize};
 use kitbag_host::{Account, MemoryBudget, Reservation};
@@ -38,16 +39,14 @@ pub(crate) fn read(text: &[u8]) -> Line {
     if text.is_empty() {
         return Line::Empty;
     }
+    let text = &*without_null(text).map_or(Cow::Borrowed(text), Cow::Owned);
     let skim = || {
         let mut skim = Skim::default();
         skim.feed(text);
         skim
     };
-    let value = match json::parse(text, JsonBudget::MESSAGE) {
-        Ok(mut value) => {
-            drop_null(&mut value);
-            value
-        }
+    let (value, digits) = match json::parse_exact(text, JsonBudget::MESSAGE) {
+        Ok(read) => read,
         Err(error) => {
             let skim = skim();
             if let Some(id) = skim.invalid_number() {
@@ -62,7 +61,7 @@ pub(crate) fn read(text: &[u8]) -> Line {
             }));
         }
     };
-    match message(value, text.len()) {
+    match message(value, &digits, text.len()) {
         Ok(message) => Line::Message(Box::new(message)),
         Err(error) => Line::Refused(Box::new(refusal(error, skim().id()))),
     }
@@ -85,32 +84,27 @@ fn unreadable(error: &JsonError, text: &[u8]) -> String {
     format!("the message cannot be read: {argument}{error}{hint}")
 }
 
-/// The message without `params` and `_meta` that are `null`, which some clients write for absent
-/// ones. `None`: it has none of these.
+/// The message with an empty object in place of `params` and `_meta` that are `null`, which some
+/// clients write for absent ones. `None`: it has none of these.
 pub(crate) fn without_null(text: &[u8]) -> Option<Vec<u8>> {
-    let is_null = |key: &str| {
-        memmem::find_iter(text, key.as_bytes()).any(|at| {
+    /// A message has one of each; what has more of them is another's data.
+    const MOST: usize = 8;
+    let mut found = Vec::new();
+    for (key, pointer) in [("\"params\"", "/params"), ("\"_meta\"", "/params/_meta")] {
+        for at in memmem::find_iter(text, key).take(MOST) {
             let rest = text[at + key.len()..].trim_ascii_start();
-            rest.strip_prefix(b":").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"null"))
-        })
-    };
-    if !is_null("\"_meta\"") && !is_null("\"params\"") {
-        return None;
+            let Some(value) = rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start) else { continue };
+            let start = text.len() - value.len();
+            if value.starts_with(b"null") && json::pointer_at(&text[..start]) == pointer {
+                found.push(start);
+            }
+        }
     }
-    let mut value = json::parse(text, JsonBudget::MESSAGE).ok()?;
-    drop_null(&mut value).then(|| serde_json::to_vec(&value).ok()).flatten()
-}
-
-/// Removes `params` and `_meta` that are `null`. Returns whether there were any.
-fn drop_null(value: &mut Value) -> bool {
-    let Some(object) = value.as_object_mut() else { return false };
-    let is_null = |it: &Value, key: &str| it.get(key).is_some_and(Value::is_null);
-    if object.get("params").is_some_and(Value::is_null) {
-        object.remove("params");
-        return true;
+    let mut text = (!found.is_empty()).then(|| text.to_vec())?;
+    for start in found {
+        text[start..start + 4].copy_from_slice(b"{}  ");
     }
-    let params = object.get_mut("params").filter(|params| is_null(params, "_meta"));
-    params.and_then(Value::as_object_mut).and_then(|params| params.remove("_meta")).is_some()
+    Some(text)
 }
 
 /// The answer to a message that is too long to be read.
@@ -123,7 +117,11 @@ fn refusal(error: ErrorData, id: Option<RequestId>) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::error(error, id)
 }
 
-fn message(value: Value, length: usize) -> Result<ClientJsonRpcMessage, ErrorData> {
+fn message(
+    value: Value,
+    digits: &Digits,
+    length: usize,
+) -> Result<ClientJsonRpcMessage, ErrorData> {
     let invalid = |message: &str| ErrorData::invalid_request(message.to_owned(), None);
     let Value::Object(object) = &value else {
         let message = match value {
@@ -144,7 +142,7 @@ fn message(value: Value, length: usize) -> Result<ClientJsonRpcMessage, ErrorDat
     if object.get("method").is_some_and(|method| method == "tools/call")
         && object.contains_key("id")
     {
-        return tool_call(value, length);
+        return tool_call(value, digits, length);
     }
     if object.get("method").is_some_and(|method| method == "initialize")
         && length > INITIALIZE_BYTES
@@ -181,7 +179,11 @@ fn invalid_id(id: &str) -> ErrorData {
 
 /// The message of which there are most, without trying what else it could be, from a
 /// text of this length.
-fn tool_call(mut value: Value, length: usize) -> Result<ClientJsonRpcMessage, ErrorData> {
+fn tool_call(
+    mut value: Value,
+    digits: &Digits,
+    length: usize,
+) -> Result<ClientJsonRpcMessage, ErrorData> {
     let id = serde_json::from_value::<RequestId>(value["id"].take());
     let id = id.map_err(|error| ErrorData::invalid_request(format!("`id`: {error}"), None))?;
     let mut params = value["params"].take();
@@ -194,6 +196,10 @@ fn tool_call(mut value: Value, length: usize) -> Result<ClientJsonRpcMessage, Er
     };
     let params = serde_json::from_value::<CallToolRequestParams>(params);
     let mut request = CallToolRequest::new(params.map_err(|error| invalid("`params`", error))?);
+    let digits = digits.below("/params/arguments");
+    if !digits.is_empty() {
+        request.extensions_mut().insert(digits);
+    }
     if let Some(meta) = meta {
         let meta = serde_json::from_value::<RequestMetaObject>(meta);
         request.extensions_mut().insert(meta.map_err(|error| invalid("`_meta`", error))?);
@@ -470,16 +476,16 @@ mod tests {
         };
         check(
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","params": null}"#,
-            Some(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+            Some(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params": {}  }"#),
         );
         check(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta" : null}}"#,
-            Some(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#),
+            Some(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta" : {}  }}"#),
         );
         check(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":null,"name":"a","arguments":null}}"#,
             Some(
-                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":null,"name":"a"}}"#,
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{}  ,"name":"a","arguments":null}}"#,
             ),
         );
         // An argument of this name belongs to its tool.

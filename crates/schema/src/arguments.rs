@@ -1,12 +1,22 @@
-//! Arguments, checked before a guest sees them.
+//! Arguments, coerced and checked before anything is decided by them and before a guest sees them.
 
-use kitbag_contract::json::{self, JsonBudget};
+#[cfg(test)]
+mod cases;
+mod coercion;
+mod unknown;
+mod views;
+
+use kitbag_contract::json::{self, Digits, JsonBudget, pointer};
 use kitbag_contract::text::shown;
-use kitbag_contract::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize};
+use kitbag_contract::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, UnknownArguments};
 use serde_json::{Map, Value};
 
+use self::coercion::Coercer;
+pub use self::coercion::Coercion;
+use self::unknown::remove_unknown;
+use self::views::Views;
 use crate::error::CheckError;
-use crate::pointer::pointer;
+use crate::plain::fits_plainly;
 use crate::problems::{ArgumentProblem, kind_of};
 use crate::schema::Schema;
 use crate::types::Types;
@@ -19,12 +29,37 @@ pub struct Arguments {
     /// Keys and values as they were typed. `key=value` becomes what the tool's
     /// schema says; `key:=value` is JSON.
     pub pairs: Vec<(String, String)>,
+    /// The digits of numbers in the JSON value.
+    pub digits: Digits,
+}
+
+/// Arguments that fit a schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checked {
+    /// The arguments.
+    pub arguments: Map<String, Value>,
+    /// The digits of their numbers.
+    pub digits: Digits,
+    /// The changes that were made so that they fit.
+    pub coercions: Vec<Coercion>,
 }
 
 impl Arguments {
     /// Arguments that are JSON already.
     pub fn json(value: Value) -> Self {
-        Self { json: Some(value), pairs: Vec::new() }
+        Self::exact(value, Digits::default())
+    }
+
+    /// Arguments that were read from a JSON text, whose numbers keep their digits.
+    pub fn exact(value: Value, digits: Digits) -> Self {
+        Self { json: Some(value), pairs: Vec::new(), digits }
+    }
+}
+
+impl Checked {
+    /// Arguments that the host has made, which no schema describes.
+    pub fn as_given(arguments: Map<String, Value>) -> Self {
+        Self { arguments, digits: Digits::default(), coercions: Vec::new() }
     }
 }
 
@@ -37,8 +72,8 @@ impl From<Value> for Arguments {
 impl Schema {
     /// Turns arguments into the object that a tool gets whose input has this schema.
     ///
-    /// Defaults are filled in. Keys for which `is_overwritten` holds are dropped:
-    /// the host sets them itself. `may_go_on` is asked now and then, and its error ends
+    /// Values are coerced, and defaults filled in. Keys for which `is_overwritten` holds are
+    /// dropped: the host sets them itself. `may_go_on` is asked now and then, and its error ends
     /// the check.
     ///
     /// # Errors
@@ -47,10 +82,12 @@ impl Schema {
     pub fn check_arguments<E>(
         &self,
         arguments: Arguments,
+        unknown: UnknownArguments,
         may_go_on: &dyn Fn() -> Result<(), E>,
         is_overwritten: impl Fn(&str) -> bool,
-    ) -> Result<Map<String, Value>, CheckError<E>> {
+    ) -> Result<Checked, CheckError<E>> {
         let refused = CheckError::Misfit;
+        let mut digits = arguments.digits;
         let mut object = match arguments.json {
             None => Map::new(),
             Some(Value::Object(object)) => object,
@@ -59,11 +96,24 @@ impl Schema {
                 return Err(refused(vec![ArgumentProblem { pointer: String::new(), message }]));
             }
         };
-        let mut problems = add_pairs(&mut object, self, arguments.pairs);
+        let mut problems = add_pairs(&mut object, self, arguments.pairs, &mut digits);
         object.retain(|key, _| !is_overwritten(key));
         let mut value = Value::Object(object);
         if is_deeper(&value, ARGUMENTS_DEPTH) {
             return Err(CheckError::TooDeep);
+        }
+        let mut coercions = Vec::new();
+        if !fits_plainly(self, &value) {
+            let views = Views::new(self);
+            let mut coercer = Coercer::new(&views, &mut digits, &mut coercions);
+            coercer.coerce(self, &mut value, &mut String::new(), 0);
+            problems.append(&mut coercer.problems);
+            if let (Value::Object(object), UnknownArguments::Drop) = (&mut value, unknown) {
+                remove_unknown(self, &views, object, &mut coercions);
+            }
+            if is_deeper(&value, ARGUMENTS_DEPTH) {
+                return Err(CheckError::TooDeep);
+            }
         }
         let mut left = ARGUMENTS_BYTES;
         if let Err(pointer) = fill_defaults(self, &mut value, &mut left) {
@@ -76,7 +126,9 @@ impl Schema {
         }
         problems.extend(self.misfits(&value, may_go_on)?);
         match value {
-            Value::Object(object) if problems.is_empty() => Ok(object),
+            Value::Object(arguments) if problems.is_empty() => {
+                Ok(Checked { arguments, digits, coercions })
+            }
             _ => Err(refused(problems)),
         }
     }
@@ -94,18 +146,23 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Adds what was typed as `key=value`, in the type that the schema wants.
+/// Adds what was typed as `key=value`, in the type that the schema wants. Of a list that is typed
+/// in several parts the first part alone keeps the digits of its numbers.
 fn add_pairs(
     object: &mut Map<String, Value>,
     schema: &Value,
     pairs: Vec<(String, String)>,
+    digits: &mut Digits,
 ) -> Vec<ArgumentProblem> {
     let mut problems = Vec::new();
     let mut typed: Map<String, Value> = Map::new();
     for (key, text) in pairs {
         let (key, value) = match key.strip_suffix(':') {
-            Some(key) => match json::parse(text.as_bytes(), JsonBudget::ARGUMENTS) {
-                Ok(value) => (key.to_owned(), value),
+            Some(key) => match json::parse_exact(text.as_bytes(), JsonBudget::ARGUMENTS) {
+                Ok((value, exact)) => {
+                    digits.put(&pointer(key), exact);
+                    (key.to_owned(), value)
+                }
                 Err(error) => {
                     let message = format!("`{}` is not JSON: {error}", shown(&text));
                     problems.push(ArgumentProblem { pointer: pointer(key), message });
@@ -113,7 +170,8 @@ fn add_pairs(
                 }
             },
             None => {
-                let value = coerce(&schema["properties"][&key], text);
+                let (value, exact) = typed_value(&schema["properties"][&key], text);
+                digits.put(&pointer(&key), exact);
                 (key, value)
             }
         };
@@ -147,18 +205,22 @@ fn add_pairs(
 
 /// Reads a typed text as what the schema of its key takes. What does not fit
 /// stays text, and the check that follows says what is wrong with it.
-fn coerce(schema: &Value, text: String) -> Value {
+fn typed_value(schema: &Value, text: String) -> (Value, Digits) {
     let types = Types::of(schema);
     // Where a string is allowed, the word is one: on a shell it is typed without quotes.
     if types.meet(Types::STRING) {
-        return Value::String(text);
+        return (Value::String(text), Digits::default());
     }
-    let parsed = json::parse(text.as_bytes(), JsonBudget::ARGUMENTS).ok();
-    match parsed {
-        Some(value) if types.meet(Types::of_value(&value)) => value,
+    match json::parse_exact(text.as_bytes(), JsonBudget::ARGUMENTS) {
+        Ok((value, digits)) if types.meet(Types::of_value(&value)) => (value, digits),
         // One element of a list.
-        _ if types.meet(Types::ARRAY) => Value::Array(vec![coerce(&schema["items"], text)]),
-        _ => Value::String(text),
+        _ if types.meet(Types::ARRAY) => {
+            let (element, exact) = typed_value(&schema["items"], text);
+            let mut digits = Digits::default();
+            digits.put("/0", exact);
+            (Value::Array(vec![element]), digits)
+        }
+        _ => (Value::String(text), Digits::default()),
     }
 }
 
@@ -207,7 +269,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plain::fits_plainly;
     use crate::problems::{POINTER_BYTES, PROBLEMS};
     use crate::without_end;
 
@@ -236,7 +297,7 @@ mod tests {
 
     fn pairs(pairs: &[(&str, &str)]) -> Arguments {
         let pairs = pairs.iter().map(|(key, value)| ((*key).into(), (*value).into()));
-        Arguments { json: None, pairs: pairs.collect() }
+        Arguments { pairs: pairs.collect(), ..Arguments::default() }
     }
 
     fn checked(
@@ -244,7 +305,9 @@ mod tests {
         arguments: Arguments,
     ) -> Result<Map<String, Value>, CheckError<Infallible>> {
         let is_overwritten = |key: &str| key == "_topic";
-        Schema::from(schema.clone()).check_arguments(arguments, &without_end, is_overwritten)
+        Schema::from(schema.clone())
+            .check_arguments(arguments, UnknownArguments::Refuse, &without_end, is_overwritten)
+            .map(|checked| checked.arguments)
     }
 
     fn check(arguments: Arguments, expected: Value) {
@@ -312,7 +375,7 @@ mod tests {
             Err(CheckError::Misfit(problems)) => problems,
             other => panic!("{other:?}"),
         };
-        let problems = many(json!({ key: vec![1; 300] }));
+        let problems = many(json!({ key: vec![true; 300] }));
         assert_eq!(problems.len(), PROBLEMS + 1);
         assert!(
             problems.iter().all(|problem| problem.pointer.len() <= POINTER_BYTES + '…'.len_utf8())
@@ -326,13 +389,13 @@ mod tests {
     fn everything_wrong_is_named_with_its_place() {
         check_refused(
             Arguments::json(json!({
-                "count": "three", "mode": "quick", "nested": { "sise": 1 }, "colour": 1, "tags": [1],
+                "count": "three", "mode": "quick", "nested": { "sise": 1 }, "colour": 1, "tags": [true],
             })),
             &[
                 "`/count`: must be an integer, but is the string `three`",
                 "`/mode`: is `quick`, but must be `fast` or `slow`",
                 "`/nested/sise`: is unknown; did you mean `size`?",
-                "`/tags/0`: must be a string, but is the number 1",
+                "`/tags/0`: must be a string, but is the boolean true",
                 "`/colour`: is unknown; known: `path`, `count`, `ratio`, `deep`, `tags`, `ids`, `any`, \
                  `mode` or `nested`",
                 "`/path`: is missing",

@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use self::patterns::{PROGRAMS_BYTES, TRANSLATED_BYTES, patterns, program};
 use crate::keywords::{Target, schemas};
-use crate::pointer::pointer;
+use kitbag_contract::json::pointer;
 
 pub(crate) use self::patterns::options;
 

@@ -58,6 +58,23 @@ pub(crate) fn schemas<'r>(
     one.into_iter().chain(list).chain(map.into_iter().flat_map(Map::values))
 }
 
+/// Whether the schemas of a keyword are in the form that it takes, with at least one in a list.
+pub(crate) fn is_well_formed(name: &str, rule: &Value) -> bool {
+    let is_schema = |schema: &Value| schema.is_object() || schema.is_boolean();
+    let is_list =
+        || rule.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(is_schema));
+    match keyword(name).map(|(_, form)| form) {
+        None => true,
+        Some(Form::One) => is_schema(rule),
+        Some(Form::List) => is_list(),
+        Some(Form::OneOrList) => is_schema(rule) || is_list(),
+        Some(Form::Map) => rule.as_object().is_some_and(|map| {
+            let is_names = |value: &Value| name == "dependencies" && value.is_array();
+            map.values().all(|value| is_schema(value) || is_names(value))
+        }),
+    }
+}
+
 /// Shows every schema within a schema, itself among them.
 pub(crate) fn each_schema(schema: &mut Value, look: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(rules) = schema else { return };

@@ -11,14 +11,13 @@ pub mod definitions;
 mod error;
 mod keywords;
 mod plain;
-mod pointer;
 mod problems;
 mod schema;
 mod types;
 
 use std::convert::Infallible;
 
-pub use arguments::Arguments;
+pub use arguments::{Arguments, Checked, Coercion};
 pub use error::{CheckError, SchemaError};
 pub use problems::ArgumentProblem;
 pub use schema::Schema;

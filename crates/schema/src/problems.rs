@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::complexity::size;
-use crate::pointer::pointer;
+use kitbag_contract::json::pointer;
 
 /// How many problems of one value are reported. A value with more has one mistake many
 /// times.

@@ -75,7 +75,8 @@ impl Types {
         Self(self.0 & other.0)
     }
 
-    fn or(self, other: Self) -> Self {
+    /// The types in one of both.
+    pub(crate) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 

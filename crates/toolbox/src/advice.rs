@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use kitbag_config::{Audience, Config, Disabled, Origin, Problem, Sourced};
-use kitbag_contract::text::{printable, shown};
+use kitbag_contract::text::{bound_error, printable, shown};
 use kitbag_contract::{Action, ByteSize, ErrorInfo, LimitKind, Outcome, format_duration, shell};
 use kitbag_host::{CallError, Completion, LoadError};
 use kitbag_policy::{
@@ -185,10 +185,11 @@ impl ToolboxError {
     /// The message with its causes on one line, put for this reader. With the configuration and
     /// the name of the tool it also says how a limit is raised.
     pub fn message_for(&self, audience: Audience, tool: Option<(&Config, &str)>) -> String {
-        let message = match audience {
+        let mut message = match audience {
             Audience::Person => with_causes(self),
             Audience::Model => self.for_model(),
         };
+        bound_error(&mut message);
         let Self::Call(CallError::Limit { kind, .. }) = self else { return message };
         let action = tool.and_then(|(config, tool)| raise(config, tool, *kind, audience));
         match (action, audience) {

@@ -521,9 +521,10 @@ fn failure(error: &ToolboxError, audience: Audience) -> ErrorInfo {
 }
 
 fn read(arguments: &str) -> Result<Arguments, ErrorInfo> {
-    let read = json::parse(arguments.as_bytes(), JsonBudget::ARGUMENTS);
-    let value = read.map_err(|error| ErrorInfo::new(format!("invalid arguments: {error}")))?;
-    Ok(Arguments::json(value))
+    let read = json::parse_exact(arguments.as_bytes(), JsonBudget::ARGUMENTS);
+    let (value, digits) =
+        read.map_err(|error| ErrorInfo::new(format!("invalid arguments: {error}")))?;
+    Ok(Arguments::exact(value, digits))
 }
 
 /// Notes that a call of another tool was refused.

@@ -1,6 +1,15 @@
 //! JSON as tools get it.
 
+use kitbag_contract::json::Digits;
 use serde_json::{Map, Value};
+
+/// Arguments as text, the same for the same arguments.
+pub(crate) fn exact_text(arguments: Map<String, Value>, digits: &Digits) -> String {
+    match digits.is_empty() {
+        true => text(&arguments),
+        false => digits.text(&Value::Object(arguments)),
+    }
+}
 
 /// A JSON object as text, the same for the same object.
 pub(crate) fn text(object: &Map<String, Value>) -> String {

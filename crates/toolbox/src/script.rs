@@ -3,6 +3,7 @@
 
 use kitbag_config::{ScriptTool, ToolSource};
 use kitbag_contract::ToolDescription;
+use kitbag_contract::json::Digits;
 use serde_json::{Map, Value, json};
 
 /// What a script says of itself besides what configuration has taken from its header.
@@ -14,8 +15,14 @@ pub(crate) fn description(script: &ScriptTool) -> ToolDescription {
 
 /// The arguments with which the component of a tool is run: those of the caller, unless it
 /// is a script. What the caller leaves out is `None` there.
-pub(crate) fn arguments(source: &ToolSource, mut own: Map<String, Value>) -> Map<String, Value> {
+pub(crate) fn arguments(
+    source: &ToolSource,
+    mut own: Map<String, Value>,
+    digits: &mut Digits,
+) -> Map<String, Value> {
     let ToolSource::Script(script) = source else { return own };
+    let exact = std::mem::take(digits);
+    digits.put("/inputs", exact);
     for (name, _) in &script.parameters.entries {
         own.entry(name).or_insert(Value::Null);
     }

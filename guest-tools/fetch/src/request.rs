@@ -18,7 +18,7 @@ pub(crate) struct Request {
 impl Request {
     /// A request for what a person would type into a browser.
     pub(crate) fn new(url: &str, method: Method, format: Format) -> Result<Self, ErrorInfo> {
-        let given = kitbag_workspace::quoted(url);
+        let given = kitbag_workspace::quoted(&kitbag_workspace::shown(url));
         let url = match kitbag_url::read(url) {
             Ok(url) => url,
             Err(ParseError::RelativeUrlWithoutBase) => {
@@ -29,7 +29,7 @@ impl Request {
             Err(error) => return Err(ErrorInfo::new(format!("`{given}` is no URL: {error}"))),
         };
         if !matches!(url.scheme(), "http" | "https") {
-            let scheme = url.scheme();
+            let scheme = kitbag_workspace::shown(url.scheme());
             return Err(ErrorInfo::new(format!(
                 "`{given}` has the scheme `{scheme}`; only `https` and `http` are fetched"
             )));

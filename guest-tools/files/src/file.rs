@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use kitbag_sdk::{Call, ErrorInfo};
-use kitbag_workspace::{Decoded, Kind, Location, decode, explain, stat};
+use kitbag_workspace::{Decoded, Kind, Location, decode, explain, shown, stat};
 use sha2::{Digest, Sha256};
 
 use crate::shown::size;
@@ -128,7 +128,8 @@ pub(crate) fn check_expected(
     let expect = expect.trim().to_ascii_lowercase();
     if expect.len() < EXPECTED_DIGITS || !expect.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(ErrorInfo::new(format!(
-            "`expect` is `{expect}`, which is no digest of a file; `read_file` gives it"
+            "`expect` is `{}`, which is no digest of a file; `read_file` gives it",
+            shown(&expect)
         )));
     }
     let Some(content) = content else {
@@ -140,8 +141,9 @@ pub(crate) fn check_expected(
     match found.starts_with(&expect) {
         true => Ok(()),
         false => Err(ErrorInfo::new(format!(
-            "`{given}` has changed: its digest is `{}`, not `{expect}`; read it again",
-            &found[..DIGEST_DIGITS]
+            "`{given}` has changed: its digest is `{}`, not `{}`; read it again",
+            &found[..DIGEST_DIGITS],
+            shown(&expect)
         ))),
     }
 }

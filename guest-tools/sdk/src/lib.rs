@@ -265,10 +265,16 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// `invalid arguments: …`, not transient.
+    /// `invalid arguments: …` with the name of the argument, not transient.
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, ErrorInfo> {
-        serde_json::from_str(&self.arguments)
-            .map_err(|error| ErrorInfo::new(format!("invalid arguments: {}", in_words(&error))))
+        serde_json::from_str(&self.arguments).map_err(|error| {
+            let why = in_words(&error);
+            let named = match culprit::<T>(&self.arguments, &why) {
+                Some(key) if !why.contains(&format!("`{key}`")) => format!("`{key}`: {why}"),
+                _ => why,
+            };
+            ErrorInfo::new(format!("invalid arguments: {named}"))
+        })
     }
 }
 
@@ -288,15 +294,42 @@ impl<T: Tool> bindings::Guest for T {
     }
 }
 
+/// The argument without which there would be no error, or another one.
+fn culprit<T: DeserializeOwned>(arguments: &str, why: &str) -> Option<String> {
+    let arguments: Map<String, Value> = serde_json::from_str(arguments).ok()?;
+    let is_culprit = |key: &&String| {
+        let rest = arguments.iter().filter(|(other, _)| other != key);
+        let rest: Map<_, _> = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
+        match serde_json::from_str::<T>(&Value::Object(rest).to_string()) {
+            Ok(_) => true,
+            Err(error) => in_words(&error) != why,
+        }
+    };
+    arguments.keys().find(is_culprit).cloned()
+}
+
 /// An error of `serde_json` in words for a model: without the line and column at its end, since
 /// the model has never seen the text that they point into, and without a type of Rust.
 fn in_words(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = text.strip_suffix(&position).unwrap_or(&text);
-    match text.strip_suffix("expected usize") {
-        // A component has 32 bits.
-        Some(found) => format!("{found}expected a whole number from 0 to {}", u32::MAX),
+    // A component has 32 bits.
+    let types = [
+        ("u8", 0, u64::from(u8::MAX)),
+        ("u16", 0, u64::from(u16::MAX)),
+        ("u32", 0, u64::from(u32::MAX)),
+        ("u64", 0, u64::MAX),
+        ("usize", 0, u64::from(u32::MAX)),
+        ("i8", i64::from(i8::MIN), i8::MAX as u64),
+        ("i16", i64::from(i16::MIN), i16::MAX as u64),
+        ("i32", i64::from(i32::MIN), i32::MAX as u64),
+        ("i64", i64::MIN, i64::MAX as u64),
+        ("isize", i64::from(i32::MIN), i32::MAX as u64),
+    ];
+    let (found, expected) = text.rsplit_once("expected ").unwrap_or((text, ""));
+    match types.iter().find(|(name, ..)| *name == expected) {
+        Some((_, least, most)) => format!("{found}expected a whole number from {least} to {most}"),
         None => text.to_owned(),
     }
 }
@@ -374,7 +407,7 @@ mod tests {
             check_error(call(action, "{}", "{}"), "invalid arguments: missing field `word`");
             check_error(
                 call(action, r#"{"word":1}"#, "{}"),
-                "invalid arguments: invalid type: integer `1`, expected a string",
+                "invalid arguments: `word`: invalid type: integer `1`, expected a string",
             );
             check_error(
                 call(action, r#"{"word":"a","wrod":1}"#, "{}"),
@@ -382,8 +415,8 @@ mod tests {
             );
             check_error(
                 call(action, r#"{"word":"a","from":-1}"#, "{}"),
-                "invalid arguments: invalid value: integer `-1`, expected a whole number from 0 to \
-                 4294967295",
+                "invalid arguments: `from`: invalid value: integer `-1`, expected a whole number from \
+                 0 to 4294967295",
             );
             check_error(call(action, "{", "{}"), "invalid arguments: EOF while parsing an object");
         }

@@ -4,6 +4,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
 use kitbag_sdk::ErrorInfo;
+use kitbag_workspace::shown;
 use serde::Deserialize;
 
 use crate::place::Place;
@@ -163,11 +164,13 @@ fn hidden_names(globs: &[String]) -> GlobSet {
 fn globs(globs: &[String]) -> Result<Override, ErrorInfo> {
     let mut builder = OverrideBuilder::new("");
     for glob in globs {
-        builder
-            .add(glob)
-            .map_err(|error| ErrorInfo::new(format!("invalid glob in `globs`: {error}")))?;
+        builder.add(glob).map_err(|error| {
+            ErrorInfo::new(format!("invalid glob in `globs`: {}", shown(&error.to_string())))
+        })?;
     }
-    builder.build().map_err(|error| ErrorInfo::new(format!("`globs` cannot be used: {error}")))
+    builder.build().map_err(|error| {
+        ErrorInfo::new(format!("`globs` cannot be used: {}", shown(&error.to_string())))
+    })
 }
 
 /// Types as `rg --type` takes them, also by an extension that one has: `rs` for `rust`.
@@ -188,7 +191,9 @@ fn types(names: &[String]) -> Result<Types, ErrorInfo> {
         let found = named.or_else(|| known.iter().find(|known| known.globs().contains(&extension)));
         let found = found.ok_or_else(|| {
             ErrorInfo::new(format!(
-                "unknown file type `{name}` in `types`; use `globs`, such as `{extension}`"
+                "unknown file type `{}` in `types`; use `globs`, such as `{}`",
+                shown(name),
+                shown(&extension)
             ))
         })?;
         match is_unwanted {
@@ -196,5 +201,7 @@ fn types(names: &[String]) -> Result<Types, ErrorInfo> {
             false => builder.select(found.name()),
         };
     }
-    builder.build().map_err(|error| ErrorInfo::new(format!("`types` cannot be used: {error}")))
+    builder.build().map_err(|error| {
+        ErrorInfo::new(format!("`types` cannot be used: {}", shown(&error.to_string())))
+    })
 }

@@ -75,6 +75,10 @@ impl Pattern {
         let matcher = of_lines.unwrap_or_else(|| build(false)).map_err(|error| {
             let hint =
                 if arguments.literal { "" } else { "\nto search for it as it is, set `literal`" };
+            let error = error.to_string();
+            // It repeats the pattern, and names the mistake at its end.
+            let end = error.rsplit_once('\n').filter(|_| arguments.pattern.len() > 200);
+            let error = end.map_or(&*error, |(_, end)| end);
             ErrorInfo::new(format!("invalid `pattern`: {error}{hint}"))
         })?;
         // One that is too large this way is searched for in lines.

@@ -7,7 +7,7 @@ use kitbag_sdk::{Call, ErrorInfo};
 use kitbag_workspace::{Location, decode, explain, stat};
 use serde::Deserialize;
 
-/// The most bytes of a file that are held at once. A call has 64 MiB for everything.
+/// The most bytes of a file that are held at once. A call has 128 MiB for everything.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// Where a text comes from.

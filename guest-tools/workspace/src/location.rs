@@ -4,6 +4,9 @@ use kitbag_sdk::{Call, ErrorInfo};
 
 use crate::cut::shown;
 
+/// The longest path that a system takes.
+const PATH_BYTES: usize = 4_096;
+
 /// A path as the caller gave it, and the guest path that it means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
@@ -19,10 +22,15 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// An empty path, and one with a NUL byte.
+    /// An empty path, one that is too long, and one with a NUL byte.
     pub fn new(call: &Call, given: &str) -> Result<Self, ErrorInfo> {
         if given.is_empty() {
             return Err(ErrorInfo::new("a path is empty; `.` is the directory to work in"));
+        }
+        if given.len() > PATH_BYTES {
+            let (bytes, shown) = (given.len(), shown(given));
+            let message = format!("a path has {bytes} bytes, and at most {PATH_BYTES}: `{shown}`");
+            return Err(ErrorInfo::new(message));
         }
         if given.contains('\0') {
             let escaped = given.replace('\0', "\\0");

@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, ToolName};
+use kitbag_contract::{ByteSize, ToolName, UnknownArguments};
 use kitbag_files::{Guard, GuardedPaths, Located, Owners, SecretNames, locate};
 use kitbag_policy::http::Deny;
 use kitbag_policy::{ApprovalRule, ClassRule, SecretName, SecretSource, is_of_class};
@@ -119,6 +119,9 @@ pub struct Config {
     /// The time after which a session over HTTP ends if its client sends nothing and has no
     /// stream open. Default 30 minutes.
     pub session_idle: Sourced<Duration>,
+    /// What becomes of arguments that a tool's schema does not know, if a client, a program or
+    /// a tool makes the call.
+    pub unknown_arguments: Sourced<UnknownArguments>,
     /// What `[toolsets]` says.
     pub toolsets: Toolsets,
     /// The tools by name, those that are not enabled among them.

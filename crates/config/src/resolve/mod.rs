@@ -136,6 +136,7 @@ pub(crate) fn resolve(
     let mut server_memory = resolver.server_memory(&configs);
     resolver.report.enter(key("serve.session_idle"));
     let session_idle = resolver.session_idle(&configs);
+    let unknown_arguments = served::unknown_arguments(&configs);
     resolver.report.enter(key("secret_files"));
     let secret_files = resolver.secret_files(&configs);
     resolver.report.enter(key("secrets"));
@@ -224,6 +225,7 @@ pub(crate) fn resolve(
         allowed_leaks,
         server_memory,
         session_idle,
+        unknown_arguments,
         toolsets,
         tools,
         topics,

@@ -1,17 +1,17 @@
-//! `[serve] tools` and `--tools`: which tools a server offers.
+//! `[serve]`: which tools a server offers, also by `--tools`, and what becomes of unknown arguments.
 
 use std::collections::BTreeMap;
 
-use kitbag_contract::ToolName;
 use kitbag_contract::text::nearest;
+use kitbag_contract::{ToolName, UnknownArguments};
 use kitbag_glob::Glob;
 
 use crate::config::Tool;
 use crate::error::{Diagnostic, Report};
 use crate::excerpt::Excerpt;
 use crate::file::SourceFile;
-use crate::format::ConfigFile;
-use crate::origin::Origin;
+use crate::format::{ConfigFile, UnknownArgumentsConfig};
+use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
 use crate::sources::Sources;
 use crate::text::did_you_mean;
@@ -76,6 +76,25 @@ pub(super) fn choose(
             }
         }
     }
+}
+
+/// What becomes of unknown arguments: the strictest value of all files.
+pub(super) fn unknown_arguments(
+    layers: &[(&SourceFile, &ConfigFile)],
+) -> Sourced<UnknownArguments> {
+    let mut found = Sourced::default(UnknownArguments::default());
+    for (file, layer) in layers {
+        let written = layer.serve.as_ref().and_then(|serve| serve.unknown_arguments.as_ref());
+        let Some(written) = written else { continue };
+        let value = match written.value {
+            UnknownArgumentsConfig::Drop => UnknownArguments::Drop,
+            UnknownArgumentsConfig::Error => UnknownArguments::Refuse,
+        };
+        if found.value != UnknownArguments::Refuse {
+            found = written.at(file).sourced(value);
+        }
+    }
+    found
 }
 
 fn of_file<'a>(file: &SourceFile, layer: &'a ConfigFile) -> Option<Patterns<'a>> {

@@ -580,8 +580,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The limits of a tool that has none of its own: a built-in that calls others makes more
-    /// calls of them, where nothing says how many.
+    /// The limits of a tool that has none of its own. If no file says otherwise, a built-in that
+    /// calls others makes more calls of them, and one with large inputs has more memory.
     fn under(
         &self,
         limits: &EffectiveLimits,
@@ -595,6 +595,13 @@ impl<'a> Resolver<'a> {
                     own.clone()
                 }
                 _ => Sourced { value: BuiltinTool::CALLS, origin: Origin::Tool },
+            };
+        }
+        let memory = builtin.and_then(BuiltinTool::memory);
+        if let Some(memory) = memory.filter(|_| limits.memory.origin == Origin::Default) {
+            limits.memory = match &self.ceilings.memory {
+                Some(own) if own.origin != Origin::Default && own.value < memory => own.clone(),
+                _ => Sourced { value: memory, origin: Origin::Tool },
             };
         }
         limits

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use kitbag_contract::UnknownArguments;
 use kitbag_trust::{Change, TrustRecord};
 
 use super::{TrustChange, TrustReview, TrustSubject, compare};
@@ -73,6 +74,9 @@ impl Config {
         self.limits = self.limits.clone().at_most(&trusted.limits, &mut Vec::new());
         if self.server_memory.value > trusted.server_memory.value {
             self.server_memory = trusted.server_memory.clone();
+        }
+        if trusted.unknown_arguments.value == UnknownArguments::Refuse {
+            self.unknown_arguments = trusted.unknown_arguments.clone();
         }
         let names = &mut self.secret_files.names.value;
         for name in &trusted.secret_files.names.value {

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kitbag_contract::ToolName;
 use kitbag_contract::text::shown;
+use kitbag_contract::{ToolName, UnknownArguments};
 use kitbag_files::canonical;
 use kitbag_policy::ApprovalRule;
 use kitbag_trust::{Place, TrustRecord};
@@ -26,6 +26,7 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         limits,
         secret_files,
         server_memory,
+        unknown_arguments,
         tools,
         topics,
         // Shows in the tools that it turns on.
@@ -83,6 +84,12 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
     let (memory, trusted) = (server_memory.value, then.server_memory.value);
     if memory > trusted {
         let text = format!("`[serve] memory` is {memory} and was {trusted}");
+        changes.loosened.push(of_workspace(text));
+    }
+    if unknown_arguments.value != then.unknown_arguments.value
+        && then.unknown_arguments.value == UnknownArguments::Refuse
+    {
+        let text = "`[serve] unknown_arguments` is no longer `error`".to_owned();
         changes.loosened.push(of_workspace(text));
     }
     of_limits(limits, now, then, &mut changes);

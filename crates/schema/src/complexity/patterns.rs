@@ -5,7 +5,7 @@ use kitbag_contract::ByteSize;
 use regex_automata::nfa::thompson::{Compiler, Config};
 use serde_json::{Map, Value};
 
-use crate::pointer::pointer;
+use kitbag_contract::json::pointer;
 
 /// The largest program that a pattern is compiled to.
 const PROGRAM_BYTES: ByteSize = ByteSize::mib(1);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::note::Note;
 use super::root;
 use super::tool_info::ToolInfo;
-use crate::pointer::pointer;
+use kitbag_contract::json::pointer;
 
 /// What must not stand at the root.
 const FORBIDDEN: [&str; 3] = ["allOf", "anyOf", "oneOf"];

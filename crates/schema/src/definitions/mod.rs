@@ -5,7 +5,9 @@
 //! checks every call against the tool's own schema, whatever a model was given.
 
 mod anthropic;
+mod clients;
 mod disjoint;
+mod ecma;
 mod gemini;
 mod mcp;
 mod note;

@@ -10,9 +10,9 @@ use super::reference::resolve;
 use super::root;
 use crate::complexity::{SchemaComplexity, count, options};
 use crate::plain::fits_plainly;
-use crate::pointer::pointer;
 use crate::types::Types;
 use crate::without_end;
+use kitbag_contract::json::pointer;
 
 /// The name under which a schema refers to itself here.
 const SCHEMA: &str = "urn:kitbag:schema";

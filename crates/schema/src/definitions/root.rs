@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::note::Note;
 use super::reference::resolve;
 use crate::complexity::count;
-use crate::pointer::pointer;
 use crate::types::Types;
+use kitbag_contract::json::pointer;
 
 /// How many references are followed one after the other. A chain of more is a
 /// ring.

@@ -24,8 +24,8 @@ use self::size::Size;
 use super::disjoint::{Comparisons, are_disjoint};
 use super::note::Note;
 use super::root;
-use crate::pointer::pointer;
 use crate::types::Types;
+use kitbag_contract::json::pointer;
 
 /// Writes a schema in strict mode, and notes what that cannot say but does not
 /// need to.

@@ -271,3 +271,24 @@ fn a_model_gets_the_cause_and_what_to_ask_for() {
     ];
     assert_eq!(texts, expected);
 }
+
+#[test]
+fn every_message_is_bounded() {
+    let long = "päth/".repeat(100_000);
+    let problem = || ArgumentProblem { pointer: format!("/{long}"), message: long.clone() };
+    let problems = |count: usize| (0..count).map(|_| problem()).collect::<Vec<_>>();
+    let errors = [
+        ToolboxError::Arguments { tool: "t".into(), problems: problems(1) },
+        ToolboxError::Arguments { tool: "t".into(), problems: problems(101) },
+        ToolboxError::Output { tool: "t".into(), problems: problems(3) },
+        ToolboxError::Call(CallError::Denied(long.clone())),
+        ToolboxError::UnknownTool { name: long.clone(), nearest: None, known: Vec::new() },
+    ];
+    for error in errors {
+        for audience in [Audience::Person, Audience::Model] {
+            let message = error.message_for(audience, None);
+            assert!(message.len() <= 4 << 10, "{}", message.len());
+            assert!(message.contains('t'));
+        }
+    }
+}

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kitbag_config::{ToolRate, ToolSource};
-use kitbag_contract::{Action, Answer, ErrorInfo, Limits};
+use kitbag_config::{Origin, ToolRate, ToolSource};
+use kitbag_contract::{Action, Answer, ErrorInfo, Limits, LogLevel, UnknownArguments};
 use kitbag_files::Guard;
 use kitbag_host::{Call, Component, Metering, ToolStorage};
 use kitbag_policy::{DirectoryGrant, Grants, Rates, UsedUp};
 use kitbag_rates::{Counted, TakeError};
-use kitbag_schema::{Arguments, Schema};
+use kitbag_schema::{Arguments, Checked, Coercion, Schema};
 use serde_json::{Map, Value};
 
 use crate::adapter::{Adapter, AdapterRefusal, Additions};
@@ -69,13 +69,28 @@ pub(super) fn prepare(
     }
     let is_masked = context.depth == 0 && !is_command && resolved.tool.mask.value;
     let begun = Instant::now();
-    let limits = narrow::limits(&resolved.tool, limits)?;
+    let mut limits = narrow::limits(&resolved.tool, limits)?;
+    if resolved.tool.limits.memory.origin == Origin::Tool {
+        // What a built-in has by default must leave room for other calls.
+        limits.memory = limits.memory.min(inner.host.share_of_memory());
+    }
     let own_metering = Metering::of(&resolved.tool.limits.limits());
     if Metering::of(&limits) != own_metering {
         // It does not count its instructions as this call has to.
         resolved.component = None;
     }
-    let mut arguments = check(&resolved, arguments, limits.time, context)?;
+    let unknown = match context.caller {
+        // A person sees the error, and means what they typed.
+        Caller::User(_) => UnknownArguments::Refuse,
+        Caller::Client(_) | Caller::Program(_) | Caller::Tool(_) | Caller::Host => {
+            inner.config.unknown_arguments.value
+        }
+    };
+    let Checked { mut arguments, mut digits, coercions } =
+        check(&resolved, arguments, unknown, limits.time, context)?;
+    if !coercions.is_empty() {
+        context.run.events.log(LogLevel::Debug, &coerced(&resolved.name, &coercions));
+    }
     let mut grants = match grants {
         Some(grants) => Arc::new(narrow::grants(inner, &resolved.tool, grants)?),
         None => Arc::clone(&resolved.tool.grants.value),
@@ -116,9 +131,9 @@ pub(super) fn prepare(
         | ToolSource::Native => name.into_owned(),
     };
     if action == Action::Run {
-        arguments = script::arguments(&tool.source, arguments);
+        arguments = script::arguments(&tool.source, arguments, &mut digits);
     }
-    let arguments = json::text(&arguments);
+    let arguments = json::exact_text(arguments, &digits);
     if let Some(audited) = &context.audited {
         audited.prepared(&inner.grant_digests, &tool, &authority.grants);
         audited.arguments(&inner.config.audit, &arguments);
@@ -261,28 +276,39 @@ fn resolve(inner: &Inner, target: Target, context: &CallContext) -> Result<Resol
     })
 }
 
-/// Checks the arguments against the schema and fills defaults in.
+/// A line for the log: how the arguments of a call were changed so that they fit, without their
+/// values.
+fn coerced(tool: &str, coercions: &[Coercion]) -> String {
+    const SHOWN: usize = 20;
+    let shown: Vec<_> = coercions.iter().take(SHOWN).map(ToString::to_string).collect();
+    let more = if coercions.len() > SHOWN { "; …" } else { "" };
+    format!("arguments of `{tool}` were coerced: {}{more}", shown.join("; "))
+}
+
+/// Coerces the arguments, checks them against the schema and fills defaults in. What follows sees
+/// the result alone.
 fn check(
     resolved: &Resolved,
     arguments: Arguments,
+    unknown: UnknownArguments,
     time: Duration,
     context: &CallContext,
-) -> Result<Map<String, Value>, ToolboxError> {
+) -> Result<Checked, ToolboxError> {
     let schema = match &resolved.schema {
         ArgumentSchema::Tool => &resolved.tool.input_schema.value,
         ArgumentSchema::Own(schema) => schema,
         ArgumentSchema::None => match arguments.json {
-            Some(Value::Object(arguments)) => return Ok(arguments),
-            _ => return Ok(Map::new()),
+            Some(Value::Object(arguments)) => return Ok(Checked::as_given(arguments)),
+            _ => return Ok(Checked::as_given(Map::new())),
         },
     };
     let deadline = Deadline::new(&context.run.cancellation, time, context.run.time(time));
     let own = resolved.adapter.map(Adapter::own_arguments).unwrap_or_default();
-    let arguments = schema
-        .check_arguments(arguments, &|| deadline.check(), |key| own.contains(&key))
+    let checked = schema
+        .check_arguments(arguments, unknown, &|| deadline.check(), |key| own.contains(&key))
         .map_err(|error| ToolboxError::arguments(&resolved.name, error))?;
-    refuse_masks(resolved, &arguments, context)?;
-    Ok(arguments)
+    refuse_masks(resolved, &checked.arguments, context)?;
+    Ok(checked)
 }
 
 /// Rewrites paths of the host in the arguments of a built-in that reads the workspace.
@@ -341,7 +367,8 @@ pub(crate) fn check_arguments(
     let context = CallContext::new(Caller::Host);
     let resolved = resolve(&toolbox.0, Target::Tool(name.to_owned()), &context)?;
     let time = resolved.tool.limits.time.value;
-    check(&resolved, arguments, time, &context)
+    let unknown = toolbox.config().unknown_arguments.value;
+    Ok(check(&resolved, arguments, unknown, time, &context)?.arguments)
 }
 
 /// What a call may do.

@@ -1,0 +1,179 @@
+//! Arguments as clients, models and tools write them: coerced once, before anything is decided by
+//! them. The coercions themselves are tested in `crates/schema/cases/arguments.json`.
+
+use serde_json::{Value, json};
+
+use crate::support::mcp::Client;
+use crate::support::{Workspace, guest};
+
+/// What n8n adds to every call.
+fn with_host_keys(mut arguments: Value) -> Value {
+    for key in ["toolCallId", "sessionId", "action", "chatInput"] {
+        arguments[key] = json!("x");
+    }
+    arguments
+}
+
+/// The text of a call over MCP that goes well.
+#[track_caller]
+fn called(client: &mut Client, tool: &str, arguments: Value) -> String {
+    let result = client.call(tool, arguments);
+    assert_eq!(result["isError"], json!(false), "{result}");
+    result["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn refused(client: &mut Client, tool: &str, arguments: Value) -> String {
+    let result = client.call(tool, arguments);
+    assert_eq!(result["isError"], json!(true), "{result}");
+    result["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+fn workspace() -> Workspace {
+    let workspace = Workspace::with_toolsets(&["files", "search", "calc", "time", "data"]);
+    workspace.file("a.txt", "one\ntwo\nthree\n");
+    workspace
+}
+
+#[test]
+fn calls_work_as_clients_and_bridges_send_them() {
+    let workspace = workspace();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let read = called(&mut client, "read_file", with_host_keys(json!({ "path": "a.txt" })));
+    assert!(read.contains("two"), "{read}");
+    let now = called(&mut client, "now", json!({ "toolCallId": "call_1", "zone": null }));
+    assert!(!now.is_empty());
+    let seven = called(&mut client, "calculate", json!({ "expression": 7 }));
+    assert!(seven.contains('7'), "{seven}");
+    called(&mut client, "list_dir", json!({ "path": ".", "depth": "2" }));
+    called(&mut client, "list_dir", json!({ "path": ".", "depth": 2.0 }));
+    let found = called(&mut client, "search_files", json!({ "pattern": "two", "globs": "*.txt" }));
+    assert!(found.contains("a.txt"), "{found}");
+    let globs = json!({ "pattern": "two", "globs": "[\"*.txt\"]", "context": "1" });
+    assert!(called(&mut client, "search_files", globs).contains("a.txt"));
+    let near = refused(&mut client, "read_file", json!({ "path": "a.txt", "numberd": true }));
+    assert!(near.contains("did you mean `numbered`?"), "{near}");
+}
+
+#[test]
+fn numbers_keep_their_digits_or_are_refused_by_name() {
+    let workspace = workspace();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let mut merge = |id: u64, merge: &str| {
+        client.write(&format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\
+             \"patch_data\",\"arguments\":{{\"text\":\"{{}}\",\"merge\":{merge}}}}}}}"
+        ));
+        client.answer(id)
+    };
+    let kept = merge(1001, r#"{"v":1.10,"w":[8.90]}"#);
+    let text = kept["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("\"v\": 1.10") && text.contains("8.90"), "{kept}");
+    let as_text = merge(1002, r#""{\"v\":1.10}""#);
+    let text = as_text["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("\"v\": 1.10"), "{as_text}");
+    let changed = merge(1003, r#"{"v":12345678901234567890.10}"#);
+    let message = changed["error"]["message"].as_str().unwrap();
+    assert!(
+        message
+            .contains("`12345678901234567890.10` in `/params/arguments/merge/v` would be rounded"),
+        "{message}"
+    );
+    // Typed on a command line, too.
+    let run = workspace.run(&["run", "patch_data", "text={}", "merge={\"v\":1.10}"]);
+    assert!(run.success().contains("\"v\": 1.10"));
+}
+
+#[test]
+fn unknown_arguments_are_refused_where_that_is_set() {
+    let workspace = workspace();
+    // On a command line a person sees what is wrong.
+    let run = workspace.run(&["run", "read_file", "path=a.txt", "sessionId=x"]);
+    assert_eq!(run.code, 2, "{}", run.shown());
+    assert!(run.stderr.contains("`/sessionId`: is unknown"), "{}", run.shown());
+    workspace.own_config("[serve]\nunknown_arguments = \"error\"\n");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let error = refused(&mut client, "read_file", with_host_keys(json!({ "path": "a.txt" })));
+    assert!(error.contains("`/sessionId`: is unknown"), "{error}");
+    called(&mut client, "read_file", json!({ "path": "a.txt", "numbered": "true" }));
+}
+
+/// A workspace in which `relay` calls `read_file` as `read`, with this table.
+fn with_alias(table: &str) -> Workspace {
+    let workspace = Workspace::with_toolsets(&["files"]);
+    workspace.file("7", "seven\n");
+    workspace.file("a.txt", "one\n");
+    workspace.own_config(&format!(
+        "[tools.relay]\nsource = \"local\"\nwasm = {:?}\n[tools.relay.grants]\n\
+         tools = {{ read = {{ tool = \"read_file\", {table} }} }}\n",
+        guest("relay")
+    ));
+    workspace
+}
+
+/// What inner calls of `read` answer, a line each.
+fn relayed(workspace: &Workspace, calls: &[Value]) -> Vec<String> {
+    let steps =
+        calls.iter().map(|arguments| json!({ "call": { "tool": "read", "arguments": arguments } }));
+    let arguments = json!({ "steps": steps.collect::<Vec<_>>() }).to_string();
+    let said = workspace.run(&["run", "relay", "--args", &arguments]).success();
+    said.lines()
+        .filter(|line| line.starts_with("ok") || line.starts_with("error"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn conditions_of_inner_calls_see_coerced_arguments() {
+    let workspace = with_alias("where = { path = \"7\", numbered = false }");
+    let answers = relayed(
+        &workspace,
+        &[
+            json!({ "path": 7, "numbered": "false" }),
+            json!({ "path": 7, "numbered": "true" }),
+            json!({ "path": "7", "numbered": true }),
+            json!({ "path": "a.txt", "numbered": "false" }),
+            with_host_keys(json!({ "path": "a.txt", "numbered": false })),
+        ],
+    );
+    assert!(answers[0].starts_with("ok"), "{answers:?}");
+    assert_eq!(answers.len(), 5);
+    for (index, argument) in [(1, "numbered"), (2, "numbered"), (3, "path"), (4, "path")] {
+        let answer = &answers[index];
+        assert!(answer.starts_with("error") && answer.contains(argument), "{answers:?}");
+    }
+}
+
+#[test]
+fn rates_count_calls_however_they_are_spelled() {
+    let workspace = with_alias("rate = \"2/min\"");
+    let answers = relayed(
+        &workspace,
+        &[
+            json!({ "path": 7 }),
+            with_host_keys(json!({ "path": "7", "numbered": null })),
+            json!({ "path": "7" }),
+        ],
+    );
+    assert!(answers[0].starts_with("ok") && answers[1].starts_with("ok"), "{answers:?}");
+    assert!(answers[2].starts_with("error"), "{answers:?}");
+}
+
+#[test]
+fn approval_rules_see_coerced_arguments() {
+    let workspace = workspace();
+    workspace
+        .own_config("[tools.read_file]\napprove = { when = { path = \"7\", numbered = true } }\n");
+    workspace.file("7", "seven\n");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    for arguments in [
+        json!({ "path": 7, "numbered": "true" }),
+        json!({ "path": "7", "numbered": true }),
+        with_host_keys(json!({ "path": 7, "numbered": true })),
+    ] {
+        let answer = refused(&mut client, "read_file", arguments);
+        assert!(!answer.contains("seven"), "{answer}");
+    }
+    let other = called(&mut client, "read_file", json!({ "path": 7, "numbered": "false" }));
+    assert!(other.contains("seven"), "{other}");
+}
