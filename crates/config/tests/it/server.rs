@@ -1,7 +1,7 @@
 //! What a server may take.
 
 use kitbag_config::{Origin, Sourced, Sources, load};
-use kitbag_contract::ByteSize;
+use kitbag_contract::{ByteSize, UnknownArguments};
 
 use crate::support::{Fixture, check_problems_of, problems};
 
@@ -32,6 +32,18 @@ fn a_workspace_that_raises_it_is_refused() {
         &Fixture::new("[serve]\nmemory = \"much\"\n"),
         &["C:2:10: `much` is not a size; write a number and a unit, such as `64MiB`"],
     );
+}
+
+#[test]
+fn the_strictest_file_decides_on_unknown_arguments() {
+    let value = |fixture: Fixture| fixture.load().unknown_arguments.value;
+    let (drop, error) =
+        ("[serve]\nunknown_arguments = \"drop\"\n", "[serve]\nunknown_arguments = \"error\"\n");
+    assert_eq!(value(Fixture::new("")), UnknownArguments::Drop);
+    assert_eq!(value(Fixture::new(drop)), UnknownArguments::Drop);
+    assert_eq!(value(Fixture::new(error)), UnknownArguments::Refuse);
+    assert_eq!(value(Fixture::new(drop).user(error)), UnknownArguments::Refuse);
+    assert_eq!(value(Fixture::new(error).user(drop)), UnknownArguments::Refuse);
 }
 
 /// The tools that a server offers, and why it does not offer the others.
