@@ -58,7 +58,7 @@ pub(crate) fn schemas<'r>(
     one.into_iter().chain(list).chain(map.into_iter().flat_map(Map::values))
 }
 
-/// Whether the schemas of a keyword are in the form that it takes, with at least one in a list.
+/// Tells whether the schemas of a keyword are in the form that it takes, with at least one in a list.
 pub(crate) fn is_well_formed(name: &str, rule: &Value) -> bool {
     let is_schema = |schema: &Value| schema.is_object() || schema.is_boolean();
     let is_list =

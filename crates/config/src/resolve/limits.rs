@@ -19,7 +19,7 @@ use crate::key::KeyPath;
 use crate::limit_set::{EffectiveLimits, KnownLimits};
 use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
-use crate::sources::{Sources, TRUST_VARIABLE, VARIABLES};
+use crate::sources::{BuiltinTool, Sources, TRUST_VARIABLE, VARIABLES};
 use crate::text::{did_you_mean, known_words};
 use crate::written::At;
 
@@ -178,6 +178,33 @@ impl Resolver<'_> {
     ) -> Option<Sourced<T>> {
         let is_of_user = at.is_none_or(|at| at.file.layer() == Layer::User);
         if self.is_untrusted() && !is_of_user { Some(limit.clone()) } else { ceiling }
+    }
+
+    /// The limits of a tool that has none of its own. If no file says otherwise, a built-in that
+    /// calls others makes more calls of them, and one with large inputs has more memory.
+    pub(super) fn under(
+        &self,
+        limits: &EffectiveLimits,
+        builtin: Option<&BuiltinTool<'_>>,
+    ) -> EffectiveLimits {
+        let mut limits = limits.clone();
+        let is_default = limits.tool_calls.origin == Origin::Default;
+        if is_default && builtin.is_some_and(|builtin| builtin.calls) {
+            limits.tool_calls = match &self.ceilings.tool_calls {
+                Some(own) if own.origin != Origin::Default && own.value < BuiltinTool::CALLS => {
+                    own.clone()
+                }
+                _ => Sourced { value: BuiltinTool::CALLS, origin: Origin::Tool },
+            };
+        }
+        let memory = builtin.and_then(BuiltinTool::memory);
+        if let Some(memory) = memory.filter(|_| limits.memory.origin == Origin::Default) {
+            limits.memory = match &self.ceilings.memory {
+                Some(own) if own.origin != Origin::Default && own.value < memory => own.clone(),
+                _ => Sourced { value: memory, origin: Origin::Tool },
+            };
+        }
+        limits
     }
 
     /// The memory of a server: what the person's own file says, and less where the

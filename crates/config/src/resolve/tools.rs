@@ -580,33 +580,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The limits of a tool that has none of its own. If no file says otherwise, a built-in that
-    /// calls others makes more calls of them, and one with large inputs has more memory.
-    fn under(
-        &self,
-        limits: &EffectiveLimits,
-        builtin: Option<&BuiltinTool<'_>>,
-    ) -> EffectiveLimits {
-        let mut limits = limits.clone();
-        let is_default = limits.tool_calls.origin == Origin::Default;
-        if is_default && builtin.is_some_and(|builtin| builtin.calls) {
-            limits.tool_calls = match &self.ceilings.tool_calls {
-                Some(own) if own.origin != Origin::Default && own.value < BuiltinTool::CALLS => {
-                    own.clone()
-                }
-                _ => Sourced { value: BuiltinTool::CALLS, origin: Origin::Tool },
-            };
-        }
-        let memory = builtin.and_then(BuiltinTool::memory);
-        if let Some(memory) = memory.filter(|_| limits.memory.origin == Origin::Default) {
-            limits.memory = match &self.ceilings.memory {
-                Some(own) if own.origin != Origin::Default && own.value < memory => own.clone(),
-                _ => Sourced { value: memory, origin: Origin::Tool },
-            };
-        }
-        limits
-    }
-
     /// How often the tool may be called: the lowest rate of every layer, for each time. A
     /// workspace can only lower what the user says.
     fn rate(&mut self, parts: &[Part<'_, ToolConfig>]) -> Option<Sourced<Rates>> {

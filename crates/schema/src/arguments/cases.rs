@@ -60,7 +60,8 @@ fn arguments_become_what_the_cases_say() {
                 }
             }
             // `1` and `1.0` are written in another way.
-            if found.to_string() != expected.to_string() {
+            let (found, expected) = (found.to_string(), expected.to_string());
+            if found != expected {
                 differences += &format!("{text}\nexpected: {expected}\nfound:    {found}\n\n");
             }
         }

@@ -212,7 +212,7 @@ impl<'a, 's> Coercer<'a, 's> {
         Some(parsed)
     }
 
-    /// Whether a value may be an element of the array that a schema takes, in its type or as a
+    /// Tells whether a value may be an element of the array that a schema takes, in its type or as a
     /// scalar that is coerced.
     fn is_element(&self, schema: &'s Value, value: &Value, at: &str) -> bool {
         let wanted = self.element_types(schema);

@@ -56,7 +56,7 @@ pub(super) fn remove_unknown(
     }
 }
 
-/// Whether hosts add a key. Those that begin with `_` are never a tool's.
+/// Tells whether hosts add a key. Those that begin with `_` are never a tool's.
 fn is_added(key: &str) -> bool {
     key.starts_with('_') || ADDED.contains(&key)
 }

@@ -118,7 +118,7 @@ impl<'s> Views<'s> {
         }
     }
 
-    /// Whether everything was looked at that had to be.
+    /// Tells whether everything was looked at that had to be.
     pub(super) fn is_complete(&self) -> bool {
         self.steps.get() > 0
     }

@@ -7,7 +7,7 @@ const CATEGORIES: [&str; 37] = [
     "C", "Cc", "Cf", "Co", "Letter",
 ];
 
-/// Whether a pattern is surely one of JavaScript. `false` for some that are: references to groups,
+/// Tells whether a pattern is surely one of JavaScript. `false` for some that are: references to groups,
 /// and most properties of Unicode.
 pub(super) fn is_pattern(pattern: &str) -> bool {
     let mut reader = Reader { rest: pattern.chars().collect(), at: 0, names: Vec::new() };
