@@ -90,8 +90,8 @@ fn a_number_that_is_too_large_is_an_error_with_the_largest_one() {
     let answer = read(&workspace, json!({ "path": "a", "max_bytes": 5_000_000_000_u64 }));
     assert_eq!(
         answer,
-        "error: invalid arguments: invalid value: integer `5000000000`, expected a whole number \
-         from 0 to 4294967295\n"
+        "error: invalid arguments: `max_bytes`: invalid value: integer `5000000000`, expected a \
+         whole number from 0 to 4294967295\n"
     );
 }
 

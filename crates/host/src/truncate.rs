@@ -30,8 +30,8 @@ pub(crate) fn truncate_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64)
             Outcome::Success(content)
         }
         Outcome::Error(mut error) => {
-            bound_error(&mut error.message);
             cut(&mut error.message);
+            bound_error(&mut error.message);
             let lines = error.trace.len();
             let rest = error.trace.get(TRACE_LINES..).unwrap_or_default();
             let rest_bytes: usize = rest.iter().map(String::len).sum();
