@@ -155,12 +155,13 @@ fn clients_of_both_eras_call_it_and_never_see_its_code() {
         assert_eq!(words["annotations"]["readOnlyHint"], true);
         let answer = client.call("words", json!({ "path": "notes.txt", "like": "o" }));
         assert_eq!(answer["structuredContent"], json!({ "words": 3 }));
-        let refused = client.request(
+        // An argument that the script does not take is dropped, and is never its code.
+        let other = client.request(
             "tools/call",
             json!({ "name": "words", "arguments": { "path": "notes.txt", "code": "1" } }),
         );
-        let all = format!("{list}{answer}{refused}");
-        assert!(all.contains("`/code`: is unknown"), "{refused}");
+        assert_eq!(other["result"]["structuredContent"], json!({ "words": 4 }), "{other}");
+        let all = format!("{list}{answer}{other}");
         assert!(!all.contains("split()"), "{all}");
     }
 }
