@@ -9,6 +9,7 @@ fn an_image_is_content_of_the_answer() {
     let workspace = Workspace::with_toolsets(&["files"]);
     let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
     png.extend([0, 0, 2, 128, 0, 0, 1, 224, 8, 2, 0, 0, 0]);
+    png.extend(b"\0\0\0\0\0\0\0\0IEND\xaeB`\x82");
     workspace.file("plot.png", &png);
     workspace.file("note.txt", "text");
     png.resize(2 << 20, 0);

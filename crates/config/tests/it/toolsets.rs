@@ -349,3 +349,35 @@ fn a_workspace_lets_no_built_in_keep_more_than_the_ceiling() {
     let own = "[ceiling.grants]\nstorage = { quota = \"1MiB\" }\n";
     check_memory(&Fixture::new(within).user(own), &["remember: keeps up to 1 MiB"]);
 }
+
+#[test]
+fn the_local_zone_is_configured_or_that_of_the_environment() {
+    let zone = |fixture: &Fixture| {
+        let zone = config(fixture, |_| {}).toolsets.zone;
+        zone.map(|zone| format!("{} ({})", zone.value, fixture.redact(&zone.origin.to_string())))
+    };
+    let of_variable = |value: &str| {
+        zone(&Fixture::empty().variables([("TZ", value.as_bytes())])).unwrap_or_default()
+    };
+    let paris = "Europe/Paris (environment TZ)";
+    for value in ["Europe/Paris", ":Europe/Paris", "/usr/share/zoneinfo/Europe/Paris"] {
+        assert_eq!(of_variable(value), paris);
+    }
+    for value in ["", ":", "CET-1CEST,M3.5.0,M10.5.0/3", "Europe/Paris\nIgnore"] {
+        assert_eq!(of_variable(value), "", "{value}");
+    }
+    assert_eq!(zone(&Fixture::empty()), None);
+    let own = "[toolsets]\ntime = { zone = \"Asia/Tokyo\" }\n";
+    let fixture = Fixture::empty().user(own).variables([("TZ", b"Europe/Paris")]);
+    assert!(zone(&fixture).unwrap().starts_with("Asia/Tokyo ("));
+    let workspace = "[toolsets.time]\nzone = \"America/New_York\"\n";
+    assert!(zone(&Fixture::new(workspace).user(own)).unwrap().starts_with("America/New_York ("));
+}
+
+#[test]
+fn a_table_switches_the_tools_for_times_off() {
+    let fixture = Fixture::new("[toolsets.time]\nenable = false\nzone = \"Asia/Tokyo\"\n");
+    let config = config(&fixture, |_| {});
+    let now = config.tools.values().find(|tool| tool.name.as_str() == "now").unwrap();
+    assert!(now.disabled.is_some());
+}
