@@ -14,9 +14,9 @@ pub(crate) fn tools() -> [Description; 4] {
         "query_data",
         "Query data",
         "Get parts of a JSON, YAML, TOML, CSV or .jsonl file, or of text, by JSONPath (begins \
-         with $) or a jq filter. Rows of CSV and .jsonl are queried one by one. Example: \
-         {\"path\":\"package.json\",\"query\":\"$.scripts.*\"}. jq has no `input`; its arithmetic \
-         on decimals is binary floats.",
+         with $) or jq (jaq). Rows of CSV and .jsonl are queried one by one. Example: \
+         {\"path\":\"package.json\",\"query\":\"$.scripts.*\"}. jq has no `input`; its decimals are \
+         binary floats.",
         json!({
             "query": { "type": "string" },
             "limit": { "type": "integer", "minimum": 1, "maximum": 10_000, "default": 100 },
@@ -31,7 +31,11 @@ pub(crate) fn tools() -> [Description; 4] {
         "Check a JSON, YAML, TOML, CSV or .jsonl file, or text, against a JSON Schema (2020-12), \
          row by row for CSV and .jsonl. Answers each error with its place. Example: \
          {\"path\":\"a.yaml\",\"schema_path\":\"a.schema.json\"}.",
-        json!({ "schema_path": { "type": "string" }, "schema": { "type": "object" } }),
+        json!({
+            "schema_path": { "type": "string" },
+            "schema": { "type": "object" },
+            "refs": { "type": "object", "description": "URL of a $ref to its file or schema" },
+        }),
         &[],
     )
     .output_schema(object(

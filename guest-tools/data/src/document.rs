@@ -61,6 +61,17 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// The line at which the document ends, as far as it is known.
+    pub(crate) fn last_line(&self) -> usize {
+        match self.place {
+            Place::Json { text, first_line } | Place::Relaxed { text, first_line, .. } => {
+                first_line - 1 + text.lines().count()
+            }
+            Place::Yaml { text, .. } | Place::Toml { text } => text.lines().count(),
+            Place::Row { line } => line,
+        }
+    }
+
     /// The document as JSON: as it is written, where it is JSON.
     pub(crate) fn into_json(self) -> Cow<'a, str> {
         match self.place {

@@ -12,6 +12,7 @@ mod describe;
 mod document;
 mod equal;
 mod format;
+mod jq;
 mod mistake;
 mod notes;
 mod patch;

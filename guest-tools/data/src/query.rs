@@ -3,9 +3,6 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use jaq_core::load::{Arena, File, Loader};
-use jaq_core::{Ctx, Vars, data};
-use jaq_json::{Val, read};
 use kitbag_sdk::{Call, ErrorInfo};
 use serde::Deserialize;
 use serde_json::json;
@@ -14,8 +11,8 @@ use serde_json_path::JsonPath;
 
 use crate::document::Document;
 use crate::format::Format;
+use crate::jq::{End, Filter, Input, quoted_key};
 use crate::notes::Notes;
-use crate::pointer;
 use crate::shown;
 use crate::source::Source;
 use crate::write::answer_bytes;
@@ -54,9 +51,6 @@ struct Results {
     too_long: Option<String>,
 }
 
-/// A filter of jq.
-type Filter = jaq_core::Filter<data::JustLut<Val>>;
-
 /// Runs a call.
 pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInfo> {
     let Arguments { query, path, text, from, limit, offset, max_bytes } = arguments;
@@ -73,12 +67,22 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
     let (path, text) = (path.as_deref(), text.as_deref());
     let source = Source { path, text, from: *from, delimiter: None };
     let mut notes = Notes::default();
-    // No filter begins so but with a variable, and the only ones are of the program itself.
-    if query.trim_start().starts_with('$') {
+    // In jq, `$` begins the name of a variable.
+    let is_name = |char: char| char.is_alphabetic() || char == '_';
+    let is_path = |rest: &str| !rest.starts_with(is_name);
+    if query.trim_start().strip_prefix('$').is_some_and(is_path) {
         let path = JsonPath::parse(query.trim()).map_err(|error| {
             let (position, message) = (error.position(), error.message());
+            let hint = query.trim().char_indices().nth(position).and_then(|(at, _)| {
+                let (before, rest) = query.trim().split_at(at);
+                quoted_key(before, rest)
+            });
+            let hint = hint.map_or_else(String::new, |key| {
+                let key = shown::value(&key);
+                format!("; a key with `-` is written in quotes: `$[\"{key}\"]`")
+            });
             ErrorInfo::new(format!(
-                "invalid JSONPath at character {}: {}",
+                "invalid JSONPath at character {}: {}{hint}",
                 position + 1,
                 shown::message(message)
             ))
@@ -88,8 +92,9 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
             Ok(nodes.iter().all(|node| results.add(node.to_string())))
         })?;
     } else {
-        let filter = compile(query)?;
-        source.each(call, &mut notes, &mut |document| apply(&filter, document, &mut results))?;
+        let filter = Filter::new(query)?;
+        source
+            .each(call, &mut notes, &mut |document| apply(&filter, document, path, &mut results))?;
     }
     if let Some(json) = results.too_long {
         return Err(too_long(&json, *offset, *max_bytes));
@@ -156,89 +161,19 @@ fn too_long(json: &str, offset: usize, max_bytes: usize) -> ErrorInfo {
     ))
 }
 
-/// Reads a filter. There is no `input`, which would be another document, and no module.
-fn compile(code: &str) -> Result<Filter, ErrorInfo> {
-    let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
-    let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
-    let arena = Arena::default();
-    let failed = |part: &str, what: String| {
-        // What is wrong is a part of the filter.
-        let offset = (part.as_ptr() as usize).checked_sub(code.as_ptr() as usize);
-        let offset = offset.filter(|offset| *offset <= code.len()).unwrap_or(code.len());
-        let (line, column) = pointer::line_and_column(code, offset);
-        ErrorInfo::new(format!("invalid jq filter: {what} (line {line}, column {column})"))
-    };
-    let shown = |part: &str| match part.chars().next() {
-        Some(first) => {
-            let word = part.split_whitespace().next().map_or(first.to_string(), shown::value);
-            format!("`{word}`")
-        }
-        None => "the end".into(),
-    };
-    let modules = Loader::new(defs).load(&arena, File { code, path: () }).map_err(|errors| {
-        use jaq_core::load::Error;
-        match errors.into_iter().next().map(|(_, error)| error) {
-            Some(Error::Lex(errors)) => errors.first().map(|(expected, found)| {
-                failed(found, format!("expected {}, found {}", expected.as_str(), shown(found)))
-            }),
-            Some(Error::Parse(errors)) => errors.first().map(|(expected, found)| {
-                failed(found, format!("expected {}, found {}", expected.as_str(), shown(found)))
-            }),
-            Some(Error::Io(errors)) => errors.first().map(|(module, _)| {
-                failed(
-                    module,
-                    format!(
-                        "there is no module `{}`; a filter includes none",
-                        shown::value(module)
-                    ),
-                )
-            }),
-            None => None,
-        }
-        .unwrap_or_else(|| ErrorInfo::new("invalid jq filter"))
-    })?;
-    jaq_core::Compiler::default().with_funs(funs).compile(modules).map_err(|errors| {
-        let first = errors.into_iter().next().and_then(|(_, errors)| errors.into_iter().next());
-        first.map_or_else(
-            || ErrorInfo::new("invalid jq filter"),
-            |(name, undefined)| {
-                failed(
-                    name,
-                    format!("there is no {} `{}` here", undefined.as_str(), shown::value(name)),
-                )
-            },
-        )
-    })
-}
-
 /// Applies a filter to one document.
 fn apply(
     filter: &Filter,
     mut document: Document<'_>,
+    file: Option<&str>,
     results: &mut Results,
 ) -> Result<bool, ErrorInfo> {
     let name = mem::take(&mut document.name);
+    let line = document.last_line();
     // The memory of each is needed for what is made from it.
     let json = document.into_json();
-    let input = read::parse_single(json.as_bytes())
-        .map_err(|error| ErrorInfo::new(format!("{name} is not JSON: {error}")))?;
-    drop(json);
-    let context = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
-    for output in filter.id.run((context, input)) {
-        let output = match output {
-            Ok(output) => output,
-            Err(stop) => match stop.get_err() {
-                Ok(error) => {
-                    let before = after(results);
-                    return Err(ErrorInfo::new(format!(
-                        "jq, on {name}{before}: {}",
-                        shown::message(&error.to_string())
-                    )));
-                }
-                // `halt`.
-                Err(_) => return Ok(false),
-            },
-        };
+    let input = Input { json: &json, file, line };
+    let ended = filter.run(&input, &mut |output| {
         let json = output.to_string();
         if serde_json::from_str::<&RawValue>(&json).is_err() {
             let shown = shown::value(&json);
@@ -248,11 +183,16 @@ fn apply(
                 after(results)
             )));
         }
-        if !results.add(json) {
-            return Ok(false);
+        Ok(results.add(json))
+    })?;
+    match ended {
+        Ok(wants_more) => Ok(wants_more),
+        Err(End::Halted) => Ok(false),
+        Err(End::Failed(error)) => {
+            let error = shown::message(&error);
+            Err(ErrorInfo::new(format!("jq, on {name}{}: {error}", after(results))))
         }
     }
-    Ok(true)
 }
 
 /// How many results there were before an error.

@@ -1,5 +1,7 @@
 //! `validate_data`: JSON Schema.
 
+use fancy_regex::RegexBuilder;
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, Retrieve, Uri, ValidationOptions, Validator};
 use kitbag_sdk::{Call, ErrorInfo};
 use serde::Deserialize;
@@ -15,8 +17,11 @@ use crate::write::ANSWER_BYTES;
 /// How many errors are shown.
 const ERRORS: usize = 20;
 
-/// How much a pattern may take when it is compiled.
-const PATTERN_BYTES: usize = 1 << 20;
+/// How much a pattern may take when it is compiled, in bytes.
+const PATTERN_BYTES: usize = 4 << 20;
+
+/// How many steps back a pattern with look-around or a back-reference may take.
+const PATTERN_STEPS: usize = 100_000;
 
 /// What `validate_data` takes.
 #[derive(Deserialize)]
@@ -27,6 +32,9 @@ pub(crate) struct Arguments {
     from: Option<Format>,
     schema_path: Option<String>,
     schema: Option<Map<String, Value>>,
+    /// What URLs of `$ref` stand for: a path or a schema.
+    #[serde(default)]
+    refs: Map<String, Value>,
 }
 
 /// The errors that were found.
@@ -38,21 +46,62 @@ struct Found {
     left_out: u64,
 }
 
-/// Reads what a schema refers to, where that is a file that the call may read.
-struct Files(Call);
+/// Finds the schemas that a schema refers to: in the arguments, or in files that the call may
+/// read. Nothing is fetched.
+struct References {
+    call: Call,
+    given: Map<String, Value>,
+    /// The directory of the schema.
+    directory: String,
+}
 
-impl Retrieve for Files {
+impl Retrieve for References {
     fn retrieve(
         &self,
         uri: &Uri<String>,
     ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        if uri.scheme().as_str() != "file" {
-            return Err("it is not in the workspace, and nothing is fetched".into());
+        if uri.scheme().as_str() == "file" {
+            let path = uri.path().decode().to_string().map_err(|_| "its path is not UTF-8")?;
+            return Ok(self.file(&path)?);
         }
-        let path = uri.path().decode().to_string().map_err(|_| "its path is not UTF-8")?;
-        let mut notes = Notes::default();
-        Ok(Source::file(&path).read(&self.0, &mut notes).map_err(|error| error.message)?)
+        let given = self.given.iter().find(|(url, _)| is_same(url, uri.as_str()));
+        match given {
+            Some((_, Value::String(path))) => return Ok(self.file(path)?),
+            Some((_, schema)) => return Ok(schema.clone()),
+            None => {}
+        }
+        // A copy beside the schema, which says whose copy it is.
+        let name = uri.path().as_str().rsplit('/').next().unwrap_or_default();
+        let is_name = |name: &str| !name.is_empty() && !name.starts_with('.');
+        let names = [name.to_owned(), format!("{name}.json"), format!("{name}.schema.json")];
+        for name in names.iter().filter(|name| is_name(name)) {
+            let Ok(schema) = self.file(&format!("{}/{name}", self.directory)) else { continue };
+            let id = schema.get("$id").or_else(|| schema.get("id")).and_then(Value::as_str);
+            if id.is_some_and(|id| is_same(id, uri.as_str())) {
+                return Ok(schema);
+            }
+        }
+        Err("nothing is fetched: name its file in `refs`, or keep a copy with that `$id` beside \
+             the schema"
+            .into())
     }
+}
+
+impl References {
+    fn file(&self, path: &str) -> Result<Value, String> {
+        let source = Source::file(path);
+        source.read(&self.call, &mut Notes::default()).map_err(|error| error.message)
+    }
+}
+
+/// Whether two URLs name the same schema.
+fn is_same(one: &str, other: &str) -> bool {
+    let plain = |url: &str| {
+        let url = url.trim_end_matches('#');
+        let url = url.strip_prefix("https:").or_else(|| url.strip_prefix("http:")).unwrap_or(url);
+        url.replacen("//www.", "//", 1)
+    };
+    plain(one) == plain(other)
 }
 
 /// Runs a call.
@@ -63,7 +112,7 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
         (None, Some(path)) => (Source::file(path).read(call, &mut notes)?, Some(path)),
         _ => return Err(ErrorInfo::new("give either `schema_path` or `schema`")),
     };
-    let validator = compile(call, &schema, base.map(String::as_str))?;
+    let validator = compile(call, &schema, base.map(String::as_str), &arguments.refs)?;
     let (path, text) = (arguments.path.as_deref(), arguments.text.as_deref());
     let source = Source { path, text, from: arguments.from, delimiter: None };
     let mut found = Found::default();
@@ -85,26 +134,57 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
 }
 
 /// Reads a schema: of 2020-12, where it names no other.
-fn compile(call: &Call, schema: &Value, path: Option<&str>) -> Result<Validator, ErrorInfo> {
+fn compile(
+    call: &Call,
+    schema: &Value,
+    path: Option<&str>,
+    refs: &Map<String, Value>,
+) -> Result<Validator, ErrorInfo> {
     let base = path.map_or_else(|| call.path("schema.json"), |path| call.path(path));
-    let mut options = options()
-        .with_retriever(Files(call.clone()))
-        .with_base_uri(format!("file://{}", escaped(&base)));
+    let directory = base.rsplit_once('/').map_or_else(String::new, |(before, _)| before.to_owned());
+    let references = References { call: call.clone(), given: refs.clone(), directory };
+    let mut options =
+        options().with_retriever(references).with_base_uri(format!("file://{}", escaped(&base)));
     if schema.get("$schema").is_none() {
         options = options.with_draft(Draft::Draft202012);
     }
     options.build(schema).map_err(|error| {
         let at = shown::value(error.instance_path().as_str());
-        ErrorInfo::new(format!(
-            "the schema cannot be used: {} (in `{at}`)",
-            shown::message(&error.to_string())
-        ))
+        let is_pattern =
+            matches!(error.kind(), ValidationErrorKind::Format { format } if format == "regex");
+        let what = match error.instance().as_str() {
+            Some(pattern) if is_pattern => shown::message(&wrong_pattern(pattern)),
+            _ => shown::message(&error.to_string()),
+        };
+        ErrorInfo::new(format!("the schema cannot be used: {what} (in `{at}`)"))
     })
 }
 
-/// How every schema is read: patterns take time in proportion to the text.
+/// Why a pattern cannot be used.
+fn wrong_pattern(pattern: &str) -> String {
+    let regex = RegexBuilder::new(pattern)
+        .delegate_size_limit(PATTERN_BYTES)
+        .delegate_dfa_size_limit(PATTERN_BYTES)
+        .build();
+    let shown = format!("`{}`", shown::value(pattern));
+    match regex.map_err(|error| error.to_string()) {
+        Err(error) if error.contains("size limit") => format!(
+            "the pattern {shown} takes more than {} MiB: large repetitions such as `{{1,9999}}` \
+             are not supported; `maxLength` limits a length",
+            PATTERN_BYTES >> 20
+        ),
+        Err(error) => format!("the pattern {shown} is not supported: {error}"),
+        Ok(_) => format!("the pattern {shown} is not a regular expression of ECMA-262"),
+    }
+}
+
+/// How every schema is read. The time of a pattern is limited: by the length of the text, or if
+/// it has look-around or a back-reference by the steps that it takes back.
 pub(crate) fn options<'a>() -> ValidationOptions<'a> {
-    let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(PATTERN_STEPS)
+        .size_limit(PATTERN_BYTES)
+        .dfa_size_limit(PATTERN_BYTES);
     jsonschema::options().with_pattern_options(patterns)
 }
 

@@ -1,0 +1,249 @@
+//! Filters of jq: the language is that of the crate jaq. What people use of jq and jaq lacks or
+//! does otherwise is in `prelude.jq` and in [`functions`].
+
+mod functions;
+mod paths;
+mod regex;
+mod rewrite;
+mod stack;
+
+use std::borrow::Cow;
+
+use jaq_core::load::parse::Def;
+use jaq_core::load::{Arena, File, Lexer, Loader, Parser, parse};
+use jaq_core::{Ctx, Vars, data};
+use jaq_json::{Val, read};
+use kitbag_sdk::ErrorInfo;
+
+use crate::pointer;
+use crate::shown;
+
+/// The longest filter, in bytes.
+const FILTER_BYTES: usize = 64 << 10;
+
+/// How deep the brackets of a filter may be nested.
+const BRACKETS: usize = 200;
+
+/// The variables besides those of a filter: the line of the input, its file, and where the
+/// filter itself is.
+const VARIABLES: [&str; 4] = ["$__line", "$__file", "$__loc__", "$ENV"];
+
+/// Filters of jaq that are left out, for those of the same name in [`functions`].
+const REPLACED: [&str; 6] = ["delpaths", "setpath", "matches", "split_matches", "split_", "env"];
+
+/// A compiled filter.
+pub(crate) struct Filter(jaq_core::Filter<data::JustLut<Val>>);
+
+/// Why no more results follow.
+pub(crate) enum End {
+    /// `halt`.
+    Halted,
+    /// The message of an error.
+    Failed(String),
+}
+
+/// An input of a filter.
+pub(crate) struct Input<'a> {
+    pub(crate) json: &'a str,
+    /// The path of the file.
+    pub(crate) file: Option<&'a str>,
+    /// The line of the file at which the input ends.
+    pub(crate) line: usize,
+}
+
+impl Filter {
+    /// Reads a filter. There is no `input`, which would be another document, and no module.
+    pub(crate) fn new(code: &str) -> Result<Self, ErrorInfo> {
+        if code.len() > FILTER_BYTES {
+            let what = format!("the filter has more than {} KiB", FILTER_BYTES >> 10);
+            return Err(invalid(code, "", &what));
+        }
+        check_brackets(code)?;
+        let code = &*surrogates(code);
+        let tokens = Lexer::new(code).lex().map_err(|errors| match errors.first() {
+            Some((expected, found)) => expected_found(code, found, expected.as_str()),
+            None => ErrorInfo::new("invalid jq filter"),
+        })?;
+        let term =
+            Parser::new(&tokens).parse(|parser| parser.term()).map_err(|errors| {
+                match errors.first() {
+                    Some((expected, found)) => {
+                        let found = jaq_core::load::lex::Token::opt_as_str(*found, code);
+                        expected_found(code, found, expected.as_str())
+                    }
+                    None => ErrorInfo::new("invalid jq filter"),
+                }
+            })?;
+        // In the prelude, as a definition, so that it can be changed before it is compiled.
+        let query = Def { name: "__query", args: Vec::new(), body: rewrite::map(term) };
+        let own = parse(include_str!("prelude.jq"), |parser| parser.defs()).unwrap_or_default();
+        let own = own.into_iter().map(rewrite::definition);
+        let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+        let defs = defs.filter(|def| !REPLACED.contains(&def.name));
+        let arena = Arena::default();
+        let modules = Loader::new(defs.chain(own).map(shorter).chain([query]))
+            .load(&arena, File { code: "__query", path: () })
+            .map_err(|_| ErrorInfo::new("invalid jq filter"))?;
+        let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
+        let funs = funs.filter(|(name, ..)| !REPLACED.contains(name)).chain(functions::all());
+        let compiler = jaq_core::Compiler::default().with_funs(funs).with_global_vars(VARIABLES);
+        compiler.compile(modules).map(Self).map_err(|errors| {
+            let first = errors.into_iter().next().and_then(|(_, errors)| errors.into_iter().next());
+            match first {
+                Some((name, undefined)) => {
+                    let hint = hint(code, name);
+                    let (kind, shown) = (undefined.as_str(), shown::value(name));
+                    let what = format!("there is no {kind} `{shown}` here{hint}");
+                    invalid(code, name, &what)
+                }
+                None => ErrorInfo::new("invalid jq filter"),
+            }
+        })
+    }
+
+    /// Calls `visit` with each result until that wants no more, and says whether it does.
+    ///
+    /// # Errors
+    ///
+    /// The message of the filter, or that the input is not JSON.
+    pub(crate) fn run(
+        &self,
+        input: &Input<'_>,
+        visit: &mut dyn FnMut(&Val) -> Result<bool, ErrorInfo>,
+    ) -> Result<Result<bool, End>, ErrorInfo> {
+        let value = match read::parse_single(input.json.as_bytes()) {
+            Ok(value) => value,
+            Err(error) => return Ok(Err(End::Failed(format!("the input: {error}")))),
+        };
+        let place = [("file", Val::utf8_str("<top-level>")), ("line", Val::from(1_usize))];
+        let place = place.into_iter().map(|(key, value)| (Val::utf8_str(key), value));
+        let variables = [
+            Val::from(input.line),
+            input.file.map_or(Val::Null, |file| Val::from(file.to_owned())),
+            Val::obj(place.collect()),
+            functions::environment(),
+        ];
+        let context = Ctx::<data::JustLut<Val>>::new(&self.0.lut, Vars::new(variables));
+        stack::begin();
+        for output in self.0.id.run((context, value)) {
+            match output {
+                Ok(output) if visit(&output)? => {}
+                Ok(_) => return Ok(Ok(false)),
+                Err(stop) => {
+                    return Ok(Err(match stop.get_err() {
+                        Ok(error) => End::Failed(message(&error.to_string())),
+                        Err(_) => End::Halted,
+                    }));
+                }
+            }
+        }
+        Ok(Ok(true))
+    }
+}
+
+/// The message of an error. One that is a text is written as JSON.
+fn message(error: &str) -> String {
+    serde_json::from_str(error).unwrap_or_else(|_| error.to_owned())
+}
+
+/// The filter with characters for pairs of escapes that are surrogates.
+fn surrogates(code: &str) -> Cow<'_, str> {
+    let unit = |at: usize| {
+        let digits = code.get(at..at + 6)?.strip_prefix("\\u")?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    let mut changed = String::new();
+    let mut end = 0;
+    let mut position = 0;
+    while let Some(found) = code[position..].find('\\') {
+        let at = position + found;
+        position = at + 2;
+        if let (Some(high @ 0xd800..0xdc00), Some(low @ 0xdc00..0xe000)) = (unit(at), unit(at + 6))
+        {
+            changed.push_str(&code[end..at]);
+            let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+            changed.extend(char::from_u32(code));
+            (end, position) = (at + 12, at + 12);
+        } else if !code.is_char_boundary(position) {
+            position = at + 1;
+        }
+        if position >= code.len() {
+            break;
+        }
+    }
+    match end {
+        0 => Cow::Borrowed(code),
+        end => Cow::Owned(changed + &code[end..]),
+    }
+}
+
+/// A definition among those whose code lives shorter.
+fn shorter<'a>(definition: Def<&'static str>) -> Def<&'a str> {
+    definition
+}
+
+/// The error for a part of a filter.
+fn invalid(code: &str, part: &str, what: &str) -> ErrorInfo {
+    let offset = (part.as_ptr() as usize).checked_sub(code.as_ptr() as usize);
+    let offset = offset.filter(|offset| *offset <= code.len()).unwrap_or(code.len());
+    let (line, column) = pointer::line_and_column(code, offset);
+    let what = shown::message(what);
+    ErrorInfo::new(format!("invalid jq filter: {what} (line {line}, column {column})"))
+}
+
+fn expected_found(code: &str, found: &str, expected: &str) -> ErrorInfo {
+    let shown = match found.chars().next() {
+        Some(first) => {
+            let word = found.split_whitespace().next().map_or(first.to_string(), shown::value);
+            format!("`{word}`")
+        }
+        None => "the end".to_owned(),
+    };
+    if ["include", "import"].iter().any(|word| code.trim_start().starts_with(word)) {
+        return invalid(code, code, "a filter has no modules");
+    }
+    invalid(code, found, &format!("expected {expected}, found {shown}{}", hint(code, found)))
+}
+
+/// How to write what was meant by a name that is not known.
+fn hint(code: &str, name: &str) -> String {
+    let offset = (name.as_ptr() as usize).wrapping_sub(code.as_ptr() as usize);
+    let before = code.get(..offset).unwrap_or_default();
+    match name {
+        "input" | "inputs" => "; each document is an input by itself".to_owned(),
+        _ => match quoted_key(before, &code[before.len()..]) {
+            Some(key) => {
+                let key = shown::value(&key);
+                format!("; a key with `-` is written in quotes: `.\"{key}\"`")
+            }
+            None => String::new(),
+        },
+    }
+}
+
+/// The key as in `.a-b`, of which `before` ends with `.a-`.
+pub(crate) fn quoted_key(before: &str, rest: &str) -> Option<String> {
+    let is_part = |char: char| char.is_alphanumeric() || char == '_' || char == '-';
+    let begin = before.trim_end_matches(is_part);
+    let end = rest.len() - rest.trim_start_matches(is_part).len();
+    let key = format!("{}{}", &before[begin.len()..], &rest[..end]);
+    let is_key = begin.ends_with('.') && key.contains('-') && !key.starts_with('-');
+    is_key.then_some(key)
+}
+
+/// Refuses a filter whose brackets are nested so deep that reading it takes all of the stack.
+fn check_brackets(code: &str) -> Result<(), ErrorInfo> {
+    let mut depth = 0_usize;
+    for (at, char) in code.char_indices() {
+        match char {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > BRACKETS {
+            let what = format!("brackets are nested more than {BRACKETS} deep");
+            return Err(invalid(code, &code[at..], &what));
+        }
+    }
+    Ok(())
+}

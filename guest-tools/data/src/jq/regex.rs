@@ -1,0 +1,140 @@
+//! Regular expressions: those of `fancy-regex`, which has the syntax of Oniguruma. The steps of
+//! back-tracking are limited.
+
+use fancy_regex::{Captures, Regex, RegexBuilder};
+use jaq_core::ValR;
+use jaq_json::Val;
+
+use super::functions::text;
+
+type Error = jaq_core::Error<Val>;
+
+/// How many steps back a match may take.
+const STEPS: usize = 1_000_000;
+
+/// How much a compiled expression may take, in bytes.
+const PATTERN_BYTES: usize = 4 << 20;
+
+/// Which parts of a text are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Parts {
+    Matches,
+    Between,
+    /// What is between and the matches, in order.
+    Both,
+}
+
+/// What the flags of jq say besides the options of the expression.
+#[derive(Default)]
+struct Flags {
+    is_global: bool,
+    drops_empty: bool,
+}
+
+/// Applies an expression to a text.
+pub(super) fn apply(value: &Val, pattern: &Val, flags: &Val, wanted: Parts) -> ValR<Val> {
+    let whole = text(value)?;
+    let (regex, flags) = compile(text(pattern)?, text(flags)?)?;
+    let names: Vec<_> = regex.capture_names().map(|name| name.map(str::to_owned)).collect();
+    let mut position = Position { text: whole, byte: 0, character: 0 };
+    let mut found = Vec::new();
+    let mut end = 0;
+    for captures in regex.captures_iter(whole) {
+        let captures = captures.map_err(|error| {
+            Error::str(format_args!("the regular expression {pattern} cannot be applied: {error}"))
+        })?;
+        let Some(all) = captures.get(0) else { continue };
+        if flags.drops_empty && all.range().is_empty() {
+            continue;
+        }
+        if wanted != Parts::Matches {
+            found.push(Val::from(whole[end..all.start()].to_owned()));
+            end = all.end();
+        }
+        if wanted != Parts::Between {
+            found.push(groups(&captures, &names, &mut position));
+        }
+        if !flags.is_global {
+            break;
+        }
+    }
+    if wanted != Parts::Matches {
+        found.push(Val::from(whole[end..].to_owned()));
+    }
+    Ok(found.into_iter().collect())
+}
+
+fn compile(pattern: &str, flags: &str) -> Result<(Regex, Flags), Error> {
+    let mut builder = RegexBuilder::new(pattern);
+    builder
+        .backtrack_limit(STEPS)
+        .delegate_size_limit(PATTERN_BYTES)
+        .delegate_dfa_size_limit(PATTERN_BYTES);
+    let mut own = Flags::default();
+    for flag in flags.chars() {
+        match flag {
+            'g' => own.is_global = true,
+            'n' => own.drops_empty = true,
+            'i' => drop(builder.case_insensitive(true)),
+            'x' => drop(builder.verbose_mode(true)),
+            'p' => drop(builder.dot_matches_new_line(true)),
+            // As it is without: the beginning and the end are those of the text.
+            's' => {}
+            flag => {
+                return Err(Error::str(format_args!(
+                    "`{flag}` is not a flag here; there are g, i, n, p, s and x"
+                )));
+            }
+        }
+    }
+    match builder.build() {
+        Ok(regex) => Ok((regex, own)),
+        Err(error) => {
+            Err(Error::str(format_args!("`{pattern}` is not a regular expression: {error}")))
+        }
+    }
+}
+
+/// A byte of a text and its number in characters.
+struct Position<'a> {
+    text: &'a str,
+    byte: usize,
+    character: usize,
+}
+
+impl Position<'_> {
+    /// The number of the character that begins at a byte.
+    fn character(&mut self, byte: usize) -> usize {
+        if byte < self.byte {
+            // A group that begins before the one before it.
+            return self.character - self.text[byte..self.byte].chars().count();
+        }
+        self.character += self.text[self.byte..byte].chars().count();
+        self.byte = byte;
+        self.character
+    }
+}
+
+/// The match and its groups, as objects.
+fn groups(
+    captures: &Captures<'_, str>,
+    names: &[Option<String>],
+    position: &mut Position<'_>,
+) -> Val {
+    let group = |(number, name): (usize, &Option<String>)| {
+        let (offset, length, string) = match captures.get(number) {
+            Some(found) => (
+                Val::from(position.character(found.start())),
+                Val::from(found.as_str().chars().count()),
+                Val::from(found.as_str().to_owned()),
+            ),
+            None => (Val::from(-1_isize), Val::from(0_usize), Val::Null),
+        };
+        let fields = [("offset", offset), ("length", length), ("string", string)];
+        let name = name.as_ref().map_or(Val::Null, |name| Val::from(name.clone()));
+        let name = (number > 0).then_some(("name", name));
+        let field = |(key, value)| (Val::utf8_str(key), value);
+        Val::obj(fields.into_iter().chain(name).map(field).collect())
+    };
+    names.iter().enumerate().map(group).collect()
+}

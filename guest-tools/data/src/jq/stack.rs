@@ -1,0 +1,27 @@
+//! How much of the stack a filter takes.
+
+use std::cell::Cell;
+
+/// How much of the stack calls may take, in bytes.
+const MOST_BYTES: usize = 256 << 10;
+
+thread_local! {
+    /// Where the stack was when the filter began.
+    static BEGIN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Where the stack is.
+fn position() -> usize {
+    let here = 0_u8;
+    std::hint::black_box(std::ptr::from_ref(&here).addr())
+}
+
+/// Takes the stack as it is for the beginning.
+pub(super) fn begin() {
+    BEGIN.set(position());
+}
+
+/// Whether calls have taken so much of the stack that no other may follow.
+pub(super) fn is_used_up() -> bool {
+    BEGIN.get().abs_diff(position()) > MOST_BYTES
+}
