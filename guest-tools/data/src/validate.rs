@@ -67,7 +67,11 @@ impl Retrieve for References {
         let given = self.given.iter().find(|(url, _)| is_same(url, uri.as_str()));
         match given {
             Some((_, Value::String(path))) => return Ok(self.file(path)?),
-            Some((_, schema)) => return Ok(schema.clone()),
+            Some((_, schema)) => {
+                let mut schema = schema.clone();
+                escape_references(&mut schema);
+                return Ok(schema);
+            }
             None => {}
         }
         // A copy beside the schema, which says whose copy it is.
@@ -90,7 +94,31 @@ impl Retrieve for References {
 impl References {
     fn file(&self, path: &str) -> Result<Value, String> {
         let source = Source::file(path);
-        source.read(&self.call, &mut Notes::default()).map_err(|error| error.message)
+        let mut schema =
+            source.read(&self.call, &mut Notes::default()).map_err(|error| error.message)?;
+        escape_references(&mut schema);
+        Ok(schema)
+    }
+}
+
+/// Escapes what no URI has in each `$ref`, such as the `<` in the name of a definition.
+fn escape_references(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(escape_references),
+        Value::Object(map) => {
+            for (key, value) in map {
+                match value {
+                    Value::String(reference) if key == "$ref" => {
+                        for char in ['<', '>', '|', '"', '{', '}', '^', '`', '\\', ' '] {
+                            let code = format!("%{:02X}", u32::from(char));
+                            *reference = reference.replace(char, &code);
+                        }
+                    }
+                    value => escape_references(value),
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -107,11 +135,12 @@ fn is_same(one: &str, other: &str) -> bool {
 /// Runs a call.
 pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInfo> {
     let mut notes = Notes::default();
-    let (schema, base) = match (&arguments.schema, &arguments.schema_path) {
+    let (mut schema, base) = match (&arguments.schema, &arguments.schema_path) {
         (Some(schema), None) => (Value::Object(schema.clone()), None),
         (None, Some(path)) => (Source::file(path).read(call, &mut notes)?, Some(path)),
         _ => return Err(ErrorInfo::new("give either `schema_path` or `schema`")),
     };
+    escape_references(&mut schema);
     let validator = compile(call, &schema, base.map(String::as_str), &arguments.refs)?;
     let (path, text) = (arguments.path.as_deref(), arguments.text.as_deref());
     let source = Source { path, text, from: arguments.from, delimiter: None };
@@ -168,7 +197,7 @@ fn wrong_pattern(pattern: &str) -> String {
         .build();
     let shown = format!("`{}`", shown::value(pattern));
     match regex.map_err(|error| error.to_string()) {
-        Err(error) if error.contains("size limit") => format!(
+        Err(error) if error.contains("size limit") || error.contains("building NFA") => format!(
             "the pattern {shown} takes more than {} MiB: large repetitions such as `{{1,9999}}` \
              are not supported; `maxLength` limits a length",
             PATTERN_BYTES >> 20
@@ -209,11 +238,18 @@ impl Found {
             }
             let pointer = error.instance_path().as_str();
             let (line, column) = document.place(pointer);
+            let message = match error.kind() {
+                ValidationErrorKind::BacktrackLimitExceeded { .. } => format!(
+                    "the pattern took more than {PATTERN_STEPS} steps back, and the text was not \
+                     checked"
+                ),
+                _ => shown::message(&error.to_string()),
+            };
             let shown = json!({
                 "pointer": shown::pointer(pointer),
                 "line": line,
                 "column": column,
-                "message": shown::message(&error.to_string()),
+                "message": message,
                 "schema": shown::pointer(error.schema_path().as_str()),
             });
             let bytes = self.bytes + shown.to_string().len();

@@ -92,6 +92,14 @@ impl Printed {
         self.push(text);
     }
 
+    /// Takes lines of the host, which begin a line.
+    pub(crate) fn show_lines(&mut self, lines: &str) {
+        if !lines.is_empty() && !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.push("\n");
+        }
+        self.push(lines);
+    }
+
     fn push(&mut self, text: &str) {
         let room = match self.left_out {
             0 => SHOWN_BYTES - self.text.len(),

@@ -98,6 +98,7 @@ impl Tool for Python {
         let mut script = Script { system: System::new(call), tools: Tools::default(), awaited };
         let mut printed = Printed::default();
         let ended = script.run(code, inputs, &mut printed);
+        printed.show_lines(&script.system.notes());
         let Script { mut tools, awaited, .. } = script;
         match ended {
             Ok(value) => {

@@ -4,6 +4,8 @@
 //! else. A script reads it: where it is run again with an answer to a question, what it has
 //! changed would be changed twice, so that only tools change something. Paths are as in Python, relative to the directory that the call works in.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
@@ -11,7 +13,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Datelike, FixedOffset, Timelike, Utc};
 use kitbag_sdk::Call;
-use kitbag_workspace::{Kind, Location, explain, is_granted, list, stat, stat_link};
+use kitbag_workspace::{
+    Decoded, Encoding, Kind, Location, decode, explain, is_granted, list, stat, stat_link,
+};
 use monty_types::{
     ExcType, ExtFunctionResult, FileMode, MontyDate, MontyDateTime, MontyException,
     MontyFileHandle, MontyObject, MontyTimeZone, OsFunctionCall, StringRepr, UnicodeErrorData,
@@ -27,13 +31,15 @@ const THROUGH_TOOLS: &str = "a script changes files by tools alone, such as \
 pub(crate) struct System {
     /// The directory that relative paths start from.
     root: String,
+    /// The files that were not read as UTF-8, each with its encoding.
+    assumed: RefCell<BTreeMap<String, Encoding>>,
 }
 
 type Answer = Result<MontyObject, MontyException>;
 
 impl System {
     pub(crate) fn new(call: &Call) -> Self {
-        Self { root: call.root().to_owned() }
+        Self { root: call.root().to_owned(), assumed: RefCell::default() }
     }
 
     /// Does what a script asks for.
@@ -66,7 +72,10 @@ impl System {
                 let found = stat_link(&self.locate(&path).path);
                 Ok(MontyObject::Bool(found.is_ok_and(|it| it.kind == Kind::Link)))
             }
-            OsFunctionCall::ReadText(path) => text(self.read(&path)?).map(MontyObject::String),
+            OsFunctionCall::ReadText(path) => {
+                let content = self.read(&path)?;
+                self.text(&path, content).map(MontyObject::String)
+            }
             OsFunctionCall::ReadBytes(path) => self.read(&path).map(MontyObject::Bytes),
             OsFunctionCall::Stat(path) => self.stat(&path),
             OsFunctionCall::Iterdir(path) => self.entries(&path),
@@ -132,6 +141,35 @@ impl System {
             .and_then(|mut file| file.read_to_end(&mut content))
             .map_err(|error| failed(&location, "read", &error))?;
         Ok(content)
+    }
+
+    /// The content of a file as text, in the encoding that `read_file` sees. What is binary fails
+    /// as in Python.
+    fn text(&self, path: &str, content: Vec<u8>) -> Result<String, MontyException> {
+        let content = match decode(content) {
+            Ok(Decoded { text, encoding }) => {
+                if !matches!(encoding, Encoding::Utf8 { has_invalid: false, .. }) {
+                    self.assumed.borrow_mut().insert(path.to_owned(), encoding);
+                }
+                return Ok(text);
+            }
+            Err(content) => content,
+        };
+        String::from_utf8(content).map_err(|error| {
+            let (wrong, content) = (error.utf8_error(), error.as_bytes());
+            let start = wrong.valid_up_to();
+            let end = wrong.error_len().map_or(content.len(), |length| start + length);
+            let reason = utf8_error_reason(content[start], wrong.error_len());
+            let message = unicode_decode_error_msg("utf-8", content[start], start, end, reason);
+            MontyException::new(ExcType::UnicodeDecodeError, Some(message))
+                .with_data(UnicodeErrorData::decode("utf-8", content, start, end, reason))
+        })
+    }
+
+    /// What was assumed about files, a line for each.
+    pub(crate) fn notes(&self) -> String {
+        let line = |(path, encoding): (&String, &Encoding)| format!("[`{path}` is {encoding}]\n");
+        self.assumed.borrow().iter().map(line).collect()
     }
 
     /// Looks whether a file is there that is to be read. Each later use opens it again.
@@ -226,19 +264,6 @@ fn failed(location: &Location, verb: &str, error: &io::Error) -> MontyException 
         }
     };
     MontyException::new(kind, Some(message))
-}
-
-/// The content of a file as text, which has to be UTF-8.
-fn text(content: Vec<u8>) -> Result<String, MontyException> {
-    String::from_utf8(content).map_err(|error| {
-        let (wrong, content) = (error.utf8_error(), error.as_bytes());
-        let start = wrong.valid_up_to();
-        let end = wrong.error_len().map_or(content.len(), |length| start + length);
-        let reason = utf8_error_reason(content[start], wrong.error_len());
-        let message = unicode_decode_error_msg("utf-8", content[start], start, end, reason);
-        MontyException::new(ExcType::UnicodeDecodeError, Some(message))
-            .with_data(UnicodeErrorData::decode("utf-8", content, start, end, reason))
-    })
 }
 
 /// The variables that are granted.

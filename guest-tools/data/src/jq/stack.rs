@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-/// How much of the stack calls may take, in bytes.
-const MOST_BYTES: usize = 256 << 10;
+/// How much of the stack calls may take, in bytes. Without optimisation they take more.
+const MOST_BYTES: usize = if cfg!(target_family = "wasm") { 192 << 10 } else { 1 << 20 };
 
 thread_local! {
     /// Where the stack was when the filter began.
