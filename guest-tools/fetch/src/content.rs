@@ -120,7 +120,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is an HTML page: by its type, or by its beginning if it has none.
+    /// Returns whether it is an HTML page: by its type, or by its beginning if it has none.
     fn is_page(&self, bytes: &[u8]) -> bool {
         match self.media_type.as_deref() {
             Some("text/html" | "application/xhtml+xml") => true,

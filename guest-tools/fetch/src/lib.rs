@@ -1,8 +1,8 @@
 //! The tool `fetch`: a request, GET or HEAD, and its response as a model reads it.
 //!
-//! `arguments` are those of a call, `request` is what is sent, `response` what came back, `redirect`
-//! follows redirects within an origin, and `content` makes text or an image of the response.
-//! `network` sends requests over `wasi:http`; the host decides which are allowed.
+//! `arguments` are those of a call, `request` is what is sent, `response` what came back,
+//! `redirect` follows redirects within an origin, and `content` makes text or an image of the
+//! response. `network` sends requests over `wasi:http`; the host decides which are allowed.
 
 #![forbid(unsafe_code)]
 

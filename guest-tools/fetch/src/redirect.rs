@@ -16,12 +16,12 @@ pub(crate) struct Exchange {
     pub(crate) response: Response,
     /// The URL of the call if redirects were followed.
     pub(crate) start: Option<Url>,
-    /// Why a redirect that came last was not followed.
+    /// The reason why the last redirect was not followed.
     pub(crate) refusal: Option<String>,
 }
 
-/// Sends a request and follows redirects within its origin. The host decides on each request: if it
-/// refuses one, the redirect to it is the response.
+/// Sends a request and follows redirects within its origin. The host decides on each request: if
+/// it refuses one, the redirect to it is the response.
 pub(crate) fn follow(
     mut request: Request,
     send: impl Fn(&Request) -> Result<Response, ErrorInfo>,

@@ -29,7 +29,7 @@ impl Response {
         Some(String::from_utf8_lossy(value).trim().to_owned())
     }
 
-    /// Where the response redirects to.
+    /// The target of a redirect.
     pub(crate) fn location(&self) -> Option<String> {
         matches!(self.status, 300..=399).then(|| self.header("location")).flatten()
     }
@@ -82,7 +82,7 @@ impl Response {
     }
 }
 
-/// What reading a body ended with.
+/// The error with which reading a body ended.
 fn broken(error: &io::Error) -> ErrorInfo {
     ErrorInfo::new(format!("the response has no readable body: {error}")).transient()
 }

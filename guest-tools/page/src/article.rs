@@ -103,7 +103,7 @@ pub(crate) fn narrow(root: &Handle) {
     }
 }
 
-/// Whether an element may hold a part of a page, and not only a part of its text.
+/// Returns whether an element may hold a part of a page, and not only a part of its text.
 fn is_box(node: &Handle) -> bool {
     matches!(
         name(node),
@@ -126,8 +126,8 @@ fn is_block(node: &Handle) -> bool {
     name(node) != "a" && UNJOINED.contains(&name(node))
 }
 
-/// How many characters a text has that are not white space. One of Chinese, Japanese or Korean says as
-/// much as three others.
+/// How many characters a text has that are not white space. One of Chinese, Japanese or Korean
+/// says as much as three others.
 fn width(text: &str) -> u32 {
     let width = |it: char| if it >= '\u{2e80}' { 3 } else { 1 };
     text.chars().filter(|it| !it.is_whitespace()).map(width).sum()
@@ -233,7 +233,8 @@ fn path(nodes: &[Weighed]) -> Vec<u32> {
     path
 }
 
-/// Whether a box beside the article belongs to it, because it has running text or the title.
+/// Returns whether a box beside the article belongs to it, because it has running text or the
+/// title.
 fn is_part(weighed: &Weighed, nodes: &[Weighed], index: usize) -> bool {
     let is_below = |it: &&Weighed| it.parent as usize >= index;
     let has_title = || {
@@ -243,7 +244,7 @@ fn is_part(weighed: &Weighed, nodes: &[Weighed], index: usize) -> bool {
     (weighed.prose > 0 && weighed.link * 3 < weighed.text) || has_title()
 }
 
-/// Whether an element in an article is not part of it: links to other pages, or comments.
+/// Returns whether an element in an article is not part of it: links to other pages, or comments.
 fn is_extra(weighed: &Weighed, parent: &Weighed, all: u32) -> bool {
     let node = &weighed.node;
     // A part of a table is no part of a page.

@@ -22,8 +22,8 @@ pub(crate) enum Charset {
 }
 
 impl Charset {
-    /// Finds the encoding: from the byte order mark, else `known`, else from the declaration in the
-    /// page, else UTF-8 if all bytes of the page are.
+    /// Finds the encoding: from the byte order mark, else `known`, else from the declaration in
+    /// the page, else UTF-8 if all bytes of the page are.
     pub(crate) fn find(head: &[u8], known: Option<&'static Encoding>, validity: &Validity) -> Self {
         if let Some((encoding, _)) = Encoding::for_bom(head) {
             return Self::Known(encoding);
@@ -138,13 +138,13 @@ fn declared(head: &[u8]) -> Option<Result<&'static Encoding, String>> {
     unknown.map(Err)
 }
 
-/// Whether bytes that come in pieces are UTF-8.
+/// Tells whether bytes that come in pieces are UTF-8.
 #[derive(Default)]
 pub(crate) struct Validity {
     is_invalid: bool,
-    /// Whether there is an escape sequence, as ISO-2022-JP has them.
+    /// True if there is an escape sequence, as ISO-2022-JP has them.
     has_escape: bool,
-    /// Whether there is a whole character that is not ASCII.
+    /// True if there is a whole character that is not ASCII.
     has_others: bool,
     /// The beginning of a character at the end of the last piece.
     rest: Vec<u8>,
@@ -182,7 +182,7 @@ impl Validity {
         self.has_others |= !bytes[..valid].is_ascii();
     }
 
-    /// Whether it is UTF-8, of which the last character may break off.
+    /// Returns whether it is UTF-8, of which the last character may break off.
     pub(crate) fn is_utf8(&self) -> bool {
         !self.is_invalid && (self.rest.is_empty() || self.has_others)
     }

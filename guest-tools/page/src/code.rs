@@ -34,7 +34,7 @@ pub(crate) fn text(node: &Handle) -> String {
 #[derive(Default)]
 struct Writer {
     text: String,
-    /// Whether a block has ended, so that what follows begins a line.
+    /// True if a block has ended, so that what follows begins a line.
     ends_line: bool,
 }
 
@@ -101,9 +101,9 @@ impl Writer {
     }
 }
 
-/// Whether a class is that of a gutter or of a line number.
+/// Returns whether a class is that of a gutter or of a line number.
 pub(crate) fn is_gutter_class(class: &str) -> bool {
-    class.split_ascii_whitespace().any(is_gutter_word)
+    class.to_ascii_lowercase().split_ascii_whitespace().any(is_gutter_word)
 }
 
 fn is_gutter_word(word: &str) -> bool {
@@ -125,27 +125,31 @@ fn is_gutter_word(word: &str) -> bool {
             | "react-line-number"
             | "line-num"
             | "lnum"
+            | "ln"
+            | "lnt"
+            | "lines-num"
+            | "diff-line-num"
     )
 }
 
-/// Whether an element holds the numbers of the lines beside it.
+/// Returns whether an element holds the numbers of the lines beside it.
 pub(crate) fn is_gutter(node: &Handle) -> bool {
     has_word(node, is_gutter_word)
 }
 
-/// Whether a cell holds nothing but numbers, as those of lines.
+/// Returns whether a cell holds nothing but numbers, as those of lines.
 fn is_numbers(cell: &Handle) -> bool {
     let text = text_of(cell);
     text.contains(|it: char| it.is_ascii_digit())
         && text.chars().all(|it| it.is_ascii_digit() || it.is_whitespace() || it == '.')
 }
 
-/// Whether a cell holds code.
+/// Returns whether a cell holds code.
 pub(crate) fn has_pre(cell: &Handle) -> bool {
     elements(cell).iter().any(|node| is(node, "pre"))
 }
 
-/// Whether a cell is a gutter of a table that holds code.
+/// Returns whether a cell is a gutter of a table that holds code.
 pub(crate) fn is_gutter_cell(cell: &Handle) -> bool {
     is_gutter(cell) || is_numbers(cell)
 }

@@ -1,9 +1,10 @@
 //! Finds the content of a page.
 //!
-//! It is the element `main`, else the element with the role `main`, else the only `article`, else the
-//! body. Scripts, forms, hidden elements and navigation are removed from it, and from a body also
-//! header, footer, sidebars and what is named or looks like them. If nothing would be left, or `main`
-//! is false, it is the whole body. If most of a page is hidden, the hidden part is content.
+//! It is the element `main`, else the element with the role `main`, else the only `article`, else
+//! the body. Scripts, forms, hidden elements and navigation are removed from it, and from a body
+//! also header, footer, sidebars and what is named or looks like them. If nothing would be left,
+//! or `main` is false, it is the whole body. If most of a page is hidden, the hidden part is
+//! content.
 
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use url::Url;
@@ -19,7 +20,7 @@ pub(crate) struct Content {
     pub(crate) node: Handle,
     /// The title of the page.
     pub(crate) title: Option<String>,
-    /// What a reader needs to know besides.
+    /// Notes for the reader.
     pub(crate) notes: Vec<String>,
     /// How many scripts the page has.
     pub(crate) scripts: usize,
@@ -124,8 +125,8 @@ pub(crate) const UNJOINED: [&str; 67] = [
     "ul",
 ];
 
-/// Selects the content of a page, cleans it and makes its links absolute. `room` is how many elements
-/// and texts may be added to the page.
+/// Selects the content of a page, cleans it and makes its links absolute. `room` is how many
+/// elements and texts may be added to the page.
 pub(crate) fn select(tree: &RcDom, view: &View, room: usize) -> Content {
     let document = &tree.document;
     let all = elements(document);
@@ -258,7 +259,7 @@ fn retain(root: &Handle, is_kept: &dyn Fn(&Handle) -> bool) {
     }
 }
 
-/// Whether an element has no text for a reader at all.
+/// Returns whether an element has no text for a reader at all.
 fn is_silent(node: &Handle) -> bool {
     matches!(name(node), "script" | "style" | "iframe" | "input")
 }
@@ -272,7 +273,7 @@ fn is_unread(node: &Handle) -> bool {
     is_silent(node) || (UNREAD.contains(&name(node)) && !is_title) || is_hidden(node)
 }
 
-/// Whether its role is one of the surroundings of the content.
+/// Returns whether its role is one of the surroundings of the content.
 fn has_role(node: &Handle) -> bool {
     const ROLES: [&str; 5] = ["navigation", "banner", "contentinfo", "search", "complementary"];
     attribute(node, "role").is_some_and(|role| ROLES.contains(&&*role))

@@ -54,7 +54,7 @@ pub(crate) fn set_attribute(node: &Handle, key: &str, value: Option<&str>) {
     }
 }
 
-/// Whether one of the words of its class or id fits.
+/// Returns whether one of the words of its class or id fits.
 pub(crate) fn has_word(node: &Handle, fits: impl Fn(&str) -> bool) -> bool {
     ["class", "id"].iter().any(|key| {
         attribute(node, key)
@@ -121,7 +121,7 @@ pub(crate) fn text_of(root: &Handle) -> String {
     text
 }
 
-/// Whether there is text below a node.
+/// Returns whether there is text below a node.
 pub(crate) fn has_text(node: &Handle) -> bool {
     !text_of(node).trim().is_empty()
 }

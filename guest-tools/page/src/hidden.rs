@@ -175,14 +175,14 @@ fn image_in(node: &Handle) -> Option<Handle> {
     image
 }
 
-/// Whether browsers do not show an element.
+/// Returns whether browsers do not show an element.
 pub(crate) fn is_hidden(node: &Handle) -> bool {
     attribute(node, "hidden").is_some()
         || attribute(node, "aria-hidden").as_deref() == Some("true")
         || attribute(node, "style").is_some_and(|style| hides(&style))
 }
 
-/// Whether a style keeps an element from being seen.
+/// Returns whether a style keeps an element from being seen.
 pub(crate) fn hides(style: &str) -> bool {
     let style: String = style.to_ascii_lowercase().split_ascii_whitespace().collect();
     ["display:none", "visibility:hidden", "content-visibility:hidden"]
@@ -226,18 +226,18 @@ impl Weight {
         weight
     }
 
-    /// Whether what is hidden is the content of the page.
+    /// Returns whether what is hidden is the content of the page.
     pub(crate) fn is_in_hidden(&self) -> bool {
         self.hidden > self.seen && (self.seen < LITTLE || self.hidden > self.seen * 5)
     }
 
-    /// Whether much of the page is hidden.
+    /// Returns whether much of the page is hidden.
     pub(crate) fn hides_much(&self) -> bool {
         self.hidden > self.seen.max(NOTABLE)
     }
 }
 
-/// Where a page makes browsers go, as its `meta` says: the seconds and the address.
+/// The address to which the `meta` of a page makes browsers go.
 pub(crate) fn refresh(all: &[Handle]) -> Option<String> {
     let metas = all.iter().filter(|node| is(node, "meta"));
     metas.filter_map(|node| attribute(node, "content")).find_map(|content| {

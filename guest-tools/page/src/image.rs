@@ -72,7 +72,7 @@ pub(crate) fn resolve(attributes: &mut Vec<Attribute>) -> bool {
     true
 }
 
-/// Whether a value may be the address of an image. An image in the page itself has none.
+/// Returns whether a value may be the address of an image. An image in the page itself has none.
 fn is_address(value: &str) -> bool {
     let is_inline = value.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("data:"));
     !is_inline
@@ -81,7 +81,7 @@ fn is_address(value: &str) -> bool {
         && value.contains(['/', '.'])
 }
 
-/// Whether an address ends like that of an image.
+/// Returns whether an address ends like that of an image.
 fn has_extension(value: &str) -> bool {
     let path = value.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
     is_address(value)
@@ -91,7 +91,7 @@ fn has_extension(value: &str) -> bool {
             .any(|end| path.ends_with(end))
 }
 
-/// Whether an address is that of an image which is shown until the real one is loaded.
+/// Returns whether an address is that of an image which is shown until the real one is loaded.
 fn is_placeholder(address: &str) -> bool {
     let name = address.split(['?', '#']).next().unwrap_or_default();
     let name = name.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
@@ -132,12 +132,12 @@ fn best_of(set: &str) -> Option<&str> {
     best.map(|(_, address)| address)
 }
 
-/// Whether an image has an address that is not that of a placeholder.
+/// Returns whether an image has an address that is not that of a placeholder.
 pub(crate) fn has_address(image: &Handle) -> bool {
     attribute(image, "src").is_some_and(|it| !it.trim().is_empty() && !is_placeholder(&it))
 }
 
-/// Whether an image is there to be seen, and not to count readers.
+/// Returns whether an image is there to be seen, and not to count readers.
 pub(crate) fn is_content(image: &Handle) -> bool {
     let source = attribute(image, "src").unwrap_or_default();
     has_extension(source.trim()) || attribute(image, "alt").is_some_and(|it| !it.trim().is_empty())

@@ -1,9 +1,9 @@
-//! HTML pages as Markdown, for the tools that read them: `parse` makes a bounded tree of the page in
-//! the encoding that `charset` finds, `content` selects what the page is about, and the crate `htmd`
-//! writes it as Markdown, with our own `table`, `code`, `link` and `image`.
+//! HTML pages as Markdown, for the tools that read them: `parse` makes a bounded tree of the page
+//! in the encoding that `charset` finds, `content` selects what the page is about, and the crate
+//! `htmd` writes it as Markdown, with our own `table`, `code`, `link` and `image`.
 //!
-//! A page is anything that a server on the web answers. Input for which these crates take time that
-//! grows with its square is kept from them.
+//! A page is anything that a server on the web answers. Input for which these crates take time
+//! that grows with its square is kept from them.
 
 #![forbid(unsafe_code)]
 
@@ -39,7 +39,8 @@ pub const MAX_BYTES: usize = 40_000;
 /// Text of a page that is so short, in characters, may be all that there is without its scripts.
 const LITTLE: usize = 100;
 
-/// A page, as a tree of its elements. It has at most a million elements and texts, at most 128 deep.
+/// A page, as a tree of its elements. It has at most a million elements and texts, at most 128
+/// deep.
 pub struct Page(parse::Parsed);
 
 /// The part of a page that is written, and how.
@@ -56,7 +57,7 @@ pub struct View<'a> {
 pub struct Markdown {
     /// The content.
     pub text: String,
-    /// What a reader needs to know besides: the guessed encoding, hidden content, missing text.
+    /// Notes for the reader: the guessed encoding, hidden content, missing text.
     pub notes: Vec<String>,
 }
 
@@ -70,9 +71,9 @@ impl Page {
         parse::text(text).map(Self)
     }
 
-    /// Reads a page twice, first for its encoding: from the byte order mark, else `encoding`, which
-    /// its sender declared, else from the page as browsers do, else a guess, in which the host of `url`
-    /// helps.
+    /// Reads a page twice, first for its encoding: from the byte order mark, else `encoding`,
+    /// which its sender declared, else from the page as browsers do, else a guess, in which the
+    /// host of `url` helps.
     ///
     /// # Errors
     ///
@@ -89,8 +90,8 @@ impl Page {
         }
     }
 
-    /// Reads a page as [`read`](Self::read), or the beginning of one that has more than `most_nodes`
-    /// elements and texts. Returns whether it is the whole page.
+    /// Reads a page as [`read`](Self::read), or the beginning of one that has more than
+    /// `most_nodes` elements and texts. Returns whether it is the whole page.
     ///
     /// # Errors
     ///
@@ -152,8 +153,8 @@ impl Page {
 }
 
 impl Markdown {
-    /// A piece of the text from `offset` on, of at most `max_bytes`, with the way to read on and the
-    /// notes behind it.
+    /// A piece of the text from `offset` on, of at most `max_bytes`, with the way to read on and
+    /// the notes behind it.
     ///
     /// # Errors
     ///
@@ -204,7 +205,7 @@ fn around(
     }
 }
 
-/// Whether it begins with a heading of the first level.
+/// Returns whether it begins with a heading of the first level.
 fn has_title(markdown: &str) -> bool {
     markdown.lines().take(40).any(|line| line.starts_with("# "))
 }

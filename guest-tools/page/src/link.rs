@@ -58,7 +58,8 @@ const REDIRECTORS: [(&str, &str, &str); 9] = [
     ("linkedin.com", "/redir/", "url"),
 ];
 
-/// Makes a link absolute and drops what only tracks readers; removes an address that leads nowhere.
+/// Makes a link absolute and drops what only tracks readers; removes an address that leads
+/// nowhere.
 pub(crate) fn clean(link: &Handle, base: Option<&Url>) {
     let Some(href) = attribute(link, "href") else { return };
     let href = href.trim();
@@ -169,7 +170,7 @@ pub(crate) fn link(handlers: &dyn Handlers, element: Element) -> Option<HandlerR
     Some(format!("{}[{text}]({target}{title}){}", at(before), at(after)).into())
 }
 
-/// Whether a link is the mark beside a heading that leads to it.
+/// Returns whether a link is the mark beside a heading that leads to it.
 fn is_permalink(link: &Handle, href: &str) -> bool {
     href.contains('#')
         && match text_of(link).trim() {

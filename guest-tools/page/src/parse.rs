@@ -41,7 +41,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// A page that has been read.
 pub(crate) struct Parsed {
     pub(crate) tree: RcDom,
-    /// Whether the tree has all elements and texts of the page.
+    /// True if the tree has all elements and texts of the page.
     pub(crate) is_whole: bool,
     /// How many more elements and texts the page may have.
     pub(crate) room: usize,
@@ -75,8 +75,8 @@ pub(crate) fn too_many() -> ErrorInfo {
     ))
 }
 
-/// Makes a tree of a page that is read twice, and a third time if its encoding is guessed. If it has
-/// more elements and texts than `most_nodes`, the tree has the beginning of the page.
+/// Makes a tree of a page that is read twice, and a third time if its encoding is guessed. If it
+/// has more elements and texts than `most_nodes`, the tree has the beginning of the page.
 pub(crate) fn read(
     mut file: impl Read + Seek,
     known: Option<&'static Encoding>,
@@ -177,7 +177,7 @@ impl Parser {
         });
     }
 
-    /// Whether the page has more elements and texts than it may have.
+    /// Returns whether the page has more elements and texts than it may have.
     fn is_full(&self) -> bool {
         self.tokenizer.sink.is_full()
     }
@@ -194,7 +194,7 @@ impl Parser {
 /// Stands between the tokenizer and the tree builder.
 struct Filter {
     builder: TreeBuilder<Handle, Tree>,
-    /// Whether the tokenizer has made something of what it got last.
+    /// True if the tokenizer has made something of what it got last.
     has_token: Cell<bool>,
     /// As many elements are open at most, but for those that the tree builder adds.
     depth: Cell<usize>,
@@ -246,7 +246,8 @@ impl TokenSink for Filter {
 }
 
 impl Filter {
-    /// Whether the page has more elements and texts than it may have: the rest is left out.
+    /// Returns whether the page has more elements and texts than it may have: the rest is left
+    /// out.
     fn is_full(&self) -> bool {
         self.nodes() > self.most_nodes
     }
@@ -255,7 +256,7 @@ impl Filter {
         self.nodes.get().max(self.builder.sink.elements())
     }
 
-    /// Whether a tag goes into the tree.
+    /// Returns whether a tag goes into the tree.
     fn takes(&self, tag: &mut Tag) -> bool {
         if &*tag.name == "amp-img" {
             if tag.kind == TagKind::EndTag {
@@ -349,7 +350,7 @@ impl Filter {
     }
 }
 
-/// Whether the attributes of a `meta` make browsers load another page.
+/// Returns whether the attributes of a `meta` make browsers load another page.
 fn refreshes(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         &*attribute.name.local == "http-equiv"

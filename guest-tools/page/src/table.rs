@@ -25,8 +25,8 @@ const MOST_REPEATED: usize = 64 << 10;
 const SHORT: usize = 200;
 
 /// Writes a table. One that is in a cell, holds another table or has one column without a heading
-/// is there for its looks: its cells are written one after the other. One with preformatted text is
-/// code beside the numbers of its lines, or code with remarks.
+/// is there for its looks: its cells are written one after the other. One with preformatted text
+/// is code beside the numbers of its lines, or code with remarks.
 pub(crate) fn table(handlers: &dyn Handlers, element: Element) -> Option<HandlerResult> {
     let node = element.node;
     let parts = parts(node);
@@ -72,7 +72,7 @@ struct Parts {
     rows: Vec<Row>,
     /// How many of the first rows have headings of columns.
     headings: usize,
-    /// Whether a table is in it.
+    /// True if a table is in it.
     has_table: bool,
 }
 
@@ -181,7 +181,7 @@ struct Spans {
     group: usize,
 }
 
-/// What is in a column of a row.
+/// The content of one column of a row.
 #[derive(Clone, Copy, PartialEq)]
 enum Slot {
     /// The cell of this number begins.
@@ -237,14 +237,14 @@ impl Spans {
 #[derive(Clone)]
 struct Cell {
     text: Rc<str>,
-    /// Whether the cell begins in a column before it.
+    /// True if the cell begins in a column before it.
     is_reached: bool,
 }
 
 /// The rows of a table as they are written.
 struct Grid {
     spans: Spans,
-    /// What was last written in each column.
+    /// The cell that was last written in each column.
     above: Vec<Cell>,
     /// How much text was repeated.
     repeated: usize,

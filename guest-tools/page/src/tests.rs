@@ -1,5 +1,5 @@
-//! Encodings, and pages that are made to take long. Each of these is so large that it would take many
-//! minutes if its time grew with its square.
+//! Encodings, and pages that are made to take long. Each of these is so large that it would take
+//! many minutes if its time grew with its square.
 
 use std::cell::{Cell, RefCell};
 

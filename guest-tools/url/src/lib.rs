@@ -3,9 +3,9 @@
 
 pub use url::{ParseError, Position, Url};
 
-/// Reads a URL as browsers do (WHATWG URL): spaces and angle brackets around it are dropped, segments
-/// `.` and `..` are resolved, and characters that a URL cannot hold are encoded. The fragment is dropped,
-/// since a server never receives it.
+/// Reads a URL as browsers do (WHATWG URL): spaces and angle brackets around it are dropped,
+/// segments `.` and `..` are resolved, and characters that a URL cannot hold are encoded. The
+/// fragment is dropped, since a server never receives it.
 ///
 /// # Errors
 ///
