@@ -279,7 +279,7 @@ const ATTACKS: &[Attack] = &[
 fn workspace(binary: &Path) -> Workspace {
     let mut config = unsaid_tool("probe");
     for name in ["first", "second", "third"] {
-        config.push_str(&unsaid_tool(name));
+        config.push_str(&format!("{}limits.time = \"5s\"\n", unsaid_tool(name)));
     }
     config.push_str(&format!("{}approve = \"always\"\n", unsaid_tool("guarded")));
     let workspace = Workspace::new(&config);
@@ -307,9 +307,11 @@ impl Server {
         command.args(["serve", "--http", "127.0.0.1:0", "--log", "error"]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut line = |prefix: &str| {
+        let mut line = |prefix: &str| loop {
             let line = lines.next().unwrap().unwrap();
-            line.strip_prefix(prefix).unwrap_or_else(|| panic!("{line}")).to_owned()
+            if let Some(rest) = line.strip_prefix(prefix) {
+                break rest.to_owned();
+            }
         };
         let token = line("token: ");
         let address = line("listening at http://").trim_end_matches("/mcp").parse().unwrap();

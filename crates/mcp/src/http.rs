@@ -14,7 +14,6 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
@@ -488,7 +487,8 @@ impl Front {
             let wait = Duration::from_secs(30);
             return busy(StatusCode::SERVICE_UNAVAILABLE, "too many sessions", wait);
         }
-        let mut handling = pin!(self.protocol.handle(Request::from_parts(head, Full::new(body))));
+        let body = Full::new(body);
+        let mut handling = Box::pin(self.protocol.handle(Request::from_parts(head, body)));
         // The library reads the message again at once.
         let handled = poll_fn(|context| Poll::Ready(handling.as_mut().poll(context))).await;
         drop(turn);
