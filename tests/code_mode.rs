@@ -319,7 +319,7 @@ fn one_call_replaces_six_with_a_question_in_the_middle_with_a_handshake() {
     let id = client.send("tools/call", call);
     let asked = client
         .reply("elicitation/create", json!({ "action": "accept", "content": { QUESTION: true } }));
-    assert_eq!(asked["message"], "remove_path: Remove `a.draft` (1 B)?");
+    assert_eq!(asked["message"], "`remove_path` asks: Remove `a.draft` (1 B)?");
     let answer = client.answer(id);
     check_project(&workspace, answer["result"]["content"][0]["text"].as_str().unwrap());
     check_logged(&mut client);
@@ -350,7 +350,7 @@ fn one_call_replaces_six_on_the_command_line() {
     let code = format!("code={SCRIPT}");
     let asked = workspace.run(&["run", "python", &code]);
     assert_eq!(asked.code, 3, "{}", asked.shown());
-    assert!(asked.stderr.contains("remove_path: Remove `a.draft`"), "{}", asked.shown());
+    assert!(asked.stderr.contains("remove_path/remove`: Remove `a.draft`"), "{}", asked.shown());
     fs::remove_file(workspace.path("log")).unwrap();
     let answer = format!("{QUESTION}=true");
     let run = workspace.run(&["run", "python", "--verbose", "--answer", &answer, &code]);
