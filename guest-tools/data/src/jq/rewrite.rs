@@ -4,6 +4,8 @@
 //! take all of it, which ends the tool. Calls in tail position still take no stack. And `=`, `|=`
 //! and their kin become calls of filters, which create what is not there, as jq does.
 
+use std::mem;
+
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Def, Pattern, Term};
 use jaq_core::path;
@@ -19,8 +21,9 @@ pub(super) fn definition(def: Def<&str>) -> Def<&str> {
     Def { body, ..def }
 }
 
-fn boxed(term: Box<Term<&str>>) -> Box<Term<&str>> {
-    Box::new(map(*term))
+fn boxed(mut term: Box<Term<&str>>) -> Box<Term<&str>> {
+    *term = map(mem::take(&mut *term));
+    term
 }
 
 fn all(terms: Vec<Term<&str>>) -> Vec<Term<&str>> {

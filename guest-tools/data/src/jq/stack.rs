@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 /// How much of the stack calls may take, in bytes. Without optimisation they take more.
-const MOST_BYTES: usize = if cfg!(target_family = "wasm") { 192 << 10 } else { 1 << 20 };
+const MOST_BYTES: usize = if cfg!(target_family = "wasm") { 256 << 10 } else { 1 << 20 };
 
 thread_local! {
     /// Where the stack was when the filter began.

@@ -165,8 +165,11 @@ mod tests {
 
     use super::*;
 
+    /// The line and the cells of each record.
+    type Records = Vec<(usize, Vec<String>)>;
+
     /// The records of a text, read in pieces of so many bytes.
-    fn records(text: &str, piece: usize) -> Result<Vec<(usize, Vec<String>)>, (String, usize)> {
+    fn records(text: &str, piece: usize) -> Result<Records, (String, usize)> {
         let reader = BufReader::with_capacity(piece, text.as_bytes());
         let mut cells = Cells::new(reader, b',', 100, 0);
         let (mut record, mut found) = (Record::default(), Vec::new());
