@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kitbag_config::{Config, Diagnostic, Tool, Topic};
 use kitbag_contract::text::shown;
-use kitbag_contract::{ErrorInfo, Limits, Outcome, ToolName};
+use kitbag_contract::{ErrorInfo, Outcome, ToolName};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -256,9 +256,4 @@ async fn ask<T: DeserializeOwned>(
 /// `learn` as a model calls it, where it may.
 pub(crate) fn learn(config: &Config) -> Option<&Tool> {
     config.tools.values().find(|tool| tool.is_enabled() && is_learn(&tool.source.value))
-}
-
-/// The limits of `learn`.
-fn limits(config: &Config) -> Limits {
-    learn(config).map_or(Limits::default(), |tool| tool.limits.limits())
 }

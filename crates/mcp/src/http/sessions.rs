@@ -123,13 +123,11 @@ impl Sessions {
             let interval = (sessions.idle / 4).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
             loop {
                 tokio::time::sleep(interval).await;
-                for id in sessions.unused(sessions.idle) {
+                let unused = lock(&sessions.uses).unused(sessions.idle);
+                for id in unused {
                     sessions.end(id).await;
                 }
-                // Those that their clients have ended.
-                let open = sessions.manager.sessions.read().await;
-                lock(&sessions.uses)
-                    .retain(|id, session| session.open > 0 || open.contains_key(id));
+                sessions.forget_ended().await;
             }
         }))
     }
