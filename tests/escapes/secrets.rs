@@ -302,7 +302,8 @@ fn the_error_of_a_call_and_why_name_the_secret_and_the_line_that_allows_it() {
         workspace.file("a[1]/b.pem", SECRET);
         let arguments = json!({ "do": "read", "path": path, "must": true }).to_string();
         let run = workspace.run(&["run", "probe", "--args", &arguments]);
-        let lines: Vec<_> = run.stderr.lines().skip(1).collect();
+        let lines = run.stderr.lines().skip(1);
+        let lines: Vec<_> = lines.map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
         assert_eq!((run.code, lines.join("\n")), (1, expected.to_owned()), "{}", run.shown());
         let why = workspace.run(&["why", "probe", path]);
         let (rule, advice) = expected.split_once("; ").unwrap();
