@@ -41,7 +41,7 @@ fn where_one_file_cannot_be_changed_none_is() {
     let run = workspace.tool("apply_patch", &json!({ "patch": patch }), &[]);
     assert_eq!(
         run.stderr,
-        "error: `.git/hook` cannot be written: no tool changes `.git`\nNothing was changed.\n"
+        "error: `.git/hook` cannot be written: no tool changes `.git`\n  Nothing was changed.\n"
     );
     assert_eq!(fs::read_to_string(workspace.path("a")).unwrap(), "1\n");
     assert_eq!(fs::read_to_string(workspace.path("b")).unwrap(), "2\n");
