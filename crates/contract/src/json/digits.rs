@@ -49,7 +49,7 @@ pub fn parse_exact(text: &[u8], budget: JsonBudget) -> Result<(Value, Digits), J
 }
 
 impl Digits {
-    /// Whether every number is as its value is written.
+    /// Tells whether every number is as its value is written.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -168,7 +168,7 @@ fn is_whole(number: &str) -> bool {
     !number.contains(['.', 'e', 'E'])
 }
 
-/// Whether a number is a whole one that is read as a float, since it has more than 64 bits.
+/// Tells whether a number is a whole one that is read as a float, since it has more than 64 bits.
 pub(super) fn is_rounded(number: &str) -> bool {
     is_whole(number) && number.parse::<u64>().is_err() && number.parse::<i64>().is_err()
 }
