@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 
-/// How much of the stack calls may take, in bytes. Without optimisation they take more.
-const MOST_BYTES: usize = if cfg!(target_family = "wasm") { 256 << 10 } else { 1 << 20 };
+/// How much of the stack calls may take, in bytes: half of what a component has, which is some 170
+/// calls within each other. The host's own stack (512 KiB) holds some 270 of them. Without
+/// optimisation they take more.
+const MOST_BYTES: usize = if cfg!(target_family = "wasm") { 512 << 10 } else { 1 << 20 };
 
 thread_local! {
     /// Where the stack was when the filter began.
