@@ -22,7 +22,7 @@ fn a_path_of_the_host_means_the_file_of_the_workspace() {
     check("read_file", json!({ "path": absolute }), "[1 line, digest");
     check("read_file", json!({ "paths": [absolute, "src/a.txt"] }), "[src/a.txt: 1 line");
     check("read_file", json!({ "path": format!("file://{absolute}") }), "[1 line, digest");
-    check("list_dir", json!({ "path": root }), "src/");
+    check("list_dir", json!({ "path": root }), ".kitbag/\nsrc/");
     check("file_info", json!({ "path": absolute }), "{\"");
     check(
         "edit_file",

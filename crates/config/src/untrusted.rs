@@ -136,9 +136,9 @@ pub(crate) fn narrowed(
         }),
         // Of each key the strictest value of all files is in effect, and of `session_idle` the
         // user's.
-        serve: serve.filter(|ServeConfig { memory: _, tools: _, session_idle: _, unknown_arguments: _ }| {
-            true
-        }),
+        serve: serve.filter(
+            |ServeConfig { memory: _, tools: _, session_idle: _, unknown_arguments: _ }| true,
+        ),
         toolsets: toolsets.map(narrowed_toolsets),
         tools,
         knowledge,

@@ -93,7 +93,9 @@ pub(crate) fn without_null(text: &[u8]) -> Option<Vec<u8>> {
     for (key, pointer) in [("\"params\"", "/params"), ("\"_meta\"", "/params/_meta")] {
         for at in memmem::find_iter(text, key).take(MOST) {
             let rest = text[at + key.len()..].trim_ascii_start();
-            let Some(value) = rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start) else { continue };
+            let Some(value) = rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start) else {
+                continue;
+            };
             let start = text.len() - value.len();
             if value.starts_with(b"null") && json::pointer_at(&text[..start]) == pointer {
                 found.push(start);

@@ -72,7 +72,11 @@ impl Sessions {
 
     /// Keeps the session that the headers of a request name in use. `None`: there is no such
     /// session.
-    pub(super) async fn in_use(&self, headers: &HeaderMap, method: &Method) -> Option<SessionInUse> {
+    pub(super) async fn in_use(
+        &self,
+        headers: &HeaderMap,
+        method: &Method,
+    ) -> Option<SessionInUse> {
         self.begin(headers, None, method == Method::GET).await
     }
 
@@ -150,8 +154,7 @@ impl Sessions {
 impl Uses {
     /// The sessions that were not used for this long.
     fn unused(&self, time: Duration) -> Vec<SessionId> {
-        let is_unused =
-            |it: &Use| it.requests == 0 && it.streams == 0 && it.last.elapsed() >= time;
+        let is_unused = |it: &Use| it.requests == 0 && it.streams == 0 && it.last.elapsed() >= time;
         let unused = self.0.iter().filter(|(_, session)| is_unused(session));
         unused.map(|(id, _)| id.clone()).collect()
     }
