@@ -85,8 +85,15 @@ fn hostile_documents_end_with_what_was_wrong() {
         workspace.file(name, text);
         check_error(&workspace, &[&format!("path={name}"), "to=jsonl"], "recur");
     }
+}
+
+#[test]
+fn an_encoding_that_is_assumed_is_named() {
+    let workspace = Workspace::with_toolsets(&["data"]);
     fs::write(workspace.path("latin.csv"), b"a\n\xe4\n").unwrap();
-    check_error(&workspace, &["path=latin.csv", "to=json"], "a row is not UTF-8 (line 2");
+    let run = workspace.run(&["run", "convert_data", "path=latin.csv", "to=json"]);
+    assert!(run.stdout.contains("\"ä\""), "{}", run.shown());
+    assert_eq!(run.stderr, "note of the tool: `latin.csv`: read as Latin-1\n");
 }
 
 #[test]

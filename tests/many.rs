@@ -429,7 +429,7 @@ async fn check_one(kitbag: &Kitbag, number: usize) {
             assert_eq!(got, format!("error: {text}"));
         }
         20..24 => {
-            let got = said(kitbag.call("steady", json!({ "do": 7 })).await);
+            let got = said(kitbag.call("steady", json!({ "do": {} })).await);
             assert!(got.starts_with("failed: invalid arguments for `steady`"), "{got}");
         }
         24..30 => {

@@ -9,6 +9,9 @@ use kitbag::contract::text::shown;
 use kitbag::contract::{ByteSize, Media, ResourceBody};
 use serde_json::{Value, json};
 
+/// The name of the document that holds notes on an answer.
+const NOTES: &str = "kitbag:notes";
+
 /// The line that stands for it where only text is shown.
 pub(crate) fn sentence(content: &Content) -> String {
     let size = |data: &[u8]| ByteSize::bytes(data.len() as u64);
@@ -29,6 +32,14 @@ pub(crate) fn sentence(content: &Content) -> String {
         Content::Link(link) => format!("a link ({})", shown(&link.uri)),
     };
     format!("the tool also gave {what}")
+}
+
+/// The notes of a tool on its answer, which built-ins give apart from it.
+pub(crate) fn notes(content: &Content) -> Option<String> {
+    let Content::Resource(resource) = content else { return None };
+    let ResourceBody::Text(text) = &resource.body else { return None };
+    let notes = text.lines().map(|line| format!("note of the tool: {}", shown(line)));
+    (resource.uri == NOTES).then(|| notes.collect::<Vec<_>>().join("\n"))
 }
 
 /// The JSON of what was written to a file: without its content, and with the file.

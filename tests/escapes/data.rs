@@ -155,12 +155,12 @@ fn a_thousand_problems_of_arguments_are_not_told_one_by_one() {
         let file = format!("@{}", file.display());
         workspace.run_within(DATA, &["run", "odd", "--json", "--args", &file])
     };
-    let run = call(json!({ "list": vec![0; 90_000] }));
+    let run = call(json!({ "list": vec![json!([]); 90_000] }));
     assert_eq!(run.code, 2, "{}", run.shown());
     assert!(run.stdout.len() + run.stderr.len() < 32 << 10, "{} bytes", run.stdout.len());
     assert!(run.shown().contains("further problems are not listed"), "{}", run.shown());
     // Each problem's place would repeat the key.
-    let run = call(json!({ "k".repeat(500_000): vec![0; 90_000] }));
+    let run = call(json!({ "k".repeat(500_000): vec![json!([]); 90_000] }));
     assert_eq!(run.code, 2, "{}", run.shown());
     assert!(run.stdout.len() + run.stderr.len() < 32 << 10, "{} bytes", run.stdout.len());
 }

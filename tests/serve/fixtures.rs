@@ -280,8 +280,8 @@ fn what_is_no_prompt_is_an_error_of_the_protocol() {
         check(with_arguments, json!({ "arg1": "a" }), &format!("{invalid}\n  `/arg2`: is missing"));
         check(
             with_arguments,
-            json!({ "arg1": "a", "arg2": 2 }),
-            &format!("{invalid}\n  `/arg2`: must be a string, but is the number 2"),
+            json!({ "arg1": "a", "arg2": [] }),
+            &format!("{invalid}\n  `/arg2`: must be a string, but is an array"),
         );
     }
 }

@@ -53,16 +53,16 @@ fn a_server_whose_log_nothing_reads_answers_and_ends() {
 #[test]
 fn an_http_server_whose_log_nothing_reads_answers() {
     let workspace = Workspace::with_probe("");
-    // Each call logs more than a pipe holds. Nothing is read after the server's address.
+    // The calls log more than a pipe holds. Nothing is read after the server's address.
     let server = HttpServer::start(&workspace, &["--no-token", "--log", "info"]);
     let call = |arguments: Value| {
         let reply =
             server.message("", "tools/call", json!({ "name": "probe", "arguments": arguments }));
         reply.message()["result"].clone()
     };
-    for _ in 0..3 {
-        let text = "x".repeat(100_000);
-        assert_eq!(texts(&call(json!({ "do": "fail", "message": text }))), [text]);
+    let text = "x".repeat(4_000);
+    for _ in 0..75 {
+        assert_eq!(texts(&call(json!({ "do": "fail", "message": text }))), [text.as_str()]);
     }
     assert_eq!(texts(&call(json!({ "do": "echo", "text": "still" }))), ["still"]);
 }
@@ -71,9 +71,10 @@ fn an_http_server_whose_log_nothing_reads_answers() {
 fn lines_that_nothing_reads_are_dropped_and_one_line_says_how_many() {
     let workspace = Workspace::with_probe("");
     let (unread, mut client) = start(&workspace, &["--log", "info"]);
-    // Of 12 lines of 500,000 bytes the queue has room for a part.
-    for number in 0..12 {
-        let message = format!("line {number} {}", "x".repeat(500_000));
+    // The queue has room for a part of these lines, of 4,000 bytes each.
+    const LINES: usize = 1_500;
+    for number in 0..LINES {
+        let message = format!("line {number} {}", "x".repeat(3_900));
         client.call("probe", json!({ "do": "fail", "message": message }));
     }
     let mut kept = 0;
@@ -83,7 +84,7 @@ fn lines_that_nothing_reads_are_dropped_and_one_line_says_how_many() {
         if let Some((before, _)) = line.split_once(" lines of the log were dropped") {
             let dropped: usize = before.rsplit(' ').next().unwrap().parse().unwrap();
             assert!(kept > 0 && dropped > 0, "{kept} {dropped}");
-            assert_eq!(kept + dropped, 12, "{line}");
+            assert_eq!(kept + dropped, LINES, "{line}");
             return;
         }
     }

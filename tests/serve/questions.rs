@@ -216,9 +216,13 @@ fn where_a_person_can_be_asked_a_model_does_not_answer() {
     let workspace = Workspace::with_probe("[tools.probe.parameters.do]\ntype = \"string\"\n");
     let mut client = Client::with_handshake(&workspace, forms());
     let arguments = json!({ "do": "ask", "_answers": { "go-on": true } });
-    let refused = client.call("probe", arguments);
-    assert_eq!(refused["isError"], true);
-    assert!(texts(&refused)[0].contains("`/_answers`: is unknown"), "{refused}");
+    let call = json!({ "name": "probe", "arguments": arguments });
+    let id = client.send("tools/call", call);
+    // The answers of the model are no argument of the tool. The person is asked, and declines.
+    client.reply("elicitation/create", json!({ "action": "decline" }));
+    let refused = client.answer(id)["result"].clone();
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(texts(&refused)[0].contains("declined"), "{refused}");
 }
 
 const CONSENT: &str = r#"{"boolean":{},"consent":true}"#;

@@ -70,7 +70,7 @@ fn a_page_of_another_origin_reads_nothing() {
             assert_eq!(reply.status, 403, "{reply:?}");
             assert_eq!(header(&reply, "access-control-allow-origin"), None, "{reply:?}");
             let message = reply.message()["error"]["message"].to_string();
-            let option = format!("`kitbag serve --http … --allow-origin={origin}`");
+            let option = format!("`kitbag serve --http ADDRESS --allow-origin={origin}`");
             assert!(message.contains(&option), "{reply:?}");
         }
     }

@@ -367,6 +367,10 @@ fn tell(emitted: &[Content], files: &[Option<PathBuf>], as_json: bool) {
         return;
     }
     for (content, file) in emitted.iter().zip(files) {
+        if let Some(notes) = emitted::notes(content) {
+            output::note(&notes);
+            continue;
+        }
         let sentence = emitted::sentence(content);
         let more = match (file, content) {
             (Some(file), _) => format!(": {}", shown(&file.to_string_lossy())),

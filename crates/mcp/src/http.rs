@@ -7,6 +7,7 @@
 
 mod accept;
 mod cross_origin;
+mod reply;
 mod sessions;
 
 use std::convert::Infallible;
@@ -20,10 +21,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER,
-    WWW_AUTHENTICATE,
-};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::BoxBody;
@@ -37,24 +35,23 @@ use kitbag_contract::json::Digits;
 use kitbag_contract::text::shown;
 use kitbag_contract::{SESSION_IDLE, shell};
 use kitbag_host::{MemoryBudget, Reservation};
-use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, GetExtensions, GetMeta, ProtocolVersion,
-    ServerJsonRpcMessage,
-};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions, GetMeta, ProtocolVersion};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use self::accept::{Accepted, not_acceptable};
+use self::reply::{
+    Reply, as_json_rpc, busy, ending, is_of_oauth, no_oauth, not_found, reply_of, text,
+};
 use self::sessions::{SessionInUse, Sessions};
 use crate::allowed_hosts::AllowedHosts;
 use crate::connection::{Connection, Connections, Counted, Watched};
 use crate::handler::Handler;
 use crate::handshake;
-use crate::message::{self, BUSY, Line, MESSAGE_BYTES};
+use crate::message::{self, Line, MESSAGE_BYTES};
 use crate::pending::{Pending, PendingRequest};
 use crate::rate::Rate;
 use crate::server::Server;
@@ -96,8 +93,6 @@ const VERSION: &str = "mcp-protocol-version";
 
 /// How long calls may go on after the server was asked to end.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
-
-type Reply = Response<BoxBody<Bytes, io::Error>>;
 
 /// How HTTP is served.
 #[derive(Debug)]
@@ -558,11 +553,10 @@ impl Front {
         let refused = |name, what: &str, option: &str| {
             let value = headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
             let value = String::from_utf8_lossy(value);
-            let option = shell::quoted(&format!("{option}={value}"));
-            let message = format!(
-                "{what} `{}` is not allowed; `kitbag serve --http … {option}` allows it\n",
-                shown(&value)
-            );
+            let option = format!("{option}={value}");
+            let command = shell::command(["kitbag", "serve", "--http", "ADDRESS", &option]);
+            let message =
+                format!("{what} `{}` is not allowed; `{command}` allows it\n", shown(&value));
             tracing::warn!("refused a request: {}", message.trim_end());
             text(StatusCode::FORBIDDEN, &message)
         };
@@ -620,46 +614,6 @@ impl Front {
             );
         }
     }
-}
-
-/// Turns the body of an error into an error of JSON-RPC, which clients of the protocol read.
-async fn as_json_rpc(reply: Reply) -> Reply {
-    let status = reply.status();
-    let kind = reply.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let is_json = kind.is_some_and(|kind| kind.starts_with(b"application/json"));
-    if is_json || !(status.is_client_error() || status.is_server_error()) {
-        return reply;
-    }
-    let (mut head, body) = reply.into_parts();
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    let message = String::from_utf8_lossy(&body);
-    let code = if status.is_server_error() { BUSY } else { ErrorCode::INVALID_REQUEST.0 };
-    let error = json!({ "code": code, "message": message.trim_end() });
-    let message = json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();
-    head.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    head.headers.remove(CONTENT_LENGTH);
-    Response::from_parts(head, boxed(Full::new(message.into())))
-}
-
-/// Whether clients that look for OAuth ask for this path (RFC 8414, 9728, 7591, 6749).
-fn is_of_oauth(path: &str) -> bool {
-    path.starts_with("/.well-known/") || matches!(path, "/register" | "/authorize" | "/token")
-}
-
-/// The answer to a client that looks for OAuth, in the form of an OAuth error (RFC 6749, 5.2).
-fn no_oauth(path: &str) -> Reply {
-    let (status, error) = match path.starts_with("/.well-known/") {
-        true => (StatusCode::NOT_FOUND, "not_found"),
-        false => (StatusCode::BAD_REQUEST, "invalid_request"),
-    };
-    let description = "this server has no OAuth: send the token that it printed when it started, \
-                       or that is in the file of its `--token-file`, as `Authorization: Bearer \
-                       TOKEN`";
-    let body = json!({ "error": error, "error_description": description });
-    let mut reply = text(status, &body.to_string());
-    let kind = HeaderValue::from_static("application/json");
-    reply.headers_mut().insert(CONTENT_TYPE, kind);
-    reply
 }
 
 /// The token in the value of `Authorization`.
@@ -743,43 +697,4 @@ fn own_origins(address: &SocketAddr) -> Vec<String> {
 /// Whether an address is reached from this machine only.
 pub fn is_loopback(address: &SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
-}
-
-fn boxed<B>(body: B) -> BoxBody<Bytes, io::Error>
-where
-    B: http_body::Body<Data = Bytes, Error = Infallible> + Send + Sync + 'static,
-{
-    body.map_err(|never| match never {}).boxed()
-}
-
-/// A reply after which the connection ends.
-fn ending(mut reply: Reply) -> Reply {
-    reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    reply
-}
-
-fn not_found() -> Reply {
-    text(StatusCode::NOT_FOUND, "not found; MCP is spoken at /mcp\n")
-}
-
-fn text(status: StatusCode, text: &str) -> Reply {
-    let mut reply = Response::new(boxed(Full::new(Bytes::from(text.to_owned()))));
-    *reply.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    reply.headers_mut().insert(CONTENT_TYPE, kind);
-    reply
-}
-
-fn reply_of(status: StatusCode, message: &ServerJsonRpcMessage) -> Reply {
-    let mut reply = text(status, &serde_json::to_string(message).unwrap_or_default());
-    let kind = HeaderValue::from_static("application/json");
-    reply.headers_mut().insert(CONTENT_TYPE, kind);
-    reply
-}
-
-fn busy(status: StatusCode, what: &str, wait: Duration) -> Reply {
-    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    let mut reply = text(status, &format!("{what}; try again in {seconds}s\n"));
-    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-    reply
 }

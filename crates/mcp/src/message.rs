@@ -71,6 +71,7 @@ pub(crate) fn read(text: &[u8]) -> Line {
 fn unreadable(error: &JsonError, text: &[u8]) -> String {
     let pointer = error.pointer(text);
     let argument = match pointer.strip_prefix("/params/arguments/") {
+        Some(_) if error.problem.contains(&pointer) => String::new(),
         Some(argument) => format!("`/{}`: ", shown(argument)),
         None => String::new(),
     };
@@ -403,9 +404,8 @@ mod tests {
             r#"{"method":"tools/call","params":{"name":"a","arguments":{"n":123456789012345678901}},"id":"x"}"#,
             -32600,
             json!("x"),
-            "the message cannot be read: `/n`: the whole number `123456789012345678901` has more than \
-             64 bits; write it as a string, or with a decimal point if it may be rounded at line \
-             1 column 62",
+            "the message cannot be read: the whole number `123456789012345678901` in \
+             `/params/arguments/n` has more than 64 bits; write it as a string at line 1 column 62",
         );
         check_refused(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{}}}"#,

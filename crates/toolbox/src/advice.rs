@@ -158,7 +158,7 @@ impl Refused<'_> {
             let advice = config.advice(&tool.name, &tool.grants, missing);
             format!("; {}", audience.allow(&advice.action(audience)))
         });
-        format!("{}{}", shown(reason), advice.unwrap_or_default())
+        format!("{}{}", printable(&reason.replace('\n', " ")), advice.unwrap_or_default())
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn run(call: &Call, arguments: Arguments) -> Result<Answer, ErrorInfo
     let mut document = source.read(call, &mut notes)?;
     match (patch, merge) {
         (Some(operations), None) => apply(&mut document, operations)?,
-        (None, Some(merge)) => json_patch::merge(&mut document, &merge),
+        (None, Some(merge)) => json_patch::merge(&mut document, &parsed(merge)),
         _ => return Err(ErrorInfo::new("give either `patch` or `merge`")),
     }
     let text = write(Format::Json, &document, max_bytes).map_err(|_| {
@@ -54,6 +54,16 @@ pub(crate) fn run(call: &Call, arguments: Arguments) -> Result<Answer, ErrorInfo
 /// Reads a value that is there, which may be null.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
+}
+
+/// A merge patch that was written as the text of an object is that object: a document that is
+/// such a text is not what anybody means.
+fn parsed(merge: Value) -> Value {
+    let object = match &merge {
+        Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
+        _ => None,
+    };
+    object.unwrap_or(merge)
 }
 
 /// Applies all operations, or none.

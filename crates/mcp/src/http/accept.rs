@@ -13,7 +13,7 @@ use rmcp::model::{ErrorCode, ServerJsonRpcMessage};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::{Reply, text};
+use super::reply::{Reply, text};
 
 const JSON: &str = "application/json";
 const STREAM: &str = "text/event-stream";

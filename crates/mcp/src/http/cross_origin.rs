@@ -7,7 +7,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 
-use super::{Reply, text};
+use super::reply::{Reply, text};
 
 /// The methods of the protocol.
 const METHODS: &str = "GET, POST, DELETE";
