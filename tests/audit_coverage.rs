@@ -162,7 +162,7 @@ fn knowing(own: &str) -> Workspace {
     workspace
 }
 
-/// What a client gets of knowledge: instructions, prompts, resources and completions.
+/// The knowledge that a client gets: instructions, prompts, resources and completions.
 fn knowledge(client: &mut Client) -> String {
     let mut all = String::new();
     for (method, params) in [

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::mcp::Client;
 use crate::support::{Workspace, guest};
 
-/// What n8n adds to every call.
+/// The arguments that n8n adds to every call.
 fn with_host_keys(mut arguments: Value) -> Value {
     for key in ["toolCallId", "sessionId", "action", "chatInput"] {
         arguments[key] = json!("x");

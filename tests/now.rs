@@ -36,7 +36,7 @@ fn a_zone_that_does_not_exist_is_refused_with_similar_ones() {
     assert_eq!(run.stderr, "error: zone `Berlin` is unknown; did you mean `Europe/Berlin`?\n");
 }
 
-/// What `now` says with variables and a configuration: the zone of the answer.
+/// The zone of the answer of `now` with variables and a configuration.
 fn zone(workspace: &Workspace, tz: Option<&str>, arguments: &[&str]) -> String {
     let variables: Vec<_> = tz.iter().map(|tz| ("TZ", *tz)).collect();
     let answer = workspace.run_with(&[&["run", "now"], arguments].concat(), "", &variables).json();

@@ -133,7 +133,7 @@ fn a_planted_link_leads_no_file_elsewhere() {
 }
 
 #[test]
-fn no_file_gets_a_protected_name_or_one_that_looks_like_a_secret() {
+fn saved_files_get_no_protected_or_secret_name() {
     let workspace = Workspace::with_probe("");
     let save = |uri: &str, directory: &str| {
         let uri = format!("uri=file:///{uri}");

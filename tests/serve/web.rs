@@ -186,7 +186,7 @@ fn every_error_of_the_protocol_is_one_of_json_rpc() {
     for (method, headers, body, status) in [
         ("POST", TYPES.to_owned(), list, 401),
         ("GET", String::new(), "", 401),
-        ("POST", format!("{TYPES}Authorization: Bearer wrong-token-of-somebody\r\n"), list, 401),
+        ("POST", format!("{TYPES}Authorization: Bearer wrong-token-of-another\r\n"), list, 401),
         ("POST", format!("{TYPES}{token}Host: evil.example\r\n"), list, 403),
         ("POST", unknown, list, 404),
         ("POST", unread, list, 406),

@@ -40,7 +40,7 @@ fn clone(topics: usize, learned: &str) -> Workspace {
 }
 
 #[test]
-fn nothing_is_learned_before_trust() {
+fn untrusted_documents_are_not_learned() {
     let workspace = clone(2, "rules").untrusted();
     for text in instructions(&workspace) {
         assert!(text.contains("is not trusted"), "{text}");

@@ -54,7 +54,7 @@ impl AuditEvent {
         match self {
             Self::Start(start) if start.parent.is_some() => Part::Details,
             Self::Call(call) if call.parent.is_some() => Part::Details,
-            // Nobody was asked, and an inner call may repeat it a thousand times.
+            // No person was asked, and an inner call may repeat it a thousand times.
             Self::Approval(it) if it.answer == "remembered" && it.caller.starts_with("tool ") => {
                 Part::Details
             }
@@ -84,7 +84,7 @@ pub struct RemovedEvent {
     /// The time of the last of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Whether they were not as they were written.
+    /// Whether they had been changed since they were written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
 }

@@ -241,8 +241,8 @@ fn sentence(entry: &Entry) -> String {
             "{} began and has not ended: it still runs, or its process was stopped",
             named(&start.tool, start.serves.as_deref())
         ),
-        AuditEvent::Summary(summary) => of_summary(summary),
-        AuditEvent::Removed(removed) => of_removed(removed),
+        AuditEvent::Summary(summary) => summary_line(summary),
+        AuditEvent::Removed(removed) => removed_line(removed),
         AuditEvent::Refusal(refusal) => of_refusal(refusal),
         AuditEvent::Approval(approval) => of_approval(approval),
         AuditEvent::Trust(TrustEvent { digest: Some(digest), .. }) => {
@@ -317,7 +317,7 @@ fn named(tool: &str, serves: Option<&str>) -> String {
 }
 
 /// Inner calls that have no lines of their own.
-fn of_summary(summary: &SummaryEvent) -> String {
+fn summary_line(summary: &SummaryEvent) -> String {
     let (count, _) = counted(summary.calls.values().sum(), "more call", "", "");
     let calls = summary.calls.iter().map(|(call, number)| format!("{number} {}", shown(call)));
     let calls = calls.collect::<Vec<_>>().join(", ");
@@ -331,7 +331,7 @@ fn of_summary(summary: &SummaryEvent) -> String {
     format!("and {count}: {calls}{end}")
 }
 
-fn of_removed(removed: &RemovedEvent) -> String {
+fn removed_line(removed: &RemovedEvent) -> String {
     let RemovedEvent { files, lines, from, to, damaged } = removed;
     let (files, _) = counted(*files, "file", "", "");
     let (lines, _) = counted(*lines, "line", "", "");

@@ -94,7 +94,7 @@ impl Args {
     }
 }
 
-/// Whether a tool or a toolset has this name.
+/// Returns whether a tool or a toolset has this name.
 fn is_known(name: &str, toolbox: &Toolbox) -> bool {
     TOOLSETS.contains(&name) || toolbox.all_summaries().any(|tool| tool.name.as_str() == name)
 }

@@ -14,7 +14,7 @@ pub enum Action {
     FormatArguments,
 }
 
-/// What becomes of arguments that a tool's schema does not know.
+/// The handling of arguments that a tool's schema does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnknownArguments {
     /// They are dropped, unless one may be a misspelled argument or a required argument is

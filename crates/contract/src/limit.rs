@@ -249,7 +249,7 @@ impl fmt::Display for ByteSize {
 }
 
 impl LimitKind {
-    /// What the caller can do to stay below the limit.
+    /// The way to stay below the limit, for the caller.
     pub fn advice(self) -> &'static str {
         match self {
             Self::Memory => "give it less data, or a part of it",

@@ -55,7 +55,7 @@ pub struct Reservation {
     budget: MemoryBudget,
     /// `None` where nothing is counted, or nothing is reserved.
     permit: Option<OwnedSemaphorePermit>,
-    /// What it takes of the shares of an account.
+    /// Its part of the shares of an account.
     share: Option<Share>,
 }
 

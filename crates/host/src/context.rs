@@ -21,7 +21,7 @@ pub struct RunContext {
     /// When it has to end, whatever time the call's own limits leave: the end of the
     /// call that it is a part of.
     pub deadline: Option<Instant>,
-    /// Who is charged for what it takes. Default: the only client, and the tool that is called.
+    /// The account that is charged. Default: the only client, and the tool that is called.
     pub account: Account,
     /// The right to the memory that the outermost call has reserved for one call inside it.
     /// `None`: it is that call.

@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The part of a whole that a tool leaves for the other tools of its client.
 const OTHER_TOOLS: usize = 8;
 
-/// Who is charged for what a call takes: the client, and the tool that it called.
+/// The account of a call: the client, and the tool that it called.
 ///
 /// Calls that a tool makes of others are charged to the account of the outermost call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub struct Shares {
     tools: Level,
 }
 
-/// What an account holds of its shares until this is dropped.
+/// A part of the shares of an account, which is free again when this is dropped.
 #[derive(Debug)]
 pub struct Share {
     tool: Option<OwnedSemaphorePermit>,
@@ -151,7 +151,7 @@ impl Shares {
 #[derive(Debug)]
 struct Level {
     most: usize,
-    /// What each owner has left, as long as it holds or waits for any.
+    /// The rest of each owner's share, while it holds or waits for any.
     left: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
 }
 

@@ -22,7 +22,7 @@ use crate::server::Server;
 #[derive(Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
-/// What tells a client from others that show the same token.
+/// The difference between clients that show the same token.
 pub(crate) fn client(peer: Option<&Peer>, name: &str, version: &str) -> String {
     let address = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
     let [name, version] = [name, version].map(|text| &text[..text.floor_char_boundary(NAME_BYTES)]);

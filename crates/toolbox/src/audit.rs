@@ -65,7 +65,7 @@ pub(crate) struct Audited {
     outermost: Arc<Outermost>,
 }
 
-/// What the outermost call and all that are inside it share.
+/// State that the outermost call shares with all calls inside it.
 struct Outermost {
     id: String,
     /// How many refusals may have lines.

@@ -58,7 +58,7 @@ pub struct Suspended {
     pub(crate) call: Box<Prepared>,
 }
 
-/// What a suspended call takes besides its texts.
+/// The bytes that a suspended call takes besides its strings.
 const SUSPENDED_BYTES: usize = 4 << 10;
 
 /// What is known of an answer besides what it says.

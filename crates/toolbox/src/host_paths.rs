@@ -25,7 +25,7 @@ use self::spelling::Spelled;
 pub(crate) struct HostPaths {
     /// Each with the guest path of its grant; the host paths have no `/` at their ends.
     directories: Vec<(String, String)>,
-    /// What `~` is.
+    /// The home directory, which `~` names.
     home: Option<String>,
 }
 
@@ -80,7 +80,7 @@ impl HostPaths {
         }
     }
 
-    /// What a tool knows a path by, if that is not the path itself.
+    /// The tool's name of a path, if that is not the path itself.
     fn path(&self, given: &str) -> Option<String> {
         match spelling::read(given, self.home.as_deref()) {
             Spelled::Host(candidates) => candidates

@@ -199,7 +199,7 @@ fn files(root: &Path) -> Option<Vec<String>> {
 ///
 /// # Errors
 ///
-/// Why there is no such call: there is no such topic, or the tool is off.
+/// The reason for which the call does not exist: an unknown topic, or the tool is off.
 pub(crate) fn subject(
     toolbox: &Toolbox,
     topic: &str,

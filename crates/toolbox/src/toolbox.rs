@@ -265,7 +265,7 @@ impl Toolbox {
     ///
     /// # Errors
     ///
-    /// Why there is no such call: there is no such topic, or the tool is off.
+    /// The reason for which the call does not exist: an unknown topic, or the tool is off.
     pub fn subject(&self, topic: &str, slug: &str) -> Result<(ToolName, Invocation), ErrorInfo> {
         knowledge::subject(self, topic, slug)
     }

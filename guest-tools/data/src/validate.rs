@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     from: Option<Format>,
     schema_path: Option<String>,
     schema: Option<Map<String, Value>>,
-    /// What URLs of `$ref` stand for: a path or a schema.
+    /// The schemas that URLs of `$ref` name, each a path or a schema.
     #[serde(default)]
     refs: Map<String, Value>,
 }

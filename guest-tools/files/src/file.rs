@@ -128,7 +128,7 @@ pub(crate) fn check_expected(
     let expect = expect.trim().to_ascii_lowercase();
     if expect.len() < EXPECTED_DIGITS || !expect.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(ErrorInfo::new(format!(
-            "`expect` is `{}`, which is no digest of a file; `read_file` gives it",
+            "`expect` is `{}`, which is not a digest of a file; `read_file` gives it",
             shown(&expect)
         )));
     }

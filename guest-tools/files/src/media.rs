@@ -18,7 +18,7 @@ const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const MOST_PIXELS: usize = 8_000;
 const MOST_BYTES: usize = 3_932_160;
 
-/// What to do with an image that is too large.
+/// The advice for an image that is too large.
 const SMALLER: &str = "make a smaller copy, such as 1500 pixels wide";
 
 #[derive(Deserialize)]

@@ -341,7 +341,7 @@ fn line_start(opened: &mut Opened, line: u64) -> Result<Option<u64>, ErrorInfo> 
     Ok(Some(at))
 }
 
-/// Where a column of the line that begins at a place is.
+/// The offset of a column of the line that begins at an offset.
 fn column_start(
     opened: &mut Opened,
     line_start: u64,

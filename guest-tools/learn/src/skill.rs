@@ -17,7 +17,7 @@ const HEAD_BYTES: usize = 4 << 10;
 /// How much of a description is shown, in characters.
 const DESCRIPTION_CHARS: usize = 200;
 
-/// What a skill says about itself.
+/// The front matter of a skill.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Skill {
     pub(crate) name: String,

@@ -247,7 +247,7 @@ fn is_part(weighed: &Weighed, nodes: &[Weighed], index: usize) -> bool {
 /// Returns whether an element in an article is not part of it: links to other pages, or comments.
 fn is_extra(weighed: &Weighed, parent: &Weighed, all: u32) -> bool {
     let node = &weighed.node;
-    // A part of a table is no part of a page.
+    // A part of a table is not a part of a page.
     if matches!(name(node), "tr" | "td") {
         return false;
     }

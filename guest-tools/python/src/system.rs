@@ -166,7 +166,7 @@ impl System {
         })
     }
 
-    /// What was assumed about files, a line for each.
+    /// The assumptions about files, a line for each.
     pub(crate) fn notes(&self) -> String {
         let line = |(path, encoding): (&String, &Encoding)| format!("[`{path}` is {encoding}]\n");
         self.assumed.borrow().iter().map(line).collect()

@@ -20,7 +20,7 @@ const BEFORE_BYTES: usize = 16;
 /// A piece of a file.
 struct Window {
     bytes: Vec<u8>,
-    /// Where the search goes on.
+    /// The place at which the search continues.
     at: usize,
     /// The number of the line at `counted`.
     line: u64,

@@ -105,7 +105,7 @@ fn with_newlines(pattern: &str) -> String {
     text
 }
 
-/// Where a pattern has a newline outside of brackets.
+/// The offset of a newline of a pattern outside of brackets.
 struct Newlines(Vec<ast::Span>);
 
 impl ast::Visitor for &mut Newlines {

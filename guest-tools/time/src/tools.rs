@@ -75,7 +75,7 @@ enum Largest {
 
 /// When and where a call is made.
 pub(crate) struct Here {
-    /// What the clock shows.
+    /// The time of the clock.
     pub(crate) clock: Timestamp,
     /// The local zone, as the host names it.
     pub(crate) local: Local,

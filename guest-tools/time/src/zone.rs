@@ -27,7 +27,7 @@ impl Local {
         }
     }
 
-    /// What is said where the host names a zone that does not exist.
+    /// The note on a zone of the host that does not exist.
     pub(crate) fn unknown(&self) -> Option<String> {
         let name = self.0.as_deref().filter(|name| known(name).is_none())?;
         Some(format!("the local zone {} is unknown", quoted(name)))

@@ -119,7 +119,7 @@ pub struct Config {
     /// The time after which a session over HTTP ends if its client sends nothing and has no
     /// stream open. Default 30 minutes.
     pub session_idle: Sourced<Duration>,
-    /// What becomes of arguments that a tool's schema does not know, if a client, a program or
+    /// The handling of arguments that a tool's schema does not know, if a client, a program or
     /// a tool makes the call.
     pub unknown_arguments: Sourced<UnknownArguments>,
     /// What `[toolsets]` says.

@@ -1,4 +1,4 @@
-//! Bounds on the files of a workspace together: a clone that nobody trusts has to be cheap.
+//! Bounds on the files of a workspace together: an untrusted clone has to be cheap.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(crate) const TOPICS: usize = 500;
 /// The most entries of a directory that are looked at.
 pub(crate) const ENTRIES: usize = 20_000;
 
-/// What a workspace has more of than is read.
+/// A bound that a workspace exceeds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Bound {
     /// The bytes of its files together.

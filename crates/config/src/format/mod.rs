@@ -253,14 +253,14 @@ pub(crate) struct ServeConfig {
     /// sessions are not affected. Only in your own file.
     #[schemars(extend("default" = "30min"))]
     pub(crate) session_idle: Option<Written<String>>,
-    /// What becomes of arguments that a tool's schema does not know: `drop` drops them, unless
+    /// The handling of arguments that a tool's schema does not know: `drop` drops them, unless
     /// one may be a misspelled argument or a required argument is missing, and `error` refuses
     /// the call. If any file says `error`, that is in effect.
     #[schemars(extend("default" = "drop"))]
     pub(crate) unknown_arguments: Option<Written<UnknownArgumentsConfig>>,
 }
 
-/// What becomes of arguments that a tool's schema does not know.
+/// The handling of arguments that a tool's schema does not know.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

@@ -78,7 +78,7 @@ pub(super) fn choose(
     }
 }
 
-/// What becomes of unknown arguments: the strictest value of all files.
+/// The handling of unknown arguments: the strictest value of all files.
 pub(super) fn unknown_arguments(
     layers: &[(&SourceFile, &ConfigFile)],
 ) -> Sourced<UnknownArguments> {

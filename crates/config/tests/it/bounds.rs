@@ -73,7 +73,7 @@ fn files_beyond_the_bound_in_bytes_are_left_out_by_name() {
 }
 
 #[test]
-fn components_and_scripts_beyond_the_bound_in_number_are_left_out() {
+fn components_beyond_the_bound_are_left_out() {
     let fixture = Fixture::new("");
     for directory in ["tools", "scripts"] {
         fs::create_dir(fixture.path("w/.kitbag").join(directory)).unwrap();
@@ -98,7 +98,7 @@ fn components_and_scripts_beyond_the_bound_in_number_are_left_out() {
 }
 
 #[test]
-fn tables_beyond_the_bound_are_left_out_and_restrict_what_they_name() {
+fn tables_beyond_the_bound_restrict_their_tools() {
     let mut text = String::from("[tools]\n");
     for number in 0..2_000 {
         writeln!(text, "t{number} = {{ source = \"local\", wasm = \"a\" }}").unwrap();
@@ -143,7 +143,7 @@ fn a_directory_with_too_many_entries_is_looked_at_in_part() {
 }
 
 #[test]
-fn mistakes_beyond_the_bound_count_as_a_restriction_that_cannot_be_read() {
+fn mistakes_beyond_the_bound_restrict_everything() {
     let mut text: String = (0..25_000).map(|number| format!("k{number} = 1\n")).collect();
     text.push_str("[tools.learn]\nenabel = false\n");
     let fixture = Fixture::new(&text);

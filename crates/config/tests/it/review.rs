@@ -191,7 +191,7 @@ fn edits_are_kept_to_what_was_trusted() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// What a server has by the record of trust.
+/// The server's part of the record of trust.
 fn served(fixture: &Fixture) -> Config {
     let sources = Sources { is_server: true, ..sources(fixture, TrustSource::Recorded) };
     load(&sources).unwrap_or_else(|errors| panic!("{errors}"))
@@ -222,7 +222,7 @@ fn a_server_offers_no_more_after_an_edit_of_serve_tools() {
 }
 
 #[test]
-fn removing_kitbag_does_not_make_a_directory_above_the_workspace() {
+fn a_removed_kitbag_directory_keeps_its_workspace() {
     let fixture = workspace("[tools.read_file]\nenable = false\n", "");
     trust(&fixture);
     fs::create_dir_all(fixture.path("w/sub")).unwrap();

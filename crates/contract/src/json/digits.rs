@@ -333,7 +333,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_kept_is_the_same_number(whole in 0u32.., fraction in "[0-9]{1,20}", zeros in "0{0,4}") {
+        fn kept_digits_are_the_same_number(whole in 0u32.., fraction in "[0-9]{1,20}", zeros in "0{0,4}") {
             let number = format!("{whole}.{fraction}{zeros}");
             if let Ok((value, digits)) = exact(&number) {
                 let text = digits.text(&value);

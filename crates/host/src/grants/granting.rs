@@ -29,7 +29,7 @@ pub enum ToolStorage {}
 pub(crate) struct Granting<'a> {
     /// The name under which the tool was called.
     pub(crate) tool: &'a str,
-    /// Who is charged for the connections of the call.
+    /// The account of the call's connections.
     pub(crate) account: &'a Account,
     pub(crate) grants: &'a Arc<Grants>,
     pub(crate) guard: &'a Arc<Guard>,

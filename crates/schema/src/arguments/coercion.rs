@@ -40,7 +40,7 @@ pub(super) struct Coercer<'a, 's> {
     pub(super) views: &'a Views<'s>,
     pub(super) digits: &'a mut Digits,
     pub(super) coercions: &'a mut Vec<Coercion>,
-    /// What a tool could not read as the whole number that it is.
+    /// The text of a whole number that a tool could not read as one.
     pub(super) problems: Vec<ArgumentProblem>,
     /// How many values texts may still become.
     values_left: usize,

@@ -1,4 +1,4 @@
-//! What common clients of the Model Context Protocol refuse of a schema: many refuse all tools of a
+//! Parts of a schema that common clients of the Model Context Protocol refuse: many refuse all tools of a
 //! server for one schema.
 //!
 //! Sources: ajv 8, which compiles every output schema and reads patterns with the flag `u`, and the

@@ -9,7 +9,7 @@ use kitbag_host::{Account, StatePool};
 /// How many approvals count until the process ends; where one more comes, the oldest goes.
 const MOST_REMEMBERED: usize = 1024;
 
-/// What a call that waits takes besides its question.
+/// The bytes that a waiting call takes besides its question.
 const WAITING_BYTES: u64 = 512;
 
 /// The digest of everything that an approval is bound to.

@@ -41,7 +41,7 @@ pub(crate) struct Ticket {
     pub(super) id: String,
     pub(super) binding: Binding,
     pub(super) approvals: Arc<Approvals>,
-    /// Who is charged for what is kept of it.
+    /// The account of the state that is kept.
     pub(super) account: Account,
 }
 

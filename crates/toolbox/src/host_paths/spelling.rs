@@ -97,7 +97,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Where WSL has a path that begins with a drive: `C:/data` is `/mnt/c/data`.
+/// The path in WSL of a path that begins with a drive: `/mnt/c/data` of `C:/data`.
 fn drive(path: &str) -> Option<String> {
     let (letter, rest) = path.strip_prefix('/').unwrap_or(path).split_once(':')?;
     (is_letter(letter) && rest.starts_with('/')).then(|| mounted(letter, &rest[1..]))

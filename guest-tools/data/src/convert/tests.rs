@@ -234,7 +234,7 @@ fn what_lies_too_deep_is_an_error() {
 }
 
 #[test]
-fn what_has_no_rows_that_fit_names_the_way_out() {
+fn results_that_do_not_fit_name_the_way_out() {
     let one = json!([{ "a": "x".repeat(60_000) }]).to_string();
     let error = convert(&one, "json", "csv").unwrap_err();
     let expected = "row 0 of `text` as CSV is longer than `max_bytes` 49152; raise it, or get parts \

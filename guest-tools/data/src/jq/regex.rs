@@ -20,7 +20,7 @@ const PATTERN_BYTES: usize = 4 << 20;
 pub(super) enum Parts {
     Matches,
     Between,
-    /// What is between and the matches, in order.
+    /// The matches and the text between them, in order.
     Both,
 }
 

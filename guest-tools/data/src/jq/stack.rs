@@ -8,11 +8,11 @@ use std::cell::Cell;
 const MOST_BYTES: usize = if cfg!(target_family = "wasm") { 512 << 10 } else { 1 << 20 };
 
 thread_local! {
-    /// Where the stack was when the filter began.
+    /// The address of the stack when the filter began.
     static BEGIN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Where the stack is.
+/// The address of the stack.
 fn position() -> usize {
     let here = 0_u8;
     std::hint::black_box(std::ptr::from_ref(&here).addr())

@@ -25,7 +25,7 @@ pub(super) struct Record {
     pub(super) line: usize,
 }
 
-/// Where in a record the next byte is.
+/// The position of the next byte in a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Before a cell, or in the blanks before a quote.

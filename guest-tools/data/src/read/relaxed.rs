@@ -105,7 +105,7 @@ impl<'a> Documents<'a> {
         Mistake { pointer: Some(pointer::written(&self.keys)), ..mistake }
     }
 
-    /// What is at the position, in an error.
+    /// The character at the position, for an error.
     fn shown(&self) -> String {
         match self.peek() {
             None => "the end of the text".to_owned(),

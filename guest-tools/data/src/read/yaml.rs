@@ -405,7 +405,7 @@ impl<'a> Documents<'a> {
     }
 }
 
-/// What the tag of a value says.
+/// The meaning of the tag of a value.
 struct Tagged<'t> {
     /// The kind of scalar of the core schema, empty if the tag does not say it.
     kind: &'t str,

@@ -71,7 +71,7 @@ fn what_was_changed_since_it_was_read_is_not_overwritten() {
     );
     assert_eq!(
         write("abc"),
-        "error: `expect` is `abc`, which is no digest of a file; `read_file` gives it"
+        "error: `expect` is `abc`, which is not a digest of a file; `read_file` gives it"
     );
     assert!(write(&digest(b"1\n")).starts_with("@@"));
     let missing = json!({ "path": "b", "content": "", "expect": digest(b"1\n") });
