@@ -140,9 +140,9 @@ limits.memory = \"4MiB\"
     assert_eq!(waits["method"], "notifications/progress", "{waits}");
     assert_eq!(children(client.process_id()), [0; 0]);
     workspace.file("go", "");
+    // The memory is free before the first call is logged and answered.
     for id in [first, second] {
-        let answer = client.wait(|message| message["id"] == first || message["id"] == second);
-        assert_eq!(answer["id"], id, "{answer}");
+        let answer = client.answer(id);
         assert_ne!(answer["result"]["isError"], true, "{answer}");
     }
 }
