@@ -6,6 +6,13 @@ use serde_json::{Value, json};
 
 use crate::write::ANSWER_BYTES;
 
+/// Any JSON value. Some clients accept a property without a type, or with several, only with a
+/// warning.
+fn any() -> Value {
+    let types = ["object", "array", "string", "number", "boolean", "null"];
+    json!({ "anyOf": types.map(|name| json!({ "type": name })) })
+}
+
 /// All tools.
 pub(crate) fn tools() -> [Description; 4] {
     // Without an output schema: structured content has numbers of 64 bits, a document longer
@@ -62,7 +69,7 @@ pub(crate) fn tools() -> [Description; 4] {
         "Answer a JSON, YAML, TOML, CSV or .jsonl file, or text, as JSON after a JSON Patch \
          (`patch`) or a JSON Merge Patch (`merge`). Changes no file. Example: {\"path\":\"a.json\",\"patch\":[{\"op\":\"remove\",\
          \"path\":\"/b\"}]}.",
-        json!({ "patch": { "type": "array", "items": { "type": "object" } }, "merge": {}, "max_bytes": max_bytes() }),
+        json!({ "patch": { "type": "array", "items": { "type": "object" } }, "merge": any(), "max_bytes": max_bytes() }),
         &[],
     );
     let convert = described(

@@ -269,8 +269,11 @@ impl Call {
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, ErrorInfo> {
         serde_json::from_str(&self.arguments).map_err(|error| {
             let why = in_words(&error);
+            let is_named = |key: &str| {
+                ["`", "."].map(|end| format!("`{key}{end}")).iter().any(|it| why.contains(it))
+            };
             let named = match culprit::<T>(&self.arguments, &why) {
-                Some(key) if !why.contains(&format!("`{key}`")) => format!("`{key}`: {why}"),
+                Some(key) if !is_named(&key) => format!("`{key}`: {why}"),
                 _ => why,
             };
             ErrorInfo::new(format!("invalid arguments: {named}"))
