@@ -160,8 +160,30 @@ impl Question {
     fn texts(&self) -> Vec<&str> {
         let mut texts = vec![&*self.text, &*self.id];
         texts.extend(self.default.as_deref());
-        add_texts(&mut texts, &self.answer_type);
+        texts.extend(self.answer_type.texts());
         texts
+    }
+}
+
+impl AnswerType {
+    /// The texts by which a person chooses an answer, and those of which it may consist.
+    pub fn texts(&self) -> Vec<&str> {
+        match self {
+            Self::Select(choices) | Self::MultiSelect(choices) => choices
+                .iter()
+                .flat_map(|choice| [&*choice.title].into_iter().chain(choice.value.as_str()))
+                .collect(),
+            Self::Form(fields) => fields
+                .iter()
+                .flat_map(|field| {
+                    let default = field.default.as_ref().and_then(|default| default.as_str());
+                    let optional = [field.title.as_deref(), field.description.as_deref(), default];
+                    let own = [&*field.id].into_iter().chain(optional.into_iter().flatten());
+                    own.chain(field.kind.texts())
+                })
+                .collect(),
+            Self::Boolean | Self::Text | Self::Integer | Self::Number => Vec::new(),
+        }
     }
 }
 
@@ -171,27 +193,6 @@ pub fn barred(text: &str) -> String {
     match text.contains('\n') {
         false => text,
         true => text.lines().map(|line| format!("| {line}")).collect::<Vec<_>>().join("\n"),
-    }
-}
-
-fn add_texts<'a>(texts: &mut Vec<&'a str>, kind: &'a AnswerType) {
-    match kind {
-        AnswerType::Select(choices) | AnswerType::MultiSelect(choices) => {
-            for choice in choices {
-                texts.push(&choice.title);
-                texts.extend(choice.value.as_str());
-            }
-        }
-        AnswerType::Form(fields) => {
-            for field in fields {
-                texts.push(&field.id);
-                texts.extend(field.title.as_deref());
-                texts.extend(field.description.as_deref());
-                texts.extend(field.default.as_ref().and_then(|default| default.as_str()));
-                add_texts(texts, &field.kind);
-            }
-        }
-        AnswerType::Boolean | AnswerType::Text | AnswerType::Integer | AnswerType::Number => {}
     }
 }
 

@@ -5,7 +5,7 @@
 
 use kitbag_config::{Origin, ScreenAction, ToolSource};
 use kitbag_contract::{
-    AnswerType, Content, ErrorInfo, Outcome, Question, Resource, ResourceBody, ResourceLink,
+    Content, ErrorInfo, Outcome, Question, Resource, ResourceBody, ResourceLink,
 };
 use kitbag_host::Completion;
 use kitbag_screening::Screen;
@@ -119,7 +119,7 @@ pub(crate) fn mark_question(
     let action = look.at([&*question.text]);
     let mut others = vec![&*question.id];
     others.extend(question.default.as_deref());
-    add_answer_texts(&mut others, &question.answer_type);
+    others.extend(question.answer_type.texts());
     // An answer repeats them, so that nothing can stand around them.
     if look.at(others) >= ScreenAction::Fence {
         look.action = ScreenAction::Block;
@@ -131,27 +131,6 @@ pub(crate) fn mark_question(
         question.text = fenced(tool, "asks", &question.text)?;
     }
     Ok((look.marks, Ok(())))
-}
-
-/// The texts by which a person chooses an answer, and those of which it consists.
-fn add_answer_texts<'a>(texts: &mut Vec<&'a str>, answer_type: &'a AnswerType) {
-    match answer_type {
-        AnswerType::Select(choices) | AnswerType::MultiSelect(choices) => {
-            for choice in choices {
-                texts.push(&choice.title);
-                texts.extend(choice.value.as_str());
-            }
-        }
-        AnswerType::Form(fields) => {
-            for field in fields {
-                texts.push(&field.id);
-                texts.extend(field.title.as_deref());
-                texts.extend(field.description.as_deref());
-                add_answer_texts(texts, &field.kind);
-            }
-        }
-        AnswerType::Boolean | AnswerType::Text | AnswerType::Integer | AnswerType::Number => {}
-    }
 }
 
 /// The texts of what a tool gives besides its answer.
