@@ -44,7 +44,6 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use kitbag_audit::{AuditLog, AuditSize, Auditor, Syncing, Writing};
 use kitbag_config::{
     AuditSync, BuiltinTool, CallGrants, ComponentTool, LimitFlags, Network, Origin, Proposal,
     ScriptFile, Sourced, Sources, TrustSource,
@@ -52,8 +51,9 @@ use kitbag_config::{
 use kitbag_contract::{ByteSize, ToolName};
 use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
 use kitbag_secrets::Secrets;
+use kitbag_state::audit::{AuditLog, AuditSize, Auditor, Syncing, Writing};
 
-pub use kitbag_audit as audit;
+pub use kitbag_state::audit;
 pub use kitbag_config::{self as config, Config, ConfigErrors};
 pub use kitbag_contract::{
     self as contract, Answer, AnswerError, AnswerType, Content, ErrorInfo, LogLevel, Outcome,
@@ -66,14 +66,14 @@ pub use kitbag_host::{
 #[cfg(feature = "serve")]
 pub use kitbag_mcp as mcp;
 pub use kitbag_policy as policy;
-#[cfg(feature = "store")]
-pub use kitbag_secret_store as secret_store;
 pub use kitbag_secrets as secrets;
+#[cfg(feature = "store")]
+pub use kitbag_secrets::store as secret_store;
 pub use kitbag_toolbox::{
     self as toolbox, Arguments, CallContext, Caller, Ended, FrontEnd, Invocation, NativeCall,
     NativeTool, NoAnswers, Reply, Summary, Tool, Toolbox, ToolboxError,
 };
-pub use kitbag_trust as trust;
+pub use kitbag_state::trust;
 pub use places::Places;
 #[cfg(feature = "store")]
 pub use secret_sources::open_store;

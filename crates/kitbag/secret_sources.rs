@@ -4,7 +4,7 @@ use kitbag_config::{Config, Secret};
 #[cfg(feature = "store")]
 use kitbag_config::{SecretStoreKind, Sourced};
 #[cfg(feature = "store")]
-use kitbag_secret_store::{FileStore, Key, Keyring, Store};
+use kitbag_secrets::store::{FileStore, Key, Keyring, Store};
 use kitbag_secrets::{COMMAND_TIME, Sources};
 #[cfg(feature = "store")]
 use kitbag_secrets::{CallEnd, ReadError, SecretValue, ValueError, read_command, read_variable};

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use kitbag_audit::{AuditError, AuditEvent, TrustEvent};
 use kitbag_config::{
     Config, IgnoredWorkspace, TrustChange, TrustChanges, TrustSubject, WorkspaceContent,
 };
@@ -12,9 +11,10 @@ use kitbag_contract::text::{printable, shown};
 use kitbag_contract::{ByteSize, ContentDigest};
 use kitbag_files::{OpenError, OwnerError, Owners};
 use kitbag_host::COMPONENT_BYTES;
+use kitbag_state::audit::{AuditError, AuditEvent, TrustEvent};
+use kitbag_state::trust::{Shown, TrustError, TrustRecord, TrustStore, digest_of_reader};
 use kitbag_toolbox::Caller;
 use kitbag_toolbox::consent::{Change, Item, Requester, Risk};
-use kitbag_trust::{Shown, TrustError, TrustRecord, TrustStore, digest_of_reader};
 
 use crate::Kitbag;
 use crate::asks::asks;

@@ -1,6 +1,7 @@
 //! `kitbag add`.
 
 pub(crate) mod asked;
+mod manifests;
 pub(crate) mod place;
 pub(crate) mod requested;
 mod requests;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kitbag_trust::{Change, TrustRecord, TrustStore};
+use kitbag_state::trust::{Change, TrustRecord, TrustStore};
 
 use crate::config::{Config, Trust};
 use crate::file::SourceFile;

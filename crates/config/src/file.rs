@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use kitbag_contract::ContentDigest;
 use kitbag_files::sys::{has_no_other_end, is_too_many_files};
 use kitbag_files::{FileKind, OpenError, Stat, check_file_system};
-use kitbag_trust::digest_of;
+use kitbag_state::trust::digest_of;
 
 use crate::origin::Origin;
 use crate::problem::Problem;

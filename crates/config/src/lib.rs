@@ -18,7 +18,7 @@
 //! counts only within `[ceiling.grants]`, where that names its kind.
 //!
 //! A workspace's files take effect once a person trusts what they ask for, which a record in the
-//! state directory says (`kitbag-trust`); until then only settings that restrict access take
+//! state directory says (`kitbag_state::trust`); until then only settings that restrict access take
 //! effect, and [`Config::workspace_trust`] has the reason. After an edit, what asks for more than
 //! was trusted is off: see [`Config::review`]. The configuration of a workspace that another user can
 //! change is not read at all, and [`Config::ignored`] says why; `[trust]` in the person's own
@@ -114,7 +114,7 @@ pub use workspace_trust::{
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kitbag_trust::{TrustRecord, TrustStore};
+use kitbag_state::trust::{TrustRecord, TrustStore};
 
 use discover::Reading;
 use error::Report;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use kitbag_contract::{ContentDigest, Pin};
 use kitbag_files::{Link, canonical, locate};
 use kitbag_policy::{Access, DirectoryGrant};
-use kitbag_trust::Place;
+use kitbag_state::trust::Place;
 
 use crate::config::{Config, LocalTool, ToolSource};
 use crate::file::Layer;

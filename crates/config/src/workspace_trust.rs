@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::ContentDigest;
-use kitbag_trust::{Change, TrustRecord};
+use kitbag_state::trust::{Change, TrustRecord};
 
 use crate::origin::Origin;
 use crate::text::shown_path;

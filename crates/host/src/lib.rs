@@ -79,7 +79,7 @@ pub use kitbag_http::{
     Roots, RootsError,
 };
 #[cfg(feature = "storage")]
-pub use kitbag_storage::{QuotaExceeded, Storage, StorageError, Usage as StorageUsage};
+pub use kitbag_state::storage::{QuotaExceeded, Storage, StorageError, Usage as StorageUsage};
 pub use limits::COMPONENT_BYTES;
 pub use load_error::{InvalidComponent, LoadError};
 pub use metering::Metering;

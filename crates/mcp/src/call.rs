@@ -3,11 +3,11 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use kitbag_audit::Auditor;
 use kitbag_config::{Audience, Origin, Sourced};
 use kitbag_contract::json::Digits;
 use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::EventSink;
+use kitbag_state::audit::Auditor;
 use kitbag_toolbox::{
     Arguments, CallContext, CallRecord, Caller, ClientName, Completed, Ended as CallEnded,
     FrontEnd, Invocation, Recorder, Reply, Resumed, Suspended, Toolbox, ToolboxError,

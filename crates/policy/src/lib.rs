@@ -16,6 +16,7 @@ mod directory;
 pub mod http;
 mod kind;
 mod rate;
+pub mod screening;
 mod secret;
 mod storage;
 pub mod tools;

@@ -22,6 +22,8 @@ mod request;
 mod secrets;
 mod source;
 mod starts;
+#[cfg(feature = "store")]
+pub mod store;
 mod sys;
 mod value;
 

@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use kitbag_audit::{
-    ApprovalEvent, AuditError, AuditEvent, Auditor, CallEvent, ClientEvent, PathsEvent,
-    RefusalEvent, RequestEvent, StartEvent, SummaryEvent,
-};
 use kitbag_config::{Audit, Config};
 use kitbag_contract::ToolName;
 use kitbag_contract::text::{escape, is_hidden, shown};
 use kitbag_files::canonical;
 use kitbag_host::{Completion, Component, Refusal, Refusals, RefusedKind, Touched, TouchedPaths};
 use kitbag_policy::Grants;
+use kitbag_state::audit::{
+    ApprovalEvent, AuditError, AuditEvent, Auditor, CallEvent, ClientEvent, PathsEvent,
+    RefusalEvent, RequestEvent, StartEvent, SummaryEvent,
+};
 use serde_json::{Map, Value};
 
 use crate::caller::Caller;

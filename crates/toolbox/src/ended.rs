@@ -8,7 +8,7 @@ use std::time::Duration;
 use kitbag_config::Sourced;
 use kitbag_contract::{Answer, AnswerError, Outcome, Question, json};
 use kitbag_host::{CacheProblem, Call, Completion, Component, Replay, ToolAnswer};
-use kitbag_screening::Finding;
+use kitbag_policy::screening::Finding;
 use serde_json::{Map, Value};
 
 use crate::approval::state::Approval;

@@ -4,14 +4,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kitbag_audit::AuditError;
 use kitbag_config::{Disabled, GrantAdvice, HigherLimit, Origin, Sourced};
 use kitbag_contract::text::{nearest, shown};
 use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, ApprovalRequest, ByteSize, LimitKind};
 use kitbag_host::{CallError, LoadError};
 use kitbag_policy::Rate;
-use kitbag_rates::CountsError;
 use kitbag_schema::{ArgumentProblem, CheckError, SchemaError};
+use kitbag_state::audit::AuditError;
+use kitbag_state::rates::CountsError;
 
 /// A call that was not made, or that ended without an answer of the tool.
 #[derive(Debug, thiserror::Error)]

@@ -52,8 +52,8 @@ pub use ended::{Completed, Ended, InnerCalls, Marks, Problems, Suspended};
 pub use error::{Cut, NearestTool, NotApproved, ToolboxError};
 
 pub use invocation::{Invocation, InvocationKind, OpenState, Resumed};
+pub use kitbag_policy::screening::{Finding, Severity};
 pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
-pub use kitbag_screening::{Finding, Severity};
 pub use knowledge::{KnowledgePrompt, Subjects};
 pub use learn::TOPIC_GUEST_PATH;
 pub use masking::FoundLeak;

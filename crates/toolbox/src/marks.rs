@@ -8,7 +8,7 @@ use kitbag_contract::{
     Content, ErrorInfo, Outcome, Question, Resource, ResourceBody, ResourceLink,
 };
 use kitbag_host::Completion;
-use kitbag_screening::Screen;
+use kitbag_policy::screening::Screen;
 
 use crate::ended::{Fencing, Marks};
 use crate::error::ToolboxError;

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use kitbag_audit::Auditor;
 use kitbag_config::{BuiltinTool, BytesTool, Config, PYTHON, Tool as ConfiguredTool, ToolSource};
 use kitbag_contract::text::nearest;
 use kitbag_contract::{Pin, ToolName};
@@ -17,9 +16,10 @@ use kitbag_host::{
     EventSink, Host, LoadError, RunContext,
 };
 use kitbag_policy::Access;
-use kitbag_rates::Counts;
-use kitbag_screening::Screen;
+use kitbag_policy::screening::Screen;
 use kitbag_secrets::Secrets;
+use kitbag_state::audit::Auditor;
+use kitbag_state::rates::Counts;
 
 use crate::approval::memory::Approvals;
 use crate::audit;

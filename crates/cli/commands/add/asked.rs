@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::commands::add::manifests::Manifest;
 use kitbag::Config;
 use kitbag::config::Layer;
 use kitbag::contract::text::shown;
 use kitbag::contract::{ByteSize, ToolDescription, ToolName, parse_duration};
 use kitbag::host::Described;
 use kitbag::policy::{DirectoryGrant, Grants, RequestedGrants};
-use kitbag_manifests::Manifest;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
 use super::source::{ManifestContent, Source};

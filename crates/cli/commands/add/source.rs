@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::commands::add::manifests::{Format, Manifest};
 use kitbag::config::settled;
 use kitbag::contract::shell;
 use kitbag::contract::text::shown;
@@ -14,7 +15,6 @@ use kitbag::host::{
 };
 use kitbag::toolbox::DescribedParts;
 use kitbag::trust::digest_of;
-use kitbag_manifests::{Format, Manifest};
 use toml_edit::DocumentMut;
 
 use crate::error::CliError;

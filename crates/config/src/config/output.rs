@@ -1,6 +1,6 @@
 //! What becomes of answers before a model reads them.
 
-use kitbag_screening::Severity;
+use kitbag_policy::screening::Severity;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::ToolName;
-use kitbag_trust::{Change, TrustRecord, TrustedTexts};
+use kitbag_state::trust::{Change, TrustRecord, TrustedTexts};
 
 use super::workspace::Workspace;
 use crate::config::{IgnoredWorkspace, Trust};

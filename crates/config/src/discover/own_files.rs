@@ -10,7 +10,7 @@ use std::sync::Arc;
 use kitbag_contract::{ToolName, ToolNameError};
 use kitbag_files::sys::{Entries, Entry, is_link_error};
 use kitbag_files::{FileKind, OpenAs, OpenError, Stat};
-use kitbag_trust::{TrustRecord, TrustedTexts};
+use kitbag_state::trust::{TrustRecord, TrustedTexts};
 
 use super::bounds::{Bound, ENTRIES};
 use super::texts::Texts;

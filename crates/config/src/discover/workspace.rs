@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kitbag_trust::TrustStore;
+use kitbag_state::trust::TrustStore;
 
 use crate::config::DIRECTORY;
 use crate::content::lies_in;

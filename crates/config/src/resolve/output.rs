@@ -1,7 +1,7 @@
 //! What becomes of answers before a model reads them.
 
 use kitbag_contract::text::nearest;
-use kitbag_screening::{Screen, Severity};
+use kitbag_policy::screening::{Screen, Severity};
 
 use super::resolver::Resolver;
 use crate::config::{Output, ScreenAction, Screening};

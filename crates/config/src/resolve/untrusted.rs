@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kitbag_contract::ToolName;
-use kitbag_trust::Change;
+use kitbag_state::trust::Change;
 
 use super::resolver::Resolver;
 use crate::config::{LocalTool, Tool, ToolSource};

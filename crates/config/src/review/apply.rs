@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use kitbag_contract::UnknownArguments;
-use kitbag_trust::{Change, TrustRecord};
+use kitbag_state::trust::{Change, TrustRecord};
 
 use super::{TrustChange, TrustReview, TrustSubject, compare};
 use crate::config::{Config, DIRECTORY, TOOLS, Tool, ToolSource};

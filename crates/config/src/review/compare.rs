@@ -10,7 +10,7 @@ use kitbag_contract::text::shown;
 use kitbag_contract::{ToolName, UnknownArguments};
 use kitbag_files::canonical;
 use kitbag_policy::ApprovalRule;
-use kitbag_trust::{Place, TrustRecord};
+use kitbag_state::trust::{Place, TrustRecord};
 
 use super::{TrustChange, TrustChanges, TrustSubject, tool};
 use crate::config::{Config, SecretFiles, Tool, Topic};

@@ -16,7 +16,7 @@ use std::fmt;
 
 use kitbag_contract::ToolName;
 use kitbag_contract::text::shown;
-use kitbag_trust::Change;
+use kitbag_state::trust::Change;
 
 use crate::config::{Config, DIRECTORY, FILE};
 use crate::workspace_trust::COMMAND;

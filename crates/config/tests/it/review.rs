@@ -6,7 +6,7 @@ use std::path::Path;
 
 use kitbag_config::{BuiltinTool, Config, Sourced, Sources, TrustChange, TrustSource, load};
 use kitbag_policy::Access;
-use kitbag_trust::{Shown, TrustRecord, TrustStore, digest_of};
+use kitbag_state::trust::{Shown, TrustRecord, TrustStore, digest_of};
 use serde::Deserialize;
 
 use crate::support::Fixture;

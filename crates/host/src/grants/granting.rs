@@ -14,7 +14,7 @@ use super::tools::ToolCalls;
 #[derive(Clone, Debug)]
 pub struct ToolStorage {
     /// What the workspace has.
-    pub storage: kitbag_storage::Storage,
+    pub storage: kitbag_state::storage::Storage,
     /// The name of its namespace.
     pub namespace: String,
 }

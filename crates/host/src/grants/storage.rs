@@ -12,7 +12,7 @@ use kitbag_contract::ByteSize;
 use kitbag_policy::{
     Decision, Grants, Request, StorageGrant, StorageRefusal, StorageRequest, decide,
 };
-use kitbag_storage::{Namespace, StorageError};
+use kitbag_state::storage::{Namespace, StorageError};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
 
 use self::bindings::wasi::keyvalue::{atomics, batch, store};

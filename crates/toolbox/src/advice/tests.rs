@@ -1,12 +1,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kitbag_audit::AuditError;
 use kitbag_config::HigherLimit;
 use kitbag_contract::{AnswerError, ContentDigest, Pin};
 use kitbag_policy::{Period, Rate};
-use kitbag_rates::CountsError;
 use kitbag_schema::ArgumentProblem;
+use kitbag_state::audit::AuditError;
+use kitbag_state::rates::CountsError;
 
 use super::*;
 use crate::error::{Cut, NearestTool};

@@ -10,8 +10,8 @@ use kitbag_contract::{Action, Answer, ErrorInfo, Limits, LogLevel, UnknownArgume
 use kitbag_files::Guard;
 use kitbag_host::{Call, Component, Metering, ToolStorage};
 use kitbag_policy::{DirectoryGrant, Grants, Rates, UsedUp};
-use kitbag_rates::{Counted, TakeError};
 use kitbag_schema::{Arguments, Checked, Coercion, Schema};
+use kitbag_state::rates::{Counted, TakeError};
 use serde_json::{Map, Value};
 
 use crate::adapter::{Adapter, AdapterRefusal, Additions};

@@ -1,0 +1,97 @@
+//! A document of any format as a bounded tree, in which what cannot be used has its reason.
+
+use kitbag::contract::text::shown;
+
+/// The largest document, in bytes.
+pub(crate) const BYTES: usize = 256 << 10;
+
+/// How deep tables and lists may nest.
+pub(crate) const DEPTH: usize = 32;
+
+/// How many values a document may have.
+pub(crate) const VALUES: usize = 20_000;
+
+/// A value of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Node {
+    Null,
+    Bool(bool),
+    Integer(i128),
+    /// A number with a fraction or one that is too large, as it is written.
+    Number(String),
+    Text(String),
+    List(Vec<Node>),
+    /// In the order of the document; each key stands here once.
+    Table(Vec<(String, Node)>),
+    /// It cannot be used, and why.
+    Unusable(&'static str),
+}
+
+/// Why a document is none.
+pub(crate) type Problem = String;
+
+impl Node {
+    /// What it is called in a message, with its article.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Bool(_) => "a boolean",
+            Self::Integer(_) | Self::Number(_) => "a number",
+            Self::Text(_) => "a text",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+            Self::Unusable(reason) => reason,
+        }
+    }
+
+    /// What stands under a key.
+    #[cfg(test)]
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+        let Self::Table(entries) = self else { return None };
+        entries.iter().find(|(own, _)| own == key).map(|(_, value)| value)
+    }
+}
+
+/// What a key that stands twice in a table amounts to.
+pub(crate) const TWICE: Node = Node::Unusable("a key that is there twice");
+
+/// Adds an entry to a table. Where the key is there already, neither value counts.
+pub(crate) fn insert(entries: &mut Vec<(String, Node)>, key: String, value: Node) {
+    match entries.iter_mut().find(|(own, _)| *own == key) {
+        Some((_, known)) => *known = TWICE,
+        None => entries.push((key, value)),
+    }
+}
+
+/// Refuses a document that is too large to be read.
+pub(crate) fn check_size(text: &str) -> Result<(), Problem> {
+    if text.len() <= BYTES {
+        return Ok(());
+    }
+    Err(format!("it has {} bytes, more than the limit of {} KiB", text.len(), BYTES >> 10))
+}
+
+/// Counts the values of a document.
+#[derive(Default)]
+pub(crate) struct Budget {
+    values: usize,
+}
+
+impl Budget {
+    /// Counts one more, which lies this deep.
+    pub(crate) fn take(&mut self, depth: usize) -> Result<(), Problem> {
+        self.values += 1;
+        if depth > DEPTH {
+            return Err(format!("it nests deeper than {DEPTH} levels"));
+        }
+        if self.values > VALUES {
+            return Err(format!("it has more than {VALUES} values"));
+        }
+        Ok(())
+    }
+}
+
+/// A key as a message shows it.
+pub(crate) fn quoted(key: &str) -> String {
+    format!("`{}`", shown(key))
+}

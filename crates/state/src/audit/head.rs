@@ -1,0 +1,116 @@
+//! The head: a file beside a chain of the log that holds the end of that chain.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::{check_file, open};
+use serde::{Deserialize, Serialize};
+
+use crate::audit::chain::{ChainHash, End};
+use crate::audit::error::AuditError;
+use crate::audit::log::Part;
+
+/// The form of the file.
+const VERSION: u32 = 1;
+
+/// The most bytes of the file that are read.
+const MOST_BYTES: u64 = 4096;
+
+/// The bytes that it takes, with blanks at the end, so that none is shorter than the one before:
+/// in one sector of a disk.
+const LENGTH: usize = 383;
+
+/// Where the chain of a log ends. Kept elsewhere, it shows that nothing before it was changed
+/// since, also where log and head were replaced together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Head {
+    /// The form of the file.
+    version: u32,
+    /// The number of the oldest file.
+    pub(crate) first: u64,
+    /// The number of the file that is written.
+    pub(crate) file: u64,
+    /// How many of its bytes belong to the chain.
+    pub(crate) bytes: u64,
+    /// How many lines there are in all, with those whose files are gone.
+    pub lines: u64,
+    /// The hash of the last line.
+    pub hash: ChainHash,
+    /// The end of the chain before the first line of the oldest file, if files before it were
+    /// removed. Logs of 0.1.0 do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<End>,
+}
+
+impl Head {
+    /// The head of an empty log.
+    pub(crate) fn new() -> Self {
+        let End { lines, hash } = End::start();
+        Self { version: VERSION, first: 1, file: 1, bytes: 0, lines, hash, start: None }
+    }
+
+    pub(crate) fn end(&self) -> End {
+        End { lines: self.lines, hash: self.hash }
+    }
+
+    pub(crate) fn set_end(&mut self, End { lines, hash }: End) {
+        (self.lines, self.hash) = (lines, hash);
+    }
+
+    /// The end of the chain before the oldest file. `None`: it is not recorded.
+    pub(crate) fn known_start(&self) -> Option<End> {
+        if self.first == 1 { Some(End::start()) } else { self.start }
+    }
+
+    /// Reads the head in a directory. `None`: there is none.
+    pub(crate) fn read(directory: &Path, part: Part) -> Result<Option<Self>, AuditError> {
+        let path = Self::path(directory, part);
+        let file = match open(&path, OpenOptions::new().read(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(AuditError::at(&path))?,
+        };
+        let found = file.metadata().map_err(AuditError::at(&path))?;
+        check_file(&found, &path).map_err(|reason| AuditError::unusable(&path, reason))?;
+        let mut text = Vec::with_capacity(2 * LENGTH);
+        file.take(MOST_BYTES).read_to_end(&mut text).map_err(AuditError::at(&path))?;
+        if text.is_empty() {
+            // A process was stopped before it wrote the first one.
+            return Ok(None);
+        }
+        let head: Self =
+            serde_json::from_slice(&text).map_err(|error| AuditError::unusable(&path, error))?;
+        match head.version {
+            VERSION => Ok(Some(head)),
+            version => {
+                let reason = format!("it has the form {version} of another kitbag");
+                Err(AuditError::unusable(&path, reason))
+            }
+        }
+    }
+
+    /// Writes it over the one before, by one call of the system: no process that is stopped leaves
+    /// a part of it. The log is locked.
+    ///
+    /// A file that takes the place of another one by its name would be brought to the disk at
+    /// once, which takes longer than all else that a call does here.
+    pub(crate) fn write(&self, directory: &Path, part: Part) -> Result<File, AuditError> {
+        let path = Self::path(directory, part);
+        let write = || {
+            let text = serde_json::to_string(self)?;
+            let mut file = open(&path, OpenOptions::new().write(true).create(true))?;
+            let written = file.write(format!("{text:<LENGTH$}\n").as_bytes())?;
+            if written <= text.len() {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            Ok(file)
+        };
+        write().map_err(AuditError::at(&path))
+    }
+
+    /// Where it lies.
+    pub(crate) fn path(directory: &Path, part: Part) -> PathBuf {
+        directory.join(part.head())
+    }
+}

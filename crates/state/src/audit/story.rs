@@ -1,0 +1,538 @@
+//! The log as a person reads it: one line for each call, with what happened inside it below.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, SystemTime};
+
+use kitbag_contract::text::shown;
+
+use crate::audit::read::Entry;
+use crate::audit::record::{
+    ApprovalEvent, AuditEvent, CallEvent, ClientEvent, PathsEvent, RefusalEvent, RemovedEvent,
+    RequestEvent, SummaryEvent, TrustEvent,
+};
+
+/// How many paths or origins a line names.
+const NAMED: usize = 3;
+
+/// How deep lines are indented. The log of a process has calls that are less deep.
+const DEPTH: usize = 8;
+
+/// The beginning of a digest: enough for a person to tell two of them apart.
+const DIGEST: usize = 12;
+
+/// Tells what entries of the log say, in lines for a person. A line above them names the day and
+/// the workspace, whenever one of the two is another one than before. All times are in UTC.
+#[derive(Debug, Default)]
+pub struct Story {
+    /// The day and the workspace of the line before.
+    heading: Option<(String, Option<String>)>,
+}
+
+/// The calls that began and have not ended, of all entries that were passed to
+/// [`see`](Self::see).
+#[derive(Debug, Default)]
+pub struct Unfinished {
+    starts: BTreeMap<String, Entry>,
+}
+
+impl Unfinished {
+    /// Takes a line into account. Gives it back unless it is the start of a call, which is told
+    /// only if the call does not end.
+    pub fn see(&mut self, entry: Entry) -> Option<Entry> {
+        match &entry.event {
+            AuditEvent::Start(start) => {
+                self.starts.insert(start.id.clone(), entry);
+                return None;
+            }
+            AuditEvent::Call(call) => {
+                self.starts.remove(&call.id);
+                if call.parent.is_none() {
+                    // The ends of some inner calls are in a summary.
+                    self.starts.retain(|_, entry| outermost(&entry.event) != Some(&call.id));
+                }
+            }
+            _ => {}
+        }
+        Some(entry)
+    }
+
+    /// The starts of these calls, by the time.
+    pub fn starts(self) -> Vec<Entry> {
+        let mut starts: Vec<_> = self.starts.into_values().collect();
+        starts.sort_by_key(|entry| entry.time);
+        starts
+    }
+}
+
+/// The outermost call that the start of a call belongs to.
+fn outermost(event: &AuditEvent) -> Option<&String> {
+    match event {
+        AuditEvent::Start(start) => start.outermost.as_ref().or(start.parent.as_ref()),
+        _ => None,
+    }
+}
+
+impl Story {
+    /// Tells these entries, which are in the order of the log. The log has a call after the calls
+    /// and refusals inside it; here these are below it.
+    pub fn tell(&mut self, entries: &[Entry]) -> Vec<String> {
+        let calls: HashMap<_, _> = entries
+            .iter()
+            .enumerate()
+            .filter_map(|(index, entry)| match &entry.event {
+                AuditEvent::Call(call) => Some((call.id.as_str(), index)),
+                AuditEvent::Start(start) => Some((start.id.as_str(), index)),
+                _ => None,
+            })
+            .collect();
+        let mut inside: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut outermost = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            match outer(&entry.event).and_then(|id| calls.get(id)) {
+                Some(call) if *call != index => inside.entry(*call).or_default().push(index),
+                _ => outermost.push(index),
+            }
+        }
+        let mut lines = Vec::new();
+        let mut told = vec![false; entries.len()];
+        // A log that was forged may have calls that are inside each other: they come last.
+        for index in outermost.into_iter().chain(0..entries.len()) {
+            self.tell_call(entries, &inside, index, &mut told, &mut lines);
+        }
+        lines
+    }
+
+    /// Tells an entry with what is inside it.
+    fn tell_call(
+        &mut self,
+        entries: &[Entry],
+        inside: &BTreeMap<usize, Vec<usize>>,
+        outermost: usize,
+        told: &mut [bool],
+        lines: &mut Vec<String>,
+    ) {
+        let mut rest = vec![Rest::Entry(outermost, 0)];
+        while let Some(next) = rest.pop() {
+            let (index, depth) = match next {
+                Rest::Entry(index, depth) => (index, depth),
+                Rest::Lines(more) => {
+                    lines.extend(more);
+                    continue;
+                }
+            };
+            if std::mem::replace(&mut told[index], true) {
+                continue;
+            }
+            let entry = &entries[index];
+            if depth == 0 {
+                self.head(entry, lines);
+            }
+            let margin = match depth {
+                0 => format!("  {}  {}", clock(begun(entry)), by(&entry.event)),
+                depth => " ".repeat(9 + 4 * (depth.min(DEPTH) - 1)),
+            };
+            lines.push(format!("{margin}{}", sentence(entry)));
+            if let AuditEvent::Call(call) = &entry.event {
+                let more = " ".repeat(9 + 4 * depth.min(DEPTH));
+                let lines = besides(call).into_iter().map(|line| format!("{more}{line}"));
+                rest.push(Rest::Lines(lines.collect()));
+            }
+            let inner = inside.get(&index).into_iter().flatten();
+            rest.extend(inner.rev().map(|inner| Rest::Entry(*inner, depth + 1)));
+        }
+    }
+
+    /// Adds the line with the day and the workspace, where it is another one than before.
+    fn head(&mut self, entry: &Entry, lines: &mut Vec<String>) {
+        let workspace = match &entry.event {
+            AuditEvent::Call(call) => Some(&call.workspace),
+            AuditEvent::Refusal(refusal) => Some(&refusal.workspace),
+            AuditEvent::Approval(approval) => Some(&approval.workspace),
+            AuditEvent::Trust(trust) => Some(&trust.workspace),
+            AuditEvent::Start(start) => Some(&start.workspace),
+            AuditEvent::Summary(summary) => Some(&summary.workspace),
+            AuditEvent::Torn { .. }
+            | AuditEvent::Unrecorded { .. }
+            | AuditEvent::Lost { .. }
+            | AuditEvent::Removed(_) => None,
+        };
+        let heading = (day(begun(entry)), workspace.cloned());
+        let is_same = |(day, of): &(String, Option<String>)| {
+            *day == heading.0 && (heading.1.is_none() || *of == heading.1)
+        };
+        if self.heading.as_ref().is_some_and(is_same) {
+            return;
+        }
+        let (day, workspace) = &heading;
+        let of = workspace.as_ref().map(|of| format!("  {}", shown(of))).unwrap_or_default();
+        lines.push(format!("{day} (UTC){of}"));
+        self.heading = Some(heading);
+    }
+}
+
+/// What is still to be told.
+enum Rest {
+    /// An entry, and how deep it is.
+    Entry(usize, usize),
+    /// What is below the last entry of a call.
+    Lines(Vec<String>),
+}
+
+/// The call that an event belongs to or is inside of.
+fn outer(event: &AuditEvent) -> Option<&str> {
+    match event {
+        AuditEvent::Call(call) => call.parent.as_deref(),
+        AuditEvent::Start(start) => start.parent.as_deref(),
+        AuditEvent::Summary(summary) => Some(&summary.call),
+        AuditEvent::Refusal(refusal) => Some(&refusal.call),
+        AuditEvent::Approval(approval) => Some(&approval.call),
+        _ => None,
+    }
+}
+
+/// When something began. The log has the time at which a call ended.
+fn begun(entry: &Entry) -> SystemTime {
+    match &entry.event {
+        AuditEvent::Call(call) => {
+            let took = Duration::from_micros(call.micros);
+            entry.time.checked_sub(took).unwrap_or(entry.time)
+        }
+        _ => entry.time,
+    }
+}
+
+fn day(time: SystemTime) -> String {
+    let time = humantime::format_rfc3339_seconds(time).to_string();
+    time.split('T').next().unwrap_or_default().to_owned()
+}
+
+fn clock(time: SystemTime) -> String {
+    let time = humantime::format_rfc3339_seconds(time).to_string();
+    let time = time.split('T').nth(1).unwrap_or_default();
+    time.get(..5).unwrap_or(time).to_owned()
+}
+
+/// Who did something, before the sentence.
+fn by(event: &AuditEvent) -> String {
+    let name = match event {
+        AuditEvent::Call(call) => subject(&call.caller, call.client.as_ref()),
+        AuditEvent::Refusal(refusal) => subject(&refusal.caller, refusal.client.as_ref()),
+        AuditEvent::Approval(approval) => subject(&approval.caller, None),
+        AuditEvent::Trust(trust) => subject(&trust.caller, None),
+        AuditEvent::Start(start) => subject(&start.caller, start.client.as_ref()),
+        AuditEvent::Summary(summary) => subject(&summary.caller, summary.client.as_ref()),
+        _ => return "kitbag: ".to_owned(),
+    };
+    format!("{name}: ")
+}
+
+fn subject(caller: &str, client: Option<&ClientEvent>) -> String {
+    match client {
+        Some(ClientEvent { name, version }) if version.is_empty() => shown(name).to_string(),
+        Some(ClientEvent { name, version }) => format!("{} {}", shown(name), shown(version)),
+        None => shown(caller.strip_prefix("tool ").unwrap_or(caller)).to_string(),
+    }
+}
+
+fn sentence(entry: &Entry) -> String {
+    match &entry.event {
+        AuditEvent::Call(call) => of_call(call),
+        AuditEvent::Start(start) => format!(
+            "{} began and has not ended: it still runs, or its process was stopped",
+            named(&start.tool, start.serves.as_deref())
+        ),
+        AuditEvent::Summary(summary) => summary_line(summary),
+        AuditEvent::Removed(removed) => removed_line(removed),
+        AuditEvent::Refusal(refusal) => of_refusal(refusal),
+        AuditEvent::Approval(approval) => of_approval(approval),
+        AuditEvent::Trust(TrustEvent { digest: Some(digest), .. }) => {
+            format!(
+                "trusted the workspace, content {}",
+                shown(digest.get(..DIGEST).unwrap_or(digest))
+            )
+        }
+        AuditEvent::Trust(TrustEvent { digest: None, .. }) => {
+            "no longer trusts the workspace".to_owned()
+        }
+        AuditEvent::Torn { bytes } => format!(
+            "{bytes} bytes before this line are not a line: a process was stopped while it wrote \
+             them"
+        ),
+        AuditEvent::Unrecorded { lines } => {
+            let (count, were) = counted(*lines, "line", "was", "were");
+            format!(
+                "{count} before this one {were} not recorded in `head.json`: a process was stopped \
+                 before it could, or someone else added them"
+            )
+        }
+        AuditEvent::Lost { lines, reason } => {
+            let (count, _) = counted(*lines, "line", "", "");
+            format!("{count} could not be written: {}", shown(reason))
+        }
+    }
+}
+
+/// A number with its noun, and a verb that fits.
+fn counted<'a>(number: u64, noun: &str, one: &'a str, more: &'a str) -> (String, &'a str) {
+    match number {
+        1 => (format!("1 {noun}"), one),
+        number => (format!("{number} {noun}s"), more),
+    }
+}
+
+/// A call: what it did, and how it ended where that is not success.
+fn of_call(call: &CallEvent) -> String {
+    let tool = named(&call.tool, call.serves.as_deref());
+    let reason = call.reason.as_deref();
+    if call.outcome == "refused" {
+        return format!("refused: {tool} was not called ({})", why_not_called(reason));
+    }
+    let reason = reason.map(|reason| shown(reason).to_string());
+    let of = reason.as_ref().map(|reason| format!(" `{reason}`")).unwrap_or_default();
+    let end = match &*call.outcome {
+        "success" => None,
+        "error" => Some("failed".to_owned()),
+        "suspended" => Some("asked a question".to_owned()),
+        "limit" => Some(format!("was stopped at its limit{of}")),
+        "trap" => Some("crashed".to_owned()),
+        "cancelled" => Some("was cancelled".to_owned()),
+        "failed" => Some("could not be run".to_owned()),
+        other => Some(shown(other).to_string()),
+    };
+    let did = did(&call.paths, &call.requests);
+    match (did.is_empty(), end) {
+        (true, None) => format!("{tool} ran"),
+        (true, Some(end)) => format!("{tool} {end}"),
+        (false, None) => format!("{tool} {}", did.join(", ")),
+        (false, Some(end)) => format!("{tool} {}; {end}", did.join(", ")),
+    }
+}
+
+/// A tool, and the thing that was asked for if that is not a call of it.
+fn named(tool: &str, serves: Option<&str>) -> String {
+    match serves {
+        None => shown(tool).to_string(),
+        Some(serves) => format!("{} ({})", shown(tool), shown(serves)),
+    }
+}
+
+/// Inner calls that have no lines of their own.
+fn summary_line(summary: &SummaryEvent) -> String {
+    let (count, _) = counted(summary.calls.values().sum(), "more call", "", "");
+    let calls = summary.calls.iter().map(|(call, number)| format!("{number} {}", shown(call)));
+    let calls = calls.collect::<Vec<_>>().join(", ");
+    let did = did(&summary.paths, &summary.requests);
+    let more = match summary.more_requests {
+        0 => None,
+        more => Some(format!("and {}", counted(more, "more request", "", "").0)),
+    };
+    let did: Vec<_> = did.into_iter().chain(more).collect();
+    let end = if did.is_empty() { String::new() } else { format!("; they {}", did.join(", ")) };
+    format!("and {count}: {calls}{end}")
+}
+
+fn removed_line(removed: &RemovedEvent) -> String {
+    let RemovedEvent { files, lines, from, to, damaged } = removed;
+    let (files, _) = counted(*files, "file", "", "");
+    let (lines, _) = counted(*lines, "line", "", "");
+    let time = match (from, to) {
+        (Some(from), Some(to)) => format!(", of {} to {}", shown(from), shown(to)),
+        _ => String::new(),
+    };
+    let damaged = if *damaged { "; they had been changed" } else { "" };
+    format!("removed {files} with {lines}{time}, to keep the log within `[audit] size`{damaged}")
+}
+
+fn did(paths: &PathsEvent, requests: &[RequestEvent]) -> Vec<String> {
+    let PathsEvent {
+        read,
+        more_read,
+        written,
+        more_written,
+        removed,
+        more_removed,
+        looked_at,
+        temporary: _,
+    } = paths;
+    // A call that writes a file lists its directory first.
+    let writes = !(written.is_empty() && removed.is_empty());
+    let read: Vec<_> = read.iter().filter(|path| !(writes && path.ends_with('/'))).collect();
+    let [written, removed, looked_at] =
+        [written, removed, looked_at].map(|paths| paths.iter().collect::<Vec<_>>());
+    let mut did = Vec::new();
+    for (verb, paths, more) in [
+        ("wrote", written, *more_written),
+        ("removed", removed, *more_removed),
+        ("read", read, *more_read),
+        ("looked at", looked_at, 0),
+    ] {
+        did.extend(list(paths.iter().map(|path| shown(path).to_string()), more, verb));
+    }
+    let mut origins: Vec<(&str, Vec<String>)> = Vec::new();
+    for request in requests.iter().filter(|request| request.refused.is_none()) {
+        let status =
+            request.status.map_or_else(|| "no response".into(), |status| status.to_string());
+        match origins.iter_mut().find(|(origin, _)| *origin == request.origin) {
+            Some((_, known)) if known.contains(&status) => {}
+            Some((_, known)) => known.push(status),
+            None => origins.push((&request.origin, vec![status])),
+        }
+    }
+    let requests =
+        origins.iter().map(|(origin, status)| format!("{} ({})", shown(origin), status.join(", ")));
+    did.extend(list(requests, 0, "requested"));
+    did
+}
+
+/// Such as `read a, b, c and 9 more`.
+fn list(items: impl ExactSizeIterator<Item = String>, more: u64, verb: &str) -> Option<String> {
+    let more = more + items.len().saturating_sub(NAMED) as u64;
+    let named: Vec<_> = items.take(NAMED).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!named.is_empty()).then(|| format!("{verb} {}{more}", named.join(", ")))
+}
+
+/// Lines below a call that no entries of their own stand for.
+fn besides(call: &CallEvent) -> Vec<String> {
+    let mut lines = Vec::new();
+    if call.refusals == 0 {
+        // A log of 0.1.0 has refused requests here alone.
+        for request in &call.requests {
+            let Some(reason) = &request.refused else { continue };
+            let target = format!("{} {}", request.method, request.origin);
+            lines.push(of_refusal(&RefusalEvent {
+                tool: call.tool.clone(),
+                kind: "http".into(),
+                target,
+                reason: reason.clone(),
+                times: 1,
+                ..RefusalEvent::default()
+            }));
+        }
+    }
+    if call.more_refusals > 0 {
+        lines.push(format!("refused: {} more", call.more_refusals));
+    }
+    if call.more_requests > 0 {
+        let (count, _) = counted(call.more_requests, "more request", "", "");
+        lines.push(format!("and {count}"));
+    }
+    lines
+}
+
+fn of_refusal(refusal: &RefusalEvent) -> String {
+    let RefusalEvent { tool, kind, target, reason, by, times, .. } = refusal;
+    let (tool, target) = (shown(tool), shown(target));
+    let what = match &**kind {
+        "http" => format!("send {target}"),
+        "file" => format!("use `{target}`"),
+        "tool" => format!("call `{target}`"),
+        "storage" => "keep anything".to_owned(),
+        other => format!("use {} `{target}`", shown(other)),
+    };
+    let why = why_refused(kind, reason);
+    let by = by.as_ref().map(|by| format!(": `{}`", shown(by))).unwrap_or_default();
+    let times = if *times > 1 { format!(", {times} times") } else { String::new() };
+    format!("refused: {tool} may not {what} ({why}{by}{times})")
+}
+
+/// A reason for which something inside a call was refused, in words.
+fn why_refused(kind: &str, reason: &str) -> String {
+    match (kind, reason) {
+        ("http", "scheme") => "the scheme is not granted",
+        ("http", "host") => "the host is not granted",
+        ("http", "address") => "the address of the host is not granted",
+        ("http", "path") => "the path is not granted",
+        ("http", "method") => "the method is not granted",
+        ("http", "header") => "a header is not granted",
+        ("http", "size") => "it is larger than granted",
+        ("http", "rate") => "too many requests",
+        ("http", "time") => "it takes longer than granted",
+        ("http", "leak") => "it holds what looks like a key or a token",
+        ("http", "secret") => "it would give a secret away",
+        ("http", "unreadable") => "a secret that it needs cannot be read",
+        ("file", "secret") => "it looks like a secret",
+        ("file", "private") => "kitbag keeps its own secrets there",
+        ("file", "protected") => "another program runs something by it",
+        ("file", "guarded") => "no tool may change it",
+        ("file", "read-only") => "it may only be read",
+        ("file", "outside") => "it is outside the granted directories",
+        ("file", "special") => "it is not a file or a directory",
+        ("tool", "grant") => "not granted",
+        ("tool", "limit") => "the limit `tool_calls` is reached",
+        ("tool", "depth") => "too many calls are inside each other",
+        ("tool", "arguments") => "the arguments cannot be read",
+        ("tool", "unknown") => "there is no such tool",
+        ("tool", "trust") => "the workspace is not trusted",
+        ("tool", "disabled") => "it is switched off",
+        ("storage", "grant") => "not granted",
+        ("storage", "quota") => "the granted quota is used up",
+        ("storage", "unusable") => "the storage cannot be used",
+        (_, other) => return shown(other).to_string(),
+    }
+    .to_owned()
+}
+
+/// A reason for which a call was not made, in words.
+fn why_not_called(reason: Option<&str>) -> String {
+    match reason {
+        Some("arguments") => "the arguments do not fit",
+        Some("approval") => "it was not approved",
+        Some("audit") => "the call cannot be logged",
+        Some("busy") => "kitbag is busy",
+        Some("counts") => "calls cannot be counted",
+        Some("declined") => "the question was not answered",
+        Some("depth") => "too many calls are inside each other",
+        Some("disabled") => "it is switched off",
+        Some("grant") => "a grant does not allow it",
+        Some("limit") => "a higher limit was requested than the tool has",
+        Some("rate") => "its rate is used up",
+        Some("recorded") => "it differs from what was recorded",
+        Some("secret") => "a secret that it needs cannot be read",
+        Some("state") => "the state of the call does not fit",
+        Some("topic") => "the topic may not be read",
+        Some("trust") => "the workspace is not trusted",
+        Some(other) => return shown(other).to_string(),
+        None => "the client ended it",
+    }
+    .to_owned()
+}
+
+fn of_approval(approval: &ApprovalEvent) -> String {
+    let tool = shown(&approval.tool);
+    let by = approval.by.as_ref().map(|by| format!(" by {}", shown(by))).unwrap_or_default();
+    match &*approval.answer {
+        "asked" => format!("{tool} needs approval"),
+        "once" => format!("{tool} was approved once{by}"),
+        "process" => format!("{tool} was approved until kitbag ends{by}"),
+        "remembered" => format!("{tool} was approved before"),
+        "no" => format!("refused: {tool} was not approved{by}"),
+        "nobody" => format!("refused: {tool} needs approval, and there was nobody to ask"),
+        other => format!("{tool}, approval: {}{by}", shown(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries() -> Vec<Entry> {
+        let text = include_str!("../../testdata/story.jsonl");
+        text.lines().map(|line| Entry::read(line.into()).expect(line)).collect()
+    }
+
+    #[test]
+    fn a_log_is_told_as_the_file_beside_it_says() {
+        let told = Story::default().tell(&entries()).join("\n");
+        assert_eq!(told, include_str!("../../testdata/story.txt").trim_end());
+    }
+
+    #[test]
+    fn entries_that_come_one_by_one_have_one_heading() {
+        let mut story = Story::default();
+        let told: Vec<_> = entries().chunks(1).flat_map(|entry| story.tell(entry)).collect();
+        let headings = told.iter().filter(|line| line.contains("(UTC)  /home/ada/project"));
+        assert!(headings.count() < 8, "{told:#?}");
+        assert!(told.contains(&"  09:17  relay: probe read a, b, c and 10 more".to_owned()));
+    }
+}

@@ -1,0 +1,331 @@
+//! The state directory: what kitbag has to remember, outside of every workspace.
+//!
+//! Each workspace has a part of its own, under a hash of its canonical path. Directories are
+//! created on first use and belong to the user alone; a directory that another user could have
+//! changed is refused.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kitbag_contract::text::shown;
+use kitbag_files::sys::{
+    create_private_directory, effective_user, mode_of_metadata, owner_of_metadata, private_file,
+};
+
+/// What one workspace has in the state directory. Nothing is looked at before it is used.
+#[derive(Debug)]
+pub struct WorkspaceState {
+    state: PathBuf,
+    workspace: PathBuf,
+    /// From the state directory down to that of the workspace.
+    directories: OnceLock<[PathBuf; 3]>,
+}
+
+/// What all workspaces share in the state directory. Nothing is looked at before it is used.
+#[derive(Debug)]
+pub struct SharedState {
+    /// The state directory, and the one in it.
+    directories: [PathBuf; 2],
+}
+
+/// A directory or file of the state that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` cannot be used: {reason}", shown(&path.to_string_lossy()))]
+pub struct StateError {
+    /// The directory or file.
+    pub path: PathBuf,
+    /// What is wrong with it, and what helps.
+    pub reason: String,
+}
+
+/// A lock that processes share. It ends when this is dropped, or with the process.
+#[derive(Debug)]
+pub struct Lock {
+    /// Holds it.
+    _file: File,
+}
+
+impl WorkspaceState {
+    /// The part of a workspace in the state directory. Both paths are absolute.
+    pub fn new(state: &Path, workspace: &Path) -> Self {
+        let (state, workspace) = (state.to_owned(), workspace.to_owned());
+        Self { state, workspace, directories: OnceLock::new() }
+    }
+
+    /// The directory of the workspace, which is made where it is missing, with mode 0700.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError`] where it cannot be made, or another user could have changed it.
+    pub fn make(&self) -> Result<&Path, StateError> {
+        make_all(self.directories())
+    }
+
+    /// The directory of the workspace, where it is there: nothing is made.
+    ///
+    /// # Errors
+    ///
+    /// As for [`make`](Self::make).
+    pub fn find(&self) -> Result<Option<&Path>, StateError> {
+        find_all(self.directories())
+    }
+
+    /// Where the directory of the workspace is or would be.
+    pub fn path(&self) -> &Path {
+        let [.., own] = self.directories();
+        own
+    }
+
+    /// The directories, by the path of the workspace without links: that is the same,
+    /// whichever way led to it.
+    fn directories(&self) -> &[PathBuf; 3] {
+        self.directories.get_or_init(|| {
+            let workspace = self.workspace.canonicalize();
+            let workspace = workspace.as_deref().unwrap_or(&self.workspace);
+            let hash = blake3::hash(workspace.as_os_str().as_encoded_bytes());
+            let all = self.state.join("workspaces");
+            let own = all.join(&hash.to_hex()[..32]);
+            [self.state.clone(), all, own]
+        })
+    }
+}
+
+impl SharedState {
+    /// The part of this name, which all workspaces share. The path is absolute.
+    pub fn new(state: &Path, name: &str) -> Self {
+        Self { directories: [state.to_owned(), state.join(name)] }
+    }
+
+    /// The directory, which is made where it is missing, with mode 0700.
+    ///
+    /// # Errors
+    ///
+    /// As for [`WorkspaceState::make`].
+    pub fn make(&self) -> Result<&Path, StateError> {
+        make_all(&self.directories)
+    }
+
+    /// The directory, where it is there: nothing is made.
+    ///
+    /// # Errors
+    ///
+    /// As for [`WorkspaceState::make`].
+    pub fn find(&self) -> Result<Option<&Path>, StateError> {
+        find_all(&self.directories)
+    }
+}
+
+impl Lock {
+    /// Locks a file, which is made where it is missing and stays there, since other processes
+    /// wait for it.
+    ///
+    /// # Errors
+    ///
+    /// A reason, where another process has it locked for longer than `wait`.
+    pub fn take(path: &Path, wait: Duration) -> Result<Self, String> {
+        let file = open(path, OpenOptions::new().read(true).write(true).create(true));
+        let file = file.map_err(|error| error.to_string())?;
+        let until = Instant::now() + wait;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let waited = wait.as_secs();
+                    return Err(format!("another process has had it locked for {waited} s"));
+                }
+                Err(TryLockError::Error(error)) => return Err(error.to_string()),
+            }
+        }
+    }
+}
+
+/// Opens a file of the state, with mode 0600 where it is made. Neither a link nor a FIFO leads
+/// elsewhere or blocks.
+///
+/// # Errors
+///
+/// Those of the system; [`io::ErrorKind::FilesystemLoop`] for a link.
+pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    private_file(options).open(path)
+}
+
+/// Looks whether something is a file, belongs to the user and can be changed by no other.
+///
+/// # Errors
+///
+/// A reason, with what helps.
+pub fn check_file(found: &fs::Metadata, path: &Path) -> Result<(), String> {
+    match found.is_file() {
+        true => private(found, 0o022, path),
+        false => Err("it is not a file".into()),
+    }
+}
+
+fn failed(path: &Path, reason: String) -> StateError {
+    StateError { path: path.to_owned(), reason }
+}
+
+/// Makes directories that lie in each other, and gives the innermost.
+fn make_all(directories: &[PathBuf]) -> Result<&Path, StateError> {
+    for directory in directories {
+        make_private(directory).map_err(|reason| failed(directory, reason))?;
+    }
+    Ok(innermost(directories))
+}
+
+/// Looks for directories that lie in each other, and gives the innermost.
+fn find_all(directories: &[PathBuf]) -> Result<Option<&Path>, StateError> {
+    for directory in directories {
+        match is_private_directory(directory) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(directory, error.to_string())),
+        }
+    }
+    Ok(Some(innermost(directories)))
+}
+
+fn innermost(directories: &[PathBuf]) -> &Path {
+    directories.last().expect("there is the state directory")
+}
+
+/// Makes a directory of the user's alone where it is missing, and what is missing above it,
+/// and looks whose it is.
+fn make_private(directory: &Path) -> Result<(), String> {
+    if let Some(parent) = directory.parent() {
+        fs::create_dir_all(parent).map_err(|error| error.to_string())?;
+    }
+    match create_private_directory(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.to_string()),
+        _ => is_private_directory(directory).map_err(|error| error.to_string()),
+    }
+}
+
+/// Looks whether something is a directory that belongs to the user and is open to no other.
+fn is_private_directory(path: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(path)?;
+    match found.is_dir() {
+        true => private(&found, 0o077, path).map_err(io::Error::other),
+        false => Err(io::Error::other("it is not a directory")),
+    }
+}
+
+/// Looks whether something belongs to the user and others have none of these rights.
+fn private(found: &fs::Metadata, others: u32, path: &Path) -> Result<(), String> {
+    let (owner, mode) = (owner_of_metadata(found), mode_of_metadata(found));
+    if owner != effective_user() {
+        return Err(format!("it belongs to user {owner}"));
+    }
+    match mode & others {
+        0 => Ok(()),
+        _ => Err(format!(
+            "it is open to others (mode {:03o}); close it with `chmod go= {}`",
+            mode & 0o777,
+            shown(&path.to_string_lossy()),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A state directory that does not exist yet.
+    fn state() -> (TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let state = directory.path().join("a/state");
+        (directory, state)
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn the_directory_is_made_when_it_is_needed_and_is_private() {
+        let (_directory, state) = state();
+        let own = WorkspaceState::new(&state, Path::new("/w"));
+        assert_eq!(own.find().unwrap(), None);
+        assert!(!state.exists());
+        let path = own.make().unwrap();
+        assert_eq!((mode(&state), mode(path)), (0o700, 0o700));
+        assert_eq!(own.find().unwrap(), Some(path));
+        assert_eq!(own.make().unwrap(), path);
+    }
+
+    #[test]
+    fn a_workspace_has_one_part_whichever_link_leads_to_it() {
+        let (directory, state) = state();
+        let (workspace, link) = (directory.path().join("w"), directory.path().join("link"));
+        fs::create_dir(&workspace).unwrap();
+        symlink(&workspace, &link).unwrap();
+        let path = |workspace: &Path| WorkspaceState::new(&state, workspace).path().to_owned();
+        assert_eq!(path(&workspace), path(&link));
+        assert_ne!(path(&workspace), path(directory.path()));
+    }
+
+    #[test]
+    fn what_others_could_change_is_refused() {
+        let (directory, state) = state();
+        let own = WorkspaceState::new(&state, Path::new("/w"));
+        own.make().unwrap();
+        let refused = |own: &WorkspaceState| {
+            let error = own.make().unwrap_err();
+            assert_eq!(own.find().unwrap_err(), error);
+            error.to_string()
+        };
+        for path in [&*state, own.path()] {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            let error = refused(&own);
+            assert!(
+                error.contains("open to others (mode 755); close it with `chmod go= "),
+                "{error}"
+            );
+            fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        let link = directory.path().join("link");
+        symlink(&state, &link).unwrap();
+        let linked = WorkspaceState::new(&link, Path::new("/w"));
+        assert!(refused(&linked).contains("it is not a directory"));
+        fs::remove_dir(own.path()).unwrap();
+        symlink(directory.path(), own.path()).unwrap();
+        assert!(refused(&own).contains("it is not a directory"));
+    }
+
+    #[test]
+    fn a_file_is_private_and_no_link_leads_elsewhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let file = open(&path, OpenOptions::new().write(true).create_new(true)).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        check_file(&file.metadata().unwrap(), &path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o620)).unwrap();
+        let error = check_file(&file.metadata().unwrap(), &path).unwrap_err();
+        assert!(error.contains("mode 620"), "{error}");
+        let link = directory.path().join("link");
+        symlink(&path, &link).unwrap();
+        assert!(open(&link, OpenOptions::new().read(true)).is_err());
+    }
+
+    #[test]
+    fn a_lock_is_had_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let lock = Lock::take(&path, Duration::ZERO).unwrap();
+        let error = Lock::take(&path, Duration::ZERO).unwrap_err();
+        assert!(error.contains("another process has had it locked"), "{error}");
+        drop(lock);
+        Lock::take(&path, Duration::ZERO).unwrap();
+    }
+}

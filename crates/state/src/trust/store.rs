@@ -1,0 +1,363 @@
+//! Where records are kept.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::{Lock, SharedState, StateError, check_file, open};
+use kitbag_contract::ContentDigest;
+use kitbag_contract::text::shown;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::trust::record::{TrustRecord, VERSION, digest_of};
+
+/// The most bytes of a record that are read: about 30,000 files.
+const RECORD_BYTES: u64 = 4 << 20;
+
+/// The most bytes that are read of what was shown.
+const SHOWN_BYTES: u64 = 256 << 20;
+
+/// How long a process waits for another that changes the records.
+const LOCK_TIME: Duration = Duration::from_secs(10);
+
+/// The end of the name of a record.
+const RECORD: &str = ".json";
+
+/// The end of the name of what was shown.
+const SHOWN: &str = ".shown";
+
+/// What was shown when a workspace was trusted, to show what changed since.
+///
+/// An edit is compared with the texts. One counts only if the record has its digest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// What it asks, in lines.
+    pub asks: Vec<String>,
+    /// The texts of its files, by their digests.
+    pub texts: BTreeMap<ContentDigest, String>,
+}
+
+/// The texts of trusted files, by their paths in the workspace.
+pub type TrustedTexts = BTreeMap<String, String>;
+
+/// The records of a user. Nothing is looked at before it is used.
+#[derive(Debug)]
+pub struct TrustStore {
+    state: SharedState,
+    path: PathBuf,
+}
+
+/// A record that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// The directory of the records cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A file in it cannot be used.
+    #[error("`{}` cannot be used: {reason}", shown(&path.to_string_lossy()))]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl TrustStore {
+    /// The records in the state directory, whose path is absolute.
+    pub fn new(state: &Path) -> Self {
+        let path = state.join("trust");
+        Self { state: SharedState::new(state, "trust"), path }
+    }
+
+    /// Where the records are, or would be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the directory of the records, so that it can be watched.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`] where it cannot be made or used.
+    pub fn make(&self) -> Result<&Path, TrustError> {
+        Ok(self.state.make()?)
+    }
+
+    /// The record of a workspace, by its canonical path. `None`: there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`] where it cannot be read, or another user could have written it.
+    pub fn find(&self, workspace: &Path) -> Result<Option<TrustRecord>, TrustError> {
+        let Some(directory) = self.state.find()? else { return Ok(None) };
+        let path = directory.join(name(workspace, RECORD));
+        let Some(record) = read_record(&path)? else { return Ok(None) };
+        // A record that was copied to the place of another says nothing.
+        match workspace.to_str() == Some(&record.workspace) {
+            true => Ok(Some(record)),
+            false => Err(failed(&path, "it is the record of another workspace")),
+        }
+    }
+
+    /// What was shown when a workspace was trusted, as far as it is kept.
+    ///
+    /// # Errors
+    ///
+    /// As for [`find`](Self::find).
+    pub fn shown(&self, workspace: &Path) -> Result<Shown, TrustError> {
+        let Some(directory) = self.state.find()? else { return Ok(Shown::default()) };
+        let path = directory.join(name(workspace, SHOWN));
+        let mut kept: Shown = read(&path, SHOWN_BYTES)?.unwrap_or_default();
+        kept.texts.retain(|digest, text| digest_of(text.as_bytes()) == *digest);
+        Ok(kept)
+    }
+
+    /// The texts of the files that a record trusts, by their paths. `None`: one of them is not
+    /// kept.
+    ///
+    /// # Errors
+    ///
+    /// As for [`find`](Self::find).
+    pub fn texts(&self, record: &TrustRecord) -> Result<Option<TrustedTexts>, TrustError> {
+        let shown = self.shown(Path::new(&record.workspace))?;
+        let text = |digest| shown.texts.get(digest).cloned();
+        let texts = record.files.iter().map(|(path, digest)| Some((path.clone(), text(digest)?)));
+        Ok(texts.collect())
+    }
+
+    /// Keeps a record, with what was shown, in the place of the one before.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`] where it cannot be written. What was trusted before is trusted then.
+    pub fn write(&self, record: &TrustRecord, shown: &Shown) -> Result<(), TrustError> {
+        let directory = self.state.make()?;
+        let _lock = lock(directory)?;
+        let workspace = Path::new(&record.workspace);
+        // A process that is stopped in between leaves the record of before, whose changes are
+        // then shown as whole files.
+        write(&directory.join(name(workspace, SHOWN)), shown)?;
+        write(&directory.join(name(workspace, RECORD)), record)
+    }
+
+    /// Whether there is a record of a workspace, whatever is in it.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`] where the directory of the records cannot be used.
+    pub fn is_kept(&self, workspace: &Path) -> Result<bool, TrustError> {
+        let directory = self.state.find()?;
+        let is_there =
+            |directory: &Path| directory.join(name(workspace, RECORD)).symlink_metadata().is_ok();
+        Ok(directory.is_some_and(is_there))
+    }
+
+    /// Trusts a workspace no longer. Returns whether it was trusted.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`] where the record cannot be removed.
+    pub fn revoke(&self, workspace: &Path) -> Result<bool, TrustError> {
+        let Some(directory) = self.state.find()? else { return Ok(false) };
+        let _lock = lock(directory)?;
+        let was_there = remove(&directory.join(name(workspace, RECORD)))?;
+        remove(&directory.join(name(workspace, SHOWN)))?;
+        Ok(was_there)
+    }
+
+    /// All records, by the paths of their workspaces.
+    ///
+    /// # Errors
+    ///
+    /// As for [`find`](Self::find).
+    pub fn all(&self) -> Result<Vec<TrustRecord>, TrustError> {
+        let Some(directory) = self.state.find()? else { return Ok(Vec::new()) };
+        let mut records = Vec::new();
+        let unreadable = |error: io::Error| failed(directory, error.to_string());
+        for entry in fs::read_dir(directory).map_err(unreadable)? {
+            let file_name = entry.map_err(unreadable)?.file_name();
+            let is_record = |name: &str| name.ends_with(RECORD) && !name.starts_with('.');
+            if file_name.to_str().is_some_and(is_record) {
+                let path = directory.join(&file_name);
+                let record = read_record(&path)?;
+                let is_own = |record: &TrustRecord| {
+                    name(Path::new(&record.workspace), RECORD).as_str() == file_name
+                };
+                records.extend(record.filter(is_own));
+            }
+        }
+        records.sort_by(|a, b| a.workspace.cmp(&b.workspace));
+        Ok(records)
+    }
+}
+
+/// The name of a file for a workspace.
+fn name(workspace: &Path, end: &str) -> String {
+    let hash = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
+    format!("{}{end}", &hash[..32])
+}
+
+fn lock(directory: &Path) -> Result<Lock, TrustError> {
+    let path = directory.join("lock");
+    Lock::take(&path, LOCK_TIME).map_err(|reason| failed(&path, reason))
+}
+
+fn failed(path: &Path, reason: impl Into<String>) -> TrustError {
+    TrustError::File { path: path.to_owned(), reason: reason.into() }
+}
+
+fn read_record(path: &Path) -> Result<Option<TrustRecord>, TrustError> {
+    let record: Option<TrustRecord> = read(path, RECORD_BYTES)?;
+    match record {
+        Some(TrustRecord { version, .. }) if version != VERSION => {
+            Err(failed(path, format!("it has the form {version} of another kitbag")))
+        }
+        record => Ok(record),
+    }
+}
+
+/// Reads a file that no other user can have written. `None`: there is none.
+fn read<T: DeserializeOwned>(path: &Path, most: u64) -> Result<Option<T>, TrustError> {
+    let unreadable = |error: io::Error| failed(path, error.to_string());
+    let file: File = match open(path, OpenOptions::new().read(true)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(unreadable)?,
+    };
+    let found = file.metadata().map_err(unreadable)?;
+    check_file(&found, path).map_err(|reason| failed(path, reason))?;
+    let mut text = Vec::new();
+    file.take(most).read_to_end(&mut text).map_err(unreadable)?;
+    serde_json::from_slice(&text).map(Some).map_err(|error| failed(path, error.to_string()))
+}
+
+/// Writes a file whole or not at all. The records are locked.
+fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), TrustError> {
+    let partial = {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.with_file_name(format!(".{name}"))
+    };
+    let write = || {
+        remove(&partial).map_err(io::Error::other)?;
+        let mut file = open(&partial, OpenOptions::new().write(true).create_new(true))?;
+        file.write_all(&serde_json::to_vec(value)?)?;
+        file.sync_data()?;
+        fs::rename(&partial, path)
+    };
+    write().map_err(|error| {
+        let _ = fs::remove_file(&partial);
+        failed(path, error.to_string())
+    })
+}
+
+/// Removes a file. Returns whether it was there.
+fn remove(path: &Path) -> Result<bool, TrustError> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(failed(path, error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::trust::record::Change;
+
+    #[test]
+    fn a_digest_is_the_same_however_the_content_is_read() {
+        let content = "content".repeat(100_000);
+        let (digest, size) = crate::trust::digest_of_reader(content.as_bytes()).unwrap();
+        assert_eq!((digest, size), (digest_of(content.as_bytes()), 700_000));
+    }
+
+    fn store() -> (TempDir, TrustStore) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = TrustStore::new(&directory.path().join("state"));
+        (directory, store)
+    }
+
+    fn record(workspace: &str) -> TrustRecord {
+        let mut record = TrustRecord { seconds: 1, ..TrustRecord::new(workspace) };
+        record.files.insert("a".into(), digest_of(b"a"));
+        record
+    }
+
+    #[test]
+    fn a_record_is_found_by_the_path_of_its_workspace_alone() {
+        let (_directory, store) = store();
+        assert!(store.find(Path::new("/w")).unwrap().is_none());
+        store.write(&record("/w"), &Shown::default()).unwrap();
+        assert_eq!(store.find(Path::new("/w")).unwrap().unwrap(), record("/w"));
+        assert!(store.find(Path::new("/v")).unwrap().is_none());
+        assert_eq!(store.all().unwrap(), [record("/w")]);
+        // Copied to the place of another one.
+        let at = |workspace: &str| store.path().join(name(Path::new(workspace), RECORD));
+        fs::copy(at("/w"), at("/v")).unwrap();
+        let error = store.find(Path::new("/v")).unwrap_err().to_string();
+        assert!(error.ends_with("it is the record of another workspace"), "{error}");
+        assert_eq!(store.all().unwrap(), [record("/w")]);
+        assert!(store.revoke(Path::new("/w")).unwrap());
+        assert!(!store.revoke(Path::new("/w")).unwrap());
+        assert!(store.find(Path::new("/w")).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_record_that_others_could_have_written_or_that_is_damaged_is_an_error() {
+        let (_directory, store) = store();
+        store.write(&record("/w"), &Shown::default()).unwrap();
+        let path = store.path().join(name(Path::new("/w"), RECORD));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).unwrap();
+        assert!(store.find(Path::new("/w")).unwrap_err().to_string().contains("mode 622"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let whole = fs::read(&path).unwrap();
+        for end in [0, 1, whole.len() / 2, whole.len() - 1] {
+            fs::write(&path, &whole[..end]).unwrap();
+            assert!(store.find(Path::new("/w")).is_err(), "{end}");
+        }
+        let newer = String::from_utf8(whole).unwrap().replace("\"version\":1", "\"version\":2");
+        fs::write(&path, newer).unwrap();
+        assert!(store.find(Path::new("/w")).unwrap_err().to_string().contains("another kitbag"));
+    }
+
+    #[test]
+    fn texts_that_are_shown_are_those_of_their_digests() {
+        let (_directory, store) = store();
+        let texts = [(digest_of(b"one"), "one"), (digest_of(b"two"), "another")];
+        let texts = texts.map(|(digest, text)| (digest, text.to_owned())).into();
+        let shown = Shown { asks: vec!["a".into()], texts };
+        store.write(&record("/w"), &shown).unwrap();
+        let kept = store.shown(Path::new("/w")).unwrap();
+        assert_eq!(kept.texts.into_values().collect::<Vec<_>>(), ["one"]);
+        assert_eq!(kept.asks, ["a"]);
+    }
+
+    #[test]
+    fn every_difference_is_a_change() {
+        let mut trusted = record("/w");
+        trusted.files.insert("b".into(), digest_of(b"b"));
+        let files = [("a", digest_of(b"A")), ("c", digest_of(b"c"))];
+        assert_eq!(
+            trusted.changes(files),
+            [Change::Changed("a".into()), Change::Added("c".into()), Change::Removed("b".into())]
+        );
+        let same = [("b", digest_of(b"b")), ("a", digest_of(b"a"))];
+        assert_eq!(trusted.changes(same), []);
+    }
+
+    #[test]
+    fn the_digest_of_a_record_is_that_of_what_is_trusted_and_not_of_when() {
+        let (a, mut b) = (record("/w"), record("/w"));
+        b.seconds += 1;
+        assert_eq!(a.digest(), b.digest());
+        b.components.insert("c".into(), None);
+        assert_ne!(a.digest(), b.digest());
+    }
+}
