@@ -26,8 +26,8 @@ use crate::support::workspace::Workspace;
 use crate::support::{CommandLine, call, median, time};
 
 /// A call of each tool, and the project that it is made in: those of `docs/tools.md`.
-const EXAMPLES: &str = include_str!("../tests/tools_page/examples.json");
-const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools_page/project");
+const EXAMPLES: &str = include_str!("../tests/meta/tools_page/examples.json");
+const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/meta/tools_page/project");
 
 const FIRST_CALLS: usize = 9;
 const WARM_CALLS: usize = 200;

@@ -53,7 +53,6 @@ use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
 use kitbag_secrets::Secrets;
 use kitbag_state::audit::{AuditLog, AuditSize, Auditor, Syncing, Writing};
 
-pub use kitbag_state::audit;
 pub use kitbag_config::{self as config, Config, ConfigErrors};
 pub use kitbag_contract::{
     self as contract, Answer, AnswerError, AnswerType, Content, ErrorInfo, LogLevel, Outcome,
@@ -69,11 +68,12 @@ pub use kitbag_policy as policy;
 pub use kitbag_secrets as secrets;
 #[cfg(feature = "store")]
 pub use kitbag_secrets::store as secret_store;
+pub use kitbag_state::audit;
+pub use kitbag_state::trust;
 pub use kitbag_toolbox::{
     self as toolbox, Arguments, CallContext, Caller, Ended, FrontEnd, Invocation, NativeCall,
     NativeTool, NoAnswers, Reply, Summary, Tool, Toolbox, ToolboxError,
 };
-pub use kitbag_state::trust;
 pub use places::Places;
 #[cfg(feature = "store")]
 pub use secret_sources::open_store;

@@ -75,7 +75,7 @@ pub(crate) fn process_stat(process: u32, field: usize) -> Option<String> {
 }
 
 /// Compares with a reviewed file under `snapshots/`, in a directory named like the file
-/// of the test: what `tests/serve/tools.rs` asserts stands in `snapshots/serve/tools`.
+/// of the test: what `tests/mcp/serve/tools.rs` asserts stands in `snapshots/mcp/serve/tools`.
 macro_rules! snapshot {
     ($name:expr, $content:expr $(,)?) => {{
         let (name, content): (&str, &str) = ($name, $content);

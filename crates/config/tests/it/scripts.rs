@@ -20,7 +20,7 @@ static BUILTINS: LazyLock<[BuiltinTool<'static>; 2]> = LazyLock::new(|| {
 });
 
 /// Counts the words of a file.
-const WORDS: &str = include_str!("../../../../tests/scripts/words.py");
+const WORDS: &str = include_str!("../../../../tests/tools/scripts/words.py");
 
 /// The same script, which asks for a directory, and has a docstring besides its description.
 fn asking() -> String {

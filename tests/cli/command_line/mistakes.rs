@@ -1,0 +1,179 @@
+//! Mistakes of a person: what is said of them names what was wrong, where, and what helps.
+
+use serde_json::json;
+
+use crate::mcp::serve::texts;
+use crate::support::http::HttpServer;
+use crate::support::mcp::Client;
+use crate::support::{Workspace, crafted, probe, snapshot};
+
+#[test]
+fn names_in_lists_that_mean_nothing_are_warnings_of_check() {
+    let workspace = Workspace::with_toolsets(&["search"]);
+    workspace.file("notes/habits.md", "Tests come first.\n");
+    workspace.file("notes/deep/er/one.md", "One.\n");
+    workspace.file("notes/.style.md", "Hidden.\n");
+    workspace.file("notes/hr/salaries.txt", "None.\n");
+    workspace.file("notes/.hidden/a.md", "No subject.\n");
+    workspace.config(
+        "[knowledge.team]\nsubjects = \"notes\"\n\
+         learned = [\n  \"habits\",\n  \"habit\",\n  \"deep/**\",\n  \"deep/*\",\n]\n\
+         disabled = [\"hr/**\", \"hr/salaries.txt\", \"style\", \"salaries\", \"find_files\"]\n\
+         [knowledge.none]\nsubjects = \"nowhere\"\nlearned = [\"a\"]\n\
+         [serve]\ntools = [\"search_file\", \"find_*\"]\n",
+    );
+    snapshot!("dead names", &workspace.session(&[&["check"], &["check", "--json"], &["list"]]));
+    workspace.config("disabled = [\"python\"]\n[tools.learn]\ndisabled = true\n");
+    snapshot!("disabled elsewhere", &workspace.session(&[&["check"]]));
+}
+
+#[test]
+fn a_component_that_is_missing_is_named_with_its_line_and_the_nearest_file() {
+    let workspace = Workspace::new();
+    workspace.file("built/word_count.wasm", crafted::tool("a:b/c", ""));
+    workspace.config(
+        "[tools.count]\nsource = \"local\"\nwasm = \"built/word-coumt.wasm\"\n\
+         [tools.other]\nsource = \"local\"\nwasm = \"nowhere/other.wasm\"\n",
+    );
+    snapshot!(
+        "missing component",
+        &workspace.session(&[
+            &["run", "count"],
+            &["run", "count", "--json"],
+            &["run", "other"],
+            &["check"],
+        ]),
+    );
+    // A client is answered, and other tools are served.
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let answer = client.call("count", json!({}));
+    assert_eq!(answer["isError"], true);
+    assert!(texts(&answer)[0].contains(".kitbag/config.toml:3:8"), "{answer}");
+}
+
+#[test]
+fn a_tool_that_is_granted_no_directory_is_told_so_where_it_looks_for_one() {
+    let workspace = Workspace::with_probe("[tools.probe.grants]\nfilesystem = []\n");
+    workspace.file("a.txt", "a");
+    let read = ["run", "probe", "do=read", "path=a.txt", "must:=true"];
+    // An error that has nothing to do with files says nothing of them.
+    let fail = ["run", "probe", "do=fail", "message=no"];
+    snapshot!("no directory", &workspace.session(&[&read, &fail]));
+    workspace.config(&probe(""));
+    assert_eq!(workspace.run(&read).code, 0);
+    let run = workspace.run(&["run", "probe", "do=read", "path=b.txt", "must:=true"]);
+    assert!(run.code == 1 && !run.stderr.contains("directory"), "{}", run.shown());
+}
+
+#[test]
+fn the_advice_for_a_limit_goes_by_who_has_set_it() {
+    let workspace = Workspace::with_toolsets(&["time", "python"]);
+    let mut report = String::new();
+    let mut check = |arguments: &[&str], env: &[(&str, &str)]| {
+        let run = workspace.run_with(arguments, "", env);
+        assert_eq!(run.code, 5, "{}", run.shown());
+        report.push_str(&format!("$ {env:?} kitbag {}\n{}\n", arguments.join(" "), run.shown()));
+    };
+    check(&["run", "now"], &[("KITBAG_LIMITS_MEMORY", "64KiB")]);
+    check(&["run", "now", "--memory", "64KiB"], &[]);
+    check(&["run", "parse_time", "time=2026-01-01"], &[("KITBAG_LIMITS_OUTPUT", "10B")]);
+    check(&["run", "parse_time", "time=2026-01-01", "--output", "10B", "--json"], &[]);
+    workspace.config("[tools.now.limits]\nmemory = \"64KiB\"\n[limits]\noutput = \"10B\"\n");
+    check(&["run", "now"], &[]);
+    check(&["run", "parse_time", "time=2026-01-01"], &[]);
+    snapshot!("limits", &report);
+}
+
+#[test]
+fn an_answer_that_was_cut_ends_like_a_limit_and_is_no_json() {
+    let workspace = Workspace::with_probe("");
+    let text = "x".repeat(5_000);
+    let echo = ["run", "probe", "do=echo", &format!("text={text}"), "--output", "1KiB"];
+    let run = workspace.run(&echo);
+    assert_eq!(run.code, 5, "{}", run.shown());
+    assert!(
+        run.stdout.ends_with("[cut by kitbag: this answer had 5000 bytes]\n"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(
+        run.stderr,
+        "error: the answer was cut: it had 5000 bytes, and the limit `output` is 1 KiB (flag \
+         --output)\nhint: allow more with `--output`, which sets it\n"
+    );
+    let run = workspace.run(&[&echo[..], &["--json"]].concat());
+    assert_eq!((run.code, &run.json()["cut"]), (5, &json!({ "bytes": 5000, "limit": "1 KiB" })));
+    // What fits is whole.
+    let run = workspace.run(&["run", "probe", "do=echo", "text=x", "--json"]);
+    assert_eq!((run.code, run.json().get("cut")), (0, None));
+
+    // A client gets no half of a JSON document.
+    let workspace = Workspace::with_toolsets(&["time"]);
+    let serve = ["serve", "--output", "10B"];
+    let mut client = Client::start(&workspace, &serve[1..]).after_handshake(json!({}));
+    let answer = client.call("parse_time", json!({ "time": "2026-01-01" }));
+    assert_eq!((&answer["isError"], answer.get("structuredContent")), (&json!(true), None));
+    assert!(texts(&answer)[0].contains("(flag --output)"), "{answer}");
+}
+
+#[test]
+fn a_name_near_that_of_a_tool_that_is_off_says_what_turns_it_on() {
+    let workspace = Workspace::with_toolsets(&["files"]);
+    snapshot!(
+        "near a tool that is off",
+        &workspace.session(&[&["run", "write_fil"], &["run", "serch_files"], &["run", "read_fil"]]),
+    );
+}
+
+#[test]
+fn what_is_the_same_for_many_tools_is_said_once() {
+    let workspace = Workspace::with_toolsets(&["files", "search", "time", "text"]);
+    // No workspace was chosen here.
+    let mut command = workspace.command();
+    let output = command.current_dir(workspace.outside()).arg("list").output().unwrap();
+    let list = workspace.redact(&String::from_utf8(output.stdout).unwrap());
+    assert_eq!(list.matches("no tool reads").count(), 1, "{list}");
+    snapshot!("list without a workspace", &list);
+
+    let export = |tools: &[&str]| {
+        let command = [&["export", "--format", "openai-chat"], tools].concat();
+        workspace.run(&command).stderr
+    };
+    assert_eq!(export(&[]).lines().count(), 1, "{}", export(&[]));
+    let warned = export(&["parse_time"]);
+    assert!(warned.starts_with("warning: `parse_time`: "), "{warned}");
+}
+
+#[test]
+fn the_values_that_built_in_tools_bring_along_are_shown_on_demand() {
+    let workspace = Workspace::with_toolsets(&["files", "time"]);
+    workspace.config(
+        "[limits]\ntime = \"5s\"\n[tools.now]\ndescription = \"The time\"\n[tools.now.limits]\n\
+         memory = \"32MiB\"\n",
+    );
+    let shown = |arguments: &[&str]| workspace.run(&[&["config", "--show"], arguments].concat());
+    let keys = |text: &str| -> Vec<String> {
+        let keys = text.lines().filter(|line| line.starts_with("tools."));
+        keys.map(|line| line.split(" = ").next().unwrap().to_owned()).collect()
+    };
+    let run = shown(&[]);
+    assert_eq!(keys(&run.stdout), ["tools.now.description", "tools.now.limits.memory"]);
+    assert!(run.stderr.contains("`--all`"), "{}", run.stderr);
+    let all = shown(&["--all"]);
+    assert!(keys(&all.stdout).len() > 50 && all.stderr.is_empty(), "{}", all.shown());
+    assert!(keys(&all.stdout).contains(&"tools.now.limits.time".to_owned()));
+    assert_eq!(
+        shown(&["--all", "--json"]).json().as_array().unwrap().len(),
+        all.stdout.lines().count()
+    );
+}
+
+#[test]
+fn a_server_that_cannot_listen_makes_no_token() {
+    let workspace = Workspace::new();
+    let server = HttpServer::start(&workspace, &["--no-token"]);
+    let address = format!("127.0.0.1:{}", server.address.port());
+    let run = workspace.run(&["serve", "--http", &address]);
+    assert_eq!(run.code, 6, "{}", run.shown());
+    assert!(!run.stderr.contains("token") && run.stderr.contains(&address), "{}", run.stderr);
+}

@@ -1,0 +1,20 @@
+//! The commands of the program.
+
+mod add;
+mod add_attacks;
+mod add_trusted;
+mod audit;
+mod broken;
+mod command_line;
+mod component_files;
+mod first_hour;
+mod importing;
+mod local_tools;
+mod mcp_config;
+mod output;
+mod save;
+mod sections;
+mod trust;
+mod trusting;
+mod values;
+mod why;

@@ -1,0 +1,461 @@
+//! What is trusted is what the shown files ask for: an edit that asks for more is off.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use super::{assert_untrusted, greedy};
+use crate::support::{Workspace, guest, repository};
+
+/// The files that configure the workspace.
+const FILES: [&str; 4] = [
+    ".kitbag/config.toml",
+    ".kitbag/kitbag.lock",
+    ".kitbag/tools/planted.toml",
+    ".kitbag/scripts/steal.py",
+];
+
+/// Each tool that is off, with the reason.
+fn off(workspace: &Workspace) -> Vec<(String, String)> {
+    let listed = workspace.run(&["list", "--json"]).json();
+    let tools = listed.as_array().unwrap().iter();
+    let off = tools.filter_map(|tool| {
+        let reason = tool["disabled"].as_str()?;
+        reason
+            .starts_with("off because")
+            .then(|| (tool["name"].as_str().unwrap().to_owned(), reason.to_owned()))
+    });
+    off.collect()
+}
+
+#[test]
+fn a_comment_keeps_trust_and_is_shown_as_a_difference() {
+    let workspace = greedy();
+    workspace.trust();
+    for file in FILES {
+        let path = workspace.path(file);
+        let before = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{before}# changed\n")).unwrap();
+        assert!(workspace.runs_planted(), "{file}");
+        let expected = match file.ends_with(".py") {
+            // The bytes of a script are what runs.
+            true => vec![(
+                "steal".to_owned(),
+                format!("off because `{file}` changed since you trusted it; run `kitbag trust`"),
+            )],
+            false => Vec::new(),
+        };
+        assert_eq!(off(&workspace), expected, "{file}");
+        let asked = workspace.run(&["trust"]);
+        assert_eq!(asked.code, 3, "{file}");
+        let shown = format!("{file} (changed):\n| + # changed\n");
+        assert!(asked.stdout.contains(&shown), "{file}: {}", asked.shown());
+        let bars = asked.stdout.lines().filter(|line| line.starts_with("| "));
+        assert_eq!(bars.collect::<Vec<_>>(), ["| + # changed"], "{file}");
+        fs::write(&path, before).unwrap();
+        assert_eq!(off(&workspace), [], "{file}");
+    }
+}
+
+#[test]
+fn added_tools_are_off_until_a_person_reviews_them() {
+    let workspace = greedy();
+    workspace.trust();
+    for (file, content) in [
+        (".kitbag/scripts/another.py", b"print(1)\n".to_vec()),
+        (".kitbag/tools/more.wasm", fs::read(guest("probe")).unwrap()),
+    ] {
+        let path = workspace.file(file, content);
+        let tool = path.file_stem().unwrap().to_str().unwrap();
+        assert!(workspace.runs_planted(), "{file}");
+        let run = workspace.run(&["run", tool]);
+        assert_untrusted(&run);
+        let reason = format!(
+            "`{tool}` is off because `{file}` was added since you trusted the workspace; run \
+             `kitbag trust`"
+        );
+        assert!(run.stderr.contains(&format!("error: the tool {reason}")), "{}", run.shown());
+        assert!(run.stderr.contains(&format!("warning: {reason}")), "{}", run.shown());
+        let asked = workspace.run(&["trust"]).stdout;
+        assert!(asked.contains(file), "{file}: {asked}");
+        workspace.trust();
+        assert_eq!(off(&workspace), [], "{file}");
+    }
+    fs::remove_file(workspace.path(".kitbag/tools/more.wasm")).unwrap();
+    assert_eq!(off(&workspace), []);
+}
+
+#[test]
+fn a_tool_with_more_grants_is_off_and_the_others_run() {
+    let workspace = greedy();
+    workspace.trust();
+    let wider = super::CONFIG.replace("evil.example", "worse.example");
+    workspace.config(&wider.replace("[tools.look]", "[limits]\ntime = \"1s\"\n[tools.look]"));
+    let run = workspace.run(&["run", "greedy", "do=echo", "text=here"]);
+    assert_untrusted(&run);
+    let cause = "`greedy` is off because `.kitbag/config.toml` changed since you trusted it; run \
+                 `kitbag trust`";
+    assert!(run.stderr.contains(cause), "{}", run.shown());
+    assert!(workspace.runs_planted());
+    assert_eq!(workspace.run(&["run", "steal"]).success(), "stolen\n");
+    let checked = workspace.run(&["check"]);
+    assert!(checked.stderr.contains(cause), "{}", checked.shown());
+    let asked = workspace.run(&["trust", "--json"]).json();
+    let line = "tool `greedy`: GET, HEAD  https://worse.example/**";
+    assert_eq!(asked["changes"]["added"], serde_json::json!([line]));
+    workspace.trust();
+    assert_eq!(off(&workspace), []);
+}
+
+#[test]
+fn a_removed_rule_of_a_built_in_turns_it_off_with_the_cause_first() {
+    let workspace = Workspace::with_toolsets(&["files", "write"]).untrusted();
+    workspace.config("[tools.write_file]\napprove = \"always\"\n");
+    workspace.trust();
+    workspace.config("");
+    let run = workspace.run(&["run", "write_file", "path=a", "content=x"]);
+    assert_untrusted(&run);
+    let cause = "`write_file` is off because `.kitbag/config.toml` changed since you trusted it; run \
+                 `kitbag trust`";
+    assert!(run.stderr.starts_with(&format!("warning: {cause}\n")), "{}", run.shown());
+    assert!(!workspace.path("a").exists());
+    // Without its file the workspace has no rule either.
+    fs::remove_file(workspace.path(".kitbag/config.toml")).unwrap();
+    let run = workspace.run(&["run", "write_file", "path=a", "content=x"]);
+    assert_untrusted(&run);
+    let cause = "`write_file` is off because `.kitbag/config.toml` was removed since you trusted the \
+                 workspace; run `kitbag trust`";
+    assert!(run.stderr.contains(cause), "{}", run.shown());
+    workspace.trust();
+    workspace.run(&["run", "write_file", "path=a", "content=x"]).success();
+}
+
+#[test]
+fn a_record_of_0_1_0_keeps_its_trust() {
+    let workspace = Workspace::with_toolsets(&["python"]).untrusted();
+    workspace.config("[limits]\ntime = \"20s\"\n");
+    workspace.file(".kitbag/scripts/hello.py", "print(\"hello\")\n");
+    let root = workspace.root().canonicalize().unwrap();
+    let directory = workspace.home().join(".local/state/kitbag/trust");
+    // Makes the directory, and names the files of the workspace.
+    workspace.trust();
+    let record = workspace.record();
+    let copies = repository().join("tests/cli/trusting/0.1.0");
+    let copy = |name: &str| fs::read_to_string(copies.join(name)).unwrap();
+    let restore = || {
+        let text = copy("record.json").replace("WORKSPACE", root.to_str().unwrap());
+        fs::write(&record, text).unwrap();
+        fs::write(record.with_extension("shown"), copy("record.shown")).unwrap();
+    };
+    restore();
+    assert!(record.starts_with(directory));
+    let hello = || workspace.run(&["run", "hello"]);
+    assert_eq!(hello().success(), "hello\n");
+    workspace.config("# edited\n[limits]\ntime = \"10s\"\n");
+    let run = hello();
+    assert_eq!((&*run.stdout, &*run.stderr), ("hello\n", ""), "{}", run.shown());
+    // Without the texts nothing is known of what was trusted but the digests.
+    fs::remove_file(record.with_extension("shown")).unwrap();
+    let run = hello();
+    assert_untrusted(&run);
+    let cause = "warning: `.kitbag/config.toml` changed since you trusted it: until you run `kitbag \
+                 trust`, only settings";
+    assert!(run.stderr.starts_with(cause), "{}", run.shown());
+    workspace.config("[limits]\ntime = \"20s\"\n");
+    assert_eq!(hello().success(), "hello\n");
+}
+
+#[test]
+fn a_text_that_is_not_the_trusted_one_is_not_compared_with() {
+    let workspace = greedy();
+    workspace.trust();
+    let shown = workspace.record().with_extension("shown");
+    let text = fs::read_to_string(&shown).unwrap();
+    fs::write(&shown, text.replace("evil.example", "worse.example")).unwrap();
+    workspace.config(&super::CONFIG.replace("evil.example", "worse.example"));
+    assert_untrusted(&workspace.run(&["run", "greedy"]));
+    assert!(!workspace.runs_planted());
+}
+
+#[test]
+fn a_component_runs_only_as_it_was_trusted() {
+    let workspace = greedy();
+    workspace.trust();
+    workspace.keep_later();
+    for (tool, file) in [("planted", ".kitbag/tools/planted.wasm"), ("greedy", "bin/greedy.wasm")] {
+        let path = workspace.path(file);
+        let call = ["run", tool, "do=echo", "text=here"];
+        assert_eq!(workspace.run(&call).success(), "here\n");
+        let before = fs::read(&path).unwrap();
+        // A section of its own with one byte, which changes nothing of what it does.
+        fs::write(&path, [&*before, b"\x00\x03\x01x\x00"].concat()).unwrap();
+        let run = workspace.run(&call);
+        assert_untrusted(&run);
+        assert!(run.stderr.contains("the record of what was trusted"), "{}", run.shown());
+        let asked = workspace.run(&["trust"]);
+        let shown = asked.stdout.lines().find(|line| line.starts_with(&format!("  {file}: ")));
+        assert!(shown.unwrap().contains(", was "), "{}", asked.shown());
+        assert_eq!(asked.code, 3);
+        fs::write(&path, before).unwrap();
+        assert_eq!(workspace.run(&call).success(), "here\n");
+    }
+}
+
+#[test]
+fn a_component_that_was_not_there_is_asked_about_when_it_is() {
+    let workspace = greedy();
+    let path = workspace.path("bin/greedy.wasm");
+    fs::remove_file(&path).unwrap();
+    let said = workspace.trust();
+    assert!(said.contains("bin/greedy.wasm: no such file yet"), "{said}");
+    fs::copy(guest("probe"), &path).unwrap();
+    let call = ["run", "greedy", "do=echo", "text=here"];
+    assert_untrusted(&workspace.run(&call));
+    workspace.trust();
+    workspace.keep_later();
+    assert_eq!(workspace.run(&call).success(), "here\n");
+}
+
+/// Moves a directory.
+fn rename(from: &Path, to: &Path) {
+    fs::rename(from, to).unwrap();
+}
+
+#[test]
+fn another_workspace_at_a_trusted_path_gets_nothing_more() {
+    let trusted = greedy();
+    trusted.trust();
+    let (root, aside) = (trusted.root(), trusted.outside().join("aside"));
+    let evil = trusted.outside().join("evil");
+    // The same tools, and a configuration that asks for more.
+    let copied = std::process::Command::new("cp").arg("-r").arg(&root).arg(&evil).status();
+    assert!(copied.unwrap().success());
+    let config = fs::read_to_string(evil.join(".kitbag/config.toml")).unwrap();
+    fs::write(evil.join(".kitbag/config.toml"), config.replace("\"LANG\"", "\"LANG\", \"CI\""))
+        .unwrap();
+
+    rename(&root, &aside);
+    rename(&evil, &root);
+    // Only what was trusted runs.
+    assert_untrusted(&trusted.run(&["run", "greedy"]));
+    assert!(trusted.runs_planted());
+    rename(&root, &evil);
+    symlink(&evil, &root).unwrap();
+    assert!(!trusted.runs_planted());
+    fs::remove_file(&root).unwrap();
+    rename(&aside, &root);
+    assert!(trusted.runs_planted());
+}
+
+#[test]
+fn a_trusted_workspace_is_not_trusted_at_another_path() {
+    let trusted = greedy();
+    trusted.trust();
+    let other = trusted.outside().join("other");
+    let copied =
+        std::process::Command::new("cp").arg("-r").arg(trusted.root()).arg(&other).status();
+    assert!(copied.unwrap().success());
+    let call = ["run", "planted", "do=echo", "text=here", "--workspace"];
+    let at = |path: &Path| trusted.run(&[&call[..], &[path.to_str().unwrap()]].concat());
+    assert_eq!(at(&trusted.root()).code, 0);
+    assert_untrusted(&at(&other));
+    // A link to what is trusted leads to that, and is no other workspace.
+    let link = trusted.outside().join("link");
+    symlink(trusted.root(), &link).unwrap();
+    assert_eq!(at(&link).code, 0);
+}
+
+#[test]
+fn a_record_in_the_workspace_says_nothing() {
+    let workspace = greedy();
+    workspace.trust();
+    let state = workspace.home().join(".local/state/kitbag");
+    let inside = workspace.path(".kitbag/state");
+    let copied = std::process::Command::new("cp").arg("-r").arg(&state).arg(&inside).status();
+    assert!(copied.unwrap().success());
+    let run = |arguments: &[&str], state: &Path| {
+        workspace.run_with(arguments, "", &[("KITBAG_STATE_DIR", state.to_str().unwrap())])
+    };
+    let call = ["run", "planted", "do=echo", "text=here"];
+    assert_eq!(run(&call, &state).code, 0);
+    // Through a link too.
+    let link = workspace.outside().join("state");
+    symlink(&inside, &link).unwrap();
+    for state in [&inside, &link] {
+        let refused = run(&call, state);
+        assert_untrusted(&refused);
+        assert!(refused.stderr.contains("lies in it, and it could hold"), "{}", refused.shown());
+        let asked = run(&["trust", "--yes"], state);
+        assert_eq!(asked.code, 6, "{}", asked.shown());
+        assert!(asked.stderr.contains("set `KITBAG_STATE_DIR` to another"), "{}", asked.shown());
+    }
+}
+
+#[test]
+fn a_record_that_is_damaged_or_that_others_could_write_trusts_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let workspace = greedy();
+    workspace.trust();
+    let record = workspace.record();
+    let whole = fs::read(&record).unwrap();
+    fs::write(&record, &whole[..whole.len() - 1]).unwrap();
+    assert!(!workspace.runs_planted());
+    fs::write(&record, &whole).unwrap();
+    assert!(workspace.runs_planted());
+    fs::set_permissions(&record, fs::Permissions::from_mode(0o622)).unwrap();
+    assert!(!workspace.runs_planted());
+    let run = workspace.run(&["list"]);
+    assert!(run.stderr.contains("it is open to others (mode 622)"), "{}", run.shown());
+    fs::set_permissions(&record, fs::Permissions::from_mode(0o600)).unwrap();
+    // A record of another workspace.
+    let other = String::from_utf8(whole.clone()).unwrap();
+    let root = workspace.root().canonicalize().unwrap();
+    fs::write(&record, other.replace(root.to_str().unwrap(), "/another")).unwrap();
+    assert!(!workspace.runs_planted());
+    // A new yes takes the place of what cannot be read.
+    workspace.trust();
+    assert!(workspace.runs_planted());
+}
+
+#[test]
+fn trust_is_taken_back() {
+    let workspace = greedy();
+    workspace.trust();
+    let listed = workspace.run(&["trust", "--list"]).success();
+    assert!(listed.starts_with("<workspace>  6 files, content "), "{listed}");
+    assert_eq!(listed.lines().count(), 1);
+    assert_eq!(
+        workspace.run(&["trust", "--revoke"]).success(),
+        "`<workspace>` is trusted no longer\n"
+    );
+    assert!(!workspace.runs_planted());
+    let listed = workspace.run(&["trust", "--list"]).success();
+    assert_eq!(listed, "no workspace is trusted by what it holds\n");
+    let again = workspace.run(&["trust", "--revoke"]);
+    assert_eq!(again.code, 2, "{}", again.shown());
+    // Whatever is wrong with its configuration.
+    workspace.trust();
+    workspace.config("[tools");
+    workspace.run(&["trust", "--revoke"]).success();
+    workspace.config(super::CONFIG);
+    assert!(!workspace.runs_planted());
+    // From elsewhere, and where it is gone, by its path.
+    workspace.trust();
+    let root = workspace.root().canonicalize().unwrap();
+    fs::remove_dir_all(&root).unwrap();
+    fs::create_dir(&root).unwrap();
+    workspace.run(&["trust", "--revoke", root.to_str().unwrap()]).success();
+    assert_eq!(workspace.run(&["trust", "--list", "--json"]).json(), serde_json::json!([]));
+}
+
+#[test]
+fn what_was_trusted_and_by_whom_is_in_the_audit_log() {
+    let workspace = greedy();
+    workspace.trust();
+    workspace.run(&["trust", "--revoke"]).success();
+    let log = workspace.run(&["audit", "--json"]).success();
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<_> = lines.iter().filter(|line| line["event"] == "trust").collect();
+    assert_eq!(events.len(), 2, "{log}");
+    let user = format!("user {}", rustix::process::getuid().as_raw());
+    for event in &events {
+        assert_eq!(
+            (&event["workspace"], &event["caller"]),
+            (&"<workspace>".into(), &user.clone().into())
+        );
+    }
+    assert_eq!(events[0]["digest"].as_str().unwrap().len(), 64, "{log}");
+    assert!(events[1]["digest"].is_null(), "{log}");
+    let shown = workspace.run(&["audit"]).success();
+    assert!(shown.contains(": trusted the workspace, content "), "{shown}");
+    workspace.run(&["audit", "verify"]).success();
+}
+
+#[test]
+fn without_configuration_there_is_nothing_to_trust() {
+    let workspace = Workspace::with_toolsets(&["files"]).untrusted();
+    let run = workspace.run(&["list"]);
+    assert_eq!(run.stderr, "");
+    let asked = workspace.run(&["trust", "--yes"]);
+    assert_eq!(asked.code, 2, "{}", asked.shown());
+    assert!(asked.stderr.contains("there is nothing to trust"), "{}", asked.shown());
+}
+
+#[test]
+fn a_broken_piece_of_a_workspace_stays_off_once_it_is_trusted() {
+    let workspace = greedy();
+    workspace.config("[tools.greedy]\nwasm = 1\n");
+    let asked = workspace.run(&["trust", "--yes"]);
+    assert_eq!(asked.code, 0, "{}", asked.shown());
+    let place = ".kitbag/config.toml:1:1: tool `greedy` has no `source`";
+    assert!(asked.stderr.contains(place), "{}", asked.shown());
+    assert!(workspace.runs_planted());
+    let refused = workspace.run(&["run", "greedy"]);
+    assert_eq!(refused.code, 4, "{}", refused.shown());
+    assert!(refused.stderr.contains(place), "{}", refused.shown());
+}
+
+#[test]
+fn a_check_says_that_what_was_not_trusted_was_not_checked() {
+    let workspace = greedy();
+    let check = workspace.run(&["check"]);
+    assert!(check.stderr.contains("is not trusted: it was never trusted"), "{}", check.shown());
+    workspace.trust();
+    let check = workspace.run(&["check"]);
+    assert!(!check.stderr.contains("not trusted"), "{}", check.shown());
+}
+
+#[test]
+fn what_the_users_own_file_says_of_a_name_is_part_of_what_is_asked() {
+    let workspace = greedy();
+    let rules = "[tools.planted]\napprove = \"never\"\nanswers.sure = true\n";
+    workspace.own_config(rules);
+    let asked = workspace.run(&["trust", "--all"]).stdout;
+    for line in [
+        "tool `planted` is answered `sure` with true without asking you \
+         (<home>/.config/kitbag/config.toml:3:16)\n",
+        "tool `planted` is called without asking you (`approve = \"never\"`, \
+         <home>/.config/kitbag/config.toml:2:11)\n",
+    ] {
+        assert!(asked.contains(line), "{line}{asked}");
+    }
+}
+
+#[test]
+fn that_later_builds_of_a_tool_run_is_part_of_what_is_asked() {
+    let workspace = greedy();
+    let own = fs::read_to_string(workspace.own_config_file()).unwrap();
+    workspace.own_config("[tools.planted]\ndev = true\n");
+    let asked = workspace.run(&["trust", "--all"]).stdout;
+    let line = "tool `planted` runs `.kitbag/tools/planted.wasm`, and each later build of it (`dev = \
+                true`, <home>/.config/kitbag/config.toml:2:7)\n";
+    assert!(asked.contains(line), "{asked}");
+    let greedy = "  tool `greedy` runs `bin/greedy.wasm`\n";
+    assert!(asked.contains(greedy), "{asked}");
+    workspace.trust();
+    let path = workspace.path(".kitbag/tools/planted.wasm");
+    let before = fs::read(&path).unwrap();
+    fs::write(&path, [&*before, b"\x00\x03\x01x\x00"].concat()).unwrap();
+    assert!(workspace.runs_planted());
+    // What the person no longer builds is held against what they trusted.
+    fs::write(workspace.own_config_file(), own).unwrap();
+    assert!(!workspace.runs_planted());
+}
+
+#[test]
+fn components_are_bounded_together() {
+    let workspace = Workspace::new().untrusted();
+    for number in 0..9 {
+        let path = workspace.file(&format!(".kitbag/tools/t{number}.wasm"), "");
+        // Without content on the disk.
+        fs::File::options().write(true).open(path).unwrap().set_len(128 << 20).unwrap();
+    }
+    let run = workspace.run(&["trust", "--yes"]);
+    assert_ne!(run.code, 0, "{}", run.shown());
+    let expected = ".kitbag/tools/t8.wasm` cannot be looked at: the components of the workspace are \
+                    larger together than 1 GiB";
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
+    fs::remove_file(workspace.path(".kitbag/tools/t8.wasm")).unwrap();
+    workspace.run(&["trust", "--yes"]).success();
+}

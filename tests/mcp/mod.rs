@@ -1,0 +1,5 @@
+//! The server, over standard input and output and over HTTP.
+
+mod definitions;
+mod http_clients;
+mod serve;

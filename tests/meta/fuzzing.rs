@@ -1,0 +1,63 @@
+//! Each fuzz target over its corpus, and over inputs made from it: the same on
+//! every machine. `fuzz/README.md` says how to go on for longer.
+
+use std::cell::RefCell;
+use std::fs;
+
+use crate::support::repository;
+
+#[path = "../../fuzz/targets.rs"]
+mod targets;
+
+/// Inputs made from each seed.
+const MUTATIONS: u64 = 200;
+
+fn run(name: &str) {
+    let (_, target) = targets::TARGETS.iter().find(|(target, _)| *target == name).unwrap();
+    let corpus = repository().join("fuzz/corpus").join(name);
+    let mut files: Vec<_> =
+        fs::read_dir(&corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "{} is empty", corpus.display());
+    let state = RefCell::new(0x6b69_7462_6167);
+    for file in files {
+        let seed = fs::read(&file).unwrap();
+        target(&seed);
+        for number in 0..MUTATIONS {
+            target(&targets::mutated(&seed, number, &state));
+        }
+    }
+}
+
+#[test]
+fn configurations_are_read_or_refused() {
+    run("configuration");
+}
+
+#[test]
+fn arguments_are_taken_or_refused() {
+    run("arguments");
+}
+
+#[test]
+fn components_are_loaded_or_refused_and_end() {
+    run("component");
+}
+
+#[test]
+fn learn_takes_the_subjects_that_a_plain_model_takes() {
+    run("learn");
+}
+
+#[test]
+fn output_never_acts_on_a_terminal() {
+    run("output");
+}
+
+#[test]
+fn every_target_has_a_fuzzer() {
+    for (name, _) in targets::TARGETS {
+        let file = repository().join(format!("fuzz/fuzz_targets/{name}.rs"));
+        assert!(fs::read_to_string(&file).unwrap().contains(&format!("targets::{name}(")));
+    }
+}

@@ -1,0 +1,7 @@
+//! The repository itself: documentation, snapshots, and rules for the code.
+
+mod documentation;
+mod fuzzing;
+mod house;
+mod snapshots;
+mod tools_page;

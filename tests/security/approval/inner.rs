@@ -1,0 +1,179 @@
+//! Calls that a tool makes of others.
+
+use serde_json::{Value, json};
+
+use super::{content, logged, probe, write};
+use crate::library::library::calls::on_a_terminal;
+use crate::support::mcp::Client;
+use crate::support::{Workspace, guest};
+
+/// The tools `relay`, which calls others as its arguments say, and `probe`, whose writing needs
+/// approval.
+fn workspace() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.own_config(&format!(
+        "{}[tools.relay]\nsource = \"local\"\nwasm = {:?}\n\
+         grants.filesystem = []\ngrants.tools = {{ probe = \"probe\" }}\n",
+        probe("approve = { when = { do = \"write\" } }\n"),
+        guest("relay")
+    ));
+    workspace
+}
+
+fn step(arguments: &Value) -> Value {
+    json!({ "call": { "tool": "probe", "arguments": arguments } })
+}
+
+fn start(arguments: &Value) -> Value {
+    json!({ "start": { "tool": "probe", "arguments": arguments } })
+}
+
+fn steps(steps: &[Value]) -> String {
+    json!({ "steps": steps }).to_string()
+}
+
+#[test]
+fn the_person_of_the_outer_call_is_asked_and_the_outer_tool_goes_on() {
+    let workspace = workspace();
+    let two = steps(&[step(&write("a.txt", "1")), step(&write("b.txt", "22"))]);
+    let (stdout, shown) = on_a_terminal(&workspace, &["run", "relay", "--args", &two], "yes\nno\n");
+    assert_eq!(
+        stdout,
+        "ok write a.txt: 1 byte\n\
+         error the call of `probe` was not approved: the user said no; nothing was done\n"
+    );
+    assert!(shown.contains("\nCalled by tool relay, for user "), "{shown}");
+    assert_eq!(content(&workspace, "a.txt").as_deref(), Some("1"));
+    assert_eq!(content(&workspace, "b.txt"), None);
+    assert_eq!(
+        logged(&workspace),
+        [
+            "probe asked by -, tool relay",
+            "probe yes by user (the caller), tool relay",
+            "probe asked by -, tool relay",
+            "probe no by user (the caller), tool relay",
+        ]
+    );
+}
+
+#[test]
+fn with_nobody_to_ask_the_outer_tool_gets_the_refusal() {
+    let workspace = workspace();
+    let one = steps(&[step(&write("a.txt", "1")), step(&json!({ "do": "echo", "text": "on" }))]);
+    // A yes to the call of the command line is none to what that calls.
+    for more in [&[][..], &["--approve"]] {
+        let run = workspace.run(&[&["run", "relay", "--args", &one], more].concat());
+        let said = run.success();
+        assert!(said.starts_with("error the call of `probe` needs the approval of a person"));
+        assert!(said.ends_with("ok on\n"), "{said}");
+        assert_eq!(content(&workspace, "a.txt"), None);
+    }
+}
+
+#[test]
+fn a_yes_to_a_direct_call_is_none_to_one_that_a_tool_makes() {
+    let workspace = workspace();
+    let mut client = Client::with_handshake(&workspace, json!({ "elicitation": {} }));
+    let accept = |answer: &str| json!({ "action": "accept", "content": { "approve": answer } });
+    let mut call = |tool: &str, arguments: Value, answer: &str| {
+        let id = client.send("tools/call", json!({ "name": tool, "arguments": arguments }));
+        client.reply("elicitation/create", accept(answer));
+        client.answer(id)["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    let arguments = write("a.txt", "1");
+    assert_eq!(call("probe", arguments.clone(), "always"), "write a.txt: 1 byte");
+    let inner = json!({ "steps": [step(&arguments)] });
+    assert!(call("relay", inner.clone(), "no").starts_with("error the call of `probe`"));
+    assert_eq!(call("relay", inner.clone(), "always"), "ok write a.txt: 1 byte");
+    let result = client.call("relay", inner);
+    assert_eq!(result["content"][0]["text"], "ok write a.txt: 1 byte", "{result}");
+}
+
+#[test]
+fn calls_that_wait_are_shown_together_and_answered_one_by_one() {
+    let workspace = workspace();
+    let three = ["a", "b", "c"].map(|name| start(&write(&format!("{name}.txt"), name)));
+    let all = steps(&[&three[..], &[json!("finish")]].concat());
+    let (stdout, shown) =
+        on_a_terminal(&workspace, &["run", "relay", "--args", &all], "yes\nno\nyes\n");
+    let waiting = |name: &str| {
+        format!("  probe {{\"do\":\"write\",\"path\":\"{name}.txt\",\"text\":\"{name}\"}}")
+    };
+    let lists = |text: &str| shown.contains(text);
+    assert!(
+        lists(&format!("2 more calls wait for approval:\n{}\n{}", waiting("b"), waiting("c"))),
+        "{shown}"
+    );
+    assert!(lists(&format!("1 more call waits for approval:\n{}", waiting("c"))), "{shown}");
+    assert_eq!(shown.matches("Allow this call of `probe`? ").count(), 3, "{shown}");
+    let mut said: Vec<_> = stdout.lines().collect();
+    said.sort_unstable();
+    assert_eq!(
+        said,
+        [
+            "error the call of `probe` was not approved: the user said no; nothing was done",
+            "ok write a.txt: 1 byte",
+            "ok write c.txt: 1 byte",
+        ]
+    );
+    let contents = ["a.txt", "b.txt", "c.txt"].map(|path| content(&workspace, path));
+    assert_eq!(contents, [Some("a".into()), None, Some("c".into())]);
+}
+
+#[test]
+fn gather_of_python_asks_for_each_call() {
+    let workspace = Workspace::with_toolsets(&["python", "files", "write"]);
+    workspace.own_config("[tools.write_file]\napprove = \"always\"\n");
+    let code = "import asyncio\n\
+                async def go():\n    \
+                    return await asyncio.gather(write_file(path='a', content='1'), \
+                    write_file(path='b', content='2'))\n\
+                len(await go())\n";
+    let argument = format!("code={code}");
+    let (stdout, shown) = on_a_terminal(&workspace, &["run", "python", &argument], "yes\nyes\n");
+    assert!(stdout.starts_with("2\n"), "{stdout}{shown}");
+    assert!(shown.contains("1 more call waits for approval:\n  write_file {"), "{shown}");
+    assert_eq!(content(&workspace, "b").as_deref(), Some("2"));
+}
+
+#[test]
+fn a_stateless_client_brings_the_answers_of_inner_calls_once() {
+    let workspace = workspace();
+    let mut client = Client::stateless(&workspace, json!({ "elicitation": {} }));
+    let arguments = json!({ "steps": [step(&write("a.txt", "1"))] });
+    let call = json!({ "name": "relay", "arguments": arguments });
+    let answer = client.request("tools/call", call.clone());
+    let requests = answer["result"]["inputRequests"].as_object().unwrap();
+    let (id, _) = requests.iter().next().unwrap();
+    assert!(id.starts_with("0/probe/kitbag/approve/"), "{id}");
+    let mut resume = call.clone();
+    resume["requestState"] = answer["result"]["requestState"].clone();
+    resume["inputResponses"] =
+        json!({ id: { "action": "accept", "content": { "approve": "yes" } } });
+    let done = client.request("tools/call", resume.clone());
+    assert_eq!(done["result"]["content"][0]["text"], "ok write a.txt: 1 byte", "{done}");
+    std::fs::remove_file(workspace.path("a.txt")).unwrap();
+    let again = client.request("tools/call", resume.clone());
+    assert!(again.get("error").is_some(), "what it had made is gone: {again}");
+    // Without the state the question is another one.
+    resume.as_object_mut().unwrap().remove("requestState");
+    let again = client.request("tools/call", resume);
+    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+    assert_eq!(content(&workspace, "a.txt"), None);
+}
+
+#[test]
+fn a_model_and_presets_do_not_answer_for_inner_calls() {
+    let workspace = workspace();
+    let mut client = Client::stateless(&workspace, json!({}));
+    for id in ["0/probe/kitbag/approve/0", "0/probe/approve", "0/probe/kitbag/ticket"] {
+        let arguments = json!({
+            "steps": [step(&write("a.txt", "1"))],
+            "_answers": { id: "yes" },
+        });
+        let result = client.call("relay", arguments);
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("error the call of `probe` needs the approval"), "{text}");
+    }
+    assert_eq!(content(&workspace, "a.txt"), None);
+}

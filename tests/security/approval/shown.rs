@@ -1,0 +1,294 @@
+//! What a person sees of a call before they allow it.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::server::{accept, forms};
+use super::{content, probe, workspace, write};
+use crate::library::library::calls::on_a_terminal;
+use crate::support::Workspace;
+use crate::support::mcp::Client;
+
+/// Has a person refuse the call and gives the lines behind bars that they saw.
+fn barred(workspace: &Workspace, tool: &str, arguments: &serde_json::Value) -> Vec<String> {
+    barred_with(workspace, tool, arguments, "no\n")
+}
+
+/// As [`barred`], with a person who types this.
+fn barred_with(
+    workspace: &Workspace,
+    tool: &str,
+    arguments: &serde_json::Value,
+    typed: &str,
+) -> Vec<String> {
+    let arguments = arguments.to_string();
+    let run = ["run", tool, "--args", &arguments];
+    let (stdout, shown) = on_a_terminal(workspace, &run, typed);
+    assert_eq!(stdout, "", "{shown}");
+    assert!(shown.contains("\nAllow this call of `"), "{shown}");
+    assert!(shown.contains("was not approved: the user said no"), "{shown}");
+    let lines = shown.lines().filter_map(|line| line.strip_prefix("| "));
+    lines.map(str::to_owned).collect()
+}
+
+fn files() -> Workspace {
+    let workspace = Workspace::with_toolsets(&["files", "write"]);
+    workspace.own_config("[approve]\ndefault = \"on-write\"\n");
+    workspace.file("a.txt", "one\ntwo\nthree\n");
+    workspace.file("dir/b.txt", "b\n");
+    workspace
+}
+
+#[test]
+fn the_built_ins_show_what_they_would_change_and_change_nothing() {
+    use serde_json::json;
+    let workspace = files();
+    let check = |tool: &str, arguments: serde_json::Value, expected: &[&str]| {
+        let mut shown = barred(&workspace, tool, &arguments);
+        for line in &mut shown {
+            if let Some((start, _)) = line.split_once("digest ") {
+                *line = format!("{start}digest …]");
+            }
+        }
+        assert_eq!(shown, expected, "{tool} {arguments}");
+        assert_eq!(content(&workspace, "a.txt").as_deref(), Some("one\ntwo\nthree\n"));
+        assert_eq!(content(&workspace, "dir/b.txt").as_deref(), Some("b\n"));
+        assert_eq!(fs::read_dir(workspace.root()).unwrap().count(), 3, "{tool} {arguments}");
+    };
+    let edits = json!([{ "old_text": "two", "new_text": "2\nzwei" }]);
+    check(
+        "edit_file",
+        json!({ "path": "a.txt", "edits": edits }),
+        &["edit_file a.txt", "@@", "-two", "+2", "+zwei"],
+    );
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n-two\n+2\n*** End Patch\n";
+    check(
+        "apply_patch",
+        json!({ "patch": patch }),
+        &[
+            "apply_patch",
+            "*** Begin Patch",
+            "*** Update File: a.txt",
+            "-two",
+            "+2",
+            "*** End Patch",
+        ],
+    );
+    let written = json!({ "path": "a.txt", "content": "one\n2\nthree\n" });
+    check(
+        "write_file",
+        written,
+        &[
+            "path: \"a.txt\"",
+            "append: false",
+            "dry_run: false",
+            "[dry run: nothing was changed]",
+            "@@ -1,3 +1,3 @@",
+            " one",
+            "-two",
+            "+2",
+            " three",
+            "[digest …]",
+        ],
+    );
+    check(
+        "write_file",
+        json!({ "path": "new/c.txt", "content": "a\n| b\n" }),
+        &[
+            "path: \"new/c.txt\"",
+            "append: false",
+            "dry_run: false",
+            "[dry run: nothing was changed]",
+            "@@ -0,0 +1,2 @@",
+            "+a",
+            "+| b",
+            "[new file, 2 lines, digest …]",
+        ],
+    );
+    check(
+        "move_path",
+        json!({ "path": "a.txt", "to": "dir/a.txt" }),
+        &[
+            "path: \"a.txt\"",
+            "to: \"dir/a.txt\"",
+            "overwrite: false",
+            "[would move `a.txt` to `dir/a.txt`]",
+        ],
+    );
+    check(
+        "move_path",
+        json!({ "path": "a.txt", "to": "dir/b.txt", "overwrite": true }),
+        &[
+            "path: \"a.txt\"",
+            "to: \"dir/b.txt\"",
+            "overwrite: true",
+            "[would replace `dir/b.txt` (2 B) by `a.txt` (14 B)]",
+        ],
+    );
+    check(
+        "remove_path",
+        json!({ "path": "dir", "recursive": true }),
+        &[
+            "path: \"dir\"",
+            "recursive: true",
+            "[would remove `dir`: a directory with 1 entry, 2 B]",
+        ],
+    );
+    check(
+        "make_dir",
+        json!({ "path": "x/y" }),
+        &["path: \"x/y\"", "[would make the directory `x/y`]"],
+    );
+    // One that would fail says so.
+    check(
+        "remove_path",
+        json!({ "path": "none" }),
+        &["path: \"none\"", "recursive: false", "It would fail: `none` does not exist"],
+    );
+}
+
+#[test]
+fn no_caller_has_a_built_in_say_only_what_it_would_do() {
+    let workspace = files();
+    let run = workspace.run(&["run", "write_file", "path=a.txt", "content=x", "preview:=true"]);
+    assert_eq!(run.code, 2, "{}", run.shown());
+}
+
+#[test]
+fn a_person_who_allows_it_has_exactly_that_done() {
+    let workspace = files();
+    let arguments = r#"{"path":"a.txt","edits":[{"old_text":"two","new_text":"2"}]}"#;
+    let (stdout, _) =
+        on_a_terminal(&workspace, &["run", "edit_file", "--args", arguments], "yes\n");
+    assert!(stdout.contains("-two\n+2\n"), "{stdout}");
+    assert_eq!(content(&workspace, "a.txt").as_deref(), Some("one\n2\nthree\n"));
+    // A question of the tool's own comes after that.
+    let remove = ["run", "remove_path", "path=a.txt"];
+    let (stdout, shown) = on_a_terminal(&workspace, &remove, "yes\nyes\n");
+    assert!(shown.contains("Remove `a.txt` (12 B)?"), "{shown}");
+    assert_eq!(stdout, "[removed: 12 B]\n");
+}
+
+#[test]
+fn a_tool_that_lies_about_its_call_does_not_hide_the_arguments() {
+    let workspace = workspace("\"always\"");
+    let mut arguments = write("a.txt", "evil");
+    arguments["rendered"] = "reads nothing, writes nothing".into();
+    assert_eq!(
+        barred(&workspace, "probe", &arguments),
+        [
+            "do: \"write\"",
+            "path: \"a.txt\"",
+            "text: \"evil\"",
+            "rendered: \"reads nothing, writes nothing\"",
+            "The tool itself says: reads nothing, writes nothing",
+        ]
+    );
+    assert_eq!(content(&workspace, "a.txt"), None);
+}
+
+#[test]
+fn nothing_of_a_call_passes_for_the_question_or_steers_the_terminal() {
+    let workspace = workspace("\"always\"");
+    let mut arguments = write("a.txt", "x\n\u{1b}[2JAllow this call of `read`?\r\u{202e}once");
+    arguments["rendered"] = "harmless\n\u{1b}]0;title\u{7}\nAllow this call of `read`?".into();
+    let text = arguments.to_string();
+    let (_, shown) = on_a_terminal(&workspace, &["run", "probe", "--args", &text], "no\n");
+    assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{shown:?}");
+    let unbarred = shown.lines().filter(|line| line.starts_with("Allow this call of"));
+    assert_eq!(unbarred.count(), 1, "{shown}");
+    assert!(shown.contains("\n|     \\u{1b}[2JAllow this call of `read`?\\r\\u{202e}once\n"));
+    assert!(shown.contains("\n| \\u{1b}]0;title\\u{7}\n| Allow this call of `read`?\n"), "{shown}");
+}
+
+#[test]
+fn what_a_client_shows_is_escaped_too() {
+    use serde_json::json;
+
+    use crate::support::mcp::Client;
+    let workspace = workspace("\"always\"");
+    let mut client = Client::stateless(&workspace, json!({ "elicitation": {} }));
+    let mut arguments = write("a.txt", "x\n\u{1b}[2JAllow this?\u{202e}\n");
+    arguments["rendered"] = "harmless\n\u{1b}]0;title\u{7}\nAllow this?".into();
+    let call = json!({ "name": "probe", "arguments": arguments });
+    let answer = client.request("tools/call", call);
+    let requests = answer["result"]["inputRequests"].as_object().unwrap();
+    let message = requests.values().next().unwrap()["params"]["message"].as_str().unwrap();
+    assert!(!message.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{message:?}");
+    assert!(message.contains("\n|     \\u{1b}[2JAllow this?\\u{202e}\n"), "{message}");
+    assert!(!message.contains("\nAllow this?"), "{message}");
+}
+
+#[test]
+fn a_tool_that_loops_or_traps_when_it_renders_is_asked_about_all_the_same() {
+    let workspace = workspace("\"always\"");
+    for (rendered, says) in [
+        ("spin", "The tool ran into the limit `time` when it was to say what it does."),
+        ("panic", "The tool broke off when it was to say what it does."),
+    ] {
+        let mut arguments = write("a.txt", "x");
+        arguments["rendered"] = rendered.into();
+        let shown = barred(&workspace, "probe", &arguments);
+        assert_eq!(shown.last().unwrap(), says);
+        assert_eq!(shown[1], "path: \"a.txt\"");
+        assert_eq!(content(&workspace, "a.txt"), None);
+    }
+}
+
+#[test]
+fn a_tool_that_may_run_for_an_hour_does_not_keep_a_person_waiting_for_its_rendering() {
+    let workspace = Workspace::new();
+    let probe = probe("approve = \"always\"\n");
+    workspace.own_config(&format!("{probe}[tools.probe.limits]\ntime = \"1h\"\n"));
+    let mut client = Client::with_handshake(&workspace, forms());
+    let mut arguments = write("a.txt", "x");
+    arguments["rendered"] = "spin".into();
+    let id = client.send("tools/call", json!({ "name": "probe", "arguments": arguments }));
+    let asked = client.reply("elicitation/create", accept("no"));
+    let message = asked["message"].as_str().unwrap();
+    assert!(message.contains("| The tool ran into the limit `time` when"), "{message}");
+    client.answer(id);
+    assert_eq!(content(&workspace, "a.txt"), None);
+}
+
+#[test]
+fn a_rendering_has_no_grants() {
+    let workspace = workspace("\"always\"");
+    let shown = barred(&workspace, "probe", &write("a.txt", "x"));
+    assert_eq!(shown.last().unwrap(), "The tool itself says: probe write (0 directories)");
+}
+
+#[test]
+fn what_is_shown_of_a_long_call_is_cut_and_says_so() {
+    let workspace = files();
+    let content: String = (0..2_000).map(|line| format!("line {line}\n")).collect();
+    let arguments = json!({ "path": "long.txt", "content": content });
+    // A screen has 24 lines, of which the question takes some.
+    let shown = barred(&workspace, "write_file", &arguments);
+    assert!(shown.len() < 20, "{shown:?}");
+    let call = ["run", "write_file", "--args", &arguments.to_string()];
+    let (_, terminal) = on_a_terminal(&workspace, &call, "no\n");
+    assert!(terminal.contains(" more lines; `s` shows everything\nCalled by "), "{terminal}");
+    let question = "Allow this call of `write_file`? [y]es, once / [a]lways in this session / [n]o / \
+                    [s]how all: ";
+    assert!(terminal.contains(question), "{terminal}");
+    assert!(terminal.lines().count() <= 26, "{terminal}");
+    // All of it is shown on request, and the question is asked again.
+    let shown = barred_with(&workspace, "write_file", &arguments, "s\nno\n");
+    assert!((100..200).contains(&shown.len()), "{}", shown.len());
+    assert!(shown.last().unwrap().ends_with("more bytes are not shown]"), "{shown:?}");
+    // One line without end, and a tool that says too much of its own call.
+    let workspace = self::workspace("\"always\"");
+    let show = "show\nno\n";
+    let shown = barred_with(&workspace, "probe", &write("a.txt", &"x".repeat(100_000)), show);
+    assert!(shown.iter().map(String::len).sum::<usize>() < 10_000);
+    let is_cut = |line: &String| line.ends_with("more bytes are not shown]");
+    assert!(shown.iter().any(is_cut), "{shown:?}");
+    let mut arguments = write("a.txt", "x");
+    arguments["rendered"] = "y".repeat(5_000).into();
+    let shown = barred_with(&workspace, "probe", &arguments, show);
+    let says = shown.iter().rfind(|line| line.starts_with("The tool itself says: ")).unwrap();
+    assert!((1_000..1_100).contains(&says.len()), "{}", says.len());
+    assert!(is_cut(shown.last().unwrap()), "{shown:?}");
+}

@@ -1,0 +1,370 @@
+//! The tools of `memory` as a whole, through the binary, both servers and the library: whose
+//! memories a call sees, what is on, and `kitbag memory`.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use kitbag::config::Sourced;
+use kitbag::{CallContext, Caller, Invocation, Kitbag, NoAnswers, Outcome, Places};
+use serde_json::{Value, json};
+
+use crate::support::http::HttpServer;
+use crate::support::mcp::Client;
+use crate::support::{Workspace, guest, snapshot};
+
+fn workspace() -> Workspace {
+    Workspace::with_toolsets(&["memory", "python"])
+}
+
+/// Remembers a text at the command line and gives its id.
+#[track_caller]
+fn remember(workspace: &Workspace, text: &str) -> String {
+    let answer = workspace.tool("remember", &json!({ "text": text }), &[]).success();
+    answer.trim_end().strip_prefix("remembered ").unwrap().to_owned()
+}
+
+fn texts(answer: &str) -> BTreeSet<&str> {
+    answer.lines().filter_map(|line| Some(line.split_once("  ")?.1)).collect()
+}
+
+/// What is remembered, as the command line sees it.
+fn own(workspace: &Workspace) -> String {
+    workspace.tool("recall", &json!({}), &[]).success()
+}
+
+#[test]
+fn nothing_is_remembered_until_a_line_turns_it_on_and_the_list_has_the_line() {
+    let workspace = Workspace::new();
+    // As it is where no file says anything of it.
+    fs::write(workspace.own_config_file(), "").unwrap();
+    let list = workspace.run(&["list"]).success();
+    let line = list.lines().find(|line| line.starts_with("memory: ")).unwrap();
+    snapshot!("off", &format!("{line}\n"));
+    let names = ["remember", "recall", "forget", "list_memories", "todo"];
+    let is_listed = |name: &str| workspace.listed().iter().any(|tool| tool["name"] == *name);
+    assert!(names.iter().all(|name| !is_listed(name)));
+    let refused = workspace.tool("remember", &json!({ "text": "a" }), &[]);
+    assert!(refused.stderr.contains("`[toolsets] memory = true` in"), "{}", refused.shown());
+    let refused = workspace.run(&["memory", "export"]);
+    assert!(refused.stderr.contains("`[toolsets] memory = true` in"), "{}", refused.shown());
+    // The refused calls are in the audit log, and nothing else is kept.
+    let state = workspace.home().join(".local/state/kitbag");
+    let kept = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(kept.collect::<Vec<_>>(), ["audit"]);
+    workspace.config("[toolsets]\nmemory = true\n");
+    assert!(names.iter().all(|name| is_listed(name)));
+    remember(&workspace, "a");
+    // The user's own file has the last word.
+    fs::write(workspace.own_config_file(), "[toolsets]\nmemory = false\n").unwrap();
+    assert!(names.iter().all(|name| !is_listed(name)));
+}
+
+#[test]
+fn the_tools_share_what_they_keep_under_whatever_names() {
+    let workspace = workspace();
+    workspace.config("[tools.note]\nsource = \"builtin\"\nbuiltin = \"remember\"\n");
+    let answer = workspace.tool("note", &json!({ "text": "of a renamed tool" }), &[]).success();
+    let id = answer.trim_end().strip_prefix("remembered ").unwrap();
+    assert!(own(&workspace).ends_with("  of a renamed tool\n"));
+    workspace.tool("forget", &json!({ "ids": [id] }), &[]).success();
+    assert_eq!(own(&workspace), "nothing is remembered\n");
+}
+
+#[test]
+fn a_tool_of_a_file_has_nothing_of_it_whatever_its_name_is() {
+    let workspace = workspace();
+    let wasm = guest("keep");
+    for name in ["memory", "keep"] {
+        let tables = format!(
+            "[tools.{name}]\nsource = \"local\"\nwasm = {wasm:?}\n\
+             [tools.{name}.grants]\nfilesystem = []\nstorage = true\n"
+        );
+        workspace.own_config(&tables);
+        remember(&workspace, "of the user");
+        let run = |arguments: Value| workspace.tool(name, &arguments, &[]).success();
+        assert_eq!(run(json!({ "action": "list" })), "");
+        run(json!({ "action": "set", "key": "m100000000001", "value": "1 0\nforged" }));
+    }
+    assert_eq!(texts(&own(&workspace)), BTreeSet::from(["of the user"]));
+    // Each can be seen and cleared by itself.
+    let uid = uid(&workspace);
+    let names = || {
+        let list = workspace.run(&["storage", "list", "--json"]).json();
+        list.as_array().unwrap().iter().map(|it| it["tool"].to_string()).collect::<Vec<_>>()
+    };
+    let own = format!("\"memory/user/{uid}\"");
+    assert_eq!(names(), ["\"keep\"", "\"memory\"", &own]);
+    workspace.run(&["storage", "clear", "memory", "--yes"]).success();
+    assert_eq!(names(), ["\"keep\"", &own]);
+    workspace.run(&["storage", "clear", "memory", "--yes"]).success();
+    assert_eq!(names(), ["\"keep\""]);
+}
+
+/// The number of the user that runs the tests.
+fn uid(workspace: &Workspace) -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(workspace.root()).unwrap().uid()
+}
+
+#[test]
+fn each_caller_has_a_memory_of_its_own_and_the_user_one_everywhere() {
+    let workspace = workspace();
+    remember(&workspace, "at the command line");
+    // A client that the user has started is the user's.
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let params = |tool: &str, arguments: Value| json!({ "name": tool, "arguments": arguments });
+    let text = |answer: &Value| answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    let over_stdio = params("remember", json!({ "text": "over stdio" }));
+    client.request("tools/call", over_stdio);
+    let both = BTreeSet::from(["at the command line", "over stdio"]);
+    let recall = params("recall", json!({}));
+    assert_eq!(texts(&text(&client.request("tools/call", recall.clone()))), both);
+    assert_eq!(texts(&own(&workspace)), both);
+    // One with a token is someone else, and one without is nobody.
+    let with_token = HttpServer::start(&workspace, &[]);
+    let token = with_token.token.clone().unwrap();
+    let token = format!("Authorization: Bearer {token}\r\n");
+    let anonymous = HttpServer::start(&workspace, &["--no-token"]);
+    for (server, headers, own) in
+        [(&with_token, &*token, "with a token"), (&anonymous, "", "without one")]
+    {
+        let call = |tool: &str, arguments: Value| {
+            let reply = server.message(headers, "tools/call", params(tool, arguments));
+            assert_eq!(reply.status, 200, "{}", reply.body);
+            text(&reply.message())
+        };
+        assert_eq!(call("recall", json!({})), "nothing is remembered");
+        call("remember", json!({ "text": own }));
+        assert_eq!(texts(&call("recall", json!({}))), BTreeSet::from([own]));
+        // An id of another caller's is none.
+        let id = remember(&workspace, "of the user");
+        for (tool, arguments) in
+            [("recall", json!({ "id": id })), ("forget", json!({ "ids": [id] }))]
+        {
+            assert_eq!(call(tool, arguments), format!("there is no memory `{id}`"));
+        }
+        workspace.tool("forget", &json!({ "ids": [id] }), &[]).success();
+    }
+    assert_eq!(texts(&own(&workspace)), both);
+    // A person sees all of it, by name.
+    let list = workspace.run(&["storage", "list", "--json"]).json();
+    let names = list.as_array().unwrap().iter().map(|it| it["tool"].as_str().unwrap());
+    let names: Vec<_> = names.map(|name| name.strip_prefix("memory/").unwrap()).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert!(names[0] == "client/http" && names[1].starts_with("client/http:"), "{names:?}");
+    let export = workspace.run(&["memory", "export", "--caller", "client/http"]).success();
+    assert!(export.contains("\n> without one\n") && !export.contains("token"), "{export}");
+    let one = workspace.run(&["storage", "clear", names[1], "--yes"]);
+    assert!(one.stderr.contains("removed 0 keys"), "{}", one.shown());
+    let clear = workspace.run(&["storage", "clear", "memory", "--yes"]);
+    assert_eq!(clear.stderr.matches("removed ").count(), 3, "{}", clear.shown());
+    assert_eq!(own(&workspace), "nothing is remembered\n");
+}
+
+#[test]
+fn programs_have_a_memory_of_their_own_by_the_name_that_they_give() {
+    let workspace = workspace();
+    remember(&workspace, "of the user");
+    let places = Places {
+        cache: Some(workspace.cache().to_owned()),
+        user_file: Some(workspace.own_config_file()),
+        state: Some(Sourced::default(workspace.home().join(".local/state/kitbag"))),
+        ..Places::default()
+    };
+    let kitbag = Kitbag::builder()
+        .workspace(workspace.root())
+        .places(places)
+        .trust_workspace(true)
+        .build()
+        .unwrap();
+    let call = |caller: Caller, tool: &str, arguments: Value| {
+        let invocation = Invocation::tool(tool, arguments);
+        let ended =
+            kitbag.toolbox().call_blocking(invocation, CallContext::new(caller), &mut NoAnswers);
+        match ended.unwrap().completion().unwrap().result.unwrap() {
+            Outcome::Success(text) => text,
+            other => panic!("{other:?}"),
+        }
+    };
+    let program = |name: &str| Caller::Program(name.into());
+    call(program("a"), "remember", json!({ "text": "of a" }));
+    assert_eq!(call(program("b"), "recall", json!({})), "nothing is remembered");
+    assert!(call(program("a"), "recall", json!({})).ends_with("  of a"));
+    // No name leads into another's.
+    for name in ["", "a/", "../user", "a\0", "a'; --"] {
+        assert_eq!(call(program(name), "recall", json!({})), "nothing is remembered", "{name:?}");
+    }
+    let here = call(Caller::this_user(), "recall", json!({}));
+    assert_eq!(texts(&here), BTreeSet::from(["of the user"]));
+    let other = call(Caller::User("nobody".into()), "recall", json!({}));
+    assert_eq!(other, "nothing is remembered");
+}
+
+#[test]
+fn a_tool_that_calls_remember_does_it_for_its_own_caller() {
+    let workspace = workspace();
+    let wasm = guest("relay");
+    workspace.own_config(&format!(
+        "[tools.relay]\nsource = \"local\"\nwasm = {wasm:?}\n\
+         [tools.relay.grants]\nfilesystem = []\ntools = {{ remember = \"remember\" }}\n"
+    ));
+    let arguments = json!({ "steps": [
+        { "call": { "tool": "remember", "arguments": { "text": "by a tool" } } },
+    ] });
+    let answer = workspace.tool("relay", &arguments, &[]);
+    assert_eq!(answer.code, 0, "{}", answer.shown());
+    assert_eq!(texts(&own(&workspace)), BTreeSet::from(["by a tool"]));
+}
+
+#[test]
+fn writers_at_once_lose_nothing_also_when_one_is_killed() {
+    let workspace = workspace();
+    let mut servers = [(); 2].map(|()| Client::with_handshake(&workspace, json!({})));
+    let mut killed = Client::with_handshake(&workspace, json!({}));
+    let send = |client: &mut Client, name: &str, number: usize| {
+        let arguments = json!({ "text": format!("{name} {number}"), "tags": [name] });
+        client.send("tools/call", json!({ "name": "remember", "arguments": arguments }))
+    };
+    const EACH: usize = 300;
+    let ids: Vec<Vec<u64>> = servers
+        .iter_mut()
+        .zip(["one", "two"])
+        .map(|(server, name)| (0..EACH).map(|number| send(server, name, number)).collect())
+        .collect();
+    let doomed: Vec<u64> = (0..EACH).map(|number| send(&mut killed, "three", number)).collect();
+    let mut said = 0;
+    for id in &doomed[..50] {
+        assert!(killed.answer(*id)["result"]["isError"] != json!(true));
+        said += 1;
+    }
+    killed.kill();
+    for number in 0..10 {
+        remember(&workspace, &format!("four {number}"));
+    }
+    for (server, ids) in servers.iter_mut().zip(ids) {
+        for id in ids {
+            let answer = server.answer(id);
+            assert!(answer["result"]["isError"] != json!(true), "{answer}");
+        }
+    }
+    let export = workspace.run(&["memory", "export", "--json"]).json();
+    let memories = export["memories"].as_array().unwrap();
+    let kept = |name: &str| {
+        let texts = memories.iter().map(|it| it["text"].as_str().unwrap());
+        texts.filter(|text| text.starts_with(name)).collect::<BTreeSet<_>>().len()
+    };
+    assert_eq!((kept("one"), kept("two"), kept("four")), (EACH, EACH, 10));
+    assert!(kept("three") >= said, "{} kept, {said} said", kept("three"));
+    let ids: BTreeSet<_> = memories.iter().map(|it| it["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), memories.len());
+}
+
+#[test]
+fn a_full_store_names_the_quota_and_the_line_that_raises_it() {
+    let workspace = workspace();
+    workspace.own_config("[tools.remember.grants]\nstorage = { quota = \"1KiB\", keys = 2 }\n");
+    remember(&workspace, "one");
+    remember(&workspace, "two");
+    let full = workspace.tool("remember", &json!({ "text": "three" }), &[]);
+    assert_eq!(full.code, 1, "{}", full.shown());
+    snapshot!("full", &full.stderr);
+    let large = workspace.tool("remember", &json!({ "text": "x".repeat(2000) }), &[]);
+    assert!(large.stderr.contains("of 1 KiB are used"), "{}", large.shown());
+    let line = "to allow it, set `storage = { quota = \"4 KiB\", keys = 2 }` in \
+                `tools.remember.grants`";
+    assert!(large.stderr.contains(line), "{}", large.shown());
+    // An import counts as what it keeps, and keeps nothing of what is too much.
+    let many: String = (0..5).map(|number| format!("## 2026-01-01 #x\n> {number}\n")).collect();
+    let file = workspace.file("many.md", format!("# Memories\n{many}"));
+    let import = workspace.run(&["memory", "import", file.to_str().unwrap()]);
+    assert!(import.stderr.contains("2 of 2 keys are used"), "{}", import.shown());
+    assert_eq!(texts(&own(&workspace)), BTreeSet::from(["one", "two"]));
+    // Without a grant there is nothing.
+    workspace.own_config("[tools.remember.grants]\nstorage = false\n");
+    let refused = workspace.tool("remember", &json!({ "text": "a" }), &[]);
+    let line = "set `storage = true` in `tools.remember.grants`";
+    assert!(refused.stderr.contains(line), "{}", refused.shown());
+}
+
+#[test]
+fn what_is_remembered_goes_to_a_file_and_back() {
+    let workspace = workspace();
+    let file = crate::support::repository().join("tests/meta/tools_page/memory.md");
+    let import = |file: &str| workspace.run(&["memory", "import", file]);
+    let first = import(file.to_str().unwrap());
+    assert_eq!(first.stderr, "4 added, 0 changed, 0 as they were\n", "{}", first.shown());
+    let markdown = workspace.run(&["memory", "export"]).success();
+    let (_, without_comment) = markdown.split_once("-->\n\n").unwrap();
+    assert_eq!(without_comment, fs::read_to_string(&file).unwrap());
+    let json = workspace.run(&["memory", "export", "--format", "json"]);
+    assert_eq!(json.json()["todo"][0]["text"], "Tell Ben about the new totals");
+    // In another workspace, and from standard input.
+    let other = Workspace::with_toolsets(&["memory"]);
+    for (path, text) in [("a.json", json.stdout), ("b.md", markdown.clone())] {
+        let path = other.file(path, text);
+        let import = other.run(&["memory", "import", path.to_str().unwrap(), "--json"]);
+        let import = import.json();
+        assert_eq!(import["added"].as_u64().unwrap() + import["unchanged"].as_u64().unwrap(), 4);
+    }
+    assert_eq!(other.run(&["memory", "export"]).success(), markdown);
+    let from_stdin = other.run_with(&["memory", "import", "-"], &markdown, &[]);
+    assert_eq!(from_stdin.stderr, "0 added, 0 changed, 4 as they were\n");
+}
+
+#[test]
+fn a_file_with_mistakes_is_refused_with_their_places_and_nothing_is_kept() {
+    let workspace = workspace();
+    let file = "# Memories\n\n## 2026-02-30 #a,b\n\n> one\n\ntwo\n\n## 2026-01-01\n\n> fine\n";
+    workspace.file("notes.md", file);
+    workspace.file("notes.json", "{\n  \"memories\": [{ \"text\": 7 }]\n}\n");
+    workspace.file("bytes.md", b"# Todo\n- [ ] \xff\n");
+    snapshot!(
+        "mistakes",
+        &workspace.session(&[
+            &["memory", "import", "notes.md"],
+            &["memory", "import", "notes.json"],
+            &["memory", "import", "bytes.md"],
+            &["memory", "import", "absent.md"],
+            &["memory", "export", "--caller", "ana"],
+        ])
+    );
+    assert_eq!(own(&workspace), "nothing is remembered\n");
+}
+
+#[test]
+fn no_client_reaches_the_export_or_the_import() {
+    let workspace = workspace();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    for name in ["memory/export", "memory/import"] {
+        let answer = client
+            .request("tools/call", json!({ "name": name, "arguments": { "format": "json" } }));
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        let run = workspace.tool(name, &json!({ "format": "json" }), &[]);
+        assert_ne!(run.code, 0, "{}", run.shown());
+    }
+}
+
+#[test]
+fn ten_thousand_memories_fit_and_are_searched() {
+    let workspace = workspace();
+    let words = ["orders", "fruit", "Fly", "staging", "certificate", "migration", "release"];
+    let mut file = "# Memories\n".to_owned();
+    for number in 0..10_000 {
+        let word = |by: usize| words[number * by % words.len()];
+        file += &format!(
+            "## 2026-01-01 m{number:012} #{}\n> Note {number}: {} before {}, and then {} again.\n",
+            word(1),
+            word(2),
+            word(3),
+            word(5)
+        );
+    }
+    let path = workspace.file("many.md", file);
+    let import = workspace.run(&["memory", "import", path.to_str().unwrap()]);
+    assert_eq!(import.stderr, "10000 added, 0 changed, 0 as they were\n");
+    let recall = workspace.tool("recall", &json!({ "query": "note 7777" }), &[]).success();
+    assert!(recall.starts_with("m000000007777 2026-01-01 #orders  Note 7777: "), "{recall}");
+    assert!(recall.ends_with("\n9990 more match\n"), "{recall}");
+    let full = workspace.tool("remember", &json!({ "text": "one more" }), &[]);
+    assert!(full.stderr.contains("10000 of 10000 keys are used"), "{}", full.shown());
+}
