@@ -9,8 +9,8 @@ use std::process::Stdio;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
-use crate::library::library::calls::{on_a_hasty_terminal, on_a_terminal};
 use crate::support::crafted::describing;
+use crate::support::terminal::{on_a_hasty_terminal, on_a_terminal};
 use crate::support::{Run, Workspace, guest, snapshot};
 
 /// What the downloaded component says of itself.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::library::library::calls::on_a_watched_terminal;
 use crate::support::crafted::describing;
+use crate::support::terminal::on_a_watched_terminal;
 use crate::support::{Workspace, guest};
 
 /// A component beside the workspace.

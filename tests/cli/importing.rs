@@ -8,8 +8,8 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::library::library::calls::on_a_terminal;
 use crate::support::crafted::describing;
+use crate::support::terminal::on_a_terminal;
 use crate::support::{Run, Workspace, guest, snapshot};
 
 /// A component that says nothing but its name.

@@ -2,5 +2,5 @@
 
 mod bytes;
 mod calls;
-mod library;
+mod embedding;
 mod native;

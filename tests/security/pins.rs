@@ -6,9 +6,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::library::library::calls::on_a_terminal;
 use crate::support::crafted::describing;
 use crate::support::mcp::Client;
+use crate::support::terminal::on_a_terminal;
 use crate::support::{Workspace, guest, snapshot};
 
 fn says(description: &str, grants: Value) -> Value {

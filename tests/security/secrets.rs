@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::library::library::calls::on_a_terminal;
+use crate::support::terminal::on_a_terminal;
 use crate::support::{Run, Workspace, probe};
 
 const TOKEN: &str = "a-token-of-the-tests";

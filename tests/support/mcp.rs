@@ -291,3 +291,9 @@ impl Drop for Client {
         let _ = self.child.wait();
     }
 }
+
+/// The texts of a result, one after the other.
+pub(crate) fn texts(result: &Value) -> Vec<&str> {
+    let blocks = result["content"].as_array().unwrap();
+    blocks.iter().filter_map(|block| block["text"].as_str()).collect()
+}

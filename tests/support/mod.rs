@@ -6,6 +6,7 @@ pub(crate) mod crafted;
 pub(crate) mod files;
 pub(crate) mod http;
 pub(crate) mod mcp;
+pub(crate) mod terminal;
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;

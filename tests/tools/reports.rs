@@ -10,7 +10,7 @@ use kitbag::{
 };
 use serde_json::{Value, json};
 
-use crate::library::library::calls::{on_a_terminal, on_a_watched_terminal};
+use crate::support::terminal::{on_a_terminal, on_a_watched_terminal};
 use crate::support::{CallInTest, Heard, Workspace, block_on, crafted, guest, snapshot};
 
 fn emitted(kitbag: &Kitbag, arguments: Value) -> Vec<Content> {

@@ -26,7 +26,8 @@ fn every_error_of_a_built_in_tool_is_short() {
         "write", "files", "search", "data", "text", "time", "calc", "python", "fetch", "memory",
     ]);
     workspace.file("package.json", "{\"scripts\":{\"test\":\"x\"}}\n");
-    let examples: Value = serde_json::from_str(include_str!("tools_page/examples.json")).unwrap();
+    let examples: Value =
+        serde_json::from_str(include_str!("../meta/tools_page/examples.json")).unwrap();
     let mut client = Client::with_handshake(&workspace, json!({}));
     let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
     let (long, mut failed) = (long(), BTreeSet::new());

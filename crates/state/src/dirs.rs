@@ -152,7 +152,7 @@ impl Lock {
 /// # Errors
 ///
 /// Those of the system; [`io::ErrorKind::FilesystemLoop`] for a link.
-pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     private_file(options).open(path)
 }
 
@@ -161,7 +161,7 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 /// # Errors
 ///
 /// A reason, with what helps.
-pub fn check_file(found: &fs::Metadata, path: &Path) -> Result<(), String> {
+pub(crate) fn check_file(found: &fs::Metadata, path: &Path) -> Result<(), String> {
     match found.is_file() {
         true => private(found, 0o022, path),
         false => Err("it is not a file".into()),

@@ -15,3 +15,4 @@ pub mod storage;
 pub mod trust;
 
 pub use dirs::{Lock, SharedState, StateError, WorkspaceState};
+use dirs::{check_file, open};

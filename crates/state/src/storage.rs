@@ -10,12 +10,12 @@ mod bounds;
 mod database;
 mod error;
 mod namespace;
-mod storage;
+mod store;
 
 pub use bounds::{ANSWER_KEYS, KEY_BYTES};
 pub use error::{QuotaExceeded, StorageError};
 pub use namespace::{Keys, Namespace};
-pub use storage::{Storage, Usage};
+pub use store::{Storage, Usage};
 
 #[cfg(test)]
 mod tests;

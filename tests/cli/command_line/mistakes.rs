@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::mcp::serve::texts;
 use crate::support::http::HttpServer;
 use crate::support::mcp::Client;
+use crate::support::mcp::texts;
 use crate::support::{Workspace, crafted, probe, snapshot};
 
 #[test]

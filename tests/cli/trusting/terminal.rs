@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::process::Child;
 
 use super::greedy;
-use crate::library::library::calls::on_a_hasty_terminal;
 use crate::support::Workspace;
+use crate::support::terminal::on_a_hasty_terminal;
 
 /// The question, with the answers that it takes.
 const QUESTION: &str = "Trust this? [y]es / [n]o: ";

@@ -14,10 +14,4 @@ mod shares;
 mod tools;
 mod web;
 
-use serde_json::Value;
-
-/// The texts of a result, one after the other.
-pub(crate) fn texts(result: &Value) -> Vec<&str> {
-    let blocks = result["content"].as_array().unwrap();
-    blocks.iter().filter_map(|block| block["text"].as_str()).collect()
-}
+use crate::support::mcp::texts;

@@ -1,8 +1,8 @@
 //! `kitbag run`, with a person at a terminal and without one.
 
 use super::{content, logged, probe, workspace};
-use crate::library::library::calls::{on_a_hasty_terminal, on_a_terminal};
 use crate::support::Workspace;
+use crate::support::terminal::{on_a_hasty_terminal, on_a_terminal};
 
 const WRITE: [&str; 5] = ["run", "probe", "do=write", "path=a.txt", "text=new"];
 

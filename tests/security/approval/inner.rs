@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{content, logged, probe, write};
-use crate::library::library::calls::on_a_terminal;
 use crate::support::mcp::Client;
+use crate::support::terminal::on_a_terminal;
 use crate::support::{Workspace, guest};
 
 /// The tools `relay`, which calls others as its arguments say, and `probe`, whose writing needs

@@ -207,7 +207,7 @@ fn a_rule_decides_on_questions_of_a_class_whatever_answers_are_set() {
     let asked = ask("db:list");
     assert_eq!(asked.code, 3, "{}", asked.shown());
     assert!(asked.stderr.contains("a person consents"), "{}", asked.shown());
-    let (stdout, _) = crate::library::library::calls::on_a_terminal(
+    let (stdout, _) = crate::support::terminal::on_a_terminal(
         &workspace,
         &["run", "probe", "do=ask", "answer_type={\"boolean\":{},\"class\":\"db:list\"}"],
         "no\n",

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::server::{accept, forms};
 use super::{content, probe, workspace, write};
-use crate::library::library::calls::on_a_terminal;
 use crate::support::Workspace;
 use crate::support::mcp::Client;
+use crate::support::terminal::on_a_terminal;
 
 /// Has a person refuse the call and gives the lines behind bars that they saw.
 fn barred(workspace: &Workspace, tool: &str, arguments: &serde_json::Value) -> Vec<String> {

@@ -26,8 +26,6 @@ mod wishes;
 mod yaml;
 
 pub(crate) use manifest::{Format, Manifest};
-pub(crate) use note::Note;
-pub(crate) use wishes::{DirectoryWish, HttpWish, SecretWish, Wishes};
 
 #[cfg(test)]
 mod tests;

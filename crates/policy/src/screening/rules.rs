@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::screening::finding::{Finding, Severity};
 
 /// The rules that come with kitbag.
-const RULES: &str = include_str!("../data/instructions.toml");
+const RULES: &str = include_str!("../../data/instructions.toml");
 
 /// What instructions of one kind look like.
 pub(crate) struct Rule {

@@ -146,11 +146,6 @@ pub(crate) fn guest_path(path: &str) -> Result<String, String> {
 }
 
 impl Wishes {
-    /// Whether there are none.
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self { deny: self.deny.clone(), ..Self::default() }
-    }
-
     /// Requests HTTP requests, each pattern of URLs once for the same methods.
     pub(crate) fn requests(&mut self, wish: HttpWish) {
         if !self.http.contains(&wish) {
