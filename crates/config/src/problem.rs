@@ -497,10 +497,10 @@ pub enum Problem {
     /// What a workspace grants that is not trusted.
     #[error("this grant does not count, since the workspace is not trusted; see `kitbag trust`")]
     UntrustedGrant,
-    /// A topic of a workspace that is not trusted lies outside of it.
+    /// A topic of an untrusted workspace is outside of it, or looks like a secret.
     #[error(
-        "the topic `{}` is left out: it leads out of the workspace, to `{}`, and the workspace is \
-         not trusted; see `kitbag trust`",
+        "the topic `{}` is left out: `{}` is outside of the workspace or looks like a secret, and \
+         the workspace is not trusted; see `kitbag trust`",
         shown(topic),
         shown_path(path)
     )]

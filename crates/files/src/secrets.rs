@@ -2,12 +2,14 @@
 //! it.
 
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::iter;
 use std::path::Path;
 
 use kitbag_glob::{Glob, Include};
 
 use crate::names::{fold, is_short_name};
+use crate::protected::ProtectedNames;
 
 /// Names of files and directories that hold secrets, in lower case. They start with `.` or
 /// `i`; see [`is_ordinary`]. Copies of them are secrets as well; see [`original`].
@@ -181,6 +183,28 @@ impl SecretNames {
         let names = path.split('/').filter(|name| !name.is_empty());
         let above = iter::once(None).chain(names.clone().map(Some));
         above.zip(names).any(|(above, name)| self.matches_in(above, name))
+    }
+
+    /// Whether a relative path leads into a place that only an explicit grant opens: a name on it
+    /// looks like a secret, or is a directory whose files look like secrets by its name.
+    pub fn are_entered_by(&self, path: &Path) -> bool {
+        let path = path.to_string_lossy();
+        self.are_on(&path) || path.split('/').any(|name| self.kept_in(name).next().is_some())
+    }
+
+    /// Whether a directory, by its path relative to a granted one, is reached only by a grant of
+    /// its own: a grant by name opens what the outer grant does not. That is so if a name on the
+    /// path starts with a dot or looks like a secret, or is in `protected`.
+    pub fn need_own_grant(
+        &self,
+        granted: &Path,
+        below: &Path,
+        protected: Option<&ProtectedNames>,
+    ) -> bool {
+        let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
+        below.iter().any(is_hidden)
+            || self.are_entered_by(below)
+            || protected.is_some_and(|names| names.are_on(granted, &below.to_string_lossy()))
     }
 
     /// Whether a grant of a directory opens what lies at an absolute path although names on

@@ -1,7 +1,7 @@
 //! Directories of the host, as a tool sees them.
 
 use std::fmt;
-use std::path::{Component, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
 use kitbag_contract::text::shown;
@@ -234,6 +234,23 @@ impl DirectoryGrant {
     /// Whether each run has a directory of its own.
     pub fn is_temporary(&self) -> bool {
         self.host.as_os_str() == Self::TEMPORARY
+    }
+}
+
+impl GuestPath {
+    /// The path of what is at a relative path in this directory. `None`: the path is not
+    /// Unicode, or not one of names alone.
+    pub fn join(&self, below: &Path) -> Option<Self> {
+        let mut path = self.0.trim_end_matches('/').to_owned();
+        for part in below.components() {
+            let Component::Normal(name) = part else { return None };
+            path.push('/');
+            path.push_str(name.to_str()?);
+        }
+        if path.is_empty() {
+            path.push('/');
+        }
+        Self::new(path).ok()
     }
 }
 

@@ -4,7 +4,6 @@
 //! topic, a repository or a secret is what opens those. A call names nothing that the
 //! configuration has not named.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -87,12 +86,9 @@ fn directory(
     let host = &*wanted.host;
     let below = host.strip_prefix(&own.host).unwrap_or(host);
     let secrets = inner.guard().secrets();
-    let is_hidden = |name: &OsStr| {
-        name.as_encoded_bytes().starts_with(b".") || secrets.matches(&name.to_string_lossy())
-    };
     let protected = ProtectedNames::of_grant(own.protected.as_deref()).unwrap_or_default();
-    let is_protected = protected.are_on(&own.host, &below.to_string_lossy());
-    if below.iter().any(is_hidden) || wanted.access == Access::ReadWrite && is_protected {
+    let protected = (wanted.access == Access::ReadWrite).then_some(&protected);
+    if secrets.need_own_grant(&own.host, below, protected) {
         return Err(format!("`{}` needs a grant of the tool's own", below.display()));
     }
     let opened = |path: &Path| open(path, OpenAs::Directory).map_err(|error| error.to_string());

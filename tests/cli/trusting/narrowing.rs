@@ -97,9 +97,62 @@ fn a_grant_that_narrows_counts_and_one_that_widens_does_not() {
     assert_eq!(directories("list_dir"), [""; 0]);
     assert_eq!(directories("file_info"), ["ro <workspace> null"]);
     let read = |path: &str| workspace.run(&["run", "read_file", &format!("path={path}")]);
-    assert!(read("/docs/rules.md").success().contains("Be kind."));
-    assert_ne!(read("/docs/.env").code, 0);
+    // At the path that it has anyway.
+    assert!(read("docs/rules.md").success().contains("Be kind."));
+    assert_ne!(read("docs/.env").code, 0);
+    assert_ne!(read("/docs/rules.md").code, 0);
     assert_ne!(read("/workspace/other.md").code, 0);
+}
+
+#[test]
+fn an_untrusted_workspace_opens_no_secrets_by_their_directory() {
+    let workspace = Workspace::with_toolsets(&["files", "search"]).untrusted();
+    let secrets = [
+        (".ssh", "id_rsa"),
+        (".aws", "credentials"),
+        (".docker", "config.json"),
+        (".git", "config"),
+        ("gh", "hosts.yml"),
+        ("keys.pem", "inner"),
+        ("deep/.aws", "credentials"),
+    ];
+    for (directory, file) in secrets {
+        workspace.file(&format!("{directory}/{file}"), "the-secret\n");
+        workspace.config(&format!(
+            "[tools.read_file.grants]\nfilesystem = [{{ host = \"{directory}\", guest = \
+             \"/workspace\" }}]\n[knowledge.notes]\nsubjects = \"{directory}\"\n\
+             description = \"Notes.\"\n"
+        ));
+        let subject = file.split('.').next().unwrap();
+        for arguments in [
+            ["run", "read_file", &format!("path={file}")],
+            ["run", "read_file", &format!("path={directory}/{file}")],
+            ["run", "learn", &format!("topic=notes subjects={subject}")],
+            ["run", "learn", &format!("topic=notes subjects={file}")],
+        ] {
+            let arguments: Vec<_> = arguments.iter().flat_map(|text| text.split(' ')).collect();
+            let run = workspace.run(&arguments);
+            assert!(!run.stdout.contains("the-secret"), "{arguments:?}: {}", run.shown());
+        }
+    }
+}
+
+#[test]
+fn an_untrusted_workspace_does_not_rename_the_paths_of_a_rule() {
+    let workspace = Workspace::with_toolsets(&["files"]).untrusted();
+    workspace.own_config("[tools.read_file]\napprove = { when = { path = \"private/**\" } }\n");
+    workspace.file("private/plan.md", "the plan\n");
+    let read = |path: &str| workspace.run(&["run", "read_file", &format!("path={path}")]);
+    assert!(read("private/plan.md").shown().contains("needs your approval"), "the rule holds");
+    for guest in ["/workspace", "/s", "/workspace/public"] {
+        workspace.config(&format!(
+            "[tools.read_file.grants]\nfilesystem = [{{ host = \"private\", guest = \"{guest}\" }}]\n"
+        ));
+        for path in ["plan.md", "/s/plan.md", "public/plan.md", "private/plan.md"] {
+            let run = read(path);
+            assert!(!run.stdout.contains("the plan"), "{guest} {path}: {}", run.shown());
+        }
+    }
 }
 
 #[test]

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag_contract::{ByteSize, ToolName, UnknownArguments};
-use kitbag_files::{Guard, GuardedPaths, Located, Owners, SecretNames, locate};
+use kitbag_files::{Guard, GuardedPaths, Located, Owners, locate};
 use kitbag_policy::http::Deny;
 use kitbag_policy::{ApprovalRule, ClassRule, SecretName, SecretSource, is_of_class};
 
@@ -185,8 +185,7 @@ impl Config {
         paths.granted.push(self.root.value.clone());
         paths.granted.sort();
         paths.granted.dedup();
-        let SecretFiles { names, except } = &self.secret_files;
-        Guard::new(paths).with_secrets(SecretNames::new(&names.value, &except.value))
+        Guard::new(paths).with_secrets(self.secret_files.secret_names())
     }
 
     /// What the host runs for secrets, as far as it has an absolute path: programs, and the

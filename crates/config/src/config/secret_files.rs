@@ -1,5 +1,7 @@
 //! Names of files that look like secrets.
 
+use kitbag_files::SecretNames;
+
 use crate::origin::Sourced;
 
 /// What the configuration changes of the built-in list of names that look like secrets.
@@ -9,6 +11,13 @@ pub struct SecretFiles {
     pub names: Sourced<Vec<String>>,
     /// Globs of names that are no secrets, of the user's own file alone. Default: none.
     pub except: Sourced<Vec<String>>,
+}
+
+impl SecretFiles {
+    /// The names with the built-in list.
+    pub(crate) fn secret_names(&self) -> SecretNames {
+        SecretNames::new(&self.names.value, &self.except.value)
+    }
 }
 
 impl Default for SecretFiles {

@@ -160,7 +160,8 @@ pub(crate) fn resolve(
         ),
         private: private.clone(),
         ..GuardedPaths::default()
-    });
+    })
+    .with_secrets(secret_files.secret_names());
     resolver.report.enter(key("allow_leak"));
     let allowed_leaks = resolver.allowed_leaks(&configs);
     resolver.report.enter(Piece::Everything);

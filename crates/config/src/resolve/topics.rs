@@ -131,7 +131,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether a topic of a workspace that is not trusted lies outside of it: a warning says so.
+    /// Whether a topic of an untrusted workspace is outside of it, or in a directory that looks
+    /// like a secret: a warning names it.
     fn leads_out(&mut self, topic: &Topic, parts: &[Part<'_, TopicConfig>]) -> bool {
         let subjects = last(parts, |topic| topic.subjects.as_ref());
         let is_of_user = subjects.is_none_or(|at| at.file.layer() == Layer::User);
@@ -139,7 +140,8 @@ impl Resolver<'_> {
             return false;
         }
         let path = canonical(&topic.subjects.value);
-        let leads_out = !path.starts_with(self.canonical_root);
+        let below = path.strip_prefix(self.canonical_root);
+        let leads_out = below.map_or(true, |below| self.guard.secrets().are_entered_by(below));
         if leads_out {
             let problem = Problem::UntrustedTopic { topic: topic.id.clone(), path };
             let origin = topic.subjects.origin.clone();

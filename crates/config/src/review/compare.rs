@@ -167,7 +167,7 @@ fn of_tool(
             let has_conditions =
                 has_conditions(now, &now_config.tools) || has_conditions(then, &then_config.tools);
             let tool::ToolChanges { added, removed, loosened } =
-                tool::between(now, then, has_conditions);
+                tool::between(now, then, has_conditions, &then_config.secret_files.secret_names());
             changes.added.extend(added.into_iter().map(change));
             changes.removed.extend(removed.into_iter().map(change));
             changes.loosened.extend(loosened.into_iter().map(change));

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use kitbag_contract::text::shown;
+use kitbag_files::{ProtectedNames, SecretNames};
 use kitbag_policy::http::HttpGrants;
 use kitbag_policy::tools::ToolGrants as CallableTools;
-use kitbag_policy::{ApprovalRule, ConfigValues, DirectoryGrant, Grants, Rates, SecretGrant};
+use kitbag_policy::{
+    Access, ApprovalRule, ConfigValues, DirectoryGrant, Grants, Rates, SecretGrant,
+};
 
 use crate::config::{
     BytesTool, LocalTool, LockedTool, Parameters, ScriptTool, Tool, ToolApproval, ToolGrants,
@@ -23,8 +26,14 @@ pub(super) struct ToolChanges {
 }
 
 /// Compares two tools that are both on. `has_conditions`: a rule compares arguments with
-/// patterns, so that a path has to mean the same file as before.
-pub(super) fn between(now: &Tool, then: &Tool, has_conditions: bool) -> ToolChanges {
+/// patterns, so that a path has to mean the same file as before. `secrets` are the names of files
+/// that only an explicit grant opens.
+pub(super) fn between(
+    now: &Tool,
+    then: &Tool,
+    has_conditions: bool,
+    secrets: &SecretNames,
+) -> ToolChanges {
     let mut changes = ToolChanges::default();
     // Each field, so that one that is added is decided on.
     let Tool {
@@ -69,7 +78,7 @@ pub(super) fn between(now: &Tool, then: &Tool, has_conditions: bool) -> ToolChan
     if grants.is_of_workspace && !then.grants.is_of_workspace {
         changes.added.push("the workspace decides what it does".to_owned());
     }
-    of_grants(&grants.value, &then.grants.value, &mut changes);
+    of_grants(&grants.value, &then.grants.value, secrets, &mut changes);
     for secret in missing_secrets(grants) {
         if !asks_for_secret(&then.grants, secret) {
             let text = format!("secret {}, which you do not have yet", shown(secret));
@@ -192,8 +201,10 @@ fn of_parameters(now: Option<&Parameters>, then: Option<&Parameters>, changes: &
     }
 }
 
-fn of_grants(now: &Grants, then: &Grants, changes: &mut ToolChanges) {
+fn of_grants(now: &Grants, then: &Grants, secrets: &SecretNames, changes: &mut ToolChanges) {
     changes.added.extend(singles(now).iter().filter_map(|grant| grant.beyond(then)));
+    let entered = now.directories.iter().filter(|grant| enters(grant, then, secrets));
+    changes.added.extend(entered.map(DirectoryGrant::to_string));
     for grant in singles(then) {
         let Some(line) = grant.beyond(now) else { continue };
         match grant.config.iter().next() {
@@ -206,6 +217,19 @@ fn of_grants(now: &Grants, then: &Grants, changes: &mut ToolChanges) {
     for pattern in then.http.deny.patterns().iter().filter(|pattern| !denied.contains(pattern)) {
         changes.loosened.push(format!("`deny` no longer has `{pattern}`"));
     }
+}
+
+/// Whether a directory is in a trusted directory, and its grant opens what the grant of that
+/// directory does not.
+fn enters(grant: &DirectoryGrant, then: &Grants, secrets: &SecretNames) -> bool {
+    let mut holding = then.directories.iter().filter(|own| own.holds(grant)).peekable();
+    holding.peek().is_some()
+        && holding.all(|own| {
+            let Ok(below) = grant.host.strip_prefix(&own.host) else { return false };
+            let protected = ProtectedNames::of_grant(own.protected.as_deref()).unwrap_or_default();
+            let protected = (grant.access == Access::ReadWrite).then_some(&protected);
+            secrets.need_own_grant(&own.host, below, protected)
+        })
 }
 
 /// The secrets that a tool is granted as soon as the user has them.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use kitbag_contract::PROTECTED_BY_DEFAULT;
+use kitbag_files::{ProtectedNames, SecretNames};
 use kitbag_policy::addresses::{Block, is_global, is_within};
 use kitbag_policy::http::{Host, HostPattern, Methods};
 use kitbag_policy::{Access, DirectoryGrant, HttpGrant, ToolGrants, VariableName};
@@ -168,7 +169,10 @@ pub(super) fn directory(grant: &DirectoryGrant, root: &Path, home: Option<&Path>
             && !names.iter().any(|name| name.starts_with('!'))
     };
     let is_writable = grant.access == Access::ReadWrite;
-    if is_writable && grant.protected.as_ref().is_some_and(|names| !protects(names)) {
+    let below = grant.host.strip_prefix(root).unwrap_or(&grant.host).to_string_lossy();
+    let is_protected = ProtectedNames::default().are_on(root, &below)
+        || below.split('/').any(|name| ProtectedNames::default().are_in(name));
+    if is_writable && (is_protected || grant.protected.as_ref().is_some_and(|it| !protects(it))) {
         risks.push(Risk::RunFiles);
     }
     risks
@@ -190,7 +194,8 @@ pub(super) fn place(
         Some(_) => is_home.then_some(Risk::HomeDirectory),
     };
     risks.extend(wide);
-    if !include.is_empty() {
+    let below = host.strip_prefix(root).unwrap_or(host);
+    if !include.is_empty() || SecretNames::default().are_entered_by(below) {
         risks.push(Risk::SecretFiles);
     }
     if !host.starts_with(root) {
@@ -339,7 +344,13 @@ mod tests {
         check("/", &write, &[WholeFileSystem, WritesOutside]);
         check("/home/ada", &read, &[HomeDirectory]);
         check("/home", &write, &[HomeDirectory, WritesOutside]);
-        check("/home/ada/.ssh", &read, &[ReadsOutside]);
+        check("/home/ada/.ssh", &read, &[SecretFiles, ReadsOutside]);
+        check("/home/ada/work/.aws", &read, &[SecretFiles]);
+        check("/home/ada/work/.git", &read, &[SecretFiles]);
+        check("/home/ada/work/.github/workflows", &read, &[]);
+        check("/home/ada/work/.github/workflows", &write, &[RunFiles]);
+        check("/home/ada/work/.claude", &write, &[RunFiles]);
+        check("/home/ada/work/.vscode", &write, &[RunFiles]);
         check("/home/ada/work2", &write, &[WritesOutside]);
         check("/etc", &read, &[ReadsOutside]);
         check("/home/ada/work", &|grant| grant.include = vec![".env".into()], &[SecretFiles]);

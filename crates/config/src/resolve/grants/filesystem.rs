@@ -208,9 +208,10 @@ impl Resolver<'_> {
         effective.sourced(grants.into_iter().filter_map(Grant::finish).collect())
     }
 
-    /// Of the directories that a workspace names which is not trusted, those that lie in what
-    /// the tool has without it: to read, and without files that look like secrets. `given` is
-    /// where calls are given others.
+    /// The directories of an untrusted workspace that are in the directories that the tool has
+    /// anyway: read-only, without files that look like secrets, and at the guest paths that they
+    /// have anyway, since rules of the user name files by these. `given` are the guest paths of
+    /// directories that calls bring.
     fn narrowed(
         &mut self,
         list: At<'_, Vec<Written<DirectoryGrantConfig>>>,
@@ -223,11 +224,19 @@ impl Resolver<'_> {
                 &grant.value;
             let Ok(path) = self.bases.absolute(&host.value) else { continue };
             let Ok(directory) = self.directory(&path) else { continue };
-            let Ok(guest) = GuestPath::new(guest.value.as_str()) else { continue };
-            let is_held = held.iter().any(|held| directory.path.starts_with(&held.host));
+            if GuestPath::new(guest.value.as_str()).is_err() {
+                continue;
+            }
+            let within = |held: &DirectoryGrant| {
+                let below = directory.path.strip_prefix(&held.host).ok()?;
+                let secrets = self.guard.secrets();
+                let is_hidden = secrets.need_own_grant(&held.host, below, None);
+                (!is_hidden).then(|| held.guest.join(below)).flatten()
+            };
+            let Some(guest) = held.iter().find_map(within) else { continue };
             let is_free = given.iter().all(|given| !given.overlaps(&guest))
                 && granted.iter().all(|other| other.guest != guest);
-            if is_held && is_free {
+            if is_free {
                 let (host, identity) = (directory.path, Some(directory.identity));
                 let grant = workspace_grant(host, identity);
                 granted.push(DirectoryGrant { guest, ..grant });
