@@ -574,11 +574,15 @@ fn a_command_that_is_killed_leaves_old_or_new_and_is_finished_by_the_next_one() 
     );
 }
 
-/// Without what differs with each build of the guests.
+/// Drops digests, which change with each build of the guests, and the progress of a slow
+/// compilation, which a terminal clears before the next text.
 fn without_digests(text: &str) -> String {
-    let line = |line: &str| match line.split_once(" (") {
-        Some((before, after)) if after.contains(" digest ") => format!("{before} (…"),
-        _ => line.trim_end().to_owned(),
+    let line = |line: &str| {
+        let line = line.rsplit("\u{1b}[K").next().unwrap_or(line);
+        match line.split_once(" (") {
+            Some((before, after)) if after.contains(" digest ") => format!("{before} (…"),
+            _ => line.trim_end().to_owned(),
+        }
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }

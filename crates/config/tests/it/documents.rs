@@ -103,33 +103,3 @@ fn the_cookbook_allows_and_refuses_what_it_says() {
         }
     }
 }
-
-/// The text of all sources below a directory.
-fn sources(directory: &Path, text: &mut String) {
-    for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
-        let (path, kind) = (entry.path(), entry.file_type().unwrap());
-        if kind.is_dir() && entry.file_name() != "target" {
-            sources(&path, text);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            text.push_str(&fs::read_to_string(path).unwrap());
-        }
-    }
-}
-
-#[test]
-fn every_test_that_the_page_names_is_there() {
-    let mut text = String::new();
-    for directory in ["crates", "tests"] {
-        sources(&repository().join(directory), &mut text);
-    }
-    let page = page();
-    let is_test = |word: &&str| {
-        word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-            && word.matches('_').count() > 2
-    };
-    let named: Vec<_> = page.split('`').skip(1).step_by(2).filter(is_test).collect();
-    assert!(named.len() > 60, "{}", named.len());
-    let absent: Vec<_> =
-        named.into_iter().filter(|name| !text.contains(&format!("fn {name}("))).collect();
-    assert_eq!(absent, [""; 0]);
-}
