@@ -219,16 +219,21 @@ impl Grants {
         (!names.is_empty()).then(|| format!("Calls other tools: {}{more}", names.join(", ")))
     }
 
-    /// Guest path of the directory that a tool works in: `/workspace` where
-    /// that is granted, else the first granted directory, else `/`.
+    /// Guest path of the directory that a tool works in: `/workspace` if it or a directory in it
+    /// is granted, else the first granted directory, else `/`. Rules name files by paths from
+    /// here, so a narrower grant of the workspace changes the meaning of none.
     ///
     /// Contract: `wit/tool.wit`, record `context`, field `root`.
     pub fn root(&self) -> &str {
         let guests = || self.directories.iter().map(|grant| grant.guest.as_str());
-        guests()
-            .find(|guest| *guest == WORKSPACE_GUEST_PATH)
-            .or_else(|| guests().next())
-            .unwrap_or("/")
+        let is_workspace = |guest: &str| {
+            let below = guest.strip_prefix(WORKSPACE_GUEST_PATH);
+            below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        };
+        match guests().any(is_workspace) {
+            true => WORKSPACE_GUEST_PATH,
+            false => guests().next().unwrap_or("/"),
+        }
     }
 }
 
@@ -384,6 +389,8 @@ mod tests {
         check(&[], "/");
         check(&["/subjects", "/other"], "/subjects");
         check(&["/subjects", "/workspace"], "/workspace");
+        check(&["/subjects", "/workspace/docs"], "/workspace");
+        check(&["/workspaces"], "/workspaces");
     }
 
     #[test]

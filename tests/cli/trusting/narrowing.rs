@@ -143,12 +143,14 @@ fn an_untrusted_workspace_does_not_rename_the_paths_of_a_rule() {
     workspace.own_config("[tools.read_file]\napprove = { when = { path = \"private/**\" } }\n");
     workspace.file("private/plan.md", "the plan\n");
     let read = |path: &str| workspace.run(&["run", "read_file", &format!("path={path}")]);
-    assert!(read("private/plan.md").shown().contains("needs your approval"), "the rule holds");
+    assert!(read("private/plan.md").shown().contains("needs the approval of a person"));
     for guest in ["/workspace", "/s", "/workspace/public"] {
         workspace.config(&format!(
             "[tools.read_file.grants]\nfilesystem = [{{ host = \"private\", guest = \"{guest}\" }}]\n"
         ));
-        for path in ["plan.md", "/s/plan.md", "public/plan.md", "private/plan.md"] {
+        let paths =
+            ["plan.md", "private/plan.md", "/workspace/private/plan.md", "/workspace/plan.md"];
+        for path in paths.into_iter().chain(["/s/plan.md", "public/plan.md"]) {
             let run = read(path);
             assert!(!run.stdout.contains("the plan"), "{guest} {path}: {}", run.shown());
         }

@@ -56,7 +56,7 @@ fn a_link_of_the_workspace_leads_out_of_it_only_where_that_was_trusted() {
     assert_leads_elsewhere(&refused);
     let asked = workspace.run(&["trust"]).stdout;
     assert!(
-        asked.contains("+ reads outside the workspace: topic `keys` reads `<home>/.ssh`, which"),
+        asked.contains("reads outside the workspace: topic `keys` reads `<home>/.ssh`, which"),
         "{asked}"
     );
     assert!(asked.contains("- topic `keys` reads `<home>/notes`, which is outside"), "{asked}");
