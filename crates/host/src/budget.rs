@@ -106,15 +106,20 @@ impl Default for ServerMemory {
 impl MemoryBudget {
     /// A budget of so many bytes.
     pub fn new(size: ByteSize) -> Self {
-        Self::with_least(size, ByteSize::bytes(0))
+        Self::with_shares(size, |units| Shares::fixed(units, OTHER_CLIENTS))
     }
 
-    /// A budget of so many bytes, of which clients and tools leave at least `least` to others.
+    /// A budget of so many bytes, of which clients and tools leave at least `least` to others, and
+    /// clients a part of what others have left to them.
     fn with_least(size: ByteSize, least: ByteSize) -> Self {
-        let units = |size: ByteSize| u32::try_from(size.as_u64() / UNIT_BYTES).unwrap_or(u32::MAX);
-        let (units, least) = (units(size), units(least) as usize);
+        let least = whole_units(least) as usize;
+        Self::with_shares(size, |units| Shares::with_least(units, OTHER_CLIENTS, least))
+    }
+
+    fn with_shares(size: ByteSize, shares: impl FnOnce(usize) -> Shares) -> Self {
+        let units = whole_units(size);
         let free = Semaphore::new((units as usize).min(Semaphore::MAX_PERMITS));
-        let shares = Shares::with_least(units as usize, OTHER_CLIENTS, least);
+        let shares = shares(units as usize);
         Self(Some(Arc::new(Limited { units, free: Arc::new(free), shares })))
     }
 
@@ -244,6 +249,10 @@ impl Reservation {
     }
 }
 
+fn whole_units(size: ByteSize) -> u32 {
+    u32::try_from(size.as_u64() / UNIT_BYTES).unwrap_or(u32::MAX)
+}
+
 fn units(bytes: u64) -> u64 {
     bytes.div_ceil(UNIT_BYTES)
 }
@@ -351,6 +360,17 @@ mod tests {
         let honest = Account::of_client("honest").charged_to("now");
         assert!(budget.reserve_for(&honest, 4 * KIB).is_some());
         drop(held);
+    }
+
+    #[test]
+    fn two_greedy_clients_leave_memory_for_a_third() {
+        const CALL: u64 = 84 << 20;
+        let work = ServerMemory::new(kitbag_contract::SERVER_MEMORY).work;
+        let [one, other, third] = ["one", "other", "third"].map(Account::of_client);
+        let all = |account| std::iter::from_fn(|| work.reserve_for(account, CALL)).collect();
+        let held: [Vec<_>; 2] = [all(&one), all(&other)];
+        assert_eq!(held.each_ref().map(Vec::len), [10, 2]);
+        assert!(work.reserve_for(&third, CALL).is_some());
     }
 
     #[test]

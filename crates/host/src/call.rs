@@ -35,6 +35,7 @@ use crate::metering::Metering;
 use crate::refusals::{Refusals, RefusedKind};
 use crate::report::{Emitted, Reports};
 use crate::state::{State, Stdio};
+use crate::threads::give_way;
 use crate::timer::{Cancellation, Timer};
 use crate::truncate::truncate_outcome;
 
@@ -426,6 +427,8 @@ async fn run_guest<T>(
             Ok(if watch.reason().is_some() {
                 UpdateDeadline::Interrupt
             } else {
+                // It is bumped for another call, or for one that waits for a processor.
+                give_way();
                 UpdateDeadline::Continue(1)
             })
         }

@@ -368,7 +368,21 @@ impl Host {
             let _ = sender.send(done);
         };
         self.0.threads.run(work).map_err(CallError::internal)?;
+        if self.is_busy() {
+            self.make_way();
+        }
         done.await.map_err(|_| CallError::internal("the work panicked"))
+    }
+
+    /// Whether every processor has a call.
+    pub fn is_busy(&self) -> bool {
+        self.0.threads.are_busy()
+    }
+
+    /// Has guests that have computed for long give way to other calls.
+    fn make_way(&self) {
+        let engines = [&self.0.plain, &self.0.unpooled, &self.0.metered];
+        engines.iter().filter_map(|engine| engine.cell.get()).for_each(Engine::increment_epoch);
     }
 
     /// Waits until no call runs, also none that was cancelled and still removes what it had

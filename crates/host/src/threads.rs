@@ -4,7 +4,12 @@
 //! file operation that does not return, would hold an executor's. Waking a thread
 //! takes longer than a small call, so one that has nothing to do looks for work a
 //! little longer before it sleeps: in a row of calls none has to be woken.
+//!
+//! Guests that compute for long would hold the processors against short calls and the
+//! thread of the protocol. When a job comes while every processor has one, the thread of
+//! such a guest gets a low priority. It cannot raise that again, so it ends with its job.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroUsize;
@@ -12,6 +17,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::sys::lower_thread_priority;
 
 /// How long a thread looks for work before it sleeps. It yields the
 /// processor meanwhile.
@@ -23,6 +30,31 @@ const PATIENCE: Duration = Duration::from_micros(200);
 
 /// How long a thread sleeps before it ends.
 const IDLE: Duration = Duration::from_secs(10);
+
+/// How long a job computes before it gives way: some times as long as most calls take.
+const LONG: Duration = Duration::from_millis(50);
+
+thread_local! {
+    /// When the job of this thread began. `None` if it has given way, or if this is not one of
+    /// these threads.
+    static BEGUN: Cell<Option<Instant>> = const { Cell::new(None) };
+
+    /// Whether this thread has a low priority.
+    static HAS_GIVEN_WAY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Gives this thread a low priority if its job has taken long. Other threads than those of
+/// [`Threads`] keep theirs.
+pub(crate) fn give_way() {
+    give_way_after(LONG);
+}
+
+fn give_way_after(long: Duration) {
+    if BEGUN.get().is_some_and(|begun| begun.elapsed() >= long) {
+        BEGUN.set(None);
+        HAS_GIVEN_WAY.set(lower_thread_priority());
+    }
+}
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -76,6 +108,11 @@ impl Threads {
         self.0.waiting.store(state.jobs.len(), Ordering::Release);
         Ok(())
     }
+
+    /// Whether every processor has a job.
+    pub(crate) fn are_busy(&self) -> bool {
+        self.0.lock().running >= self.0.processors
+    }
 }
 
 impl Drop for Threads {
@@ -123,9 +160,15 @@ impl Shared {
                         let _ = self.have_next(&mut state);
                     }
                     drop(state);
+                    BEGUN.set(Some(Instant::now()));
                     // Its caller is notified, since what the job holds is dropped.
                     let _ = catch_unwind(AssertUnwindSafe(job));
                     state = self.lock();
+                    // A thread comes for what waits, unless the system had none left.
+                    if HAS_GIVEN_WAY.get() && (state.has_next || state.jobs.is_empty()) {
+                        state.running -= 1;
+                        return;
+                    }
                     match self.take(&mut state) {
                         Some(next) => job = next,
                         None => break,
@@ -204,6 +247,7 @@ mod tests {
     use std::thread::ThreadId;
 
     use super::*;
+    use crate::sys::thread_niceness;
 
     fn threads() -> Threads {
         Threads::new(NonZeroUsize::new(2).unwrap())
@@ -278,6 +322,68 @@ mod tests {
         threads.run(|| panic!("on purpose")).unwrap();
         wait(&threads, is_free);
         assert_eq!(id(&threads), first);
+    }
+
+    /// The priority of the thread that does the next job, which gives way at once if `gives_way`.
+    fn niceness(threads: &Threads, gives_way: bool) -> (ThreadId, i32) {
+        let (sender, found) = mpsc::channel();
+        let job = move || {
+            if gives_way {
+                give_way_after(Duration::ZERO);
+            }
+            sender.send((std::thread::current().id(), thread_niceness())).unwrap();
+        };
+        threads.run(job).unwrap();
+        found.recv().unwrap()
+    }
+
+    #[test]
+    fn a_long_job_lowers_its_thread_which_ends_with_it() {
+        let threads = threads();
+        let usual = thread_niceness();
+        let (first, niceness_of_first) = niceness(&threads, false);
+        assert_eq!(niceness_of_first, usual);
+        wait(&threads, |state| state.running == 0);
+        let (lowered, niceness_of_lowered) = niceness(&threads, true);
+        assert_eq!(lowered, first);
+        assert!(niceness_of_lowered > usual);
+        wait(&threads, |state| state.running == 0);
+        let (next, niceness_of_next) = niceness(&threads, false);
+        assert_ne!(next, lowered);
+        assert_eq!(niceness_of_next, usual);
+    }
+
+    #[test]
+    fn short_jobs_and_other_threads_keep_their_priority() {
+        let usual = thread_niceness();
+        give_way_after(Duration::ZERO);
+        assert_eq!(thread_niceness(), usual);
+        let threads = threads();
+        let (sender, found) = mpsc::channel();
+        let job = move || {
+            give_way_after(Duration::MAX);
+            sender.send(thread_niceness()).unwrap();
+        };
+        threads.run(job).unwrap();
+        assert_eq!(found.recv().unwrap(), usual);
+    }
+
+    #[test]
+    fn what_waits_is_done_when_a_thread_has_given_way() {
+        let threads = threads();
+        let (sender, done) = mpsc::channel();
+        for number in 0..50 {
+            let sender = sender.clone();
+            let job = move || {
+                give_way_after(Duration::ZERO);
+                sender.send(number).unwrap();
+            };
+            threads.run(job).unwrap();
+        }
+        let mut numbers: Vec<_> = (0..50).map(|_| done.recv().unwrap()).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..50).collect::<Vec<_>>());
+        wait(&threads, |state| state.running == 0);
     }
 
     #[test]

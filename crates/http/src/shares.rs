@@ -1,9 +1,14 @@
 //! Shares of what all calls use: no client takes all of it, and no tool all that a client may.
+//!
+//! A client leaves a part of what the other clients have left to it, so that a third one gets
+//! something beside two that take all they can. Where the holdings of others make room, the part is
+//! one of the whole.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The part of a whole that a tool leaves for the other tools of its client.
 const OTHER_TOOLS: usize = 8;
@@ -65,7 +70,7 @@ impl Account {
 /// How much of something that is counted each client and each tool may hold.
 #[derive(Debug)]
 pub struct Shares {
-    clients: Level,
+    clients: Arc<Clients>,
     tools_of_clients: Level,
     tools: Level,
 }
@@ -74,28 +79,28 @@ pub struct Shares {
 #[derive(Debug)]
 pub struct Share {
     tool: Option<OwnedSemaphorePermit>,
-    client: Option<OwnedSemaphorePermit>,
+    client: Option<ClientShare>,
 }
 
 impl Share {
     /// Adds what the same account has taken of the same shares.
     pub fn merge(&mut self, other: Self) {
-        merge(&mut self.tool, other.tool);
-        merge(&mut self.client, other.client);
-    }
-}
-
-fn merge(permit: &mut Option<OwnedSemaphorePermit>, other: Option<OwnedSemaphorePermit>) {
-    match (permit, other) {
-        (Some(permit), Some(other)) => permit.merge(other),
-        (permit @ None, other) => *permit = other,
-        (Some(_), None) => {}
+        match (&mut self.tool, other.tool) {
+            (Some(tool), Some(other)) => tool.merge(other),
+            (tool @ None, other) => *tool = other,
+            (Some(_), None) => {}
+        }
+        match (&mut self.client, other.client) {
+            (Some(client), Some(mut other)) => client.count += mem::take(&mut other.count),
+            (client @ None, other) => *client = other,
+            (Some(_), None) => {}
+        }
     }
 }
 
 impl Shares {
-    /// Shares of `total`, of which a client leaves one part in `parts` for others. A share of
-    /// less than one part is not left.
+    /// Shares of `total`. A client leaves one part in `parts` of what other clients have left to
+    /// it, and at least one if others hold any; a client that holds nothing can always take one.
     pub fn of(total: usize, parts: usize) -> Self {
         Self::with_least(total, parts, 0)
     }
@@ -103,13 +108,21 @@ impl Shares {
     /// As [`of`](Self::of), where clients and tools leave `least` for others or, of less than
     /// twice as much, a half.
     pub fn with_least(total: usize, parts: usize, least: usize) -> Self {
-        let share = |whole: usize, parts: usize| whole - (whole / parts).max(least.min(whole / 2));
-        let total = total.min(Semaphore::MAX_PERMITS);
-        let client = share(total, parts);
+        Self::of_clients(Clients::new(total, parts, least))
+    }
+
+    /// As [`of`](Self::of), where a client leaves the same part whatever others hold.
+    pub fn fixed(total: usize, parts: usize) -> Self {
+        Self::of_clients(Clients { is_fixed: true, ..Clients::new(total, parts, 0) })
+    }
+
+    fn of_clients(clients: Clients) -> Self {
+        let Clients { total, least, .. } = clients;
+        let tools_of_clients = share(clients.most(0), OTHER_TOOLS, least);
         Self {
-            clients: Level::of(client),
-            tools_of_clients: Level::of(share(client, OTHER_TOOLS)),
-            tools: Level::of(share(total, OTHER_TOOLS)),
+            clients: Arc::new(clients),
+            tools_of_clients: Level::of(tools_of_clients),
+            tools: Level::of(share(total, OTHER_TOOLS, least)),
         }
     }
 
@@ -122,7 +135,7 @@ impl Shares {
             None => None,
         };
         let client = match account.owner() {
-            Some(client) => Some(self.clients.take(client, count).await?),
+            Some(client) => Some(self.clients.take(client, count).await),
             None => None,
         };
         Some(Share { tool, client })
@@ -144,6 +157,94 @@ impl Shares {
     fn tool<'a>(&self, account: &'a Account) -> Option<(&Level, &'a str)> {
         let level = if account.owner().is_some() { &self.tools_of_clients } else { &self.tools };
         account.tool.as_deref().map(|tool| (level, tool))
+    }
+}
+
+/// What a share has of a whole, if it leaves one part in `parts` and at least `least`.
+fn share(whole: usize, parts: usize, least: usize) -> usize {
+    whole - (whole / parts).max(least.min(whole / 2))
+}
+
+/// What clients hold of a whole.
+#[derive(Debug)]
+struct Clients {
+    total: usize,
+    parts: usize,
+    least: usize,
+    /// Whether it does not matter what others hold.
+    is_fixed: bool,
+    /// By client.
+    held: Mutex<HashMap<Arc<str>, usize>>,
+    /// Wakes those that wait for something to be released.
+    released: Notify,
+}
+
+/// What a client holds, until this is dropped.
+#[derive(Debug)]
+struct ClientShare {
+    clients: Arc<Clients>,
+    client: Arc<str>,
+    count: usize,
+}
+
+impl Clients {
+    fn new(total: usize, parts: usize, least: usize) -> Self {
+        let total = total.min(Semaphore::MAX_PERMITS);
+        let (held, released) = (Mutex::default(), Notify::new());
+        Self { total, parts, least, is_fixed: false, held, released }
+    }
+
+    /// The most that a client may hold while others hold this much.
+    fn most(&self, others: usize) -> usize {
+        let others = if self.is_fixed { 0 } else { others };
+        let least = if others == 0 { self.least } else { self.least.max(1) };
+        share(self.total.saturating_sub(others), self.parts, least)
+    }
+
+    async fn take(self: &Arc<Self>, client: &str, count: u32) -> ClientShare {
+        loop {
+            // Made before the attempt, so that no release in between is missed.
+            let released = self.released.notified();
+            if let Some(share) = self.try_take(client, count) {
+                return share;
+            }
+            released.await;
+        }
+    }
+
+    fn try_take(self: &Arc<Self>, client: &str, count: u32) -> Option<ClientShare> {
+        let count = (count as usize).min(self.most(0));
+        let mut held = self.held();
+        let own = held.get(client).copied().unwrap_or_default();
+        let others = held.values().sum::<usize>() - own;
+        // What a client takes first may be larger than its share.
+        if own > 0 && own + count > self.most(others) {
+            return None;
+        }
+        let client: Arc<str> = match held.get_key_value(client) {
+            Some((client, _)) => Arc::clone(client),
+            None => client.into(),
+        };
+        held.insert(Arc::clone(&client), own + count);
+        Some(ClientShare { clients: Arc::clone(self), client, count })
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ClientShare {
+    fn drop(&mut self) {
+        let mut held = self.clients.held();
+        if let Some(own) = held.get_mut(&self.client) {
+            *own -= self.count;
+            if *own == 0 {
+                held.remove(&self.client);
+            }
+        }
+        drop(held);
+        self.clients.released.notify_waiters();
     }
 }
 
@@ -206,8 +307,8 @@ mod tests {
             })
             .collect();
         assert!(shares.try_take(&one.clone().charged_to("new"), 1).is_none());
-        assert_eq!(most(&shares, &other.clone().charged_to("new")), 42);
-        assert_eq!(most(&shares, &other), 48);
+        assert_eq!(most(&shares, &other.clone().charged_to("new")), 12);
+        assert_eq!(most(&shares, &other), 12);
         drop(held);
         assert_eq!(most(&shares, &one), 48);
     }
@@ -231,15 +332,53 @@ mod tests {
         let [one, two] = ["1", "2"].map(|client| Account::of_client(client).charged_to("hangs"));
         let held: Vec<_> = (0..42).map(|_| shares.try_take(&one, 1).unwrap()).collect();
         assert!(shares.try_take(&one, 1).is_none());
-        assert_eq!(most(&shares, &two), 42);
+        // Of 22 that are left, a quarter is for a third client.
+        assert_eq!(most(&shares, &two), 17);
         drop(held);
+        assert_eq!(most(&shares, &two), 42);
+    }
+
+    #[test]
+    fn clients_that_take_all_they_can_leave_something_for_the_next() {
+        let clients: Vec<_> = (0..4).map(|n| Account::of_client(n.to_string())).collect();
+        let taken = |shares: &Shares| {
+            let take = |client| std::iter::from_fn(|| shares.try_take(client, 1)).collect();
+            let held: Vec<Vec<_>> = clients.iter().map(take).collect();
+            held.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        // The places of two processors, of eight, and memory for a client in units of one call.
+        assert_eq!(taken(&Shares::of(16, 8))[..3], [14, 1, 1]);
+        assert_eq!(taken(&Shares::of(64, 8)), [56, 7, 1, 1]);
+        assert_eq!(taken(&Shares::of(13, 4)), [10, 2, 1, 1]);
+        // One call of a client that has none may be larger than its share.
+        let shares = Shares::with_least(1152, 4, 96);
+        let held: Vec<_> = (0..10).map(|_| shares.try_take(&clients[0], 84).unwrap()).collect();
+        assert!(shares.try_take(&clients[0], 84).is_none());
+        let second: Vec<_> = (0..2).map(|_| shares.try_take(&clients[1], 84).unwrap()).collect();
+        assert!(shares.try_take(&clients[1], 84).is_none());
+        assert!(shares.try_take(&clients[2], 84).is_some());
+        drop((held, second));
+        assert!(shares.try_take(&clients[2], 1_000).is_some());
+    }
+
+    #[test]
+    fn a_client_that_waits_gets_what_another_releases() {
+        let shares = Shares::of(16, 4);
+        let [one, other] = ["one", "other"].map(Account::of_client);
+        let mut held: Vec<_> = (0..12).map(|_| shares.try_take(&one, 1).unwrap()).collect();
+        let _other: Vec<_> = (0..3).map(|_| shares.try_take(&other, 1).unwrap()).collect();
+        let mut waits = Box::pin(shares.take(&other, 1));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(waits.as_mut().poll(&mut context).is_pending());
+        drop(held.pop());
+        assert!(matches!(waits.as_mut().poll(&mut context), Poll::Ready(Some(_))));
     }
 
     #[test]
     fn at_least_so_much_is_left_for_others() {
         let sizes = |total, least| {
             let shares = Shares::with_least(total, 4, least);
-            [&shares.clients, &shares.tools_of_clients, &shares.tools].map(|level| level.most)
+            [shares.clients.most(0), shares.tools_of_clients.most, shares.tools.most]
         };
         assert_eq!(sizes(1152, 96), [864, 756, 1008]);
         assert_eq!(sizes(512, 96), [384, 288, 416]);
@@ -273,7 +412,7 @@ mod tests {
         for number in 0..1_000 {
             drop(shares.try_take(&Account::of_client(number.to_string()).charged_to("a"), 1));
         }
-        let known = |level: &Level| level.left.lock().unwrap().len();
-        assert!(known(&shares.clients) <= 1 && known(&shares.tools_of_clients) <= 1);
+        assert!(shares.clients.held().is_empty());
+        assert!(shares.tools_of_clients.left.lock().unwrap().len() <= 1);
     }
 }

@@ -7,6 +7,7 @@
 
 mod accept;
 mod cross_origin;
+mod head;
 mod reply;
 mod sessions;
 
@@ -17,7 +18,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -35,7 +36,7 @@ use kitbag_contract::json::Digits;
 use kitbag_contract::text::shown;
 use kitbag_contract::{SESSION_IDLE, shell};
 use kitbag_host::{MemoryBudget, Reservation};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions, GetMeta, ProtocolVersion};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions, GetMeta};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
@@ -43,6 +44,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use self::accept::{Accepted, not_acceptable};
+use self::head::{ambiguity, bearer, unknown_version};
 use self::reply::{
     Reply, as_json_rpc, busy, ending, is_of_oauth, no_oauth, not_found, reply_of, text,
 };
@@ -87,9 +89,6 @@ const SESSION: &str = "mcp-session-id";
 
 /// What a request of a session has, for messages.
 const IN_SESSION: &str = ", and the `Mcp-Session-Id` of its answer with each request";
-
-/// The header that names the version of the protocol.
-const VERSION: &str = "mcp-protocol-version";
 
 /// How long calls may go on after the server was asked to end.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
@@ -420,10 +419,7 @@ impl Front {
             None => message::read(&body),
             Some(_) => {
                 let body = body.clone();
-                match tokio::task::spawn_blocking(move || message::read(&body)).await {
-                    Ok(line) => line,
-                    Err(error) => std::panic::resume_unwind(error.into_panic()),
-                }
+                on_another_thread(move || message::read(&body)).await
             }
         };
         let message = match line {
@@ -475,17 +471,33 @@ impl Front {
             // The library reads it again, and keeps what it reads for the session.
             body = serde_json::to_vec(message).unwrap_or_default().into();
         }
-        drop(message);
         head.extensions.insert(request.clone());
         if begins && !self.sessions.make_room().await {
             self.server.metrics().refused("sessions");
             let wait = Duration::from_secs(30);
             return busy(StatusCode::SERVICE_UNAVAILABLE, "too many sessions", wait);
         }
-        let body = Full::new(body);
-        let mut handling = Box::pin(self.protocol.handle(Request::from_parts(head, body)));
+        let (protocol, body) = (self.protocol.clone(), Full::new(body));
+        let handling = async move { protocol.handle(Request::from_parts(head, body)).await };
+        let mut handling = Box::pin(handling);
         // The library reads the message again at once.
-        let handled = poll_fn(|context| Poll::Ready(handling.as_mut().poll(context))).await;
+        let handled = match &turn {
+            None => {
+                drop(message);
+                poll_fn(|context| Poll::Ready(handling.as_mut().poll(context))).await
+            }
+            Some(_) => {
+                let begin = move || {
+                    drop(message);
+                    // It is polled again below, by the task that is to be woken.
+                    let handled = handling.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    (handling, handled)
+                };
+                let handled;
+                (handling, handled) = on_another_thread(begin).await;
+                handled
+            }
+        };
         drop(turn);
         let reply = match handled {
             Poll::Ready(reply) => reply,
@@ -619,36 +631,12 @@ impl Front {
     }
 }
 
-/// The token in the value of `Authorization`.
-fn bearer(value: &[u8]) -> Option<&[u8]> {
-    let (scheme, token) = value.split_at_checked("Bearer ".len())?;
-    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
-}
-
-/// What leaves open which host a request is for, or which origin it is from: a program
-/// between client and server could take another one of them than the check here does.
-fn ambiguity<B>(request: &Request<B>) -> Option<&'static str> {
-    let is_repeated = |name| request.headers().get_all(name).iter().nth(1).is_some();
-    if is_repeated(HOST) {
-        return Some("more than one `Host`");
+/// Does work that would keep other requests waiting.
+async fn on_another_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
-    if is_repeated(ORIGIN) {
-        return Some("more than one `Origin`");
-    }
-    let host = request.headers().get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
-    if host.contains(&b'@') {
-        return Some("a user in its `Host`");
-    }
-    let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
-    let is_other = authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(host));
-    is_other.then_some("another host in its first line than in `Host`")
-}
-
-/// The version of the protocol in the head of a request, where it is not a known one.
-fn unknown_version(headers: &HeaderMap) -> Option<String> {
-    let version = headers.get(VERSION)?.to_str().ok()?;
-    let is_known = ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == version);
-    (!is_known).then(|| version.to_owned())
 }
 
 /// Whether a request says itself which version of the protocol it is in.

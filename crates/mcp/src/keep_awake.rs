@@ -2,7 +2,9 @@
 //!
 //! A thread that sleeps until the next message, or until the tool has answered,
 //! is woken in ten times the time that a small call takes. So for a moment after
-//! each of these the runtime looks whether there is something to do instead.
+//! each of these the runtime looks whether there is something to do instead. While every
+//! processor runs a call it sleeps, since a thread that yields to computing guests waits for the
+//! slices of all of them.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,21 +32,21 @@ impl KeepAwake {
         }
     }
 
-    /// Whether the moment is over.
-    fn is_over(&self) -> bool {
+    /// Whether the moment is over, or the processors are busy.
+    fn is_over(&self, is_busy: bool) -> bool {
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        if until.is_some_and(|until| Instant::now() < until) {
+        if !is_busy && until.is_some_and(|until| Instant::now() < until) {
             return false;
         }
         *until = None;
         true
     }
 
-    /// What a task does that keeps its runtime awake.
-    pub(crate) async fn keep(&self) {
+    /// Keeps the runtime of this task awake, unless the processors are busy.
+    pub(crate) async fn keep(&self, is_busy: impl Fn() -> bool) {
         loop {
             self.begun.notified().await;
-            while !self.is_over() {
+            while !self.is_over(is_busy()) {
                 std::thread::yield_now();
                 // The runtime does what there is to do, without waiting for it.
                 tokio::task::yield_now().await;
@@ -64,7 +66,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let awake = Arc::new(KeepAwake::default());
         let kept = Arc::clone(&awake);
-        runtime.spawn(async move { kept.keep().await });
+        runtime.spawn(async move { kept.keep(|| false).await });
         let is_awake = || awake.until.lock().unwrap().is_some();
         for _ in 0..3 {
             awake.stay();
@@ -77,5 +79,14 @@ mod tests {
                 }
             });
         }
+    }
+
+    #[test]
+    fn busy_processors_end_the_moment_at_once() {
+        let awake = KeepAwake::default();
+        *awake.until.lock().unwrap() = Some(Instant::now() + Duration::from_secs(3_600));
+        assert!(!awake.is_over(false));
+        assert!(awake.is_over(true));
+        assert_eq!(*awake.until.lock().unwrap(), None);
     }
 }

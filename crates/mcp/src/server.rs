@@ -209,7 +209,9 @@ impl Server {
     /// what is returned lives.
     pub(crate) fn stay_awake(&self) -> JoinSet<()> {
         let (mut task, server) = (JoinSet::new(), self.clone());
-        task.spawn(async move { server.keep_awake().keep().await });
+        let is_busy = move || server.generation().toolbox.host().is_busy();
+        let awake = self.clone();
+        task.spawn(async move { awake.keep_awake().keep(is_busy).await });
         task
     }
 

@@ -137,39 +137,112 @@ fn bodies_of_one_client_leave_memory_for_small_messages() {
     check_served(&server);
 }
 
+/// A server on which six calls fit, with the tool `probe` under several names.
+struct Crowded {
+    workspace: Workspace,
+    server: HttpServer,
+    running: Vec<TcpStream>,
+}
+
+impl Crowded {
+    const TOOLS: [&str; 4] = ["one", "two", "three", "four"];
+
+    fn start() -> Self {
+        let workspace = Workspace::new();
+        let tool = |name: &&str| {
+            format!(
+                "[tools.{name}]\nsource = \"local\"\nwasm = {:?}\n[tools.{name}.grants]\n\
+                 filesystem = [{{ host = \".\", guest = \"/workspace\", mode = \"rw\" }}]\n",
+                guest("probe")
+            )
+        };
+        workspace.own_config(&Self::TOOLS.iter().map(tool).collect::<String>());
+        workspace.run(&["run", "one", "do=echo", "text=compiled"]).success();
+        let server = start(&workspace, 1024);
+        Self { workspace, server, running: Vec::new() }
+    }
+
+    /// Has a client begin many calls of all tools, until as many run as this.
+    fn fill(&mut self, client: &str, calls: usize) {
+        for number in 0..24 {
+            let here = format!("{client}{number}");
+            let arguments = json!({ "do": "gather", "path": here, "until": "go" });
+            let tool = Self::TOOLS[number % Self::TOOLS.len()];
+            let params = json!({ "name": tool, "arguments": arguments, "_meta": meta_of(client) });
+            self.running.push(self.server.begin("", "tools/call", params));
+        }
+        while self.begun(client) < calls {
+            std::thread::yield_now();
+        }
+    }
+
+    /// How many calls of a client have begun.
+    fn begun(&self, client: &str) -> usize {
+        (0..24).filter(|n| self.workspace.path(&format!("{client}{n}")).exists()).count()
+    }
+
+    #[track_caller]
+    fn check_answered(&self, client: &str) {
+        let arguments = json!({ "do": "echo", "text": "answered" });
+        for _ in 0..3 {
+            let reply = call(&self.server, client, "one", &arguments);
+            assert!(reply.body.contains("answered"), "{reply:?}");
+        }
+    }
+}
+
 #[test]
 fn a_client_leaves_memory_for_calls_of_others() {
-    let names = ["one", "two", "three", "four"];
-    let workspace = Workspace::new();
-    let tool = |name: &&str| {
-        format!(
-            "[tools.{name}]\nsource = \"local\"\nwasm = {:?}\n[tools.{name}.grants]\n\
-             filesystem = [{{ host = \".\", guest = \"/workspace\", mode = \"rw\" }}]\n",
-            guest("probe")
-        )
-    };
-    workspace.own_config(&names.iter().map(tool).collect::<String>());
-    workspace.run(&["run", "one", "do=echo", "text=compiled"]).success();
-    // Six calls fit, more than one client may run, whichever tools it mixes.
-    let server = start(&workspace, 1024);
-    let _running: Vec<_> = (0..24)
-        .map(|number| {
-            let here = format!("here{number}");
-            let arguments = json!({ "do": "gather", "path": here, "until": "go" });
-            let tool = names[number % names.len()];
-            let meta = meta_of("greedy");
-            let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
-            server.begin("", "tools/call", params)
+    let mut crowded = Crowded::start();
+    // More than one client may run, whichever tools it mixes.
+    crowded.fill("greedy", 4);
+    crowded.check_answered("honest");
+    assert_eq!(crowded.begun("greedy"), 4);
+    crowded.workspace.file("go", "");
+}
+
+#[test]
+fn two_greedy_clients_leave_memory_for_a_third() {
+    let mut crowded = Crowded::start();
+    crowded.fill("greedy", 4);
+    crowded.fill("greedier", 1);
+    crowded.check_answered("honest");
+    assert_eq!((crowded.begun("greedy"), crowded.begun("greedier")), (4, 1));
+    crowded.workspace.file("go", "");
+}
+
+/// The niceness of each thread that runs calls, from the kernel's list.
+fn niceness_of_calls(server: &HttpServer) -> Vec<i64> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", server.child.id())).unwrap();
+    let stats = threads.filter_map(|it| std::fs::read_to_string(it.ok()?.path().join("stat")).ok());
+    stats
+        .filter_map(|stat| {
+            let (name, fields) = stat.rsplit_once(") ")?;
+            // Of proc_pid_stat(5) the third field is the first behind the name, the 19th the
+            // niceness.
+            let niceness = fields.split(' ').nth(16)?.parse().ok()?;
+            name.ends_with("(kitbag-call").then_some(niceness)
         })
-        .collect();
-    let begun = || (0..24).filter(|n| workspace.path(&format!("here{n}")).exists()).count();
-    while begun() < 4 {
-        std::thread::yield_now();
-    }
-    for _ in 0..3 {
-        let reply = call(&server, "honest", "one", &json!({ "do": "echo", "text": "answered" }));
+        .collect()
+}
+
+#[test]
+fn guests_that_compute_for_long_give_way_to_other_calls() {
+    const MOST_CALLS: usize = 10_000;
+    let workspace = workspace();
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let server = start(&workspace, 1024 + 256 * processors as u64);
+    let arguments = json!({ "do": "spin" });
+    let params = json!({ "name": "probe", "arguments": arguments, "_meta": meta_of("greedy") });
+    let _running: Vec<_> =
+        (0..processors).map(|_| server.begin("", "tools/call", params.clone())).collect();
+    // A call that comes while every processor runs one lowers the priority of those that are long.
+    let have_given_way = (0..MOST_CALLS).any(|_| {
+        let reply = call(&server, "honest", "probe", &json!({ "do": "echo", "text": "answered" }));
         assert!(reply.body.contains("answered"), "{reply:?}");
-    }
-    assert_eq!(begun(), 4);
-    workspace.file("go", "");
+        let niceness = niceness_of_calls(&server);
+        let usual = niceness.iter().min().copied().unwrap_or_default();
+        niceness.iter().filter(|it| **it > usual).count() == processors
+    });
+    assert!(have_given_way);
 }

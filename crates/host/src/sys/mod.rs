@@ -11,6 +11,7 @@ mod files;
 mod mode;
 #[cfg(feature = "compiler")]
 mod process;
+mod thread;
 mod wake;
 
 #[cfg(target_arch = "x86_64")]
@@ -24,4 +25,7 @@ pub(crate) use process::{
     ExitCause, ProcessLimits, close_inherited, exit_cause, limit_this_process, lower_priority,
     set_nonblocking, set_process_name, wait_for_pipes,
 };
+pub(crate) use thread::lower_thread_priority;
+#[cfg(test)]
+pub(crate) use thread::thread_niceness;
 pub(crate) use wake::{Handle, Wake};

@@ -1,0 +1,40 @@
+//! The head of a request.
+
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, HeaderValue, Request};
+use rmcp::model::ProtocolVersion;
+
+/// The header that names the version of the protocol.
+const VERSION: &str = "mcp-protocol-version";
+
+/// The token in the value of `Authorization`.
+pub(super) fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
+}
+
+/// Why the host or the origin of a request is ambiguous: a program between client and server
+/// could take another value than the check here does.
+pub(super) fn ambiguity<B>(request: &Request<B>) -> Option<&'static str> {
+    let is_repeated = |name| request.headers().get_all(name).iter().nth(1).is_some();
+    if is_repeated(HOST) {
+        return Some("more than one `Host`");
+    }
+    if is_repeated(ORIGIN) {
+        return Some("more than one `Origin`");
+    }
+    let host = request.headers().get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
+    if host.contains(&b'@') {
+        return Some("a user in its `Host`");
+    }
+    let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
+    let is_other = authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(host));
+    is_other.then_some("another host in its first line than in `Host`")
+}
+
+/// The version of the protocol in the head of a request, if kitbag does not know it.
+pub(super) fn unknown_version(headers: &HeaderMap) -> Option<String> {
+    let version = headers.get(VERSION)?.to_str().ok()?;
+    let is_known = ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == version);
+    (!is_known).then(|| version.to_owned())
+}
