@@ -163,6 +163,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // Before anything starts a thread.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    sys::bound_allocator();
     #[cfg(feature = "compiler")]
     if std::env::args_os().nth(1).is_some_and(|first| first == kitbag::host::COMPILE_COMMAND) {
         return compile();

@@ -30,7 +30,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::log::{FlushOnDrop, Log};
 use crate::output;
-use crate::sys::bound_allocator;
 
 /// How long calls that were cancelled may take to remove what they had for themselves.
 const ENDING: Duration = Duration::from_secs(1);
@@ -131,7 +130,6 @@ enum LogFormat {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        bound_allocator();
         // Until the end, when it sends what is left.
         #[cfg(feature = "otlp")]
         let exporter = self.otlp.exporter()?;

@@ -1,36 +1,53 @@
-//! What the allocator of the C library keeps.
+//! Bounds on the memory that the C library's allocator keeps.
 
-/// Bounds what the C library's allocator keeps of what was freed, which a server would
-/// hold above its memory. Its variables are read at the start of a process only, so the
-/// process starts itself again, as itself.
+use std::ffi::c_int;
+
+/// Larger than most arguments and answers.
+const BYTES: c_int = 4 << 20;
+
+/// The settings that get a bound, each with the variable by which a person sets it.
+const SETTINGS: [(c_int, &str); 2] = [
+    (libc::M_MMAP_THRESHOLD, "MALLOC_MMAP_THRESHOLD_"),
+    (libc::M_TRIM_THRESHOLD, "MALLOC_TRIM_THRESHOLD_"),
+];
+
+/// Bounds the freed memory that glibc keeps, unless a person set a bound.
 ///
-/// By default each buffer of up to 32 MiB that is freed has glibc keep twice as much from
-/// then on, for each thread; a server with 384 MiB came to hold 481 MiB. With bounds that
-/// stay, what is larger goes back to the system at once. Where the program cannot be
-/// found, such as without `/proc`, the server goes on as it is.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+/// By default glibc raises its bounds with each buffer of up to 32 MiB that is freed, for each
+/// thread: a server with 384 MiB came to hold 481 MiB. With fixed bounds, larger buffers
+/// return to the system at once. Must be called before the process has a second thread.
+#[expect(unsafe_code, reason = "glibc's bounds can be set by no safe function")]
 pub(crate) fn bound_allocator() {
-    use std::env;
-    use std::os::unix::process::CommandExt;
-    use std::process::Command;
-    // Larger than arguments and answers usually are.
-    const BYTES: &str = "4194304";
-    // Set by this, or by a person.
-    let is_missing = |variable: &&str| env::var_os(variable).is_none();
-    let missing: Vec<_> = ["MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"]
-        .into_iter()
-        .filter(is_missing)
-        .collect();
-    if missing.is_empty() {
-        return;
+    for setting in settings(|variable| std::env::var_os(variable).is_some()) {
+        // SAFETY: `mallopt` reads and writes no memory of ours, and both settings accept any
+        // size. glibc documents it as unsafe beside other threads until the first allocation
+        // has initialized the allocator; this is the only thread.
+        unsafe {
+            libc::mallopt(setting, BYTES);
+        }
     }
-    let mut arguments = env::args_os();
-    let (Ok(program), Some(name)) = (env::current_exe(), arguments.next()) else { return };
-    let variables = missing.into_iter().map(|variable| (variable, BYTES));
-    // Returns where it fails only.
-    let _error = Command::new(program).arg0(name).args(arguments).envs(variables).exec();
 }
 
-/// Other allocators give back what was freed.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn bound_allocator() {}
+/// The settings for which a person set no variable.
+fn settings(is_set: impl Fn(&str) -> bool) -> impl Iterator<Item = c_int> {
+    SETTINGS.into_iter().filter(move |(_, variable)| !is_set(variable)).map(|(setting, _)| setting)
+}
+
+#[cfg(test)]
+mod tests {
+    use libc::{M_MMAP_THRESHOLD, M_TRIM_THRESHOLD};
+
+    use super::settings;
+
+    #[test]
+    fn variables_of_a_person_are_respected() {
+        let check = |set: &[&str], expected: &[_]| {
+            let settings: Vec<_> = settings(|variable| set.contains(&variable)).collect();
+            assert_eq!(settings, expected, "{set:?}");
+        };
+        check(&[], &[M_MMAP_THRESHOLD, M_TRIM_THRESHOLD]);
+        check(&["MALLOC_MMAP_THRESHOLD_"], &[M_TRIM_THRESHOLD]);
+        check(&["MALLOC_TRIM_THRESHOLD_"], &[M_MMAP_THRESHOLD]);
+        check(&["MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"], &[]);
+    }
+}

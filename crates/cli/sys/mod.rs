@@ -1,12 +1,12 @@
-//! Platform-specific code: how many files a process may open, what the allocator keeps, and the
-//! terminal.
+//! Platform-specific code: how many files a process may open, the memory that the allocator
+//! keeps, and the terminal.
 
-#[cfg(feature = "serve")]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod allocator;
 mod open_files;
 mod terminal;
 
-#[cfg(feature = "serve")]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) use allocator::bound_allocator;
 pub(crate) use open_files::shortage;
 pub(crate) use terminal::{discard_typed, terminal_size};
