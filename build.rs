@@ -55,7 +55,6 @@ fn run() -> Result<(), Failure> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(variable("OUT_DIR")?);
     watch(&root);
-    link_statically(&out)?;
     find_target()?;
     let guests = Guests::new(&root, &out)?;
     // For the tests, which load guests that are no part of the binary. `cargo run`
@@ -77,77 +76,6 @@ fn watch(root: &Path) {
     for path in members.chain(files).chain(others) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
-}
-
-/// Links the binary without shared libraries, where this system has the static
-/// ones: it then runs anywhere, and starts before a dynamic loader would have
-/// begun. Elsewhere it is linked as any other program.
-///
-/// It lies at another address each time (static-pie), and says in packed form which of
-/// its data holds addresses, where the C library can read that.
-///
-/// Asking rustc for it (`+crt-static`) would be for every crate of the build, and
-/// procedural macros cannot be linked so.
-fn link_statically(out: &Path) -> Result<(), Failure> {
-    let is = |name: &str, value: &str| env::var(name).is_ok_and(|is| is == value);
-    let has = |name: &str, value: &str| {
-        env::var(name).is_ok_and(|list| list.split(',').any(|is| is == value))
-    };
-    let asked = has("CARGO_CFG_TARGET_FEATURE", "crt-static");
-    let is_native = variable("HOST")? == variable("TARGET")?;
-    let is_glibc = is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu");
-    // What rustc links with, and what takes its place.
-    let libraries = [("gcc_s", "libgcc_eh.a"), ("c", "libc.a"), ("m", "libm.a")];
-    let find = |file: &str| {
-        let output = Command::new("cc").arg(format!("-print-file-name={file}")).output().ok()?;
-        let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
-        path.is_absolute().then_some(path)
-    };
-    let find_all = || -> Option<Vec<_>> {
-        libraries.into_iter().map(|(name, file)| Some((name, find(file)?))).collect()
-    };
-    let linkage = match (is_native && is_glibc && !asked).then(find_all).flatten() {
-        _ if asked => "static",
-        Some(found) => {
-            // Searched before the system's directories, and with nothing but
-            // static libraries in it, so that nothing else is found.
-            let directory = out.join("static");
-            let failed = |error| format!("{}: {error}", directory.display());
-            fs::create_dir_all(&directory).map_err(failed)?;
-            for (name, path) in found {
-                let link = directory.join(format!("lib{name}.a"));
-                let _ = fs::remove_file(&link);
-                std::os::unix::fs::symlink(path, link).map_err(failed)?;
-            }
-            let search = format!("-L{}", directory.display());
-            let group = ["-Wl,--start-group", "-lgcc", "-lgcc_eh", "-lc", "-Wl,--end-group"];
-            let packed = reads_packed_relocations().then_some("-Wl,-z,pack-relative-relocs");
-            let arguments = ["-static-pie", &search].into_iter().chain(packed).chain(group);
-            for argument in arguments {
-                println!("cargo::rustc-link-arg-bin=kitbag={argument}");
-            }
-            "static"
-        }
-        None => "dynamic",
-    };
-    // For the test that looks at the binary.
-    println!("cargo::rustc-env=TEST_LINKAGE={linkage}");
-    Ok(())
-}
-
-/// Whether the C library relocates a program by the table `DT_RELR`, which is 17 times
-/// smaller than the older one: glibc does since 2.36.
-fn reads_packed_relocations() -> bool {
-    let mut cc = Command::new("cc");
-    cc.args(["-E", "-dM", "-include", "features.h", "-x", "c", "/dev/null"]);
-    let macros = cc.output().map(|output| output.stdout).unwrap_or_default();
-    let macros = String::from_utf8_lossy(&macros).into_owned();
-    let number = |name: &str| {
-        let line =
-            macros.lines().find_map(|line| line.strip_prefix("#define ")?.strip_prefix(name));
-        line.and_then(|number| number.trim().parse::<u32>().ok())
-    };
-    (number("__GLIBC__ "), number("__GLIBC_MINOR__ ")) >= (Some(2), Some(36))
 }
 
 /// Makes sure that the guests' target is there before cargo fails without it,

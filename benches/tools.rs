@@ -3,7 +3,7 @@
 //! file server that the Model Context Protocol's authors publish.
 //!
 //! `cargo bench --bench tools` prints the figures; another binary can be named,
-//! `cargo bench --bench tools -- target/dist/kitbag`. `--files=1000` searches a smaller tree
+//! `cargo bench --bench tools -- target/x86_64-unknown-linux-gnu/dist/kitbag`. `--files=1000` searches a smaller tree
 //! than the 100,000 files, and `--file-server=PATH` names the script of
 //! `@modelcontextprotocol/server-filesystem` (`dist/index.js`), which `node` runs. What is not
 //! installed is not measured, and the output says so. Absolute times depend on the machine:

@@ -113,7 +113,8 @@ fn a_process_that_may_open_too_few_files_says_what_to_raise() {
     workspace.run(&["run", "tiny"]).success();
     for command in ["run tiny --json", "run learn topic=team --json", "check --json"] {
         let mut codes = Vec::new();
-        for limit in 4..24 {
+        // The dynamic loader needs a file of its own before the program starts.
+        for limit in 5..24 {
             let run = shell(&workspace, &format!("ulimit -n {limit}; exec $kitbag {command}"));
             codes.push(run.code);
             if run.code != 0 {
@@ -131,7 +132,7 @@ fn a_process_that_may_open_too_few_files_says_what_to_raise() {
         // A tool may answer for itself, 1, that it can open no file.
         let is_known = |code: &i32| [0, 1, 5].contains(code);
         assert!(codes.iter().all(is_known), "{command}: {codes:?}");
-        assert_eq!((codes[0], codes[19]), (5, 0), "{command}: {codes:?}");
+        assert_eq!((codes[0], codes[18]), (5, 0), "{command}: {codes:?}");
     }
 }
 
