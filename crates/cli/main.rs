@@ -21,7 +21,6 @@ mod save;
 mod sys;
 
 use std::io::{self, Write};
-use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -186,9 +185,7 @@ fn main() -> ExitCode {
 
 /// Reads the command line.
 fn parse() -> Result<Cli, clap::Error> {
-    // Left to the end of the process: to free what describes all commands, piece by piece,
-    // is a fortieth of a start.
-    let mut command = ManuallyDrop::new(Cli::command());
+    let mut command = Cli::command();
     let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
     Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
