@@ -31,10 +31,6 @@ const COMPILE_TIME: Duration = Duration::from_secs(3600);
 const BUILTINS: &[&str] =
     &["calc", "data", "fetch", "files", "learn", "memory", "python", "search", "text", "time"];
 
-/// Those whose native code is packed: the large ones, which are not what each session
-/// begins with. Unpacking one takes a process about ten milliseconds.
-const PACKED: &[&str] = &["data", "fetch", "python", "text"];
-
 /// The component that is in every build: the host asks it for knowledge.
 const ALWAYS: &str = "learn";
 
@@ -245,7 +241,6 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         compiling.join().unwrap_or_else(|_| Err("compiling a built-in panicked".into()))
     })?;
 
-    let is_compiled = is_compiled()?;
     let mut entries = String::new();
     let mut tools: Vec<&str> = Vec::new();
     for (name, built) in names.iter().zip(&built) {
@@ -254,13 +249,8 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         }
         let declared: Vec<_> = built.tools.iter().map(ToString::to_string).collect();
         let (native, packed) = (&built.native, &built.packed);
-        let kind = match (is_compiled, PACKED.contains(name)) {
-            (false, _) => "Uncompiled",
-            (true, true) => "Packed",
-            (true, false) => "InPlace",
-        };
         let declared = declared.join(", ");
-        writeln!(entries, "    {name}: {kind} {native:?}, {packed:?}, [{declared}];")
+        writeln!(entries, "    {name}: {native:?}, {packed:?}, [{declared}];")
             .expect("a string grows");
         tools.extend(built.tools.iter().map(|tool| tool.name.as_str()));
     }
@@ -314,8 +304,7 @@ impl Built {
         let lock = File::create(file("lock")).and_then(|lock| lock.lock().map(|()| lock));
         let lock = lock.map_err(|error| failed("locked", &error))?;
         // What was made from this component by the same compiler is made already.
-        let is_packed = PACKED.contains(&name);
-        let key = [&[u8::from(is_packed)], compiler, &Sha256::digest(&content)].concat();
+        let key = [compiler, &Sha256::digest(&content)].concat();
         if fs::read(&made_from).ok().as_ref() != Some(&key) {
             let _ = fs::remove_file(&made_from);
             let compiled = is_compiled()?
@@ -324,7 +313,7 @@ impl Built {
                         .map_err(|error| failed("compiled", &error))
                 })
                 .transpose()?;
-            let (mut artifact, described_by) = match compiled {
+            let (artifact, described_by) = match compiled {
                 Some(Precompiled { native, described }) => (native, described),
                 None => (Vec::new(), None),
             };
@@ -333,9 +322,8 @@ impl Built {
             let pack = |bytes: &[u8]| {
                 EmbeddedArtifact::pack(bytes, level).map_err(|error| failed("packed", &error))
             };
-            if is_packed && !artifact.is_empty() {
-                artifact = pack(&artifact)?;
-            }
+            let artifact = EmbeddedArtifact::pack_native(artifact, level)
+                .map_err(|error| failed("packed", &error))?;
             let says = match described_by {
                 Some(says) => says,
                 // What is compiled for another machine is compiled once more for this one.

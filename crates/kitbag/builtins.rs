@@ -1,8 +1,6 @@
 //! The tools inside this binary, as `build.rs` made them.
 
 use kitbag_host::EmbeddedArtifact;
-#[allow(unused_imports, reason = "a build may hold no native code")]
-use kitbag_host::NativeCode;
 #[allow(unused_imports, reason = "a build may hold no tool of files")]
 use kitbag_policy::Access;
 use kitbag_toolbox::Builtin;
@@ -12,23 +10,25 @@ use kitbag_toolbox::Builtin;
 #[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]
 // Elsewhere a page may have up to 64 KiB, which is how wasmtime aligns text.
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(65536)))]
-#[allow(dead_code, reason = "a build may hold no native code")]
 struct Aligned<T: ?Sized>(T);
 
-/// Declares the components, each with how its native code is there, that code, its bytes
-/// and its tools, and makes
-/// the table of all tools of them. Nothing of a description is read before it is asked for.
+/// Declares the components, each with its native code, its packed bytes and its tools, and makes
+/// the table of all their tools. No description is read before it is asked for.
 macro_rules! builtins {
-    ($($component:ident: $kind:ident $native:literal, $packed:literal, [
+    ($($component:ident: $native:literal, $packed:literal, [
         $($tool:ident: $description:literal, $workspace:ident, $keeps:literal, [$($guest:literal),*],
             [$($required:literal),*], $calls:literal),*
     ];)*) => {
         $(mod $component {
             use super::*;
 
-            static PACKED: &[u8] = include_bytes!($packed);
-            pub(super) static ARTIFACT: EmbeddedArtifact =
-                builtins!(@ $kind stringify!($component), $native, PACKED);
+            static NATIVE: &Aligned<[u8]> = &Aligned(*include_bytes!($native));
+            // SAFETY: `build.rs` of this very build wrote the native code with
+            // `Host::precompile` and `pack_native` from this component, and `Aligned` puts it on
+            // a page boundary.
+            pub(super) static ARTIFACT: EmbeddedArtifact = unsafe {
+                EmbeddedArtifact::new(stringify!($component), &NATIVE.0, include_bytes!($packed))
+            };
         })*
 
         /// The tools that are part of this binary, by component.
@@ -44,21 +44,12 @@ macro_rules! builtins {
             calls: $calls,
         },)*)*];
     };
-    (@ Uncompiled $name:expr, $native:literal, $packed:expr) => {
-        EmbeddedArtifact::uncompiled($name, $packed)
-    };
-    (@ $kind:ident $name:expr, $native:literal, $packed:expr) => {{
-        static NATIVE: &Aligned<[u8]> = &Aligned(*include_bytes!($native));
-        // SAFETY: `build.rs` of this very build wrote the native code with
-        // `Host::precompile` from this component, and `Aligned` puts it on a page boundary.
-        unsafe { EmbeddedArtifact::new($name, NativeCode::$kind(&NATIVE.0), $packed) }
-    }};
     (@ none) => { None };
     (@ ro) => { Some(Access::ReadOnly) };
     (@ rw) => { Some(Access::ReadWrite) };
 }
 
-#[allow(unsafe_code, reason = "vouching for the artifacts that this build embedded")]
+#[expect(unsafe_code, reason = "vouching for the artifacts that this build embedded")]
 mod generated {
     use super::*;
 

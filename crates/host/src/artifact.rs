@@ -1,29 +1,30 @@
 //! Native code that comes with the binary.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::mem;
-use std::num::NonZero;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
-use memmap2::MmapMut;
 use wasmtime::Engine;
 use wasmtime::component::Component;
-use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
+use zstd::zstd_safe::{MAGICNUMBER, get_frame_content_size};
 
 use crate::compile::Compiled;
 use crate::metering::Metering;
 use crate::sys::path_of;
 
-/// Whether an artifact is used where it lies. Elsewhere than on x86-64 caches have
+/// Whether an artifact can be used without a copy. On other processors than x86-64 caches have
 /// to be flushed for new code, which wasmtime does for what it has copied.
 const IN_PLACE: bool = cfg!(target_arch = "x86_64");
 
-/// How much one thread packs and unpacks, in bytes.
-const PART: usize = 2 << 20;
+/// The size from which on native code is packed, in bytes.
+///
+/// The two largest components would add 16 MB to the binary. Smaller code is used without a copy: to
+/// unpack that of `learn` takes a process 1.5 ms, as long as a start.
+const LARGE: usize = 8 << 20;
 
 /// Whether this is the first question about these bytes. wasmtime knows native
 /// code by its address, so one engine of the process can have it in place.
@@ -44,54 +45,53 @@ pub struct EmbeddedArtifact {
     component: &'static [u8],
 }
 
-/// The native code of an embedded component: what [`Host::precompile`] returned.
-///
-/// [`Host::precompile`]: crate::Host::precompile
+/// The native code of an embedded component, as [`EmbeddedArtifact::pack_native`] returned it.
 #[derive(Clone, Copy)]
-pub enum NativeCode {
-    /// As it is, from a page boundary on. It is used where it lies, and only the pages
-    /// that a call goes through are read.
-    InPlace(&'static [u8]),
-    /// As [`EmbeddedArtifact::pack`] made it: a third of the size. It is unpacked at its
-    /// first use, into memory that the process keeps.
-    Packed(&'static [u8]),
-}
+pub(crate) struct NativeCode(&'static [u8]);
 
 impl EmbeddedArtifact {
-    /// Compresses a component or native code, with a level of Zstandard: 1 is the fastest,
-    /// 19 gives the smallest.
+    /// Compresses a component, with a level of Zstandard: 1 is the fastest, 19 gives the
+    /// smallest.
     ///
     /// # Errors
     ///
     /// There is no such level, or no memory.
     pub fn pack(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
-        let mut packed = Vec::new();
-        for part in bytes.chunks(PART) {
-            packed.extend(zstd::bulk::compress(part, level)?);
-        }
-        Ok(packed)
+        zstd::bulk::compress(bytes, level)
+    }
+
+    /// Compresses native code that is large, and returns smaller code unchanged.
+    ///
+    /// # Errors
+    ///
+    /// As [`pack`](Self::pack).
+    pub fn pack_native(native: Vec<u8>, level: i32) -> io::Result<Vec<u8>> {
+        if native.len() < LARGE { Ok(native) } else { Self::pack(&native, level) }
     }
 
     /// Names an embedded component, as [`pack`](Self::pack) made it, and its native code.
     ///
+    /// Without native code, which is empty then, the component is compiled at its first use like
+    /// that of a file, and kept in the cache.
+    ///
     /// # Safety
     ///
-    /// `native` is, unchanged, what [`Host::precompile`] of this version of kitbag
-    /// returned for that component, and starts at a page boundary where it is used in
-    /// place. It is native code, run without any further check.
+    /// `native` is, unchanged, what [`pack_native`](Self::pack_native) made of what
+    /// [`Host::precompile`] of this version of kitbag returned for that component, and starts at
+    /// a page boundary. It is native code, run without any further check.
     ///
     /// [`Host::precompile`]: crate::Host::precompile
     #[expect(unsafe_code, reason = "the caller vouches for native code")]
     pub const unsafe fn new(
         name: &'static str,
-        native: NativeCode,
+        native: &'static [u8],
         component: &'static [u8],
     ) -> Self {
-        Self { name, native: Some(native), component }
+        let native = if native.is_empty() { None } else { Some(NativeCode(native)) };
+        Self { name, native, component }
     }
 
-    /// Names an embedded component, as [`pack`](Self::pack) made it, without native code:
-    /// it is compiled like that of a file, at its first use, and kept in the cache.
+    /// Names an embedded component without native code.
     pub const fn uncompiled(name: &'static str, component: &'static [u8]) -> Self {
         Self { name, native: None, component }
     }
@@ -103,9 +103,7 @@ impl EmbeddedArtifact {
 
     /// The component that it was made from, as it is in a file.
     pub fn component(&self) -> Vec<u8> {
-        let mut unpacked = vec![0; unpacked_size(self.component)];
-        unpack(self.component, &mut unpacked);
-        unpacked
+        unpack(self.component).expect("the build packed it").into_owned()
     }
 
     /// Its native code for such calls, where there is any.
@@ -120,24 +118,20 @@ impl EmbeddedArtifact {
 impl NativeCode {
     /// How much memory the process keeps for it, in bytes.
     pub(crate) fn memory(self) -> u64 {
-        match self {
-            Self::InPlace(_) => 0,
-            Self::Packed(bytes) => unpacked_size(bytes) as u64,
-        }
+        unpacked_size(self.0).unwrap_or_default()
     }
 
-    /// Turns it into a component, without copying it where that can be.
+    /// Turns it into a component: from the binary without a copy if it is not packed.
     #[expect(unsafe_code, reason = "loading an artifact that this build embedded")]
     pub(crate) fn load(self, engine: &Engine) -> wasmtime::Result<Component> {
-        let bytes = match self {
-            Self::InPlace(bytes) => bytes,
-            Self::Packed(bytes) => unpacked(bytes)?,
-        };
-        if IN_PLACE && is_first(bytes) {
+        let bytes = unpack(self.0)?;
+        if let Cow::Borrowed(bytes) = bytes
+            && IN_PLACE
+            && is_first(bytes)
+        {
             // SAFETY: by the contract of `new` the bytes are an artifact of this
-            // build, which starts at a page boundary as every mapping does, and being
-            // `'static` and shared they outlive the component and are never written
-            // to. Their text is made executable here and stays so: no other engine
+            // build, which starts at a page boundary, and being `'static` and shared
+            // they outlive the component and are never written to. Their text is made executable here and stays so: no other engine
             // is given them, and this component is never dropped.
             let component = unsafe { Component::deserialize_raw(engine, NonNull::from(bytes)) }?;
             mem::forget(component.clone());
@@ -149,66 +143,18 @@ impl NativeCode {
     }
 }
 
-/// The native code that is packed in these bytes, which each process unpacks once.
-fn unpacked(packed: &'static [u8]) -> io::Result<&'static [u8]> {
-    static UNPACKED: Mutex<BTreeMap<usize, &'static [u8]>> = Mutex::new(BTreeMap::new());
-    let mut all = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(native) = all.get(&packed.as_ptr().addr()) {
-        return Ok(native);
-    }
-    let mut memory = MmapMut::map_anon(unpacked_size(packed))?;
-    #[cfg(target_os = "linux")]
-    let _ = memory.advise(memmap2::Advice::HugePage);
-    unpack(packed, &mut memory);
-    let native: &'static [u8] = Box::leak(Box::new(memory.make_read_only()?));
-    all.insert(packed.as_ptr().addr(), native);
-    Ok(native)
+/// The bytes that [`EmbeddedArtifact::pack`] was given, or these if they are not packed.
+fn unpack(bytes: &'static [u8]) -> io::Result<Cow<'static, [u8]>> {
+    let Some(size) = unpacked_size(bytes) else { return Ok(Cow::Borrowed(bytes)) };
+    let size = usize::try_from(size).map_err(io::Error::other)?;
+    Ok(Cow::Owned(zstd::bulk::decompress(bytes, size)?))
 }
 
-/// The size of what [`EmbeddedArtifact::pack`] was given, in bytes.
-fn unpacked_size(packed: &[u8]) -> usize {
-    parts(packed).map(|(_, size)| size).sum()
-}
-
-/// The parts of what was packed, each with its size when it is unpacked.
-fn parts(mut packed: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
-    std::iter::from_fn(move || {
-        if packed.is_empty() {
-            return None;
-        }
-        let length = find_frame_compressed_size(packed).expect("`pack` wrote whole parts");
-        let size = get_frame_content_size(packed).ok().flatten().expect("`pack` wrote the sizes");
-        let (part, others) = packed.split_at(length);
-        packed = others;
-        Some((part, size.try_into().expect("it was in memory")))
-    })
-}
-
-/// Unpacks what [`EmbeddedArtifact::pack`] made, on all processors where it has several
-/// parts.
-fn unpack(packed: &[u8], mut unpacked: &mut [u8]) {
-    let mut work = Vec::new();
-    for (part, size) in parts(packed) {
-        let (here, others) = unpacked.split_at_mut(size);
-        unpacked = others;
-        work.push((part, here));
-    }
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let others = processors.min(work.len()).saturating_sub(1);
-    let work = Mutex::new(work);
-    let take = || work.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let unpack = || {
-        while let Some((part, here)) = take() {
-            zstd::bulk::decompress_to_buffer(part, here).expect("the build packed it");
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 0..others {
-            // Where there can be no other thread this one does all of it.
-            let _ = thread::Builder::new().spawn_scoped(scope, unpack);
-        }
-        unpack();
-    });
+/// The size of the bytes that were packed. `None` if these are not packed.
+fn unpacked_size(bytes: &[u8]) -> Option<u64> {
+    // An artifact and a component start with other bytes.
+    bytes.starts_with(&MAGICNUMBER.to_le_bytes()).then_some(())?;
+    get_frame_content_size(bytes).ok().flatten()
 }
 
 /// Loads an artifact that this process has just compiled.

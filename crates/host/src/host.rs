@@ -68,7 +68,7 @@ pub struct HostOptions {
 /// A component that was compiled ahead of its use.
 #[cfg(feature = "compiler")]
 pub struct Precompiled {
-    /// What [`NativeCode`](crate::NativeCode) takes, as it is or packed.
+    /// What [`EmbeddedArtifact::pack_native`](crate::EmbeddedArtifact::pack_native) takes.
     pub native: Vec<u8>,
     /// What the component says of itself. `None` where this machine does not run the
     /// native code.

@@ -47,7 +47,7 @@ mod timer;
 mod truncate;
 mod wait;
 
-pub use artifact::{EmbeddedArtifact, NativeCode};
+pub use artifact::EmbeddedArtifact;
 pub use budget::{MemoryBudget, Reservation, ServerMemory};
 pub use cache::{CacheEntry, CacheError, CacheProblem, DiskCache};
 pub use call::{Call, Completion, Usage};
