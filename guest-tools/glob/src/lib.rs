@@ -4,6 +4,10 @@
 //! They mean what they mean to the crate `glob`, which the tests compare them with. That
 //! crate needs `std`, which `learn` does without, and takes exponential time for some
 //! patterns. A leading dot is a character like any other.
+//!
+//! `globset` needs `std` and a regular-expression engine, and reads some patterns differently: braces
+//! are alternatives, `[^a]` is a negated class, `[!a]` matches `/`, and `a**b` is accepted. A file or a
+//! grant with a brace in its name would change its meaning, and a class would cross levels.
 
 #![no_std]
 
@@ -241,6 +245,26 @@ mod tests {
         check(&[".a/b/.c"], ".a", false, false);
         check(&["**"], ".a/.b", false, true);
         assert_eq!(Include::new(&["a", "x["]).unwrap_err(), ("x[", "invalid range pattern"));
+    }
+
+    #[test]
+    fn braces_are_literal_and_classes_stay_within_a_level() {
+        let check = |glob: &str, path: &str, expected: bool| {
+            assert_eq!(Glob::new(glob).unwrap().matches(path), expected, "{glob} {path}");
+        };
+        check("{a,b}", "{a,b}", true);
+        check("{a,b}", "a", false);
+        check("a{", "a{", true);
+        check("a}", "a}", true);
+        check("[!a]", "/", false);
+        check("[^a]", "^", true);
+        check("[^a]", "b", false);
+        check("[z-a]", "b", false);
+        check("\\*", "\\x", true);
+        check("**/*", "a/.b", true);
+        check("A", "a", false);
+        check("!a", "b", false);
+        Glob::new("a**b").unwrap_err();
     }
 
     proptest! {
