@@ -173,6 +173,21 @@ pub(crate) fn paged(text: &str) -> Result<(), CliError> {
     }
 }
 
+/// Shows a page of the manual, written as roff, in the viewer of the system. `false`: it has none
+/// that reads a page from standard input.
+pub(crate) fn manual(page: &[u8]) -> Result<bool, CliError> {
+    let mut viewer = Command::new("man");
+    viewer.args(["-l", "-"]).stdin(Stdio::piped()).stderr(Stdio::null());
+    let Ok(mut child) = viewer.spawn() else { return Ok(false) };
+    // One that does not know `-l` ends before it has read the page.
+    let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(page));
+    let ended = child.wait().map_err(CliError::Output)?;
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Output(error)),
+        _ => Ok(ended.success()),
+    }
+}
+
 /// A line of the log, with everything spelled out that a terminal would act on.
 /// `is_json` says whether it is a JSON value.
 #[cfg(feature = "serve")]

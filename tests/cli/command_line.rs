@@ -3,7 +3,11 @@
 
 mod mistakes;
 
-use std::fs;
+use std::fs::{self, File, Permissions};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
 
 use crate::support::{Workspace, guest, repository, snapshot};
 
@@ -108,6 +112,45 @@ fn every_command_has_its_page_of_the_manual() {
     }
     snapshot!("man: kitbag", &main);
     snapshot!("man: run", &workspace.run(&["man", "run"]).success());
+}
+
+#[test]
+fn a_terminal_shows_a_page_of_the_manual_in_plain_text() {
+    let workspace = Workspace::new();
+    let viewers = workspace.path("bin");
+    let shown = |path: &Path| {
+        let mut command = workspace.command();
+        command.env("PATH", path).env("PAGER", "cat").args(["man", "list"]);
+        on_a_terminal(command)
+    };
+    // No viewer: the help.
+    let page = shown(&viewers);
+    assert!(page.contains("Usage: kitbag list"), "{page}");
+    assert!(!page.contains(".TH") && !page.contains("\\fB"), "{page}");
+    // A viewer that does not know the option, then one that does.
+    for (script, expected) in [
+        ("echo wrong >&2; exit 1", "Usage: kitbag list"),
+        ("read -r line; read -r line; echo \"$* $line\"", "-l - "),
+    ] {
+        let viewer = workspace.file("bin/man", format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(&viewer, Permissions::from_mode(0o755)).unwrap();
+        let page = shown(&viewers);
+        assert!(page.contains(expected) && !page.contains("wrong"), "{page}");
+    }
+}
+
+/// What a command writes to a terminal.
+fn on_a_terminal(mut command: Command) -> String {
+    let size = nix::pty::Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+    let pty = nix::pty::openpty(&size, None).unwrap();
+    let slave = || pty.slave.try_clone().unwrap();
+    let mut child = command.stdin(slave()).stdout(slave()).stderr(slave()).spawn().unwrap();
+    drop((pty.slave, command));
+    let mut seen = Vec::new();
+    // Linux ends a terminal that is no longer open with an error.
+    let _ = File::from(pty.master).read_to_end(&mut seen);
+    assert!(child.wait().unwrap().success());
+    String::from_utf8_lossy(&seen).into_owned()
 }
 
 #[test]

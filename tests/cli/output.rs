@@ -171,6 +171,8 @@ fn no_command_writes_to_a_terminal_what_it_acts_on() {
         let mut child = {
             let slave = || terminal.slave.try_clone().unwrap();
             let mut start = workspace.command();
+            // Without `man`, which marks bold letters by overstriking.
+            start.env("PATH", "/nowhere");
             start.args(&command).stdin(Stdio::null()).stdout(slave()).stderr(slave());
             start.spawn().unwrap()
         };

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
@@ -72,6 +73,13 @@ impl Client {
     /// not read unless it is a pipe to it.
     pub(crate) fn start_with(workspace: &Workspace, arguments: &[&str], stderr: Stdio) -> Self {
         Self::of_command(workspace.command(), arguments, stderr)
+    }
+
+    /// As [`start`](Self::start), in another directory than the workspace.
+    pub(crate) fn start_at(workspace: &Workspace, directory: &Path) -> Self {
+        let mut command = workspace.command();
+        command.current_dir(directory);
+        Self::of_command(command, &[], Stdio::piped())
     }
 
     fn of_command(mut command: Command, arguments: &[&str], stderr: Stdio) -> Self {

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::http::HttpServer;
 use crate::support::mcp::Client;
 use crate::support::{Workspace, guest};
 
@@ -53,6 +54,32 @@ fn calls_work_as_clients_and_bridges_send_them() {
     assert!(called(&mut client, "search_files", globs).contains("a.txt"));
     let near = refused(&mut client, "read_file", json!({ "path": "a.txt", "numberd": true }));
     assert!(near.contains("did you mean `numbered`?"), "{near}");
+}
+
+#[test]
+fn digits_in_strings_are_numbers_over_http_and_in_inner_calls() {
+    let workspace = Workspace::with_toolsets(&["files", "search", "calc", "python"]);
+    workspace.file("a.txt", "one\ntwo\nthree\n404\n");
+    let calls = [
+        ("list_dir", json!({ "depth": "2" }), "list_dir(depth='2')", "a.txt"),
+        ("search_files", json!({ "pattern": 404 }), "search_files(pattern=404)", "4:404"),
+        (
+            "search_files",
+            json!({ "pattern": "two", "context": "1", "globs": "*.txt" }),
+            "search_files(pattern='two', context='1', globs='*.txt')",
+            "1-one",
+        ),
+        ("calculate", json!({ "expression": 7 }), "calculate(expression=7)", "7"),
+    ];
+    let server = HttpServer::start(&workspace, &["--no-token"]);
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    for (tool, arguments, script, expected) in calls {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let reply = server.message("", "tools/call", params);
+        assert!(reply.body.contains(expected), "{tool}: {reply:?}");
+        let answer = called(&mut client, "python", json!({ "code": script }));
+        assert!(answer.contains(expected), "{script}: {answer}");
+    }
 }
 
 #[test]

@@ -122,8 +122,8 @@ fn what_does_not_end_or_takes_too_much_ends_as_a_named_limit() {
     check("int('9' * 5000)", "ValueError: Exceeds the limit (4300 digits)");
     let nested = "(".repeat(5000) + "1" + &")".repeat(5000);
     check(&nested, "SyntaxError: Source is too deeply nested");
-    check(&["1"; 50_000].join("+"), "error: limit: stack (512 KiB): give data that nests less deep");
-    check("a = 1\nfor _ in range(100_000): a = [a]\na", "error: limit: stack (512 KiB): give data that nests less deep");
+    check(&["1"; 50_000].join("+"), "error: limit: stack (512 KiB): give arguments or data that nest less deep");
+    check("a = 1\nfor _ in range(100_000): a = [a]\na", "error: limit: stack (512 KiB): give arguments or data that nest less deep");
 }
 
 #[test]

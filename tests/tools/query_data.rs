@@ -58,7 +58,9 @@ fn hostile_documents_and_filters_end_with_what_was_too_much() {
     workspace.file("deep.json", "[".repeat(1 << 20));
     check_error(&workspace, &["path=deep.json", "query=$"], "recursion limit exceeded");
     check_error(&workspace, &["text=0", "query=[repeat(1)]"], "limit: ");
-    check_error(&workspace, &["text=0", "query=def f: 1 + f; f"], "recursion is too deep");
+    for filter in ["def f: 1 + f; f", "def f(g): g | f(g); f(.)", "def g(f): f | g(g(f)); g(.)"] {
+        check_error(&workspace, &["text=0", &format!("query={filter}")], "recursion is too deep");
+    }
     check(&workspace, &["text=0", "query=range(1; infinite)", "limit=2"], "{\"results\":[1,2],\"more\":true,\"next_offset\":2}");
 }
 

@@ -1,5 +1,7 @@
 //! `kitbag man`.
 
+use std::io::{self, IsTerminal};
+
 use clap::Command;
 use clap_mangen::Man;
 
@@ -9,8 +11,11 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
-  kitbag man run | man -l -")]
+A terminal shows the page as `man` does; elsewhere it is printed as roff.
+
+Examples:
+  kitbag man run
+  kitbag man run > kitbag-run.1")]
 pub(crate) struct Args {
     /// The command that the page is about [default: kitbag itself]
     command: Option<String>,
@@ -37,7 +42,11 @@ impl Args {
             .manual("Manual of kitbag")
             .render(&mut page)
             .map_err(CliError::Output)?;
-        output::data(&String::from_utf8_lossy(&page))?;
+        if !io::stdout().is_terminal() {
+            output::data(&String::from_utf8_lossy(&page))?;
+        } else if !output::manual(&page)? {
+            output::paged(&command.clone().render_long_help().to_string())?;
+        }
         Ok(Exit::Done)
     }
 }

@@ -255,7 +255,7 @@ impl LimitKind {
             Self::Memory => "give it less data, or a part of it",
             Self::Time | Self::Fuel => "ask for less, or for a part",
             Self::Arguments => "give fewer or shorter ones",
-            Self::Stack => "give data that nests less deep",
+            Self::Stack => "give arguments or data that nest less deep",
             Self::Table | Self::Handles | Self::Random | Self::HostData | Self::Instances => {
                 "ask for less at once"
             }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kitbag_config::{Config, Disabled};
 use kitbag_contract::text::printable;
 use kitbag_toolbox::Toolbox;
 use rmcp::model::{
@@ -51,12 +52,13 @@ impl Handler {
         Self { session, subscriptions: Subscriptions::default(), ended, _end }
     }
 
-    /// What the server tells a model of itself: that the workspace is not trusted, where it is
-    /// not, and the block of knowledge.
+    /// The instructions of the server: whether the workspace is not trusted, why there are no
+    /// tools for files, and the block of knowledge.
     async fn instructions(&self, context: &RequestContext<RoleServer>) -> Option<String> {
         let toolbox = self.session.server.generation().toolbox.clone();
-        let parts = [trust::notice(toolbox.config()), self.knowledge(&toolbox, context).await];
-        parts.into_iter().flatten().reduce(|notice, knowledge| format!("{notice}\n{knowledge}"))
+        let (trust, files) = (trust::notice(toolbox.config()), files_notice(toolbox.config()));
+        let parts = [trust, files, self.knowledge(&toolbox, context).await];
+        parts.into_iter().flatten().reduce(|before, part| format!("{before}\n{part}"))
     }
 
     /// The block of knowledge. Without it, where that takes longer than a client wants to wait
@@ -437,4 +439,14 @@ async fn next(
         changed = changes.changed() => changed.ok().map(|()| changes.borrow_and_update().clone()),
         () = closing.cancelled() => None,
     }
+}
+
+/// Why the tools for files are off in a directory that is no workspace, such as the home directory:
+/// a client that was set up for every directory starts the server there.
+fn files_notice(config: &Config) -> Option<String> {
+    let reasons = config.tools.values().filter_map(|tool| tool.disabled.as_ref());
+    let reason = reasons.into_iter().find(
+        |reason| matches!(reason, Disabled::NoWorkspace { toolset, .. } if toolset == "files"),
+    )?;
+    Some(format!("Note: the tools for files are {reason}.\n"))
 }

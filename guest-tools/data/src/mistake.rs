@@ -9,6 +9,9 @@ use crate::shown;
 /// JSON.
 pub(crate) const DEPTH: usize = 127;
 
+/// The limit that is [`DEPTH`], and the way to stay below it.
+const TOO_DEEP: &str = ": values are nested more than 127 deep; give a part of it";
+
 /// What is wrong with a text, and where. Line and column begin with 1; a column is a
 /// character.
 pub(crate) struct Mistake {
@@ -23,7 +26,8 @@ pub(crate) struct Mistake {
 impl Mistake {
     /// A text that is not of its format.
     pub(crate) fn syntax(format: Format, what: &str, (line, column): (usize, usize)) -> Self {
-        Self { what: format!("is not {format}: {what}"), line, column, pointer: None }
+        let limit = if what.starts_with("recursion limit exceeded") { TOO_DEEP } else { "" };
+        Self { what: format!("is not {format}: {what}{limit}"), line, column, pointer: None }
     }
 
     /// A value that JSON has not.

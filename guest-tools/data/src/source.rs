@@ -174,7 +174,8 @@ impl<'a> Source<'a> {
             let read = read.map_err(|error| failed(call, path, &error))?;
             let name = format!("line {number} of {}", self.name());
             if read as u64 == DOCUMENT_BYTES {
-                return Err(too_large(&name));
+                let why = "has more than 16 MiB, the most of a line; split it";
+                return Err(ErrorInfo::new(format!("{name} {why}")));
             }
             let text = str::from_utf8(&line).unwrap_or_default().trim_end();
             if read > 0 && text.is_empty() {

@@ -72,9 +72,11 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
         false => Cow::Borrowed(patch),
     };
     let lines: Vec<&str> = patch.strip_suffix('\n').unwrap_or(&patch).split('\n').collect();
-    let begin = lines.iter().position(|line| line.trim() == BEGIN);
+    let begin = lines.iter().position(|line| envelope::is_frame(line, BEGIN));
+    // Models leave the first marker out.
+    let begin = begin.map(|at| at + 1).or_else(|| envelope::first_section(&lines));
     let mut files = match begin {
-        Some(begin) => envelope::read(&lines, begin + 1)?,
+        Some(begin) => envelope::read(&lines, begin)?,
         None => unified::read(&lines)?,
     };
     for file in files.iter_mut().filter(|file| file.action != Action::Create) {

@@ -22,6 +22,8 @@ pub(crate) struct Pattern {
     /// The same pattern for matches over several lines, where a match is looked for in lines
     /// first: those of `\s` in its middle.
     pub(crate) across: Option<RegexMatcher>,
+    /// A class such as `[^"]` would match line ends, which lines do not have.
+    pub(crate) has_open_class: bool,
 }
 
 /// What matches of a pattern reach.
@@ -76,6 +78,13 @@ impl Pattern {
             let hint =
                 if arguments.literal { "" } else { "\nto search for it as it is, set `literal`" };
             let error = error.to_string();
+            if error.contains("size limit") {
+                return ErrorInfo::new(format!(
+                    "`pattern` takes more than {} MiB when it is compiled: repeat less, such as \
+                     `\\w+` for `\\w{{1,300}}`",
+                    PATTERN_BYTES >> 20
+                ));
+            }
             // It repeats the pattern, and names the mistake at its end.
             let end = error.rsplit_once('\n').filter(|_| arguments.pattern.len() > 200);
             let error = end.map_or(&*error, |(_, end)| end);
@@ -83,7 +92,8 @@ impl Pattern {
         })?;
         // One that is too large this way is searched for in lines.
         let across = (reach == Reach::Blanks && !is_multi_line).then(|| build(false).ok());
-        Ok(Self { matcher, is_multi_line, across: across.flatten() })
+        let has_open_class = !is_multi_line && reach == Reach::Lines && has_open_class(&text);
+        Ok(Self { matcher, is_multi_line, across: across.flatten(), has_open_class })
     }
 }
 
@@ -126,12 +136,33 @@ impl ast::Visitor for &mut Newlines {
     }
 }
 
-fn reach(pattern: &str) -> Reach {
+fn parsed(pattern: &str) -> Option<Hir> {
     let mut parser = regex_syntax::ParserBuilder::new();
-    let parsed = parser.multi_line(true).crlf(true).utf8(false).build().parse(pattern);
-    match parsed {
-        Ok(parsed) if has(&parsed, &is_everything) => Reach::Everything,
-        Ok(parsed) if has_inner_blank(&parsed) => Reach::Blanks,
+    parser.multi_line(true).crlf(true).utf8(false).build().parse(pattern).ok()
+}
+
+/// Whether a pattern has a class of all characters but a few, such as `[^"]`, in its middle.
+fn has_open_class(pattern: &str) -> bool {
+    let is_open = |hir: &Hir| match hir.kind() {
+        HirKind::Class(Class::Unicode(class)) => {
+            let has =
+                |char: char| class.iter().any(|range| range.start() <= char && char <= range.end());
+            has('\n') && has('a') && !is_everything(hir)
+        }
+        _ => false,
+    };
+    match parsed(pattern).as_ref().map(Hir::kind) {
+        Some(HirKind::Concat(parts)) => {
+            parts[..parts.len() - 1].iter().any(|part| has(part, &is_open))
+        }
+        _ => false,
+    }
+}
+
+fn reach(pattern: &str) -> Reach {
+    match parsed(pattern) {
+        Some(parsed) if has(&parsed, &is_everything) => Reach::Everything,
+        Some(parsed) if has_inner_blank(&parsed) => Reach::Blanks,
         _ => Reach::Lines,
     }
 }
@@ -220,5 +251,19 @@ mod tests {
         check(&["a.*b", "^\\s*fn", "\\s+$", "\"[^\"]*\"", "a b", "(?-u:\\w)", "\\s"], Reach::Lines);
         check(&["a\\s+b", "(a|b\\s*c)", "^\\s*fn\\s+x", "(?:a\\s)+", "f\\W+g"], Reach::Blanks);
         check(&["(?s)a.*b", "a[\\s\\S]*?b", "a(?s:.)b", "[\\d\\D]"], Reach::Everything);
+    }
+    #[test]
+    fn open_classes_in_the_middle_of_a_pattern_are_known() {
+        for (pattern, expected) in [
+            ("f\\([^)]*\\)", true),
+            ("\"([^\"]*)\"", true),
+            ("a\\D+b", true),
+            ("a[^\"\\n]*b", false),
+            ("a[^)]*", false),
+            ("a\\S+b", false),
+            ("a.*b", false),
+        ] {
+            assert_eq!(has_open_class(pattern), expected, "{pattern}");
+        }
     }
 }

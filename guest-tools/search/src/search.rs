@@ -9,7 +9,7 @@ use std::time::Duration;
 use grep_matcher::LineTerminator;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use kitbag_sdk::{Call, ErrorInfo};
-use kitbag_workspace::Kind;
+use kitbag_workspace::{Encoding, Kind};
 
 use crate::answer::{ANSWER_BYTES, COUNTED, FULL, add_passed_over, count};
 use crate::arguments::{SearchFiles, Show};
@@ -24,10 +24,19 @@ use crate::walk::{Found, PassedOver, walk};
 /// several.
 const HEAP_BYTES: usize = 16 << 20;
 
+/// How many files are named with their encoding.
+const NAMED_ENCODINGS: usize = 5;
+
+/// The hint for a pattern that may have been meant for several lines.
+const ONE_BY_ONE: &str = "; lines are searched one by one, and classes such as `[^x]` match no line \
+                          end; `\\n` or `(?s)` in the pattern spans lines";
+
 /// A file that matches.
 struct FileHits {
     modified: Duration,
     path: String,
+    /// The encoding of a file that is not plain UTF-8.
+    encoding: Option<Encoding>,
     hits: Hits,
 }
 
@@ -123,6 +132,7 @@ impl Search<'_> {
         };
         let matcher = &pattern.matcher;
         let mut collected = collector(matcher, false);
+        let mut encoding = None;
         let mut search = || -> io::Result<()> {
             let open = || found.directory.file(found.name, found.is_named);
             let mut file = Sniffed::new(open()?)?;
@@ -139,18 +149,21 @@ impl Search<'_> {
                 }
                 other => other?,
             }
+            encoding = file.marked();
             if !file.is_utf8()
-                && let Whole::Text(text) = read_text(found)?
+                && let Whole::Text(decoded) = read_text(found)?
             {
                 collected = collector(matcher, false);
-                self.searcher.search_slice(matcher, text.as_bytes(), &mut collected)?;
+                self.searcher.search_slice(matcher, decoded.text.as_bytes(), &mut collected)?;
+                encoding = Some(decoded.encoding);
             }
             let is_missing = collected.hits.matches() == 0 && !collected.hits.is_binary;
             if is_missing && let Some(matcher) = &pattern.across {
                 match read_text(found)? {
-                    Whole::Text(text) => {
+                    Whole::Text(decoded) => {
                         collected = collector(matcher, true);
-                        self.across.search_slice(matcher, text.as_bytes(), &mut collected)?;
+                        let text = decoded.text.as_bytes();
+                        self.across.search_slice(matcher, text, &mut collected)?;
                     }
                     Whole::Binary => {}
                     Whole::TooLarge => self.searched_in_lines += 1,
@@ -168,7 +181,7 @@ impl Search<'_> {
             Ok(()) => self.searched += 1,
         }
         if hits.matches() > 0 {
-            self.keep(found, hits, room);
+            self.keep(found, encoding, hits, room);
         }
         match self.is_stopped {
             true => ControlFlow::Break(()),
@@ -177,7 +190,7 @@ impl Search<'_> {
     }
 
     /// Keeps the hits of a file as far as there is room.
-    fn keep(&mut self, found: &Found<'_>, hits: Hits, room: u64) {
+    fn keep(&mut self, found: &Found<'_>, encoding: Option<Encoding>, hits: Hits, room: u64) {
         let modified = match self.arguments.newest {
             true => found.directory.modified(found.name).unwrap_or_default(),
             false => Duration::ZERO,
@@ -194,7 +207,7 @@ impl Search<'_> {
             }
         }
         self.take(&hits, 1);
-        self.files.push(FileHits { modified, path: found.path.to_owned(), hits });
+        self.files.push(FileHits { modified, path: found.path.to_owned(), encoding, hits });
         if self.arguments.newest {
             self.drop_oldest();
         }
@@ -282,6 +295,8 @@ impl Search<'_> {
             };
             if self.searched == 0 {
                 answer.push_str("; see `path`, `globs`, `types`, `hidden`, `ignored`");
+            } else if self.pattern.has_open_class && !answer.is_empty() {
+                answer.push_str(ONE_BY_ONE);
             }
         }
         self.add_left_out(&mut answer);
@@ -290,8 +305,25 @@ impl Search<'_> {
             let _ =
                 write!(answer, "\n[{files} of more than 8 MiB: only single lines were searched]");
         }
+        self.add_encodings(&mut answer);
         add_passed_over(&mut answer, passed);
         answer
+    }
+
+    /// Names the encodings of the files shown that are not plain UTF-8.
+    fn add_encodings(&self, answer: &mut String) {
+        let mut others = self.files.iter().filter_map(|file| Some((&file.path, file.encoding?)));
+        let named = others.by_ref().take(NAMED_ENCODINGS);
+        let named: Vec<_> =
+            named.map(|(path, encoding)| format!("`{}` is {encoding}", shown(path))).collect();
+        if named.is_empty() {
+            return;
+        }
+        let more = match others.count() {
+            0 => String::new(),
+            more => format!("; {} not UTF-8", count(more as u64, "more is", "more are")),
+        };
+        let _ = write!(answer, "\n[{}{more}]", named.join("; "));
     }
 
     /// Brings what is shown down to the limit where whole files were kept.

@@ -173,10 +173,20 @@ fn what_is_not_utf8_is_searched_as_the_text_that_read_file_shows() {
     }
     let arguments = json!({ "pattern": "caf\u{e9}$", "show": "files" });
     let found = call(directory.path(), "search_files", &arguments).unwrap();
-    assert_eq!(found, "invalid\nlatin\nlong\nmark\nno mark\nutf8\n[passed over 1 binary file]");
+    let expected = "invalid\nlatin\nlong\nmark\nno mark\nutf8\n[`invalid` is UTF-8 with invalid bytes \
+                    (0xff is U+10F7FF); `latin` is Latin-1; `long` is Latin-1; `mark` is UTF-16 LE; \
+                    `no mark` is UTF-16 LE]\n[passed over 1 binary file]";
+    assert_eq!(found, expected);
     let arguments = json!({ "pattern": "caf", "path": "no mark" });
     let found = call(directory.path(), "search_files", &arguments).unwrap();
-    assert_eq!(found, "no mark\n1:un caf\u{e9}");
+    assert_eq!(found, "no mark\n1:un caf\u{e9}\n[`no mark` is UTF-16 LE]");
+    for number in 0..7 {
+        fs::write(directory.path().join(format!("more{number}")), b"th\xe9\n").unwrap();
+    }
+    let found = call(directory.path(), "search_files", &json!({ "pattern": "th\u{e9}" })).unwrap();
+    let end = "\n[`more0` is Latin-1; `more1` is Latin-1; `more2` is Latin-1; `more3` is Latin-1; \
+               `more4` is Latin-1; 2 more are not UTF-8]";
+    assert!(found.contains(end), "{found}");
 }
 
 #[test]
@@ -325,6 +335,8 @@ fn patterns_over_several_lines_match_in_files_of_windows_too() {
         let found = call(directory.path(), "search_files", &arguments).unwrap();
         assert_eq!(found.replace('\n', " "), expected, "{pattern}");
     };
+    let hint = "; lines are searched one by one, and classes such as `[^x]` match no line end; `\\n` or \
+                `(?s)` in the pattern spans lines";
     check("alpha\\nbeta", false, "crlf lf");
     check("alpha\nbeta", false, "crlf lf");
     check("alpha\nbeta", true, "crlf lf");
@@ -336,7 +348,7 @@ fn patterns_over_several_lines_match_in_files_of_windows_too() {
     check("alpha[\\s\\S]*?beta", false, "crlf lf one");
     // What stays within a line does so.
     check("alpha.*beta", false, "one");
-    check("a[^x]gamma", false, "no matches in 3 files");
+    check("a[^x]gamma", false, &format!("no matches in 3 files{hint}"));
     check("\\s+$", false, "no matches in 3 files");
     let lines = json!({ "pattern": "beta\\s+gamma", "path": "crlf" });
     let found = call(directory.path(), "search_files", &lines).unwrap();

@@ -2,7 +2,7 @@
 
 use std::io::{self, Cursor, Read};
 
-use kitbag_workspace::{decode, looks_binary};
+use kitbag_workspace::{Decoded, Encoding, decode, looks_binary};
 
 use crate::walk::Found;
 
@@ -20,24 +20,26 @@ pub(crate) struct Sniffed<R> {
     file: R,
     /// Bytes of a character that the next piece goes on with.
     rest: Vec<u8>,
-    encoding: Encoding,
+    encoding: Seen,
     /// It begins as a binary format does. A NUL byte may come later, or never.
     pub(crate) is_binary: bool,
 }
 
 /// The whole text of a file.
 pub(crate) enum Whole {
-    Text(String),
+    Text(Decoded),
     Binary,
     /// It has more than [`WHOLE_BYTES`].
     TooLarge,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Encoding {
+enum Seen {
     Utf8,
     /// With a byte order mark, which `grep-searcher` knows.
-    Utf16,
+    Utf16 {
+        big_endian: bool,
+    },
     Other,
 }
 
@@ -48,10 +50,11 @@ impl<R: Read> Sniffed<R> {
         let read = file.read(&mut first)?;
         first.truncate(read);
         let encoding = match first.as_slice() {
-            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Encoding::Utf16,
+            [0xff, 0xfe, ..] => Seen::Utf16 { big_endian: false },
+            [0xfe, 0xff, ..] => Seen::Utf16 { big_endian: true },
             // UTF-16 without a mark.
-            first if first.contains(&0) && !looks_binary(first) => Encoding::Other,
-            _ => Encoding::Utf8,
+            first if first.contains(&0) && !looks_binary(first) => Seen::Other,
+            _ => Seen::Utf8,
         };
         let is_binary = looks_binary(&first) && !first.contains(&0);
         Ok(Self { first: Cursor::new(first), file, rest: Vec::new(), encoding, is_binary })
@@ -59,11 +62,19 @@ impl<R: Read> Sniffed<R> {
 
     /// Whether `grep-searcher` has read it as the text that it is.
     pub(crate) fn is_utf8(&self) -> bool {
-        self.encoding != Encoding::Other
+        self.encoding != Seen::Other
+    }
+
+    /// The encoding by the byte order mark of UTF-16.
+    pub(crate) fn marked(&self) -> Option<Encoding> {
+        match self.encoding {
+            Seen::Utf16 { big_endian } => Some(Encoding::Utf16 { big_endian, mark: true }),
+            Seen::Utf8 | Seen::Other => None,
+        }
     }
 
     fn look_at(&mut self, piece: &[u8]) {
-        if self.encoding != Encoding::Utf8 || self.rest.is_empty() && piece.is_ascii() {
+        if self.encoding != Seen::Utf8 || self.rest.is_empty() && piece.is_ascii() {
             return;
         }
         let joined = [self.rest.as_slice(), piece].concat();
@@ -73,7 +84,7 @@ impl<R: Read> Sniffed<R> {
             // A character may be cut at the end of a piece, not at that of the file.
             match error.error_len().is_none() && !piece.is_empty() {
                 true => self.rest.extend_from_slice(rest),
-                false => self.encoding = Encoding::Other,
+                false => self.encoding = Seen::Other,
             }
         }
     }
@@ -98,7 +109,7 @@ pub(crate) fn read_text(found: &Found<'_>) -> io::Result<Whole> {
     let mut content = Vec::new();
     file.take(WHOLE_BYTES + 1).read_to_end(&mut content)?;
     Ok(match content.len() as u64 <= WHOLE_BYTES {
-        true => decode(content).map_or(Whole::Binary, |decoded| Whole::Text(decoded.text)),
+        true => decode(content).map_or(Whole::Binary, Whole::Text),
         false => Whole::TooLarge,
     })
 }

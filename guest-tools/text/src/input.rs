@@ -102,7 +102,7 @@ pub(crate) fn read(location: &Location) -> Result<Vec<u8>, ErrorInfo> {
         .map_err(|error| explain(location, "read", &error))?;
     if content.len() as u64 > MOST_BYTES {
         return Err(ErrorInfo::new(format!(
-            "`{}` has more than {} MiB, which is the most that is read",
+            "`{}` has more than {} MiB, which is the most that is read; split it",
             location.given,
             MOST_BYTES >> 20
         )));

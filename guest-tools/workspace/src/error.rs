@@ -103,6 +103,7 @@ fn refused(location: &Location) -> String {
             directory.path != "/" && stat(&format!("{}/{inner}", directory.path)).is_ok()
         };
         let hint = match directories.iter().any(is_there) {
+            true if inner.is_empty() => "and `.` is that directory".to_owned(),
             true => format!("`{inner}` is there"),
             false => "such as `src/main.rs`".to_owned(),
         };

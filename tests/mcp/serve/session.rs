@@ -1,5 +1,7 @@
 //! A session from its first line to its last, and what may go wrong in between.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::texts;
@@ -219,4 +221,26 @@ fn an_endless_flood_of_calls_is_told_to_wait() {
         client.notify("notifications/cancelled", json!({ "requestId": id }));
     }
     assert_eq!(texts(&client.call("probe", json!({ "do": "echo", "text": "x" }))), ["x"]);
+}
+
+#[test]
+fn instructions_explain_why_file_tools_are_off_in_the_home_directory() {
+    let workspace = Workspace::with_toolsets(&["files", "search"]);
+    let instructions = |directory: &Path| {
+        let mut client = Client::start_at(&workspace, directory);
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "clientInfo": { "name": "test", "version": "1" },
+            "capabilities": {},
+        });
+        let answer = client.request("initialize", params);
+        let text = answer["result"]["instructions"].as_str().unwrap_or_default();
+        workspace.redact(text)
+    };
+    let expected = "Note: the tools for files are disabled: no tool reads `<home>`, which holds your \
+                    home directory; `--workspace DIRECTORY` names another, and `[toolsets] files = \
+                    true` in your own `<home>/.config/kitbag/config.toml` turns `files` on \
+                    everywhere.\n";
+    assert_eq!(instructions(&workspace.home()), expected);
+    assert_eq!(instructions(&workspace.root()), "");
 }

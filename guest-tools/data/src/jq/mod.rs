@@ -75,7 +75,7 @@ impl Filter {
                 }
             })?;
         // In the prelude, as a definition, so that it can be changed before it is compiled.
-        let query = Def { name: "__query", args: Vec::new(), body: rewrite::map(term) };
+        let query = Def { name: "__query", args: Vec::new(), body: rewrite::term(term) };
         let own = parse(include_str!("prelude.jq"), |parser| parser.defs()).unwrap_or_default();
         let own = own.into_iter().map(rewrite::definition);
         let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());

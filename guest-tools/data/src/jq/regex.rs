@@ -90,7 +90,17 @@ fn compile(pattern: &str, flags: &str) -> Result<(Regex, Flags), Error> {
     match builder.build() {
         Ok(regex) => Ok((regex, own)),
         Err(error) => {
-            Err(Error::str(format_args!("`{pattern}` is not a regular expression: {error}")))
+            let error = error.to_string();
+            Err(match error.contains("size limit") || error.contains("building NFA") {
+                true => Error::str(format_args!(
+                    "the regular expression `{pattern}` takes more than {} MiB: repeat less, such \
+                     as `x+` for `x{{1,1000}}`",
+                    PATTERN_BYTES >> 20
+                )),
+                false => {
+                    Error::str(format_args!("`{pattern}` is not a regular expression: {error}"))
+                }
+            })
         }
     }
 }

@@ -107,9 +107,10 @@ struct Markers<'a> {
 
 impl<'a> Markers<'a> {
     fn new(lines: &'a [&'a str], start: usize) -> Self {
-        let bare = lines.iter().skip(start).position(|line| line.trim_end() == END);
+        let bare =
+            lines.iter().skip(start).position(|line| line.starts_with('*') && is_frame(line, END));
         // Padded, it may also be a line of the file, unless nothing follows.
-        let is_last = |at: &usize| lines[*at].trim() == END;
+        let is_last = |at: &usize| is_frame(lines[*at], END);
         let last = lines.iter().rposition(|line| !matches!(line.trim(), "" | "```"));
         let padded = last.filter(|at| *at >= start).filter(is_last);
         let end = bare.map(|at| at + start).or(padded).unwrap_or(lines.len());
@@ -138,6 +139,19 @@ impl<'a> Markers<'a> {
             None => next.starts_with("@@") || next.starts_with("***"),
         }
     }
+}
+
+/// Whether a line is the first or the last marker of a patch, which models also write as
+/// `*** End Patch ***`.
+pub(super) fn is_frame(line: &str, marker: &str) -> bool {
+    line.trim().trim_end_matches('*').trim_end() == marker
+}
+
+/// The first section of a patch that does not begin as a unified diff does.
+pub(super) fn first_section(lines: &[&str]) -> Option<usize> {
+    let is_start = |line: &&str| line.starts_with("--- ") || section(line).is_some();
+    let at = lines.iter().position(is_start)?;
+    section(lines[at]).map(|_| at)
 }
 
 /// The beginning of a file in that form.
