@@ -47,6 +47,11 @@ impl<R: BufRead> Rows<R> {
         if preamble.is_type {
             notes.place("the line `#TYPE` of PowerShell is left out", 1);
         }
+        if let Some(line) = drawn(inner.fill_buf().unwrap_or_default()) {
+            let what = "the line draws a table, as psql, mysql and Markdown do; export CSV, for \
+                        example with `psql --csv`";
+            return Err(Mistake::syntax(Format::Csv, what, (preamble.lines + line, 1)));
+        }
         let delimiter = match delimiter.or(preamble.delimiter) {
             Some(delimiter) => delimiter,
             None => guess(inner.fill_buf().unwrap_or_default()),
@@ -230,6 +235,18 @@ fn guess(beginning: &[u8]) -> u8 {
     // Of those that are equal the first is taken.
     let best = (0..DELIMITERS.len()).rev().max_by_key(score).unwrap_or(0);
     DELIMITERS[best]
+}
+
+/// The number of the line, among the first three, that draws a table for people.
+fn drawn(beginning: &[u8]) -> Option<usize> {
+    let lines = beginning.split(|byte| *byte == b'\n').take(3);
+    let mut lines = lines.map(|line| String::from_utf8_lossy(line).trim().to_owned());
+    let is_rule = |line: String| {
+        let is_boxed = |char: char| ('\u{2500}'..='\u{257f}').contains(&char);
+        line.chars().all(|char| "-=+|: ".contains(char) || is_boxed(char))
+            && (line.contains("--") && line.contains(['+', '|']) || line.contains(is_boxed))
+    };
+    lines.position(is_rule).map(|index| index + 1)
 }
 
 fn failed(error: &io::Error) -> Mistake {
