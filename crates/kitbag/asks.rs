@@ -94,7 +94,11 @@ struct Asker<'a> {
 impl Asker<'_> {
     /// The grants of a tool of one kind.
     fn kind(&self, tool: &Tool, key: &str) -> Vec<Item> {
-        let around = Surroundings { root: &self.root, home: self.home.as_deref() };
+        let around = Surroundings {
+            root: &self.root,
+            home: self.home.as_deref(),
+            network: &self.config.network,
+        };
         let name = &tool.name;
         let mut items = kind_items(name.as_str(), &tool.grants.value, key, &around);
         if key == SecretGrant::KEY {
@@ -117,7 +121,11 @@ impl Asker<'_> {
 
     /// The risks of a directory that is read.
     fn read_risks(&self, path: &Path, include: &[String]) -> Vec<Risk> {
-        let around = Surroundings { root: &self.root, home: self.home.as_deref() };
+        let around = Surroundings {
+            root: &self.root,
+            home: self.home.as_deref(),
+            network: &self.config.network,
+        };
         around.read_risks(path, include)
     }
 

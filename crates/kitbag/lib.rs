@@ -438,8 +438,8 @@ impl Builder {
     }
 
     /// How connections for tools are made: whom they trust, who resolves names, and through
-    /// which proxy. `[network]` of the user's own file adds roots to these, and its proxy counts
-    /// where there is none here. Default: as the system says, and no proxy.
+    /// which proxies. `[network]` of the user config adds roots to these, and its proxies are
+    /// used if there are none here. Default: the settings of the system, and no proxy.
     #[must_use]
     pub fn connections(mut self, options: ClientOptions) -> Self {
         self.connections = options;
@@ -667,8 +667,9 @@ fn auditor(config: &Config, is_single_call: bool) -> Option<Arc<Auditor>> {
 
 /// How connections are made: as the program says, and as the user's own file does besides.
 fn connections(mut options: ClientOptions, network: &Network) -> ClientOptions {
-    if options.proxy.is_none() {
-        options.proxy = network.proxy.as_ref().map(|proxy| proxy.value.clone());
+    if options.proxies.is_empty() {
+        let proxies = network.proxies.as_ref().map(|proxies| proxies.value.clone());
+        options.proxies = proxies.unwrap_or_default();
     }
     for file in &network.roots {
         let added = options.roots.add_pem(&file.value.pem);

@@ -36,6 +36,49 @@ fn platform_specific_code_stands_in_modules_named_sys() {
     assert_eq!(found, [""; 0], "this belongs into the module `sys` of its crate");
 }
 
+/// Errors are words: text for debugging has a reason in each of these files.
+#[test]
+fn messages_hold_no_debug_text() {
+    let mut found = BTreeMap::new();
+    for directory in ["crates", "guest-tools"] {
+        visit(&repository().join(directory), &mut |path, text| {
+            let is_test = |part: &std::ffi::OsStr| {
+                ["tests", "tests.rs", "benches", "examples", "build.rs"]
+                    .iter()
+                    .any(|it| part == *it)
+            };
+            if path.iter().any(is_test) {
+                return;
+            }
+            let own = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+            let is_message = |line: &&str| {
+                let is_debug = line.contains(":?}") || line.contains(":#?}");
+                is_debug && !["assert", "panic!", "//"].iter().any(|it| line.contains(it))
+            };
+            let count = own.lines().filter(is_message).count();
+            if count > 0 {
+                let path = path.strip_prefix(repository()).unwrap();
+                found.insert(path.display().to_string(), count);
+            }
+        });
+    }
+    let expected = [
+        // Names of variants, which become words.
+        ("crates/contract/src/text.rs", 1),
+        // Keys of connections, which are shown nowhere.
+        ("crates/host/src/grants/http.rs", 1),
+        // An implementation of `Debug`.
+        ("crates/secrets/src/leaks.rs", 1),
+        // The digest of a call.
+        ("crates/toolbox/src/approval/bound.rs", 2),
+        // Guests of tests.
+        ("guest-tools/relay/src/lib.rs", 1),
+        ("guest-tools/request/src/lib.rs", 1),
+        ("guest-tools/settings/src/lib.rs", 1),
+    ];
+    assert_eq!(found, expected.map(|(path, count)| (path.to_owned(), count)).into());
+}
+
 fn visit(directory: &Path, look: &mut dyn FnMut(&Path, &str)) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries {

@@ -160,6 +160,91 @@ fn the_users_own_file_names_roots_and_a_proxy() {
 }
 
 #[test]
+fn the_environment_names_the_proxy_if_the_user_config_says_so() {
+    let target = Server::start(Behaviour::Echo);
+    let proxy = Server::start(Behaviour::Proxy(target.address()));
+    let value = proxy.url().replace("http://", "http://ada:hunter2@");
+    let variables = [("HTTP_PROXY", &*value), ("NO_PROXY", "10.9.8.8")];
+    let grants = "[tools.fetch.grants]\nhttp = [\"http://10.9.8.7/**\", \"http://10.9.8.8/**\"]\n";
+    let workspace = Workspace::with_toolsets(&["fetch"]);
+    workspace.own_config(&format!("{grants}[network]\nproxy = \"environment\"\n"));
+    let fetch = ["run", "fetch", "url=http://10.9.8.7/a"];
+    workspace.run_with(&fetch, "", &variables).success();
+    let asked = &proxy.seen().requests[0];
+    assert_eq!((&*asked.method, &*asked.target), ("CONNECT", "10.9.8.7:80"));
+    assert_eq!(asked.header("proxy-authorization").unwrap(), "Basic YWRhOmh1bnRlcjI=");
+    assert!(target.seen().requests[0].header("proxy-authorization").is_none());
+    // The configuration is shown without the credentials.
+    let shown = workspace.run_with(&["config", "--show"], "", &variables).shown();
+    assert!(shown.contains("network.proxy") && !shown.contains("hunter2"), "{shown}");
+    // A workspace decides nothing of this.
+    workspace.own_config(grants);
+    workspace.config("[network]\nproxy = \"environment\"\n");
+    let run = workspace.run_with(&fetch, "", &variables);
+    assert!(run.code != 0 && run.stderr.contains("`network` has no place"), "{}", run.shown());
+    assert_eq!(proxy.seen().requests.len(), 1);
+}
+
+#[test]
+fn a_proxy_that_refuses_is_named_without_its_credentials() {
+    let answer = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
+    let proxy = Server::start(Behaviour::Raw(answer.to_vec()));
+    let value = proxy.url().replace("http://", "http://ada:hunter2@");
+    let workspace = Workspace::with_toolsets(&["fetch"]);
+    workspace.own_config(&format!(
+        "[tools.fetch.grants]\nhttp = [\"http://10.9.8.7/**\"]\n[network]\nproxy = \"{value}\"\n"
+    ));
+    let run = workspace.run(&["run", "fetch", "url=http://10.9.8.7/a"]);
+    let expected = format!(
+        "the proxy `{}` opens no connection to `http://10.9.8.7`: 407 Proxy Authentication Required",
+        proxy.url()
+    );
+    assert!(run.code != 0 && run.stderr.contains(&expected), "{}", run.shown());
+    let audit = workspace.run(&["audit", "--json"]).shown();
+    for shown in [run.shown(), audit] {
+        assert!(!shown.contains("hunter2") && !shown.contains("YWRhOmh1"), "{shown}");
+    }
+}
+
+#[test]
+fn a_failed_connection_names_the_ignored_proxy() {
+    let closed = Server::start(Behaviour::Echo).url();
+    let workspace = workspace(&[format!("{closed}/**")]);
+    let url = format!("url={closed}/");
+    let value = "http://ada:hunter2@127.0.0.1:9";
+    let run = workspace.run_with(&["run", "fetch", &url], "", &[("HTTPS_PROXY", value)]);
+    let expected = "the proxy that the variable `HTTPS_PROXY` names is not used; to use it, write \
+                    `proxy = \"environment\"` under `[network]` in your own `";
+    assert!(run.code != 0 && run.stderr.contains(expected), "{}", run.shown());
+    assert!(!run.shown().contains("hunter2"), "{}", run.shown());
+    let run = workspace.run_with(&["run", "fetch", &url], "", &[]);
+    assert!(run.code != 0 && !run.shown().contains("proxy"), "{}", run.shown());
+}
+
+#[test]
+fn a_proxy_that_resolves_names_is_shown_as_a_risk() {
+    let target = Server::start(Behaviour::Echo);
+    let proxy = Server::start(Behaviour::Proxy(target.address()));
+    let workspace = Workspace::with_toolsets(&["fetch"]);
+    workspace.own_config(&format!(
+        "[tools.fetch.grants]\nhttp = [\"http://name.invalid/**\", \"http://*:81/**\"]\n\
+         [network]\nproxy = \"{}\"\nresolve = \"proxy\"\n",
+        proxy.url()
+    ));
+    workspace.run(&["run", "fetch", "url=http://name.invalid/a"]).success();
+    assert_eq!(proxy.seen().requests[0].target, "name.invalid:80");
+    let checked = workspace.run(&["check"]).shown();
+    let expected = "the proxy resolves `name.invalid` for the tool `fetch`, and nothing checks the \
+                    addresses (";
+    assert!(checked.contains(expected), "{checked}");
+    let why = |url: &str| workspace.run(&["why", "fetch", url]).success();
+    let asked = why("http://name.invalid/a");
+    assert!(asked.contains("`resolve = \"proxy\"` lets the proxy resolve the name"), "{asked}");
+    let every = why("http://other.invalid:81/a");
+    assert!(every.contains("no addresses but those that the grant opens"), "{every}");
+}
+
+#[test]
 fn an_image_is_content_of_the_answer() {
     let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
     png.extend([0, 0, 2, 128, 0, 0, 1, 224, 8, 2, 0, 0, 0]);

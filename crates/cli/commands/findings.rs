@@ -63,6 +63,7 @@ impl Findings {
             }
             warnings.extend(tool.grant_warnings());
             warnings.extend(tool.missing_grants(toolbox.config()));
+            warnings.extend(resolved_by_proxy(toolbox, name));
             tool.check_schemas()?;
             let served = Format::Mcp.define(&tool).losses;
             warnings.extend(served.iter().map(ToString::to_string));
@@ -71,6 +72,23 @@ impl Findings {
         findings.problems.extend(checked.err().map(|error| Finding::of_tool(name, error)));
         findings
     }
+}
+
+/// The warning that nothing checks the addresses of hosts that a tool is granted.
+fn resolved_by_proxy(toolbox: &Toolbox, name: &ToolName) -> Option<String> {
+    let config = toolbox.config();
+    let grants = &config.tools.get(name)?.grants.value.http.grants;
+    let mut hosts = grants.iter().map(|grant| grant.url.host()).filter(|host| host.is_of_names());
+    let host = hosts.next().filter(|_| config.network.proxy_resolves())?;
+    let more = match hosts.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let origin = &config.network.resolve.origin;
+    Some(format!(
+        "the proxy resolves `{host}`{more} for the tool `{name}`, and nothing checks the addresses \
+         ({origin})"
+    ))
 }
 
 impl Finding {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use kitbag::contract::ByteSize;
 use kitbag::contract::text::{printable, shown};
-use kitbag::host::{Described, Inspection, inspect_file};
+use kitbag::host::{Described, Inspection, SOCKETS_ADVICE, inspect_file};
 use kitbag::policy::RequestedGrants;
 use serde_json::{Value, json};
 
@@ -29,6 +29,7 @@ impl Args {
         match global.json {
             true => {
                 let mut object = json!(inspection);
+                object["usesSockets"] = inspection.uses_sockets().into();
                 object["runs"] = verdict.is_ok().into();
                 object["problem"] = verdict.as_ref().err().map(ToString::to_string).into();
                 let section = inspection.section.as_ref();
@@ -71,6 +72,9 @@ fn as_text(inspection: &Inspection) -> String {
     // A bare name is a type that the world uses; its interface stands there too.
     for import in inspection.imports.iter().filter(|import| import.name.contains(':')) {
         let _ = writeln!(text, "  {}: {}", import.name, import.offered.unwrap_or("NOT OFFERED"));
+    }
+    if inspection.uses_sockets() {
+        let _ = writeln!(text, "\nThe component {SOCKETS_ADVICE}");
     }
     printable(&text).to_string()
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kitbag::config::{Layer, LockedManifest, LockedTool, ToolSource};
+use kitbag::config::{Layer, LockedManifest, LockedTool, Network, ToolSource};
 use kitbag::contract::text::shown as escaped;
 use kitbag::contract::{Description, ToolName, shell};
 use kitbag::host::{Described, read_component};
@@ -90,7 +90,7 @@ impl Args {
             keep_source(&mut new, old);
         }
         let before = old.and_then(|old| kitbag.toolbox().host().remembered(old.component));
-        let difference = Difference::new(old, &new);
+        let difference = Difference::new(old, &new, &config.network);
         let is_there = || {
             self.path.is_none() || read_component(path).is_ok_and(|it| it.digest == new.component)
         };
@@ -193,11 +193,12 @@ impl Args {
 struct Difference<'a> {
     old: Option<&'a LockedTool>,
     new: &'a LockedTool,
+    network: &'a Network,
 }
 
 impl<'a> Difference<'a> {
-    fn new(old: Option<&'a LockedTool>, new: &'a LockedTool) -> Self {
-        Self { old, new }
+    fn new(old: Option<&'a LockedTool>, new: &'a LockedTool, network: &'a Network) -> Self {
+        Self { old, new, network }
     }
 
     /// The keys of what has changed.
@@ -295,7 +296,7 @@ impl<'a> Difference<'a> {
         let item = |wish: &String| {
             let request = requests.iter().find(|request| line(&request.to_string()) == *wish);
             let item = match request {
-                Some(request) => request_item(name.as_str(), request),
+                Some(request) => request_item(name.as_str(), request, self.network),
                 None => untyped(name, wish),
             };
             match self.old.is_none() || then.contains(wish) {

@@ -58,6 +58,10 @@ pub(crate) struct Args {
 const ADDRESSES: &str = "if its host has no addresses but those that the grant opens, and none that \
                          is denied";
 
+/// The same if a proxy resolves the name.
+const BY_PROXY: &str = "whatever addresses its host has, if the request goes through your proxy: \
+                        `resolve = \"proxy\"` lets the proxy resolve the name";
+
 /// What is asked.
 enum Asked {
     /// A request over HTTP. How its URL is read depends on the tool.
@@ -215,8 +219,11 @@ fn answer(config: &Config, tool: &Tool, request: &Request) -> Answer {
             if let Request::Http(request) = request
                 && let Host::Name(_) = request.host()
             {
-                text.push_str(&format!("\n  {ADDRESSES}"));
-                json["condition"] = ADDRESSES.into();
+                let is_of_proxy = config.network.proxy_resolves()
+                    && tool.grants.value.http.decide(request).is_ok_and(|mut it| it.unresolved());
+                let condition = if is_of_proxy { BY_PROXY } else { ADDRESSES };
+                text.push_str(&format!("\n  {condition}"));
+                json["condition"] = condition.into();
             }
             if let Request::Tool(WantedTool::Alias { alias, arguments }) = request {
                 let called = Called::of(&tool.grants.value.tools, alias);

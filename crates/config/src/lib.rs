@@ -81,10 +81,10 @@ mod written;
 pub use audience::Audience;
 pub use config::{
     Audit, AuditSync, BytesTool, Config, FileAdvice, GrantAdvice, GrantLine, GrantPlace,
-    IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest, LockedTool, Network, Output,
-    Parameter, ParameterType, Parameters, PathAdvice, Recorded, RootFile, ScreenAction, Screening,
-    ScriptTool, Secret, SecretStore, SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate,
-    ToolSource, Topic, Trust, secret_destinations, set_secret_command,
+    IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest, LockedTool, NameResolution,
+    Network, Output, Parameter, ParameterType, Parameters, PathAdvice, Recorded, RootFile,
+    ScreenAction, Screening, ScriptTool, Secret, SecretStore, SecretStoreKind, Tool, ToolApproval,
+    ToolGrants, ToolRate, ToolSource, Topic, Trust, secret_destinations, set_secret_command,
 };
 pub use discover::Bound;
 pub use error::{ConfigErrors, Diagnostic};

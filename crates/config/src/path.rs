@@ -20,6 +20,9 @@ impl Bases<'_> {
         if text.is_empty() {
             return Err(Problem::EmptyPath);
         }
+        if is_url(text) {
+            return Err(Problem::UrlAsPath { url: text.to_owned() });
+        }
         let path = match in_home(text) {
             Some(rest) => {
                 let home = self.home.ok_or_else(|| Problem::NoHome { path: text.to_owned() })?;
@@ -31,9 +34,17 @@ impl Bases<'_> {
     }
 }
 
-/// Whether a path means the same in every workspace.
+/// Whether a text is a URL, such as `https://example.com/tool.wasm` or `oci://…`.
+fn is_url(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    })
+}
+
+/// Whether a path means the same in every workspace. A URL does, and is refused where it is read.
 pub(crate) fn is_fixed(text: &str) -> bool {
-    in_home(text).is_some() || Path::new(text).is_absolute()
+    is_url(text) || in_home(text).is_some() || Path::new(text).is_absolute()
 }
 
 /// A path without `.`, doubled separators, and `..` at the root.
@@ -106,6 +117,12 @@ mod tests {
         let homeless = Bases { root: Path::new("/w"), home: None };
         assert_eq!(homeless.absolute("~/a"), Err(Problem::NoHome { path: "~/a".to_owned() }));
         assert_eq!(homeless.absolute(""), Err(Problem::EmptyPath));
+        for url in ["https://a.test/x.wasm", "HTTP://a.test", "oci://a/b", "file:///x"] {
+            let problem = Problem::UrlAsPath { url: url.to_owned() };
+            assert_eq!(bases.absolute(url), Err(problem));
+        }
+        check("a:/b", "/w/a:/b");
+        check("a b://c", "/w/a b:/c");
     }
 
     #[test]

@@ -361,6 +361,17 @@ pub enum Problem {
         /// The path as it was given.
         path: String,
     },
+    /// A URL is where a path should be.
+    #[error(
+        "`{}` is a URL, and the path of a file is expected here: kitbag downloads nothing; \
+         download the file, look at it with `kitbag inspect FILE`, and add it with \
+         `kitbag add FILE`",
+        shown(url)
+    )]
+    UrlAsPath {
+        /// The URL.
+        url: String,
+    },
     /// A path is empty.
     #[error("the path is empty; write `.` for the workspace")]
     EmptyPath,

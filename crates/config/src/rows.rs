@@ -45,14 +45,16 @@ impl Config {
             deny.patterns().iter().map(ToString::to_string).collect()
         });
         let network = root.key("network");
-        if let Some(proxy) = &self.network.proxy {
-            // Its credentials are not shown.
-            rows.add(network.key("proxy"), proxy, |proxy| proxy.to_string().into());
-            if !proxy.value.direct().is_empty() {
-                rows.add(network.key("no_proxy"), proxy, |proxy| {
-                    proxy.direct().iter().map(ToString::to_string).collect()
+        if let Some(proxies) = &self.network.proxies {
+            // The credentials are not shown.
+            rows.add(network.key("proxy"), proxies, |proxies| proxies.to_string().into());
+            if !proxies.value.direct.is_empty() {
+                rows.add(network.key("no_proxy"), proxies, |proxies| {
+                    proxies.direct.iter().map(ToString::to_string).collect()
                 });
             }
+            let resolve = &self.network.resolve;
+            rows.add(network.key("resolve"), resolve, |resolve| resolve.as_str().into());
         }
         if let Some(first) = self.network.roots.first() {
             let paths = |path: &Sourced<RootFile>| path.value.path.to_string_lossy().into_owned();

@@ -31,6 +31,22 @@ pub fn bound_error(message: &mut String) {
     }
 }
 
+/// The name of an error in words, for errors of libraries that have no other text:
+/// `UnknownIssuer(…)` reads as `unknown issuer`.
+pub fn variant_words(error: &impl fmt::Debug) -> String {
+    let name = format!("{error:?}");
+    let is_name = |c: &char| c.is_ascii_alphanumeric();
+    let name: String = name.chars().take_while(is_name).collect();
+    let mut words = String::new();
+    for c in name.strip_suffix("Context").unwrap_or(&name).chars() {
+        if c.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(c.to_ascii_lowercase());
+    }
+    words
+}
+
 /// A longer text that is shown with everything invisible spelled out.
 pub struct Printable<'a>(&'a str);
 
@@ -159,6 +175,20 @@ impl fmt::Display for Printable<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_variant_is_words() {
+        #[derive(Debug)]
+        #[expect(dead_code, reason = "they are shown")]
+        enum Of {
+            UnknownIssuer,
+            TrailingData(u8),
+            NotValidForNameContext { name: u8 },
+        }
+        assert_eq!(variant_words(&Of::UnknownIssuer), "unknown issuer");
+        assert_eq!(variant_words(&Of::TrailingData(1)), "trailing data");
+        assert_eq!(variant_words(&Of::NotValidForNameContext { name: 1 }), "not valid for name");
+    }
 
     #[test]
     fn invisible_characters_are_spelled_out() {

@@ -11,7 +11,7 @@ use kitbag_contract::{
     Outcome,
 };
 use kitbag_files::Guard;
-use kitbag_http::{Account, Client, RequestRecord};
+use kitbag_http::{Account, Client, FailedConnection, RequestRecord};
 use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::{Grants, RefusedFile, StorageRefusal};
 use kitbag_secrets::Secrets;
@@ -86,6 +86,8 @@ pub struct Completion {
     pub refused_files: Vec<RefusedFile>,
     /// The requests over HTTP that the tool was refused, at most five of them.
     pub refused_requests: Vec<HttpRefusal>,
+    /// The connections for its requests that could not be made, at most five of them.
+    pub failed_connections: Vec<FailedConnection>,
     /// What became of its requests over HTTP, of a hundred at most.
     pub requests: Vec<RequestRecord>,
     /// How many more of these there were.
@@ -100,6 +102,8 @@ pub struct Completion {
     pub misses_directories: bool,
     /// Whether the tool called another one that no grant lets it call.
     pub misses_tools: bool,
+    /// Whether the tool tried to use a socket, which no grant gives.
+    pub tried_sockets: bool,
     /// What the call took.
     pub usage: Usage,
 }
@@ -213,6 +217,7 @@ pub(crate) async fn run(
         stderr,
         refused_files,
         refused_requests: ended.refused_requests,
+        failed_connections: ended.failed_connections,
         requests: ended.requests.0,
         more_requests: ended.requests.1,
         refused_storage: ended.refused_storage,
@@ -220,6 +225,7 @@ pub(crate) async fn run(
         touched: ended.touched,
         misses_directories,
         misses_tools: ended.misses_tools,
+        tried_sockets: ended.tried_sockets,
         usage,
     })
 }
@@ -312,6 +318,7 @@ impl Completion {
             stderr: Captured::default(),
             refused_files: Vec::new(),
             refused_requests: Vec::new(),
+            failed_connections: Vec::new(),
             requests: Vec::new(),
             more_requests: 0,
             refused_storage: Vec::new(),
@@ -319,6 +326,7 @@ impl Completion {
             touched: Touched::default(),
             misses_directories: false,
             misses_tools: false,
+            tried_sockets: false,
             usage: Usage::default(),
         }
     }
@@ -391,6 +399,7 @@ struct Ended<T> {
     emitted: Emitted,
     refused_files: Vec<RefusedFile>,
     refused_requests: Vec<HttpRefusal>,
+    failed_connections: Vec<FailedConnection>,
     requests: (Vec<RequestRecord>, u64),
     refused_storage: Vec<StorageRefusal>,
     refusals: Refusals,
@@ -399,6 +408,7 @@ struct Ended<T> {
     secrets: HeldSecrets,
     misses_directories: bool,
     misses_tools: bool,
+    tried_sockets: bool,
 }
 
 /// Runs a guest until it returns, breaks off, or has to end.
@@ -448,11 +458,13 @@ async fn run_guest<T>(
     let refused = limiter.refused().or(store.data().quota.refused());
     let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
     let misses_tools = store.data().refused_calls.has(RefusedKind::Tool);
+    let tried_sockets = store.data().tried_sockets;
     let emitted = store.data_mut().reports.take_emitted();
     let granted = store.data_mut().granted();
     let refused_files = granted.directories.take_refused();
     let misses_directories = granted.directories.is_missed();
     let refused_requests = granted.http.take_refused();
+    let failed_connections = granted.http.take_unconnected();
     let requests = granted.http.records();
     let request_warnings = granted.http.take_warnings();
     let refused_storage = granted.take_refused_storage();
@@ -469,6 +481,7 @@ async fn run_guest<T>(
         emitted,
         refused_files,
         refused_requests,
+        failed_connections,
         requests,
         refused_storage,
         refusals,
@@ -477,5 +490,6 @@ async fn run_guest<T>(
         secrets,
         misses_directories,
         misses_tools,
+        tried_sockets,
     })
 }

@@ -26,6 +26,7 @@ use crate::grants::{HTTP_BYTES, ToolCalling, add_handler_to_linker};
 use crate::grants::{STORAGE_BYTES, add_atomics, add_batch, add_store};
 use crate::random::BoundedRandom;
 use crate::report::Reporting;
+use crate::sockets::NotedSockets;
 use crate::state::State;
 
 type Add = fn(&mut Linker<State>) -> wasmtime::Result<()>;
@@ -131,7 +132,7 @@ const OFFERED: &[(&str, &str, Add)] = &[
         sockets::instance_network::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
     ("wasi:sockets/ip-name-lookup", Reach::Network.absent(), |l| {
-        sockets::ip_name_lookup::add_to_linker::<_, WasiSockets>(l, State::sockets)
+        sockets::ip_name_lookup::add_to_linker::<_, NotedSockets>(l, State::noted_sockets)
     }),
     ("wasi:sockets/network", Reach::Network.absent(), |l| {
         let options = sockets::network::LinkOptions::default();
@@ -141,13 +142,13 @@ const OFFERED: &[(&str, &str, Add)] = &[
         sockets::tcp::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
     ("wasi:sockets/tcp-create-socket", Reach::Network.absent(), |l| {
-        sockets::tcp_create_socket::add_to_linker::<_, WasiSockets>(l, State::sockets)
+        sockets::tcp_create_socket::add_to_linker::<_, NotedSockets>(l, State::noted_sockets)
     }),
     ("wasi:sockets/udp", Reach::Network.absent(), |l| {
         sockets::udp::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
     ("wasi:sockets/udp-create-socket", Reach::Network.absent(), |l| {
-        sockets::udp_create_socket::add_to_linker::<_, WasiSockets>(l, State::sockets)
+        sockets::udp_create_socket::add_to_linker::<_, NotedSockets>(l, State::noted_sockets)
     }),
 ];
 

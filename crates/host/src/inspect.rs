@@ -26,7 +26,7 @@ pub(crate) use self::weight::Heaviest;
 use crate::cache::digest_of_bytes;
 use crate::described::Described;
 use crate::load_error::{InvalidComponent, LoadError};
-use crate::{component_file, imports, section};
+use crate::{component_file, imports, section, sockets};
 
 /// The type of `run` with its parameters called as given.
 macro_rules! run_type {
@@ -155,6 +155,12 @@ impl Inspection {
     /// what it is.
     pub fn describes(&self) -> bool {
         self.exports.iter().any(|export| export.name == "describe")
+    }
+
+    /// Whether it uses sockets, which no grant gives.
+    pub fn uses_sockets(&self) -> bool {
+        let used = self.imports.iter().filter(|import| import.offered != Some("types only"));
+        used.map(|import| &*import.name).any(sockets::is_use)
     }
 
     /// Whether kitbag can run this component.

@@ -39,6 +39,7 @@ mod refusals;
 mod replay;
 mod report;
 mod section;
+mod sockets;
 mod state;
 mod state_pool;
 mod sys;
@@ -75,8 +76,8 @@ pub use inspect::{
 pub use kitbag_contract::Limits;
 pub use kitbag_files::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};
 pub use kitbag_http::{
-    Account, ClientOptions, Direct, DirectError, Nameservers, Proxy, ProxyError, RequestRecord,
-    Roots, RootsError,
+    Account, ClientOptions, Direct, DirectError, FailedConnection, Nameservers, Proxy, ProxyError,
+    ProxyRules, RequestRecord, Roots, RootsError,
 };
 #[cfg(feature = "storage")]
 pub use kitbag_state::storage::{QuotaExceeded, Storage, StorageError, Usage as StorageUsage};
@@ -87,6 +88,7 @@ pub use queue::{CALL_DEPTH, Concurrency, Permit};
 pub use refusals::{Refusal, Refusals, RefusedKind};
 pub use replay::Replay;
 pub use report::{Compiling, EventSink, Listener, TextMask};
+pub use sockets::SOCKETS_ADVICE;
 pub use state_pool::{NoRoom, StatePool};
 pub use timer::Cancellation;
 pub use truncate::cut_at;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use kitbag_contract::{Limits, STDIO_BYTES};
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
+use wasmtime_wasi::sockets::WasiSocketsCtxView;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_config::WasiConfig;
 use wasmtime_wasi_http::WasiHttpCtxView;
@@ -20,6 +21,7 @@ use crate::limits::HANDLES;
 use crate::random::Bounded;
 use crate::refusals::Refusals;
 use crate::report::Reports;
+use crate::sockets::Noted;
 
 /// What belongs to one call while it runs.
 pub(crate) struct State {
@@ -33,6 +35,8 @@ pub(crate) struct State {
     tools: Option<ToolPort>,
     /// The calls of other tools that were refused here, without a grant.
     pub(crate) refused_calls: Refusals,
+    /// Whether the guest tried to use a socket.
+    pub(crate) tried_sockets: bool,
 }
 
 /// The two streams of a guest.
@@ -83,6 +87,7 @@ impl State {
             reports,
             tools,
             refused_calls,
+            tried_sockets: false,
         })
     }
 
@@ -112,6 +117,11 @@ impl State {
     #[cfg(feature = "storage")]
     pub(crate) fn storage(&mut self) -> StorageView<'_> {
         self.granted.storage.view(&mut self.table)
+    }
+
+    pub(crate) fn noted_sockets(&mut self) -> Noted<'_> {
+        let wasi = WasiSocketsCtxView { ctx: self.wasi.sockets(), table: &mut self.table };
+        Noted { wasi, tried: &mut self.tried_sockets }
     }
 
     pub(crate) fn random(&mut self) -> Bounded<'_> {

@@ -91,10 +91,19 @@ impl Allowed {
         &self.call
     }
 
-    /// Whether its host may have this address. Nothing is decided.
-    pub(crate) fn opens(&self, address: IpAddr) -> bool {
+    /// Whether its host may have this address, or may be resolved by a proxy. Nothing is
+    /// decided.
+    pub(crate) fn opens(&self, address: Option<IpAddr>) -> bool {
         let mut grants = self.grants().clone();
-        grants.addresses(&[address]).is_ok()
+        match address {
+            Some(address) => grants.addresses(&[address]).is_ok(),
+            None => grants.unresolved(),
+        }
+    }
+
+    /// Decides whether a proxy resolves its host.
+    pub(crate) fn unresolved(&self) -> bool {
+        self.grants().unresolved()
     }
 
     /// Decides by all addresses of its host.

@@ -12,6 +12,7 @@ use kitbag_secrets::{CallSecrets, Redactor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use crate::error::RequestError;
 use crate::headers;
 use crate::outgoing::Outgoing;
 use crate::shares::Account;
@@ -38,6 +39,9 @@ const MOST_ORIGINS: usize = 100;
 /// The longest method and the longest origin that are kept, in bytes.
 const METHOD_BYTES: usize = 32;
 const ORIGIN_BYTES: usize = 300;
+
+/// Failed connections of one call that are kept for its error.
+const MOST_UNCONNECTED: usize = 5;
 
 /// Warnings of one call that are kept for the log.
 const MOST_WARNINGS: usize = 20;
@@ -86,6 +90,15 @@ pub struct RequestRecord {
     pub grant: String,
     /// What it was refused for, at once or on its way.
     pub refused: Option<RefusalKind>,
+}
+
+/// A connection that could not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedConnection {
+    /// Why not.
+    pub reason: String,
+    /// Whether a proxy refused it, or could not be reached.
+    pub is_of_proxy: bool,
 }
 
 /// Requests of one kind that were refused.
@@ -137,6 +150,7 @@ pub(crate) struct Call {
     sent: AtomicU64,
     made: Mutex<Made>,
     refused: Mutex<Vec<HttpRefusal>>,
+    unconnected: Mutex<Vec<FailedConnection>>,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -161,6 +175,7 @@ impl Call {
             sent: AtomicU64::new(0),
             made: Mutex::default(),
             refused: Mutex::default(),
+            unconnected: Mutex::default(),
             warnings: Mutex::default(),
         }
     }
@@ -283,6 +298,27 @@ impl Call {
             }
             None => made.more_refused += 1,
         }
+    }
+
+    /// Notes a connection that could not be made.
+    pub(crate) fn unconnected(&self, error: &RequestError) {
+        let is_of_proxy = match error {
+            RequestError::Proxy { .. } => true,
+            RequestError::Name { .. } | RequestError::Connect { .. } | RequestError::Tls { .. } => {
+                false
+            }
+            _ => return,
+        };
+        let failed = FailedConnection { reason: error.to_string(), is_of_proxy };
+        let mut unconnected = self.unconnected.lock().unwrap_or_else(PoisonError::into_inner);
+        if unconnected.len() < MOST_UNCONNECTED && !unconnected.contains(&failed) {
+            unconnected.push(failed);
+        }
+    }
+
+    /// The connections that could not be made, and forgets them.
+    pub(crate) fn take_unconnected(&self) -> Vec<FailedConnection> {
+        std::mem::take(&mut self.unconnected.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What was sent though it looks like a key or a token, and forgets it.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use kitbag_policy::http::Proxy;
+use kitbag_policy::http::ProxyRules;
 use rustls::ClientConfig;
 use tokio::runtime::Handle;
 
@@ -26,8 +26,8 @@ pub struct ClientOptions {
     pub roots: Roots,
     /// Who resolves names. Default: what the system says.
     pub nameservers: Nameservers,
-    /// Through what connections go, but for those that it names. Default: none.
-    pub proxy: Option<Proxy>,
+    /// The proxies, and what goes without them. Default: none.
+    pub proxies: ProxyRules,
 }
 
 #[derive(Default)]
@@ -67,8 +67,8 @@ impl Shared {
         made.clone().map_err(RequestError::Internal)
     }
 
-    pub(crate) fn proxy(&self) -> Option<&Proxy> {
-        self.options.proxy.as_ref()
+    pub(crate) fn proxies(&self) -> &ProxyRules {
+        &self.options.proxies
     }
 }
 

@@ -19,6 +19,7 @@ use crate::dial::{Stream, dial};
 use crate::error::RequestError;
 use crate::pool::{Connection, Sender};
 use crate::proxy::tunnel;
+use crate::tls::words;
 
 /// How long one address may take, where there is another.
 const ADDRESS_TIME: Duration = Duration::from_secs(3);
@@ -40,14 +41,17 @@ pub(crate) async fn connect(
     let request = allowed.request();
     let permit = shared.pool.permit(&allowed.call().account).await.ok_or(RequestError::Ended)?;
     let addresses = match request.host() {
-        Host::Address(address) => vec![*address],
+        Host::Name(_) if is_resolved_by_proxy(shared, allowed) => None,
+        Host::Address(address) => Some(vec![*address]),
         Host::Name(name) => {
             let found = shared.resolver.addresses(name).await;
-            found.map_err(|reason| RequestError::Name { host: name.clone(), reason })?
+            Some(found.map_err(|reason| RequestError::Name { host: name.clone(), reason })?)
         }
     };
-    allowed.addresses(&addresses)?;
-    let opened = timeout(CONNECT_TIME, open(shared, request, &addresses)).await;
+    if let Some(addresses) = &addresses {
+        allowed.addresses(addresses)?;
+    }
+    let opened = timeout(CONNECT_TIME, open(shared, request, addresses.as_deref())).await;
     let (stream, address, is_http2) = opened.map_err(|_| RequestError::Connect {
         origin: request.origin_url(),
         reason: "no answer".to_owned(),
@@ -83,14 +87,29 @@ pub(crate) async fn connect(
     Ok(Connection::new(sender, address, alive))
 }
 
+/// Whether the request goes to a proxy that resolves its host.
+fn is_resolved_by_proxy(shared: &Shared, allowed: &Allowed) -> bool {
+    let proxies = shared.proxies();
+    proxies.resolves && proxies.of(allowed.request(), None).is_some() && allowed.unresolved()
+}
+
 /// A stream to one of these addresses, with TLS where the origin has it, and whether HTTP/2
-/// is spoken on it.
+/// is spoken on it. Without addresses a proxy resolves the host.
 async fn open(
     shared: &Shared,
     request: &HttpRequest,
-    addresses: &[IpAddr],
-) -> Result<(Box<dyn Stream>, IpAddr, bool), RequestError> {
-    let (stream, address) = dial_any(shared, request, addresses).await?;
+    addresses: Option<&[IpAddr]>,
+) -> Result<(Box<dyn Stream>, Option<IpAddr>, bool), RequestError> {
+    let (stream, address) = match (addresses, shared.proxies().of(request, None)) {
+        (None, Some(proxy)) => {
+            let authority = format!("{}:{}", request.host(), request.port());
+            (tunnel(proxy, shared, &request.origin_url(), authority).await?, None)
+        }
+        (addresses, _) => {
+            let (stream, address) = dial_any(shared, request, addresses.unwrap_or(&[])).await?;
+            (stream, Some(address))
+        }
+    };
     if request.scheme() == Scheme::Http {
         return Ok((stream, address, false));
     }
@@ -107,7 +126,8 @@ async fn open(
     let connected = TlsConnector::from(shared.tls()?).connect(name, stream).await;
     let stream = connected.map_err(|error| {
         let below = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
-        failed(error.to_string(), matches!(below, Some(rustls::Error::InvalidCertificate(_))))
+        let reason = below.map_or_else(|| error.to_string(), words);
+        failed(reason, matches!(below, Some(rustls::Error::InvalidCertificate(_))))
     })?;
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     Ok((Box::new(stream), address, is_http2))
@@ -123,9 +143,10 @@ async fn dial_any(
     for (at, address) in addresses.iter().enumerate() {
         let target = SocketAddr::new(*address, request.port());
         let dial = async {
-            let proxy = shared.proxy().filter(|proxy| proxy.carries(request.host(), *address));
-            match proxy {
-                Some(proxy) => tunnel(proxy, shared, &request.origin_url(), target).await,
+            match shared.proxies().of(request, Some(*address)) {
+                Some(proxy) => {
+                    tunnel(proxy, shared, &request.origin_url(), target.to_string()).await
+                }
                 None => dial(target).await.map_err(|error| failed(request, &error)),
             }
         };

@@ -114,12 +114,17 @@ async fn hop(
                 if !connection.is_ready().await {
                     continue;
                 }
-                allowed.addresses(&[connection.address])?;
+                match connection.address {
+                    Some(address) => allowed.addresses(&[address])?,
+                    None if allowed.unresolved() => {}
+                    None => continue,
+                }
                 connection
             }
             None => {
                 let connect = connect(shared, allowed);
-                let connection = within(times.connect, TimePhase::Connect, connect).await??;
+                let connected = within(times.connect, TimePhase::Connect, connect).await?;
+                let connection = connected.inspect_err(|error| call.unconnected(error))?;
                 if let Some(same) = connection.share() {
                     keep(shared, key.clone(), same);
                 }

@@ -33,10 +33,10 @@ mod shares;
 mod tls;
 
 pub use body::IncomingBody;
-pub use call::{CallLimits, RefusedRequest, RequestRecord, RequestTimes};
+pub use call::{CallLimits, FailedConnection, RefusedRequest, RequestRecord, RequestTimes};
 pub use client::{Client, ClientOptions};
 pub use error::{BoxError, RequestError, TimePhase};
-pub use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError};
+pub use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError, ProxyRules};
 pub use outgoing::OutgoingBody;
 pub use requests::Requests;
 pub use resolve::Nameservers;

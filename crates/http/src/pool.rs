@@ -82,8 +82,8 @@ impl Entry {
 /// A connection. With HTTP/2 clones are the same connection; with HTTP/1.1 there is one.
 pub(crate) struct Connection {
     pub(crate) sender: Sender,
-    /// What was dialled.
-    pub(crate) address: IpAddr,
+    /// The address of the host. `None`: a proxy has resolved its name.
+    pub(crate) address: Option<IpAddr>,
     /// Ends the connection's task, with the last of them.
     alive: Arc<DropGuard>,
 }
@@ -119,7 +119,7 @@ impl Pool {
     pub(crate) fn take(
         &self,
         key: &Key,
-        is_allowed: impl Fn(IpAddr) -> bool,
+        is_allowed: impl Fn(Option<IpAddr>) -> bool,
     ) -> Option<Connection> {
         let mut kept = self.kept();
         let entries = kept.by_key.get_mut(key)?;
@@ -174,7 +174,7 @@ impl Pool {
 
 impl Connection {
     /// A connection whose task ends when `alive` is cancelled.
-    pub(crate) fn new(sender: Sender, address: IpAddr, alive: CancellationToken) -> Self {
+    pub(crate) fn new(sender: Sender, address: Option<IpAddr>, alive: CancellationToken) -> Self {
         Self { sender, address, alive: Arc::new(alive.drop_guard()) }
     }
 

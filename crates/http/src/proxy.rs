@@ -1,4 +1,4 @@
-//! A tunnel through a proxy, where the user's own configuration names one.
+//! A tunnel through a proxy that the user config names.
 
 use std::net::SocketAddr;
 
@@ -15,12 +15,13 @@ use crate::client::Shared;
 use crate::dial::{Stream, dial};
 use crate::error::RequestError;
 
-/// A stream through a proxy to exactly this address.
+/// A stream through a proxy to exactly this target: an address, or a name that the proxy
+/// resolves, each with a port.
 pub(crate) async fn tunnel(
     proxy: &Proxy,
     shared: &Shared,
     origin: &str,
-    target: SocketAddr,
+    authority: String,
 ) -> Result<Box<dyn Stream>, RequestError> {
     let failed = |reason: String| RequestError::Proxy {
         proxy: proxy.to_string(),
@@ -45,7 +46,6 @@ pub(crate) async fn tunnel(
     tokio::spawn(connection.with_upgrades());
     let mut request = Request::new(Empty::<Bytes>::new());
     *request.method_mut() = Method::CONNECT;
-    let authority = target.to_string();
     let host = HeaderValue::try_from(&authority).map_err(|error| failed(error.to_string()))?;
     *request.uri_mut() = Uri::try_from(authority).map_err(|error| failed(error.to_string()))?;
     request.headers_mut().insert(header::HOST, host);

@@ -12,7 +12,9 @@ use tokio_util::sync::DropGuard;
 
 use crate::allowed::Allowed;
 use crate::body::IncomingBody;
-use crate::call::{Call, CallLimits, RefusedRequest, RequestRecord, RequestTimes};
+use crate::call::{
+    Call, CallLimits, FailedConnection, RefusedRequest, RequestRecord, RequestTimes,
+};
 use crate::client::Client;
 use crate::error::RequestError;
 use crate::exchange;
@@ -104,6 +106,11 @@ impl Requests {
     /// The requests that were refused, at most fifty of them, and how many more there were.
     pub fn refused(&self) -> (Vec<RefusedRequest>, u64) {
         self.call.refused_requests()
+    }
+
+    /// The connections that could not be made, at most five of them, and forgets them.
+    pub fn take_unconnected(&self) -> Vec<FailedConnection> {
+        self.call.take_unconnected()
     }
 
     /// What was refused so far, at most five of them, and forgets it.

@@ -12,6 +12,8 @@ use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig,
 };
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::Name;
 
 /// What the system says of its name servers.
@@ -58,7 +60,7 @@ impl Resolver {
         // The name of a URL is whole: no domain of the system is added to it.
         absolute.set_fqdn(true);
         let found = self.resolver()?.lookup_ip(absolute).await;
-        let found: Vec<_> = found.map_err(|error| error.to_string())?.iter().collect();
+        let found: Vec<_> = found.map_err(|error| words(&error))?.iter().collect();
         match found.is_empty() {
             true => Err("it has no address".to_owned()),
             false => Ok(found),
@@ -82,7 +84,7 @@ impl Resolver {
         Ok(resolver)
     }
 
-    fn make(&self) -> Result<TokioResolver, hickory_resolver::net::NetError> {
+    fn make(&self) -> Result<TokioResolver, NetError> {
         let provider = TokioRuntimeProvider::default();
         let mut builder = match &self.nameservers {
             // Without the file the name server is this machine, as resolv.conf(5) has it.
@@ -102,6 +104,18 @@ impl Resolver {
         options.positive_max_ttl = Some(MOST_TTL);
         options.negative_max_ttl = Some(MOST_TTL);
         builder.build()
+    }
+}
+
+/// An error of the resolver in words. Its own text for a name without addresses shows its types.
+fn words(error: &NetError) -> String {
+    match error {
+        NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
+            ResponseCode::NoError => "it has no address".to_owned(),
+            ResponseCode::NXDomain => "there is no such name".to_owned(),
+            code => format!("the name server answers: {code}"),
+        },
+        error => error.to_string(),
     }
 }
 

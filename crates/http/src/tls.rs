@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kitbag_contract::text::variant_words;
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
@@ -68,5 +69,26 @@ impl Roots {
         config.resumption = Resumption::disabled();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
+    }
+}
+
+/// An error of TLS in words. The texts of the library show its own types.
+pub(crate) fn words(error: &rustls::Error) -> String {
+    use rustls::Error;
+    match error {
+        Error::InvalidCertificate(problem) => {
+            format!("invalid certificate: {}", variant_words(problem))
+        }
+        Error::AlertReceived(alert) => {
+            format!("the server broke off with the alert `{}`", variant_words(alert))
+        }
+        Error::PeerIncompatible(problem) => {
+            format!("the server is not compatible: {}", variant_words(problem))
+        }
+        Error::PeerMisbehaved(problem) => {
+            format!("the server broke the protocol: {}", variant_words(problem))
+        }
+        Error::General(text) => text.clone(),
+        error => variant_words(error),
     }
 }

@@ -402,3 +402,29 @@ fn what_two_grants_allow_does_not_add_up() {
     assert!(allowed.addresses(&["10.0.0.1".parse().unwrap()]).is_ok());
     assert!(allowed.response_bytes(20 << 20).is_err());
 }
+
+#[test]
+fn a_proxy_resolves_names_of_grants_that_name_them() {
+    let check = |granted: &[&str], denied: &[&str], url: &str, expected: bool| {
+        let deny = denied.iter().map(|url| UrlPattern::parse_denied(url).unwrap()).collect();
+        let grants = HttpGrants { deny: Deny::new(deny).into(), ..grants(granted) };
+        let mut allowed = grants.decide(&HttpRequest::new("GET", url).unwrap()).unwrap();
+        assert_eq!(allowed.unresolved(), expected, "{granted:?} {denied:?} {url}");
+        if expected {
+            assert!(allowed.by().url.host().is_of_names(), "{granted:?}");
+        }
+    };
+    let url = "https://a.example/";
+    check(&["https://a.example"], &[], url, true);
+    check(&["https://*.a.example"], &[], "https://b.a.example/", true);
+    check(&["https://*"], &[], url, false);
+    // The grant of every host allows nothing of the request any more.
+    check(&["https://*", "https://a.example"], &[], url, true);
+    check(&["https://10.0.0.1"], &[], "https://10.0.0.1/", false);
+    check(&["https://localhost"], &[], "https://localhost/", false);
+    check(&["https://db.localhost"], &[], "https://db.localhost/", false);
+    // What is denied by addresses has to be seen.
+    check(&["https://a.example"], &["http://b.example"], url, true);
+    check(&["https://a.example"], &["http://10.0.0.1"], url, false);
+    check(&["https://a.example"], &["http://localhost"], url, false);
+}

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use kitbag_config::{Audience, Config, Disabled, Origin, Problem, Sourced};
 use kitbag_contract::text::{bound_error, printable, shown};
 use kitbag_contract::{Action, ByteSize, ErrorInfo, LimitKind, Outcome, format_duration, shell};
-use kitbag_host::{CallError, Completion, LoadError};
+use kitbag_host::{CallError, Completion, LoadError, SOCKETS_ADVICE};
 use kitbag_policy::{
     DirectoryGrant, HttpGrant, MissingGrant, RefusedFile, Request, StorageGrant, StorageRefusal,
     ToolGrants as CallableTools, VariableGrant,
@@ -75,6 +75,14 @@ impl Refused<'_> {
         lines.extend(completion.refused_files.iter().map(|file| self.file(file, audience)));
         let requests = completion.refused_requests.iter();
         lines.extend(requests.map(|it| self.request(&it.reason, it.missing.as_ref(), audience)));
+        if completion.tried_sockets {
+            lines.push(format!("the tool `{}` {SOCKETS_ADVICE}", tool.name));
+        }
+        let of_proxy = completion.failed_connections.iter().filter(|failed| failed.is_of_proxy);
+        lines.extend(of_proxy.map(|failed| printable(&failed.reason).to_string()));
+        if !completion.failed_connections.is_empty() {
+            lines.extend(config.ignored_proxy_advice(audience));
+        }
         for StorageRefusal { reason, missing } in &completion.refused_storage {
             // If the tool asks for it, the line above has the same advice.
             let is_said = |missing: &MissingGrant| {

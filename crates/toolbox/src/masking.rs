@@ -70,6 +70,9 @@ impl<'a> Masking<'a> {
         completion.emitted.iter_mut().for_each(|content| self.content(content));
         let printed = [&mut completion.stdout, &mut completion.stderr];
         printed.into_iter().flat_map(|printed| printed.texts()).for_each(|text| self.text(text));
+        for failed in &mut completion.failed_connections {
+            self.text(&mut failed.reason);
+        }
         for refused in &mut completion.refused_requests {
             self.text(&mut refused.reason);
             refused.missing.iter_mut().for_each(|missing| self.text(&mut missing.entry));

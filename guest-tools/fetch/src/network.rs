@@ -80,7 +80,7 @@ impl Read for Body {
             Err(StreamError::LastOperationFailed(error)) => {
                 let words = match http_error_code(&error) {
                     Some(code) => words(&code),
-                    None => error.to_debug_string(),
+                    None => "the response broke off".to_owned(),
                 };
                 Err(io::Error::other(words))
             }
@@ -136,7 +136,13 @@ fn words(code: &ErrorCode) -> String {
         | ErrorCode::HttpResponseTimeout => "the server took too long",
         ErrorCode::HttpProtocolError => "the server broke the protocol",
         ErrorCode::LoopDetected => "the redirects lead in a circle",
-        code => return format!("{code:?}"),
+        ErrorCode::HttpResponseHeaderSectionSize(_)
+        | ErrorCode::HttpResponseHeaderSize(_)
+        | ErrorCode::HttpResponseTrailerSectionSize(_)
+        | ErrorCode::HttpResponseTrailerSize(_) => "the header of the response is too large",
+        ErrorCode::HttpRequestBodySize(_) => "the body of the request is larger than is allowed",
+        ErrorCode::HttpResponseTransferCoding(_) => "the response is encoded in an unknown way",
+        _ => "the request could not be sent, or its response not be read",
     };
     text.to_owned()
 }

@@ -161,6 +161,8 @@ const ACTIONS: &[(&str, Action)] = &[
     #[cfg(feature = "network")]
     ("connect", network::connect),
     #[cfg(feature = "network")]
+    ("need-connection", network::need_connection),
+    #[cfg(feature = "network")]
     ("udp", network::udp),
     #[cfg(feature = "network")]
     ("resolve", network::resolve),

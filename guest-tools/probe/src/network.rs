@@ -20,6 +20,13 @@ pub(crate) fn connect(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
     Ok(sentence(&format!("connect {address}"), try_connect(address)))
 }
 
+/// As [`connect`], with an error if there is no connection.
+pub(crate) fn need_connection(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
+    let address = address(arguments)?;
+    let tried = try_connect(address);
+    tried.map_err(|Refusal(refusal)| ErrorInfo::new(format!("no connection: {refusal}")).into())
+}
+
 pub(crate) fn udp(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
     let address = address(arguments)?;
     Ok(sentence(&format!("udp {address}"), try_send(address)))

@@ -22,7 +22,7 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// An empty path, one that is too long, and one with a NUL byte.
+    /// An empty path, one that is too long, one with a NUL byte, and a URL.
     pub fn new(call: &Call, given: &str) -> Result<Self, ErrorInfo> {
         if given.is_empty() {
             return Err(ErrorInfo::new("a path is empty; `.` is the directory to work in"));
@@ -35,6 +35,17 @@ impl Location {
         if given.contains('\0') {
             let escaped = given.replace('\0', "\\0");
             let message = format!("`{}` has a NUL byte, which no path has", shown(&escaped));
+            return Err(ErrorInfo::new(message));
+        }
+        if let Some(scheme) = url_scheme(given) {
+            let way_out = match scheme.to_ascii_lowercase().as_str() {
+                "http" | "https" => "; the tool `fetch` reads URLs",
+                _ => "",
+            };
+            let message = format!(
+                "`{}` is a URL, and the path of a file is expected here{way_out}",
+                shown(given)
+            );
             return Err(ErrorInfo::new(message));
         }
         let trimmed = given.trim_end_matches('/');
@@ -81,6 +92,14 @@ impl Location {
         let absolute = |path: &str| if path.is_empty() { "/".to_owned() } else { path.to_owned() };
         Some((Self { given: absolute(given), path: absolute(directory) }, name))
     }
+}
+
+/// The scheme of a text that is a URL with a host, and so no path that anyone means.
+fn url_scheme(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once("://")?;
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    (is_scheme && !scheme.eq_ignore_ascii_case("file")).then_some(scheme)
 }
 
 #[cfg(test)]

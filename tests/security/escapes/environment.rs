@@ -7,7 +7,7 @@ use kitbag::Concurrency;
 use serde_json::json;
 
 use super::Attempts;
-use crate::support::{CallInTest, Workspace, crafted, snapshot};
+use crate::support::{CallInTest, Workspace, crafted, guest, snapshot};
 
 #[test]
 fn a_tool_sees_nothing_of_the_process_it_runs_in() {
@@ -138,4 +138,32 @@ fn a_tool_has_no_network() {
     snapshot!("network", &attempts.report);
     let got = workspace.call("probe", json!({ "do": "connect", "address": address.to_string() }));
     assert!(got.contains("refused"), "{got}");
+}
+
+#[test]
+fn a_component_that_uses_sockets_is_told_what_to_use() {
+    let workspace = Workspace::with_probe("");
+    let (probe, echo) = (guest("probe"), guest("echo"));
+    let (probe, echo) = (probe.to_str().unwrap(), echo.to_str().unwrap());
+    let expected = "uses sockets, which kitbag never grants; use `wasi:http`, for example the crate \
+                    `wstd`";
+    let inspected = workspace.run(&["inspect", probe]);
+    assert!(inspected.stdout.contains(expected), "{}", inspected.shown());
+    let json = workspace.run(&["inspect", probe, "--json"]).json();
+    assert_eq!(json["usesSockets"], true);
+    let arguments = json!({ "do": "need-connection", "address": "127.0.0.1:80" });
+    let failed = workspace.tool("probe", &arguments, &[]);
+    assert!(
+        failed.code != 0 && failed.stderr.contains("no connection: refused"),
+        "{}",
+        failed.shown()
+    );
+    assert!(failed.stderr.contains(&format!("the tool `probe` {expected}")), "{}", failed.shown());
+    let other = workspace.tool("probe", &json!({ "do": "fail", "message": "no" }), &[]);
+    assert!(!other.stderr.contains("sockets"), "{}", other.shown());
+    let added = workspace.run(&["add", probe, "--name", "other"]);
+    assert!(added.shown().contains(&format!("the component {expected}")), "{}", added.shown());
+    // Nothing is said of a component that uses none.
+    let other = workspace.run(&["inspect", echo]).success();
+    assert!(!other.contains("sockets"), "{other}");
 }

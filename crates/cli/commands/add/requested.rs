@@ -115,7 +115,11 @@ impl Reader<'_> {
     }
 
     fn in_words(&self, key: &str, grants: &Grants) -> Vec<Item> {
-        let around = Surroundings { root: &self.root, home: self.home.as_deref() };
+        let around = Surroundings {
+            root: &self.root,
+            home: self.home.as_deref(),
+            network: &self.config.network,
+        };
         kind_items(self.tool, grants, key, &around)
     }
 

@@ -2,7 +2,7 @@
 
 use kitbag::contract::text::shown;
 use kitbag::contract::{ByteSize, ContentDigest, ToolName};
-use kitbag::host::{Described, Inspection};
+use kitbag::host::{Described, Inspection, SOCKETS_ADVICE};
 use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, Risk, imitated, quoted};
 
 use super::asked::{Asked, Bounds};
@@ -96,8 +96,12 @@ fn parts(name: &ToolName, source: &Source, described: &Described, asked: &Asked)
         });
         parts.push(Part::theirs(format!("{} also sets:", shown(file)), lines.collect()));
     }
-    if !asked.notes.is_empty() {
-        parts.push(Part::ours("Notes:", asked.notes.clone()));
+    let mut notes = asked.notes.clone();
+    if source.component.inspection.uses_sockets() {
+        notes.push(format!("the component {SOCKETS_ADVICE}"));
+    }
+    if !notes.is_empty() {
+        parts.push(Part::ours("Notes:", notes));
     }
     parts
 }

@@ -18,7 +18,7 @@ pub use audit::{Audit, AuditSync};
 pub(crate) use directory::{DIRECTORY, FILE, LOCK, SCRIPTS, TOOLS, own_directories};
 pub use grants::ToolGrants;
 pub(crate) use grants::workspace_grant;
-pub use network::{Network, RootFile};
+pub use network::{NameResolution, Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
 pub use parameters::{Parameter, ParameterType, Parameters};
 pub use places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace, PathAdvice};

@@ -234,6 +234,18 @@ impl Config {
         }
     }
 
+    /// How a proxy that the environment names is used, if the user config ignores it.
+    pub fn ignored_proxy_advice(&self, audience: Audience) -> Option<String> {
+        let name = self.network.ignored_proxy?;
+        let file = self.own_grant_file().named(audience);
+        let action = format!("write `proxy = \"environment\"` under `[network]` in {file}");
+        let action = match audience {
+            Audience::Person => format!("to use it, {action}"),
+            Audience::Model => audience.instruct(&action),
+        };
+        Some(format!("the proxy that the variable `{name}` names is not used; {action}"))
+    }
+
     fn own_grant_file(&self) -> GrantFile {
         GrantFile::Own(self.own_file.as_deref().map(Arc::from))
     }

@@ -28,7 +28,7 @@ use approve::ApproveTable;
 use limits::CeilingConfig;
 use secrets::SecretStoreConfig;
 
-use crate::config::{AuditSync, ScreenAction};
+use crate::config::{AuditSync, NameResolution, ScreenAction};
 use crate::toolsets::TOOLSETS;
 use crate::written::{BoolOr, Table, Written};
 
@@ -110,10 +110,17 @@ impl ConfigFile {
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Network")]
 pub(crate) struct NetworkConfig {
-    /// The HTTP proxy through which connections go: `http://HOST:PORT`, or
-    /// `http://USER:PASSWORD@HOST:PORT`. Those to this machine never do. Default: none.
-    #[schemars(extend("examples" = ["http://proxy.example.com:3128"]))]
+    /// The HTTP proxy through which connections go: `http://HOST:PORT`,
+    /// `http://USER:PASSWORD@HOST:PORT`, or `environment` for the proxies that `HTTPS_PROXY`,
+    /// `HTTP_PROXY` and `ALL_PROXY` name, and what `NO_PROXY` excepts. Connections to this
+    /// machine never go through it. Default: none.
+    #[schemars(extend("examples" = ["http://proxy.example.com:3128", "environment"]))]
     pub(crate) proxy: Option<Written<String>>,
+    /// Who resolves the names of hosts for connections through a proxy: `kitbag`, which checks
+    /// the addresses, or `proxy`, whose addresses nothing checks. Grants of every host are
+    /// always resolved and checked by kitbag.
+    #[schemars(extend("default" = "kitbag"))]
+    pub(crate) resolve: Option<Written<NameResolution>>,
     /// What goes without the proxy: hosts, `*.example.com` for all names below one, and
     /// addresses or blocks of them, whatever name led there.
     #[schemars(extend("default" = [], "examples" = [["*.internal.example.com", "10.0.0.0/8"]]))]

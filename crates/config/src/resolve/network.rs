@@ -1,19 +1,36 @@
 //! How connections of tools are made: the proxy, and whom they trust besides the system's
 //! authorities.
 
-use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError};
+use kitbag_contract::text::{shown, variant_words};
+use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError, ProxyRules};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use super::resolver::Resolver;
-use crate::config::{Network, RootFile};
+use crate::config::{NameResolution, Network, RootFile};
+use crate::error::Diagnostic;
 use crate::file::{self, SourceFile};
 use crate::format::ConfigFile;
 use crate::path::is_fixed;
 use crate::problem::Problem;
+use crate::sources::VariableValue;
 use crate::text::shown_path;
 use crate::trust::open_own;
 use crate::written::{At, Written};
+
+/// The value of `proxy` that stands for the variables of the environment.
+const ENVIRONMENT: &str = "environment";
+
+/// The variables that name the proxy for a scheme, the first that is set before the others.
+const HTTPS_VARIABLES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
+const HTTP_VARIABLES: [&str; 4] = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
+
+/// The variables with what goes without a proxy.
+const DIRECT_VARIABLES: [&str; 2] = ["no_proxy", "NO_PROXY"];
+
+/// A variable of programs that a web server starts, which pass the header field `Proxy` of a
+/// request on as `HTTP_PROXY`.
+const CGI_VARIABLE: &str = "REQUEST_METHOD";
 
 /// Why connections cannot be made like that.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +44,29 @@ enum NetworkProblem {
     /// There is no proxy that something could go without.
     #[error("`no_proxy` means nothing without `proxy`; add that, or remove this")]
     NoProxy,
+    /// There is no proxy that could resolve names.
+    #[error("`resolve = \"proxy\"` means nothing without `proxy`; add that, or remove this")]
+    NoResolver,
+    /// The value of a variable is not a proxy.
+    #[error("the variable `{name}` names no proxy that kitbag can use: {error}")]
+    Variable {
+        /// The variable.
+        name: &'static str,
+        /// The problem of its value.
+        error: ProxyError,
+    },
+    /// An entry of a variable is not understood.
+    #[error(
+        "`{}` in the variable `{name}` is ignored: it is neither a host, such as `example.com` or \
+         `.example.com`, nor an address, nor a block such as `10.0.0.0/8`",
+        shown(entry)
+    )]
+    Entry {
+        /// The variable.
+        name: &'static str,
+        /// The entry.
+        entry: String,
+    },
     /// A file cannot be read.
     #[error("the certificates in `{path}` cannot be used: {problem}")]
     Unreadable {
@@ -56,20 +96,42 @@ enum NetworkProblem {
 }
 
 impl Resolver<'_> {
-    /// What the user's own file says of connections. Other files have no such table.
+    /// The settings of connections in the user config. Other files have no such table.
     pub(super) fn network(&mut self, layers: &[(&SourceFile, &ConfigFile)]) -> Network {
         let mut network = Network::default();
         let own = layers.iter().find_map(|(file, layer)| Some((*file, layer.network.as_ref()?)));
+        let is_named = own.is_some_and(|(_, table)| table.proxy.is_some());
+        if !is_named {
+            let named = HTTPS_VARIABLES.into_iter().chain(HTTP_VARIABLES);
+            network.ignored_proxy = named.into_iter().find(|name| self.is_set(name));
+        }
         let Some((file, table)) = own else { return network };
+        if let Some(resolve) = &table.resolve {
+            network.resolve = resolve.at(file).sourced(resolve.value);
+        }
+        let resolves = network.resolve.value == NameResolution::Proxy;
         let direct = table.no_proxy.as_ref().map(|direct| direct.at(file));
         let named = direct.map(|direct| self.direct(direct)).unwrap_or_default();
         match (table.proxy.as_ref().map(|proxy| proxy.at(file)), direct) {
-            (Some(at), _) => match at.value.parse::<Proxy>() {
-                Ok(proxy) => network.proxy = Some(at.sourced(proxy.with_direct(named))),
-                Err(error) => self.report.at_secret(at, NetworkProblem::from(error)),
-            },
+            (Some(at), _) => {
+                let proxies = match &**at.value == ENVIRONMENT {
+                    true => self.environment_proxies(at),
+                    false => at.value.parse::<Proxy>().map(Into::into).map_err(Into::into),
+                };
+                match proxies {
+                    Ok(ProxyRules { http, https, direct, .. }) => {
+                        let direct = named.into_iter().chain(direct).collect();
+                        let rules = ProxyRules { http, https, direct, resolves };
+                        network.proxies = Some(at.sourced(rules));
+                    }
+                    Err::<_, NetworkProblem>(problem) => self.report.at_secret(at, problem),
+                }
+            }
             (None, Some(direct)) => self.report.at(direct, NetworkProblem::NoProxy),
             (None, None) => {}
+        }
+        if let (None, Some(resolve), true) = (&table.proxy, &table.resolve, resolves) {
+            self.report.at(resolve.at(file), NetworkProblem::NoResolver);
         }
         for path in table.roots.iter().flat_map(|roots| &roots.value) {
             match self.roots(path.at(file)) {
@@ -78,6 +140,55 @@ impl Resolver<'_> {
             }
         }
         network
+    }
+
+    /// The proxies that the environment names. What is wrong with `NO_PROXY` is a warning.
+    fn environment_proxies(&mut self, at: At<'_, String>) -> Result<ProxyRules, NetworkProblem> {
+        let (http, https) = (self.proxy_of(&HTTP_VARIABLES)?, self.proxy_of(&HTTPS_VARIABLES)?);
+        let set = DIRECT_VARIABLES.into_iter().find(|name| self.is_set(name));
+        let mut direct = Vec::new();
+        if let Some(name) = set
+            && let Some(value) = self.variables.and_then(|variables| variables.get(name))
+        {
+            let text = match &value {
+                VariableValue::Text(text) => text,
+                VariableValue::Unusable(_) => "",
+            };
+            let (read, unknown) = Direct::read_variable(text);
+            direct = read;
+            for entry in unknown {
+                let (origin, problem) = (at.origin(), NetworkProblem::Entry { name, entry }.into());
+                self.warnings.push(Diagnostic { origin, problem, excerpt: None, hint: None });
+            }
+        }
+        Ok(ProxyRules { http, https, direct, resolves: false })
+    }
+
+    /// The proxy that the first of these variables names that is set.
+    fn proxy_of(&self, names: &[&'static str]) -> Result<Option<Proxy>, NetworkProblem> {
+        let Some(name) = names.iter().copied().find(|name| self.is_set(name)) else {
+            return Ok(None);
+        };
+        let value = self.variables.and_then(|variables| variables.get(name));
+        let text = match &value {
+            Some(VariableValue::Text(text)) => text,
+            Some(VariableValue::Unusable(_)) | None => "",
+        };
+        let proxy = Proxy::read_variable(text);
+        proxy.map(Some).map_err(|error| NetworkProblem::Variable { name, error })
+    }
+
+    /// Whether a variable is set and not empty. A client of a web server may have set
+    /// `HTTP_PROXY`, which is ignored then.
+    fn is_set(&self, name: &str) -> bool {
+        let value = |name: &str| self.variables.and_then(|variables| variables.get(name));
+        let is_of_client = name == "HTTP_PROXY" && value(CGI_VARIABLE).is_some();
+        !is_of_client
+            && match value(name) {
+                Some(VariableValue::Text(text)) => !text.trim().is_empty(),
+                Some(VariableValue::Unusable(_)) => true,
+                None => false,
+            }
     }
 
     fn direct(&mut self, list: At<'_, Vec<Written<String>>>) -> Vec<Direct> {
@@ -115,7 +226,7 @@ impl Resolver<'_> {
             };
             let certificate = certificate.map_err(|error| unusable(error.to_string()))?;
             webpki::anchor_from_trusted_cert(&certificate)
-                .map_err(|error| unusable(error.to_string()))?;
+                .map_err(|error| unusable(variant_words(&error)))?;
         }
         match count {
             0 => Err(NetworkProblem::NoCertificate { path: shown }.into()),

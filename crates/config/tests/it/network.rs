@@ -13,7 +13,7 @@ fn user(config: &str) -> Fixture {
 
 #[test]
 fn connections_go_through_no_proxy_by_default_and_trust_the_system() {
-    let fixture = Fixture::new("").user("").variable("HTTPS_PROXY", "http://elsewhere:3128");
+    let fixture = Fixture::new("").user("");
     let config = fixture.load();
     assert_eq!(config.network, kitbag_config::Network::default());
     check_rows(&fixture, "network", &[]);
@@ -31,12 +31,142 @@ fn the_users_own_file_names_the_proxy_and_what_goes_without_it() {
         &[
             r#"network.proxy = "http://proxy.example.com:3128" # /t/h/config.toml:2:9"#,
             r#"network.no_proxy = ["*.internal.example.com","10.0.0.0/8"] # /t/h/config.toml:2:9"#,
+            r#"network.resolve = "kitbag" # default"#,
         ],
     );
     let config = fixture.load();
-    let proxy = &config.network.proxy.as_ref().unwrap().value;
-    assert_eq!(proxy.credentials(), Some((&b"ada"[..], &b"hunter2"[..])));
-    assert!(!format!("{proxy:?}").contains("hunter2"));
+    let proxies = &config.network.proxies.as_ref().unwrap().value;
+    let credentials = Some((&b"ada"[..], &b"hunter2"[..]));
+    assert_eq!(proxies.http.as_ref().unwrap().credentials(), credentials);
+    assert_eq!(proxies.http, proxies.https);
+    assert!(!format!("{proxies:?}").contains("hunter2"));
+    assert!(!config.network.proxy_resolves());
+}
+
+/// The rows of `[network]` with these variables and this file of the user.
+fn check_environment<const N: usize>(
+    config: &str,
+    variables: [(&str, &str); N],
+    expected: &[&str],
+) -> kitbag_config::Config {
+    let variables = variables.map(|(name, value)| (name, value.as_bytes()));
+    let fixture = user(config).variables(variables);
+    check_rows(&fixture, "network", expected);
+    fixture.load()
+}
+
+#[test]
+fn proxies_of_the_environment_are_used_if_the_user_config_says_so() {
+    let config = "[network]\nproxy = \"environment\"\n";
+    let both = [
+        r#"network.proxy = "http://one:1 for http, http://two:2 for https" # /t/h/config.toml:2:9"#,
+        r#"network.no_proxy = [".a.test","10.0.0.0/8"] # /t/h/config.toml:2:9"#,
+        r#"network.resolve = "kitbag" # default"#,
+    ];
+    let variables = [
+        ("HTTP_PROXY", "http://one:1"),
+        ("HTTPS_PROXY", "http://ada:hunter2@two:2"),
+        ("NO_PROXY", "a.test, 10.0.0.0/8"),
+    ];
+    let loaded = check_environment(config, variables, &both);
+    assert_eq!(loaded.network.ignored_proxy, None);
+    assert!(!format!("{:?}", loaded.network).contains("hunter2"));
+    let row = |proxy: &str| {
+        let proxy = format!(r#"network.proxy = "{proxy}" # /t/h/config.toml:2:9"#);
+        [proxy, r#"network.resolve = "kitbag" # default"#.to_owned()]
+    };
+    let check = |variables: [(&str, &str); 3], proxy: &str| {
+        let rows = row(proxy);
+        let rows: Vec<_> = rows.iter().map(String::as_str).collect();
+        check_environment(config, variables, &rows);
+    };
+    // Lower case is read first, an empty value is none, and `ALL_PROXY` is the last.
+    let variables = [("https_proxy", "low:1"), ("HTTPS_PROXY", "high:2"), ("http_proxy", "low:1")];
+    check(variables, "http://low:1");
+    let variables = [("https_proxy", ""), ("HTTPS_PROXY", "high:2"), ("ALL_PROXY", "all:3")];
+    check(variables, "http://all:3 for http, http://high:2 for https");
+    check([("ALL_PROXY", "all:3"), ("A", ""), ("B", "")], "http://all:3");
+    // A client of a web server chooses this one.
+    let variables = [("HTTP_PROXY", "evil:1"), ("REQUEST_METHOD", "GET"), ("HTTPS_PROXY", "b:2")];
+    check(variables, "http://b:2 for https");
+    check([("A", ""), ("B", ""), ("C", "")], "none");
+}
+
+#[test]
+fn a_proxy_of_the_environment_that_is_not_used_is_remembered() {
+    let check = |config: &str, variable: (&str, &str), expected: Option<&str>| {
+        let variables = [(variable.0, variable.1.as_bytes())];
+        let loaded = user(config).variables(variables).load();
+        assert_eq!(loaded.network.ignored_proxy, expected, "{config} {variable:?}");
+    };
+    let proxy = "http://ada:hunter2@one:1";
+    check("", ("HTTPS_PROXY", proxy), Some("HTTPS_PROXY"));
+    check("", ("http_proxy", proxy), Some("http_proxy"));
+    check("", ("ALL_PROXY", proxy), Some("ALL_PROXY"));
+    check("", ("HTTPS_PROXY", ""), None);
+    check("", ("NO_PROXY", "*"), None);
+    check("[network]\nroots = []\n", ("HTTPS_PROXY", proxy), Some("HTTPS_PROXY"));
+    check("[network]\nproxy = \"http://own:1\"\n", ("HTTPS_PROXY", proxy), None);
+    check("[network]\nproxy = \"environment\"\n", ("HTTPS_PROXY", proxy), None);
+    let loaded = Fixture::new("").variables([("HTTPS_PROXY", proxy.as_bytes())]).load();
+    assert_eq!(loaded.network.ignored_proxy, Some("HTTPS_PROXY"));
+}
+
+#[test]
+fn variables_that_name_no_usable_proxy_are_refused_by_their_names() {
+    for value in ["https://ada:hunter2@two:2", "socks5://ada:hunter2@two", "http://", "a b"] {
+        let fixture = user("[network]\nproxy = \"environment\"\n")
+            .variables([("HTTPS_PROXY", value.as_bytes())]);
+        let problems = fixture.shown();
+        let expected = "/t/h/config.toml:2:9: the variable `HTTPS_PROXY` names no proxy that kitbag \
+                        can use: a proxy is written as `http://HOST:PORT` or \
+                        `http://USER:PASSWORD@HOST:PORT`";
+        assert!(problems.starts_with(expected), "{value}: {problems}");
+        assert!(!problems.contains("hunter2") && !problems.contains("ada"), "{problems}");
+    }
+    let fixture = user("[network]\nproxy = \"environment\"\n")
+        .variables([("NO_PROXY", b"a.test,192.168.*"), ("HTTPS_PROXY", b"one:1")]);
+    let warnings: Vec<_> = fixture.load().warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("`192.168.*` in the variable `NO_PROXY` is ignored"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn names_are_resolved_by_a_proxy_if_the_user_config_says_so() {
+    let config = "[network]\nproxy = \"http://one:1\"\nresolve = \"proxy\"\n";
+    let expected = [
+        r#"network.proxy = "http://one:1" # /t/h/config.toml:2:9"#,
+        r#"network.resolve = "proxy" # /t/h/config.toml:3:11"#,
+    ];
+    let loaded = check_environment(config, [("A", "")], &expected);
+    assert!(loaded.network.proxy_resolves());
+    assert!(loaded.network.proxies.unwrap().value.resolves);
+    let config = "[network]\nproxy = \"environment\"\nresolve = \"proxy\"\n";
+    assert!(!user(config).load().network.proxy_resolves(), "there is no proxy");
+    check_problems_of(
+        &user("[network]\nresolve = \"proxy\"\n"),
+        &[
+            "/t/h/config.toml:2:11: `resolve = \"proxy\"` means nothing without `proxy`; add that, or \
+           remove this",
+        ],
+    );
+    let kitbag = user("[network]\nresolve = \"kitbag\"\n").load();
+    assert!(!kitbag.network.proxy_resolves());
+}
+
+#[test]
+fn a_workspace_names_no_proxy_of_the_environment() {
+    for line in ["proxy = \"environment\"", "resolve = \"proxy\""] {
+        let fixture = Fixture::new(&format!("[network]\n{line}\n")).user("");
+        check_problems_of(
+            &fixture,
+            &["C:1:2: `network` has no place in a workspace's file: only your own \
+               `/t/h/config.toml` may hold it; remove it"],
+        );
+    }
 }
 
 #[test]
@@ -95,7 +225,7 @@ fn what_connections_cannot_be_made_with_is_an_error_at_its_place() {
              expected here",
             &format!("/t/h/config.toml:8:1: `/t/h/key.pem` {no_certificate}"),
             "/t/h/config.toml:9:1: certificate 2 in `/t/h/broken.pem` cannot be used: \
-             TrailingData(SignedData)",
+             trailing data",
             &format!("/t/h/config.toml:10:1: `/t/h/empty.pem` {no_certificate}"),
             "/t/h/config.toml:11:1: the certificates in `/t/h/fifo` cannot be used: is not a regular file",
             "/t/h/config.toml:13:1: unknown key `root` in `network`; did you mean `roots`?",

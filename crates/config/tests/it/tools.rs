@@ -461,3 +461,14 @@ fn raw_text_is_a_choice_of_the_user_alone() {
         .file("w/.kitbag/tools/lint.toml", "mask = false\n");
     assert!(manifest.problems().contains(refused), "{}", manifest.problems());
 }
+
+#[test]
+fn a_url_is_refused_as_the_path_of_a_component() {
+    let wasm = "[tools.a]\nsource = \"local\"\nwasm = \"https://example.com/a.wasm\"\n";
+    let problem = "`https://example.com/a.wasm` is a URL, and the path of a file is expected here: \
+                   kitbag downloads nothing; download the file, look at it with `kitbag inspect \
+                   FILE`, and add it with `kitbag add FILE`";
+    check_problems(wasm, &[&format!("C:3:8: {problem}")]);
+    let fixture = Fixture::new("").user(wasm);
+    check_problems_of(&fixture, &[&format!("/t/h/config.toml:3:8: {problem}")]);
+}

@@ -15,8 +15,8 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use kitbag_contract::{ByteSize, Limits};
 use kitbag_http::{
-    Account, BoxError, CallLimits, Client, IncomingBody, RefusedRequest, RequestError,
-    RequestRecord, RequestTimes, Requests, TimePhase,
+    Account, BoxError, CallLimits, Client, FailedConnection, IncomingBody, RefusedRequest,
+    RequestError, RequestRecord, RequestTimes, Requests, TimePhase,
 };
 use kitbag_policy::http::{HttpGrants, HttpRefusal, RefusalKind};
 use tokio::runtime::Handle;
@@ -95,6 +95,14 @@ impl HeldHttp {
             }
         }
         refused
+    }
+
+    /// The connections that could not be made, at most five of them.
+    pub(crate) fn take_unconnected(&mut self) -> Vec<FailedConnection> {
+        let mut unconnected =
+            self.sending.requests.as_ref().map(Requests::take_unconnected).unwrap_or_default();
+        unconnected.iter_mut().for_each(|failed| self.sending.secrets.mask(&mut failed.reason));
+        unconnected
     }
 
     /// What became of the requests, and of how many more nothing is said.

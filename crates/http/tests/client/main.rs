@@ -6,6 +6,7 @@ mod caller;
 mod calls;
 mod decisions;
 mod protocol;
+mod proxies;
 mod redirects;
 mod refusals;
 mod reuse;

@@ -1,10 +1,9 @@
 //! TLS: whom a connection trusts, and which version of HTTP is spoken.
 
-use kitbag_http::{Client, ClientOptions, Proxy, RequestError};
-use kitbag_policy::http::HttpGrant;
-use kitbag_test_servers::{Authority, Behaviour, Dns, Server};
+use kitbag_http::{Client, RequestError};
+use kitbag_test_servers::{Authority, Behaviour, Server};
 
-use crate::caller::{Caller, client, grant, trusting};
+use crate::caller::{Caller, client, grant};
 
 fn certificate_error(error: RequestError) -> String {
     match error {
@@ -40,58 +39,12 @@ fn an_unknown_authority_another_name_and_an_old_certificate_are_refused() {
         let server = Server::start_tls(Behaviour::Echo, &tls);
         let url = server.url_as("localhost");
         let caller = Caller::new(&client(None, Some(&authority)), vec![grant(&url)]);
-        certificate_error(caller.get(&url).unwrap_err());
+        let reason = certificate_error(caller.get(&url).unwrap_err());
+        let words = ["invalid certificate: not valid for name", "invalid certificate: expired"];
+        assert!(words.contains(&&*reason), "{reason}");
         assert!(server.seen().requests.is_empty());
     }
     assert!(server.seen().requests.is_empty());
-}
-
-#[test]
-fn a_proxy_is_given_the_address_that_was_checked() {
-    let authority = Authority::new();
-    let server = Server::start_tls(Behaviour::Echo, &authority.certificate(&["name.test"]));
-    let dns = Dns::of(&[("name.test", &[&["10.9.8.7"]])]);
-    let through = Server::start(Behaviour::Proxy(server.address()));
-    let proxy: Proxy = format!("http://user:p%40ss@{}", through.address()).parse().unwrap();
-    let client = Client::new(ClientOptions {
-        roots: trusting(&authority),
-        nameservers: kitbag_http::Nameservers::These(vec![dns.address()]),
-        proxy: Some(proxy),
-    });
-    let url = server.url_as("name.test");
-    let closed = Caller::new(&client, vec![grant(&url)]);
-    closed.refused(&url);
-    assert!(through.seen().is_nothing());
-    let addresses = vec!["10.0.0.0/8".parse().unwrap()];
-    let caller = Caller::new(&client, vec![HttpGrant { addresses, ..grant(&url) }]);
-    assert_eq!(caller.get(&url).unwrap().status, 200);
-    let asked = &through.seen().requests[0];
-    let target = format!("10.9.8.7:{}", server.address().port());
-    assert_eq!((&*asked.method, &*asked.target), ("CONNECT", &*target));
-    assert_eq!(asked.header("proxy-authorization").unwrap(), "Basic dXNlcjpwQHNz");
-    // Only the proxy gets its password.
-    let seen = server.seen();
-    assert!(seen.requests[0].headers.iter().all(|(name, _)| !name.starts_with("proxy")));
-}
-
-#[test]
-fn what_is_on_this_machine_or_named_goes_without_the_proxy() {
-    let server = Server::start(Behaviour::Echo);
-    let dns = Dns::of(&[("name.test", &[&["127.0.0.1"]])]);
-    let elsewhere = Server::start(Behaviour::Echo);
-    let through = Server::start(Behaviour::Proxy(elsewhere.address()));
-    let proxy: Proxy = format!("http://{}", through.address()).parse().unwrap();
-    let client = Client::new(ClientOptions {
-        nameservers: kitbag_http::Nameservers::These(vec![dns.address()]),
-        proxy: Some(proxy),
-        ..ClientOptions::default()
-    });
-    for url in [server.url(), server.url_as("localhost"), server.url_as("name.test")] {
-        let addresses = vec!["127.0.0.1/32".parse().unwrap()];
-        let caller = Caller::new(&client, vec![HttpGrant { addresses, ..grant(&url) }]);
-        assert_eq!(caller.get(&url).unwrap().status, 200, "{url}");
-    }
-    assert!(through.seen().is_nothing());
 }
 
 #[test]

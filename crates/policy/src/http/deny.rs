@@ -26,6 +26,15 @@ fn reached(address: IpAddr) -> [IpAddr; 3] {
     }
 }
 
+/// The addresses that a pattern denies, whatever name leads to them.
+fn denied_addresses(pattern: &UrlPattern) -> Vec<Block> {
+    match pattern.host() {
+        HostPattern::One(Host::Address(denied)) => vec![denied.to_canonical().into()],
+        HostPattern::One(Host::Name(name)) if name == "localhost" => LOOPBACK.to_vec(),
+        HostPattern::One(_) | HostPattern::Any | HostPattern::Below(_) => Vec::new(),
+    }
+}
+
 impl Deny {
     /// Denies these.
     pub fn new(patterns: Vec<UrlPattern>) -> Self {
@@ -35,6 +44,11 @@ impl Deny {
     /// What is denied.
     pub fn patterns(&self) -> &[UrlPattern] {
         &self.patterns
+    }
+
+    /// Whether some of it depends on the addresses of a host.
+    pub(crate) fn has_addresses(&self) -> bool {
+        self.patterns.iter().any(|pattern| !denied_addresses(pattern).is_empty())
     }
 
     /// Whether a request is denied before the addresses of its host are looked up.
@@ -56,13 +70,9 @@ impl Deny {
         addresses: &[IpAddr],
     ) -> Result<(), HttpRefusal> {
         for pattern in &self.patterns {
-            let block: &[Block] = match pattern.host() {
-                HostPattern::One(Host::Address(denied)) => &[denied.to_canonical().into()],
-                HostPattern::One(Host::Name(name)) if name == "localhost" => &LOOPBACK,
-                HostPattern::One(_) | HostPattern::Any | HostPattern::Below(_) => continue,
-            };
+            let blocks = denied_addresses(pattern);
             let denied = addresses.iter().find(|address| {
-                reached(**address).iter().any(|reached| is_within(*reached, block))
+                reached(**address).iter().any(|reached| is_within(*reached, &blocks))
             });
             if let Some(address) = denied
                 && pattern.matches_port_and_path_widely(request)

@@ -109,6 +109,13 @@ impl Host {
     }
 }
 
+impl Host {
+    /// Whether it is a name of this machine, for which no server is asked: RFC 6761.
+    pub fn is_localhost(&self) -> bool {
+        matches!(self, Self::Name(name) if name == "localhost" || name.ends_with(".localhost"))
+    }
+}
+
 /// Splits `host:port`. The port is a number as it is usually written.
 pub(crate) fn with_port(authority: &str) -> Result<(&str, Option<u16>), HostError> {
     if authority.contains('@') {
@@ -127,6 +134,11 @@ pub(crate) fn with_port(authority: &str) -> Result<(&str, Option<u16>), HostErro
 }
 
 impl HostPattern {
+    /// Whether it names a host, or a domain whose names it has, and not every host.
+    pub fn is_of_names(&self) -> bool {
+        matches!(self, Self::Below(_) | Self::One(Host::Name(_)))
+    }
+
     /// Whether it is this host, one of those below it, or every one.
     pub(crate) fn matches(&self, host: &Host) -> bool {
         match (self, host) {

@@ -6,6 +6,7 @@
 //! allows and what another allows do not add up.
 
 mod deny;
+mod direct;
 pub(crate) mod glob;
 mod grant;
 mod headers;
@@ -20,13 +21,14 @@ mod scheme;
 pub(crate) mod wide;
 
 pub use deny::Deny;
+pub use direct::{Direct, DirectError};
 pub use grant::{HttpGrant, MAX_FOLLOW};
 pub use headers::{HeaderError, Headers};
 pub use host::{Host, HostError, HostPattern};
 pub use method::{Method, MethodError, Methods};
 pub use path::PathError;
 pub use pattern::{UrlPattern, UrlPatternError, UrlPatternProblem};
-pub use proxy::{Direct, DirectError, Proxy, ProxyError};
+pub use proxy::{Proxy, ProxyError, ProxyRules};
 pub use refusal::{HttpRefusal, RefusalKind};
 pub use request::{HttpRequest, MAX_URL_BYTES};
 pub use scheme::Scheme;
@@ -227,6 +229,20 @@ impl AllowedRequest {
             grant.addresses.extend(closed.iter().copied().map(IpNet::from));
             Some(grant)
         })
+    }
+
+    /// Decides whether a proxy may resolve the host, whose addresses nothing checks then. Only
+    /// grants that name the host or a domain above it allow that, and none while addresses are
+    /// denied; where this is `false`, [`addresses`](Self::addresses) decides.
+    pub fn unresolved(&mut self) -> bool {
+        let names = |grant: &Arc<HttpGrant>| grant.url.host().is_of_names();
+        let host = self.request.host();
+        let is_name = matches!(host, Host::Name(_)) && !host.is_localhost();
+        if !is_name || self.deny.has_addresses() || !self.grants.iter().any(names) {
+            return false;
+        }
+        self.grants.retain(names);
+        true
     }
 
     /// Decides by the names of all header fields that the tool sends, of a redirect too.

@@ -1,35 +1,40 @@
-//! A proxy, and which connections go through it.
+//! Proxies, and which connections go through them.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use ipnet::IpNet;
-use kitbag_contract::text::shown;
 use url::Url;
 
-use super::host::{Host, HostError, HostPattern};
-use crate::addresses::is_within;
+use super::direct::Direct;
+use super::host::Host;
+use super::request::HttpRequest;
+use super::scheme::Scheme;
 
-/// An HTTP proxy, through which connections go as tunnels (`CONNECT`).
-///
-/// What is dialled through it is an address and no name, so that the address that was
-/// checked is the one that it dials. `Debug` and `Display` show no credentials.
+/// An HTTP proxy, through which connections go as tunnels (`CONNECT`). `Debug` and `Display`
+/// show no credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     host: String,
     port: u16,
     credentials: Option<(Vec<u8>, Vec<u8>)>,
-    direct: Vec<Direct>,
 }
 
-/// Hosts, or addresses, to which connections go without the proxy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Direct {
-    /// The hosts of a pattern, as grants write it: `example.com`, `*.example.com`.
-    Hosts(HostPattern),
-    /// The addresses of a block, whatever name led to one.
-    Addresses(IpNet),
+/// The proxies of a client, and what goes without them.
+///
+/// The proxy is asked for the address that was checked, so that it connects to exactly that
+/// address, unless [`resolves`](Self::resolves) is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProxyRules {
+    /// The proxy of connections for `http` URLs.
+    pub http: Option<Proxy>,
+    /// The proxy of connections for `https` URLs.
+    pub https: Option<Proxy>,
+    /// Connections that do not go through a proxy.
+    pub direct: Vec<Direct>,
+    /// Whether the proxies resolve names, whose addresses are not checked then. Grants of
+    /// every host are not affected.
+    pub resolves: bool,
 }
 
 /// Not the URL of a proxy. The text, which may hold a password, is not repeated.
@@ -37,29 +42,18 @@ pub enum Direct {
 #[error("a proxy is written as `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`")]
 pub struct ProxyError;
 
-/// Not what goes without a proxy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{}` is neither a host, such as `example.com` or `*.example.com`, nor an address, nor a block \
-     such as `10.0.0.0/8`{}", shown(text), reason(.cause.as_ref())
-)]
-pub struct DirectError {
-    /// The text as it was given.
-    pub text: String,
-    /// What is wrong with it as a host.
-    #[source]
-    pub cause: Option<HostError>,
-}
-
-fn reason(cause: Option<&HostError>) -> String {
-    cause.map_or(String::new(), |cause| format!(": {cause}"))
-}
-
 impl Proxy {
-    /// The same proxy, with connections that do not go through it.
-    #[must_use]
-    pub fn with_direct(self, direct: Vec<Direct>) -> Self {
-        Self { direct, ..self }
+    /// Reads the value of a variable such as `HTTPS_PROXY`, in which `http://` may be left out.
+    ///
+    /// # Errors
+    ///
+    /// As for a URL. The value is not repeated.
+    pub fn read_variable(value: &str) -> Result<Self, ProxyError> {
+        let value = value.trim();
+        match value.contains("://") {
+            true => value.parse(),
+            false => format!("http://{value}").parse(),
+        }
     }
 
     /// Its host: a name, or an address without brackets.
@@ -76,21 +70,56 @@ impl Proxy {
     pub fn credentials(&self) -> Option<(&[u8], &[u8])> {
         self.credentials.as_ref().map(|(user, password)| (&**user, &**password))
     }
+}
 
-    /// What goes without it.
-    pub fn direct(&self) -> &[Direct] {
-        &self.direct
+impl ProxyRules {
+    /// Whether there is no proxy.
+    pub fn is_empty(&self) -> bool {
+        self.http.is_none() && self.https.is_none()
     }
 
-    /// Whether a connection to this address, which the host has, goes through it. One to this
-    /// machine never does: for the proxy, the address is another machine.
-    pub fn carries(&self, host: &Host, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        let is_direct = |direct: &Direct| match direct {
-            Direct::Hosts(hosts) => hosts.matches(host),
-            Direct::Addresses(block) => is_within(address, &[*block]),
+    /// The proxy of a connection for a request. A connection to this machine never has one: for
+    /// the proxy, the address is another machine. `address` is the address of the host, if it
+    /// is known.
+    pub fn of(&self, request: &HttpRequest, address: Option<IpAddr>) -> Option<&Proxy> {
+        let proxy = match request.scheme() {
+            Scheme::Http => self.http.as_ref(),
+            Scheme::Https => self.https.as_ref(),
         };
-        !address.is_loopback() && !address.is_unspecified() && !self.direct.iter().any(is_direct)
+        let is_of_machine = |address: IpAddr| {
+            let address = address.to_canonical();
+            address.is_loopback() || address.is_unspecified()
+        };
+        let is_here = match (address, request.host()) {
+            (Some(address), _) => is_of_machine(address),
+            (None, Host::Address(address)) => is_of_machine(*address),
+            (None, host @ Host::Name(_)) => host.is_localhost(),
+        };
+        let is_direct = is_here
+            || self
+                .direct
+                .iter()
+                .any(|direct| direct.holds(request.host(), address, request.port()));
+        proxy.filter(|_| !is_direct)
+    }
+}
+
+impl fmt::Display for ProxyRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.http, &self.https) {
+            (None, None) => f.write_str("none"),
+            (Some(http), Some(https)) if http == https => http.fmt(f),
+            (Some(http), Some(https)) => write!(f, "{http} for http, {https} for https"),
+            (Some(http), None) => write!(f, "{http} for http"),
+            (None, Some(https)) => write!(f, "{https} for https"),
+        }
+    }
+}
+
+impl From<Proxy> for ProxyRules {
+    /// Everything goes through this proxy.
+    fn from(proxy: Proxy) -> Self {
+        Self { http: Some(proxy.clone()), https: Some(proxy), ..Self::default() }
     }
 }
 
@@ -111,7 +140,7 @@ impl FromStr for Proxy {
         };
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let port = url.port_or_known_default().unwrap_or(80);
-        Ok(Self { host, port, credentials, direct: Vec::new() })
+        Ok(Self { host, port, credentials })
     }
 }
 
@@ -127,45 +156,6 @@ impl fmt::Display for Proxy {
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for Direct {
-    type Err = DirectError;
-
-    fn from_str(text: &str) -> Result<Self, DirectError> {
-        let error = |cause| DirectError { text: text.to_owned(), cause };
-        if let Ok(block) = text.parse::<IpNet>() {
-            return match block.trunc() == block {
-                true => Ok(Self::Addresses(block)),
-                false => Err(error(None)),
-            };
-        }
-        if let Ok(address) = text.parse::<IpAddr>() {
-            return Ok(Self::Addresses(address.into()));
-        }
-        let (below, host) = match text.strip_prefix("*.") {
-            Some(base) => (true, base),
-            None => (false, text),
-        };
-        match Host::parse(host).map_err(|cause| error(Some(cause)))? {
-            Host::Name(base) if below => Ok(Self::Hosts(HostPattern::Below(base))),
-            Host::Address(_) if below => Err(error(None)),
-            Host::Address(address) => Ok(Self::Addresses(address.into())),
-            host => Ok(Self::Hosts(HostPattern::One(host))),
-        }
-    }
-}
-
-impl fmt::Display for Direct {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Hosts(hosts) => hosts.fmt(f),
-            Self::Addresses(block) if block.prefix_len() == block.max_prefix_len() => {
-                block.addr().fmt(f)
-            }
-            Self::Addresses(block) => block.fmt(f),
-        }
     }
 }
 
@@ -203,14 +193,11 @@ mod tests {
         let shown: Vec<_> = direct.iter().map(Direct::to_string).collect();
         assert_eq!(shown, texts);
         let proxy: Proxy = "http://proxy:3128".parse().unwrap();
-        let proxy = proxy.with_direct(direct);
+        let rules = ProxyRules { direct, ..proxy.into() };
         let check = |host: &str, address: &str, expected: bool| {
-            let host = Host::parse(host).unwrap();
-            assert_eq!(
-                proxy.carries(&host, address.parse().unwrap()),
-                expected,
-                "{host} {address}"
-            );
+            let request = HttpRequest::new("GET", &format!("http://{host}/")).unwrap();
+            let proxy = rules.of(&request, address.parse().ok());
+            assert_eq!(proxy.is_some(), expected, "{host} {address}");
         };
         check("b.example.com", "198.51.100.1", true);
         check("a.example.com", "198.51.100.1", false);
@@ -230,22 +217,43 @@ mod tests {
         check("[::1]", "::1", false);
         check("b.example.com", "::ffff:127.0.0.1", false);
         check("b.example.com", "0.0.0.0", false);
+        // Without its address.
+        check("b.example.com", "-", true);
+        check("a.example.com", "-", false);
+        check("localhost", "-", false);
+        check("db.localhost", "-", false);
+        check("127.0.0.1", "-", false);
+        check("10.1.2.3", "-", false);
     }
 
     #[test]
-    fn what_goes_without_a_proxy_is_a_host_an_address_or_a_block() {
-        for text in [
-            "",
-            "*",
-            "*.",
-            "*.10.0.0.1",
-            "10.0.0.1/8",
-            "https://a.example.com",
-            "a.example.com:80",
-            "a.*",
-            ".example.com",
+    fn each_scheme_has_its_proxy() {
+        let one: Proxy = "http://one:1".parse().unwrap();
+        let rules = ProxyRules { http: Some(one), ..ProxyRules::default() };
+        let of = |url: &str| {
+            let request = HttpRequest::new("GET", url).unwrap();
+            rules.of(&request, None).map(ToString::to_string)
+        };
+        assert_eq!(of("http://a.example/"), Some("http://one:1".to_owned()));
+        assert_eq!(of("https://a.example/"), None);
+        assert!(!rules.is_empty() && ProxyRules::default().is_empty());
+    }
+
+    #[test]
+    fn the_value_of_a_variable_may_leave_the_scheme_out() {
+        for (value, expected) in [
+            ("http://proxy:3128", Some("http://proxy:3128")),
+            ("proxy:3128", Some("http://proxy:3128")),
+            (" proxy.example.com ", Some("http://proxy.example.com:80")),
+            ("ada:pass@10.0.0.1:3128", Some("http://10.0.0.1:3128")),
+            ("[::1]:3128", Some("http://[::1]:3128")),
+            ("https://proxy:3128", None),
+            ("socks5://proxy:1080", None),
+            ("", None),
+            ("http://", None),
         ] {
-            assert!(text.parse::<Direct>().is_err(), "{text}");
+            let proxy = Proxy::read_variable(value).ok().map(|proxy| proxy.to_string());
+            assert_eq!(proxy.as_deref(), expected, "{value}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use kitbag_config::Network;
 use kitbag_contract::PROTECTED_BY_DEFAULT;
 use kitbag_contract::text::shown;
 use kitbag_policy::{
@@ -18,6 +19,8 @@ pub struct Surroundings<'a> {
     pub root: &'a Path,
     /// The user's home directory; canonical.
     pub home: Option<&'a Path>,
+    /// How connections are made.
+    pub network: &'a Network,
 }
 
 impl Surroundings<'_> {
@@ -61,7 +64,9 @@ pub fn kind_items(tool: &str, grants: &Grants, key: &str, around: &Surroundings<
         HttpGrant::KEY => {
             let grants = grants.http.grants.iter();
             let http = |grant: &HttpGrant| {
-                item(format!("sends requests: {grant}"), Some(Ability::Network), risk::http(grant))
+                let by_proxy = around.network.proxy_resolves();
+                let risks = risk::http(grant, by_proxy);
+                item(format!("sends requests: {grant}"), Some(Ability::Network), risks)
             };
             grants.map(|grant| http(grant)).collect()
         }
@@ -100,10 +105,11 @@ pub fn kind_items(tool: &str, grants: &Grants, key: &str, around: &Surroundings<
 }
 
 /// A request of a component, of whose directories only the guest's paths are known.
-pub fn request_item(tool: &str, request: &Request) -> Item {
+pub fn request_item(tool: &str, request: &Request, network: &Network) -> Item {
+    let by_proxy = network.proxy_resolves();
     let (ability, risks) = match request {
         Request::Secret(_) => (Ability::Secrets, vec![Risk::Secret]),
-        Request::HttpPattern(grant) => (Ability::Network, risk::http(grant)),
+        Request::HttpPattern(grant) => (Ability::Network, risk::http(grant, by_proxy)),
         Request::Http(_) => (Ability::Network, Vec::new()),
         Request::Variable(variable) => (Ability::Variables, risk::variable(&variable.name)),
         Request::Tool(WantedTool::Caller) => (Ability::CallTools, vec![Risk::CallerTools]),

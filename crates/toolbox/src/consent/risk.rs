@@ -29,6 +29,8 @@ pub enum Risk {
     DockerPort,
     /// Every host of the internet.
     AnyHost,
+    /// Addresses that a proxy chooses, and that nothing checks.
+    ProxyResolution,
     /// Files outside the workspace are changed.
     WritesOutside,
     /// Files that other programs run, such as hooks and settings of editors.
@@ -77,7 +79,7 @@ pub enum Severity {
 }
 
 /// The severity of each risk, and its reason in words. In the order of [`Risk`].
-const TABLE: [(Risk, Severity, &str); 25] = [
+const TABLE: [(Risk, Severity, &str); 26] = [
     (Risk::Secret, Severity::High, "your secret"),
     (Risk::WholeFileSystem, Severity::High, "the whole file system"),
     (Risk::HomeDirectory, Severity::High, "your home directory"),
@@ -86,6 +88,7 @@ const TABLE: [(Risk, Severity, &str); 25] = [
     (Risk::CloudMetadata, Severity::High, "cloud metadata and link-local addresses"),
     (Risk::DockerPort, Severity::High, "a port of the Docker daemon"),
     (Risk::AnyHost, Severity::High, "any host"),
+    (Risk::ProxyResolution, Severity::High, "a proxy chooses the address"),
     (Risk::WritesOutside, Severity::High, "writes outside the workspace"),
     (Risk::RunFiles, Severity::High, "changes files that other programs run"),
     (Risk::Loosened, Severity::High, "loosens a restriction"),
@@ -209,9 +212,12 @@ pub(super) fn place(
     risks
 }
 
-/// The risks of a grant of HTTP.
-pub(super) fn http(grant: &HttpGrant) -> Vec<Risk> {
+/// The risks of a grant of HTTP. `by_proxy`: a proxy resolves the names of hosts.
+pub(super) fn http(grant: &HttpGrant, by_proxy: bool) -> Vec<Risk> {
     let mut risks = Vec::new();
+    if by_proxy && grant.url.host().is_of_names() {
+        risks.push(Risk::ProxyResolution);
+    }
     match grant.url.host() {
         HostPattern::Any => risks.push(Risk::AnyHost),
         HostPattern::Below(name) | HostPattern::One(Host::Name(name)) => risks.extend(host(name)),
@@ -373,7 +379,7 @@ mod tests {
         let check = |url: &str, addresses: &[&str], expected: &[Risk]| {
             let mut grant = HttpGrant::new(UrlPattern::parse(url).unwrap());
             grant.addresses = addresses.iter().map(|block| block.parse().unwrap()).collect();
-            assert_eq!(http(&grant), expected, "{url} {addresses:?}");
+            assert_eq!(http(&grant, false), expected, "{url} {addresses:?}");
         };
         check("https://api.github.com/**", &[], &[]);
         check("https://*.example.com", &[], &[]);
@@ -407,7 +413,13 @@ mod tests {
             methods: Methods::Any,
             ..HttpGrant::new(UrlPattern::parse("https://a.example").unwrap())
         };
-        assert_eq!(http(&any), [AnyMethod]);
+        assert_eq!(http(&any, false), [AnyMethod]);
+        let by_proxy = |url: &str| http(&HttpGrant::new(UrlPattern::parse(url).unwrap()), true);
+        assert_eq!(by_proxy("https://a.example"), [Risk::ProxyResolution]);
+        assert_eq!(by_proxy("https://*.a.example"), [Risk::ProxyResolution]);
+        // These are resolved and checked here.
+        assert_eq!(by_proxy("https://*"), [AnyHost]);
+        assert_eq!(by_proxy("https://93.184.215.14"), []);
     }
 
     #[test]
