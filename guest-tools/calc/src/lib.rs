@@ -18,13 +18,18 @@ mod number;
 #[cfg(test)]
 mod tests;
 
-use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
 use serde::Deserialize;
 
 /// The tool.
 struct Calculate;
 
 kitbag_sdk::export!(Calculate);
+
+/// The component's own description, also in its section.
+const DESCRIPTION: &str = include_str!("../describe.json");
+
+kitbag_sdk::describe_section!(DESCRIPTION);
 
 /// The arguments of a call.
 #[derive(Deserialize)]
@@ -43,48 +48,7 @@ impl Tool for Calculate {
     type Arguments = Arguments;
 
     fn describe() -> Description {
-        Description::new("calculate")
-            .title("Calculate")
-            .description(
-                "Calculate exactly with big integers, decimals, fractions and percent: \
-                 `15% of 80 + 2^100 / 3`. Has + - * / ^ ! mod, pi, e and functions as in \
-                 `round(sqrt(2), 3)`. No units, no dates.",
-            )
-            .arguments(
-                json!({
-                    "expression": { "type": "string" },
-                    "digits": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": 100_000,
-                        "default": 30,
-                        "description": "Significant digits of what is not exact",
-                    },
-                }),
-                &["expression"],
-            )
-            .output_schema(json!({
-                "type": "object",
-                "properties": {
-                    "result": { "type": "string", "description": "A decimal number" },
-                    "exact": { "type": "boolean", "description": "Whether nothing was rounded" },
-                    "digits": {
-                        "type": "integer",
-                        "description": "Significant digits that are certain, where not exact",
-                    },
-                    "fraction": { "type": "string", "description": "The exact result" },
-                    "note": { "type": "string", "description": "How the expression was read" },
-                },
-                "required": ["result", "exact"],
-                "additionalProperties": false,
-            }))
-            .annotations(json!({
-                "readOnlyHint": true,
-                "idempotentHint": true,
-                "openWorldHint": false,
-            }))
-            // Nothing: a calculation needs no grant.
-            .grants(json!({ "filesystem": [] }))
+        Description::from_json(DESCRIPTION)
     }
 
     fn run(_: &Call, arguments: Arguments) -> Result<String, Stop> {

@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 mod convert;
-mod describe;
 mod document;
 mod equal;
 mod format;
@@ -35,11 +34,16 @@ struct Data;
 
 kitbag_sdk::export!(Data);
 
+/// The component's own description, also in its section.
+const DESCRIPTION: &str = include_str!("../describe.json");
+
+kitbag_sdk::describe_section!(DESCRIPTION);
+
 impl Tool for Data {
     type Arguments = Value;
 
     fn describe() -> Description {
-        Description::tools(describe::tools())
+        Description::from_json(DESCRIPTION)
     }
 
     fn run(call: &Call, _: Value) -> Result<String, Stop> {

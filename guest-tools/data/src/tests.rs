@@ -42,7 +42,7 @@ pub(crate) fn call(root: &str, tool: &str, arguments: &str) -> Result<String, St
 
 #[test]
 fn the_definitions_cost_a_model_at_most_800_tokens() {
-    let described: Value = serde_json::from_str(&Data::describe().to_string()).unwrap();
+    let described: Value = serde_json::from_str(crate::DESCRIPTION).unwrap();
     let tools = described["tools"].as_array().unwrap();
     let bytes = tools.iter().map(|tool| {
         let parts = ["name", "description", "inputSchema"].map(|part| tool[part].to_string());
@@ -51,6 +51,10 @@ fn the_definitions_cost_a_model_at_most_800_tokens() {
     // A token has about four characters.
     let tokens = bytes.sum::<usize>() / 4;
     assert!(tokens <= 800, "{tokens}");
+    for tool in tools.iter().filter(|tool| tool["name"] != "validate_data") {
+        let default = &tool["inputSchema"]["properties"]["max_bytes"]["default"];
+        assert_eq!(*default, crate::write::ANSWER_BYTES);
+    }
 }
 
 #[test]

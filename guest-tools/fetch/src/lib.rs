@@ -16,9 +16,9 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
 
-use crate::arguments::{Arguments, max_bytes};
+use crate::arguments::Arguments;
 use crate::request::Request;
 use crate::response::Response;
 
@@ -27,36 +27,16 @@ struct Fetch;
 
 kitbag_sdk::export!(Fetch);
 
+/// The component's own description, also in its section.
+const DESCRIPTION: &str = include_str!("../describe.json");
+
+kitbag_sdk::describe_section!(DESCRIPTION);
+
 impl Tool for Fetch {
     type Arguments = Arguments;
 
     fn describe() -> Description {
-        Description::new("fetch")
-            .title("Fetch page")
-            .description(
-                "Read a web page as Markdown, or text, JSON or an image by URL. Redirects within a \
-                 site are followed. Example: {\"url\":\"https://docs.rs/serde\"}",
-            )
-            .arguments(
-                json!({
-                    "url": { "type": "string" },
-                    "method": { "enum": ["GET", "HEAD"], "default": "GET" },
-                    "format": {
-                        "enum": ["markdown", "full", "raw"],
-                        "default": "markdown",
-                        "description": "full: all of the page; raw: HTML",
-                    },
-                    "max_bytes": { "type": "integer", "minimum": 1, "default": max_bytes() },
-                    "offset": { "type": "integer", "minimum": 0, "default": 0 },
-                }),
-                &["url"],
-            )
-            .annotations(json!({
-                "readOnlyHint": true,
-                "idempotentHint": true,
-                "openWorldHint": true,
-            }))
-            .grants(json!({ "http": ["https://docs.rs/**"], "required": ["http"] }))
+        Description::from_json(DESCRIPTION)
     }
 
     fn run(call: &Call, _: Arguments) -> Result<String, Stop> {

@@ -6,13 +6,19 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
-use kitbag_sdk::{Call, ErrorInfo, Tool, json};
+use kitbag_sdk::{Call, ErrorInfo, Tool, json, serde_json};
 use proptest::prelude::*;
 
 use crate::Fetch;
-use crate::arguments::{Format, Method};
+use crate::arguments::{Format, Method, max_bytes};
 use crate::request::Request;
 use crate::response::Response;
+
+#[test]
+fn the_description_has_the_default_of_the_code() {
+    let described: serde_json::Value = serde_json::from_str(crate::DESCRIPTION).unwrap();
+    assert_eq!(described["inputSchema"]["properties"]["max_bytes"]["default"], max_bytes());
+}
 
 fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")

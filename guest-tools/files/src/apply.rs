@@ -1,6 +1,6 @@
 //! `apply_patch`.
 
-use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, json};
+use kitbag_sdk::{Ask, Call, ErrorInfo, Stop};
 use kitbag_workspace::{Encoding, Kind, Location, check_changeable, explain, stat, stat_link};
 use serde::Deserialize;
 
@@ -18,22 +18,6 @@ struct Arguments {
     patch: String,
     #[serde(default)]
     dry_run: bool,
-}
-
-pub(crate) fn describe(name: &str) -> Description {
-    crate::writing(
-        name,
-        "Apply patch",
-        "Apply a patch to several files, all or none: a unified diff (line numbers may be wrong), \
-         or `*** Begin Patch`, `*** Update File: a.rs`, lines with ` `, `-` or `+`, `*** End \
-         Patch`; also Add File, Delete File and Move to. For one file `edit_file` is surer. \
-         Answers a diff.",
-        json!({
-            "patch": { "type": "string" },
-            "dry_run": { "type": "boolean", "default": false },
-        }),
-        &["patch"],
-    )
 }
 
 pub(crate) fn run(call: &Call) -> Result<String, Stop> {

@@ -1,6 +1,6 @@
 //! `edit_file`.
 
-use kitbag_sdk::{Call, Description, ErrorInfo, Stop, json};
+use kitbag_sdk::{Call, ErrorInfo, Stop};
 use kitbag_workspace::Location;
 use serde::Deserialize;
 
@@ -29,36 +29,6 @@ pub(crate) struct Edit {
     pub(crate) new_text: String,
     #[serde(default)]
     pub(crate) all: bool,
-}
-
-pub(crate) fn describe(name: &str) -> Description {
-    crate::writing(
-        name,
-        "Edit file",
-        "Replace exact passages of a text file: `old_text` as it stands there, with indentation, \
-         and long enough to be there once, or `all`. Edits apply in order, all or none. Answers a \
-         diff. Example: {\"path\":\"a.rs\",\"edits\":[{\"old_text\":\"x = 1\",\"new_text\":\"x = 2\"}]}",
-        json!({
-            "path": { "type": "string" },
-            "edits": {
-                "type": "array",
-                "minItems": 1,
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "old_text": { "type": "string" },
-                        "new_text": { "type": "string" },
-                        "all": { "type": "boolean", "default": false },
-                    },
-                    "required": ["old_text", "new_text"],
-                    "additionalProperties": false,
-                },
-            },
-            "expect": { "type": "string" },
-            "dry_run": { "type": "boolean", "default": false },
-        }),
-        &["path", "edits"],
-    )
 }
 
 pub(crate) fn run(call: &Call) -> Result<String, Stop> {

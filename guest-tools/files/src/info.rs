@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::ControlFlow;
 
 use kitbag_sdk::serde_json::{Map, Value};
-use kitbag_sdk::{Call, Description, Stop, json};
+use kitbag_sdk::{Call, Stop, json};
 use kitbag_workspace::{Kind, Location, decode, explain, list, stat, stat_link};
 use serde::Deserialize;
 
@@ -15,37 +15,6 @@ use crate::read::oddities;
 #[serde(deny_unknown_fields)]
 struct Arguments {
     path: String,
-}
-
-pub(crate) fn describe(name: &str) -> Description {
-    kitbag_workspace::reading(
-        name,
-        "File information",
-        "Tell what a path is without reading it out: type, size, time of change; of a file also \
-         lines, encoding, media type and digest. Example: {\"path\":\"logo.png\"}",
-        json!({ "path": { "type": "string" } }),
-        &["path"],
-    )
-    .output_schema(json!({
-        "type": "object",
-        "properties": {
-            "type": { "enum": ["file", "directory", "link", "secret", "other"] },
-            "link": { "type": "string", "description": "Where the symbolic link at the path leads" },
-            "size": { "type": "integer", "description": "In bytes, of a file" },
-            "entries": { "type": "integer", "description": "Of a directory" },
-            "modified": { "type": "string", "format": "date-time" },
-            "media_type": { "type": "string" },
-            "lines": { "type": "integer", "description": "Of a text" },
-            "text": {
-                "type": "array",
-                "items": { "type": "string" },
-                "description": "Where a text is not UTF-8 with LF and a final newline",
-            },
-            "digest": { "type": "string", "description": "For `expect`" },
-        },
-        "required": ["type"],
-        "additionalProperties": false,
-    }))
 }
 
 pub(crate) fn run(call: &Call) -> Result<String, Stop> {

@@ -1,6 +1,6 @@
 //! The tools that read and change the files of a workspace.
 //!
-//! Every tool is a module with its description and its `run`. `file` opens what they read.
+//! Every tool is a module with its `run`. `file` opens what they read.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ mod shown;
 mod text;
 mod write;
 
-use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json, serde_json::Value};
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, serde_json::Value};
 use serde::de::IgnoredAny;
 
 /// The component: one tool for each entry of [`TOOLS`].
@@ -31,20 +31,25 @@ struct Files;
 
 kitbag_sdk::export!(Files);
 
-/// A tool: its name, what it says of itself, and how it serves a call.
-type Served = (&'static str, fn(&str) -> Description, fn(&Call) -> Result<String, Stop>);
+/// The component's own description, also in its section.
+const DESCRIPTION: &str = include_str!("../describe.json");
+
+kitbag_sdk::describe_section!(DESCRIPTION);
+
+/// A tool: its name, and how it serves a call.
+type Served = (&'static str, fn(&Call) -> Result<String, Stop>);
 
 const TOOLS: [Served; 10] = [
-    ("read_file", read::describe, read::run),
-    ("list_dir", list::describe, list::run),
-    ("file_info", info::describe, info::run),
-    ("read_media", media::describe, media::run),
-    ("write_file", write::describe, write::run),
-    ("edit_file", edit::describe, edit::run),
-    ("apply_patch", apply::describe, apply::run),
-    ("make_dir", paths::describe_make, paths::make),
-    ("move_path", paths::describe_move, paths::rename),
-    ("remove_path", paths::describe_remove, paths::remove),
+    ("read_file", read::run),
+    ("list_dir", list::run),
+    ("file_info", info::run),
+    ("read_media", media::run),
+    ("write_file", write::run),
+    ("edit_file", edit::run),
+    ("apply_patch", apply::run),
+    ("make_dir", paths::make),
+    ("move_path", paths::rename),
+    ("remove_path", paths::remove),
 ];
 
 impl Tool for Files {
@@ -52,12 +57,12 @@ impl Tool for Files {
     type Arguments = IgnoredAny;
 
     fn describe() -> Description {
-        Description::tools(TOOLS.map(|(name, describe, _)| describe(name)))
+        Description::from_json(DESCRIPTION)
     }
 
     fn run(call: &Call, _: IgnoredAny) -> Result<String, Stop> {
-        match TOOLS.iter().find(|(name, ..)| *name == call.name()) {
-            Some((_, _, run)) => run(call),
+        match TOOLS.iter().find(|(name, _)| *name == call.name()) {
+            Some((_, run)) => run(call),
             None => Err(ErrorInfo::new(format!("there is no tool `{}` here", call.name())).into()),
         }
     }
@@ -73,22 +78,6 @@ impl Tool for Files {
             format!("{} {arguments}", call.name())
         })
     }
-}
-
-/// A tool that changes the workspace.
-fn writing(
-    name: &str,
-    title: &str,
-    description: &str,
-    properties: Value,
-    required: &[&str],
-) -> Description {
-    Description::new(name)
-        .title(title)
-        .description(description)
-        .arguments(properties, required)
-        .annotations(json!({ "destructiveHint": true, "openWorldHint": false }))
-        .grants(json!({ "filesystem": [{ "guest": "/workspace", "mode": "rw" }] }))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::fs;
 use std::ops::ControlFlow;
 
-use kitbag_sdk::{Call, Description, ErrorInfo, Stop, json};
+use kitbag_sdk::{Call, ErrorInfo, Stop, json};
 use kitbag_workspace::{Kind, Location, explain, list, quoted, stat, stat_link};
 use serde::Deserialize;
 
@@ -39,26 +39,8 @@ fn depth() -> usize {
     1
 }
 
-fn limit() -> usize {
+pub(crate) fn limit() -> usize {
     300
-}
-
-pub(crate) fn describe(name: &str) -> Description {
-    kitbag_workspace::reading(
-        name,
-        "List directory",
-        "List a directory, sorted by name, as a tree where `depth` is more than 1: `src/` is a \
-         directory, `a -> b` a link. To find files by name or content, search instead. Example: \
-         {\"path\":\"src\",\"depth\":2}",
-        json!({
-            "path": { "type": "string", "default": "." },
-            "depth": { "type": "integer", "minimum": 1, "default": 1 },
-            "details": { "type": "boolean", "default": false, "description": "Size, time of change" },
-            "limit": { "type": "integer", "minimum": 1, "maximum": 5000, "default": limit() },
-            "after": { "type": "string", "description": "Go on after this name" },
-        }),
-        &[],
-    )
 }
 
 pub(crate) fn run(call: &Call) -> Result<String, Stop> {

@@ -1,7 +1,7 @@
 //! `read_media`.
 
 use kitbag_sdk::host::{Content, Media, emit};
-use kitbag_sdk::{Call, Description, ErrorInfo, Stop, json};
+use kitbag_sdk::{Call, ErrorInfo, Stop};
 use kitbag_workspace::{Location, looks_binary};
 use serde::Deserialize;
 
@@ -25,17 +25,6 @@ const SMALLER: &str = "make a smaller copy, such as 1500 pixels wide";
 #[serde(deny_unknown_fields)]
 struct Arguments {
     path: String,
-}
-
-pub(crate) fn describe(name: &str) -> Description {
-    kitbag_workspace::reading(
-        name,
-        "Show image or sound",
-        "Show an image or a sound (PNG, JPEG, GIF, WebP, MP3, WAV, …) as content. Example: \
-         {\"path\":\"docs/plot.png\"}",
-        json!({ "path": { "type": "string" } }),
-        &["path"],
-    )
 }
 
 pub(crate) fn run(call: &Call) -> Result<String, Stop> {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::ControlFlow;
 
-use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, json};
+use kitbag_sdk::{Ask, Call, ErrorInfo, Stop};
 use kitbag_workspace::{
     Kind, Location, check_changeable, explain, is_sealed, list, stat, stat_link,
 };
@@ -24,21 +24,6 @@ struct Make {
     /// The host alone asks for one, here and below: no caller has this argument.
     #[serde(default)]
     preview: bool,
-}
-
-pub(crate) fn describe_make(name: &str) -> Description {
-    crate::writing(
-        name,
-        "Make directory",
-        "Make a directory and those above it. `write_file` needs none made before.",
-        json!({ "path": { "type": "string" } }),
-        &["path"],
-    )
-    .annotations(json!({
-        "destructiveHint": false,
-        "idempotentHint": true,
-        "openWorldHint": false,
-    }))
 }
 
 pub(crate) fn make(call: &Call) -> Result<String, Stop> {
@@ -73,21 +58,6 @@ struct Move {
     overwrite: bool,
     #[serde(default)]
     preview: bool,
-}
-
-pub(crate) fn describe_move(name: &str) -> Description {
-    crate::writing(
-        name,
-        "Move or rename",
-        "Move or rename a file or a directory; `to` is its whole new path. A person is asked \
-         before `overwrite` replaces a file. Example: {\"path\":\"a.txt\",\"to\":\"old/a.txt\"}",
-        json!({
-            "path": { "type": "string" },
-            "to": { "type": "string" },
-            "overwrite": { "type": "boolean", "default": false },
-        }),
-        &["path", "to"],
-    )
 }
 
 pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
@@ -198,20 +168,6 @@ struct Remove {
     recursive: bool,
     #[serde(default)]
     preview: bool,
-}
-
-pub(crate) fn describe_remove(name: &str) -> Description {
-    crate::writing(
-        name,
-        "Remove file or directory",
-        "Remove a file, a link or a directory, for good; a person is asked first. A directory \
-         that is not empty needs `recursive`.",
-        json!({
-            "path": { "type": "string" },
-            "recursive": { "type": "boolean", "default": false },
-        }),
-        &["path"],
-    )
 }
 
 pub(crate) fn remove(call: &Call) -> Result<String, Stop> {

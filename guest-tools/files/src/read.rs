@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kitbag_sdk::{Call, Description, ErrorInfo, Stop, json};
+use kitbag_sdk::{Call, ErrorInfo, Stop, json};
 use kitbag_workspace::{Decoded, Encoding, looks_binary, quoted};
 use serde::Deserialize;
 
@@ -37,32 +37,8 @@ fn first() -> usize {
     1
 }
 
-fn max_bytes() -> usize {
+pub(crate) fn max_bytes() -> usize {
     48 << 10
-}
-
-pub(crate) fn describe(name: &str) -> Description {
-    kitbag_workspace::reading(
-        name,
-        "Read files",
-        "Read text files (images, sound: `read_media`). Above each file stands its range, such as \
-         `[lines 1-400 of 900, digest 5f3a…; start_line=401 reads on]`; `expect` of the tools \
-         that write takes the digest. Example: {\"path\":\"src/main.rs\",\"end_line\":40}",
-        json!({
-            "path": { "type": "string" },
-            "paths": {
-                "type": "array",
-                "items": { "type": "string" },
-                "description": "Several files in one call, instead of `path`",
-            },
-            "start_line": { "type": "integer", "default": 1, "description": "Negative: from the end" },
-            "end_line": { "type": "integer", "minimum": 1 },
-            "start_column": { "type": "integer", "minimum": 1, "default": 1 },
-            "numbered": { "type": "boolean", "default": false, "description": "Number the lines" },
-            "max_bytes": { "type": "integer", "minimum": 1, "default": max_bytes() },
-        }),
-        &[],
-    )
 }
 
 pub(crate) fn run(call: &Call) -> Result<String, Stop> {

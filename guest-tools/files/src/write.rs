@@ -1,6 +1,6 @@
 //! `write_file`.
 
-use kitbag_sdk::{Call, Description, Stop, json};
+use kitbag_sdk::{Call, Stop};
 use kitbag_workspace::{Encoding, Location, decode};
 use serde::Deserialize;
 
@@ -23,27 +23,6 @@ struct Arguments {
     /// The host alone asks for one, with grants to read only: no caller has this argument.
     #[serde(default)]
     preview: bool,
-}
-
-pub(crate) fn describe(name: &str) -> Description {
-    crate::writing(
-        name,
-        "Write file",
-        "Write a whole file, new or in place of what is there, or append; directories on the way \
-         are made. To change a part, use `edit_file`. Answers a diff and the digest. Example: \
-         {\"path\":\"notes.md\",\"content\":\"# Notes\\n\"}",
-        json!({
-            "path": { "type": "string" },
-            "content": { "type": "string" },
-            "append": { "type": "boolean", "default": false },
-            "expect": {
-                "type": "string",
-                "description": "Digest from `read_file`; another content is not overwritten",
-            },
-            "dry_run": { "type": "boolean", "default": false },
-        }),
-        &["path", "content"],
-    )
 }
 
 pub(crate) fn run(call: &Call) -> Result<String, Stop> {

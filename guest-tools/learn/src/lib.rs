@@ -43,7 +43,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 
-use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
 
 use crate::arguments::{Arguments, Topic, View};
 use crate::catalog::{Catalog, missing};
@@ -55,47 +55,16 @@ struct Learn;
 
 kitbag_sdk::export!(Learn);
 
+/// The component's own description, also in its section.
+const DESCRIPTION: &str = include_str!("../describe.json");
+
+kitbag_sdk::describe_section!(DESCRIPTION);
+
 impl Tool for Learn {
     type Arguments = Arguments;
 
     fn describe() -> Description {
-        Description::new("learn")
-            .title("Learn")
-            .description(
-                "Read the knowledge base. Give a `topic` to list its subjects; give `subjects` \
-                 too, as names or patterns (`*` stays within one level, `**` crosses levels), to \
-                 load them, or a `query` to find them. The name of a directory lists it.",
-            )
-            .arguments(
-                json!({
-                    "topic": {
-                        "type": "string",
-                        "description": "The topic's id, or its title in any case.",
-                    },
-                    "subjects": {
-                        "anyOf": [
-                            { "type": "string" },
-                            { "type": "array", "items": { "type": "string" } },
-                        ],
-                        "description": "The subjects to load. Leave it out to list what there is.",
-                    },
-                    "query": {
-                        "type": "string",
-                        "description": "Words to rank the subjects by, instead of loading them.",
-                    },
-                    "max_bytes": {
-                        "type": "integer",
-                        "description": "How long the answer may be. Default: 65536.",
-                    },
-                }),
-                &["topic"],
-            )
-            .annotations(json!({
-                "readOnlyHint": true,
-                "idempotentHint": true,
-                "openWorldHint": false,
-            }))
-            .grants(json!({ "filesystem": [{ "guest": "/subjects", "mode": "ro" }] }))
+        Description::from_json(DESCRIPTION)
     }
 
     fn run(call: &Call, arguments: Arguments) -> Result<String, Stop> {

@@ -12,7 +12,6 @@ mod answer;
 #[cfg(target_family = "wasm")]
 mod bindings;
 mod date;
-mod describe;
 mod entry;
 mod memories;
 mod rank;
@@ -35,12 +34,17 @@ struct Memory;
 
 kitbag_sdk::export!(Memory);
 
+/// The component's own description, also in its section.
+const DESCRIPTION: &str = include_str!("../describe.json");
+
+kitbag_sdk::describe_section!(DESCRIPTION);
+
 impl Tool for Memory {
     // Each tool has arguments of its own.
     type Arguments = IgnoredAny;
 
     fn describe() -> Description {
-        describe::describe()
+        Description::from_json(DESCRIPTION)
     }
 
     fn run(call: &Call, _: IgnoredAny) -> Result<String, Stop> {

@@ -17,7 +17,7 @@ mod tests;
 mod tools;
 mod value;
 
-use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
 use monty::{FunctionCall, MontyRun, RunProgress};
 use monty_types::{
     CompileOptions, ExcType, ExtFunctionResult, MontyException, MontyObject, NameLookupResult,
@@ -51,45 +51,16 @@ struct Arguments {
 
 kitbag_sdk::export!(Python);
 
+/// The component's own description, also in its section.
+const DESCRIPTION: &str = include_str!("../describe.json");
+
+kitbag_sdk::describe_section!(DESCRIPTION);
+
 impl Tool for Python {
     type Arguments = Arguments;
 
     fn describe() -> Description {
-        Description::new("python")
-            .title("Python")
-            .description(
-                "Run a Python script in a fresh sandbox, for what takes more than one step: \
-                 arithmetic, text, JSON, dates, files of the workspace by `open()` and \
-                 `pathlib`, read-only. Tools are functions: `x = f(a=1)`, or \
-                 `await asyncio.gather(f(…), g(…))`; `help(f)` shows one, `help()` lists all. \
-                 No packages, network or processes; nothing is kept between calls. \
-                 Not there: `del`, `match`, `yield`, class inheritance, `@property`, \
-                 `for line in file` (use `.readlines()`), `csv`, \
-                 `random`, `time`. Example: {\"code\": \"sum(len(s) for s in words)\", \
-                 \"inputs\": {\"words\": [\"a\", \"bc\"]}}. Answers what it printed, then the \
-                 value of the last expression, as JSON where it is data; an error is the traceback.",
-            )
-            .arguments(
-                json!({
-                    "code": { "type": "string" },
-                    "inputs": {
-                        "type": "object",
-                        "description": "Variables of the script",
-                        "default": {},
-                    },
-                }),
-                &["code"],
-            )
-            .annotations(json!({
-                "readOnlyHint": false,
-                "destructiveHint": true,
-                "idempotentHint": false,
-                "openWorldHint": false,
-            }))
-            .grants(json!({
-                "filesystem": [{ "guest": "/workspace", "mode": "ro" }],
-                "tools": "caller",
-            }))
+        Description::from_json(DESCRIPTION)
     }
 
     fn run(call: &Call, arguments: Arguments) -> Result<String, Stop> {

@@ -7,7 +7,6 @@
 
 mod answer;
 mod arguments;
-mod describe;
 mod entry;
 #[cfg_attr(target_family = "wasm", path = "files_wasi.rs")]
 #[cfg_attr(not(target_family = "wasm"), path = "files_native.rs")]
@@ -32,11 +31,16 @@ struct Search;
 
 kitbag_sdk::export!(Search);
 
+/// The component's own description, also in its section.
+const DESCRIPTION: &str = include_str!("../describe.json");
+
+kitbag_sdk::describe_section!(DESCRIPTION);
+
 impl Tool for Search {
     type Arguments = Value;
 
     fn describe() -> Description {
-        Description::tools(describe::tools())
+        Description::from_json(DESCRIPTION)
     }
 
     fn run(call: &Call, _: Value) -> Result<String, Stop> {

@@ -5,7 +5,6 @@
 
 mod code;
 mod count;
-mod describe;
 mod diff;
 mod hash;
 mod input;
@@ -21,12 +20,17 @@ struct Text;
 
 kitbag_sdk::export!(Text);
 
+/// The component's own description, also in its section.
+const DESCRIPTION: &str = include_str!("../describe.json");
+
+kitbag_sdk::describe_section!(DESCRIPTION);
+
 impl Tool for Text {
     // Each tool has arguments of its own.
     type Arguments = IgnoredAny;
 
     fn describe() -> Description {
-        describe::describe()
+        Description::from_json(DESCRIPTION)
     }
 
     fn run(call: &Call, _: IgnoredAny) -> Result<String, Stop> {

@@ -9,7 +9,6 @@
 
 mod answer;
 mod cycle;
-mod describe;
 mod duration;
 mod input;
 mod local;
@@ -34,12 +33,17 @@ struct Time;
 
 kitbag_sdk::export!(Time);
 
+/// The component's own description, also in its section.
+const DESCRIPTION: &str = include_str!("../describe.json");
+
+kitbag_sdk::describe_section!(DESCRIPTION);
+
 impl Tool for Time {
     // Each tool has arguments of its own, which `answer` reads.
     type Arguments = IgnoredAny;
 
     fn describe() -> Description {
-        describe::describe()
+        Description::from_json(DESCRIPTION)
     }
 
     fn run(call: &Call, _: IgnoredAny) -> Result<String, Stop> {

@@ -6,12 +6,11 @@
 //! Unicode.
 //! [`Decoded`] is a text with the encoding that it has in its file, [`Transcoder`] reads one of
 //! any length, and [`cut`] keeps an
-//! answer within a limit. [`reading`] describes a tool that changes nothing.
+//! answer within a limit.
 
 #![forbid(unsafe_code)]
 
 mod cut;
-mod describe;
 mod encoding;
 mod entries;
 mod error;
@@ -21,7 +20,6 @@ mod signature;
 mod transcode;
 
 pub use crate::cut::{cut, quoted, shown};
-pub use crate::describe::reading;
 pub use crate::encoding::{Decoded, Encoding, decode, looks_binary};
 #[cfg(target_family = "wasm")]
 pub use crate::entries::wasi;

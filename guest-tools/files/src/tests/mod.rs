@@ -9,11 +9,23 @@ mod writing;
 use std::fs;
 use std::path::PathBuf;
 
-use kitbag_sdk::serde_json::Value;
+use kitbag_sdk::serde_json::{self, Value};
 use kitbag_sdk::{Call, Stop, Tool};
 use serde::de::IgnoredAny;
 
 use crate::Files;
+
+#[test]
+fn the_description_has_the_defaults_of_the_code() {
+    let described: Value = serde_json::from_str(crate::DESCRIPTION).unwrap();
+    let default = |tool: &str, argument: &str| {
+        let tools = described["tools"].as_array().unwrap();
+        let tool = tools.iter().find(|it| it["name"] == tool).unwrap();
+        tool["inputSchema"]["properties"][argument]["default"].clone()
+    };
+    assert_eq!(default("read_file", "max_bytes"), crate::read::max_bytes());
+    assert_eq!(default("list_dir", "limit"), crate::list::limit());
+}
 
 /// A directory to work in.
 struct Directory(tempfile::TempDir);

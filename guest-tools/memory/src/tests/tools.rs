@@ -1,7 +1,7 @@
 use kitbag_sdk::json;
 
 use super::Tools;
-use crate::describe::describe;
+use crate::memories::{MOST_SHOWN, SHOWN};
 
 /// A few memories of a team.
 fn team() -> Tools {
@@ -140,11 +140,18 @@ fn ten_thousand_memories_are_read_in_few_uses_of_the_store() {
 
 #[test]
 fn each_tool_asks_for_storage_and_nothing_else() {
-    let description: serde_json::Value = serde_json::from_str(&describe().to_string()).unwrap();
+    let description: serde_json::Value = serde_json::from_str(crate::DESCRIPTION).unwrap();
     let tools = description["tools"].as_array().unwrap();
     assert_eq!(tools.len(), 5);
     for tool in tools {
         let wish = json!({ "filesystem": [], "storage": true, "required": ["storage"] });
         assert_eq!(tool["grants"], wish, "{}", tool["name"]);
+    }
+    for tool in ["recall", "list_memories"] {
+        let tool = tools.iter().find(|it| it["name"] == tool).unwrap();
+        let expected = json!({
+            "type": "integer", "minimum": 1, "maximum": MOST_SHOWN, "default": SHOWN,
+        });
+        assert_eq!(tool["inputSchema"]["properties"]["limit"], expected);
     }
 }
