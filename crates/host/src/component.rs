@@ -328,21 +328,6 @@ fn link_fresh(
     Ok((loaded, is_final))
 }
 
-/// Asks what this process has just compiled what it says of itself.
-#[cfg(feature = "compiler")]
-pub(crate) fn describe_fresh(
-    engine: &Engine,
-    path: &Path,
-    compiled: &Compiled,
-    section: Option<Described>,
-    describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
-) -> Result<Described, LoadError> {
-    let engines = Engines { first: engine, other: &|| None };
-    let component = load_fresh(&engines, compiled)?;
-    let (loaded, _) = link_fresh(path, &component, section, describe)?;
-    Ok(loaded.described)
-}
-
 /// Links a component with what it imports and finds its `run`.
 fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidComponent> {
     let engine = component.engine();

@@ -16,8 +16,6 @@ use crate::blocking::{block_on, in_own_runtime, set_outer_runtime};
 use crate::budget::{MemoryBudget, Reservation, ServerMemory};
 use crate::cache::{DiskCache, Key, digest_of_bytes};
 use crate::call::{self, Call, Completion};
-#[cfg(feature = "compiler")]
-use crate::component::describe_fresh;
 use crate::component::{Compilation, Component, ComponentSource};
 use crate::component_file::Opened;
 use crate::components::Components;
@@ -63,16 +61,6 @@ pub struct HostOptions {
     pub compiler: Option<PathBuf>,
     /// How connections for tools are made.
     pub connections: ClientOptions,
-}
-
-/// A component that was compiled ahead of its use.
-#[cfg(feature = "compiler")]
-pub struct Precompiled {
-    /// What [`EmbeddedArtifact::pack_native`](crate::EmbeddedArtifact::pack_native) takes.
-    pub native: Vec<u8>,
-    /// What the component says of itself. `None` where this machine does not run the
-    /// native code.
-    pub described: Option<Described>,
 }
 
 struct Inner {
@@ -391,8 +379,7 @@ impl Host {
         self.0.queue.idle().await;
     }
 
-    /// Compiles a component for a binary that it is part of, and asks it what it says of
-    /// itself where this machine runs code of that target.
+    /// Compiles a component to native code for a binary that it is part of.
     ///
     /// `path` names the component in errors, `target` is the triple that the
     /// artifact is for. It uses no feature that not every processor of that
@@ -408,20 +395,13 @@ impl Host {
         content: &[u8],
         target: &str,
         time: std::time::Duration,
-    ) -> Result<Precompiled, LoadError> {
+    ) -> Result<Vec<u8>, LoadError> {
         let (size, context) = (content.len() as u64, RunContext::default());
         let wait = crate::wait::Wait::new(path, size, &context, time);
-        let content = content.to_owned();
-        let section = section::described(&content);
-        let memory = MemoryBudget::unlimited();
+        let (content, memory) = (content.to_owned(), MemoryBudget::unlimited());
         let compiled =
             crate::compile::compile(&wait, content, Metering::Off, Some(target), None, &memory)?;
-        let host = Self::new(HostOptions::default());
-        let engine = host.engine(Metering::Off).map_err(LoadError::Engine)?;
-        let timer = host.timer().map_err(LoadError::Engine)?;
-        let describe = Self::describe(timer, Metering::Off, &memory);
-        let described = describe_fresh(engine, path, &compiled, section, describe).ok();
-        Ok(Precompiled { native: compiled.into_bytes(), described })
+        Ok(compiled.into_bytes())
     }
 
     /// What asks a component what it says of itself, on this thread.

@@ -20,6 +20,7 @@ mod components;
 mod content;
 mod context;
 mod described;
+mod embed;
 mod engines;
 mod error;
 mod filesystem;
@@ -60,6 +61,7 @@ pub use component_bytes::ComponentBytes;
 pub use component_file::ComponentFile;
 pub use context::RunContext;
 pub use described::Described;
+pub use embed::EmbeddedComponent;
 pub use error::CallError;
 pub use filesystem::{Touched, TouchedPaths};
 pub use grants::ToolStorage;
@@ -67,8 +69,6 @@ pub use grants::{
     Answered, CallableTool, HeldAnswer, Started, ToolAnswer, ToolCalls, ToolPort, ToolRequest,
     ToolRequests,
 };
-#[cfg(feature = "compiler")]
-pub use host::Precompiled;
 pub use host::{Host, HostOptions};
 pub use inspect::{
     Export, Import, Inspection, RUN_TYPE, ReadComponent, inspect_file, read_component,

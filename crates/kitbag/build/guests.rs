@@ -1,0 +1,155 @@
+//! The guests' workspace, built with cargo for WebAssembly.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{Failure, variable};
+
+/// What guests are built for.
+const GUEST_TARGET: &str = "wasm32-wasip2";
+
+/// Makes sure that the guests' target is there before cargo fails without it,
+/// late and with an error that does not say what to do.
+pub(super) fn find_target() -> Result<(), Failure> {
+    let has_target = || {
+        let output = Command::new(rustc())
+            .args(["--print", "target-libdir", "--target", GUEST_TARGET])
+            .output()
+            .ok()
+            .filter(|output| output.status.success())?;
+        let directory = String::from_utf8(output.stdout).ok()?;
+        let mut libraries = fs::read_dir(directory.trim()).ok()?.flatten();
+        libraries
+            .any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
+            .then_some(())
+    };
+    if has_target().is_some() {
+        return Ok(());
+    }
+    println!("cargo::warning=adding the target {GUEST_TARGET} with rustup");
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add", GUEST_TARGET]).stdin(Stdio::null()).stdout(Stdio::null());
+    if let Some(toolchain) = env::var_os("RUSTUP_TOOLCHAIN") {
+        rustup.arg("--toolchain").arg(toolchain);
+    }
+    match rustup.output() {
+        Ok(output) if output.status.success() && has_target().is_some() => Ok(()),
+        _ => Err(format!(
+            "the tools inside kitbag are built for {GUEST_TARGET}, which this Rust does not have; \
+             install it with `rustup target add {GUEST_TARGET}`, or with your distribution's \
+             package of the Rust standard library for that target"
+        )),
+    }
+}
+
+/// The guests' workspace, as it is built for this build of kitbag.
+pub(super) struct Guests {
+    pub(super) root: PathBuf,
+    /// Shared by all profiles of kitbag. A directory of its own: cargo holds a lock on the
+    /// outer one.
+    pub(super) target_dir: PathBuf,
+    /// As in `guest-tools/Cargo.toml`.
+    profile: &'static str,
+}
+
+impl Guests {
+    pub(super) fn new(root: &Path, out: &Path) -> Result<Self, Failure> {
+        // OUT_DIR is `target/PROFILE/build/kitbag-HASH/out`; where cargo was asked for a
+        // target, `target/TRIPLE/PROFILE/…`.
+        let mut target = out.ancestors().nth(4).unwrap_or(out);
+        if target.file_name() == Some(OsStr::new(&variable("TARGET")?)) {
+            target = target.parent().unwrap_or(target);
+        }
+        let profile = match variable("PROFILE")?.as_str() {
+            "release" => "release",
+            _ => "quick",
+        };
+        Ok(Self { root: root.to_owned(), target_dir: target.join("guests"), profile })
+    }
+
+    /// Builds packages in one invocation of cargo, which unites their features.
+    pub(super) fn build(&self, packages: &[String]) -> Result<(), Failure> {
+        let mut cargo = Command::new(variable("CARGO")?);
+        cargo
+            .args(["build", "--profile", self.profile, "--locked", "--target", GUEST_TARGET])
+            .args(packages)
+            .arg("--manifest-path")
+            .arg(self.root.join("guest-tools/Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&self.target_dir)
+            .current_dir(&self.root)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        for (name, _) in env::vars_os() {
+            if is_of_outer_build(&name) {
+                cargo.env_remove(name);
+            }
+        }
+        // The same sources give the same bytes in any directory.
+        let remap =
+            [(&self.root, "/kitbag"), (&cargo_home(), "/cargo"), (&self.target_dir, "/target")];
+        let remap =
+            remap.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+        // `memchr` has code for it.
+        let flags: Vec<_> = remap.chain(["-Ctarget-feature=+simd128".to_owned()]).collect();
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        // Standard error is the build script's own, which cargo shows when it fails.
+        let status = cargo.status().map_err(|error| format!("cargo cannot be started: {error}"))?;
+        if !status.success() {
+            return Err("the guests in guest-tools/ cannot be built; see the output above".into());
+        }
+        Ok(())
+    }
+
+    /// The directory of the components.
+    pub(super) fn components(&self) -> PathBuf {
+        self.target_dir.join(GUEST_TARGET).join(self.profile)
+    }
+
+    /// The directory of native code for this target. All builds share it, since each set of features
+    /// and each lint has a build script of its own.
+    pub(super) fn made(&self) -> Result<PathBuf, Failure> {
+        let name = format!("{}-{}", variable("TARGET")?, self.profile);
+        let directory = self.target_dir.join("built-ins").join(name);
+        fs::create_dir_all(&directory)
+            .map_err(|error| format!("{}: {error}", directory.display()))?;
+        Ok(directory)
+    }
+}
+
+/// Whether a variable belongs to the build of kitbag and would steer that of
+/// the guests.
+fn is_of_outer_build(name: &OsString) -> bool {
+    const NAMES: [&str; 5] = [
+        "RUSTFLAGS",
+        "CARGO_ENCODED_RUSTFLAGS",
+        "RUSTC",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "CARGO_BUILD_TARGET",
+    ];
+    const PREFIXES: [&str; 7] = [
+        "CARGO_CFG_",
+        "CARGO_FEATURE_",
+        "CARGO_MANIFEST_",
+        "CARGO_PKG_",
+        "CARGO_PROFILE_",
+        "CARGO_TARGET_",
+        "DEP_",
+    ];
+    let name = name.to_string_lossy();
+    NAMES.contains(&&*name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn cargo_home() -> PathBuf {
+    env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cargo"))
+}
+
+/// The compiler that cargo uses.
+fn rustc() -> OsString {
+    env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
+}
