@@ -7,6 +7,7 @@ mod audit;
 mod broken;
 mod command_line;
 mod component_files;
+mod debug_text;
 mod first_hour;
 mod importing;
 mod local_tools;
