@@ -129,6 +129,27 @@ fn what_a_tool_reports_and_emits_is_masked() {
 }
 
 #[test]
+fn each_text_that_leaves_with_an_answer_is_masked() {
+    let workspace = workspace();
+    let [(token, mask), ..] = keys();
+    let client = Client::start(&workspace, &["--log", "info"]);
+    let mut client = client.after_handshake(json!({}));
+    let mut check = |arguments: Value| {
+        let answer = client.call("probe", arguments.clone()).to_string();
+        assert!(!answer.contains(&token) && answer.contains(mask), "{arguments}: {answer}");
+    };
+    for kind in ["image", "audio", "text", "blob", "link"] {
+        check(json!({ "do": "emit", "kind": kind, "mime": format!("text/{token}") }));
+    }
+    check(json!({ "do": "ask", "answer_type": token }));
+    check(json!({ "do": "ask", "answer_type": json!({ "form": [{ "id": token }] }).to_string() }));
+    check(json!({ "do": token }));
+    let (_, logged) = client.close();
+    assert!(!logged.contains(&token), "{logged}");
+    assert!(logged.contains(mask), "{logged}");
+}
+
+#[test]
 fn a_script_copies_a_file_with_keys_as_it_is() {
     let workspace = workspace();
     // The first line of an answer of `read_file` is not the file's.

@@ -107,6 +107,19 @@ pub enum AnswerError {
     },
 }
 
+impl AnswerError {
+    /// The texts of the tool, or of the answer, that the message repeats.
+    pub fn texts_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::UnknownType(text) | Self::Mismatch { given: text, expected: _ } => vec![text],
+            Self::TooLong { .. } => Vec::new(),
+            Self::Field { field, problem } => {
+                [field].into_iter().chain(problem.texts_mut()).collect()
+            }
+        }
+    }
+}
+
 /// How a question is marked besides the kind of its answer.
 #[cfg(any(test, feature = "bindings"))]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -109,7 +109,7 @@ pub(crate) async fn complete(
     // What starts with it comes before what only holds it.
     let (starting, holding): (Vec<_>, Vec<_>) = names
         .into_iter()
-        .filter(|name: &String| name.to_lowercase().contains(&typed))
+        .filter(|name: &String| name.to_lowercase().contains(&typed) && !toolbox.leaves_out(name))
         .partition(|name| name.to_lowercase().starts_with(&typed));
     let mut values: Vec<_> = starting.into_iter().chain(holding).collect();
     let total = values.len();

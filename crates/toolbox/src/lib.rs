@@ -18,6 +18,7 @@ mod edge;
 mod eject;
 mod ended;
 mod error;
+mod guest_texts;
 mod host_paths;
 mod inner;
 mod invocation;

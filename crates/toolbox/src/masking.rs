@@ -6,16 +6,16 @@
 
 use std::sync::Arc;
 
-use kitbag_contract::{
-    AnswerType, Content, ErrorInfo, LogLevel, Outcome, Question, Resource, ResourceBody,
-    ResourceLink,
-};
-use kitbag_host::{CallError, Completion, EventSink, TextMask, cut_at};
+use kitbag_contract::{AnswerError, AnswerType, ErrorInfo, LogLevel, Outcome, Question};
+use kitbag_host::{Completion, EventSink, TextMask, cut_at};
+use kitbag_schema::ArgumentProblem;
 use kitbag_secrets::{Leak, MASK_START, OnAnswer, Secrets};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::ToolboxError;
+use crate::guest_texts;
+use crate::json;
 
 /// Findings of one call that are named.
 const MOST_NAMED: usize = 20;
@@ -57,25 +57,16 @@ impl<'a> Masking<'a> {
 
     /// Masks all that a run gives. Returns what was found.
     pub(crate) fn completion(mut self, completion: &mut Completion) -> Vec<FoundLeak> {
-        match &mut completion.result {
-            Ok(Outcome::Success(text)) => self.text(text),
-            Ok(Outcome::Error(ErrorInfo { message, trace, .. })) => {
-                self.text(message);
-                trace.iter_mut().for_each(|line| self.text(line));
+        if let Ok(Outcome::Success(text)) = &mut completion.result {
+            json::replace_ascii_escapes(text);
+        }
+        self.texts(guest_texts::of_completion(completion));
+        for content in &mut completion.emitted {
+            let (texts, data) = guest_texts::of_content(content);
+            self.texts(texts);
+            if let Some(data) = data {
+                guest_texts::change_text(data, |text| self.text(text));
             }
-            Ok(Outcome::NeedsInput(_)) => {}
-            Err(CallError::Trap { message }) => self.text(message),
-            Err(_) => {}
-        }
-        completion.emitted.iter_mut().for_each(|content| self.content(content));
-        let printed = [&mut completion.stdout, &mut completion.stderr];
-        printed.into_iter().flat_map(|printed| printed.texts()).for_each(|text| self.text(text));
-        for failed in &mut completion.failed_connections {
-            self.text(&mut failed.reason);
-        }
-        for refused in &mut completion.refused_requests {
-            self.text(&mut refused.reason);
-            refused.missing.iter_mut().for_each(|missing| self.text(&mut missing.entry));
         }
         self.found
     }
@@ -105,24 +96,23 @@ impl<'a> Masking<'a> {
         }
     }
 
-    /// Masks the texts of a tool in an error.
+    /// Masks the texts of a tool, and of the arguments, in an error.
     pub(crate) fn error(&mut self, error: &mut ToolboxError) {
-        match error {
-            ToolboxError::Call(CallError::Trap { message }) => self.text(message),
-            ToolboxError::Declined { text, .. } => self.text(text),
-            ToolboxError::AskedAgain { question }
-            | ToolboxError::ReservedQuestion { question }
-            | ToolboxError::QuestionFlaw { question, .. } => {
-                self.text(question);
+        if let ToolboxError::Arguments { problems, .. } = error {
+            for ArgumentProblem { pointer, message } in problems {
+                self.texts(vec![pointer, message]);
             }
-            ToolboxError::Output { problems, .. } => {
-                for problem in problems {
-                    self.text(&mut problem.pointer);
-                    self.text(&mut problem.message);
-                }
-            }
-            _ => {}
         }
+        self.texts(guest_texts::of_error(error));
+    }
+
+    /// Masks the reason for which an answer does not fit.
+    pub(crate) fn answer_error(&mut self, error: &mut AnswerError) {
+        self.texts(error.texts_mut());
+    }
+
+    fn texts(&mut self, texts: Vec<&mut String>) {
+        texts.into_iter().for_each(|text| self.text(text));
     }
 
     /// Masks a text, and what is left at its end of a key or a token where it was cut.
@@ -136,31 +126,6 @@ impl<'a> Masking<'a> {
             if self.found.len() < MOST_NAMED && !self.found.contains(&found) {
                 self.found.push(found);
             }
-        }
-    }
-
-    fn content(&mut self, content: &mut Content) {
-        match content {
-            Content::Resource(Resource { uri, body, .. }) => {
-                self.text(uri);
-                match body {
-                    ResourceBody::Text(text) => self.text(text),
-                    ResourceBody::Blob(data) => {
-                        if let Ok(mut text) = String::from_utf8(std::mem::take(data)).map_err(
-                            // A mask would break what is no text.
-                            |error| *data = error.into_bytes(),
-                        ) {
-                            self.text(&mut text);
-                            *data = text.into_bytes();
-                        }
-                    }
-                }
-            }
-            Content::Link(ResourceLink { uri, name, title, description, .. }) => {
-                [uri, name].into_iter().for_each(|text| self.text(text));
-                [title, description].into_iter().flatten().for_each(|text| self.text(text));
-            }
-            Content::Image(_) | Content::Audio(_) => {}
         }
     }
 }

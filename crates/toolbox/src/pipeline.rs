@@ -11,6 +11,8 @@ mod run;
 
 pub(crate) use prepare::check_arguments;
 
+use std::sync::Arc;
+
 use kitbag_contract::{Action, Outcome};
 use kitbag_host::CALL_DEPTH;
 
@@ -21,11 +23,13 @@ use self::run::{Stretch, run};
 use crate::audit::{self, Audited};
 use crate::context::{CallContext, FrontEnd};
 use crate::edge::Edge;
-use crate::ended::{Completed, Ended, Prepared, Suspended};
+use crate::ended::{Completed, Ended, Fencing, Prepared, Suspended};
 use crate::error::ToolboxError;
 use crate::invocation::{Invocation, InvocationKind};
+use crate::marks;
 use crate::masking::{self, Masking};
 use crate::registry::Toolbox;
+use crate::tool::Tool;
 
 impl Toolbox {
     /// Makes a call: the one driver, and the one loop that has questions answered. Calls that
@@ -129,12 +133,15 @@ async fn drive_from<E: Edge, F: FrontEnd>(
                 asks.call.answers.insert(asks.question.id, answer);
                 step = Step::Resume(asks.call);
             }
-            Ok(Asked::Unanswered(rejected)) => {
+            Ok(Asked::Unanswered(mut rejected)) => {
+                if let Some(error) = rejected.as_mut().filter(|_| context.depth == 0) {
+                    Masking::new(&toolbox.0.secrets).answer_error(error);
+                }
                 asks.rejected = rejected;
                 break Ok(Ended::Suspended(asks));
             }
             Ok(Asked::Refused(refusal)) => break Ok(Ended::Refused(refusal)),
-            Err(error) => break Err(error),
+            Err(error) => break Err(marked(toolbox, &asks.call.tool, asks.call.fencing, error)),
         }
     };
     let mut ended = ended;
@@ -148,6 +155,19 @@ async fn drive_from<E: Edge, F: FrontEnd>(
         recording.outcome = outcome(&ended);
     }
     ended
+}
+
+/// An error as a model reads it, if one does.
+fn marked(
+    toolbox: &Toolbox,
+    tool: &Tool,
+    fencing: Option<Fencing>,
+    error: ToolboxError,
+) -> ToolboxError {
+    match fencing {
+        Some(_) => marks::marked_error(&toolbox.0, tool, error),
+        None => error,
+    }
 }
 
 /// Where a stretch of a call begins.
@@ -172,5 +192,7 @@ async fn advance(
         },
         Step::Resume(call) => call,
     };
-    run(&toolbox, call, &context).await
+    let (tool, fencing) = (Arc::clone(&call.tool), call.fencing);
+    let stretch = run(&toolbox, call, &context).await;
+    stretch.map_err(|error| marked(&toolbox, &tool, fencing, error))
 }

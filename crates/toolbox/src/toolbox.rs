@@ -18,7 +18,7 @@ use crate::invocation::Invocation;
 use crate::knowledge::{self, KnowledgePrompt, Subjects};
 use crate::registry::Toolbox;
 use crate::tool::{KnownTool, Summary, Tool};
-use crate::{learn, pipeline, resolve};
+use crate::{learn, marks, pipeline, resolve};
 
 impl Toolbox {
     /// Every enabled tool, by name, in one line each. Nothing is compiled and
@@ -297,6 +297,11 @@ impl Toolbox {
         let done = Offloaded.perform(&self.0.host, &account, &cancellation, ready, work).await;
         dropped.defuse();
         done?
+    }
+
+    /// Whether `[output.screen]` withholds this name of a topic or a subject from a model.
+    pub fn leaves_out(&self, name: &str) -> bool {
+        marks::leaves_out(&self.0, name)
     }
 
     /// Every enabled topic, with what is wrong where its documents cannot be had.

@@ -116,10 +116,13 @@ pub(super) async fn run(
                 None => Marks::default(),
             };
             marks.leaks = leaks;
-            let structured = match completion.result {
+            let structured = match (&completion.result, structured) {
                 // It was withheld.
-                Ok(Outcome::Error(_)) => Ok(None),
-                _ => structured,
+                (Ok(Outcome::Error(_)), _) => Ok(None),
+                (_, Err(error)) if call.fencing.is_some() => {
+                    Err(marks::marked_error(&toolbox.0, &call.tool, error))
+                }
+                (_, structured) => structured,
             };
             let problems = call.problems;
             let completed = Completed { completion, structured, cut, marks, problems, advice };
