@@ -283,6 +283,65 @@ fn an_update_shows_what_a_manifest_requests_now() {
 }
 
 #[test]
+fn an_update_shows_new_requests_of_a_long_manifest() {
+    let workspace = Workspace::new();
+    let directory = skill(&workspace, "README.md", "");
+    let manifest = |hosts: &[String]| {
+        let hosts: Vec<_> = hosts.iter().map(|host| format!("\"https://{host}/**\"")).collect();
+        fs::write(
+            directory.join("tool.toml"),
+            format!("[grants]\nhttp = [{}]\n", hosts.join(", ")),
+        )
+        .unwrap();
+    };
+    let mut hosts: Vec<_> = (0..100).map(|number| format!("h{number}.example")).collect();
+    manifest(&hosts);
+    run(&workspace, "add", &directory, &["--yes", "--name", "tool"]).success();
+    hosts.remove(3);
+    hosts.insert(50, "collect.example.net".to_owned());
+    manifest(&hosts);
+    let update = ["update", "tool", directory.to_str().unwrap()];
+    let (_, terminal) = on_a_terminal(&workspace, &update, "no\n");
+    let new = "\n+ tool `tool` sends requests: GET, HEAD  https://collect.example.net/**";
+    assert!(terminal.contains(new), "{terminal}");
+    assert!(
+        terminal.contains("\n- tool `tool` sends requests: GET, HEAD  https://h3.example/**"),
+        "{terminal}"
+    );
+    assert!(
+        !terminal.contains("- tool `tool` sends requests: GET, HEAD  https://h4.example"),
+        "{terminal}"
+    );
+    let summary = "\nChanges: 1 new, 1 no longer requested\n1 tool, with network\n\
+                   None of the listed risks among the new requests\n";
+    assert!(terminal.contains(summary), "{terminal}");
+    let json = workspace.run(&[&update[..], &["--yes", "--json"]].concat()).json();
+    assert_eq!(json["addedRequests"], json!(["http: \"https://collect.example.net/**\""]));
+    assert_eq!(json["removedRequests"], json!(["http: \"https://h3.example/**\""]));
+    let json = workspace.run(&["update", "tool", "--json"]).json();
+    assert_eq!((&json["addedRequests"], &json["removedRequests"]), (&json!([]), &json!([])));
+}
+
+#[test]
+fn a_broken_manifest_is_an_error_for_check_and_update() {
+    let workspace = Workspace::new();
+    let directory = skill(&workspace, "README.md", "");
+    run(&workspace, "add", &directory, &["--yes", "--name", "tool"]).success();
+    workspace.file(".kitbag/tools/tool.toml", "[grants\n");
+    let lock = read(&workspace, ".kitbag/kitbag.lock");
+    assert_eq!(workspace.run(&["check"]).code, 4);
+    for options in [&["update", "tool"][..], &["update", "tool", directory.to_str().unwrap()]] {
+        let updated = workspace.run(&[options, &["--yes"]].concat());
+        assert_eq!(updated.code, 4, "{}", updated.shown());
+        assert!(updated.stderr.contains(".kitbag/tools/tool.toml:1:"), "{}", updated.shown());
+        assert!(updated.stderr.contains("hint: nothing was recorded"), "{}", updated.shown());
+    }
+    let added = run(&workspace, "add", &directory, &["--yes", "--name", "other"]);
+    assert_eq!(added.code, 4, "{}", added.shown());
+    assert_eq!(read(&workspace, ".kitbag/kitbag.lock"), lock);
+}
+
+#[test]
 fn a_lock_file_of_version_1_is_used_and_written_again() {
     let workspace = Workspace::new();
     let directory = skill(
@@ -302,7 +361,10 @@ fn a_lock_file_of_version_1_is_used_and_written_again() {
     // The manifest of which nothing was recorded is shown once.
     let shown = run(&workspace, "update", &directory, &["tool", "--yes"]).success();
     assert!(shown.contains("Manifest:\n| + skill.toml"), "{shown}");
-    assert!(shown.contains("| + env: \"LANG\""), "{shown}");
+    assert!(
+        shown.contains("\n+ tool `tool` sees a variable of your environment: LANG\n"),
+        "{shown}"
+    );
     assert_eq!(read(&workspace, ".kitbag/kitbag.lock"), lock);
 }
 
@@ -351,15 +413,20 @@ fn remove_works_in_a_configuration_with_mistakes() {
     assert_eq!(removed.code, 0, "{}", removed.shown());
     assert!(removed.stderr.contains("remove `[tools.tool]` in it yourself"), "{}", removed.shown());
     assert!(!workspace.path(".kitbag/tools/tool.wasm").exists());
-    // Where the table cannot be told from the rest, the tool runs no longer, and the rest goes
-    // with the next command.
+    // A configuration that is not TOML: nothing is removed.
     let workspace = added();
     let config = read(&workspace, ".kitbag/config.toml");
+    let lock = read(&workspace, ".kitbag/kitbag.lock");
     workspace.config(&format!("{config}[tools"));
     let removed = workspace.run(&["remove", "tool"]);
     assert_eq!(removed.code, 2, "{}", removed.shown());
-    assert!(removed.stderr.contains("the component is removed"), "{}", removed.shown());
-    assert!(!workspace.path(".kitbag/tools/tool.wasm").exists());
+    let line = config.lines().count() + 1;
+    let place =
+        format!("`.kitbag/config.toml` cannot be changed: TOML parse error at line {line},");
+    assert!(removed.stderr.contains(&place), "{}", removed.shown());
+    assert!(removed.stderr.contains("nothing was removed; repair"), "{}", removed.shown());
+    assert!(workspace.path(".kitbag/tools/tool.wasm").exists());
+    assert_eq!(read(&workspace, ".kitbag/kitbag.lock"), lock);
     workspace.config(&config);
     workspace.run(&["remove", "tool"]).success();
     is_gone(&workspace);

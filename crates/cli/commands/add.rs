@@ -4,7 +4,7 @@ pub(crate) mod asked;
 mod manifests;
 pub(crate) mod place;
 pub(crate) mod requested;
-mod requests;
+pub(crate) mod requests;
 pub(crate) mod shown;
 pub(crate) mod source;
 pub(crate) mod table;

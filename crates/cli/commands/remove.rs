@@ -33,6 +33,21 @@ impl Args {
         let place = self.place(&global)?;
         let mut locked = place.lock_leniently()?;
         let path = component(&place, &locked, name);
+        // All of the tool is removed or nothing: its table must be found before anything goes.
+        let left = locked.config_text().and_then(|text| {
+            table::without(text, name.as_str()).map_err(|error| {
+                CliError::Usage(format!(
+                    "`{}` cannot be changed: {error}",
+                    place.shown(&place.config)
+                ))
+            })
+        });
+        let left = left.map_err(|error| {
+            let command = shell::command(["kitbag", "remove", name.as_str()]);
+            let config = place.shown(&place.config);
+            let hint = format!("nothing was removed; repair `{config}`, then run `{command}`");
+            CliError::Hinted { error: Box::new(error), hint }
+        })?;
         // The component first: without it nothing of the name runs.
         let trusted = TrustBefore::now_leniently(&global);
         let is_own = is_in(&place.tools, &path);
@@ -43,21 +58,6 @@ impl Args {
                 _ => {}
             }
         }
-        let left = locked.config_text().and_then(|text| {
-            table::without(text, name.as_str()).map_err(|error| CliError::Usage(error.to_string()))
-        });
-        let left = left.map_err(|error| {
-            let command = shell::command(["kitbag", "remove", name.as_str()]);
-            let hint = match is_own {
-                true => format!(
-                    "the component is removed, so the tool does not run; repair `{}`, then `{command}` \
-                     removes the rest",
-                    place.shown(&place.config)
-                ),
-                false => format!("repair `{}`, then `{command}`", place.shown(&place.config)),
-            };
-            CliError::Hinted { error: Box::new(error), hint }
-        })?;
         if let Some(text) = &left {
             locked.write_config(text)?;
         }

@@ -2,22 +2,24 @@
 
 use std::path::PathBuf;
 
-use kitbag::config::{Layer, LockedManifest, LockedTool, Network, ToolSource};
+use kitbag::config::{Disabled, Layer, LockedManifest, LockedTool, Network, ToolSource};
 use kitbag::contract::text::shown as escaped;
 use kitbag::contract::{Description, ToolName, shell};
 use kitbag::host::{Described, read_component};
 use kitbag::policy::RequestedGrants;
 use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, request_item};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::add::asked::{Asked, Bounds};
 use crate::commands::add::place::Place;
-use crate::commands::add::requested;
+use crate::commands::add::requested::{Reader, is_kind};
+use crate::commands::add::requests::{self, RequestedGrant};
 use crate::commands::add::shown::{beginning, own_risks};
 use crate::commands::add::source::{OtherProgram, Source};
 use crate::commands::add::trial;
 use crate::commands::add::trusted::TrustBefore;
 use crate::commands::add::{is_in, recorded};
+use crate::commands::findings::Finding;
 use crate::commands::{Global, built, limits_now};
 use crate::consent;
 use crate::error::CliError;
@@ -60,6 +62,13 @@ impl Args {
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(CliError::Usage(format!("there is no tool `{name}`{near}")));
         };
+        // `kitbag check` reports it, and no tool runs with it.
+        if let Some(Disabled::Broken { reason }) = &tool.disabled {
+            let about = "configuration".to_owned();
+            let finding = Finding { about, text: reason.to_string(), exit: Exit::Configuration };
+            let hint = "nothing was recorded".to_owned();
+            return Err(CliError::Hinted { error: Box::new(CliError::Faulty(finding)), hint });
+        }
         let ToolSource::Local(local) = &tool.source.value else {
             return Err(CliError::Usage(format!(
                 "`{name}` has no component in a file, of which something could be recorded"
@@ -90,7 +99,7 @@ impl Args {
             keep_source(&mut new, old);
         }
         let before = old.and_then(|old| kitbag.toolbox().host().remembered(old.component));
-        let difference = Difference::new(old, &new, &config.network);
+        let difference = Difference::new(old, &new, &source, &config.network);
         let is_there = || {
             self.path.is_none() || read_component(path).is_ok_and(|it| it.digest == new.component)
         };
@@ -98,7 +107,7 @@ impl Args {
         let is_agreed = difference.is_empty();
         if is_agreed && is_there() {
             match global.json {
-                true => output::json(&json!({ "name": name, "recorded": true, "changed": [] }))?,
+                true => output::json(&difference.as_value(name, true))?,
                 false => output::data(&format!("{name} is as it was recorded."))?,
             }
             return Ok(Exit::Done);
@@ -107,16 +116,11 @@ impl Args {
         if !global.json && !is_agreed {
             let bounds = Bounds { config, layer: place.layer, home: home.as_deref() };
             let asked = Asked::of(&source, &described, name, &bounds);
-            let mut consent = difference.consent(name, before.as_ref(), &described);
+            let reader = Reader::new(name, &bounds);
+            let mut consent = difference.consent(name, before.as_ref(), &described, &reader);
             let inspection = &source.component.inspection;
             let imports = old.map(|old| &*old.imports);
             consent.items.extend(own_risks(name, inspection, &asked, imports, &bounds));
-            if new.manifest != old.and_then(|old| old.manifest.clone()) {
-                // What the manifest requests now, with its risks.
-                let groups = requested::groups(&asked, name, &bounds);
-                let risky = groups.into_iter().flat_map(|group| group.items);
-                consent.items.extend(risky.filter(|item| !item.risks.is_empty()));
-            }
             consent::show(&consent, self.all, is_interactive)?;
         }
         if !self.yes && !is_agreed {
@@ -127,8 +131,7 @@ impl Args {
                     shell::command(["kitbag", "update", name.as_str(), "--yes"])
                 ));
                 if global.json {
-                    let changed = difference.keys();
-                    output::json(&json!({ "name": name, "recorded": false, "changed": changed }))?;
+                    output::json(&difference.as_value(name, false))?;
                     output::note(&error.report());
                     return Ok(error.exit());
                 }
@@ -176,29 +179,77 @@ impl Args {
             trusted.extend(&global, name, &changed)?;
         }
         match global.json {
-            true => output::json(&json!({
-                "name": name,
-                "recorded": true,
-                "changed": difference.keys(),
-                "component": new.component,
-                "lock": place.lock,
-            }))?,
+            true => {
+                let mut value = difference.as_value(name, true);
+                value["component"] = json!(new.component);
+                value["lock"] = json!(place.lock);
+                output::json(&value)?;
+            }
             false => output::data(&format!("Recorded {name} in {}.", place.shown(&place.lock)))?,
         }
         Ok(Exit::Done)
     }
 }
 
-/// What is not as it was recorded.
+/// The changes since a tool was recorded.
 struct Difference<'a> {
     old: Option<&'a LockedTool>,
     new: &'a LockedTool,
     network: &'a Network,
+    /// The grants that the manifest requests now.
+    requested: Vec<RequestedGrant>,
 }
 
 impl<'a> Difference<'a> {
-    fn new(old: Option<&'a LockedTool>, new: &'a LockedTool, network: &'a Network) -> Self {
-        Self { old, new, network }
+    fn new(
+        old: Option<&'a LockedTool>,
+        new: &'a LockedTool,
+        source: &Source,
+        network: &'a Network,
+    ) -> Self {
+        let requested = match (&source.manifest, &new.manifest) {
+            (Some(manifest), _) => requests::grants(&manifest.content),
+            (None, Some(recorded)) => requests::recorded_grants(recorded),
+            (None, None) => Vec::new(),
+        };
+        Self { old, new, network, requested }
+    }
+
+    /// The difference for a program. Requests are those of the component and of the manifest.
+    fn as_value(&self, name: &ToolName, is_recorded: bool) -> Value {
+        let then = self.old.map(|old| &*old.wishes).unwrap_or_default();
+        let added = self.new.wishes.iter().filter(|wish| !then.contains(wish)).cloned();
+        let removed = then.iter().filter(|wish| !self.new.wishes.contains(wish)).cloned();
+        let added_grants = self.requested.iter().flat_map(|grant| &grant.lines);
+        let added_grants = added_grants.filter(|line| !self.is_recorded(line)).cloned();
+        let removed_grants = self.removed_grants().into_iter().flat_map(|grant| grant.lines);
+        json!({
+            "name": name,
+            "recorded": is_recorded,
+            "changed": self.keys(),
+            "addedRequests": added.chain(added_grants).collect::<Vec<_>>(),
+            "removedRequests": removed.chain(removed_grants).collect::<Vec<_>>(),
+        })
+    }
+
+    fn old_manifest(&self) -> Option<&'a LockedManifest> {
+        self.old.and_then(|old| old.manifest.as_ref())
+    }
+
+    /// Whether a line of the manifest was recorded. A line that was cut may stand for another
+    /// grant with the same beginning.
+    fn is_recorded(&self, line: &str) -> bool {
+        let old = self.old_manifest();
+        let is_whole = !line.ends_with('…');
+        old == self.new.manifest.as_ref()
+            || (is_whole && old.is_some_and(|old| old.requests.iter().any(|known| known == line)))
+    }
+
+    /// The grants that the recorded manifest requests, and the new one does not.
+    fn removed_grants(&self) -> Vec<RequestedGrant> {
+        let old = self.old_manifest().map(requests::recorded_grants).unwrap_or_default();
+        let is_kept = |line: &String| self.requested.iter().any(|grant| grant.lines.contains(line));
+        old.into_iter().filter(|grant| !grant.lines.iter().all(is_kept)).collect()
     }
 
     /// The keys of what has changed.
@@ -223,14 +274,21 @@ impl<'a> Difference<'a> {
 
     /// The difference for a person. `before` is what the recorded component said of itself,
     /// where that is known.
-    fn consent(&self, name: &ToolName, before: Option<&Described>, now: &Described) -> Consent {
+    fn consent(
+        &self,
+        name: &ToolName,
+        before: Option<&Described>,
+        now: &Described,
+        reader: &Reader<'_>,
+    ) -> Consent {
         let new = self.new;
         let said = |described: Option<&Described>, part: fn(&Description, &str) -> String| {
             let description = described.and_then(Described::description);
             description.map(|description| part(description, name.as_str()))
         };
         let more = "`--all` shows them".to_owned();
-        let items = self.requests(name, now);
+        let mut items = self.requests(name, now);
+        items.extend(self.manifest_requests(name, reader));
         let Some(old) = self.old else {
             let digest = beginning(&new.component);
             let heading = format!("{name}: nothing was recorded of it; its digest is {digest}");
@@ -240,7 +298,7 @@ impl<'a> Difference<'a> {
             let parts = vec![
                 Part::theirs("Its own description:", lines),
                 Part::ours("Imports:", imports),
-                Part::theirs("Manifest:", manifests(None, new.manifest.as_ref())),
+                Part::theirs("Manifest:", changed_manifest(None, new.manifest.as_ref())),
             ];
             return Consent { heading, parts, items, more };
         };
@@ -278,9 +336,9 @@ impl<'a> Difference<'a> {
         if !imports.is_empty() {
             parts.push(Part::ours("Imports:", imports));
         }
-        let manifests = manifests(old.manifest.as_ref(), new.manifest.as_ref());
-        if !manifests.is_empty() {
-            parts.push(Part::theirs("Manifest:", manifests));
+        let manifest = changed_manifest(old.manifest.as_ref(), new.manifest.as_ref());
+        if !manifest.is_empty() {
+            parts.push(Part::theirs("Manifest:", manifest));
         }
         Consent { heading, parts, items, more }
     }
@@ -308,6 +366,24 @@ impl<'a> Difference<'a> {
         let gone = gone.map(|wish| untyped(name, wish).changed(Change::Removed));
         self.new.wishes.iter().map(item).chain(gone).collect()
     }
+
+    /// The requests of the manifest, with their changes.
+    fn manifest_requests(&self, name: &ToolName, reader: &Reader<'_>) -> Vec<Item> {
+        let items = |grant: &RequestedGrant, change: Change| {
+            let items = match &grant.value {
+                Some(value) => reader.items(&grant.kind, value),
+                None => grant.lines.iter().map(|line| untyped(name, line)).collect(),
+            };
+            items.into_iter().map(move |item| item.changed(change))
+        };
+        let now = self.requested.iter().flat_map(|grant| {
+            let is_known = self.old.is_none() || grant.lines.iter().all(|it| self.is_recorded(it));
+            items(grant, if is_known { Change::Same } else { Change::Added })
+        });
+        let removed = self.removed_grants();
+        let removed = removed.iter().flat_map(|grant| items(grant, Change::Removed));
+        now.chain(removed).collect()
+    }
 }
 
 /// A recorded request, of which nothing but its line is known.
@@ -329,19 +405,22 @@ fn keep_source(new: &mut LockedTool, old: &LockedTool) {
     }
 }
 
-/// The lines that differ of two manifests: their files, authors, requested grants and settings.
-fn manifests(old: Option<&LockedManifest>, new: Option<&LockedManifest>) -> Vec<String> {
+/// The lines that differ of two manifests: their files, authors and settings. Requested grants are
+/// items of the consent.
+fn changed_manifest(old: Option<&LockedManifest>, new: Option<&LockedManifest>) -> Vec<String> {
     let lines = |manifest: Option<&LockedManifest>| {
-        let Some(manifest) = manifest else { return String::new() };
+        let Some(manifest) = manifest else { return Vec::new() };
+        let is_setting =
+            |line: &&String| line.split_once(": ").is_some_and(|(key, _)| !is_kind(key));
         let mut lines = vec![format!("{} {}", manifest.file, beginning(&manifest.digest))];
         lines.extend(manifest.author.iter().map(|author| format!("author: {author}")));
-        lines.extend(manifest.requests.iter().cloned());
-        lines.join("\n")
+        lines.extend(manifest.requests.iter().filter(is_setting).cloned());
+        lines
     };
-    match old == new {
-        true => Vec::new(),
-        false => changed_lines(&lines(old), &lines(new)),
-    }
+    let (old, new) = (lines(old), lines(new));
+    let removed = old.iter().filter(|line| !new.contains(line)).map(|line| format!("- {line}"));
+    let added = new.iter().filter(|line| !old.contains(line)).map(|line| format!("+ {line}"));
+    removed.chain(added).collect()
 }
 
 fn description(description: &Description, name: &str) -> String {

@@ -139,13 +139,22 @@ impl Asked {
             _ => false,
         };
         for (key, text) in manifest.settings() {
-            if !is_said(key)
-                && let Ok(value) = text.parse::<Value>()
-            {
+            if is_said(key) {
+                self.notes.push(format!(
+                    "{key}: the component has its own {key}, which is used; the manifest's is dropped"
+                ));
+            } else if let Ok(value) = text.parse::<Value>() {
                 self.keys.push((key.to_owned(), Item::Value(value)));
             }
         }
         let has_schema = says.is_some_and(|says| says.input_schema.is_some());
+        if manifest.parameters.is_some() && has_schema {
+            self.notes.push(
+                "parameters: the component has its own input schema, which is used; the manifest's \
+                 parameters are dropped"
+                    .to_owned(),
+            );
+        }
         if let Some(parameters) = &manifest.parameters
             && !has_schema
             && let Ok(document) = parameters.to_string().parse::<DocumentMut>()

@@ -39,13 +39,7 @@ pub(crate) struct Group {
 
 /// The requests of a tool, by kind. Kinds of which nothing is requested are left out.
 pub(crate) fn groups(asked: &Asked, tool: &ToolName, bounds: &Bounds<'_>) -> Vec<Group> {
-    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let reader = Reader {
-        tool: tool.as_str(),
-        config: bounds.config,
-        root: canonical(&bounds.config.root.value),
-        home: bounds.home.map(canonical),
-    };
+    let reader = Reader::new(tool, bounds);
     let mut groups: Vec<_> = asked
         .grants
         .iter()
@@ -61,16 +55,34 @@ pub(crate) fn groups(asked: &Asked, tool: &ToolName, bounds: &Bounds<'_>) -> Vec
     groups
 }
 
+/// Whether a key is that of a kind of grants.
+pub(crate) fn is_kind(key: &str) -> bool {
+    GROUPS.iter().any(|(known, _)| *known == key)
+}
+
 /// Reads the grants of a tool as they are written in a file.
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     tool: &'a str,
     config: &'a Config,
     root: PathBuf,
     home: Option<PathBuf>,
 }
 
+impl<'a> Reader<'a> {
+    pub(crate) fn new(tool: &'a ToolName, bounds: &Bounds<'a>) -> Self {
+        let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        Self {
+            tool: tool.as_str(),
+            config: bounds.config,
+            root: canonical(&bounds.config.root.value),
+            home: bounds.home.map(canonical),
+        }
+    }
+}
+
 impl Reader<'_> {
-    fn items(&self, key: &str, value: &Value) -> Vec<Item> {
+    /// The requests of a kind in words, an item or more for each entry.
+    pub(crate) fn items(&self, key: &str, value: &Value) -> Vec<Item> {
         match (key, value) {
             (_, Value::Boolean(off)) if !off.value() => Vec::new(),
             (DirectoryGrant::KEY | HttpGrant::KEY | VariableGrant::KEY, Value::Array(entries)) => {

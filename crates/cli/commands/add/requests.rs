@@ -2,9 +2,11 @@
 
 use kitbag::config::LockedManifest;
 use kitbag::contract::text::shown;
-use toml_edit::{DocumentMut, Item, Value};
+use kitbag::policy::StorageGrant;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
 
 use super::asked::OWN_KEYS;
+use super::requested::is_kind;
 use super::source::{ManifestContent, SourceManifest, fitting_version};
 
 /// The most lines that are recorded. The digest tells the rest from other ones.
@@ -28,24 +30,77 @@ pub(crate) fn recorded(manifest: &SourceManifest) -> LockedManifest {
     }
 }
 
-/// A line for each requested grant and each setting, before anything of this machine is looked at.
-fn requests(content: &ManifestContent) -> Vec<String> {
-    let document = match content {
+/// A grant that a manifest requests.
+pub(crate) struct RequestedGrant {
+    /// The key under `grants`.
+    pub(crate) kind: String,
+    /// The lines by which the lock file records it.
+    pub(crate) lines: Vec<String>,
+    /// The entry in the form of `grants`. `None`: a recorded line cannot be read.
+    pub(crate) value: Option<Value>,
+}
+
+/// The grants that a manifest requests, in its order.
+pub(crate) fn grants(content: &ManifestContent) -> Vec<RequestedGrant> {
+    let document = document(content);
+    let grants = document.get("grants").and_then(Item::as_table_like);
+    let kinds = grants.into_iter().flat_map(|grants| grants.iter());
+    let kinds = kinds.flat_map(|(kind, item)| {
+        let entries = entries(kind, item);
+        let grant = |lines, value| RequestedGrant { kind: kind.to_owned(), lines, value };
+        match kind {
+            // Its keys are parts of one grant.
+            StorageGrant::KEY => {
+                let lines = entries.into_iter().map(|(line, _)| line).collect();
+                vec![grant(lines, item.clone().into_value().ok())]
+            }
+            _ => entries
+                .into_iter()
+                .map(|(line, value)| grant(vec![line], Some(value)))
+                .collect::<Vec<_>>(),
+        }
+    });
+    kinds.collect()
+}
+
+/// The requested grants in the record of a manifest. Its other lines are settings.
+pub(crate) fn recorded_grants(manifest: &LockedManifest) -> Vec<RequestedGrant> {
+    manifest.requests.iter().filter_map(|line| recorded_grant(line)).collect()
+}
+
+fn recorded_grant(line: &str) -> Option<RequestedGrant> {
+    let (kind, text) = line.split_once(": ").filter(|(kind, _)| is_kind(kind))?;
+    let value = match (kind, text.parse::<Value>()) {
+        ("filesystem" | "http" | "env" | "deny", Ok(entry)) => {
+            Some(Value::Array(Array::from_iter([entry])))
+        }
+        (_, Ok(value)) => Some(value),
+        (_, Err(_)) => format!("{{ {text} }}").parse::<Value>().ok(),
+    };
+    Some(RequestedGrant { kind: kind.to_owned(), lines: vec![line.to_owned()], value })
+}
+
+fn document(content: &ManifestContent) -> DocumentMut {
+    match content {
         ManifestContent::Own(document) => (**document).clone(),
         // It is TOML, whatever the manifest holds.
         ManifestContent::Foreign(manifest) => {
             manifest.to_toml().parse::<DocumentMut>().unwrap_or_default()
         }
-    };
+    }
+}
+
+/// A line for each requested grant and each setting, before anything of this machine is looked at.
+fn requests(content: &ManifestContent) -> Vec<String> {
+    let document = document(content);
     let mut lines = Vec::new();
+    let mut add = |key: &str, item: &Item| {
+        lines.extend(entries(key, item).into_iter().map(|(line, _)| line));
+    };
     for (key, item) in document.iter() {
         match (key, item.as_table_like()) {
-            ("grants", Some(grants)) => {
-                for (kind, item) in grants.iter() {
-                    add_lines(kind, item, &mut lines);
-                }
-            }
-            (key, _) if OWN_KEYS.contains(&key) => add_lines(key, item, &mut lines),
+            ("grants", Some(grants)) => grants.iter().for_each(|(kind, item)| add(kind, item)),
+            (key, _) if OWN_KEYS.contains(&key) => add(key, item),
             _ => {}
         }
     }
@@ -54,22 +109,29 @@ fn requests(content: &ManifestContent) -> Vec<String> {
     if more > 0 {
         lines.push(format!("… {more} more"));
     }
-    // Each is cut to what a message shows.
-    lines.iter().map(|line| shown(line).to_string()).collect()
+    lines
 }
 
-/// The entries of a list or of a table, each in a line with its key.
-fn add_lines(key: &str, item: &Item, lines: &mut Vec<String>) {
-    let line = |value: &Value| value.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+/// The entries of a list or of a table: the line that is recorded of each, with its key, and the
+/// entry alone in the form of the whole. A line is cut to the length that a message shows.
+fn entries(key: &str, item: &Item) -> Vec<(String, Value)> {
+    let text = |value: &Value| value.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = |text: String| shown(&format!("{key}: {text}")).to_string();
     match item.clone().into_value() {
         Ok(Value::Array(list)) => {
-            lines.extend(list.iter().map(|entry| format!("{key}: {}", line(entry))));
+            let entry = |entry: &Value| {
+                (line(text(entry)), Value::Array(Array::from_iter([entry.clone()])))
+            };
+            list.iter().map(entry).collect()
         }
         Ok(Value::InlineTable(table)) => {
-            let entry = |(name, value)| format!("{key}: {name} = {}", line(value));
-            lines.extend(table.iter().map(entry));
+            let entry = |(name, value): (&str, &Value)| {
+                let alone = InlineTable::from_iter([(name, value.clone())]);
+                (line(format!("{name} = {}", text(value))), Value::InlineTable(alone))
+            };
+            table.iter().map(entry).collect()
         }
-        Ok(value) => lines.push(format!("{key}: {}", line(&value))),
-        Err(_) => {}
+        Ok(value) => vec![(line(text(&value)), value)],
+        Err(_) => Vec::new(),
     }
 }

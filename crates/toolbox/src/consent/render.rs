@@ -26,6 +26,8 @@ const MOST_ROWS: usize = 2;
 struct Section {
     title: String,
     lines: Vec<String>,
+    /// The number of lines at the beginning that are never cut: new requests.
+    kept: usize,
 }
 
 impl Consent {
@@ -43,7 +45,8 @@ impl Consent {
         text(&lines)
     }
 
-    /// As much of it as fits: what comes last is the most important, and is kept.
+    /// As much of it as fits: what comes last is the most important, and is kept. Requests that
+    /// are new are shown even if they are longer than the screen.
     pub fn screen(&self, size: ScreenSize) -> String {
         let bound = Some(size.columns.max(20) * MOST_ROWS - 1);
         let clipped = |line: &String| clip(line, bound);
@@ -51,7 +54,7 @@ impl Consent {
         let summary: Vec<_> = self.summary().iter().map(clipped).collect();
         let rows = |lines: &[String]| lines.iter().map(|line| height(line, size)).sum::<usize>();
         let fixed = height(&heading, size) + 1 + rows(&summary);
-        let mut left = size.lines.saturating_sub(fixed);
+        let left = size.lines.saturating_sub(fixed);
         let risks = self.risks(bound);
         let is_plain = |item: &Item| item.risks.is_empty() || item.change == Change::Removed;
         let requests = self.listed(is_plain, bound, false);
@@ -64,14 +67,19 @@ impl Consent {
         let (need_risks, need_requests) = (need(&risks), need(&requests));
         let need_parts: usize = parts.iter().map(need).sum();
         let share = |left: usize, later: usize| (left * 3 / 5).max(left.saturating_sub(later));
-        let risk_rows = need_risks.min(share(left, need_requests + need_parts));
+        let (least_risks, least_requests) = (risks.least_rows(size), requests.least_rows(size));
+        let (more_risks, more_requests) =
+            (need_risks - least_risks, need_requests - least_requests);
+        let mut left = left.saturating_sub(least_risks + least_requests);
+        let risk_rows = more_risks.min(share(left, more_requests + need_parts));
         left -= risk_rows;
-        let request_rows = need_requests.min(share(left, need_parts));
+        let request_rows = more_requests.min(share(left, need_parts));
+        left -= request_rows;
+        let (risk_rows, request_rows) = (least_risks + risk_rows, least_requests + request_rows);
         let requests = match request_rows < need_requests {
             true => self.listed(is_plain, bound, true),
             false => requests,
         };
-        left -= request_rows;
         let mut lines = vec![heading];
         let mut later = need_parts;
         for part in parts {
@@ -114,8 +122,13 @@ impl Consent {
             (item.change, is_cut && reach.is_none(), reach)
         });
         let is_change = self.items.iter().any(|item| item.change != Change::Same);
-        let line = |item: &&Item| clip(&format!("{} {}", mark(item, is_change), item.line), bound);
-        Section { title: "It requests:".to_owned(), lines: items.iter().map(line).collect() }
+        let line = |item: &&Item| {
+            let bound = bound.filter(|_| !is_new(item));
+            clip(&format!("{} {}", mark(item, is_change), item.line), bound)
+        };
+        let kept = items.iter().filter(|item| is_new(item)).count();
+        let lines = items.iter().map(line).collect();
+        Section { title: "It requests:".to_owned(), lines, kept }
     }
 
     /// The requests that carry a risk, with the reason: those that are new first, the worst first.
@@ -129,9 +142,12 @@ impl Consent {
             risks.sort_unstable();
             let reasons: Vec<_> = risks.iter().map(|risk| risk.reason()).collect();
             let mark = mark(item, is_change);
+            let bound = bound.filter(|_| !is_new(item));
             clip(&format!("{mark} {}: {}", reasons.join(", "), item.line), bound)
         };
-        Section { title: "Risks, worst first:".to_owned(), lines: items.iter().map(line).collect() }
+        let kept = items.iter().filter(|item| is_new(item)).count();
+        let lines = items.iter().map(line).collect();
+        Section { title: "Risks, worst first:".to_owned(), lines, kept }
     }
 }
 
@@ -173,6 +189,11 @@ pub fn cut_barred(text: &str, size: ScreenSize, more: &str) -> (String, bool) {
     (cut, true)
 }
 
+/// Whether a person has not consented to a request as it is now.
+fn is_new(item: &Item) -> bool {
+    matches!(item.change, Change::Added | Change::Loosened)
+}
+
 fn mark(item: &Item, is_change: bool) -> &'static str {
     match item.change {
         _ if !is_change => " ",
@@ -194,7 +215,7 @@ impl Part {
                 false => format!("  {line}"),
             }
         };
-        Section { title: self.title.clone(), lines: lines.iter().map(line).collect() }
+        Section { title: self.title.clone(), lines: lines.iter().map(line).collect(), kept: 0 }
     }
 }
 
@@ -204,6 +225,15 @@ impl Section {
             true => Vec::new(),
             false => [vec![self.title], self.lines].concat(),
         }
+    }
+
+    /// The rows of the lines that are never cut, with the title and the line that says what was.
+    fn least_rows(&self, size: ScreenSize) -> usize {
+        if self.kept == 0 {
+            return 0;
+        }
+        let kept = self.lines[..self.kept].iter().map(|line| height(line, size)).sum::<usize>();
+        height(&self.title, size) + kept + usize::from(self.kept < self.lines.len())
     }
 
     /// As many lines as fit into so many rows, and how many are left out.
@@ -404,5 +434,28 @@ mod tests {
              2 tools\n\
              Worst of what is new: reads outside the workspace (`b`)\n"
         );
+    }
+
+    #[test]
+    fn new_requests_are_never_cut() {
+        let host = |number: usize| {
+            let line = format!("tool `a` sends requests: https://h{number}.example/**");
+            Item::new(tool("a"), line).with_ability(Ability::Network).with_risk(Risk::AnyMethod)
+        };
+        let long = format!("tool `a` sends requests: https://{}.example/**", "x".repeat(300));
+        let mut items: Vec<_> = (0..100).map(host).collect();
+        items.push(host(100).changed(Change::Added));
+        items.push(Item::new(tool("a"), long.clone()).changed(Change::Added));
+        items.extend((101..160).map(|number| host(number).changed(Change::Added)));
+        let mut consent = consent(items);
+        consent.parts.push(Part::theirs("Text:", vec!["text".to_owned(); 100]));
+        let screen = consent.screen(SIZE);
+        for item in consent.items.iter().filter(|item| is_new(item)) {
+            assert!(screen.contains(&format!("{}\n", item.line)), "{screen}");
+        }
+        assert!(screen.contains("\nChanges: 61 new\n1 tool, with network\n"), "{screen}");
+        consent.items.truncate(102);
+        assert!(consent.screen(SIZE).contains(&format!("\n+ {long}\n")));
+        assert!(consent.screen(SIZE).lines().count() <= SIZE.lines);
     }
 }
