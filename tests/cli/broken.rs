@@ -57,6 +57,24 @@ fn assert_said_once(run: &Run, file: &str, said: &str) {
 }
 
 #[test]
+fn a_limit_above_the_ceiling_turns_no_tool_off() {
+    let workspace = Workspace::with_toolsets(&["time"]);
+    for table in ["tools.now.limits", "limits"] {
+        workspace.config(&format!("[{table}]\ntime = \"10h\"\nmemory = \"32MiB\"\n"));
+        let run = workspace.run(&["run", "now"]);
+        assert_eq!(run.code, 0, "{}", run.shown());
+        let said = format!(":2:8: `{table}.time` is `10h`, above the ceiling of `30s`");
+        assert_said_once(&run, ".kitbag/config.toml", &said);
+        assert!(
+            run.stderr.contains("(the ceiling applies instead; `kitbag check`"),
+            "{}",
+            run.shown()
+        );
+        assert_eq!(workspace.run(&["check"]).code, 4);
+    }
+}
+
+#[test]
 fn a_fresh_clone_never_stops_the_built_ins() {
     for (file, text, said, _) in CASES {
         let workspace = workspace().untrusted();

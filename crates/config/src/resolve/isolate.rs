@@ -38,7 +38,10 @@ impl Resolver<'_> {
     ) {
         let (is_trusted, builtins) = (self.trust.is_trusted(), self.builtins);
         let (mut lost, mut own_broken) = (Lost::default(), Vec::new());
-        for found in self.report.found().iter().filter(|found| takes_effect(found, is_trusted)) {
+        let found = self.report.found().iter();
+        let found =
+            found.filter(|found| takes_effect(found, is_trusted) && !is_above_ceiling(found));
+        for found in found {
             let reason: Arc<str> = found.diagnostic.line().into();
             if let Piece::Tool(name) = &found.scope.piece
                 && let Ok(name) = ToolName::new(name)
@@ -122,7 +125,10 @@ impl Resolver<'_> {
                 diagnostic: found.diagnostic.clone(),
                 more: 0,
                 is_own: layer == Layer::User,
-                consequence: consequence(&found.scope.piece, &off, takes_effect),
+                consequence: match is_above_ceiling(found) && takes_effect {
+                    true => "the ceiling applies instead".to_owned(),
+                    false => consequence(&found.scope.piece, &off, takes_effect),
+                },
             });
         }
         broken
@@ -136,6 +142,11 @@ fn takes_effect(found: &Found, is_trusted: bool) -> bool {
         Some(Layer::User) => true,
         Some(Layer::Workspace | Layer::Manifest) => is_trusted,
     }
+}
+
+/// Whether a mistake is a limit above its ceiling: the ceiling applies instead.
+fn is_above_ceiling(found: &Found) -> bool {
+    matches!(found.diagnostic.problem, Problem::AboveCeiling { .. })
 }
 
 /// The restrictions that cannot be read for a mistake.

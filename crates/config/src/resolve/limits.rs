@@ -282,8 +282,7 @@ impl Resolver<'_> {
             }
         };
         let set = |value: &T| format!("{key} = \"{}\"", (quantity.show)(value));
-        let is_below = self.is_below(path, &at, &value, ceiling, quantity.show, set);
-        is_below.then(|| at.sourced(value))
+        self.bounded(path, at, value, ceiling, quantity.show, set)
     }
 
     /// As [`limit`](Self::limit), for one that is written as a number.
@@ -297,38 +296,39 @@ impl Resolver<'_> {
         let at = at?;
         let number = at.value.get();
         let set = |number: &u64| format!("{key} = {number}");
-        let is_below = self.is_below(path, &at, &number, ceiling, u64::to_string, set);
-        is_below.then(|| at.sourced(number))
+        self.bounded(path, at, number, ceiling, u64::to_string, set)
     }
 
-    /// Whether a layer may set a limit to this. Also where a stronger layer has
-    /// the last word: what a file asks for is right or wrong by itself.
+    /// The limit that a layer sets, at most the ceiling. A limit above it is reported even if a
+    /// stronger layer sets another one. `None`: the workspace is not trusted and may not raise
+    /// the limit.
     ///
-    /// `show` writes a value as it is shown, `set` as it stands in a file.
-    fn is_below<T: PartialOrd, U>(
+    /// `show` writes a value as it is shown, `set` as a setting in a file.
+    fn bounded<T: PartialOrd, U>(
         &mut self,
         key: &KeyPath<'_>,
-        at: &At<'_, U>,
-        value: &T,
+        at: At<'_, U>,
+        value: T,
         ceiling: Option<Sourced<T>>,
         show: fn(&T) -> String,
         set: impl Fn(&T) -> String,
-    ) -> bool {
-        let Some(ceiling) = ceiling else { return true };
-        if at.file.layer() == Layer::User || *value <= ceiling.value {
-            return true;
-        }
+    ) -> Option<Sourced<T>> {
+        let ceiling = match ceiling {
+            Some(ceiling) if at.file.layer() != Layer::User && value > ceiling.value => ceiling,
+            _ => return Some(at.sourced(value)),
+        };
         if self.is_untrusted() {
-            return false;
+            return None;
         }
+        let origin = ceiling.origin.clone();
         let problem = Problem::AboveCeiling {
             key: key.to_string(),
-            value: show(value),
-            ceiling: Box::new(Sourced { value: show(&ceiling.value), origin: ceiling.origin }),
-            setting: set(value).into(),
+            value: show(&value),
+            ceiling: Box::new(Sourced { value: show(&ceiling.value), origin }),
+            setting: set(&value).into(),
             file: self.own_file.map(Arc::from),
         };
-        self.report.at(At { file: at.file, span: at.span, value: at.value }, problem);
-        false
+        self.report.at(at, problem);
+        Some(ceiling)
     }
 }

@@ -157,6 +157,15 @@ fn a_limit_above_the_ceiling_is_not_given_and_nothing_is_off() {
     assert_eq!(off(&config), "");
     assert_eq!(config.limits.memory.origin, Origin::Default);
     assert_eq!(config.broken.len(), 1);
+    let limits = "[tools.now.limits]\nmemory = \"100GiB\"\noutput = \"2KiB\"\n";
+    let config = trusted(&workspace(limits));
+    assert_eq!(off(&config), "");
+    let limits = &config.tools["now"].limits;
+    assert_eq!(limits.memory.value, config.ceiling.memory.value);
+    assert_eq!(limits.output.value.to_string(), "2 KiB");
+    let [broken] = &config.broken[..] else { panic!("{:?}", config.broken) };
+    let broken = broken.to_string();
+    assert!(broken.contains("(the ceiling applies instead; "), "{broken}");
 }
 
 #[test]
