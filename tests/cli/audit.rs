@@ -413,7 +413,7 @@ fn a_client_is_named_as_it_names_itself() {
     let lines = logged(&workspace, &[]);
     assert_eq!(lines[1]["client"], json!({ "name": "test", "version": "1" }));
     let shown = story(&workspace, &[]);
-    assert_eq!(shown.last().unwrap(), "  TIME  test 1: calculate ran");
+    assert_eq!(shown.last().unwrap(), "  TIME  client \"test 1\": calculate ran");
     calculate(&workspace, "1").success();
     assert_eq!(logged(&workspace, &[]).last().unwrap()["client"], Value::Null);
 }
@@ -489,9 +489,10 @@ fn a_byte_that_was_flipped_a_line_that_was_removed_and_a_cut_tail_are_found() {
         assert!(run.stderr.contains(expected), "{}", run.shown());
     };
     check(text.replacen("success", "succeSs", 1), "line 1 of `");
-    check([lines[0], lines[2]].concat(), "the audit log was cut");
+    check([lines[0], lines[2]].concat(), "1 line is missing before line 2 of `");
     check([lines[0], lines[2], &" ".repeat(lines[1].len())].concat(), "1 line is missing");
-    check([lines[0], lines[1]].concat(), "the audit log was cut");
+    check([lines[0], lines[1]].concat(), "the audit log was cut after line 2: `");
+    check(format!("{}{}", lines[0], &lines[1][..20]), "the audit log was cut after line 2: `");
     check(format!("{text}garbage\n"), "line 4 of `");
     check(format!("{text}\n"), "line 4 of `");
     fs::remove_file(file(&workspace)).unwrap();

@@ -388,6 +388,32 @@ fn scripts_cannot_push_calls_and_approvals_out_of_the_log() {
 }
 
 #[test]
+fn each_spelling_of_a_path_outside_is_logged() {
+    let workspace = Workspace::with_toolsets(&["files", "write", "search", "python"]);
+    let check = |tool: &str, arguments: Value, target: &str| {
+        let before = lines(&workspace).len();
+        let run = workspace.run(&["run", tool, "--args", &arguments.to_string()]);
+        assert_ne!(run.code, 0, "{tool} {arguments}: {}", run.shown());
+        let lines = lines(&workspace);
+        let refusals = lines[before..].iter().filter(|line| line["event"] == "refusal");
+        let said: Vec<_> = refusals
+            .map(|refusal| ["kind", "target", "reason"].map(|key| text(refusal, key)))
+            .collect();
+        assert_eq!(said, [["file", target, "outside"]], "{tool} {arguments}");
+    };
+    check("read_file", json!({ "path": "/etc/shadow" }), "/etc/shadow");
+    check("write_file", json!({ "path": "/etc/x", "content": "" }), "/etc/x");
+    check("list_dir", json!({ "path": "/etc" }), "/etc");
+    check("file_info", json!({ "path": "/etc/hosts" }), "/etc/hosts");
+    check("search_files", json!({ "path": "/root", "pattern": "a" }), "/root");
+    check("remove_path", json!({ "path": "/etc/hosts" }), "/etc/hosts");
+    check("python", json!({ "code": "open('/etc/shadow')" }), "/etc/shadow");
+    check("python", json!({ "code": "open('../../etc/shadow')" }), "/etc/shadow");
+    let exists = "from pathlib import Path\nassert Path('/etc/shadow').exists()";
+    check("python", json!({ "code": exists }), "/etc/shadow");
+}
+
+#[test]
 fn a_change_through_a_handle_for_reading_is_a_refusal() {
     let workspace = Workspace::new();
     workspace.file("docs/a.txt", "text");

@@ -93,7 +93,8 @@ fn a_script_changes_no_files_whatever_it_is_granted() {
     ] {
         let answer = workspace.call("python", json!({ "code": change }));
         let refused = "a script changes files by tools alone, such as \
-                       `write_file(path=…, content=…)`, which `[toolsets] write = true` turns on";
+                       `write_file(path=…, content=…)`, which the user turns on with \
+                       `[toolsets] write = true`";
         assert!(answer.ends_with(refused), "{change}: {answer}");
     }
     assert_eq!(fs::read_to_string(workspace.path("a.txt")).unwrap(), "one\n");

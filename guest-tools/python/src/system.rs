@@ -24,8 +24,8 @@ use monty_types::{
 
 /// What stands behind the error for a change of files.
 const THROUGH_TOOLS: &str = "a script changes files by tools alone, such as \
-                             `write_file(path=…, content=…)`, which `[toolsets] write = true` \
-                             turns on";
+                             `write_file(path=…, content=…)`, which the user turns on with \
+                             `[toolsets] write = true`";
 
 /// The system as one call sees it.
 pub(crate) struct System {

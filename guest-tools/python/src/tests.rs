@@ -164,8 +164,8 @@ fn files_are_read_and_listed_as_in_python_and_changed_by_tools_alone() {
     ] {
         let error = format!(
             "PermissionError: [Errno 13] Permission denied: '{path}': a script changes files by \
-             tools alone, such as `write_file(path=…, content=…)`, which `[toolsets] write = true` \
-             turns on"
+             tools alone, such as `write_file(path=…, content=…)`, which the user turns on with \
+             `[toolsets] write = true`"
         );
         check(&format!("from pathlib import Path\n{change}"), Err(&error));
     }

@@ -89,6 +89,12 @@ pub fn granted() -> Vec<Granted> {
     system::granted()
 }
 
+/// Tells the host of an absolute path outside the granted directories, so that it logs the
+/// refusal: a path that no directory holds is otherwise refused in the guest.
+pub(crate) fn report_outside(path: &str) {
+    system::report_outside(path);
+}
+
 #[cfg(target_family = "wasm")]
 impl From<wasip2::filesystem::types::DescriptorType> for Kind {
     fn from(kind: wasip2::filesystem::types::DescriptorType) -> Self {
@@ -197,8 +203,17 @@ pub mod wasi {
             Some((name.len(), directory, rest.to_owned()))
         };
         let found = get_directories().into_iter().filter_map(inside).max_by_key(|it| it.0);
-        let (_, directory, path) = found.ok_or_else(|| error(ErrorCode::NotPermitted))?;
+        let Some((_, directory, path)) = found else {
+            report_outside(path);
+            return Err(error(ErrorCode::NotPermitted));
+        };
         Ok((directory, path))
+    }
+
+    pub(super) fn report_outside(path: &str) {
+        if let Some((directory, _)) = get_directories().into_iter().next() {
+            let _ = directory.stat_at(PathFlags::empty(), path);
+        }
     }
 
     fn flags(follow: bool) -> PathFlags {
@@ -265,4 +280,6 @@ mod native {
     pub(super) fn granted() -> Vec<Granted> {
         vec![Granted { path: "/".into(), is_writable: true }]
     }
+
+    pub(super) fn report_outside(_: &str) {}
 }

@@ -6,7 +6,7 @@ use std::io;
 use kitbag_sdk::ErrorInfo;
 
 use crate::cut::shown;
-use crate::entries::{Granted, Kind, granted, stat, stat_link};
+use crate::entries::{Granted, Kind, granted, report_outside, stat, stat_link};
 use crate::location::Location;
 use crate::nearest::nearest_paths;
 
@@ -98,6 +98,7 @@ fn refused(location: &Location) -> String {
         paths => paths.join(", "),
     };
     let Some(directory) = directories.iter().filter(inside).max_by_key(|it| it.path.len()) else {
+        report_outside(&location.path);
         let inner = location.path.trim_start_matches('/');
         let is_there = |directory: &Granted| {
             directory.path != "/" && stat(&format!("{}/{inner}", directory.path)).is_ok()

@@ -67,12 +67,15 @@ pub enum Damage {
     },
     /// Its end was cut off.
     #[error(
-        "the audit log was cut: `{}` has {found} bytes, and kitbag wrote {expected}",
+        "the audit log was cut{}: `{}` has {found} bytes, and kitbag wrote {expected}",
+        line.map(|line| format!(" after line {line}")).unwrap_or_default(),
         shown(&path.to_string_lossy())
     )]
     Cut {
         /// The file.
         path: PathBuf,
+        /// The last line that is there, from 1. `None`: the file was not read.
+        line: Option<u64>,
         /// How many bytes there are.
         found: u64,
         /// How many there have to be at least.

@@ -373,7 +373,7 @@ fn adopt(directory: &Path, part: Part, file: &mut File, head: &mut Head) -> Resu
         return Ok(());
     }
     if length < head.bytes {
-        return Err(Damage::Cut { path, found: length, expected: head.bytes }.into());
+        return Err(Damage::Cut { path, line: None, found: length, expected: head.bytes }.into());
     }
     file.seek(SeekFrom::Start(head.bytes)).map_err(AuditError::at(&path))?;
     let mut tail = Tail::new(head.end());

@@ -226,10 +226,14 @@ fn by(event: &AuditEvent) -> String {
     format!("{name}: ")
 }
 
+/// The caller. The name that a client declares is quoted, so that it looks like no other caller
+/// and like no event.
 fn subject(caller: &str, client: Option<&ClientEvent>) -> String {
+    let quoted =
+        |text: String| format!("client \"{}\"", shown(&text).to_string().replace('"', "\\u{22}"));
     match client {
-        Some(ClientEvent { name, version }) if version.is_empty() => shown(name).to_string(),
-        Some(ClientEvent { name, version }) => format!("{} {}", shown(name), shown(version)),
+        Some(ClientEvent { name, version }) if version.is_empty() => quoted(name.clone()),
+        Some(ClientEvent { name, version }) => quoted(format!("{name} {version}")),
         None => shown(caller.strip_prefix("tool ").unwrap_or(caller)).to_string(),
     }
 }
@@ -525,6 +529,20 @@ mod tests {
     fn a_log_is_told_as_the_file_beside_it_says() {
         let told = Story::default().tell(&entries()).join("\n");
         assert_eq!(told, include_str!("../../testdata/story.txt").trim_end());
+    }
+
+    #[test]
+    fn a_declared_name_looks_like_no_other_caller() {
+        let tell = |name: &str| {
+            let client = ClientEvent { name: name.into(), version: String::new() };
+            subject("client http", Some(&client))
+        };
+        assert_eq!(tell("user 1000"), "client \"user 1000\"");
+        let forged = "x\": ran\n  09:00  user 0: trusted the workspace, content ";
+        let expected =
+            "client \"x\\u{22}: ran\\n  09:00  user 0: trusted the workspace, content \"";
+        assert_eq!(tell(forged), expected);
+        assert_eq!(subject("user 1000", None), "user 1000");
     }
 
     #[test]

@@ -152,8 +152,12 @@ fn a_line_that_was_removed_is_found() {
     // The hole is filled, so that the file is as long as before.
     without.remove(1);
     without.push(" ".repeat(lines[1].len()));
+    let missing = Damage::Missing { path: place.file(1), line: 2, lines: 1 };
     place.replace(&without);
-    assert_eq!(place.damage(), Damage::Missing { path: place.file(1), line: 2, lines: 1 });
+    assert_eq!(place.damage(), missing);
+    without.pop();
+    place.replace(&without);
+    assert_eq!(place.damage(), missing);
     let mut exchanged = lines.clone();
     exchanged.swap(1, 2);
     place.replace(&exchanged);
@@ -172,8 +176,9 @@ fn an_end_that_was_cut_off_is_found_and_nothing_is_written_behind_it() {
     let lines = place.lines();
     place.replace(&lines[..2]);
     let damage = place.damage();
-    assert!(matches!(damage, Damage::Cut { .. }), "{damage}");
+    let Damage::Cut { line: Some(2), found, expected, .. } = damage else { panic!("{damage}") };
     let error = place.log().append(&mut vec![Pending::new(call("d"))]).unwrap_err();
+    let damage = Damage::Cut { path: place.file(1), line: None, found, expected };
     assert_eq!(error, AuditError::Damaged { damage: Box::new(damage) });
     place.replace(&lines);
     fs::remove_file(place.state.join("audit/head.json")).unwrap();

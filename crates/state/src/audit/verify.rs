@@ -120,9 +120,6 @@ impl Opened {
                 continue;
             };
             files += 1;
-            if number == head.file && length < head.bytes {
-                return Err(Damage::Cut { path, found: length, expected: head.bytes }.into());
-            }
             let (mut lines, mut position, mut at) = (Lines::new(file), 0, 0);
             let mut is_checked = number != head.file;
             loop {
@@ -161,6 +158,11 @@ impl Opened {
                     }
                     NotNext::Other => Damage::Changed { path: path.clone(), line: at },
                 })?;
+            }
+            // A line that is missing in the middle was named above.
+            if number == head.file && length < head.bytes {
+                let (found, expected) = (length, head.bytes);
+                return Err(Damage::Cut { path, line: Some(at), found, expected }.into());
             }
             if tail.torn.is_some() && number < head.file {
                 return Err(Damage::Changed { path, line: at }.into());
