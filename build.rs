@@ -99,7 +99,9 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
                 names.iter().map(|name| format!("--package=kitbag-{name}")).collect();
             guests.build(&packages)?;
             // Compiling has ended if it has failed, and returns the failure below.
-            names.iter().for_each(|name| drop(finished.send(name)));
+            for name in names {
+                let _ = finished.send(name);
+            }
             Ok::<_, Failure>(())
         };
         if !together.is_empty() {

@@ -126,7 +126,7 @@ enum Command {
     /// it goes is said on standard error; nothing is written without --write.
     #[cfg(feature = "serve")]
     McpConfig(commands::mcp_config::Args),
-    /// Show what the workspace asks, and trust exactly that
+    /// Show what the workspace requests, and trust that content
     ///
     /// Until then its tools do not run, and of its configuration only what narrows counts.
     /// Whatever changes is asked about again, as a difference.

@@ -52,6 +52,26 @@ fn all(server: &Server) -> String {
     format!("{}/**", server.url())
 }
 
+#[test]
+fn a_script_does_not_hide_a_blocked_leak_from_the_person() {
+    let server = Server::start(Behaviour::Echo);
+    let workspace = Workspace::with_toolsets(&["python", "fetch"]);
+    workspace.own_config(&format!(
+        "[tools.fetch.grants]\nhttp = [{{ url = {:?}, addresses = [\"127.0.0.0/8\"] }}]\n",
+        all(&server)
+    ));
+    let token = format!("ghp_{}", "1a2B3c4D5e6F7g8H9i0JkLmNoPqRsTuVwXyZ");
+    let url = format!("{}/?q={token}", server.url());
+    let code = format!("try:\n    fetch(url='{url}')\nexcept Exception:\n    pass\n'done'");
+    let arguments = json!({ "code": code }).to_string();
+    let run = workspace.run(&["run", "python", "--args", &arguments]);
+    assert_eq!(run.code, 0, "{}", run.shown());
+    assert!(run.stdout.starts_with("\"done\"\n"), "{}", run.shown());
+    let warning = "warning: a request was blocked: ";
+    assert_eq!(run.stderr.matches(warning).count(), 1, "{}", run.shown());
+    assert!(!run.stderr.contains(&token), "{}", run.shown());
+}
+
 const ENV: [(&str, &str); 1] = [("OF_THE_HOST", VALUE)];
 
 fn run(workspace: &Workspace, arguments: &Value) -> Run {

@@ -140,11 +140,13 @@ impl Call {
         warn_unlogged(kitbag.toolbox());
         let configured = kitbag.toolbox().config().tools.get(&*name);
         let ended = ended.map_err(|error| CliError::from(error).of_call(configured))?;
-        let (completion, problems, marks, cut) = match ended {
-            Ended::Completed(call) => (call.completion, call.problems, call.marks, call.cut),
+        let (completion, problems, marks, cut, inner_refusals) = match ended {
+            Ended::Completed(call) => {
+                (call.completion, call.problems, call.marks, call.cut, call.inner_refusals)
+            }
             Ended::Suspended(call) => {
                 let problems = call.problems().clone();
-                (call.completion, problems, call.marks, None)
+                (call.completion, problems, call.marks, None, Vec::new())
             }
             Ended::Refused(error) => return Err(error),
         };
@@ -162,12 +164,17 @@ impl Call {
         // The tool's own error says it already.
         let is_said =
             matches!(&completion.result, Ok(Outcome::Error(_)) | Err(CallError::Trap { .. }));
+        let blocked = |reason: &str| output::warn(&format!("a request was blocked: {reason}"));
         if !is_said {
-            for refused in &completion.refused_requests {
-                let reason = format!("a request was blocked: {}", refused.reason);
-                output::warn(&reason);
-            }
+            completion.refused_requests.iter().for_each(|refused| blocked(&refused.reason));
         }
+        // The error of a tool that does not catch those of its calls has them.
+        let said = match &completion.result {
+            Ok(Outcome::Error(error)) => &*error.message,
+            _ => "",
+        };
+        let caught = inner_refusals.iter().filter(|refused| !said.contains(&refused.reason));
+        caught.for_each(|refused| blocked(&refused.reason));
         if !global.json {
             let what = match &completion.result {
                 Ok(Outcome::NeedsInput(_)) => "question",

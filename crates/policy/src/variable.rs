@@ -119,24 +119,57 @@ impl VariableName {
     }
 
     /// Whether a variable of this name most likely holds a secret, such as `GITHUB_TOKEN`,
-    /// `API_KEY` or `PGPASSWORD`.
+    /// `NPM_TOKEN_2`, `API_KEY`, `PGPASSWORD` or `DATABASE_URL`. A number at the end is ignored.
     pub fn looks_like_secret(&self) -> bool {
-        const LAST_WORDS: [&str; 10] = [
+        const LAST_WORDS: [&str; 14] = [
             "APIKEY",
+            "COOKIE",
+            "COOKIES",
             "CREDENTIAL",
             "CREDENTIALS",
+            "DSN",
             "KEY",
             "KEYS",
+            "PASS",
             "PAT",
             "SECRET",
             "SECRETS",
             "TOKEN",
             "TOKENS",
         ];
-        const PARTS: [&str; 3] = ["PASSWORD", "PASSWD", "PASSPHRASE"];
+        const PARTS: [&str; 4] = ["PASSWORD", "PASSWD", "PASSPHRASE", "CONNECTION_STRING"];
+        // Their URLs have a user and a password, or are a secret themselves.
+        const SERVICES: [&str; 17] = [
+            "AMQP",
+            "BROKER",
+            "CLOUDAMQP",
+            "DATABASE",
+            "DB",
+            "MONGO",
+            "MONGODB",
+            "MYSQL",
+            "PG",
+            "POSTGRES",
+            "POSTGRESQL",
+            "RABBITMQ",
+            "REDIS",
+            "REDISCLOUD",
+            "SMTP",
+            "SQLALCHEMY",
+            "WEBHOOK",
+        ];
         let name = self.0.to_ascii_uppercase();
-        let last = name.trim_end_matches('_').rsplit('_').next().unwrap_or_default();
-        LAST_WORDS.contains(&last) || PARTS.iter().any(|part| name.contains(part))
+        let without_number = name.trim_end_matches(|c: char| c == '_' || c.is_ascii_digit());
+        let mut words = without_number.rsplit('_');
+        let (last, before) = (words.next().unwrap_or_default(), words.next());
+        let is_last = match last {
+            // The working directory.
+            "PWD" => before.is_some(),
+            "ID" => before == Some("KEY"),
+            "URL" | "URI" => before.is_some_and(|before| SERVICES.contains(&before)),
+            last => LAST_WORDS.contains(&last),
+        };
+        is_last || PARTS.iter().any(|part| name.contains(part))
     }
 
     /// It as an entry of a list of variables in TOML.
@@ -276,11 +309,15 @@ mod tests {
     #[test]
     fn names_that_look_like_secrets() {
         let secret = "GITHUB_TOKEN API_KEY OPENAI_APIKEY AWS_SECRET TOKEN PGPASSWORD DB_PASSWORD \
-                      PASSWORD_FILE github_token KEY_ GITHUB_PAT AWS_SHARED_CREDENTIALS PASSWD";
+                      PASSWORD_FILE github_token KEY_ GITHUB_PAT AWS_SHARED_CREDENTIALS PASSWD \
+                      TOKEN_23 SECRET_1 NPM_TOKEN_2 TOKEN2 MYSQL_PWD DATABASE_URL REDIS_URL \
+                      MONGODB_URI WEBHOOK_URL AWS_ACCESS_KEY_ID COOKIE SENTRY_DSN DB_PASS \
+                      AZURE_STORAGE_CONNECTION_STRING";
         for secret in secret.split_whitespace() {
             assert!(name(secret).looks_like_secret(), "{secret}");
         }
-        let others = "LANG CI HOME KEYBOARD MONKEY TOKENIZERS_PARALLELISM PATH KEY_REPEAT USER";
+        let others = "LANG CI HOME KEYBOARD MONKEY TOKENIZERS_PARALLELISM PATH KEY_REPEAT USER \
+                      PWD OLDPWD BASE_URL API_URL USER_ID COMPASS BUILD_1 _";
         for other in others.split_whitespace() {
             assert!(!name(other).looks_like_secret(), "{other}");
         }

@@ -308,6 +308,16 @@ fn disabled(reason: &Disabled) -> String {
             let action = Audience::Model.instruct("review it with `kitbag trust`");
             format!("off because {cause}; {action}")
         }
+        Disabled::Toolset { .. }
+        | Disabled::OffByDefault { .. }
+        | Disabled::Write { .. }
+        | Disabled::NoWorkspace { .. }
+        | Disabled::NotGranted { .. } => {
+            format!("{reason}; {}", Audience::Model.instruct("do that"))
+        }
+        Disabled::Alias { other, reason } => {
+            format!("disabled: it is another name for `{other}`, which is {}", disabled(reason))
+        }
         reason => reason.to_string(),
     }
 }

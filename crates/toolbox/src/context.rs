@@ -2,12 +2,13 @@
 //! questions.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kitbag_config::{Audience, Sourced};
 use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::{Account, Cancellation, EventSink, RunContext};
+use kitbag_policy::http::{HttpRefusal, RefusalKind};
 
 use crate::audit::{Audited, ClientName};
 use crate::caller::Caller;
@@ -43,7 +44,12 @@ pub struct CallContext {
     pub(crate) client: Option<Arc<ClientName>>,
     /// What the audit log is to say of it. `None`: nothing.
     pub(crate) audited: Option<Arc<Audited>>,
+    /// The requests that calls inside this one were refused to protect secrets.
+    pub(crate) inner_refusals: Arc<Mutex<Vec<HttpRefusal>>>,
 }
+
+/// The most refused requests of inner calls that a call keeps for a person.
+const INNER_REFUSALS: usize = 5;
 
 /// The front end that a call comes from: a command line, a server, a program.
 pub trait FrontEnd: Send {
@@ -144,7 +150,33 @@ impl CallContext {
             approver: Some(Arc::default()),
             client: None,
             audited: None,
+            inner_refusals: Arc::default(),
         }
+    }
+
+    /// Keeps the requests that a call inside another one was refused because they held a key or
+    /// a secret: a tool that catches the error must not hide them from the person.
+    pub(crate) fn keep_refusals(&self, refused: &[HttpRefusal]) {
+        if self.depth == 0 {
+            return;
+        }
+        let is_kept = |refusal: &&HttpRefusal| {
+            matches!(refusal.kind, RefusalKind::Leak | RefusalKind::Secret)
+        };
+        let mut kept = self.inner_refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        for refusal in refused.iter().filter(is_kept) {
+            if kept.len() < INNER_REFUSALS && !kept.contains(refusal) {
+                kept.push(refusal.clone());
+            }
+        }
+    }
+
+    /// Takes what [`keep_refusals`](Self::keep_refusals) has kept. Nothing, inside another call.
+    pub(crate) fn take_refusals(&self) -> Vec<HttpRefusal> {
+        if self.depth > 0 {
+            return Vec::new();
+        }
+        std::mem::take(&mut *self.inner_refusals.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Makes the call for another one than its caller: what built-in tools keep is found and

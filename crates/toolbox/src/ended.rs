@@ -8,6 +8,7 @@ use std::time::Duration;
 use kitbag_config::Sourced;
 use kitbag_contract::{Answer, AnswerError, Outcome, Question, json};
 use kitbag_host::{CacheProblem, Call, Completion, Component, Replay, ToolAnswer};
+use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::screening::Finding;
 use serde_json::{Map, Value};
 
@@ -43,6 +44,9 @@ pub struct Completed {
     /// What the tool was refused in this call and what would allow it, for a person. The error
     /// has it already, as its reader gets it.
     pub advice: Vec<String>,
+    /// The requests that calls inside this one were refused since they held a key or a secret, at
+    /// most five. The answer need not tell of them: a script can catch the errors.
+    pub inner_refusals: Vec<HttpRefusal>,
 }
 
 /// A call that waits for an answer: to be made again with all answers so far.
@@ -173,8 +177,8 @@ impl Completed {
     pub(crate) fn answered(outcome: Outcome) -> Self {
         let completion = Completion::answered(outcome);
         let (marks, problems) = (Marks::default(), Problems::default());
-        let (structured, advice) = (Ok(None), Vec::new());
-        Self { completion, structured, cut: None, marks, problems, advice }
+        let (structured, advice, inner_refusals) = (Ok(None), Vec::new(), Vec::new());
+        Self { completion, structured, cut: None, marks, problems, advice, inner_refusals }
     }
 }
 

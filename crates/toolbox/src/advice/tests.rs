@@ -273,6 +273,30 @@ fn a_model_gets_the_cause_and_what_to_ask_for() {
 }
 
 #[test]
+fn a_model_asks_its_user_to_turn_a_tool_on() {
+    let check = |reason: Disabled| {
+        let error = ToolboxError::Disabled { name: "t".to_owned(), reason: Box::new(reason) };
+        let message = error.message_for(Audience::Model, None);
+        assert!(message.ends_with("; ask the user to do that"), "{message}");
+        let message = error.message_for(Audience::Person, None);
+        assert!(!message.contains("the user"), "{message}");
+    };
+    let own: Arc<std::path::Path> = Arc::from(std::path::Path::new("/h/config.toml"));
+    let off = || Disabled::Toolset { toolset: "calc", origin: file() };
+    check(off());
+    check(Disabled::OffByDefault { toolset: "memory", file: Arc::clone(&own) });
+    check(Disabled::Write { origin: file(), file: own });
+    let tool = kitbag_contract::ToolName::new("calculate").unwrap();
+    check(Disabled::NotGranted {
+        tool: tool.clone(),
+        setting: "x".into(),
+        empty: None,
+        file: None,
+    });
+    check(Disabled::Alias { other: tool, reason: Box::new(off()) });
+}
+
+#[test]
 fn every_message_is_bounded() {
     let long = "päth/".repeat(100_000);
     let problem = || ArgumentProblem { pointer: format!("/{long}"), message: long.clone() };

@@ -105,6 +105,8 @@ pub(super) async fn run(
             let cut = cut(&call, &completion);
             // Before it is read as JSON, so that text and structured content are the same.
             let leaks = mask(&toolbox.0, &call, &mut completion, context);
+            outer.keep_refusals(&completion.refused_requests);
+            let inner_refusals = outer.take_refusals();
             let structured = match &cut {
                 Some(cut) if call.is_structured && call.tool.output_schema.is_some() => {
                     Err(ToolboxError::Cut { tool: call.tool.name.to_string(), cut: cut.clone() })
@@ -125,7 +127,8 @@ pub(super) async fn run(
                 (_, structured) => structured,
             };
             let problems = call.problems;
-            let completed = Completed { completion, structured, cut, marks, problems, advice };
+            let completed =
+                Completed { completion, structured, cut, marks, problems, advice, inner_refusals };
             return Ok(Stretch::Ended(Box::new(completed)));
         };
         // Native code could hand one on that is not its own.
