@@ -1,7 +1,7 @@
 //! Rules of the house: the place of platform-specific code, and how the binary is linked.
 //! Formatting, lints, documentation and the guests' own tests are steps of `.ci/run`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 

@@ -129,6 +129,19 @@ fn what_a_tool_reports_and_emits_is_masked() {
 }
 
 #[test]
+fn a_key_in_a_page_is_masked() {
+    let workspace = Workspace::with_toolsets(&["text"]);
+    let tokens: Vec<_> = keys().iter().take(2).map(|(key, _)| key.clone()).collect();
+    let page = tokens.iter().map(|token| format!("<p>{token}</p><p><b>{token}</b>"));
+    workspace.file("page.html", page.collect::<String>());
+    let shown = workspace.run(&["run", "html_to_markdown", "path=page.html"]).shown();
+    for part in ["notARealToken", "notARealKey"] {
+        assert!(!shown.contains(part), "{shown}");
+    }
+    assert_eq!(shown.matches("[kitbag-mask:github-token]").count(), 2, "{shown}");
+}
+
+#[test]
 fn each_text_that_leaves_with_an_answer_is_masked() {
     let workspace = workspace();
     let [(token, mask), ..] = keys();

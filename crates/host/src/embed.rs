@@ -125,11 +125,8 @@ impl EmbeddedTool {
                 Request::Path(request) if !request.is_workspace() => {
                     embedded.given_by_call.push(request.guest.to_string());
                 }
-                Request::Path(request) => {
-                    if embedded.workspace != Some(Access::ReadWrite) {
-                        embedded.workspace = Some(request.access);
-                    }
-                }
+                Request::Path(_) if embedded.workspace == Some(Access::ReadWrite) => {}
+                Request::Path(request) => embedded.workspace = Some(request.access),
                 Request::Tool(WantedTool::Caller) => embedded.calls = true,
                 Request::Storage(StorageRequest(wanted)) if wanted == StorageGrant::default() => {
                     embedded.keeps = true;

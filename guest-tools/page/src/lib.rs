@@ -21,6 +21,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod word;
 
 use std::io::{self, Read, Seek};
 
@@ -139,7 +140,8 @@ impl Page {
                 around(handlers, &element, "~~", "~~")
             })
             .build();
-        let mut text = converter.tree_to_markdown(&content.node);
+        word::keep_underscores(&content.node);
+        let mut text = word::with_underscores(converter.tree_to_markdown(&content.node));
         drop(tree);
         let mut notes = content.notes;
         notes.extend(shortage(&text, content.scripts));
