@@ -467,7 +467,9 @@ fn a_tool_of_jp_is_taken_over() {
     let shown = add(&["--yes", "--tool", "count", "--grant", "wishes"]).success();
     let config = read(&workspace, ".kitbag/config.toml");
     let text = format!("{shown}--- .kitbag/config.toml\n{config}");
+    // The size and the digest of the component depend on the build.
     let text = text.lines().filter(|line| !line.starts_with("Component: "));
+    let text = text.map(|line| line.split_once(".wasm (").map_or(line, |(before, _)| before));
     snapshot!("jp", &workspace.redact(&text.collect::<Vec<_>>().join("\n")));
     let counted = workspace.run(&["run", "count", "text=one two three"]);
     assert!(counted.stdout.contains('3'), "{}", counted.shown());
