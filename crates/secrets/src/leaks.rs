@@ -3,17 +3,21 @@
 //! The rules are a data file, `data/leaks.toml`; how many there are does not make it
 //! slower. A tool that means to smuggle a key out encodes it, and is not found by this.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 
 use crate::chars::Chars;
 use crate::fingerprint::Fingerprint;
+use crate::key_body;
 use crate::leak_forms::{self, Run};
 use crate::leak_rules::{
     Check, Form, LONGEST_PREFIX, MASK_START, OnAnswer, OnRequest, Rule, is_filler, rules,
 };
 use crate::redact::MASK;
 use crate::starts::{Starts, ends_with_escape};
+use crate::unescaped::{Unescaped, unescaped};
 
 /// Findings of one text that are named, where there are more.
 const MOST_NAMED: usize = 20;
@@ -68,6 +72,8 @@ pub struct Leak<'a> {
 struct Finding {
     rule: usize,
     span: Range<usize>,
+    /// Whether it has backslashes that escape its punctuation.
+    is_escaped: bool,
 }
 
 /// What is known while some bytes are looked through.
@@ -109,8 +115,9 @@ impl Leaks {
         rules().into_iter().map(|rule| rule.name)
     }
 
-    /// What looks like a key or a token in there, from front to back, without what is
-    /// allowed. Of what a request may hold at most 20 are given, and all that it may not.
+    /// The keys and tokens in there, from front to back, without those that are allowed. At most
+    /// 20 of those that a request may hold are given, and all of the others. Keys with escaped
+    /// punctuation come last.
     pub fn find<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Leak<'a>> {
         let mut left = MOST_NAMED;
         let is_named = move |finding: &Finding| match self.rules[finding.rule].on_request {
@@ -136,15 +143,23 @@ impl Leaks {
         let mut named = Vec::new();
         let mut masked = Vec::new();
         for finding in self.findings(text.as_bytes(), cut) {
-            let is_masked = self.rules[finding.rule].on_answer == OnAnswer::Redact;
-            if is_masked {
-                masked.push((finding.rule, finding.span.clone()));
+            let rule = &self.rules[finding.rule];
+            if rule.on_answer == OnAnswer::Redact {
+                let bytes = text.as_bytes();
+                match rule.form == Form::Block && bytes[finding.span.clone()].contains(&b'"') {
+                    // One mask for all of it would take quotes and brackets of JSON.
+                    true => masked.extend(
+                        key_body::runs(bytes, finding.span.clone()).map(|run| (finding.rule, run)),
+                    ),
+                    false => masked.push((finding.rule, finding.span.clone())),
+                }
             }
             if named.len() < MOST_NAMED {
                 named.push(self.leak(text.as_bytes(), finding));
             }
         }
         if !masked.is_empty() {
+            masked.sort_by_key(|(_, span)| (span.start, Reverse(span.end)));
             let bytes = self.masked(std::mem::take(text).into_bytes(), &masked);
             // Prefixes and characters of all sets are ASCII.
             *text = String::from_utf8(bytes)
@@ -186,16 +201,55 @@ impl Leaks {
         bytes
     }
 
-    fn leak<'a>(&'a self, bytes: &[u8], Finding { rule, span }: Finding) -> Leak<'a> {
+    fn leak<'a>(&'a self, bytes: &[u8], finding: Finding) -> Leak<'a> {
+        let Finding { rule, span, is_escaped } = finding;
         let Rule { name, what, on_request, on_answer, .. } = &self.rules[rule];
+        let own = &bytes[span.clone()];
+        let plain = if is_escaped { unescaped(own) } else { None };
         Leak {
             rule: name,
             what,
-            fingerprint: Fingerprint::of(&bytes[span.clone()]),
+            fingerprint: Fingerprint::of(plain.as_deref().unwrap_or(own)),
             span,
             on_request: *on_request,
             on_answer: *on_answer,
         }
+    }
+
+    /// The findings, and then those that have escaped punctuation, in a text that may be cut.
+    fn findings<'a, 'b>(
+        &'a self,
+        bytes: &'b [u8],
+        cut: Option<usize>,
+    ) -> impl Iterator<Item = Finding> + use<'a, 'b> {
+        // A backslash at the cut is the beginning of an escape.
+        let before = |cut: usize| bytes[..cut].iter().rev().take_while(|byte| **byte == b'\\');
+        let cut = cut.map(|cut| cut - before(cut).count());
+        let plain = self.plain(bytes, cut);
+        let (all, plain) = match Unescaped::of(bytes) {
+            Some(unescaped) => (self.with_escaped(plain.collect(), &unescaped, cut), None),
+            None => (Vec::new(), Some(plain)),
+        };
+        all.into_iter().chain(plain.into_iter().flatten())
+    }
+
+    /// These findings, and then the others that are there without the escapes.
+    fn with_escaped(
+        &self,
+        mut found: Vec<Finding>,
+        unescaped: &Unescaped,
+        cut: Option<usize>,
+    ) -> Vec<Finding> {
+        let place = |finding: &Finding| (finding.rule, finding.span.start, finding.span.end);
+        let known: HashSet<_> = found.iter().map(place).collect();
+        let escaped = self.plain(&unescaped.bytes, cut.map(|cut| unescaped.place(cut)));
+        let original = |finding: Finding| {
+            let span = unescaped.original(&finding.span);
+            let is_escaped = span.len() > finding.span.len();
+            Finding { span, is_escaped, ..finding }
+        };
+        found.extend(escaped.map(original).filter(|finding| !known.contains(&place(finding))));
+        found
     }
 
     /// The findings, from front to back. One that lies in another one is left out, unless that
@@ -205,7 +259,7 @@ impl Leaks {
     /// (`runs`). Where one is a finding, or filler, so is each part of it that ends with it, and
     /// none is looked at again (`settled`). What a rule asks for beyond that it asks once of each
     /// run, which a test of the rules holds.
-    fn findings<'a, 'b>(
+    fn plain<'a, 'b>(
         &'a self,
         bytes: &'b [u8],
         cut: Option<usize>,
@@ -254,7 +308,7 @@ impl Leaks {
                     continue;
                 }
                 if let Some(span) = self.finding(look, at, prefix.rule, prefix.length) {
-                    found.push(Finding { rule: prefix.rule, span });
+                    found.push(Finding { rule: prefix.rule, span, is_escaped: false });
                 }
             }
             groups &= groups - 1;
@@ -280,18 +334,16 @@ impl Leaks {
             let span = leak_forms::url_password(bytes, at, after)?;
             return self.counts(look, index, span.clone(), span);
         }
+        if rule.form == Form::Block {
+            let (span, before) = block(look, rule, at..after)?;
+            return self.counts(look, index, span, before);
+        }
         let (start, is_quoted) = match rule.form {
             Form::Assignment => leak_forms::assigned(bytes, after, true)?,
             Form::Password => leak_forms::assigned(bytes, after, false)?,
             Form::Token | Form::Block | Form::Url => (after, false),
         };
-        let mut start = start;
-        let mut run = look.run(rule.chars, start);
-        if rule.form == Form::Block && run.range.end - start < rule.least {
-            start = leak_forms::after_headers(bytes, start);
-            run = look.run(rule.chars, start);
-        }
-        let end = run.range.end;
+        let end = look.run(rule.chars, start).range.end;
         let is_cut = look.cut.is_some_and(|cut| end >= cut) && end - start >= LEAST_LEFT;
         if !(rule.has_length(end - start) || is_cut && end - start <= rule.most) {
             return None;
@@ -308,8 +360,7 @@ impl Leaks {
             return None;
         }
         let mut span = match rule.form {
-            Form::Token | Form::Url => at..end,
-            Form::Block => at..leak_forms::block_end(bytes, start, end),
+            Form::Token | Form::Block | Form::Url => at..end,
             Form::Assignment => start..end,
             Form::Password => {
                 // In one run there is one value.
@@ -404,6 +455,46 @@ impl<'b> Look<'b> {
         }
         run
     }
+}
+
+/// The block whose first line has this place, or whose last line if the first is missing. Also
+/// the part of it that was the finding before 0.2.
+fn block(
+    look: &mut Look<'_>,
+    rule: &Rule,
+    line: Range<usize>,
+) -> Option<(Range<usize>, Range<usize>)> {
+    let bytes = look.bytes;
+    if line.end <= look.settled {
+        return None;
+    }
+    if let Some(end) = key_body::last_line_end(bytes, line.start) {
+        let start = key_body::before(bytes, line.start)?.max(look.settled);
+        return Some((start..end, start..end));
+    }
+    let plain = plain_block(look, rule, line.end);
+    let with_prefixes = key_body::after(bytes, line.end, look.cut);
+    let end = plain.map(|(_, end)| end).max(with_prefixes)?;
+    let before = plain.map_or(end, |(data, _)| data);
+    Some((line.start..end, line.start..before))
+}
+
+/// The ends of the data and of the block whose first line ends here, if its lines have no
+/// prefixes but spaces and numbers.
+fn plain_block(look: &mut Look<'_>, rule: &Rule, after: usize) -> Option<(usize, usize)> {
+    let bytes = look.bytes;
+    let mut start = after;
+    if look.run(rule.chars, start).range.end - start < rule.least {
+        start = leak_forms::after_headers(bytes, start);
+    }
+    let end = look.run(rule.chars, start).range.end;
+    let is_cut = look.cut.is_some_and(|cut| end >= cut) && end - start >= LEAST_LEFT;
+    let is_block = rule.has_length(end - start) || is_cut && end - start <= rule.most;
+    if !is_block || !is_cut && is_filler(&bytes[start..end]) {
+        return None;
+    }
+    let is_example = look.runs[rule.chars as usize].is_example(bytes, start);
+    (!is_example).then(|| (end, leak_forms::block_end(bytes, start, end)))
 }
 
 /// Whether no character of a set stands before a place. The end of an escape does not count, and

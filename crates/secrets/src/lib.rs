@@ -11,6 +11,7 @@ mod chars;
 mod command;
 mod encodings;
 mod fingerprint;
+mod key_body;
 mod leak_forms;
 mod leak_rules;
 mod leaks;
@@ -25,6 +26,7 @@ mod starts;
 #[cfg(feature = "store")]
 pub mod store;
 mod sys;
+mod unescaped;
 mod value;
 
 pub use call::{CallSecrets, Prepared};

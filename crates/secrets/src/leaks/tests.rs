@@ -196,6 +196,193 @@ fn what_a_cut_has_left_of_a_token_is_masked() {
     check(token.len(), &format!("{MASK_START}github-token]"));
 }
 
+/// A text with backslashes before these characters.
+fn escaped(text: &str, of: &str) -> String {
+    let escaped = |c| if of.contains(c) { format!("\\{c}") } else { String::from(c) };
+    text.chars().map(escaped).collect()
+}
+
+#[test]
+fn keys_with_escaped_punctuation_are_masked() {
+    let leaks = Leaks::new(Vec::new());
+    for (rule, token) in positives() {
+        let own = leaks.rules.iter().find(|own| own.name == rule).unwrap();
+        // As Markdown is written, all that a key may hold, and one thing after the other.
+        let marks = ["_*[]`", "_-.~+/=@:#!$%*?^|&", "_", "-", ".", "+", "/", "=", ":"];
+        for text in marks.map(|marks| format!("the key\n{}\nis", escaped(&token, marks))) {
+            let is_masked = own.on_answer == OnAnswer::Redact;
+            let json = is_masked.then(|| serde_json::json!(text).to_string());
+            for text in [text].into_iter().chain(json) {
+                let found: Vec<_> = leaks.find(text.as_bytes()).map(|leak| leak.rule).collect();
+                assert!(found.contains(&rule), "{rule}: {text}: {found:?}");
+                if !is_masked {
+                    continue;
+                }
+                let mut masked = text.clone();
+                leaks.redact(&mut masked);
+                let mask = format!("{MASK_START}{}]", own.mask_name());
+                assert!(masked.contains(&mask), "{rule}: {text}: {masked}");
+                assert!(masked.len() <= text.len(), "{rule}: {masked}");
+                let left: Vec<_> = leaks.find(masked.as_bytes()).map(|leak| leak.rule).collect();
+                assert!(!left.contains(&rule), "{rule}: {masked}");
+                if text.starts_with('"') {
+                    serde_json::from_str::<String>(&masked).expect(&masked);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_escaped_key_has_the_fingerprint_of_the_key() {
+    let token = positive("github-token");
+    let text = format!("a {} b", escaped(&token, "_"));
+    let all = Leaks::new(Vec::new());
+    let leak = all.find(text.as_bytes()).next().unwrap();
+    assert_eq!(leak.fingerprint, Fingerprint::of(token.as_bytes()));
+    assert_eq!(&text[leak.span], escaped(&token, "_"));
+    let leaks = Leaks::new(vec![AllowedLeak::Fingerprint(leak.fingerprint)]);
+    assert!(leaks.find(text.as_bytes()).next().is_none());
+}
+
+#[test]
+fn what_a_cut_has_left_of_an_escaped_token_is_masked() {
+    let leaks = Leaks::new(Vec::new());
+    let token = escaped(&positive("github-token"), "_");
+    for cut in [12, 30, token.len()] {
+        let mut text = format!("a\\_b {}\\\n[cut]", &token[..cut]);
+        leaks.redact_cut(&mut text, Some("a\\_b ".len() + cut + 1));
+        assert!(!text.contains("ghp"), "{text}");
+    }
+}
+
+/// The lines of a block with so many lines of data, the last of them short.
+fn block_lines(kind: &str, count: usize) -> Vec<String> {
+    const CHARS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut state = 7u64;
+    let mut line = |length: usize| -> String {
+        let next = |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            char::from(CHARS[(state >> 58) as usize])
+        };
+        (0..length).map(next).collect()
+    };
+    let mut lines = vec![format!("-----BEGIN {kind}-----")];
+    lines.extend((1..count).map(|_| line(64)));
+    lines.extend([line(22) + "==", format!("-----END {kind}-----")]);
+    lines
+}
+
+/// Forms in which tools show the lines of a file.
+fn shown_lines(lines: &[String]) -> Vec<String> {
+    let numbered = |form: fn(usize, &String) -> String| -> String {
+        lines.iter().enumerate().map(|(number, line)| form(number + 9, line)).collect()
+    };
+    let array = serde_json::json!(lines);
+    let (first, rest) = lines.split_at(lines.len() / 2);
+    let joined = |mark: &str, lines: &[String]| -> String {
+        lines.iter().map(|line| format!("{mark}{line}\n")).collect()
+    };
+    vec![
+        numbered(|_, line| format!("+{line}\n")),
+        numbered(|_, line| format!("-{line}\n")),
+        numbered(|number, line| format!("{}{line}\n", if number < 12 { ' ' } else { '-' })),
+        numbered(|number, line| format!("{}{line}\n", if number % 2 == 0 { '+' } else { '-' })),
+        numbered(|number, line| format!("{number}:{line}\n")),
+        numbered(|number, line| format!("{number:>6}\t{line}\n")),
+        numbered(|number, line| format!("{number}-{line}\n")),
+        numbered(|number, line| {
+            format!("deploy/keys-of-examples/server_key.pem:{number}-{line}\n")
+        }),
+        numbered(|_, line| format!("> {line}\n")),
+        numbered(|_, line| format!("| {line}\r\n")),
+        numbered(|_, line| format!("{line}  \n")),
+        numbered(|_, line| format!("{line}<br>\n")),
+        numbered(|_, line| format!("{line}\\\n")),
+        numbered(|_, line| format!("    \"{line}\\n\" +\n")),
+        numbered(|_, line| format!("{{\"line\":\"{line}\"}}\n")),
+        format!(
+            "@@ -1,9 +1,9 @@\n{}@@ -40,9 +52,9 @@ fn key() {{\n{}",
+            joined("-", first),
+            joined("-", rest)
+        ),
+        joined("-", lines) + &joined("+", lines),
+        array.to_string(),
+        format!("{array:#}"),
+        serde_json::json!({ "content": format!("{array:#}") }).to_string(),
+    ]
+}
+
+#[track_caller]
+fn check_masked(lines: &[String], text: &str) {
+    let leaks = Leaks::new(Vec::new());
+    let mut masked = text.to_owned();
+    let found = leaks.redact(&mut masked);
+    assert!(found.iter().any(|leak| leak.rule == "private-key"), "{text}");
+    for line in lines.iter().filter(|line| !line.contains("---")) {
+        assert!(!masked.contains(&line[..line.len() - 2]), "{line}: {masked}");
+    }
+    assert!(masked.len() <= text.len());
+    if serde_json::from_str::<serde_json::Value>(text).is_ok() {
+        serde_json::from_str::<serde_json::Value>(&masked).expect(&masked);
+    }
+}
+
+#[test]
+fn private_keys_whose_lines_have_prefixes_are_masked() {
+    for kind in ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY"] {
+        let lines = block_lines(kind, 25);
+        for text in shown_lines(&lines) {
+            check_masked(&lines, &text);
+        }
+    }
+}
+
+#[test]
+fn private_keys_without_their_first_or_last_line_are_masked() {
+    let lines = block_lines("PRIVATE KEY", 25);
+    let last = lines.len() - 1;
+    for text in shown_lines(&lines[1..]) {
+        check_masked(&lines[1..], &text);
+    }
+    for text in shown_lines(&lines[..last - 1]) {
+        check_masked(&lines[..last - 1], &text);
+    }
+    // Two lines and the end of one are enough.
+    for text in shown_lines(&lines[last - 3..]) {
+        check_masked(&lines[last - 3..], &text);
+    }
+}
+
+#[test]
+fn text_around_a_private_key_is_left() {
+    let leaks = Leaks::new(Vec::new());
+    let certificate = block_lines("CERTIFICATE", 9).join("\n");
+    let public = block_lines("PUBLIC KEY", 9).join("\n");
+    let key = block_lines("PRIVATE KEY", 9);
+    let mask = format!("{MASK_START}private-key]");
+    let check = |key: &[String], expected: &str| {
+        let around = |own: &str| format!("{certificate}\n{public}\n{own}\n{certificate}\n{public}");
+        let mut text = around(&key.join("\n"));
+        leaks.redact(&mut text);
+        assert_eq!(text, around(expected));
+    };
+    check(&key, &mask);
+    // The words of a block without its data.
+    check(&[key[0].clone(), key[10].clone()], &format!("{}\n{}", key[0], key[10]));
+    check(&key[10..], &key[10]);
+    for lines in [block_lines("CERTIFICATE", 25), block_lines("PUBLIC KEY", 25)] {
+        for text in shown_lines(&lines) {
+            assert_eq!(leaks.find(text.as_bytes()).count(), 0, "{text}");
+        }
+    }
+    // Digests and words.
+    let digests: String =
+        (0..9).map(|of| format!("{} file-{of}.txt\n", "0a1b2c3d".repeat(8))).collect();
+    let text = format!("{}\n{digests}{}\n", key[0].replace("-----", "`-----`"), key[10]);
+    assert_eq!(leaks.find(text.as_bytes()).count(), 0, "{text}");
+}
+
 #[test]
 fn a_finding_is_known_where_another_one_ends_in_its_prefix() {
     let of = |rule: &str, text: &str| {
