@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::input::Source;
 
 /// The encodings, as callers name them.
+#[cfg(test)]
 pub(crate) const NAMES: [&str; 5] = ["base64", "base64url", "hex", "percent", "html"];
 
 /// What stays as it is in a part of a URL: the unreserved characters of RFC 3986.

@@ -15,12 +15,12 @@ use jaq_core::path;
 const RIGHT: &str = "$__right";
 
 /// Changes a definition of the prelude.
-pub(super) fn definition<'a>(def: Def<&'a str>) -> Def<&'a str> {
+pub(super) fn definition(def: Def<&str>) -> Def<&str> {
     Rewriter::default().definition(def)
 }
 
 /// Changes a term.
-pub(super) fn term<'a>(term: Term<&'a str>) -> Term<&'a str> {
+pub(super) fn term(term: Term<&str>) -> Term<&str> {
     Rewriter::default().map(term)
 }
 
