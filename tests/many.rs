@@ -201,7 +201,7 @@ fn a_call_beyond_the_queue_is_refused_with_a_time_to_retry() {
         let expected = "busy: 1 calls run and 1 wait, which is as many as may; try again in ";
         assert!(text.starts_with(expected), "{text}");
         let ToolboxError::Call(error) = third else { panic!("{text}") };
-        assert!(error.is_transient());
+        assert!(error.kind().is_transient());
         // Who waits on a thread can give up too.
         let cancellation = Cancellation::default();
         cancellation.cancel();

@@ -6,9 +6,9 @@ use std::io;
 
 use kitbag::BuildError;
 use kitbag::audit::AuditError;
-use kitbag::config::{ConfigErrors, Disabled, Origin, Tool};
+use kitbag::config::{ConfigErrors, Origin, Tool};
 use kitbag::contract::text::alternatives;
-use kitbag::contract::{LimitKind, barred, shell};
+use kitbag::contract::{ErrorKind, LimitKind, barred, shell};
 use kitbag::host::{CallError, LoadError, StorageError};
 use kitbag::secret_store::StoreError;
 use kitbag::secrets::ReadError;
@@ -17,7 +17,7 @@ use kitbag::{Question, ToolboxError, TrustQuestionError};
 use serde_json::{Value, json};
 
 use crate::commands::findings::Finding;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::output::labelled;
 use crate::sys;
 
@@ -133,30 +133,37 @@ impl From<BuildError> for CliError {
 }
 
 impl CliError {
-    /// How the process ends.
-    pub(crate) fn exit(&self) -> Exit {
+    /// The kind of the error.
+    pub(crate) fn kind(&self) -> ErrorKind {
         match self {
-            Self::Usage(_) | Self::Read { .. } => Exit::Usage,
-            Self::Configuration(_) => Exit::Configuration,
-            Self::Faulty(finding) => finding.exit,
-            Self::Question(_) | Self::NotTrusted(_) | Self::NotAgreed(_) => Exit::Question,
-            Self::Trust(TrustQuestionError::Nothing { .. }) => Exit::Usage,
-            Self::Trust(_) => Exit::Denied,
-            Self::Toolbox(error) => toolbox_exit(error),
-            Self::Component(LoadError::NotFound { .. }) => Exit::Usage,
-            Self::Component(error) => load_exit(error),
+            Self::Usage(_)
+            | Self::Read { .. }
+            | Self::Trust(TrustQuestionError::Nothing { .. })
+            | Self::Component(LoadError::NotFound { .. }) => ErrorKind::Usage,
+            Self::Configuration(_) => ErrorKind::Configuration,
+            Self::Faulty(finding) => finding.kind,
+            Self::Question(_) => ErrorKind::Unanswered,
+            Self::NotTrusted(_) | Self::NotAgreed(_) => ErrorKind::NoConsent,
+            Self::Trust(_) => ErrorKind::Untrusted,
+            Self::Toolbox(error) => error.kind(),
+            Self::Component(error) => error.kind(),
             Self::Cache(_)
             | Self::Secret { .. }
             | Self::ClosedStore(_)
             | Self::SecretStore(_)
             | Self::Audit(_)
-            | Self::Storage(_) => Exit::Denied,
+            | Self::Storage(_) => ErrorKind::Inaccessible,
             #[cfg(feature = "serve")]
-            Self::Program(_) | Self::Serve(..) => Exit::Denied,
-            Self::Output(_) | Self::Save { .. } => Exit::Output,
-            Self::OpenFiles { .. } => Exit::Limit,
-            Self::Hinted { error, .. } => error.exit(),
+            Self::Program(_) | Self::Serve(..) => ErrorKind::Inaccessible,
+            Self::Output(_) | Self::Save { .. } => ErrorKind::Output,
+            Self::OpenFiles { .. } => ErrorKind::OpenFiles,
+            Self::Hinted { error, .. } => error.kind(),
         }
+    }
+
+    /// How the process ends.
+    pub(crate) fn exit(&self) -> Exit {
+        exit::of_kind(self.kind()).0
     }
 
     /// The same error, or the shortage of open files that it came from.
@@ -203,7 +210,7 @@ impl CliError {
                 let command = shell::command(["kitbag", "describe", tool]);
                 Some(format!("`{command}` shows the arguments it takes"))
             }
-            Self::Toolbox(_) if self.is_missing_file() => {
+            Self::Toolbox(error) if error.kind() == ErrorKind::MissingFile => {
                 Some("build the tool, or correct `wasm` in the configuration".into())
             }
             Self::Toolbox(ToolboxError::Call(CallError::Limit { kind, .. })) => match kind {
@@ -268,12 +275,12 @@ impl CliError {
         }
         let mut object = json!({
             "outcome": "failed",
-            "kind": self.kind(),
+            "kind": exit::of_kind(self.kind()).1,
             "message": self.message(),
         });
         match self {
             Self::Toolbox(ToolboxError::Call(error)) => {
-                object["transient"] = error.is_transient().into();
+                object["transient"] = error.kind().is_transient().into();
                 if let CallError::Limit { kind, limit } = error {
                     object["limit"] = kind.to_string().into();
                     object["value"] = limit.as_str().into();
@@ -299,44 +306,6 @@ impl CliError {
             _ => {}
         }
         object
-    }
-
-    /// The kind of failure, by its name in JSON.
-    fn kind(&self) -> &'static str {
-        match self.exit() {
-            Exit::Usage => "usage",
-            Exit::Limit => "limit",
-            Exit::Rate => "rate",
-            Exit::Approval => "approval",
-            Exit::Denied => "denied",
-            Exit::Question if matches!(self, Self::NotAgreed(_) | Self::NotTrusted(_)) => "denied",
-            Exit::Interrupted => "cancelled",
-            Exit::Configuration if self.is_missing_file() => "not-found",
-            Exit::Configuration => "configuration",
-            Exit::Trap if self.is_load_error() => "invalid-component",
-            Exit::Trap => "trap",
-            Exit::Output => "output",
-            Exit::Done | Exit::ToolError | Exit::Question | Exit::Bug => "bug",
-        }
-    }
-
-    fn is_missing_file(&self) -> bool {
-        let Self::Toolbox(error) = self else { return false };
-        let load = match error {
-            ToolboxError::MissingComponent { .. } => return true,
-            ToolboxError::Call(CallError::Load(error)) => Some(error),
-            ToolboxError::Load { source, .. } => Some(&**source),
-            _ => None,
-        };
-        matches!(load, Some(LoadError::NotFound { .. }))
-    }
-
-    fn is_load_error(&self) -> bool {
-        matches!(
-            self,
-            Self::Component(_)
-                | Self::Toolbox(ToolboxError::Call(CallError::Load(_)) | ToolboxError::Load { .. })
-        )
     }
 
     /// The message with its causes on one line.
@@ -368,80 +337,5 @@ pub(crate) fn allow_more(key: &str, origin: &Origin) -> String {
         ),
         Origin::File { .. } => format!("allow more with `--{key}`, or at {origin}, which sets it"),
         _ => format!("allow more with `--{key}`, or with `limits.{key}` of the tool"),
-    }
-}
-
-fn toolbox_exit(error: &ToolboxError) -> Exit {
-    match error {
-        ToolboxError::Disabled { reason, .. } if reason.is_trust() => Exit::Denied,
-        ToolboxError::Disabled { reason, .. }
-            if matches!(**reason, Disabled::Broken { .. } | Disabled::Unrestricted { .. }) =>
-        {
-            Exit::Configuration
-        }
-        ToolboxError::UnknownTool { .. }
-        | ToolboxError::Disabled { .. }
-        | ToolboxError::Arguments { .. }
-        | ToolboxError::Masked { .. }
-        | ToolboxError::Declined { .. }
-        | ToolboxError::MoreGranted { .. }
-        | ToolboxError::HigherLimit { .. }
-        | ToolboxError::State(_) => Exit::Usage,
-        ToolboxError::Answer { origin, .. } => match origin {
-            Origin::File { .. } => Exit::Configuration,
-            _ => Exit::Usage,
-        },
-        ToolboxError::MissingComponent { .. } => Exit::Configuration,
-        ToolboxError::Load { source, .. } => load_exit(source),
-        ToolboxError::TooDeep { .. }
-        | ToolboxError::Cut { .. }
-        | ToolboxError::TooMuchToKeep { .. } => Exit::Limit,
-        ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => Exit::Rate,
-        ToolboxError::Counts(_)
-        | ToolboxError::Audit(_)
-        | ToolboxError::NotAsRecorded { .. }
-        | ToolboxError::NotGranted { .. }
-        | ToolboxError::NoSecret { .. } => Exit::Denied,
-        ToolboxError::NotApproved { .. } => Exit::Approval,
-        ToolboxError::Register { .. } | ToolboxError::Random(_) => Exit::Bug,
-        ToolboxError::Schema { .. }
-        | ToolboxError::Output { .. }
-        | ToolboxError::AskedAgain { .. }
-        | ToolboxError::ReservedQuestion { .. }
-        | ToolboxError::QuestionFlaw { .. }
-        | ToolboxError::Diverged { .. }
-        | ToolboxError::TooManyQuestions { .. } => Exit::Trap,
-        ToolboxError::Call(error) => match error {
-            CallError::Limit { .. }
-            | CallError::Busy { .. }
-            | CallError::MemoryBusy { .. }
-            | CallError::BeyondMemory { .. } => Exit::Limit,
-            CallError::Denied(_) => Exit::Denied,
-            CallError::Trap { .. } | CallError::Contract(_) => Exit::Trap,
-            CallError::Cancelled => Exit::Interrupted,
-            CallError::Load(error) => load_exit(error),
-            CallError::Internal(_) => Exit::Bug,
-        },
-    }
-}
-
-fn load_exit(error: &LoadError) -> Exit {
-    match error {
-        LoadError::NotFound { .. } => Exit::Configuration,
-        LoadError::Busy | LoadError::NoMemory { .. } | LoadError::NoCompilerMemory { .. } => {
-            Exit::Limit
-        }
-        LoadError::Cancelled => Exit::Interrupted,
-        LoadError::Link { .. } | LoadError::Distrusted { .. } | LoadError::Pinned { .. } => {
-            Exit::Denied
-        }
-        LoadError::Engine(_) => Exit::Bug,
-        LoadError::NotAFile { .. }
-        | LoadError::Unreadable { .. }
-        | LoadError::TooLarge { .. }
-        | LoadError::Invalid { .. }
-        | LoadError::Compiler { .. }
-        | LoadError::NoCompiler
-        | LoadError::BuiltinUncompiled { .. } => Exit::Trap,
     }
 }

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use kitbag::contract::ErrorKind;
+
 /// How the process ends.
 ///
 /// `docs/` and the help of `kitbag` repeat this list; a test holds them to it.
@@ -40,6 +42,50 @@ pub(crate) enum Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
+    }
+}
+
+/// How a command ends with an error of this kind, and the name of the kind in JSON.
+pub(crate) fn of_kind(kind: ErrorKind) -> (Exit, &'static str) {
+    match kind {
+        ErrorKind::Answer
+        | ErrorKind::Arguments
+        | ErrorKind::Declined
+        | ErrorKind::Disabled
+        | ErrorKind::ExcessGrant
+        | ErrorKind::ExcessLimit
+        | ErrorKind::State
+        | ErrorKind::UnknownTool
+        | ErrorKind::Usage => (Exit::Usage, "usage"),
+        ErrorKind::Unanswered => (Exit::Question, "bug"),
+        ErrorKind::NoConsent => (Exit::Question, "denied"),
+        ErrorKind::Broken | ErrorKind::Configuration | ErrorKind::PresetAnswer => {
+            (Exit::Configuration, "configuration")
+        }
+        ErrorKind::MissingFile => (Exit::Configuration, "not-found"),
+        ErrorKind::Busy
+        | ErrorKind::Depth
+        | ErrorKind::Limit(_)
+        | ErrorKind::LoadBusy
+        | ErrorKind::OpenFiles
+        | ErrorKind::Size => (Exit::Limit, "limit"),
+        ErrorKind::Audit
+        | ErrorKind::Changed
+        | ErrorKind::Counts
+        | ErrorKind::Distrusted
+        | ErrorKind::Grant
+        | ErrorKind::GrantUnavailable
+        | ErrorKind::Inaccessible
+        | ErrorKind::Link
+        | ErrorKind::Secret
+        | ErrorKind::Untrusted => (Exit::Denied, "denied"),
+        ErrorKind::Contract | ErrorKind::Trap => (Exit::Trap, "trap"),
+        ErrorKind::Compiler | ErrorKind::Component => (Exit::Trap, "invalid-component"),
+        ErrorKind::Output => (Exit::Output, "output"),
+        ErrorKind::Rate => (Exit::Rate, "rate"),
+        ErrorKind::Approval => (Exit::Approval, "approval"),
+        ErrorKind::Cancelled => (Exit::Interrupted, "cancelled"),
+        ErrorKind::Internal | ErrorKind::System => (Exit::Bug, "bug"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `kitbag check`.
 
 use kitbag::config::Diagnostic;
+use kitbag::contract::ErrorKind;
 use kitbag::host::Host;
 use kitbag::{BuildError, CallContext, Caller, Toolbox, ToolboxError};
 use serde_json::json;
@@ -8,7 +9,7 @@ use serde_json::json;
 use crate::commands::findings::{Finding, Findings};
 use crate::commands::{Global, warn};
 use crate::error::CliError;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -29,7 +30,7 @@ impl Args {
             problems.extend(texts.into_iter().map(|text| Finding {
                 about: "configuration".into(),
                 text,
-                exit: Exit::Configuration,
+                kind: ErrorKind::Configuration,
             }));
         }
         let mut warnings = Vec::new();
@@ -43,7 +44,7 @@ impl Args {
             problems.extend(toolbox.config().ignored.iter().map(|ignored| Finding {
                 about: "configuration".into(),
                 text: ignored.to_string(),
-                exit: Exit::Configuration,
+                kind: ErrorKind::Configuration,
             }));
             let names: Vec<_> = toolbox.summaries().map(|tool| tool.name).collect();
             for name in &names {
@@ -61,7 +62,7 @@ impl Args {
                     problems.push(Finding {
                         about: "topic".into(),
                         text,
-                        exit: Exit::Configuration,
+                        kind: ErrorKind::Configuration,
                     });
                 }
             }
@@ -70,7 +71,7 @@ impl Args {
         // The first of the kinds in the order of the exit codes.
         Ok(problems
             .iter()
-            .map(|problem| problem.exit)
+            .map(|problem| exit::of_kind(problem.kind).0)
             .min_by_key(|exit| *exit as u8)
             .unwrap_or(Exit::Done))
     }

@@ -1,12 +1,11 @@
 //! Everything that is wrong with a tool: the same for `check`, `add` and `update`.
 
-use kitbag::contract::ToolName;
+use kitbag::contract::{ErrorKind, ToolName};
 use kitbag::host::CacheProblem;
 use kitbag::toolbox::definitions::Format;
 use kitbag::{Toolbox, ToolboxError};
 
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::listener::Screen;
 
 /// Something that is wrong.
@@ -15,8 +14,7 @@ pub(crate) struct Finding {
     /// The subject: a tool, a topic, or the configuration.
     pub(crate) about: String,
     pub(crate) text: String,
-    /// How a command ends because of it.
-    pub(crate) exit: Exit,
+    pub(crate) kind: ErrorKind,
 }
 
 /// The result of examining a tool.
@@ -42,7 +40,7 @@ impl Findings {
                     findings.problems.push(Finding {
                         about: about(name),
                         text: format!("its description cannot be used: {problem}"),
-                        exit: Exit::Trap,
+                        kind: ErrorKind::Contract,
                     });
                 }
             }
@@ -94,7 +92,7 @@ fn resolved_by_proxy(toolbox: &Toolbox, name: &ToolName) -> Option<String> {
 impl Finding {
     fn of_tool(name: &ToolName, error: ToolboxError) -> Self {
         let error = CliError::from(error);
-        Self { about: about(name), text: error.to_string(), exit: error.exit() }
+        Self { about: about(name), text: error.to_string(), kind: error.kind() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use kitbag::config::{Disabled, Layer, LockedManifest, LockedTool, Network, ToolSource};
 use kitbag::contract::text::shown as escaped;
-use kitbag::contract::{Description, ToolName, shell};
+use kitbag::contract::{Description, ErrorKind, ToolName, shell};
 use kitbag::host::{Described, read_component};
 use kitbag::policy::RequestedGrants;
 use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, request_item};
@@ -65,7 +65,8 @@ impl Args {
         // `kitbag check` reports it, and no tool runs with it.
         if let Some(Disabled::Broken { reason }) = &tool.disabled {
             let about = "configuration".to_owned();
-            let finding = Finding { about, text: reason.to_string(), exit: Exit::Configuration };
+            let finding =
+                Finding { about, text: reason.to_string(), kind: ErrorKind::Configuration };
             let hint = "nothing was recorded".to_owned();
             return Err(CliError::Hinted { error: Box::new(CliError::Faulty(finding)), hint });
         }

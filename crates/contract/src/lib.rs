@@ -12,6 +12,7 @@ mod answer;
 mod call;
 mod description;
 mod emitted;
+mod error_kind;
 mod file_id;
 pub mod json;
 mod limit;
@@ -32,6 +33,7 @@ pub use emitted::{
     Content, ContentError, LogLevel, Media, ParseLevelError, Progress, Resource, ResourceBody,
     ResourceLink,
 };
+pub use error_kind::ErrorKind;
 pub use file_id::FileId;
 pub use limit::{
     ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, ENTRY_BYTES, LEAST_SERVER_MEMORY, LimitKind,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, LimitKind, format_duration};
+use kitbag_contract::{ByteSize, ErrorKind, LimitKind, format_duration};
 
 use crate::load_error::LoadError;
 
@@ -75,27 +75,19 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Whether the same call may succeed when it is made again.
-    pub fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            Self::Busy { .. }
-                | Self::MemoryBusy { .. }
-                | Self::Load(
-                    LoadError::Busy
-                        | LoadError::NoMemory { .. }
-                        | LoadError::NoCompilerMemory { .. }
-                        | LoadError::Cancelled
-                        | LoadError::Compiler { .. }
-                )
-                | Self::Cancelled
-        )
-    }
-
-    /// Whether a component's file is not there. A file that configuration names
-    /// and that is missing is a fault of the configuration.
-    pub fn is_missing_file(&self) -> bool {
-        matches!(self, Self::Load(LoadError::NotFound { .. }))
+    /// The kind of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Limit { kind, .. } => ErrorKind::Limit(*kind),
+            Self::Denied(_) => ErrorKind::GrantUnavailable,
+            Self::Trap { .. } => ErrorKind::Trap,
+            Self::Contract(_) => ErrorKind::Contract,
+            Self::Cancelled => ErrorKind::Cancelled,
+            Self::Busy { .. } | Self::MemoryBusy { .. } => ErrorKind::Busy,
+            Self::BeyondMemory { .. } => ErrorKind::Size,
+            Self::Load(error) => error.kind(),
+            Self::Internal(_) => ErrorKind::Internal,
+        }
     }
 
     pub(crate) fn internal(error: impl std::fmt::Display) -> Self {

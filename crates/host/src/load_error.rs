@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kitbag_contract::text::shown;
-use kitbag_contract::{ByteSize, ContentDigest, Pin, format_duration};
+use kitbag_contract::{ByteSize, ContentDigest, ErrorKind, Pin, format_duration};
 use kitbag_files::{Distrust, OpenError, OwnerError};
 
 use crate::metering::Metering;
@@ -168,6 +168,30 @@ pub enum LoadError {
     /// The engine could not be started.
     #[error("the engine cannot be started: {0}")]
     Engine(String),
+}
+
+impl LoadError {
+    /// The kind of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound { .. } => ErrorKind::MissingFile,
+            Self::Link { .. } => ErrorKind::Link,
+            Self::Distrusted { .. } => ErrorKind::Distrusted,
+            Self::Pinned { .. } => ErrorKind::Changed,
+            Self::Busy | Self::NoMemory { .. } | Self::NoCompilerMemory { .. } => {
+                ErrorKind::LoadBusy
+            }
+            Self::Compiler { .. } => ErrorKind::Compiler,
+            Self::Cancelled => ErrorKind::Cancelled,
+            Self::Engine(_) => ErrorKind::System,
+            Self::NotAFile { .. }
+            | Self::Unreadable { .. }
+            | Self::TooLarge { .. }
+            | Self::Invalid { .. }
+            | Self::NoCompiler
+            | Self::BuiltinUncompiled { .. } => ErrorKind::Component,
+        }
+    }
 }
 
 /// Why a file is no component that kitbag can run.

@@ -2,7 +2,7 @@
 
 use kitbag_config::{Audience, Config};
 use kitbag_contract::text::printable;
-use kitbag_contract::{AnswerType, ErrorInfo, Outcome, Question, shell};
+use kitbag_contract::{AnswerType, ErrorInfo, ErrorKind, Outcome, Question, shell};
 use kitbag_host::{CallError, Completion};
 use kitbag_toolbox::{CallEnd, Completed, Marks, Suspended, ToolboxError};
 use rmcp::ErrorData;
@@ -95,17 +95,19 @@ pub(crate) fn refusal(
     error: ToolboxError,
 ) -> Result<CallToolResult, ErrorData> {
     let message = error.message_for(Audience::Model, Some((config, tool)));
-    match &error {
-        ToolboxError::UnknownTool { .. }
-        | ToolboxError::Disabled { .. }
-        | ToolboxError::State(_) => Err(ErrorData::invalid_params(message, None)),
-        ToolboxError::Call(CallError::Internal(_)) => Err(internal(&error)),
-        _ => {
+    match error.kind() {
+        ErrorKind::UnknownTool
+        | ErrorKind::Disabled
+        | ErrorKind::Broken
+        | ErrorKind::Untrusted
+        | ErrorKind::State => Err(ErrorData::invalid_params(message, None)),
+        ErrorKind::Internal => Err(internal(&error)),
+        kind => {
             let full = error.message_for(Audience::Person, None);
             if full != message {
                 tracing::warn!(tool, "refused: {}", printable(&full));
             }
-            Ok(failure(&message, error.is_transient()))
+            Ok(failure(&message, kind.is_transient()))
         }
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use kitbag_config::{Audience, Origin};
-use kitbag_contract::{Content, Outcome, Question, ResourceBody};
+use kitbag_config::Audience;
+use kitbag_contract::{Content, ErrorKind, Outcome, Question, ResourceBody};
 use kitbag_host::{Account, CallError, Completion};
 use kitbag_toolbox::{Invocation, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Served, ToolboxError};
 use rmcp::model::{
@@ -313,16 +313,12 @@ fn stopped(stop: Stop) -> ErrorData {
 
 fn refusal(error: ToolboxError) -> ErrorData {
     let message = error.message_for(Audience::Model, None);
-    match &error {
-        ToolboxError::Arguments { .. } | ToolboxError::Masked { .. } | ToolboxError::State(_) => {
-            ErrorData::invalid_params(message, None)
-        }
-        ToolboxError::Declined { .. } | ToolboxError::Answer { origin: Origin::Caller, .. } => {
-            ErrorData::invalid_request(message, None)
-        }
-        ToolboxError::Call(call) if call.is_transient() => {
-            internal(&format_args!("{message} {TRY_AGAIN}"))
-        }
+    match error.kind() {
+        ErrorKind::Arguments | ErrorKind::State => ErrorData::invalid_params(message, None),
+        ErrorKind::Declined | ErrorKind::Answer => ErrorData::invalid_request(message, None),
+        // The message says when.
+        ErrorKind::Rate => internal(&message),
+        kind if kind.is_transient() => internal(&format_args!("{message} {TRY_AGAIN}")),
         _ => internal(&message),
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use kitbag_config::{Disabled, GrantAdvice, HigherLimit, Origin, Sourced};
 use kitbag_contract::text::{nearest, shown};
-use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, ApprovalRequest, ByteSize, LimitKind};
+use kitbag_contract::{
+    ARGUMENTS_DEPTH, AnswerError, ApprovalRequest, ByteSize, ErrorKind, LimitKind,
+};
 use kitbag_host::{CallError, LoadError};
 use kitbag_policy::Rate;
 use kitbag_schema::{ArgumentProblem, CheckError, SchemaError};
@@ -383,12 +385,42 @@ impl fmt::Display for NearestTool {
 }
 
 impl ToolboxError {
-    /// Whether the same call may succeed when it is made again.
-    pub fn is_transient(&self) -> bool {
+    /// The kind of the error.
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Call(error) => error.is_transient(),
-            Self::Rate { .. } | Self::AliasRate { .. } => true,
-            _ => false,
+            Self::UnknownTool { .. } => ErrorKind::UnknownTool,
+            Self::Disabled { reason, .. } if reason.is_trust() => ErrorKind::Untrusted,
+            Self::Disabled { reason, .. } => match **reason {
+                Disabled::Broken { .. } | Disabled::Unrestricted { .. } => ErrorKind::Broken,
+                _ => ErrorKind::Disabled,
+            },
+            Self::MissingComponent { .. } => ErrorKind::MissingFile,
+            Self::NotAsRecorded { .. } => ErrorKind::Changed,
+            Self::Load { source, .. } => source.kind(),
+            Self::Arguments { .. } | Self::Masked { .. } => ErrorKind::Arguments,
+            Self::Output { .. }
+            | Self::Schema { .. }
+            | Self::AskedAgain { .. }
+            | Self::ReservedQuestion { .. }
+            | Self::QuestionFlaw { .. }
+            | Self::Diverged { .. }
+            | Self::TooManyQuestions { .. } => ErrorKind::Contract,
+            Self::Cut { .. } | Self::TooMuchToKeep { .. } => ErrorKind::Size,
+            Self::Answer { origin: Origin::File { .. }, .. } => ErrorKind::PresetAnswer,
+            Self::Answer { .. } => ErrorKind::Answer,
+            Self::Declined { .. } => ErrorKind::Declined,
+            Self::NotApproved { .. } => ErrorKind::Approval,
+            Self::Random(_) | Self::Register { .. } => ErrorKind::System,
+            Self::TooDeep { .. } => ErrorKind::Depth,
+            Self::Rate { .. } | Self::AliasRate { .. } => ErrorKind::Rate,
+            Self::Counts(_) => ErrorKind::Counts,
+            Self::Audit(_) => ErrorKind::Audit,
+            Self::State(_) => ErrorKind::State,
+            Self::NotGranted { .. } => ErrorKind::Grant,
+            Self::NoSecret { .. } => ErrorKind::Secret,
+            Self::MoreGranted { .. } => ErrorKind::ExcessGrant,
+            Self::HigherLimit { .. } => ErrorKind::ExcessLimit,
+            Self::Call(error) => error.kind(),
         }
     }
 

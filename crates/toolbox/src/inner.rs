@@ -517,7 +517,7 @@ fn answer(completed: Completed, audience: Audience) -> ToolAnswer {
 /// An error with its causes, in one sentence.
 fn failure(error: &ToolboxError, audience: Audience) -> ErrorInfo {
     let message = error.message_for(audience, None);
-    ErrorInfo { transient: error.is_transient(), ..ErrorInfo::new(message) }
+    ErrorInfo { transient: error.kind().is_transient(), ..ErrorInfo::new(message) }
 }
 
 fn read(arguments: &str) -> Result<Arguments, ErrorInfo> {

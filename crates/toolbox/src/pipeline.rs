@@ -18,7 +18,7 @@ use kitbag_host::CALL_DEPTH;
 
 use self::ask::{Asked, ask};
 use self::prepare::prepare;
-use self::recording::{Recording, end_of, outcome};
+use self::recording::{End, Recording};
 use self::run::{Stretch, run};
 use crate::audit::{self, Audited};
 use crate::context::{CallContext, FrontEnd};
@@ -150,10 +150,7 @@ async fn drive_from<E: Edge, F: FrontEnd>(
     {
         Masking::new(&toolbox.0.secrets).error(error);
     }
-    recording.end = end_of(&ended);
-    if context.audited.is_some() {
-        recording.outcome = outcome(&ended);
-    }
+    recording.end = End::of(&ended);
     ended
 }
 

@@ -1,14 +1,14 @@
 //! The record of a call: for who wants to know, and for the audit log.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kitbag_contract::Outcome;
-use kitbag_host::{CallError, LoadError};
+use kitbag_contract::{ErrorKind, Outcome};
 
 use crate::audit::Audited;
 use crate::context::{CallContext, CallEnd, CallRecord};
-use crate::ended::{Completed, Ended};
+use crate::ended::Ended;
 use crate::error::ToolboxError;
 use crate::invocation::InvocationKind;
 use crate::registry::Toolbox;
@@ -23,9 +23,7 @@ pub(super) struct Recording<'a> {
     context: &'a CallContext,
     audited: Option<Arc<Audited>>,
     start: Instant,
-    pub(super) end: CallEnd,
-    /// For the audit log.
-    pub(super) outcome: (&'static str, Option<String>),
+    pub(super) end: End,
 }
 
 impl<'a> Recording<'a> {
@@ -47,8 +45,7 @@ impl<'a> Recording<'a> {
             context,
             audited,
             start: Instant::now(),
-            end: CallEnd::Error,
-            outcome: ("cancelled", None),
+            end: End::new(CallEnd::Error, "cancelled"),
         }
     }
 }
@@ -68,94 +65,98 @@ fn record(recording: &mut Recording<'_>) {
             tool,
             caller: &recording.context.caller,
             depth: recording.context.depth,
-            end: recording.end,
+            end: recording.end.status,
             elapsed,
         });
     }
     if let (Some(audited), Some(auditor)) = (&recording.audited, recording.toolbox.auditor()) {
-        let outcome = std::mem::take(&mut recording.outcome);
+        let End { outcome, reason, .. } = &mut recording.end;
+        let outcome = (*outcome, reason.take().map(Cow::into_owned));
         let CallContext { caller, client, .. } = recording.context;
         let by = (caller, client.as_deref());
         audited.log(auditor, recording.toolbox.config(), by, tool, outcome, elapsed);
     }
 }
 
-pub(super) fn end_of<R>(ended: &Result<Ended<R>, ToolboxError>) -> CallEnd {
-    match ended {
-        Ok(Ended::Completed(call)) => match (&call.completion.result, &call.structured) {
-            (Ok(Outcome::Success(_)), Ok(_)) => CallEnd::Success,
-            (Err(CallError::Internal(_)), _) => CallEnd::Refused,
-            _ => CallEnd::Error,
-        },
-        Ok(Ended::Suspended(_)) => CallEnd::Suspended,
-        Ok(Ended::Refused(_))
-        | Err(
-            ToolboxError::State(_)
-            | ToolboxError::Rate { .. }
-            | ToolboxError::AliasRate { .. }
-            | ToolboxError::NotGranted { .. }
-            | ToolboxError::NoSecret { .. }
-            | ToolboxError::NotApproved { .. }
-            | ToolboxError::Counts(_)
-            | ToolboxError::Audit(_)
-            | ToolboxError::Call(CallError::Internal(_)),
-        ) => CallEnd::Refused,
-        Err(_) => CallEnd::Error,
-    }
+/// How a call ended: for its recorder, and in the words of the audit log, in which nothing is
+/// what a tool or a caller wrote.
+pub(super) struct End {
+    pub(super) status: CallEnd,
+    pub(super) outcome: &'static str,
+    pub(super) reason: Option<Cow<'static, str>>,
 }
 
-/// How a call ended, in a word, and what tells more of it: never what a tool or a caller wrote.
-pub(super) fn outcome<R>(ended: &Result<Ended<R>, ToolboxError>) -> (&'static str, Option<String>) {
-    match ended {
-        Ok(Ended::Completed(call)) => completed(call),
-        Ok(Ended::Suspended(_)) => ("suspended", None),
-        Ok(Ended::Refused(_)) => ("refused", None),
-        Err(error) => refusal(error),
+impl End {
+    pub(super) fn of<R>(ended: &Result<Ended<R>, ToolboxError>) -> Self {
+        match ended {
+            Ok(Ended::Completed(call)) => match (&call.completion.result, &call.structured) {
+                (Ok(Outcome::Success(_)), Ok(_)) => Self::new(CallEnd::Success, "success"),
+                (Ok(Outcome::Success(_)), Err(_)) => {
+                    Self { reason: Some("output".into()), ..Self::new(CallEnd::Error, "error") }
+                }
+                (Ok(Outcome::Error(_)), _) => Self::new(CallEnd::Error, "error"),
+                (Ok(Outcome::NeedsInput(_)), _) => Self::new(CallEnd::Error, "suspended"),
+                (Err(error), _) => Self::of_kind(error.kind()),
+            },
+            Ok(Ended::Suspended(_)) => Self::new(CallEnd::Suspended, "suspended"),
+            Ok(Ended::Refused(_)) => Self::new(CallEnd::Refused, "refused"),
+            Err(error) => Self::of_kind(error.kind()),
+        }
     }
-}
 
-fn completed(call: &Completed) -> (&'static str, Option<String>) {
-    match (&call.completion.result, &call.structured) {
-        (Ok(Outcome::Success(_)), Ok(_)) => ("success", None),
-        (Ok(Outcome::Success(_)), Err(_)) => ("error", Some("output".into())),
-        (Ok(Outcome::Error(_)), _) => ("error", None),
-        (Ok(Outcome::NeedsInput(_)), _) => ("suspended", None),
-        (Err(error), _) => failure(error),
+    fn new(status: CallEnd, outcome: &'static str) -> Self {
+        Self { status, outcome, reason: None }
     }
-}
 
-fn failure(error: &CallError) -> (&'static str, Option<String>) {
-    match error {
-        CallError::Limit { kind, .. } => ("limit", Some(kind.to_string())),
-        CallError::Trap { .. } => ("trap", None),
-        CallError::Cancelled => ("cancelled", None),
-        CallError::Denied(_) => ("refused", Some("grant".into())),
-        CallError::Load(LoadError::Pinned { .. }) => ("refused", Some("recorded".into())),
-        CallError::Load(LoadError::Distrusted { .. }) => ("refused", Some("trust".into())),
-        CallError::Busy { .. } | CallError::MemoryBusy { .. } => ("refused", Some("busy".into())),
-        _ => ("failed", None),
-    }
-}
-
-fn refusal(error: &ToolboxError) -> (&'static str, Option<String>) {
-    let refused = |reason: &str| ("refused", Some(reason.to_owned()));
-    match error {
-        ToolboxError::Call(error) => failure(error),
-        ToolboxError::Disabled { reason, .. } if reason.is_trust() => refused("trust"),
-        ToolboxError::Disabled { .. } => refused("disabled"),
-        ToolboxError::NotAsRecorded { .. } => refused("recorded"),
-        ToolboxError::MoreGranted { .. } => refused("grant"),
-        ToolboxError::HigherLimit { .. } => refused("limit"),
-        ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => refused("rate"),
-        ToolboxError::NotGranted { .. } => refused("grant"),
-        ToolboxError::NoSecret { .. } => refused("secret"),
-        ToolboxError::NotApproved { .. } => refused("approval"),
-        ToolboxError::Arguments { .. } | ToolboxError::Masked { .. } => refused("arguments"),
-        ToolboxError::Declined { .. } => refused("declined"),
-        ToolboxError::TooDeep { .. } => refused("depth"),
-        ToolboxError::State(_) => refused("state"),
-        ToolboxError::Counts(_) => refused("counts"),
-        ToolboxError::Audit(_) => refused("audit"),
-        _ => ("failed", None),
+    /// The table of errors.
+    fn of_kind(kind: ErrorKind) -> Self {
+        let failed = |outcome| Self::new(CallEnd::Error, outcome);
+        let refused = |reason: &'static str| Self {
+            reason: Some(reason.into()),
+            ..Self::new(CallEnd::Error, "refused")
+        };
+        let not_made = |reason| Self { status: CallEnd::Refused, ..refused(reason) };
+        match kind {
+            ErrorKind::Limit(limit) => {
+                Self { reason: Some(limit.to_string().into()), ..failed("limit") }
+            }
+            ErrorKind::Trap => failed("trap"),
+            ErrorKind::Cancelled => failed("cancelled"),
+            ErrorKind::Arguments => refused("arguments"),
+            ErrorKind::Busy => refused("busy"),
+            ErrorKind::Changed => refused("recorded"),
+            ErrorKind::Declined => refused("declined"),
+            ErrorKind::Depth => refused("depth"),
+            ErrorKind::Disabled | ErrorKind::Broken => refused("disabled"),
+            ErrorKind::ExcessGrant | ErrorKind::GrantUnavailable => refused("grant"),
+            ErrorKind::ExcessLimit => refused("limit"),
+            ErrorKind::Untrusted | ErrorKind::Distrusted => refused("trust"),
+            ErrorKind::Approval => not_made("approval"),
+            ErrorKind::Audit => not_made("audit"),
+            ErrorKind::Counts => not_made("counts"),
+            ErrorKind::Grant => not_made("grant"),
+            ErrorKind::Rate => not_made("rate"),
+            ErrorKind::Secret => not_made("secret"),
+            ErrorKind::State => not_made("state"),
+            ErrorKind::Internal => Self::new(CallEnd::Refused, "failed"),
+            ErrorKind::Answer
+            | ErrorKind::Compiler
+            | ErrorKind::Component
+            | ErrorKind::Configuration
+            | ErrorKind::Contract
+            | ErrorKind::Inaccessible
+            | ErrorKind::Link
+            | ErrorKind::LoadBusy
+            | ErrorKind::MissingFile
+            | ErrorKind::NoConsent
+            | ErrorKind::OpenFiles
+            | ErrorKind::Output
+            | ErrorKind::PresetAnswer
+            | ErrorKind::Size
+            | ErrorKind::System
+            | ErrorKind::Unanswered
+            | ErrorKind::UnknownTool
+            | ErrorKind::Usage => failed("failed"),
+        }
     }
 }
