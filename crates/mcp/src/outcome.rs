@@ -4,7 +4,7 @@ use kitbag_config::{Audience, Config};
 use kitbag_contract::text::printable;
 use kitbag_contract::{AnswerType, ErrorInfo, ErrorKind, Outcome, Question, shell};
 use kitbag_host::{CallError, Completion};
-use kitbag_toolbox::{CallEnd, Completed, Marks, Suspended, ToolboxError};
+use kitbag_toolbox::{CallStatus, Completed, Marks, Suspended, ToolboxError};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json};
@@ -113,12 +113,12 @@ pub(crate) fn refusal(
 }
 
 /// What a call came to, in a word.
-pub(crate) fn kind(end: CallEnd) -> &'static str {
+pub(crate) fn kind(end: CallStatus) -> &'static str {
     match end {
-        CallEnd::Success => "success",
-        CallEnd::Error => "error",
-        CallEnd::Suspended => "input-required",
-        CallEnd::Refused => "refused",
+        CallStatus::Success => "success",
+        CallStatus::Error => "error",
+        CallStatus::Suspended => "input-required",
+        CallStatus::Refused => "refused",
     }
 }
 

@@ -15,9 +15,9 @@ use kitbag_policy::{
     ToolGrants as CallableTools, VariableGrant,
 };
 
-use crate::ended::Prepared;
+use crate::call::outcome::Prepared;
 use crate::error::{NotApproved, ToolboxError};
-use crate::tool::{Tool, missing_line};
+use crate::registry::tool::{Tool, missing_line};
 
 /// Adds to the error of a run what the tool was refused in it, and what would allow that, for
 /// this reader. Returns the same for a person.

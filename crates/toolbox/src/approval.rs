@@ -21,12 +21,12 @@ use serde_json::{Map, Value, json};
 use self::bound::{Bound, Held, held};
 use self::memory::{Binding, Standing};
 use self::state::{Approval, Asked, Ticket};
-use crate::context::CallContext;
-use crate::ended::Prepared;
+use crate::call::context::CallContext;
+use crate::call::outcome::Prepared;
 use crate::error::{NotApproved, ToolboxError};
-use crate::random;
+use crate::registry::tool::Tool;
 use crate::registry::{Inner, Toolbox};
-use crate::tool::Tool;
+use crate::screening::random;
 
 /// Whether an id is one that the host keeps to itself.
 pub(crate) fn is_reserved(id: &str) -> bool {

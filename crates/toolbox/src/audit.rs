@@ -24,10 +24,10 @@ use kitbag_state::audit::{
 };
 use serde_json::{Map, Value};
 
-use crate::caller::Caller;
-use crate::ended::Prepared;
-use crate::temporary::Temporary;
-use crate::tool::Tool;
+use crate::call::caller::Caller;
+use crate::call::outcome::Prepared;
+use crate::pipeline::temporary::Temporary;
+use crate::registry::tool::Tool;
 
 /// The most bytes of arguments that are logged as they are.
 const ARGUMENTS_BYTES: usize = 64 << 10;

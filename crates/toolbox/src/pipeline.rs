@@ -5,9 +5,15 @@
 //! of it runs is the edge's matter.
 
 mod ask;
+pub(crate) mod edge;
+mod host_paths;
+mod narrow;
+mod native;
+pub(crate) mod nested;
 mod prepare;
-mod recording;
+mod record;
 mod run;
+pub(crate) mod temporary;
 
 pub(crate) use prepare::check_arguments;
 
@@ -18,18 +24,18 @@ use kitbag_host::CALL_DEPTH;
 
 use self::ask::{Asked, ask};
 use self::prepare::prepare;
-use self::recording::{End, Recording};
+use self::record::{End, Recording};
 use self::run::{Stretch, run};
 use crate::audit::{self, Audited};
-use crate::context::{CallContext, FrontEnd};
-use crate::edge::Edge;
-use crate::ended::{Completed, Ended, Fencing, Prepared, Suspended};
+use crate::call::context::{CallContext, FrontEnd};
+use crate::call::invocation::{Invocation, InvocationKind};
+use crate::call::outcome::{Completed, Ended, Fencing, Prepared, Suspended};
 use crate::error::ToolboxError;
-use crate::invocation::{Invocation, InvocationKind};
-use crate::marks;
-use crate::masking::{self, Masking};
+use crate::pipeline::edge::Edge;
 use crate::registry::Toolbox;
-use crate::tool::Tool;
+use crate::registry::tool::Tool;
+use crate::screening::annotations;
+use crate::screening::masking::{self, Masking};
 
 impl Toolbox {
     /// Makes a call: the one driver, and the one loop that has questions answered. Calls that
@@ -162,7 +168,7 @@ fn marked(
     error: ToolboxError,
 ) -> ToolboxError {
     match fencing {
-        Some(_) => marks::marked_error(&toolbox.0, tool, error),
+        Some(_) => annotations::marked_error(&toolbox.0, tool, error),
         None => error,
     }
 }

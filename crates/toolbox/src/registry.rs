@@ -1,21 +1,24 @@
-//! What a toolbox holds, and finding a tool, its component and its code in that.
+//! The contents of a toolbox, and finding a tool in it.
+
+pub(crate) mod catalog;
+pub mod definitions;
+pub(crate) mod lock;
+mod prefetch;
+pub(crate) mod resolve;
+pub(crate) mod tool;
+mod toolbox;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
-use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use kitbag_config::{BuiltinTool, BytesTool, Config, PYTHON, Tool as ConfiguredTool, ToolSource};
+use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource};
+use kitbag_contract::ToolName;
 use kitbag_contract::text::nearest;
-use kitbag_contract::{Pin, ToolName};
-use kitbag_files::{Guard, Owners, locate};
+use kitbag_files::{Guard, Owners};
 #[cfg(feature = "storage")]
 use kitbag_host::Storage;
-use kitbag_host::{
-    CallError, ComponentBytes, ComponentFile, ComponentIdentity, ComponentSource, EmbeddedArtifact,
-    EventSink, Host, LoadError, RunContext,
-};
-use kitbag_policy::Access;
+use kitbag_host::{ComponentBytes, ComponentIdentity, EventSink, Host, RunContext};
 use kitbag_policy::screening::Screen;
 use kitbag_secrets::Secrets;
 use kitbag_state::audit::Auditor;
@@ -23,42 +26,10 @@ use kitbag_state::rates::Counts;
 
 use crate::approval::memory::Approvals;
 use crate::audit;
+use crate::builtins::Builtin;
 use crate::error::{NearestTool, ToolboxError};
-use crate::native::{Native, NativeTool};
-use crate::tool::Tool;
-
-/// A tool that is part of the binary.
-#[derive(Clone, Copy, Debug)]
-pub struct Builtin {
-    /// Its own name.
-    pub name: &'static str,
-    /// The group that `[toolsets]` switches it with: the name of its component.
-    pub toolset: &'static str,
-    /// Its component, which may have other tools, too.
-    pub artifact: EmbeddedArtifact,
-    /// What it says of itself, as the JSON of [`kitbag_contract::ToolDescription`].
-    pub description: &'static str,
-    /// What it asks of the workspace, which it gets where configuration says nothing and it
-    /// is on.
-    pub workspace: Option<Access>,
-    /// Whether it keeps something between its calls, as much as storage has by default.
-    pub keeps: bool,
-    /// Guest paths of the directories that are given to each of its calls.
-    pub given_by_call: &'static [&'static str],
-    /// The kinds of grants that it cannot do without, each as a line of `grants` in TOML.
-    pub required: &'static [&'static str],
-    /// Whether it asks for the tools that its caller may call, which it gets where
-    /// configuration says nothing.
-    pub calls: bool,
-}
-
-impl Builtin {
-    /// The tool as configuration has to know it.
-    pub fn declaration(&self) -> BuiltinTool<'static> {
-        let Self { name, toolset, workspace, keeps, given_by_call, required, calls, .. } = *self;
-        BuiltinTool { name, toolset, workspace, keeps, given_by_call, required, calls }
-    }
-}
+use crate::registry::tool::Tool;
+use crate::sources::native::{Native, NativeTool};
 
 /// The tools of one configuration, ready to be called.
 ///
@@ -257,87 +228,6 @@ impl Inner {
                 let known = enabled.map(|(name, _)| name.to_string()).collect();
                 Err(ToolboxError::UnknownTool { name: name.to_owned(), nearest, known })
             }
-        }
-    }
-
-    pub(crate) fn builtin(&self, name: &str) -> Result<&'static Builtin, ToolboxError> {
-        self.builtins
-            .iter()
-            .find(|builtin| builtin.name == name)
-            .ok_or_else(|| ToolboxError::unknown_tool(name, self.builtins.iter().map(|b| b.name)))
-    }
-
-    /// The built-in that runs scripts.
-    pub(crate) fn interpreter(&self) -> Result<&'static Builtin, ToolboxError> {
-        self.builtin(PYTHON)
-    }
-
-    /// Whether the component of a built-in has other tools, too.
-    pub(crate) fn shares_component(&self, name: &str) -> bool {
-        let own = self.builtins.iter().find(|builtin| builtin.name == name);
-        own.is_some_and(|own| {
-            let same = |other: &&Builtin| other.artifact == own.artifact;
-            self.builtins.iter().filter(same).count() > 1
-        })
-    }
-
-    pub(crate) fn component_source(
-        &self,
-        source: &ToolSource,
-    ) -> Result<ComponentSource, ToolboxError> {
-        match source {
-            ToolSource::Builtin { name } => {
-                Ok(ComponentSource::Embedded(self.builtin(&name.value)?.artifact))
-            }
-            ToolSource::Local(local) => {
-                self.component_file(&local.wasm.value, &local.pins).map_err(|error| match error {
-                    ToolboxError::Call(CallError::Load(LoadError::NotFound { path })) => {
-                        ToolboxError::missing_component(path, local.wasm.origin.clone())
-                    }
-                    error => error,
-                })
-            }
-            ToolSource::Script(_) => Ok(ComponentSource::Embedded(self.interpreter()?.artifact)),
-            ToolSource::Bytes(BytesTool { component, .. }) => {
-                let bytes = self.program.components.get(component).cloned();
-                let missing = || CallError::Internal(format!("nothing brings `{component}`"));
-                Ok(ComponentSource::Bytes(bytes.ok_or_else(missing)?))
-            }
-            // Its code is found before.
-            ToolSource::Native => {
-                Err(CallError::Internal("native code has no component".into()).into())
-            }
-        }
-    }
-
-    /// Where the component of a file lies, without links on the way.
-    fn component_file(
-        &self,
-        path: &Path,
-        pins: &Arc<[Pin]>,
-    ) -> Result<ComponentSource, ToolboxError> {
-        let file = |path| {
-            let (owners, pins) = (Some(Arc::clone(self.owners())), Arc::clone(pins));
-            ComponentSource::File(ComponentFile { path, owners, pins })
-        };
-        let plain = || self.plain.lock().unwrap_or_else(PoisonError::into_inner);
-        if plain().contains(path.as_os_str()) {
-            return Ok(file(path.to_owned()));
-        }
-        match locate(path) {
-            Ok(located) if located.links.is_empty() && located.path == path => {
-                plain().insert(located.path.clone().into());
-                Ok(file(located.path))
-            }
-            Ok(located) => {
-                if let Some(link) = self.guard().writable_link(&located.links) {
-                    return Err(LoadError::Link { path: link.path.clone() }.into());
-                }
-                let checked = self.owners().check_located(&located);
-                checked.map_err(|error| LoadError::from_owner(path, error))?;
-                Ok(file(located.path))
-            }
-            Err(error) => Err(LoadError::from_open(path, error).into()),
         }
     }
 

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use super::memory::Binding;
 use super::shown;
-use crate::context::CallContext;
-use crate::ended::Prepared;
-use crate::tool::Tool;
+use crate::call::context::CallContext;
+use crate::call::outcome::Prepared;
+use crate::registry::tool::Tool;
 
 /// What the answer "until the process ends" holds to: the arguments that the conditions of
 /// configuration name, where it is those alone that ask, else the arguments.

@@ -16,10 +16,10 @@ use kitbag_files::canonical;
 use kitbag_host::{Call, CallError, Completion, Component, EventSink, RunContext};
 use serde_json::{Map, Value};
 
+use crate::call::json;
 use crate::consent::{Consent, Surroundings, grant_items};
-use crate::json;
 use crate::registry::Toolbox;
-use crate::tool::Tool;
+use crate::registry::tool::Tool;
 
 /// The most that is shown of a call, in bytes.
 const SHOWN_BYTES: usize = 8 << 10;

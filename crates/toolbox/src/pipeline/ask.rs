@@ -4,7 +4,7 @@ use kitbag_config::Origin;
 use kitbag_contract::{AnswerError, ApprovalRequest, Question};
 
 use crate::approval;
-use crate::context::{FrontEnd, Reply};
+use crate::call::context::{FrontEnd, Reply};
 use crate::error::ToolboxError;
 
 /// Takes an answer of a front end's, asking again where it does not fit.

@@ -14,25 +14,25 @@ use kitbag_schema::{Arguments, Checked, Coercion, Schema};
 use kitbag_state::rates::{Counted, TakeError};
 use serde_json::{Map, Value};
 
-use crate::adapter::{Adapter, AdapterRefusal, Additions};
 use crate::approval::state::Approval;
-use crate::caller::Caller;
-use crate::context::CallContext;
-use crate::deadline::Deadline;
-use crate::ended::{Fencing, Prepared, Problems};
+use crate::builtins::adapter::{Adapter, AdapterRefusal, Additions};
+use crate::builtins::python::is_python;
+use crate::call::caller::Caller;
+use crate::call::context::CallContext;
+use crate::call::deadline::Deadline;
+use crate::call::invocation::{Invocation, Resumed, Target};
+use crate::call::json;
+use crate::call::outcome::{Fencing, Prepared, Problems};
+use crate::call::scope::{Callable, Via};
 use crate::error::ToolboxError;
-use crate::host_paths::HostPaths;
-use crate::invocation::{Invocation, Resumed, Target};
-use crate::json;
-use crate::masking;
-use crate::narrow;
-use crate::python::is_python;
+use crate::pipeline::host_paths::HostPaths;
+use crate::pipeline::narrow;
+use crate::registry::catalog;
+use crate::registry::resolve;
+use crate::registry::tool::Tool;
 use crate::registry::{Inner, Toolbox};
-use crate::resolve;
-use crate::scope::{Callable, Via};
-use crate::script;
-use crate::served;
-use crate::tool::Tool;
+use crate::screening::masking;
+use crate::sources::script;
 
 /// Takes an invocation through the steps before the run. Where the tool's adapter
 /// refuses the call, that is its answer.
@@ -252,14 +252,14 @@ fn resolve(inner: &Inner, target: Target, context: &CallContext) -> Result<Resol
         }
         Target::Prompt(prompt) => {
             let (tool, component) = find(prompt.tool.as_str())?;
-            let name = format!("{}{}", served::PROMPT_PREFIX, prompt.description.name);
-            let schema = ArgumentSchema::Own(served::schema(&prompt.description));
+            let name = format!("{}{}", catalog::PROMPT_PREFIX, prompt.description.name);
+            let schema = ArgumentSchema::Own(catalog::schema(&prompt.description));
             let name = Cow::Owned(name);
             Resolved { name, tool, schema, adapter: None, component }
         }
         Target::Resource(tool) => {
             let (tool, component) = find(tool.as_str())?;
-            let (name, schema) = (Cow::Borrowed(served::RESOURCE_NAME), ArgumentSchema::None);
+            let (name, schema) = (Cow::Borrowed(catalog::RESOURCE_NAME), ArgumentSchema::None);
             Resolved { name, tool, schema, adapter: None, component }
         }
         Target::Command { tool, name, .. } => {

@@ -1,31 +1,32 @@
 //! The run: of a component or of native code, and again for each question that has its answer.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
 use kitbag_config::{Origin, Sourced, ToolSource};
 use kitbag_contract::{Action, LimitKind, Outcome, Question, format_duration};
-use kitbag_host::{Call, CallError, Completion, Component, LoadError, RunContext};
+use kitbag_host::{CallError, Completion, Component, LoadError, RunContext};
 use kitbag_policy::ClassRule;
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
 use super::ask::may_answer;
+use super::native::{rendered, run_native};
 use crate::advice;
 use crate::approval::{self, Settled};
 use crate::audit;
-use crate::context::CallContext;
-use crate::deadline::Deadline;
-use crate::ended::{Completed, Marks, Prepared, Suspended};
+use crate::call::context::CallContext;
+use crate::call::deadline::Deadline;
+use crate::call::json;
+use crate::call::outcome::{Completed, Marks, Prepared, Suspended};
 use crate::error::{Cut, ToolboxError};
-use crate::inner;
-use crate::json;
-use crate::marks;
-use crate::masking::{self, FoundLeak, Masking};
-use crate::native::{NativeCall, NativeTool};
+use crate::pipeline::nested;
+use crate::pipeline::temporary::Temporary;
+use crate::registry::tool::Tool;
 use crate::registry::{Inner, Toolbox};
-use crate::temporary::Temporary;
-use crate::tool::Tool;
+use crate::screening::annotations;
+use crate::screening::masking::{self, FoundLeak, Masking};
+use crate::sources::native::NativeTool;
 
 /// How many questions a tool may ask for one call; for each it is run again.
 const QUESTIONS: usize = 100;
@@ -73,132 +74,193 @@ pub(super) async fn run(
     }
     start(toolbox, &call, outer)?;
     loop {
-        let temporary = Temporary::make(&mut call.call.grants)?;
-        let mut completion = match &runner {
-            Runner::Component(component) => match &call.callable {
-                None => {
-                    call.call.answers = json::text(&call.answers);
-                    toolbox.host().call(component, &call.call, context).await
-                }
-                Some(callable) => {
-                    let own = call.inner.get_or_insert_default().take_answers(&call.answers);
-                    call.call.answers = json::text(&own);
-                    let callable = callable.clone();
-                    inner::run(toolbox, component, &mut call, &callable, outer).await?
-                }
-            },
-            Runner::Native(tool) => run_native(&**tool, &call, toolbox, outer).await,
+        let completion = run_once(toolbox, &runner, &mut call, outer).await?;
+        let Some(question) = question(&completion) else {
+            return finish(&toolbox.0, call, completion, outer);
         };
-        if let Some(audited) = &outer.audited {
-            let has_tool = |name: &str| toolbox.config().tools.contains_key(name);
-            audited.ran(toolbox.config(), &mut completion, temporary.as_ref(), has_tool);
-            audited.answered(&call.answers);
-        }
-        if let Some(temporary) = temporary {
-            temporary.remove(&mut call.call.grants);
-        }
-        if let Err(CallError::Limit { kind: LimitKind::Time, .. }) = &completion.result {
-            completion.result = Err(ended(&call, context));
-        }
-        let Some(mut question) = question(&completion) else {
-            let advice = advice::add(toolbox.config(), &call, &mut completion, outer.audience);
-            let cut = cut(&call, &completion);
-            // Before it is read as JSON, so that text and structured content are the same.
-            let leaks = mask(&toolbox.0, &call, &mut completion, context);
-            outer.keep_refusals(&completion.refused_requests);
-            let inner_refusals = outer.take_refusals();
-            let structured = match &cut {
-                Some(cut) if call.is_structured && call.tool.output_schema.is_some() => {
-                    Err(ToolboxError::Cut { tool: call.tool.name.to_string(), cut: cut.clone() })
-                }
-                _ => structured(&call, &completion, context),
-            };
-            let mut marks = match call.fencing {
-                Some(fencing) => marks::mark(&toolbox.0, &call.tool, fencing, &mut completion)?,
-                None => Marks::default(),
-            };
-            marks.leaks = leaks;
-            let structured = match (&completion.result, structured) {
-                // It was withheld.
-                (Ok(Outcome::Error(_)), _) => Ok(None),
-                (_, Err(error)) if call.fencing.is_some() => {
-                    Err(marks::marked_error(&toolbox.0, &call.tool, error))
-                }
-                (_, structured) => structured,
-            };
-            let problems = call.problems;
-            let completed =
-                Completed { completion, structured, cut, marks, problems, advice, inner_refusals };
-            return Ok(Stretch::Ended(Box::new(completed)));
+        call = match answer(&toolbox.0, call, completion, question)? {
+            ControlFlow::Continue(answered) => answered,
+            ControlFlow::Break(stretch) => return Ok(stretch),
         };
-        // Native code could hand one on that is not its own.
-        let is_own = call.callable.is_none() && question.approval.is_some();
-        if is_own || approval::is_reserved(&question.id) {
-            return Err(ToolboxError::ReservedQuestion { question: question.id });
+    }
+}
+
+/// Runs the tool once with the answers so far.
+async fn run_once(
+    toolbox: &Toolbox,
+    runner: &Runner,
+    call: &mut Prepared,
+    outer: &CallContext,
+) -> Result<Completion, ToolboxError> {
+    let context = &outer.run;
+    let temporary = Temporary::make(&mut call.call.grants)?;
+    let mut completion = match runner {
+        Runner::Component(component) => match &call.callable {
+            None => {
+                call.call.answers = json::text(&call.answers);
+                toolbox.host().call(component, &call.call, context).await
+            }
+            Some(callable) => {
+                let own = call.inner.get_or_insert_default().take_answers(&call.answers);
+                call.call.answers = json::text(&own);
+                let callable = callable.clone();
+                nested::run(toolbox, component, call, &callable, outer).await?
+            }
+        },
+        Runner::Native(tool) => run_native(&**tool, call, toolbox, outer).await,
+    };
+    if let Some(audited) = &outer.audited {
+        let has_tool = |name: &str| toolbox.config().tools.contains_key(name);
+        audited.ran(toolbox.config(), &mut completion, temporary.as_ref(), has_tool);
+        audited.answered(&call.answers);
+    }
+    if let Some(temporary) = temporary {
+        temporary.remove(&mut call.call.grants);
+    }
+    if let Err(CallError::Limit { kind: LimitKind::Time, .. }) = &completion.result {
+        completion.result = Err(ended(call, context));
+    }
+    Ok(completion)
+}
+
+/// Completes a call whose last run ended without a question: advice, masks, structured content
+/// and marks.
+fn finish(
+    inner: &Inner,
+    call: Box<Prepared>,
+    mut completion: Completion,
+    outer: &CallContext,
+) -> Result<Stretch, ToolboxError> {
+    let context = &outer.run;
+    let advice = advice::add(&inner.config, &call, &mut completion, outer.audience);
+    let cut = cut(&call, &completion);
+    // Before the content is read as JSON, so that text and structured content are the same.
+    let leaks = mask(inner, &call, &mut completion, context);
+    outer.keep_refusals(&completion.refused_requests);
+    let inner_refusals = outer.take_refusals();
+    let structured = match &cut {
+        Some(cut) if call.is_structured && call.tool.output_schema.is_some() => {
+            Err(ToolboxError::Cut { tool: call.tool.name.to_string(), cut: cut.clone() })
         }
-        if let Some(reason) = question.flaw().filter(|_| question.approval.is_none()) {
-            return Err(ToolboxError::QuestionFlaw { question: question.id, reason });
+        _ => structured(&call, &completion, context),
+    };
+    let mut marks = match call.fencing {
+        Some(fencing) => annotations::mark(inner, &call.tool, fencing, &mut completion)?,
+        None => Marks::default(),
+    };
+    marks.leaks = leaks;
+    let structured = match (&completion.result, structured) {
+        // The answer was withheld.
+        (Ok(Outcome::Error(_)), _) => Ok(None),
+        (_, Err(error)) if call.fencing.is_some() => {
+            Err(annotations::marked_error(inner, &call.tool, error))
         }
-        // The question of an inner call has its own tool already.
-        if question.approval.is_none() && question.asker.is_none() {
-            question.asker = Some(call.tool.name.to_string());
+        (_, structured) => structured,
+    };
+    let problems = call.problems;
+    let completed =
+        Completed { completion, structured, cut, marks, problems, advice, inner_refusals };
+    Ok(Stretch::Ended(Box::new(completed)))
+}
+
+/// Answers the question of a run with a preset answer, so that the tool can run again, or
+/// suspends the call.
+fn answer(
+    inner: &Inner,
+    mut call: Box<Prepared>,
+    mut completion: Completion,
+    mut question: Question,
+) -> Result<ControlFlow<Stretch, Box<Prepared>>, ToolboxError> {
+    let is_for_person = check_question(inner, &call, &mut completion, &mut question)?;
+    let preset = call.presets.get(&question.id).filter(|_| !is_for_person);
+    let Some(preset) = preset.filter(|preset| may_answer(&question, &preset.origin)) else {
+        return suspend(inner, call, completion, question).map(ControlFlow::Break);
+    };
+    let checked = question.answer_type.check(&preset.value);
+    let answer = checked.map_err(|source| ToolboxError::Answer {
+        question: question.id.clone(),
+        origin: preset.origin.clone(),
+        source,
+    })?;
+    call.answers.insert(question.id, answer);
+    Ok(ControlFlow::Continue(call))
+}
+
+/// Checks that the tool may ask its question, and applies the rule of its class. Returns whether
+/// only a person may answer it.
+fn check_question(
+    inner: &Inner,
+    call: &Prepared,
+    completion: &mut Completion,
+    question: &mut Question,
+) -> Result<bool, ToolboxError> {
+    // Native code could hand on a question that is not its own.
+    let is_own = call.callable.is_none() && question.approval.is_some();
+    if is_own || approval::is_reserved(&question.id) {
+        return Err(ToolboxError::ReservedQuestion { question: question.id.clone() });
+    }
+    if let Some(reason) = question.flaw().filter(|_| question.approval.is_none()) {
+        return Err(ToolboxError::QuestionFlaw { question: question.id.clone(), reason });
+    }
+    // The question of an inner call has its own tool already.
+    if question.approval.is_none() && question.asker.is_none() {
+        question.asker = Some(call.tool.name.to_string());
+        completion.result = Ok(Outcome::NeedsInput(question.clone()));
+    }
+    let class = question.class.as_deref();
+    let rule = class.and_then(|class| inner.config.class_rule(class));
+    let mut is_for_person = question.approval.is_some();
+    match rule.map(|rule| rule.value) {
+        Some(ClassRule::Deny) => return Err(approval::denied(call, question, rule)),
+        Some(ClassRule::Ask) => {
+            (question.is_consent, is_for_person) = (true, true);
             completion.result = Ok(Outcome::NeedsInput(question.clone()));
         }
-        let class = question.class.as_deref();
-        let rule = class.and_then(|class| toolbox.0.config.class_rule(class));
-        let mut is_for_person = question.approval.is_some();
-        match rule.map(|rule| rule.value) {
-            Some(ClassRule::Deny) => return Err(approval::denied(&call, &question, rule)),
-            Some(ClassRule::Ask) => {
-                (question.is_consent, is_for_person) = (true, true);
-                completion.result = Ok(Outcome::NeedsInput(question.clone()));
-            }
-            None => {}
-        }
-        if call.answers.contains_key(&question.id) {
-            return Err(ToolboxError::AskedAgain { question: question.id });
-        }
-        if call.answers.len() >= QUESTIONS {
-            return Err(ToolboxError::TooManyQuestions { limit: QUESTIONS });
-        }
-        let preset = call.presets.get(&question.id).filter(|_| !is_for_person);
-        let Some(preset) = preset.filter(|preset| may_answer(&question, &preset.origin)) else {
-            let mut masking = Masking::new(&toolbox.0.secrets);
-            if call.is_masked {
-                if let Err(error) = masking.question(&mut question) {
-                    let mut completed = Completed::answered(Outcome::Error(error));
-                    completed.problems = call.problems;
-                    return Ok(Stretch::Ended(Box::new(completed)));
-                }
-                completion.result = Ok(Outcome::NeedsInput(question.clone()));
-            }
-            let mut marks = match call.fencing {
-                // The host's own goes to a person and never to a model.
-                Some(_) if question.approval.is_none() => {
-                    let (marks, said) =
-                        marks::mark_question(&toolbox.0, &call.tool, &mut question)?;
-                    if let Err(error) = said {
-                        let mut completed = Completed::answered(Outcome::Error(error));
-                        (completed.marks, completed.problems) = (marks, call.problems);
-                        return Ok(Stretch::Ended(Box::new(completed)));
-                    }
-                    completion.result = Ok(Outcome::NeedsInput(question.clone()));
-                    marks
-                }
-                Some(_) | None => Marks::default(),
-            };
-            marks.leaks = masking.found;
-            let suspended = Suspended { question, rejected: None, completion, marks, call };
-            return Ok(Stretch::Asks(Box::new(suspended)));
-        };
-        let checked = question.answer_type.check(&preset.value);
-        let answer = checked.map_err(|source| ToolboxError::Answer {
-            question: question.id.clone(),
-            origin: preset.origin.clone(),
-            source,
-        })?;
-        call.answers.insert(question.id, answer);
+        None => {}
     }
+    if call.answers.contains_key(&question.id) {
+        return Err(ToolboxError::AskedAgain { question: question.id.clone() });
+    }
+    if call.answers.len() >= QUESTIONS {
+        return Err(ToolboxError::TooManyQuestions { limit: QUESTIONS });
+    }
+    Ok(is_for_person)
+}
+
+/// Suspends a call over a question, which is masked and marked as answers are.
+fn suspend(
+    inner: &Inner,
+    call: Box<Prepared>,
+    mut completion: Completion,
+    mut question: Question,
+) -> Result<Stretch, ToolboxError> {
+    let withheld = |error, marks, call: Box<Prepared>| {
+        let mut completed = Completed::answered(Outcome::Error(error));
+        (completed.marks, completed.problems) = (marks, call.problems);
+        Ok(Stretch::Ended(Box::new(completed)))
+    };
+    let mut masking = Masking::new(&inner.secrets);
+    if call.is_masked {
+        if let Err(error) = masking.question(&mut question) {
+            return withheld(error, Marks::default(), call);
+        }
+        completion.result = Ok(Outcome::NeedsInput(question.clone()));
+    }
+    let mut marks = match call.fencing {
+        // The host's own goes to a person and never to a model.
+        Some(_) if question.approval.is_none() => {
+            let (marks, said) = annotations::mark_question(inner, &call.tool, &mut question)?;
+            if let Err(error) = said {
+                return withheld(error, marks, call);
+            }
+            completion.result = Ok(Outcome::NeedsInput(question.clone()));
+            marks
+        }
+        Some(_) | None => Marks::default(),
+    };
+    marks.leaks = masking.found;
+    let suspended = Suspended { question, rejected: None, completion, marks, call };
+    Ok(Stretch::Asks(Box::new(suspended)))
 }
 
 /// Logs that a call begins, if it can change or send something: a kill of the process loses
@@ -275,36 +337,6 @@ fn runner(
     };
     call.problems.cache = component.cache_problems().to_vec();
     Ok(Runner::Component(component))
-}
-
-/// A call as a person reads it, of a tool that does not render it itself.
-fn rendered(call: &Call) -> String {
-    format!("{} {}", call.name, call.arguments)
-}
-
-/// Runs code of the embedding program. What it calls ends when it has to.
-async fn run_native(
-    tool: &dyn NativeTool,
-    call: &Prepared,
-    toolbox: &Toolbox,
-    context: &CallContext,
-) -> Completion {
-    let limits = &call.call.limits;
-    let arguments = serde_json::from_str(&call.call.arguments).expect("it was made of an object");
-    if call.call.action == Action::FormatArguments {
-        return Completion::answered(Outcome::Success(rendered(&call.call)));
-    }
-    let mut inner = context.clone();
-    inner.run.deadline = Instant::now().checked_add(context.run.time(limits.time));
-    let native = NativeCall {
-        arguments: &arguments,
-        answers: &call.answers,
-        tool: &call.tool.name,
-        toolbox,
-        context: &inner,
-        turn: Semaphore::new(1),
-    };
-    toolbox.host().run_native(limits, &context.run, tool.call(native)).await
 }
 
 /// What the output limit has cut of an answer.

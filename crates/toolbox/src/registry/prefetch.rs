@@ -6,7 +6,7 @@ use kitbag_host::{Cancellation, ComponentSource, Metering, RunContext};
 
 use crate::error::ToolboxError;
 use crate::registry::Toolbox;
-use crate::resolve;
+use crate::registry::resolve;
 
 impl Toolbox {
     /// Whether the component of an enabled tool is a file, or bytes.

@@ -9,16 +9,19 @@ use kitbag_host::{Cancellation, Component, ComponentSource, Host, Metering};
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
 
-use crate::adapter::Adapter;
-use crate::context::{CallContext, FrontEnd};
-use crate::edge::{Edge, Inline, Offloaded};
-use crate::ended::Ended;
+use crate::builtins::adapter::Adapter;
+use crate::builtins::knowledge::{self, KnowledgePrompt, Subjects};
+use crate::builtins::learn;
+use crate::call::context::{CallContext, FrontEnd};
+use crate::call::invocation::Invocation;
+use crate::call::outcome::Ended;
 use crate::error::ToolboxError;
-use crate::invocation::Invocation;
-use crate::knowledge::{self, KnowledgePrompt, Subjects};
+use crate::pipeline;
+use crate::pipeline::edge::{Edge, Inline, Offloaded};
 use crate::registry::Toolbox;
-use crate::tool::{KnownTool, Summary, Tool};
-use crate::{learn, marks, pipeline, resolve};
+use crate::registry::resolve;
+use crate::registry::tool::{KnownTool, Summary, Tool};
+use crate::screening::annotations;
 
 impl Toolbox {
     /// Every enabled tool, by name, in one line each. Nothing is compiled and
@@ -301,7 +304,7 @@ impl Toolbox {
 
     /// Whether `[output.screen]` withholds this name of a topic or a subject from a model.
     pub fn leaves_out(&self, name: &str) -> bool {
-        marks::leaves_out(&self.0, name)
+        annotations::leaves_out(&self.0, name)
     }
 
     /// Every enabled topic, with what is wrong where its documents cannot be had.

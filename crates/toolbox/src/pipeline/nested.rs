@@ -24,15 +24,17 @@ use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::caller::Caller;
-use crate::context::{CallContext, NoAnswers};
-use crate::edge::Nested;
-use crate::ended::{Completed, Ended, InnerCall, InnerCalls, InnerState, Prepared, Suspended};
+use crate::call::caller::Caller;
+use crate::call::context::{CallContext, NoAnswers};
+use crate::call::invocation::Invocation;
+use crate::call::outcome::{
+    Completed, Ended, InnerCall, InnerCalls, InnerState, Prepared, Suspended,
+};
+use crate::call::scope::{Callable, Via};
 use crate::error::ToolboxError;
-use crate::invocation::Invocation;
+use crate::pipeline::edge::Nested;
 use crate::registry::Toolbox;
-use crate::resolve;
-use crate::scope::{Callable, Via};
+use crate::registry::resolve;
 
 /// How many inner calls of one call run at once; the rest waits.
 const AT_ONCE: usize = 4;

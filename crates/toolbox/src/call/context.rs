@@ -11,8 +11,8 @@ use kitbag_host::{Account, Cancellation, EventSink, RunContext};
 use kitbag_policy::http::{HttpRefusal, RefusalKind};
 
 use crate::audit::{Audited, ClientName};
-use crate::caller::Caller;
-use crate::scope::Scope;
+use crate::call::caller::Caller;
+use crate::call::scope::Scope;
 
 /// What goes with one call from its first step to its last.
 ///
@@ -116,14 +116,14 @@ pub struct CallRecord<'a> {
     /// How many calls it was inside of.
     pub depth: u32,
     /// How the call ended.
-    pub end: CallEnd,
+    pub end: CallStatus,
     /// From the call's first step to its last, questions included.
     pub elapsed: Duration,
 }
 
 /// How a call ended, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallEnd {
+pub enum CallStatus {
     /// The tool answered with success.
     Success,
     /// The tool answered with an error, or a limit, a trap or the person ended it.

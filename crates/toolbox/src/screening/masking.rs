@@ -13,9 +13,9 @@ use kitbag_secrets::{Leak, MASK_START, OnAnswer, Secrets};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::call::json;
 use crate::error::ToolboxError;
-use crate::guest_texts;
-use crate::json;
+use crate::screening::guest_texts;
 
 /// Findings of one call that are named.
 const MOST_NAMED: usize = 20;

@@ -14,7 +14,7 @@ use kitbag_policy::{Access, DirectoryGrant, Grants, Kind};
 
 use crate::error::ToolboxError;
 use crate::registry::Inner;
-use crate::tool::Tool;
+use crate::registry::tool::Tool;
 
 /// The limits of a call.
 ///

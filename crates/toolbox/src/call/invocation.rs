@@ -7,9 +7,9 @@ use kitbag_policy::{DirectoryGrant, Grants};
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
 
-use crate::ended::InnerCalls;
-use crate::scope::Via;
-use crate::served::ServedItem;
+use crate::call::outcome::InnerCalls;
+use crate::call::scope::Via;
+use crate::registry::catalog::ServedItem;
 
 /// What is asked of a tool.
 pub struct Invocation {

@@ -10,12 +10,12 @@ use kitbag_contract::{
 use kitbag_host::{CallError, Completion};
 use kitbag_policy::screening::Screen;
 
-use crate::ended::{Fencing, Marks};
+use crate::call::outcome::{Fencing, Marks};
 use crate::error::ToolboxError;
-use crate::guest_texts;
-use crate::random;
 use crate::registry::Inner;
-use crate::tool::Tool;
+use crate::registry::tool::Tool;
+use crate::screening::guest_texts;
+use crate::screening::random;
 
 /// The text in place of one that is quoted in an error and is withheld.
 const WITHHELD: &str = "withheld: it looks like instructions to a model";

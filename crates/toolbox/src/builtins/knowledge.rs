@@ -12,13 +12,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::context::{CallContext, Nobody};
-use crate::edge::Nested;
-use crate::ended::Ended;
+use crate::builtins::knowledge_block::KnowledgeBlock;
+use crate::builtins::learn::{LEARN, enabled, error, find, is_learn, is_untrusted};
+use crate::call::context::{CallContext, Nobody};
+use crate::call::invocation::Invocation;
+use crate::call::outcome::Ended;
 use crate::error::ToolboxError;
-use crate::invocation::Invocation;
-use crate::knowledge_block::KnowledgeBlock;
-use crate::learn::{LEARN, enabled, error, find, is_learn, is_untrusted};
+use crate::pipeline::edge::Nested;
 use crate::registry::Toolbox;
 
 /// The argument with which the host asks `learn` for its part of the prompt.

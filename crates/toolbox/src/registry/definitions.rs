@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::error::ToolboxError;
 use crate::registry::Toolbox;
-use crate::tool::Tool;
+use crate::registry::tool::Tool;
 
 pub use kitbag_schema::definitions::{Definition, Format, Loss, ToolInfo, without_nulls};
 

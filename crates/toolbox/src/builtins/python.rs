@@ -7,7 +7,7 @@ use kitbag_contract::Limits;
 use kitbag_policy::{Kind, ToolGrants};
 use serde_json::{Map, Value};
 
-use crate::adapter::{Adapter, AdapterRefusal, Additions};
+use crate::builtins::adapter::{Adapter, AdapterRefusal, Additions};
 use crate::registry::Inner;
 
 /// How many tools a description names; `help()` lists all.

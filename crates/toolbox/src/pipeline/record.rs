@@ -7,10 +7,10 @@ use std::time::Instant;
 use kitbag_contract::{ErrorKind, Outcome};
 
 use crate::audit::Audited;
-use crate::context::{CallContext, CallEnd, CallRecord};
-use crate::ended::Ended;
+use crate::call::context::{CallContext, CallRecord, CallStatus};
+use crate::call::invocation::InvocationKind;
+use crate::call::outcome::Ended;
 use crate::error::ToolboxError;
-use crate::invocation::InvocationKind;
 use crate::registry::Toolbox;
 
 /// The record of a call, which is made when this is dropped: a call whose future is
@@ -45,7 +45,7 @@ impl<'a> Recording<'a> {
             context,
             audited,
             start: Instant::now(),
-            end: End::new(CallEnd::Error, "cancelled"),
+            end: End::new(CallStatus::Error, "cancelled"),
         }
     }
 }
@@ -81,7 +81,7 @@ fn record(recording: &mut Recording<'_>) {
 /// How a call ended: for its recorder, and in the words of the audit log, in which nothing is
 /// what a tool or a caller wrote.
 pub(super) struct End {
-    pub(super) status: CallEnd,
+    pub(super) status: CallStatus,
     pub(super) outcome: &'static str,
     pub(super) reason: Option<Cow<'static, str>>,
 }
@@ -90,32 +90,32 @@ impl End {
     pub(super) fn of<R>(ended: &Result<Ended<R>, ToolboxError>) -> Self {
         match ended {
             Ok(Ended::Completed(call)) => match (&call.completion.result, &call.structured) {
-                (Ok(Outcome::Success(_)), Ok(_)) => Self::new(CallEnd::Success, "success"),
+                (Ok(Outcome::Success(_)), Ok(_)) => Self::new(CallStatus::Success, "success"),
                 (Ok(Outcome::Success(_)), Err(_)) => {
-                    Self { reason: Some("output".into()), ..Self::new(CallEnd::Error, "error") }
+                    Self { reason: Some("output".into()), ..Self::new(CallStatus::Error, "error") }
                 }
-                (Ok(Outcome::Error(_)), _) => Self::new(CallEnd::Error, "error"),
-                (Ok(Outcome::NeedsInput(_)), _) => Self::new(CallEnd::Error, "suspended"),
+                (Ok(Outcome::Error(_)), _) => Self::new(CallStatus::Error, "error"),
+                (Ok(Outcome::NeedsInput(_)), _) => Self::new(CallStatus::Error, "suspended"),
                 (Err(error), _) => Self::of_kind(error.kind()),
             },
-            Ok(Ended::Suspended(_)) => Self::new(CallEnd::Suspended, "suspended"),
-            Ok(Ended::Refused(_)) => Self::new(CallEnd::Refused, "refused"),
+            Ok(Ended::Suspended(_)) => Self::new(CallStatus::Suspended, "suspended"),
+            Ok(Ended::Refused(_)) => Self::new(CallStatus::Refused, "refused"),
             Err(error) => Self::of_kind(error.kind()),
         }
     }
 
-    fn new(status: CallEnd, outcome: &'static str) -> Self {
+    fn new(status: CallStatus, outcome: &'static str) -> Self {
         Self { status, outcome, reason: None }
     }
 
     /// The table of errors.
     fn of_kind(kind: ErrorKind) -> Self {
-        let failed = |outcome| Self::new(CallEnd::Error, outcome);
+        let failed = |outcome| Self::new(CallStatus::Error, outcome);
         let refused = |reason: &'static str| Self {
             reason: Some(reason.into()),
-            ..Self::new(CallEnd::Error, "refused")
+            ..Self::new(CallStatus::Error, "refused")
         };
-        let not_made = |reason| Self { status: CallEnd::Refused, ..refused(reason) };
+        let not_made = |reason| Self { status: CallStatus::Refused, ..refused(reason) };
         match kind {
             ErrorKind::Limit(limit) => {
                 Self { reason: Some(limit.to_string().into()), ..failed("limit") }
@@ -138,7 +138,7 @@ impl End {
             ErrorKind::Rate => not_made("rate"),
             ErrorKind::Secret => not_made("secret"),
             ErrorKind::State => not_made("state"),
-            ErrorKind::Internal => Self::new(CallEnd::Refused, "failed"),
+            ErrorKind::Internal => Self::new(CallStatus::Refused, "failed"),
             ErrorKind::Answer
             | ErrorKind::Compiler
             | ErrorKind::Component

@@ -12,7 +12,7 @@ use kitbag_policy::{MissingGrant, Request, RequestedGrants};
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::Value;
 
-use crate::deadline::Deadline;
+use crate::call::deadline::Deadline;
 use crate::error::ToolboxError;
 
 /// A tool in one line.

@@ -8,8 +8,9 @@ use kitbag_config::{Tool as ConfiguredTool, ToolSource};
 use kitbag_contract::WORKSPACE_GUEST_PATH;
 use kitbag_policy::Access;
 
+use crate::builtins::Builtin;
 use crate::error::ToolboxError;
-use crate::registry::{Builtin, Toolbox};
+use crate::registry::Toolbox;
 
 /// What makes a built-in tool a local one.
 #[derive(Clone, Debug)]

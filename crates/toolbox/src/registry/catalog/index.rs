@@ -10,7 +10,7 @@ use kitbag_host::Metering;
 
 use super::{EXPRESSIONS, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Served, ServedItem};
 use crate::registry::Toolbox;
-use crate::{recorded, resolve};
+use crate::registry::{lock, resolve};
 
 impl Toolbox {
     /// What the components of all enabled tools serve besides calls. Nothing is
@@ -33,7 +33,7 @@ impl Toolbox {
                 Err(_) => {}
                 Ok(None) => served.undescribed.push(name.clone()),
                 // What it says is not what was recorded.
-                Ok(Some(says)) if recorded::refused(configured, says).is_some() => {}
+                Ok(Some(says)) if lock::refused(configured, says).is_some() => {}
                 Ok(Some(says)) => {
                     if let Some(description) = says.description() {
                         offers.add(name, description, &mut served.problems);

@@ -7,7 +7,7 @@ use kitbag_contract::Limits;
 use kitbag_contract::text::shown;
 use serde_json::{Map, Value};
 
-use crate::adapter::{Adapter, AdapterRefusal, Additions};
+use crate::builtins::adapter::{Adapter, AdapterRefusal, Additions};
 use crate::registry::Inner;
 
 /// The tools that know the local zone.

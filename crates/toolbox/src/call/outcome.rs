@@ -13,10 +13,10 @@ use kitbag_policy::screening::Finding;
 use serde_json::{Map, Value};
 
 use crate::approval::state::Approval;
+use crate::call::scope::Callable;
 use crate::error::{Cut, ToolboxError};
-use crate::masking::FoundLeak;
-use crate::scope::Callable;
-use crate::tool::Tool;
+use crate::registry::tool::Tool;
+use crate::screening::masking::FoundLeak;
 
 /// How a call ended, or where it stopped.
 pub enum Ended<R> {

@@ -13,17 +13,18 @@ use kitbag_policy::{
 use kitbag_schema::Schema;
 use serde_json::{Value, json};
 
-use crate::adapter::Adapter;
 use crate::approval;
+use crate::builtins::Builtin;
+use crate::builtins::adapter::Adapter;
+use crate::builtins::learn::{Learn, is_learn};
+use crate::builtins::python::{Python, is_python};
+use crate::builtins::time::{Time, is_time};
 use crate::error::ToolboxError;
-use crate::learn::{Learn, is_learn};
-use crate::native::Native;
-use crate::python::{Python, is_python};
-use crate::recorded;
-use crate::registry::{Builtin, Inner, ResolvedTool};
-use crate::script;
-use crate::time::{Time, is_time};
-use crate::tool::{Summary, Tool, unavailable};
+use crate::registry::lock;
+use crate::registry::tool::{Summary, Tool, unavailable};
+use crate::registry::{Inner, ResolvedTool};
+use crate::sources::native::Native;
+use crate::sources::script;
 
 /// Sums a tool up without loading it.
 pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool, known: &mut Known) -> Summary {
@@ -65,7 +66,7 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool, known: &mut Kno
                 }
             });
             let says = says.filter(|says| {
-                refused = refused.take().or_else(|| recorded::refused(tool, says));
+                refused = refused.take().or_else(|| lock::refused(tool, says));
                 leaves_open && refused.is_none()
             });
             let says = says.map(|says| says.description()?.tool(tool.name.as_str()).cloned());
@@ -139,7 +140,7 @@ pub(crate) fn resolve(
         false => None,
     };
     if let Some(reason) =
-        asked.as_ref().and_then(|component| recorded::refused(tool, component.described()))
+        asked.as_ref().and_then(|component| lock::refused(tool, component.described()))
     {
         return Err(ToolboxError::NotAsRecorded { tool: tool.name.to_string(), reason });
     }
@@ -195,7 +196,7 @@ pub(crate) fn resolve_known(
         true => {
             let source = inner.component_source(&tool.source.value)?;
             match known.description(inner, source, Metering::of(&tool.limits.limits())) {
-                Ok(Some(says)) if leaves_open => match recorded::refused(tool, says) {
+                Ok(Some(says)) if leaves_open => match lock::refused(tool, says) {
                     None => says,
                     refused => {
                         return Ok((Tool { refused, ..with(inner, tool, None)? }, false));

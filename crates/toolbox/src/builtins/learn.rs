@@ -11,7 +11,7 @@ use kitbag_files::{OpenError, canonical, locate};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 use serde_json::{Map, Value};
 
-use crate::adapter::{Adapter, AdapterRefusal, Additions};
+use crate::builtins::adapter::{Adapter, AdapterRefusal, Additions};
 use crate::registry::Inner;
 
 /// Where `learn` finds the documents of a topic.

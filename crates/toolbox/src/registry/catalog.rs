@@ -4,7 +4,7 @@
 //! answers of the tool that it is. Where several tools are the same component,
 //! that is the first of them by name.
 
-mod known;
+mod index;
 
 use kitbag_contract::{
     PromptDescription, ResourceDescription, ResourceTemplateDescription, ToolName,

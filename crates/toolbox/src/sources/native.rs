@@ -9,13 +9,10 @@ use kitbag_contract::{LogLevel, Outcome, Progress, ToolDescription, ToolName};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use crate::caller::Caller;
-use crate::context::{CallContext, Nobody};
-use crate::edge::Nested;
-use crate::ended::Ended;
+use crate::call::caller::Caller;
+use crate::call::context::CallContext;
+use crate::call::invocation::Invocation;
 use crate::error::ToolboxError;
-use crate::invocation::Invocation;
-use crate::registry::Toolbox;
 
 /// A tool that is code of the embedding program.
 ///
@@ -56,13 +53,22 @@ impl Native {
     }
 }
 
+/// Makes the calls of native tools.
+pub(crate) trait CallTools: Send + Sync {
+    /// Calls a tool with the permit of the call that this one is inside of.
+    fn call(&self, invocation: Invocation, context: CallContext) -> InnerOutcome<'_>;
+}
+
+/// The outcome of a call that a native tool makes, once there is one.
+pub(crate) type InnerOutcome<'a> =
+    Pin<Box<dyn Future<Output = Result<Outcome, ToolboxError>> + 'a>>;
+
 /// One run of a native tool.
 pub struct NativeCall<'a> {
     pub(crate) arguments: &'a Map<String, Value>,
     pub(crate) answers: &'a Map<String, Value>,
     pub(crate) tool: &'a ToolName,
-    /// It holds native tools in turn, so that this file and `registry.rs` need each other.
-    pub(crate) toolbox: &'a Toolbox,
+    pub(crate) tools: &'a dyn CallTools,
     pub(crate) context: &'a CallContext,
     /// One inner call at a time, so that a permit stands for at most one guest at each
     /// depth.
@@ -105,16 +111,15 @@ impl NativeCall<'_> {
     ///
     /// # Errors
     ///
-    /// As for [`Toolbox::call`], and [`ToolboxError::TooDeep`].
+    /// As for [`Toolbox::call`](crate::Toolbox::call), and [`ToolboxError::TooDeep`].
     pub async fn call(&self, invocation: Invocation) -> Result<Outcome, ToolboxError> {
         let turn = self.turn.acquire().await;
         let mut context = self.context.clone();
         context.caller = Caller::Tool(self.tool.clone());
         context.depth += 1;
         context.run.events = kitbag_host::EventSink::default();
-        let ended = self.toolbox.drive(&Nested, invocation, context, &mut Nobody).await?;
+        let outcome = self.tools.call(invocation, context).await?;
         drop(turn);
-        let Ok(completion) = Ended::completion(ended);
-        Ok(completion.result?)
+        Ok(outcome)
     }
 }

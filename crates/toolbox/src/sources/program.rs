@@ -7,8 +7,8 @@ use kitbag_contract::ToolName;
 use kitbag_host::ComponentBytes;
 
 use crate::error::ToolboxError;
-use crate::native::{Native, NativeTool};
 use crate::registry::{Kept, ProgramTools, Toolbox};
+use crate::sources::native::{Native, NativeTool};
 
 impl Toolbox {
     /// The same toolbox with one more tool, which is code of the embedding program. Calls

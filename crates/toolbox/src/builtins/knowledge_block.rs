@@ -9,7 +9,7 @@ use kitbag_config::{Config, Topic};
 use kitbag_contract::ByteSize;
 use kitbag_contract::text::{alternatives, shown};
 
-use crate::learn::topic_line;
+use crate::builtins::learn::topic_line;
 
 /// The most that the block has, in bytes: about 4,000 tokens.
 const BLOCK_BYTES: usize = 16 << 10;

@@ -1,0 +1,54 @@
+//! The run of native code, and the calls that it makes.
+
+use std::time::Instant;
+
+use kitbag_contract::{Action, Outcome};
+use kitbag_host::{Call, Completion};
+use tokio::sync::Semaphore;
+
+use super::edge::Nested;
+use crate::call::context::{CallContext, Nobody};
+use crate::call::invocation::Invocation;
+use crate::call::outcome::{Ended, Prepared};
+use crate::registry::Toolbox;
+use crate::sources::native::{CallTools, InnerOutcome, NativeCall, NativeTool};
+
+impl CallTools for Toolbox {
+    fn call(&self, invocation: Invocation, context: CallContext) -> InnerOutcome<'_> {
+        Box::pin(async move {
+            let ended = self.drive(&Nested, invocation, context, &mut Nobody).await?;
+            let Ok(completion) = Ended::completion(ended);
+            Ok(completion.result?)
+        })
+    }
+}
+
+/// Runs code of the embedding program. What it calls ends when it has to.
+pub(super) async fn run_native(
+    tool: &dyn NativeTool,
+    call: &Prepared,
+    toolbox: &Toolbox,
+    context: &CallContext,
+) -> Completion {
+    let limits = &call.call.limits;
+    let arguments = serde_json::from_str(&call.call.arguments).expect("it was made of an object");
+    if call.call.action == Action::FormatArguments {
+        return Completion::answered(Outcome::Success(rendered(&call.call)));
+    }
+    let mut inner = context.clone();
+    inner.run.deadline = Instant::now().checked_add(context.run.time(limits.time));
+    let native = NativeCall {
+        arguments: &arguments,
+        answers: &call.answers,
+        tool: &call.tool.name,
+        tools: toolbox,
+        context: &inner,
+        turn: Semaphore::new(1),
+    };
+    toolbox.host().run_native(limits, &context.run, tool.call(native)).await
+}
+
+/// A call as a person reads it, of a tool that does not render it itself.
+pub(super) fn rendered(call: &Call) -> String {
+    format!("{} {}", call.name, call.arguments)
+}
