@@ -138,8 +138,12 @@ impl Args {
             return false;
         }
         let (tool, caller, client, outcome) = match &entry.event {
-            AuditEvent::Call(call) => (&call.tool, &call.caller, &call.client, &*call.outcome),
-            AuditEvent::Start(it) => (&it.tool, &it.caller, &it.client, "unfinished"),
+            AuditEvent::Call(call) => {
+                (&call.head.tool, &call.head.caller, &call.head.client, &*call.outcome)
+            }
+            AuditEvent::Start(it) => {
+                (&it.head.tool, &it.head.caller, &it.head.client, "unfinished")
+            }
             AuditEvent::Summary(it) => (&it.tool, &it.caller, &it.client, ""),
             AuditEvent::Refusal(it) => (&it.tool, &it.caller, &it.client, "refused"),
             AuditEvent::Approval(it) => (&it.tool, &it.caller, &None, &*it.answer),

@@ -30,8 +30,8 @@ pub use head::Head;
 pub use log::{AuditLog, AuditSize};
 pub use read::{Entries, Entry};
 pub use record::{
-    ApprovalEvent, AuditEvent, CallEvent, ClientEvent, PathsEvent, RefusalEvent, RemovedEvent,
-    RequestEvent, StartEvent, SummaryEvent, TrustEvent,
+    ApprovalEvent, AuditEvent, CallEvent, CallHead, ClientEvent, PathsEvent, RefusalEvent,
+    RemovedEvent, RequestEvent, StartEvent, SummaryEvent, TrustEvent,
 };
 pub use since::{SinceError, since};
 pub use story::{Story, Unfinished};

@@ -19,7 +19,7 @@ use kitbag_files::canonical;
 use kitbag_host::{Completion, Component, Refusal, Refusals, RefusedKind, Touched, TouchedPaths};
 use kitbag_policy::Grants;
 use kitbag_state::audit::{
-    ApprovalEvent, AuditError, AuditEvent, Auditor, CallEvent, ClientEvent, PathsEvent,
+    ApprovalEvent, AuditError, AuditEvent, Auditor, CallEvent, CallHead, ClientEvent, PathsEvent,
     RefusalEvent, RequestEvent, StartEvent, SummaryEvent,
 };
 use serde_json::{Map, Value};
@@ -132,7 +132,10 @@ impl Audited {
         Some(Arc::new(Self {
             id,
             parent,
-            known: Mutex::new(CallEvent { serves, ..CallEvent::default() }),
+            known: Mutex::new(CallEvent {
+                head: CallHead { serves, ..CallHead::default() },
+                ..CallEvent::default()
+            }),
             refusals: Mutex::default(),
             refused_for: Mutex::default(),
             is_started: AtomicBool::new(false),
@@ -152,26 +155,34 @@ impl Audited {
         if self.is_started.swap(true, Ordering::Relaxed) {
             return false;
         }
-        let known = self.known();
         let outermost = Some(&self.outermost.id);
         let is_named = self.parent.is_none() || self.parent.as_ref() == outermost;
         let event = StartEvent {
+            head: self.head(self.known().head.clone(), config, (caller, client), tool),
+            outermost: outermost.filter(|_| !is_named).cloned(),
+        };
+        auditor.record_now(AuditEvent::Start(Box::new(event)));
+        true
+    }
+
+    /// Adds to what is known of the call who makes it and where.
+    fn head(
+        &self,
+        known: CallHead,
+        config: &Config,
+        (caller, client): (&Caller, Option<&ClientName>),
+        tool: &str,
+    ) -> CallHead {
+        CallHead {
             id: self.id.clone(),
             parent: self.parent.clone(),
-            outermost: outermost.filter(|_| !is_named).cloned(),
             workspace: config.root.value.to_string_lossy().into_owned(),
             caller: caller.to_string(),
             // The outermost call has it.
             client: client.filter(|_| self.parent.is_none()).map(ClientName::event),
             tool: tool.to_owned(),
-            serves: known.serves.clone(),
-            component: known.component.clone(),
-            grants: known.grants.clone(),
-            arguments_digest: known.arguments_digest.clone(),
-        };
-        drop(known);
-        auditor.record_now(AuditEvent::Start(Box::new(event)));
-        true
+            ..known
+        }
     }
 
     /// Notes the grants in force.
@@ -188,7 +199,7 @@ impl Audited {
             }
             false => digest(),
         };
-        self.known().grants = Some(digest.to_string());
+        self.known().head.grants = Some(digest.to_string());
     }
 
     /// Notes the arguments, as the tool gets them.
@@ -197,13 +208,13 @@ impl Audited {
         let is_whole = config.arguments.value && arguments.len() <= ARGUMENTS_BYTES;
         let whole = is_whole.then(|| serde_json::from_str(arguments).ok()).flatten();
         let mut known = self.known();
-        (known.arguments_digest, known.arguments) = (Some(digest), whole);
+        (known.head.arguments_digest, known.arguments) = (Some(digest), whole);
     }
 
     /// Notes which component runs.
     pub(crate) fn component(&self, component: &Component, toolset: Option<&str>) {
         let own = || format!("{} of kitbag {}", toolset?, env!("CARGO_PKG_VERSION")).into();
-        self.known().component = component.digest().or_else(own);
+        self.known().head.component = component.digest().or_else(own);
     }
 
     /// Notes what a run has done. `has_tool` tells whether there is a tool of a name.
@@ -302,19 +313,13 @@ impl Audited {
             Some(refused_for) if outcome == "error" => ("refused", Some(refused_for.to_owned())),
             _ => (outcome, reason),
         };
-        // The outermost call has it.
-        let client = client.filter(|_| self.parent.is_none()).map(ClientName::event);
+        let known = mem::take(&mut *self.known());
         let mut event = CallEvent {
-            id: self.id.clone(),
-            parent: self.parent.clone(),
-            workspace: config.root.value.to_string_lossy().into_owned(),
-            caller: caller.to_string(),
-            client,
-            tool: tool.to_owned(),
+            head: self.head(known.head, config, (caller, client), tool),
             outcome: outcome.to_owned(),
             reason,
             micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
-            ..mem::take(&mut *self.known())
+            ..known
         };
         let PathsEvent { read, written, removed, looked_at, .. } = &mut event.paths;
         if !(read.is_empty() && written.is_empty() && removed.is_empty()) {
@@ -328,7 +333,7 @@ impl Audited {
                 event.more_refusals += refusal.times;
                 continue;
             }
-            auditor.record(AuditEvent::Refusal(Box::new(refusal_event(&event, refusal))));
+            auditor.record(AuditEvent::Refusal(Box::new(refusal_event(&event.head, refusal))));
         }
         match self.parent {
             Some(_) if !take_one(&self.outermost.calls_left) => {
@@ -341,7 +346,7 @@ impl Audited {
                 let summary = self.outermost.summary().take().unwrap_or_default();
                 event.more_calls = summary.calls.values().sum();
                 if event.more_calls > 0 {
-                    let CallEvent { workspace, caller, client, tool, .. } = event.clone();
+                    let CallHead { workspace, caller, client, tool, .. } = event.head.clone();
                     let call = self.id.clone();
                     let summary = SummaryEvent { call, workspace, caller, client, tool, ..summary };
                     auditor.record(AuditEvent::Summary(Box::new(summary)));
@@ -373,8 +378,8 @@ impl Audited {
             workspace: config.root.value.to_string_lossy().into_owned(),
             caller: caller.to_string(),
             tool: call.tool.name.to_string(),
-            grants: known.grants.clone(),
-            arguments_digest: known.arguments_digest.clone().unwrap_or_else(digest),
+            grants: known.head.grants.clone(),
+            arguments_digest: known.head.arguments_digest.clone().unwrap_or_else(digest),
             answer: answer.to_owned(),
             by,
         };
@@ -410,7 +415,7 @@ impl Outermost {
     fn add(&self, call: CallEvent) -> Option<CallEvent> {
         let mut summary = self.summary();
         let Some(summary) = &mut *summary else { return Some(call) };
-        *summary.calls.entry(format!("{} {}", call.tool, call.outcome)).or_default() += 1;
+        *summary.calls.entry(format!("{} {}", call.head.tool, call.outcome)).or_default() += 1;
         let (from, to) = (call.paths, &mut summary.paths);
         for (paths, more, kept, kept_more) in [
             (from.read, from.more_read, &mut to.read, &mut to.more_read),
@@ -460,7 +465,7 @@ fn take_one(left: &AtomicUsize) -> bool {
 }
 
 /// The line of a refusal.
-fn refusal_event(call: &CallEvent, refusal: Refusal) -> RefusalEvent {
+fn refusal_event(call: &CallHead, refusal: Refusal) -> RefusalEvent {
     let kind = match refusal.kind {
         RefusedKind::Http => "http",
         RefusedKind::File => "file",

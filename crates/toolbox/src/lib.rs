@@ -37,3 +37,6 @@ pub use registry::tool::{KnownTool, Summary, Tool};
 pub use registry::{Toolbox, definitions};
 pub use screening::masking::FoundLeak;
 pub use sources::native::{CALL_DEPTH, NativeCall, NativeTool};
+
+#[cfg(test)]
+mod tests;

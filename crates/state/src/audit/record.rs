@@ -52,8 +52,8 @@ impl AuditEvent {
     /// push calls, approvals and trust out of the log.
     pub(crate) fn part(&self) -> Part {
         match self {
-            Self::Start(start) if start.parent.is_some() => Part::Details,
-            Self::Call(call) if call.parent.is_some() => Part::Details,
+            Self::Start(start) if start.head.parent.is_some() => Part::Details,
+            Self::Call(call) if call.head.parent.is_some() => Part::Details,
             // No person was asked, and an inner call may repeat it a thousand times.
             Self::Approval(it) if it.answer == "remembered" && it.caller.starts_with("tool ") => {
                 Part::Details
@@ -92,35 +92,12 @@ pub struct RemovedEvent {
 /// A call begins. The line is in the log before the call changes or sends anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartEvent {
-    /// The id of the call, as in [`CallEvent`].
-    pub id: String,
-    /// The call that made it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<String>,
+    /// The call.
+    #[serde(flatten)]
+    pub head: CallHead,
     /// The outermost call that it is inside of, unless that is its parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outermost: Option<String>,
-    /// The workspace.
-    pub workspace: String,
-    /// The caller, as in [`CallEvent`].
-    pub caller: String,
-    /// The program behind a client of the server, as in [`CallEvent`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub client: Option<ClientEvent>,
-    /// The tool.
-    pub tool: String,
-    /// The thing that was asked for, as in [`CallEvent`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub serves: Option<String>,
-    /// The digest of the component.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub component: Option<String>,
-    /// The digest of the grants in force.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grants: Option<String>,
-    /// The digest of the arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments_digest: Option<String>,
 }
 
 /// Inner calls of one call, beyond those that have lines of their own.
@@ -130,9 +107,9 @@ pub struct SummaryEvent {
     pub call: String,
     /// The workspace.
     pub workspace: String,
-    /// The caller of the outermost call, as in [`CallEvent`].
+    /// The caller of the outermost call, as in [`CallHead`].
     pub caller: String,
-    /// The program behind a client of the server, as in [`CallEvent`].
+    /// The program behind a client of the server, as in [`CallHead`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientEvent>,
     /// The tool of the outermost call.
@@ -163,10 +140,10 @@ pub struct TrustEvent {
     pub digest: Option<String>,
 }
 
-/// A call of a tool.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CallEvent {
-    /// What names the call: inner calls have it as their `parent`.
+/// The part of a call that is known before it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallHead {
+    /// The id of the call, which its inner calls have as their `parent`.
     pub id: String,
     /// The call that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -194,6 +171,14 @@ pub struct CallEvent {
     /// The digest of the arguments, with defaults filled in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_digest: Option<String>,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallEvent {
+    /// The call.
+    #[serde(flatten)]
+    pub head: CallHead,
     /// The arguments themselves, where the settings ask for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
@@ -284,9 +269,9 @@ pub struct RefusalEvent {
     pub call: String,
     /// The workspace.
     pub workspace: String,
-    /// Who called, as in [`CallEvent`].
+    /// Who called, as in [`CallHead`].
     pub caller: String,
-    /// The program behind a client of the server, as in [`CallEvent`].
+    /// The program behind a client of the server, as in [`CallHead`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientEvent>,
     /// The tool.
@@ -314,7 +299,7 @@ pub struct ApprovalEvent {
     pub call: String,
     /// The workspace.
     pub workspace: String,
-    /// Who called, as in [`CallEvent`].
+    /// Who called, as in [`CallHead`].
     pub caller: String,
     /// The tool.
     pub tool: String,

@@ -41,14 +41,14 @@ impl Unfinished {
     pub fn see(&mut self, entry: Entry) -> Option<Entry> {
         match &entry.event {
             AuditEvent::Start(start) => {
-                self.starts.insert(start.id.clone(), entry);
+                self.starts.insert(start.head.id.clone(), entry);
                 return None;
             }
             AuditEvent::Call(call) => {
-                self.starts.remove(&call.id);
-                if call.parent.is_none() {
+                self.starts.remove(&call.head.id);
+                if call.head.parent.is_none() {
                     // The ends of some inner calls are in a summary.
-                    self.starts.retain(|_, entry| outermost(&entry.event) != Some(&call.id));
+                    self.starts.retain(|_, entry| outermost(&entry.event) != Some(&call.head.id));
                 }
             }
             _ => {}
@@ -67,7 +67,7 @@ impl Unfinished {
 /// The outermost call that the start of a call belongs to.
 fn outermost(event: &AuditEvent) -> Option<&String> {
     match event {
-        AuditEvent::Start(start) => start.outermost.as_ref().or(start.parent.as_ref()),
+        AuditEvent::Start(start) => start.outermost.as_ref().or(start.head.parent.as_ref()),
         _ => None,
     }
 }
@@ -80,8 +80,8 @@ impl Story {
             .iter()
             .enumerate()
             .filter_map(|(index, entry)| match &entry.event {
-                AuditEvent::Call(call) => Some((call.id.as_str(), index)),
-                AuditEvent::Start(start) => Some((start.id.as_str(), index)),
+                AuditEvent::Call(call) => Some((call.head.id.as_str(), index)),
+                AuditEvent::Start(start) => Some((start.head.id.as_str(), index)),
                 _ => None,
             })
             .collect();
@@ -145,11 +145,11 @@ impl Story {
     /// Adds the line with the day and the workspace, where it is another one than before.
     fn head(&mut self, entry: &Entry, lines: &mut Vec<String>) {
         let workspace = match &entry.event {
-            AuditEvent::Call(call) => Some(&call.workspace),
+            AuditEvent::Call(call) => Some(&call.head.workspace),
             AuditEvent::Refusal(refusal) => Some(&refusal.workspace),
             AuditEvent::Approval(approval) => Some(&approval.workspace),
             AuditEvent::Trust(trust) => Some(&trust.workspace),
-            AuditEvent::Start(start) => Some(&start.workspace),
+            AuditEvent::Start(start) => Some(&start.head.workspace),
             AuditEvent::Summary(summary) => Some(&summary.workspace),
             AuditEvent::Torn { .. }
             | AuditEvent::Unrecorded { .. }
@@ -181,8 +181,8 @@ enum Rest {
 /// The call that an event belongs to or is inside of.
 fn outer(event: &AuditEvent) -> Option<&str> {
     match event {
-        AuditEvent::Call(call) => call.parent.as_deref(),
-        AuditEvent::Start(start) => start.parent.as_deref(),
+        AuditEvent::Call(call) => call.head.parent.as_deref(),
+        AuditEvent::Start(start) => start.head.parent.as_deref(),
         AuditEvent::Summary(summary) => Some(&summary.call),
         AuditEvent::Refusal(refusal) => Some(&refusal.call),
         AuditEvent::Approval(approval) => Some(&approval.call),
@@ -215,11 +215,11 @@ fn clock(time: SystemTime) -> String {
 /// Who did something, before the sentence.
 fn by(event: &AuditEvent) -> String {
     let name = match event {
-        AuditEvent::Call(call) => subject(&call.caller, call.client.as_ref()),
+        AuditEvent::Call(call) => subject(&call.head.caller, call.head.client.as_ref()),
         AuditEvent::Refusal(refusal) => subject(&refusal.caller, refusal.client.as_ref()),
         AuditEvent::Approval(approval) => subject(&approval.caller, None),
         AuditEvent::Trust(trust) => subject(&trust.caller, None),
-        AuditEvent::Start(start) => subject(&start.caller, start.client.as_ref()),
+        AuditEvent::Start(start) => subject(&start.head.caller, start.head.client.as_ref()),
         AuditEvent::Summary(summary) => subject(&summary.caller, summary.client.as_ref()),
         _ => return "kitbag: ".to_owned(),
     };
@@ -243,7 +243,7 @@ fn sentence(entry: &Entry) -> String {
         AuditEvent::Call(call) => of_call(call),
         AuditEvent::Start(start) => format!(
             "{} began and has not ended: it still runs, or its process was stopped",
-            named(&start.tool, start.serves.as_deref())
+            named(&start.head.tool, start.head.serves.as_deref())
         ),
         AuditEvent::Summary(summary) => summary_line(summary),
         AuditEvent::Removed(removed) => removed_line(removed),
@@ -286,7 +286,7 @@ fn counted<'a>(number: u64, noun: &str, one: &'a str, more: &'a str) -> (String,
 
 /// A call: what it did, and how it ended where that is not success.
 fn of_call(call: &CallEvent) -> String {
-    let tool = named(&call.tool, call.serves.as_deref());
+    let tool = named(&call.head.tool, call.head.serves.as_deref());
     let reason = call.reason.as_deref();
     if call.outcome == "refused" {
         return format!("refused: {tool} was not called ({})", why_not_called(reason));
@@ -405,7 +405,7 @@ fn besides(call: &CallEvent) -> Vec<String> {
             let Some(reason) = &request.refused else { continue };
             let target = format!("{} {}", request.method, request.origin);
             lines.push(of_refusal(&RefusalEvent {
-                tool: call.tool.clone(),
+                tool: call.head.tool.clone(),
                 kind: "http".into(),
                 target,
                 reason: reason.clone(),

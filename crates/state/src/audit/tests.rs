@@ -62,8 +62,7 @@ impl Place {
 
 fn call(tool: &str) -> AuditEvent {
     let event = CallEvent {
-        id: "1".into(),
-        tool: tool.into(),
+        head: CallHead { id: "1".into(), tool: tool.into(), ..CallHead::default() },
         outcome: "success".into(),
         ..CallEvent::default()
     };
@@ -80,14 +79,14 @@ fn tools(log: &AuditLog) -> Vec<String> {
     let mut tools = Vec::new();
     while let Some(entry) = entries.next_entry().unwrap() {
         match entry.event {
-            AuditEvent::Call(call) => tools.push(call.tool),
+            AuditEvent::Call(call) => tools.push(call.head.tool),
             AuditEvent::Trust(trust) => tools.push(format!("trust {}", trust.workspace)),
             AuditEvent::Approval(approval) => tools.push(format!("approval {}", approval.tool)),
             AuditEvent::Refusal(refusal) => tools.push(format!("refusal {}", refusal.tool)),
             AuditEvent::Torn { bytes } => tools.push(format!("torn {bytes}")),
             AuditEvent::Unrecorded { lines } => tools.push(format!("unrecorded {lines}")),
             AuditEvent::Lost { lines, .. } => tools.push(format!("lost {lines}")),
-            AuditEvent::Start(start) => tools.push(format!("start {}", start.tool)),
+            AuditEvent::Start(start) => tools.push(format!("start {}", start.head.tool)),
             AuditEvent::Summary(summary) => tools.push(format!("summary {}", summary.tool)),
             AuditEvent::Removed(removed) => tools.push(format!("removed {}", removed.lines)),
         }
@@ -330,7 +329,8 @@ fn lines_removed_at_the_start_of_the_oldest_file_are_found() {
 /// An inner call with a line of about 300 bytes.
 fn inner(tool: &str) -> AuditEvent {
     let AuditEvent::Call(call) = call(tool) else { unreachable!() };
-    AuditEvent::Call(Box::new(CallEvent { parent: Some("1".into()), ..*call }))
+    let head = CallHead { parent: Some("1".into()), ..call.head.clone() };
+    AuditEvent::Call(Box::new(CallEvent { head, ..*call }))
 }
 
 #[test]
@@ -349,7 +349,10 @@ fn details_leave_calls_approvals_and_trust_in_the_log() {
     let first = [
         AuditEvent::Trust(trust),
         AuditEvent::Approval(Box::new(approval)),
-        AuditEvent::Start(Box::new(StartEvent { tool: "a".into(), ..StartEvent::default() })),
+        AuditEvent::Start(Box::new(StartEvent {
+            head: CallHead { tool: "a".into(), ..CallHead::default() },
+            outermost: None,
+        })),
         call("a"),
     ];
     log.append(&mut first.map(Pending::new).into()).unwrap();

@@ -120,11 +120,11 @@ impl Toolbox {
         Ok(toolbox)
     }
 
-    fn parts(&self) -> (Config, ProgramTools) {
+    pub(crate) fn parts(&self) -> (Config, ProgramTools) {
         (self.0.config.clone(), self.0.program.clone())
     }
 
-    fn with_parts(&self, config: Config, program: ProgramTools) -> Self {
+    pub(crate) fn with_parts(&self, config: Config, program: ProgramTools) -> Self {
         let (host, builtins) = (self.0.host.clone(), self.0.builtins);
         let kept = Kept {
             counts: Arc::clone(&self.0.counts),

@@ -1,0 +1,7 @@
+//! The pipeline against fake tools: approval, questions, rates, nested calls and audit.
+
+mod approval;
+mod audit;
+mod fake;
+mod nested;
+mod questions;
