@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use kitbag_config::{Config, OFF_BY_DEFAULT, Problem, Tool, ToolSource, secret_destinations};
+use kitbag_config::{
+    Config, DiagnosticKind, OFF_BY_DEFAULT, Tool, ToolSource, secret_destinations,
+};
 use kitbag_files::canonical;
 use kitbag_policy::ToolGrants as CallableTools;
 use kitbag_policy::{DirectoryGrant, HttpGrant, SecretGrant, StorageGrant, VariableGrant};
@@ -103,8 +105,8 @@ impl Asker<'_> {
         let mut items = kind_items(name.as_str(), &tool.grants.value, key, &around);
         if key == SecretGrant::KEY {
             // It would have one of this name as soon as there is one.
-            let missing = tool.grants.warnings.iter().filter_map(|warning| match &warning.value {
-                Problem::NoSecret { name } => Some(name),
+            let missing = tool.grants.warnings.iter().filter_map(|warning| match &warning.kind {
+                DiagnosticKind::NoSecret(name) => Some(name),
                 _ => None,
             });
             let to = secret_destinations(&tool.grants.value).join(", ");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use kitbag::config::{
-    Config, Disabled, GrantPlace, PathAdvice, PathRefusal, Problem, Sourced, Tool, ToolSource,
+    Config, DiagnosticKind, Disabled, GrantPlace, PathAdvice, PathRefusal, Tool, ToolSource,
 };
 use kitbag::contract::text::{printable, shown};
 use kitbag::contract::{ByteSize, shell};
@@ -259,16 +259,13 @@ fn answer(config: &Config, tool: &Tool, request: &Request) -> Answer {
             });
             let flag = missing.as_ref().and_then(|missing| config.grant_flag(missing));
             match (missing, tool.grants.left_out(request)) {
-                (Some(_), Some(Sourced { value, origin })) => {
-                    text.push_str(&format!("\n  granted at {origin}, but: {value}"));
-                    json["leftOut"] =
-                        json!({ "origin": origin.to_string(), "reason": value.to_string() });
-                    let replaces = |it: &&Sourced<Problem>| match it.value {
-                        Problem::ReplacesOwnGrants { kind, .. } => kind == request.key(),
-                        _ => false,
-                    };
-                    for Sourced { value, .. } in tool.grants.warnings.iter().filter(replaces) {
-                        text.push_str(&format!("\n  {value}"));
+                (Some(_), Some(left_out)) => {
+                    let (place, reason) = (&left_out.place, &left_out.message);
+                    text.push_str(&format!("\n  granted at {place}, but: {reason}"));
+                    json["leftOut"] = json!({ "origin": place.to_string(), "reason": reason });
+                    let kind = DiagnosticKind::ReplacesOwnGrants(request.key());
+                    for warning in tool.grants.warnings.iter().filter(|it| it.kind == kind) {
+                        text.push_str(&format!("\n  {}", warning.message));
                     }
                     json["missing"] = missing_json(&[], flag.as_deref());
                 }

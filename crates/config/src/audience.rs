@@ -1,9 +1,8 @@
 //! The reader of a message, which decides how its advice is put.
 
+use crate::report::text::{own_file, shown_path};
 use std::path::Path;
 use std::sync::Arc;
-
-use crate::text::{own_file, shown_path};
 
 /// The reader of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +35,7 @@ impl Audience {
     /// The user config, as a message to this reader names it.
     pub(crate) fn own_file(self, file: &Option<Arc<Path>>) -> String {
         match (self, file) {
-            (Self::Person, file) => own_file(file),
+            (Self::Person, file) => own_file(file.as_deref()),
             (Self::Model, Some(path)) => format!("their own `{}`", shown_path(path)),
             (Self::Model, None) => "their own `config.toml`".to_owned(),
         }

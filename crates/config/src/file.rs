@@ -1,6 +1,7 @@
 //! One file: its text, and the line and column of a place in it.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -12,11 +13,17 @@ use kitbag_files::{FileKind, OpenError, Stat, check_file_system};
 use kitbag_state::trust::digest_of;
 
 use crate::origin::Origin;
-use crate::problem::Problem;
+use crate::report::{DiagnosticKind, Problem};
 use crate::script::Header;
 
 /// The largest file that is read, in bytes. A thousand tools take a third.
 pub const MAX_BYTES: u64 = 1 << 20;
+
+/// The message for a directory where a file should be.
+pub(crate) const DIRECTORY_HERE: &str = "is a directory; a file is expected here";
+
+/// The message for a FIFO, a socket or a device where a file should be.
+pub(crate) const NOT_A_FILE: &str = "is not a regular file";
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -188,34 +195,29 @@ impl Lines {
 
 /// Reads a file whole. It was opened without blocking, so that it may be anything.
 pub(crate) fn read(opened: File) -> Result<Vec<u8>, Problem> {
-    read_within(opened, MAX_BYTES, || Problem::TooLarge)
+    read_within(opened, MAX_BYTES, "is larger than 1 MiB, which is the most that is read")
 }
 
 /// As [`read`], of a file that has at most `most` bytes; `beyond` says that it has more.
-pub(crate) fn read_within(
-    opened: File,
-    most: u64,
-    beyond: impl Fn() -> Problem,
-) -> Result<Vec<u8>, Problem> {
+pub(crate) fn read_within(opened: File, most: u64, beyond: &str) -> Result<Vec<u8>, Problem> {
     let stat = Stat::of(&opened).map_err(|error| unreadable(&error))?;
     // What the kernel shows there, such as an environment, is not for messages to quote.
-    check_file_system(&opened)
-        .map_err(|error| Problem::Unreadable { reason: error.to_string() })?;
+    check_file_system(&opened).map_err(cannot_be_read)?;
     match stat.kind() {
         FileKind::File => {}
-        FileKind::Directory => return Err(Problem::Directory),
-        _ => return Err(Problem::NotAFile),
+        FileKind::Directory => return Err(DIRECTORY_HERE.into()),
+        _ => return Err(NOT_A_FILE.into()),
     }
     if stat.size() > most {
-        return Err(beyond());
+        return Err(beyond.into());
     }
     let mut bytes = Vec::with_capacity(stat.size() as usize + 1);
     opened
         .take(most + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| Problem::Unreadable { reason: reason(&error) })?;
+        .map_err(|error| cannot_be_read(reason(&error)))?;
     if bytes.len() as u64 > most {
-        return Err(beyond());
+        return Err(beyond.into());
     }
     Ok(bytes)
 }
@@ -229,11 +231,16 @@ pub(crate) fn take_mark(bytes: &mut Vec<u8>) -> bool {
     has_mark
 }
 
+/// A file or directory that cannot be read.
+pub(crate) fn cannot_be_read(reason: impl fmt::Display) -> Problem {
+    format!("cannot be read: {reason}").into()
+}
+
 /// Why something could not be opened.
 pub(crate) fn not_opened(error: &OpenError) -> Problem {
     match error {
         OpenError::Io(error) => unreadable(error),
-        error => Problem::Unreadable { reason: error.to_string() },
+        error => cannot_be_read(error),
     }
 }
 
@@ -241,9 +248,11 @@ pub(crate) fn not_opened(error: &OpenError) -> Problem {
 pub(crate) fn unreadable(error: &io::Error) -> Problem {
     match error {
         // A socket.
-        error if has_no_other_end(error) => Problem::NotAFile,
-        error if is_too_many_files(error) => Problem::TooManyFiles { reason: reason(error) },
-        error => Problem::Unreadable { reason: reason(error) },
+        error if has_no_other_end(error) => NOT_A_FILE.into(),
+        error if is_too_many_files(error) => {
+            Problem { kind: DiagnosticKind::TooManyFiles, ..cannot_be_read(reason(error)) }
+        }
+        error => cannot_be_read(reason(error)),
     }
 }
 

@@ -50,8 +50,6 @@ mod audience;
 mod config;
 mod content;
 mod discover;
-mod error;
-mod excerpt;
 mod file;
 mod format;
 mod invalid_keys;
@@ -63,15 +61,13 @@ mod outside;
 mod parse;
 mod path;
 mod path_refusal;
-mod piece;
-mod problem;
+mod report;
 mod resolve;
 mod review;
 mod rows;
 mod schema;
 mod script;
 mod sources;
-mod text;
 mod toolsets;
 mod trust;
 mod untrusted;
@@ -86,9 +82,6 @@ pub use config::{
     ScreenAction, Screening, ScriptTool, Secret, SecretStore, SecretStoreKind, Tool, ToolApproval,
     ToolGrants, ToolRate, ToolSource, Topic, Trust, secret_destinations, set_secret_command,
 };
-pub use discover::Bound;
-pub use error::{ConfigErrors, Diagnostic};
-pub use excerpt::Excerpt;
 pub use file::{Layer, MAX_BYTES as FILE_BYTES, SourceFile};
 pub use kitbag_files::Distrust;
 pub use limit_set::{EffectiveLimits, HigherLimit, LimitFlags, LimitSet};
@@ -96,8 +89,7 @@ pub use lock::Lock;
 pub use origin::{Origin, Sourced};
 pub use path::settled;
 pub use path_refusal::PathRefusal;
-pub use piece::Broken;
-pub use problem::Problem;
+pub use report::{Broken, ConfigErrors, Diagnostic, DiagnosticKind, Excerpt};
 pub use review::{TrustChange, TrustChanges, TrustReview, TrustSubject};
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
@@ -117,7 +109,7 @@ use std::sync::Arc;
 use kitbag_state::trust::{TrustRecord, TrustStore};
 
 use discover::Reading;
-use error::Report;
+use report::Report;
 
 /// Reads, merges and checks everything that is configured.
 ///

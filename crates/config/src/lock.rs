@@ -13,14 +13,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::{DIRECTORY, LOCK, LockedManifest, LockedTool, Recorded};
-use crate::error::{ConfigErrors, Report};
 use crate::file::{Layer, SourceFile};
 use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
 use crate::origin::Origin;
 use crate::parse::{Form, parse};
-use crate::piece::Piece;
-use crate::problem::Problem;
+use crate::report::text::missing_key;
+use crate::report::{ConfigErrors, Piece, Report};
 use crate::schema::schema_of;
 use crate::written::{Span, Table, Written};
 
@@ -132,12 +131,15 @@ impl Lock {
         let form = Form { base: &KeyPath::ROOT, schema, misplaced: Vec::new() };
         let LockFile { version, tools } = parse(file, &form, report, invalid)?;
         let Some(version) = version else {
-            let (key, table) = ("version".to_owned(), String::new());
-            report.span(file, Span::default(), Problem::MissingKey { key, table }, None);
+            report.span(file, Span::default(), missing_key("version", ""));
             return None;
         };
         if !(OLDEST..=VERSION).contains(&version.value.get()) {
-            let problem = Problem::LockVersion { found: version.value.get(), known: VERSION };
+            let problem = format!(
+                "this file has version {}, and this kitbag reads version {VERSION}; take another \
+                 version of kitbag",
+                version.value
+            );
             report.at(version.at(file), problem);
             return None;
         }
@@ -150,7 +152,7 @@ impl Lock {
             let mut digest = |written: &Written<String>| match written.value.parse() {
                 Ok(digest) => Some(digest),
                 Err(error) => {
-                    report.at(written.at(file), Problem::Digest(error));
+                    report.at(written.at(file), error);
                     None
                 }
             };

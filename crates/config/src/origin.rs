@@ -5,9 +5,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::report::text::shown_path;
 use kitbag_contract::text::shown;
-
-use crate::text::shown_path;
 
 /// A value and where it came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

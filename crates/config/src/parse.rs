@@ -14,14 +14,14 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use crate::error::Report;
 use crate::file::SourceFile;
 use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
-use crate::piece::Piece;
-use crate::problem::Problem;
+use crate::report::text::{
+    did_you_mean, known_words, missing_key, unknown_key, unknown_value, wrong_type,
+};
+use crate::report::{Piece, Problem, Report};
 use crate::schema::UNLISTED;
-use crate::text::{did_you_mean, known_words};
 
 /// How deep tables and arrays may nest. The parser bounds the nesting of
 /// brackets and the length of a dotted key, but not their product, which is
@@ -57,7 +57,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
     for (key, problem) in &form.misplaced {
         if let Some(span) = take_out(&mut table, key) {
             let piece = (Piece::of_key(&form.base.key(key)), Vec::new());
-            report.span_of(file, span.into(), problem.clone(), None, piece);
+            report.span_of(file, span.into(), problem.clone(), piece);
         }
     }
     if let Ok(value) = deserialize(table) {
@@ -74,9 +74,8 @@ pub(crate) fn parse<T: DeserializeOwned>(
         Ok(value) => Some(value),
         // What a schema cannot say: `toml` keeps one key for its dates.
         Err(error) => {
-            let message = shown(error.message()).to_string();
             let span = error.span().unwrap_or_default();
-            report.span(file, span.into(), Problem::Rejected { message }, None);
+            report.span(file, span.into(), shown(error.message()));
             None
         }
     }
@@ -97,7 +96,8 @@ fn document<'a>(file: &'a SourceFile, report: &mut Report) -> Option<DeTable<'a>
     let (document, errors) = DeTable::parse_recoverable(file.text());
     let table = document.into_inner();
     if let Some(span) = table.values().find_map(|value| too_deep(value, MAX_DEPTH)) {
-        report.span(file, span.into(), Problem::TooDeep { most: MAX_DEPTH }, None);
+        let problem = format!("tables and arrays nest deeper than {MAX_DEPTH} levels");
+        report.span(file, span.into(), problem);
         dismantle(table);
         return None;
     }
@@ -106,6 +106,11 @@ fn document<'a>(file: &'a SourceFile, report: &mut Report) -> Option<DeTable<'a>
     }
     report_syntax(file, errors, report);
     None
+}
+
+/// The message for a text that is not TOML.
+pub(crate) fn syntax_error(error: &toml::de::Error) -> String {
+    format!("syntax error: {}", shown(error.message()))
 }
 
 /// The place of a value that nests too deep, if there is one.
@@ -145,8 +150,7 @@ fn report_syntax(file: &SourceFile, mut errors: Vec<toml::de::Error>, report: &m
             continue;
         }
         reported = Some(text[start..].find('\n').map_or(text.len(), |length| start + length));
-        let message = shown(error.message()).to_string();
-        report.span(file, span.into(), Problem::Syntax { message }, None);
+        report.span(file, span.into(), syntax_error(&error));
     }
 }
 
@@ -201,12 +205,11 @@ impl Walk<'_> {
                     }
                     let spoilt = path.key(meant.unwrap_or(name));
                     let piece = (self.piece(&spoilt), named(&spoilt, meant.is_some(), &value));
-                    let problem =
-                        Problem::UnknownKey { key: name.to_owned(), table: path.to_string() };
                     let hint = did_you_mean(meant)
                         .or_else(|| (name == "disabled").then(|| SWITCHED_OFF.to_owned()))
                         .or_else(|| known_words("keys", known.clone()));
-                    self.report.span_of(self.file, key.span().into(), problem, hint, piece);
+                    let problem = Problem::from(unknown_key(name, &path.to_string())).hint(hint);
+                    self.report.span_of(self.file, key.span().into(), problem, piece);
                 }
             }
         }
@@ -217,8 +220,7 @@ impl Walk<'_> {
             }
             complete = false;
             if !accounted.contains(key) {
-                let problem = Problem::MissingKey { key: key.to_owned(), table: path.to_string() };
-                self.wrong(path, span.clone(), problem, None);
+                self.wrong(path, span.clone(), missing_key(key, &path.to_string()));
             }
         }
         complete
@@ -239,12 +241,8 @@ impl Walk<'_> {
             let types = schema["anyOf"].as_array().into_iter().flatten();
             let names: Vec<_> =
                 types.filter_map(|variant| name_of(variant["type"].as_str()?)).collect();
-            let problem = Problem::WrongType {
-                key: path.to_string(),
-                expected: names.join(" or "),
-                found: described(value.get_ref()),
-            };
-            self.wrong(path, span, problem, None);
+            let found = described(value.get_ref());
+            self.wrong(path, span, wrong_type(path, &names.join(" or "), &found));
             return false;
         }
         let expected = match (schema["type"].as_str(), value.get_mut()) {
@@ -266,12 +264,8 @@ impl Walk<'_> {
                     return true;
                 }
                 let hint = did_you_mean(nearest(text, words.iter().copied()));
-                let problem = Problem::UnknownValue {
-                    key: path.to_string(),
-                    expected: alternatives(&words),
-                    found: text.to_string(),
-                };
-                self.wrong(path, span, problem, hint);
+                let problem = unknown_value(path, &alternatives(&words), text);
+                self.wrong(path, span, Problem::from(problem).hint(hint));
                 return false;
             }
             (None, _) if !words.is_empty() => alternatives(&words),
@@ -284,8 +278,7 @@ impl Walk<'_> {
                 match u64::from_str_radix(integer.as_str(), integer.radix()) {
                     Ok(1..) => return true,
                     Err(error) if *error.kind() == IntErrorKind::PosOverflow => {
-                        let problem = Problem::NumberOutOfRange { number: integer.to_string() };
-                        self.wrong(path, span, problem, None);
+                        self.wrong(path, span, out_of_range(&integer.to_string()));
                         return false;
                     }
                     _ => "a positive integer".to_owned(),
@@ -297,26 +290,16 @@ impl Walk<'_> {
             (Some("array"), _) => "an array".to_owned(),
             (Some(_), _) => "a table".to_owned(),
         };
-        let problem = Problem::WrongType {
-            key: path.to_string(),
-            expected,
-            found: described(value.get_ref()),
-        };
+        let problem = wrong_type(path, &expected, &described(value.get_ref()));
         let piece = (self.piece(path), named(path, true, value));
-        self.report.span_of(self.file, span.into(), problem, None, piece);
+        self.report.span_of(self.file, span.into(), problem, piece);
         false
     }
 
     /// Takes down what is wrong with the value of a key.
-    fn wrong(
-        &mut self,
-        path: &KeyPath<'_>,
-        span: Range<usize>,
-        problem: Problem,
-        hint: Option<String>,
-    ) {
+    fn wrong(&mut self, path: &KeyPath<'_>, span: Range<usize>, problem: impl Into<Problem>) {
         let piece = (self.piece(path), Vec::new());
-        self.report.span_of(self.file, span.into(), problem, hint, piece);
+        self.report.span_of(self.file, span.into(), problem, piece);
     }
 
     /// The piece to which the value of a key belongs. Of a lock file that is what was recorded
@@ -351,9 +334,13 @@ impl Walk<'_> {
             },
             _ => return true,
         };
-        self.wrong(path, span, Problem::NumberOutOfRange { number }, None);
+        self.wrong(path, span, out_of_range(&number));
         false
     }
+}
+
+fn out_of_range(number: &str) -> String {
+    format!("number `{}` is out of range", shown(number))
 }
 
 /// The texts in a value by whose key a tool may be restricted that is named there: a key at the

@@ -2,9 +2,9 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::report::Problem;
+use kitbag_contract::text::shown;
 use kitbag_files::canonical;
-
-use crate::problem::Problem;
 
 /// What paths in a file can be relative to.
 pub(crate) struct Bases<'a> {
@@ -18,14 +18,25 @@ impl Bases<'_> {
     /// The absolute path that was meant by a text.
     pub(crate) fn absolute(&self, text: &str) -> Result<PathBuf, Problem> {
         if text.is_empty() {
-            return Err(Problem::EmptyPath);
+            return Err("the path is empty; write `.` for the workspace".into());
         }
         if is_url(text) {
-            return Err(Problem::UrlAsPath { url: text.to_owned() });
+            return Err(Problem::from(format!(
+                "`{}` is a URL, and the path of a file is expected here: kitbag downloads \
+                 nothing; download the file, look at it with `kitbag inspect FILE`, and add it \
+                 with `kitbag add FILE`",
+                shown(text)
+            )));
         }
         let path = match in_home(text) {
             Some(rest) => {
-                let home = self.home.ok_or_else(|| Problem::NoHome { path: text.to_owned() })?;
+                let home = self.home.ok_or_else(|| {
+                    format!(
+                        "`{}` cannot be found: the home directory is not known; write an absolute \
+                         path",
+                        shown(text)
+                    )
+                })?;
                 home.join(rest)
             }
             None => self.root.join(text),
@@ -115,11 +126,14 @@ mod tests {
         check("~//a", "/h/a");
         check("~a", "/w/~a");
         let homeless = Bases { root: Path::new("/w"), home: None };
-        assert_eq!(homeless.absolute("~/a"), Err(Problem::NoHome { path: "~/a".to_owned() }));
-        assert_eq!(homeless.absolute(""), Err(Problem::EmptyPath));
+        let refused = |bases: &Bases<'_>, text: &str, expected: &str| {
+            let problem = bases.absolute(text).unwrap_err();
+            assert!(problem.message.starts_with(expected), "{problem:?}");
+        };
+        refused(&homeless, "~/a", "`~/a` cannot be found: the home directory is not known");
+        refused(&homeless, "", "the path is empty");
         for url in ["https://a.test/x.wasm", "HTTP://a.test", "oci://a/b", "file:///x"] {
-            let problem = Problem::UrlAsPath { url: url.to_owned() };
-            assert_eq!(bases.absolute(url), Err(problem));
+            refused(&bases, url, &format!("`{url}` is a URL"));
         }
         check("a:/b", "/w/a:/b");
         check("a b://c", "/w/a b:/c");

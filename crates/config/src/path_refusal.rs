@@ -7,7 +7,7 @@ use kitbag_glob::Include;
 use kitbag_policy::{Access, DirectoryGrant, GuestPath, PathRequest, RefusedFile, WhyRefused};
 
 use crate::config::{Config, Tool};
-use crate::text::shown_path;
+use crate::report::text::shown_path;
 
 /// Why a path in a granted directory is refused, whatever the grant allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,13 +6,17 @@
 
 use std::ops::Range;
 
-use crate::problem::Problem;
-
 /// The line that a header begins with.
 const OPEN: &str = "# /// kitbag";
 
 /// The line that it ends with.
 const CLOSE: &str = "# ///";
+
+const UNCLOSED_HEADER: &str = "this header does not end: lines that begin with `# ` follow, or \
+                               `#` alone, and then `# ///`";
+const SECOND_HEADER: &str = "a script has one header, and this is another one; remove it";
+const HEADER_FORM: &str =
+    "a header begins with `# /// kitbag`, as this line almost does; write it so";
 
 /// The TOML of a header.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,7 +32,7 @@ pub(crate) struct Header {
 /// # Errors
 ///
 /// What is wrong with its first and last line, and at which bytes of the file.
-pub(crate) fn header(text: &str) -> Result<Option<Header>, (Range<usize>, Problem)> {
+pub(crate) fn header(text: &str) -> Result<Option<Header>, (Range<usize>, &'static str)> {
     let mut found = None;
     let mut open: Option<(Range<usize>, Header)> = None;
     let mut start = 0;
@@ -40,19 +44,19 @@ pub(crate) fn header(text: &str) -> Result<Option<Header>, (Range<usize>, Proble
         match &mut open {
             None if content.trim_end() == OPEN => {
                 if found.is_some() {
-                    return Err((range, Problem::SecondHeader));
+                    return Err((range, SECOND_HEADER));
                 }
                 let lines_before = u32::try_from(number + 1).unwrap_or(u32::MAX);
                 open = Some((range, Header { text: String::new(), lines_before }));
             }
-            None if is_almost_open(content) => return Err((range, Problem::HeaderForm)),
+            None if is_almost_open(content) => return Err((range, HEADER_FORM)),
             None => {}
             Some(_) if content.trim_end() == CLOSE => found = open.take().map(|(_, header)| header),
             Some((opened, header)) => {
                 let inner = match content.strip_prefix('#') {
                     Some("") => "",
                     Some(rest) if rest.starts_with(' ') => &rest[1..],
-                    _ => return Err((opened.clone(), Problem::UnclosedHeader)),
+                    _ => return Err((opened.clone(), UNCLOSED_HEADER)),
                 };
                 header.text.push_str(inner);
                 header.text.push('\n');
@@ -60,7 +64,7 @@ pub(crate) fn header(text: &str) -> Result<Option<Header>, (Range<usize>, Proble
         }
     }
     match open {
-        Some((opened, _)) => Err((opened, Problem::UnclosedHeader)),
+        Some((opened, _)) => Err((opened, UNCLOSED_HEADER)),
         None => Ok(found),
     }
 }
@@ -179,15 +183,15 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_its_lines_is_said_at_their_place() {
-        let check = |text: &str, expected: (Range<usize>, Problem)| {
+        let check = |text: &str, expected: (Range<usize>, &'static str)| {
             assert_eq!(header(text), Err(expected), "{text:?}");
         };
-        check("# /// kitbag\n# a = 1\n", (0..12, Problem::UnclosedHeader));
-        check("\n# /// kitbag\nx = 1\n# ///\n", (1..13, Problem::UnclosedHeader));
-        check("# /// kitbag\n#a = 1\n# ///\n", (0..12, Problem::UnclosedHeader));
-        check("# /// kitbag\n# ///\n# /// kitbag\n# ///\n", (19..31, Problem::SecondHeader));
-        check("#/// kitbag\n# ///\n", (0..11, Problem::HeaderForm));
-        check("x\n# ///  Kitbag\n", (2..15, Problem::HeaderForm));
+        check("# /// kitbag\n# a = 1\n", (0..12, UNCLOSED_HEADER));
+        check("\n# /// kitbag\nx = 1\n# ///\n", (1..13, UNCLOSED_HEADER));
+        check("# /// kitbag\n#a = 1\n# ///\n", (0..12, UNCLOSED_HEADER));
+        check("# /// kitbag\n# ///\n# /// kitbag\n# ///\n", (19..31, SECOND_HEADER));
+        check("#/// kitbag\n# ///\n", (0..11, HEADER_FORM));
+        check("x\n# ///  Kitbag\n", (2..15, HEADER_FORM));
     }
 
     #[track_caller]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kitbag_contract::ToolName;
 
 use crate::origin::{Origin, Sourced};
-use crate::text::{own_file, shown_path};
+use crate::report::text::{own_file, shown_path};
 use crate::workspace_trust::COMMAND;
 
 /// The toolsets, each with the name of its component, as `[toolsets]` has them.
@@ -89,7 +89,7 @@ pub enum Disabled {
                 "was not named, and has no `.kitbag` or `.git` that counts; `--workspace .` names it"
             }
         },
-        own_file(file)
+        own_file(file.as_deref())
     )]
     NoWorkspace {
         /// The toolset.
@@ -106,7 +106,7 @@ pub enum Disabled {
         "disabled: it reaches nothing until it is granted where; {}",
         match empty {
             Some(origin) => format!("put such a grant as in `{setting}` into the list at {origin}"),
-            None => format!("put `{setting}` under `[tools.{tool}.grants]` in {}", own_file(file)),
+            None => format!("put `{setting}` under `[tools.{tool}.grants]` in {}", own_file(file.as_deref())),
         }
     )]
     NotGranted {

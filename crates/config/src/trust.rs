@@ -13,13 +13,12 @@ use kitbag_files::{
 use kitbag_glob::Glob;
 
 use crate::config::Trust;
-use crate::error::Report;
 use crate::file::{self, SourceFile};
 use crate::format::ConfigFile;
 use crate::origin::Sourced;
 use crate::path::{Bases, is_fixed};
-use crate::problem::Problem;
-use crate::text::shown_path;
+use crate::report::text::{not_a_glob, relative_path, shown_path};
+use crate::report::{Problem, Report};
 use crate::workspace_trust::WorkspacePattern;
 
 /// Opens the files of a workspace and remembers the first that does not count.
@@ -182,7 +181,7 @@ pub(crate) fn trust(
     let directories = at.value.iter().map(|directory| directory.at(file)).filter_map(|at| {
         let path = match is_fixed(at.value) {
             true => bases.absolute(at.value),
-            false => Err(Problem::RelativePath { path: at.value.clone() }),
+            false => Err(relative_path(at.value).into()),
         };
         path.map_err(|problem| report.at(at, problem)).ok()
     });
@@ -193,7 +192,7 @@ pub(crate) fn trust(
 /// A glob of canonical paths: links in what it names without a wildcard are followed.
 fn pattern(text: &str, home: Option<&Path>) -> Result<String, Problem> {
     if !is_fixed(text) {
-        return Err(Problem::RelativePath { path: text.to_owned() });
+        return Err(relative_path(text).into());
     }
     let is_wild = |part: &str| part.contains(['*', '?', '[']);
     let parts: Vec<&str> = text.split('/').collect();
@@ -203,10 +202,9 @@ fn pattern(text: &str, home: Option<&Path>) -> Result<String, Problem> {
         directory => directory,
     };
     let directory = canonical(&Bases { root: Path::new("/"), home }.absolute(&directory)?);
-    let directory = directory.to_str().ok_or_else(|| Problem::Glob {
-        glob: text.to_owned(),
-        reason: "it leads to a path that is not UTF-8".to_owned(),
-    })?;
+    let directory = directory
+        .to_str()
+        .ok_or_else(|| not_a_glob(text, "it leads to a path that is not UTF-8"))?;
     // What a directory is called means nothing else.
     let escaped: String = directory
         .trim_end_matches('/')
@@ -221,7 +219,7 @@ fn pattern(text: &str, home: Option<&Path>) -> Result<String, Problem> {
     let glob = if glob.is_empty() { "/".to_owned() } else { glob };
     match Glob::new(&glob) {
         Ok(_) => Ok(glob),
-        Err(reason) => Err(Problem::Glob { glob: text.to_owned(), reason: reason.to_owned() }),
+        Err(reason) => Err(not_a_glob(text, reason).into()),
     }
 }
 
@@ -249,7 +247,7 @@ pub(crate) fn open_named(path: &Path, owners: &Owners) -> Result<File, Problem> 
                 found if Some(found) == path.parent() => "its directory".to_owned(),
                 found => format!("`{}`", shown_path(found)),
             };
-            Problem::Unreadable { reason: format!("{what} {reason}; {}", reason.remedy()) }
+            file::cannot_be_read(format_args!("{what} {reason}; {}", reason.remedy()))
         }
         OwnerError::Open(error) => file::not_opened(&error),
     })

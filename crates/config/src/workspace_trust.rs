@@ -9,7 +9,7 @@ use kitbag_contract::ContentDigest;
 use kitbag_state::trust::{Change, TrustRecord};
 
 use crate::origin::Origin;
-use crate::text::shown_path;
+use crate::report::text::shown_path;
 
 /// The command by which a person sees what a workspace asks, and trusts it.
 pub(crate) const COMMAND: &str = "kitbag trust";

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use kitbag_config::{Audience, Config, Disabled, Origin, Problem, Sourced};
+use kitbag_config::{Audience, Config, DiagnosticKind, Disabled, Origin, Sourced};
 use kitbag_contract::text::{bound_error, printable, shown};
 use kitbag_contract::{Action, ByteSize, ErrorInfo, LimitKind, Outcome, format_duration, shell};
 use kitbag_host::{CallError, Completion, LoadError, SOCKETS_ADVICE};
@@ -70,7 +70,7 @@ impl Refused<'_> {
         if lines.is_empty() && completion.misses_directories {
             lines.extend(self.no_directories(audience));
         }
-        let warnings = tool.grants.warnings.iter().filter(|it| is_cause(&it.value, &kinds));
+        let warnings = tool.grants.warnings.iter().filter(|it| is_cause(&it.kind, &kinds));
         lines.extend(warnings.map(|warning| tool.grant_warning(warning)));
         lines.extend(completion.refused_files.iter().map(|file| self.file(file, audience)));
         let requests = completion.refused_requests.iter();
@@ -172,19 +172,13 @@ impl Refused<'_> {
 
 /// Whether a grant with this problem may be why a run failed in which these kinds were refused.
 /// The host does not see which variables a tool looks for.
-fn is_cause(problem: &Problem, refused: &BTreeSet<&str>) -> bool {
+fn is_cause(problem: &DiagnosticKind, refused: &BTreeSet<&str>) -> bool {
     match problem {
-        Problem::UnsetVariable { .. } | Problem::UnusableVariable { .. } => true,
         // The tool has the variable.
-        Problem::SecretVariable { .. } => false,
-        Problem::BeyondGrantCeiling { setting, .. } => {
-            let key = setting.split_once(" = ").map_or("", |(key, _)| key);
-            key == VariableGrant::KEY || refused.contains(key)
-        }
-        Problem::ReplacesOwnGrants { kind, .. } | Problem::Grant { kind, .. } => {
-            *kind == VariableGrant::KEY || refused.contains(kind)
-        }
-        Problem::NoTool { .. } => refused.contains(CallableTools::KEY),
+        DiagnosticKind::SecretVariable => false,
+        DiagnosticKind::BeyondGrantCeiling(key)
+        | DiagnosticKind::ReplacesOwnGrants(key)
+        | DiagnosticKind::Grant(key) => *key == VariableGrant::KEY || refused.contains(key),
         _ => !refused.is_empty(),
     }
 }

@@ -124,7 +124,7 @@ impl Asked {
 
     fn drop_with_note(&mut self, key: &str, error: &CliError) {
         let reason = match error {
-            CliError::Configuration(errors) => errors.diagnostics()[0].problem.to_string(),
+            CliError::Configuration(errors) => errors.diagnostics()[0].message.clone(),
             error => error.to_string(),
         };
         self.notes.push(format!("{key}: {reason}; it is dropped"));

@@ -1,7 +1,7 @@
 //! The tools that are granted a secret, and the consent to give it to them.
 
 use kitbag::Config;
-use kitbag::config::{Problem, Tool, secret_destinations};
+use kitbag::config::{DiagnosticKind, Tool, secret_destinations};
 use kitbag::contract::text::shown;
 use kitbag::policy::{SecretGrant, SecretName};
 use serde_json::Value;
@@ -83,12 +83,8 @@ fn granted_tool(tool: &Tool, secret: &SecretName) -> Option<GrantedTool> {
     let origin = match grants.secrets.iter().find(|grant| grant.name == *secret) {
         Some(grant) => tool.grants.place_of(SecretGrant::KEY, &grant.to_string()),
         None => {
-            let is_it = |problem: &Problem| match problem {
-                Problem::NoSecret { name } => name == secret.as_str(),
-                _ => false,
-            };
-            let missing = tool.grants.warnings.iter().find(|warning| is_it(&warning.value))?;
-            &missing.origin
+            let kind = DiagnosticKind::NoSecret(secret.to_string());
+            &tool.grants.warnings.iter().find(|warning| warning.kind == kind)?.place
         }
     };
     Some(GrantedTool {

@@ -12,7 +12,7 @@ use kitbag_policy::{
 };
 
 use crate::origin::{Origin, Sourced};
-use crate::problem::Problem;
+use crate::report::Diagnostic;
 
 /// The key of what a tool is denied.
 const DENY: &str = "deny";
@@ -29,10 +29,10 @@ pub struct ToolGrants {
     /// The place of a single grant, by the key of its kind and its line.
     places: BTreeMap<(&'static str, String), Origin>,
     /// What a file grants by name and does not count, by the key of its kind and the name.
-    left_out: BTreeMap<(&'static str, String), Sourced<Problem>>,
+    left_out: BTreeMap<(&'static str, String), Diagnostic>,
     /// What is most likely not as it was meant, each with its place: a grant that does not
     /// count, or that gives nothing.
-    pub warnings: Vec<Sourced<Problem>>,
+    pub warnings: Vec<Diagnostic>,
 }
 
 impl ToolGrants {
@@ -62,13 +62,13 @@ impl ToolGrants {
     }
 
     /// Notes a grant that does not count, by its name.
-    pub(crate) fn leave_out(&mut self, kind: &'static str, name: &str, problem: &Sourced<Problem>) {
+    pub(crate) fn leave_out(&mut self, kind: &'static str, name: &str, problem: &Diagnostic) {
         self.left_out.insert((kind, name.to_owned()), problem.clone());
     }
 
     /// Why the grant by which a file names what a request wants does not count, with its place:
     /// of a variable, a secret, or another tool, also by `tools = "caller"`.
-    pub fn left_out(&self, request: &Request) -> Option<&Sourced<Problem>> {
+    pub fn left_out(&self, request: &Request) -> Option<&Diagnostic> {
         let of = |name: &str| self.left_out.get(&(request.key(), name.to_owned()));
         match request {
             Request::Variable(VariableRequest { name }) => of(name.as_str()),

@@ -42,11 +42,10 @@ use kitbag_files::{Guard, GuardedPaths, Located, Owners, locate};
 use kitbag_policy::http::Deny;
 use kitbag_policy::{ApprovalRule, ClassRule, SecretName, SecretSource, is_of_class};
 
-use crate::error::Diagnostic;
 use crate::file::SourceFile;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
-use crate::piece::Broken;
+use crate::report::{Broken, Diagnostic};
 use crate::review::TrustReview;
 use crate::toolsets::Toolsets;
 use crate::workspace_trust::{WorkspaceContent, WorkspaceTrust};

@@ -14,7 +14,7 @@ use super::{Config, Tool, ToolGrants, ToolSource};
 use crate::audience::Audience;
 use crate::file::Layer;
 use crate::origin::Origin;
-use crate::text::shown_path;
+use crate::report::text::shown_path;
 
 /// The table of a tool's grants or limits, or a list in it, in a file.
 ///

@@ -9,7 +9,7 @@ use kitbag_glob::Glob;
 
 use super::directory::DIRECTORY;
 use crate::origin::{Origin, Sourced};
-use crate::text::shown_path;
+use crate::report::text::{self, shown_path};
 use crate::workspace_trust::WorkspacePattern;
 
 /// What the user trusts by name.
@@ -34,7 +34,7 @@ pub struct Trust {
     shown_path(path),
     reason.remedy(),
     shown_path(root),
-    crate::text::own_file(own_file)
+    text::own_file(own_file.as_deref())
 )]
 pub struct IgnoredWorkspace {
     /// The root of the workspace; absolute.

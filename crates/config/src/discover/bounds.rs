@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use kitbag_contract::{ByteSize, ToolName};
+use kitbag_contract::ToolName;
 
 use super::own_files::OwnFiles;
-use crate::error::Report;
 use crate::file::{self, Layer, SourceFile};
 use crate::format::ConfigFile;
 use crate::origin::Origin;
-use crate::piece::Piece;
+use crate::report::{Piece, Report};
 use crate::written::{Entry, Table};
 
 /// The most that the files of a workspace have together, in bytes.
@@ -28,44 +27,6 @@ pub(crate) const TOPICS: usize = 500;
 /// The most entries of a directory that are looked at.
 pub(crate) const ENTRIES: usize = 20_000;
 
-/// A bound that a workspace exceeds.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Bound {
-    /// The bytes of its files together.
-    #[error(
-        "is not read: the files of `.kitbag` have more than {} together, which is the most that is \
-         read",
-        ByteSize::bytes(BYTES)
-    )]
-    Bytes,
-    /// The entries of a directory.
-    #[error("has more than {ENTRIES} entries; the rest is not looked at")]
-    Entries,
-    /// Mistakes in all files.
-    #[error("from here on mistakes are not counted, since there are too many")]
-    Mistakes,
-    /// Components and scripts in `.kitbag`.
-    #[error(
-        "is left out, with {more} more: `.kitbag` may hold {TOOLS} components and scripts together"
-    )]
-    Tools {
-        /// How many more are left out.
-        more: usize,
-    },
-    /// Tables of tools in the configuration.
-    #[error("is left out, with {more} more: a file may have {TABLES} tables of tools")]
-    Tables {
-        /// How many more are left out.
-        more: usize,
-    },
-    /// Topics in the configuration.
-    #[error("is left out, with {more} more: a workspace may have {TOPICS} topics")]
-    Topics {
-        /// How many more are left out.
-        more: usize,
-    },
-}
-
 impl OwnFiles {
     /// Leaves out the components and scripts beyond [`TOOLS`], the last ones by name.
     pub(super) fn bound_tools(&mut self) {
@@ -82,10 +43,13 @@ impl OwnFiles {
         self.scripts.retain(|name, found| keep(name, &found.path));
         let Some((first, path)) = beyond.first_key_value() else { return };
         let origin = Origin::Found { path: file::relative(path, &self.texts.root) };
-        let problem = Bound::Tools { more: beyond.len() - 1 };
+        let problem = format!(
+            "is left out, with {} more: `.kitbag` may hold {TOOLS} components and scripts together",
+            beyond.len() - 1
+        );
         let piece = (Layer::Manifest, Piece::Tool(first.to_string()));
         let names = beyond.keys().map(ToString::to_string).collect();
-        self.texts.report.piece_of(origin, problem.into(), piece, names);
+        self.texts.report.piece_of(origin, problem, piece, names);
     }
 }
 
@@ -101,19 +65,23 @@ pub(super) fn bound_tables(
     if let Some(tables) = &mut config.tools {
         let beyond = tables.split_off(|_| true, TABLES);
         if let Some(Entry { key, .. }) = beyond.first() {
-            let problem = Bound::Tables { more: beyond.len() - 1 };
+            let more = beyond.len() - 1;
+            let problem =
+                format!("is left out, with {more} more: a file may have {TABLES} tables of tools");
             let names = beyond.iter().map(|entry| entry.key.value.clone()).collect();
             let piece = Piece::Tool(key.value.clone());
-            report.span_of(file, key.span, problem, None, (piece, names));
+            report.span_of(file, key.span, problem, (piece, names));
         }
     }
     if let Some(topics) = &mut config.knowledge {
         // Other tables only change topics of the user's own file.
         let beyond = topics.split_off(|topic| topic.subjects.is_some(), TOPICS);
         if let Some(Entry { key, .. }) = beyond.first() {
-            let problem = Bound::Topics { more: beyond.len() - 1 };
+            let more = beyond.len() - 1;
+            let problem =
+                format!("is left out, with {more} more: a workspace may have {TOPICS} topics");
             let piece = Piece::Topic(key.value.clone());
-            report.span_of(file, key.span, problem, None, (piece, Vec::new()));
+            report.span_of(file, key.span, problem, (piece, Vec::new()));
         }
     }
     config

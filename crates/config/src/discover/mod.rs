@@ -7,7 +7,6 @@ mod parser;
 mod texts;
 mod workspace;
 
-pub use bounds::Bound;
 pub(crate) use found::{FoundScript, FoundTool, Locks, Read, Reading};
 pub(crate) use workspace::{Workspace, workspace};
 
@@ -21,14 +20,13 @@ use texts::Texts;
 
 use crate::config::Trust;
 use crate::content::OwnContent;
-use crate::error::Report;
 use crate::file::{self, Layer, SourceFile};
 use crate::format::ConfigFile;
 use crate::invalid_keys::InvalidKeys;
 use crate::lock::Lock;
 use crate::origin::{Origin, Sourced};
 use crate::path;
-use crate::piece::Piece;
+use crate::report::{Piece, Report};
 use crate::sources::{ScriptFile, Sources, TrustSource};
 use crate::trust::{open_named, trust};
 use crate::untrusted::{NamedTool, counts_wholly, narrowed};

@@ -7,21 +7,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::{ToolName, ToolNameError};
+use kitbag_contract::ToolName;
 use kitbag_files::sys::{Entries, Entry, is_link_error};
 use kitbag_files::{FileKind, OpenAs, OpenError, Stat};
 use kitbag_state::trust::{TrustRecord, TrustedTexts};
 
-use super::bounds::{Bound, ENTRIES};
+use super::bounds::ENTRIES;
 use super::texts::Texts;
 use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, LOCK, SCRIPTS, TOOLS, Trust};
 use crate::content::OwnContent;
 use crate::file::{self, Layer, SourceFile};
 use crate::origin::Origin;
-use crate::piece::Piece;
-use crate::problem::Problem;
+use crate::report::Piece;
+use crate::report::text::shown_path;
 use crate::sources::Sources;
 use crate::trust::{Examiner, Opened};
+
+const LINKED_SCRIPT: &str = "a symbolic link leads to it; a script lies in `.kitbag/scripts` of \
+                             the workspace itself: put the file there";
 
 /// The files of a workspace as they stand there, before they are known to count.
 pub(super) struct OwnFiles {
@@ -199,11 +202,11 @@ impl OwnFiles {
             self.tools.insert(name, OwnTool { wasm, manifest_path, manifest: None });
         }
         for path in manifests.into_values() {
-            let missing =
-                file::relative(&path.with_extension("wasm"), &self.texts.root).to_path_buf();
+            let missing = file::relative(&path.with_extension("wasm"), &self.texts.root);
             let origin = Origin::Found { path: file::relative(&path, &self.texts.root) };
-            let problem = Problem::NoComponent { missing };
-            self.texts.report.piece(origin, problem, None, of_tool(&path));
+            let missing = shown_path(&missing);
+            let problem = format!("describes a tool that is not there; `{missing}` is missing");
+            self.texts.report.piece(origin, problem, of_tool(&path));
         }
         self.directories[0] = Some(directory);
     }
@@ -236,7 +239,8 @@ impl OwnFiles {
         };
         for (index, entry) in entries.enumerate() {
             if index == ENTRIES {
-                return self.texts.fail(path, Bound::Entries.into(), TOOLS_PIECE);
+                let problem = format!("has more than {ENTRIES} entries; the rest is not looked at");
+                return self.texts.fail(path, problem, TOOLS_PIECE);
             }
             if let Err(error) = entry.and_then(|entry| look(self, &entry)) {
                 self.unreadable(path, &error);
@@ -278,7 +282,7 @@ impl OwnFiles {
                 .collect::<PathBuf>()
         };
         if opened.as_ref().is_ok_and(|opened| is_linked(&opened.path)) {
-            self.texts.fail(script, Problem::LinkedScript, of_tool(script));
+            self.texts.fail(script, LINKED_SCRIPT, of_tool(script));
             return None;
         }
         self.texts.read(script.to_owned(), of_tool(script), opened)
@@ -291,7 +295,7 @@ impl OwnFiles {
             Err(error) => match kind(&error) {
                 Some(io::ErrorKind::NotFound) => {}
                 Some(io::ErrorKind::NotADirectory) => {
-                    self.texts.fail(path, Problem::NotADirectory, TOOLS_PIECE);
+                    self.texts.fail(path, "is not a directory", TOOLS_PIECE);
                 }
                 _ => self.texts.fail(path, file::not_opened(&error), TOOLS_PIECE),
             },
@@ -316,13 +320,13 @@ impl OwnFiles {
         let path = path.join(name);
         match self.examiner.name(directory, name, &path) {
             Ok(FileKind::File) => return Ok(Some(path)),
-            Ok(FileKind::Directory) => self.texts.fail(&path, Problem::Directory, of_tool(&path)),
-            Ok(_) => self.texts.fail(&path, Problem::NotAFile, of_tool(&path)),
+            Ok(FileKind::Directory) => self.texts.fail(&path, file::DIRECTORY_HERE, of_tool(&path)),
+            Ok(_) => self.texts.fail(&path, file::NOT_A_FILE, of_tool(&path)),
             // A file that was just removed, or a link that leads nowhere.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && entry.kind() != FileKind::Link => {}
             Err(error) if leads_nowhere(&error) => {
-                self.texts.fail(&path, Problem::LinkedScript, of_tool(&path));
+                self.texts.fail(&path, LINKED_SCRIPT, of_tool(&path));
             }
             Err(error) => return Err(error),
         }
@@ -354,7 +358,8 @@ impl OwnFiles {
             Ok(kind) => {
                 if matches!(extension, Extension::Toml) {
                     let is_directory = kind == FileKind::Directory;
-                    let problem = if is_directory { Problem::Directory } else { Problem::NotAFile };
+                    let problem =
+                        if is_directory { file::DIRECTORY_HERE } else { file::NOT_A_FILE };
                     self.texts.fail(&path, problem, of_tool(&path));
                 }
                 false
@@ -397,10 +402,9 @@ impl OwnFiles {
             Ok(name) => {
                 files.insert(name, path);
             }
-            Err(ToolNameError { name }) => {
+            Err(error) => {
                 let origin = Origin::Found { path: file::relative(&path, &self.texts.root) };
-                let problem = ToolNameError { name };
-                self.texts.report.piece(origin, problem, None, TOOLS_PIECE);
+                self.texts.report.piece(origin, error, TOOLS_PIECE);
             }
         }
     }

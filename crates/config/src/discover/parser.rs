@@ -1,21 +1,19 @@
 //! From the text of files to what a person typed.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use kitbag_contract::ToolName;
 
 use super::found::FoundScript;
 use super::texts::Texts;
-use crate::error::Report;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
 use crate::lock::Lock;
 use crate::parse::{Form, parse};
-use crate::piece::Piece;
-use crate::problem::Problem;
+use crate::report::text::user_only;
+use crate::report::{Piece, Problem, Report};
 use crate::schema::{OWN_KEYS, json_schema, manifest_schema, script_schema, workspace_schema};
 use crate::script;
 use crate::written::Written;
@@ -91,7 +89,7 @@ impl Parser<'_> {
         let before = self.report.enter(piece);
         let (path, shown) = (file.path().to_owned(), file.shown().clone());
         let header = script::header(file.text()).unwrap_or_else(|(range, problem)| {
-            self.report.span(&file, range.into(), problem, None);
+            self.report.span(&file, range.into(), problem);
             self.is_complete = false;
             None
         });
@@ -118,7 +116,6 @@ impl Parser<'_> {
 
     /// What a file of the workspace must not have, and what is then wrong.
     fn misplaced(&self) -> Vec<(&'static str, Problem)> {
-        let file = || self.own_file.map(Arc::from);
-        OWN_KEYS.map(|key| (key, Problem::NotOwnFile { key, file: file() })).into()
+        OWN_KEYS.map(|key| (key, user_only(key, self.own_file))).into()
     }
 }

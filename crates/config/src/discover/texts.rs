@@ -3,14 +3,13 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use kitbag_contract::ByteSize;
 use kitbag_files::OpenError;
 
-use super::bounds::{self, Bound};
-use crate::error::Report;
+use super::bounds;
 use crate::file::{self, Layer, SourceFile};
 use crate::origin::Origin;
-use crate::piece::Piece;
-use crate::problem::Problem;
+use crate::report::{Piece, Problem, Report};
 use crate::sources::Sources;
 use crate::trust::{Opened, open_own};
 use crate::written::Span;
@@ -57,7 +56,7 @@ impl Texts {
                 });
                 // A file that is named and is not there is a mistake of who names it.
                 let piece = if hint.is_some() { Piece::Everything } else { piece };
-                self.fail_with(&path, problem, hint, (Layer::User, piece));
+                self.fail(&path, problem.hint(hint), (Layer::User, piece));
                 None
             }
         }
@@ -88,9 +87,13 @@ impl Texts {
     ) -> Option<SourceFile> {
         let opened = opened.map_err(|error| file::not_opened(&error));
         let most = if layer == Layer::User { file::MAX_BYTES } else { self.left };
-        let beyond = || Bound::Bytes.into();
+        let beyond = format!(
+            "is not read: the files of `.kitbag` have more than {} together, which is the most \
+             that is read",
+            ByteSize::bytes(bounds::BYTES)
+        );
         let read = opened.and_then(|Opened { file, path }| match most < file::MAX_BYTES {
-            true => Ok((file::read_within(file, most, beyond)?, path)),
+            true => Ok((file::read_within(file, most, &beyond)?, path)),
             false => Ok((file::read(file)?, path)),
         });
         let (bytes, real) = match read {
@@ -133,26 +136,17 @@ impl Texts {
                 let end = error.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned();
                 let file = source(text);
-                self.report.span(&file, Span::from(end..end), Problem::NotUtf8, None);
+                let problem = "is not UTF-8 from here on; save the file as UTF-8";
+                self.report.span(&file, Span::from(end..end), problem);
                 self.is_complete = false;
                 None
             }
         }
     }
 
-    pub(super) fn fail(&mut self, path: &Path, problem: Problem, piece: (Layer, Piece)) {
-        self.fail_with(path, problem, None, piece);
-    }
-
-    fn fail_with(
-        &mut self,
-        path: &Path,
-        problem: Problem,
-        hint: Option<String>,
-        piece: (Layer, Piece),
-    ) {
+    pub(super) fn fail(&mut self, path: &Path, problem: impl Into<Problem>, piece: (Layer, Piece)) {
         self.is_complete = false;
         let origin = Origin::Found { path: file::relative(path, &self.root) };
-        self.report.piece(origin, problem, hint, piece);
+        self.report.piece(origin, problem, piece);
     }
 }

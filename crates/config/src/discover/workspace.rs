@@ -6,10 +6,10 @@ use kitbag_state::trust::TrustStore;
 
 use crate::config::DIRECTORY;
 use crate::content::lies_in;
-use crate::error::Report;
 use crate::origin::{Origin, Sourced};
 use crate::path;
-use crate::problem::Problem;
+use crate::report::Report;
+use crate::report::text::shown_path;
 use crate::sources::Sources;
 use crate::trust::Examiner;
 
@@ -57,7 +57,8 @@ pub(crate) fn workspace(sources: &Sources<'_>, report: &mut Report) -> Option<Wo
             Some(Workspace { root, canonical, exists })
         }
         _ => {
-            report.origin(root.origin, Problem::NoWorkspace { path: root.value }, None);
+            let problem = format!("workspace `{}` is not a directory", shown_path(&root.value));
+            report.origin(root.origin, problem);
             None
         }
     }

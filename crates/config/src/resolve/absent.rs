@@ -8,12 +8,10 @@ use kitbag_contract::text::nearest;
 
 use super::resolver::{AbsentTool, Resolver};
 use crate::config::Tool;
-use crate::error::Diagnostic;
-use crate::excerpt::Excerpt;
 use crate::file::Layer;
 use crate::format::ToolConfig;
-use crate::problem::Problem;
-use crate::text::did_you_mean;
+use crate::report::text::did_you_mean;
+use crate::report::{Diagnostic, DiagnosticKind, Excerpt, Problem};
 use crate::written::Part;
 
 impl Resolver<'_> {
@@ -29,12 +27,12 @@ impl Resolver<'_> {
         }
         let warnings = tables.iter().map(|Part { key, .. }| AbsentTool {
             name: name.clone(),
-            warning: Diagnostic {
-                origin: key.origin(),
-                problem: Problem::AbsentTool { tool: name.to_string() },
-                excerpt: Some(Excerpt::new(key.file.text(), key.span)),
-                hint: None,
-            },
+            warning: Problem::new(
+                DiagnosticKind::AbsentTool(name.to_string()),
+                format_args!("there is no tool `{name}` here, and its table has no effect"),
+            )
+            .at(key.origin())
+            .quoting(Excerpt::new(key.file.text(), key.span)),
         });
         self.absent.extend(warnings);
         true

@@ -1,6 +1,7 @@
 //! Before which calls a person is asked.
 
 use kitbag_contract::is_class;
+use kitbag_contract::text::shown;
 use kitbag_policy::{ApprovalRule, ApprovalRuleError, ClassRule};
 use serde_json::Map;
 
@@ -12,7 +13,7 @@ use crate::format::{
     ApproveConfig, ClassConfig, ConditionConfig, ConfigFile, ToolConfig, WhenConfig,
 };
 use crate::origin::Sourced;
-use crate::problem::Problem;
+use crate::report::Problem;
 use crate::written::{At, Part, StringOr, Table, Written, all};
 
 impl Resolver<'_> {
@@ -42,7 +43,12 @@ impl Resolver<'_> {
             let pattern = part.key.value;
             let start = pattern.strip_suffix('*').unwrap_or(pattern);
             if pattern != "*" && !is_class(start) {
-                self.report.at(part.key, Problem::NotAClass { name: pattern.to_owned() });
+                let problem = format!(
+                    "`{}` is no class: letters, digits, `:`, `_`, `-` and `.`, at most 64 of them, \
+                     or the beginning of one and `*`",
+                    shown(pattern)
+                );
+                self.report.at(part.key, problem);
                 continue;
             }
             let rule = match part.at.value {

@@ -7,7 +7,6 @@ use crate::config::{Audit, AuditSync};
 use crate::file::SourceFile;
 use crate::format::ConfigFile;
 use crate::origin::Sourced;
-use crate::problem::Problem;
 
 /// The default size of the log.
 const SIZE: ByteSize = ByteSize::mib(128);
@@ -44,7 +43,9 @@ impl Resolver<'_> {
             let at = size.at(file);
             match at.value.parse::<ByteSize>() {
                 Ok(value) if value < LEAST_SIZE => {
-                    self.report.at(at, Problem::SmallAuditLog { value, least: LEAST_SIZE });
+                    let problem =
+                        format!("`audit.size` is `{value}`; the log needs at least `{LEAST_SIZE}`");
+                    self.report.at(at, problem);
                 }
                 Ok(value) => audit.size = at.sourced(value),
                 Err(error) => self.report.at(at, error),

@@ -1,13 +1,13 @@
 //! Ceilings: what the files of a workspace may set a limit to, at most.
 
 use super::limits::{Quantity, SIZE, TIME};
-use crate::error::Report;
 use crate::file::{Layer, SourceFile};
 use crate::format::ConfigFile;
 use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
 use crate::limit_set::{EffectiveLimits, KnownLimits};
 use crate::origin::Sourced;
+use crate::report::Report;
 use crate::schema::CEILING;
 use crate::written::At;
 

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::value::{described, plain};
 use crate::config::{Parameter, ParameterType, Parameters};
 use crate::key::KeyPath;
-use crate::problem::Problem;
-use crate::text::did_you_mean;
+use crate::report::Problem;
+use crate::report::text::{did_you_mean, missing_key, unknown_key, unknown_value, wrong_type};
 
 /// A definition, made ready for measuring values of any size against it.
 pub(super) struct Fit<'a> {
@@ -17,12 +17,6 @@ pub(super) struct Fit<'a> {
     choices: Option<HashSet<String>>,
     items: Option<Box<Fit<'a>>>,
     properties: Option<HashMap<&'a str, Fit<'a>>>,
-}
-
-/// Why a value does not fit.
-pub(super) struct Misfit {
-    pub(super) problem: Problem,
-    pub(super) hint: Option<String>,
 }
 
 impl<'a> Fit<'a> {
@@ -46,7 +40,7 @@ impl<'a> Fit<'a> {
     }
 
     /// Measures a value; `path` is what it is called in the message.
-    pub(super) fn check(&self, path: &KeyPath<'_>, value: &Value) -> Result<(), Misfit> {
+    pub(super) fn check(&self, path: &KeyPath<'_>, value: &Value) -> Result<(), Problem> {
         let Some(kind) = &self.parameter.kind else { return self.check_choice(path, value) };
         let expected = match (kind.value, value) {
             (ParameterType::Array, Value::Array(elements)) => {
@@ -69,16 +63,12 @@ impl<'a> Fit<'a> {
             (ParameterType::Object, _) => Some("a table"),
         };
         if let Some(expected) = expected {
-            return Err(Misfit::from(Problem::WrongType {
-                key: path.to_string(),
-                expected: expected.to_owned(),
-                found: described(value),
-            }));
+            return Err(wrong_type(path, expected, &described(value)).into());
         }
         self.check_choice(path, value)
     }
 
-    fn check_elements(&self, path: &KeyPath<'_>, elements: &[Value]) -> Result<(), Misfit> {
+    fn check_elements(&self, path: &KeyPath<'_>, elements: &[Value]) -> Result<(), Problem> {
         let Some(items) = &self.items else { return Ok(()) };
         elements
             .iter()
@@ -86,15 +76,14 @@ impl<'a> Fit<'a> {
             .try_for_each(|(index, element)| items.check(&path.index(index), element))
     }
 
-    fn check_keys(&self, path: &KeyPath<'_>, object: &Map<String, Value>) -> Result<(), Misfit> {
+    fn check_keys(&self, path: &KeyPath<'_>, object: &Map<String, Value>) -> Result<(), Problem> {
         let Some(properties) = &self.properties else { return Ok(()) };
         for (key, value) in object {
             match properties.get(key.as_str()) {
                 Some(property) => property.check(&path.key(key), value)?,
                 None => {
-                    let problem = Problem::UnknownKey { key: key.clone(), table: path.to_string() };
                     let hint = did_you_mean(nearest(key, properties.keys().copied()));
-                    return Err(Misfit { problem, hint });
+                    return Err(Problem::from(unknown_key(key, &path.to_string())).hint(hint));
                 }
             }
         }
@@ -104,14 +93,11 @@ impl<'a> Fit<'a> {
         };
         match defined.into_iter().find(is_missing) {
             None => Ok(()),
-            Some((name, _)) => {
-                let (key, table) = (name.clone(), path.to_string());
-                Err(Misfit::from(Problem::MissingKey { key, table }))
-            }
+            Some((name, _)) => Err(missing_key(name, &path.to_string()).into()),
         }
     }
 
-    fn check_choice(&self, path: &KeyPath<'_>, value: &Value) -> Result<(), Misfit> {
+    fn check_choice(&self, path: &KeyPath<'_>, value: &Value) -> Result<(), Problem> {
         let (Some(set), Some(list)) = (&self.choices, &self.parameter.choices) else {
             return Ok(());
         };
@@ -121,14 +107,8 @@ impl<'a> Fit<'a> {
         let words: Vec<_> = list.value.iter().map(plain).collect();
         let found = plain(value);
         let hint = did_you_mean(nearest(&found, words.iter().map(String::as_str)));
-        let (key, expected) = (path.to_string(), alternatives(&words));
-        Err(Misfit { problem: Problem::UnknownValue { key, expected, found }, hint })
-    }
-}
-
-impl From<Problem> for Misfit {
-    fn from(problem: Problem) -> Self {
-        Self { problem, hint: None }
+        let problem = unknown_value(path, &alternatives(&words), &found);
+        Err(Problem::from(problem).hint(hint))
     }
 }
 

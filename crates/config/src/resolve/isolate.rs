@@ -13,13 +13,11 @@ use kitbag_policy::Access;
 
 use super::resolver::Resolver;
 use crate::config::{DIRECTORY, LocalTool, TOOLS, Tool, ToolSource, Topic};
-use crate::error::Found;
 use crate::file::{Layer, SourceFile};
 use crate::format::ConfigFile;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::Sourced;
-use crate::piece::{Broken, Piece, Restricts, consequence};
-use crate::problem::Problem;
+use crate::report::{Broken, DiagnosticKind, Found, Piece, Restricts, consequence};
 use crate::sources::BuiltinTool;
 use crate::toolsets::Disabled;
 
@@ -146,7 +144,7 @@ fn takes_effect(found: &Found, is_trusted: bool) -> bool {
 
 /// Whether a mistake is a limit above its ceiling: the ceiling applies instead.
 fn is_above_ceiling(found: &Found) -> bool {
-    matches!(found.diagnostic.problem, Problem::AboveCeiling { .. })
+    found.diagnostic.kind == DiagnosticKind::AboveCeiling
 }
 
 /// The restrictions that cannot be read for a mistake.
@@ -156,10 +154,8 @@ fn restricts(found: &Found) -> Vec<Restricts<'_>> {
         // What is asked for can be read, and is not given.
         Piece::Key(_)
             if matches!(
-                found.diagnostic.problem,
-                Problem::AboveCeiling { .. }
-                    | Problem::AboveServerMemory { .. }
-                    | Problem::NotOwnFile { .. }
+                found.diagnostic.kind,
+                DiagnosticKind::AboveCeiling | DiagnosticKind::UserOnly
             ) =>
         {
             Vec::new()
@@ -277,6 +273,6 @@ impl Restricts<'_> {
 fn stub(root: &Path, name: ToolName, found: &Found, limits: &EffectiveLimits) -> Tool {
     let wasm = root.join(DIRECTORY).join(TOOLS).join(format!("{name}.wasm"));
     let local = ToolSource::Local(LocalTool::new(Sourced::default(wasm), None, None));
-    let source = Sourced { value: local, origin: found.diagnostic.origin.clone() };
+    let source = Sourced { value: local, origin: found.diagnostic.place.clone() };
     Tool::of_caller(name, source, limits.clone())
 }

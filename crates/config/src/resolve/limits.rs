@@ -2,25 +2,23 @@
 //! none of a workspace's above its ceiling.
 
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::time::Duration;
 
-use kitbag_contract::text::nearest;
+use kitbag_contract::text::{nearest, shown};
 use kitbag_contract::{
     ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, SERVER_MEMORY, SESSION_IDLE, format_duration,
     parse_duration, parse_fuel, parse_requests, parse_tool_calls,
 };
 
 use super::resolver::Resolver;
-use crate::error::{Diagnostic, Report};
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, LimitsConfig};
 use crate::key::KeyPath;
 use crate::limit_set::{EffectiveLimits, KnownLimits};
 use crate::origin::{Origin, Sourced};
-use crate::problem::Problem;
+use crate::report::text::{did_you_mean, known_words, own_file, user_only};
+use crate::report::{Diagnostic, DiagnosticKind, Problem, Report};
 use crate::sources::{BuiltinTool, Sources, TRUST_VARIABLE, VARIABLES};
-use crate::text::{did_you_mean, known_words};
 use crate::written::At;
 
 /// A limit that is typed as a number and a unit, and has a ceiling.
@@ -79,7 +77,11 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
                 limits.compile = sourced(parse_duration(value), origin, report);
             }
             TRUST_VARIABLE if is_set && !["0", "1"].contains(&value.as_str()) => {
-                report.origin(origin, Problem::TrustVariable { value: value.to_owned() }, None);
+                let problem = format!(
+                    "`{}` is not a value of this variable; set it to `1`, or unset it",
+                    shown(value)
+                );
+                report.origin(origin, problem);
             }
             known if VARIABLES.contains(&known) => {}
             name => {
@@ -90,8 +92,7 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
                 let meant = meant.map(|meant| format!("{PREFIX}{meant}"));
                 let hint = did_you_mean(meant.as_deref())
                     .or_else(|| known_words("variables", VARIABLES.into_iter()));
-                let problem = Problem::UnknownVariable;
-                unknown.push(Diagnostic { origin, problem, excerpt: None, hint });
+                unknown.push(Problem::from("unknown variable").hint(hint).at(origin));
             }
         }
     }
@@ -117,7 +118,7 @@ fn sourced<T>(
     match parsed {
         Ok(value) => Some(Sourced { value, origin }),
         Err(error) => {
-            report.origin(origin, error, None);
+            report.origin(origin, error);
             None
         }
     }
@@ -227,13 +228,21 @@ impl Resolver<'_> {
                 }
             };
             if value < LEAST_SERVER_MEMORY {
-                self.report.at(at, Problem::LittleServerMemory { value });
+                let problem = format!(
+                    "`serve.memory` is `{value}`; a server needs at least `{LEAST_SERVER_MEMORY}`"
+                );
+                self.report.at(at, problem);
             } else if file.layer() != Layer::User && value > memory.value && self.is_untrusted() {
                 continue;
             } else if file.layer() != Layer::User && value > memory.value {
-                let own = Box::new(memory.clone());
-                let file = self.own_file.map(Arc::from);
-                self.report.at(at, Problem::AboveServerMemory { value, own, file });
+                let message = format!(
+                    "`serve.memory` is `{value}`, above `{}` ({}), which a workspace may only \
+                     lower; lower it, or put `memory = \"{value}\"` under `[serve]` in {}",
+                    memory.value,
+                    memory.origin,
+                    own_file(self.own_file)
+                );
+                self.report.at(at, Problem::new(DiagnosticKind::UserOnly, message));
             } else {
                 memory = at.sourced(value);
             }
@@ -251,8 +260,7 @@ impl Resolver<'_> {
             let written = layer.serve.as_ref().and_then(|serve| serve.session_idle.as_ref());
             let Some(at) = written.map(|written| written.at(file)) else { continue };
             if file.layer() != Layer::User {
-                let file = self.own_file.map(Arc::from);
-                self.report.at(at, Problem::NotOwnFile { key: "serve.session_idle", file });
+                self.report.at(at, user_only("serve.session_idle", self.own_file));
                 continue;
             }
             match (TIME.parse)(at.value) {
@@ -320,15 +328,16 @@ impl Resolver<'_> {
         if self.is_untrusted() {
             return None;
         }
-        let origin = ceiling.origin.clone();
-        let problem = Problem::AboveCeiling {
-            key: key.to_string(),
-            value: show(&value),
-            ceiling: Box::new(Sourced { value: show(&ceiling.value), origin }),
-            setting: set(&value).into(),
-            file: self.own_file.map(Arc::from),
-        };
-        self.report.at(at, problem);
+        let message = format!(
+            "`{key}` is `{}`, above the ceiling of `{}` ({}); lower it, or put `{}` under \
+             `[ceiling]` in {}",
+            show(&value),
+            show(&ceiling.value),
+            ceiling.origin,
+            set(&value),
+            own_file(self.own_file)
+        );
+        self.report.at(at, Problem::new(DiagnosticKind::AboveCeiling, message));
         Some(ceiling)
     }
 }

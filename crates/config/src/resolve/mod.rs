@@ -39,12 +39,10 @@ use switches::{Switches, WorkspacePlace};
 
 use crate::config::{Config, SecretStore, ToolGrants, own_directories};
 use crate::discover::{Read, Workspace};
-use crate::error::Report;
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
 use crate::path::Bases;
-use crate::piece::Piece;
-use crate::problem::Problem;
+use crate::report::{DiagnosticKind, Piece, Report};
 use crate::review::TrustReview;
 use crate::sources::{ComponentTool, Sources};
 
@@ -191,7 +189,7 @@ pub(crate) fn resolve(
     let through_links = resolver.through_links;
     let approve_default = resolver.approve_default;
     let warnings = resolver.warnings;
-    if warnings.iter().any(|it| matches!(it.problem, Problem::UntrustedTopic { .. })) {
+    if warnings.iter().any(|it| it.kind == DiagnosticKind::UntrustedTopic) {
         workspace_trust.leave_out();
     }
     let limits = limits.under(&overrides.limits);

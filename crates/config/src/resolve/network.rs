@@ -2,19 +2,18 @@
 //! authorities.
 
 use kitbag_contract::text::{shown, variant_words};
-use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError, ProxyRules};
+use kitbag_policy::http::{Direct, Proxy, ProxyRules};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use super::resolver::Resolver;
 use crate::config::{NameResolution, Network, RootFile};
-use crate::error::Diagnostic;
 use crate::file::{self, SourceFile};
 use crate::format::ConfigFile;
 use crate::path::is_fixed;
-use crate::problem::Problem;
+use crate::report::Problem;
+use crate::report::text::{relative_path, shown_path};
 use crate::sources::VariableValue;
-use crate::text::shown_path;
 use crate::trust::open_own;
 use crate::written::{At, Written};
 
@@ -31,69 +30,6 @@ const DIRECT_VARIABLES: [&str; 2] = ["no_proxy", "NO_PROXY"];
 /// A variable of programs that a web server starts, which pass the header field `Proxy` of a
 /// request on as `HTTP_PROXY`.
 const CGI_VARIABLE: &str = "REQUEST_METHOD";
-
-/// Why connections cannot be made like that.
-#[derive(Debug, thiserror::Error)]
-enum NetworkProblem {
-    /// A text is not a proxy.
-    #[error(transparent)]
-    Proxy(#[from] ProxyError),
-    /// A text is not what goes without one.
-    #[error(transparent)]
-    Direct(#[from] DirectError),
-    /// There is no proxy that something could go without.
-    #[error("`no_proxy` means nothing without `proxy`; add that, or remove this")]
-    NoProxy,
-    /// There is no proxy that could resolve names.
-    #[error("`resolve = \"proxy\"` means nothing without `proxy`; add that, or remove this")]
-    NoResolver,
-    /// The value of a variable is not a proxy.
-    #[error("the variable `{name}` names no proxy that kitbag can use: {error}")]
-    Variable {
-        /// The variable.
-        name: &'static str,
-        /// The problem of its value.
-        error: ProxyError,
-    },
-    /// An entry of a variable is not understood.
-    #[error(
-        "`{}` in the variable `{name}` is ignored: it is neither a host, such as `example.com` or \
-         `.example.com`, nor an address, nor a block such as `10.0.0.0/8`",
-        shown(entry)
-    )]
-    Entry {
-        /// The variable.
-        name: &'static str,
-        /// The entry.
-        entry: String,
-    },
-    /// A file cannot be read.
-    #[error("the certificates in `{path}` cannot be used: {problem}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A file has no certificate.
-    #[error(
-        "`{path}` holds no certificate in PEM, which begins with `-----BEGIN CERTIFICATE-----`"
-    )]
-    NoCertificate {
-        /// The file.
-        path: String,
-    },
-    /// A certificate is none, or not one of an authority.
-    #[error("certificate {number} in `{path}` cannot be used: {reason}")]
-    Certificate {
-        /// The file.
-        path: String,
-        /// Which one, from 1.
-        number: usize,
-        /// Why not.
-        reason: String,
-    },
-}
 
 impl Resolver<'_> {
     /// The settings of connections in the user config. Other files have no such table.
@@ -116,7 +52,7 @@ impl Resolver<'_> {
             (Some(at), _) => {
                 let proxies = match &**at.value == ENVIRONMENT {
                     true => self.environment_proxies(at),
-                    false => at.value.parse::<Proxy>().map(Into::into).map_err(Into::into),
+                    false => at.value.parse::<Proxy>().map(Into::into).map_err(Problem::from),
                 };
                 match proxies {
                     Ok(ProxyRules { http, https, direct, .. }) => {
@@ -124,14 +60,19 @@ impl Resolver<'_> {
                         let rules = ProxyRules { http, https, direct, resolves };
                         network.proxies = Some(at.sourced(rules));
                     }
-                    Err::<_, NetworkProblem>(problem) => self.report.at_secret(at, problem),
+                    Err(problem) => self.report.at_secret(at, problem),
                 }
             }
-            (None, Some(direct)) => self.report.at(direct, NetworkProblem::NoProxy),
+            (None, Some(direct)) => {
+                let problem = "`no_proxy` means nothing without `proxy`; add that, or remove this";
+                self.report.at(direct, problem);
+            }
             (None, None) => {}
         }
         if let (None, Some(resolve), true) = (&table.proxy, &table.resolve, resolves) {
-            self.report.at(resolve.at(file), NetworkProblem::NoResolver);
+            let problem =
+                "`resolve = \"proxy\"` means nothing without `proxy`; add that, or remove this";
+            self.report.at(resolve.at(file), problem);
         }
         for path in table.roots.iter().flat_map(|roots| &roots.value) {
             match self.roots(path.at(file)) {
@@ -143,7 +84,7 @@ impl Resolver<'_> {
     }
 
     /// The proxies that the environment names. What is wrong with `NO_PROXY` is a warning.
-    fn environment_proxies(&mut self, at: At<'_, String>) -> Result<ProxyRules, NetworkProblem> {
+    fn environment_proxies(&mut self, at: At<'_, String>) -> Result<ProxyRules, Problem> {
         let (http, https) = (self.proxy_of(&HTTP_VARIABLES)?, self.proxy_of(&HTTPS_VARIABLES)?);
         let set = DIRECT_VARIABLES.into_iter().find(|name| self.is_set(name));
         let mut direct = Vec::new();
@@ -157,15 +98,20 @@ impl Resolver<'_> {
             let (read, unknown) = Direct::read_variable(text);
             direct = read;
             for entry in unknown {
-                let (origin, problem) = (at.origin(), NetworkProblem::Entry { name, entry }.into());
-                self.warnings.push(Diagnostic { origin, problem, excerpt: None, hint: None });
+                let message = format!(
+                    "`{}` in the variable `{name}` is ignored: it is neither a host, such as \
+                     `example.com` or `.example.com`, nor an address, nor a block such as \
+                     `10.0.0.0/8`",
+                    shown(&entry)
+                );
+                self.warnings.push(Problem::from(message).at(at.origin()));
             }
         }
         Ok(ProxyRules { http, https, direct, resolves: false })
     }
 
     /// The proxy that the first of these variables names that is set.
-    fn proxy_of(&self, names: &[&'static str]) -> Result<Option<Proxy>, NetworkProblem> {
+    fn proxy_of(&self, names: &[&'static str]) -> Result<Option<Proxy>, Problem> {
         let Some(name) = names.iter().copied().find(|name| self.is_set(name)) else {
             return Ok(None);
         };
@@ -175,7 +121,9 @@ impl Resolver<'_> {
             Some(VariableValue::Unusable(_)) | None => "",
         };
         let proxy = Proxy::read_variable(text);
-        proxy.map(Some).map_err(|error| NetworkProblem::Variable { name, error })
+        proxy.map(Some).map_err(|error| {
+            format!("the variable `{name}` names no proxy that kitbag can use: {error}").into()
+        })
     }
 
     /// Whether a variable is set and not empty. A client of a web server may have set
@@ -196,7 +144,7 @@ impl Resolver<'_> {
         for text in list.value.iter().map(|text| text.at(list.file)) {
             match text.value.parse() {
                 Ok(one) => direct.push(one),
-                Err(error) => self.report.at(text, NetworkProblem::from(error)),
+                Err(error) => self.report.at(text, error),
             }
         }
         direct
@@ -206,37 +154,31 @@ impl Resolver<'_> {
     /// own configuration has.
     fn roots(&self, at: At<'_, String>) -> Result<RootFile, Problem> {
         if !is_fixed(at.value) && !at.value.is_empty() {
-            return Err(Problem::RelativePath { path: at.value.clone() });
+            return Err(relative_path(at.value).into());
         }
         let path = self.bases.absolute(at.value)?;
-        let shown = shown_path(&path).to_string();
+        let shown = shown_path(&path);
         let opened = open_own(&path, self.bases.home);
         let mut pem = opened.and_then(file::read).map_err(|problem| {
-            let (path, problem) = (shown.clone(), problem.to_string());
-            NetworkProblem::Unreadable { path, problem }
+            format!("the certificates in `{shown}` cannot be used: {}", problem.message)
         })?;
         file::take_mark(&mut pem);
         let mut count = 0;
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             count += 1;
-            let unusable = |reason: String| NetworkProblem::Certificate {
-                path: shown.clone(),
-                number: count,
-                reason,
+            let unusable = |reason: String| {
+                format!("certificate {count} in `{shown}` cannot be used: {reason}")
             };
             let certificate = certificate.map_err(|error| unusable(error.to_string()))?;
             webpki::anchor_from_trusted_cert(&certificate)
                 .map_err(|error| unusable(variant_words(&error)))?;
         }
         match count {
-            0 => Err(NetworkProblem::NoCertificate { path: shown }.into()),
+            0 => Err(Problem::from(format!(
+                "`{shown}` holds no certificate in PEM, which begins with `-----BEGIN \
+                 CERTIFICATE-----`"
+            ))),
             _ => Ok(RootFile { path, pem: pem.into() }),
         }
-    }
-}
-
-impl From<NetworkProblem> for Problem {
-    fn from(problem: NetworkProblem) -> Self {
-        Self::Network { reason: problem.to_string() }
     }
 }

@@ -1,6 +1,6 @@
 //! What becomes of answers before a model reads them.
 
-use kitbag_contract::text::nearest;
+use kitbag_contract::text::{nearest, shown};
 use kitbag_policy::screening::{Screen, Severity};
 
 use super::resolver::Resolver;
@@ -8,8 +8,8 @@ use crate::config::{Output, ScreenAction, Screening};
 use crate::file::SourceFile;
 use crate::format::ConfigFile;
 use crate::origin::Sourced;
-use crate::problem::Problem;
-use crate::text::did_you_mean;
+use crate::report::Problem;
+use crate::report::text::did_you_mean;
 use crate::written::Written;
 
 impl Resolver<'_> {
@@ -31,8 +31,8 @@ impl Resolver<'_> {
                     continue;
                 }
                 let hint = did_you_mean(nearest(&name.value, names.iter().map(String::as_str)));
-                let problem = Problem::UnknownScreenRule { name: name.value.clone() };
-                self.report.at_with(name.at(file), problem, hint);
+                let problem = Problem::from(format!("there is no rule `{}`", shown(&name.value)));
+                self.report.at(name.at(file), problem.hint(hint));
             }
             Screening {
                 actions: [

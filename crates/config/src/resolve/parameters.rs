@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
+use kitbag_contract::text::shown;
 use serde_json::Value;
 
-use super::fit::{Fit, Misfit, identity};
+use super::fit::{Fit, identity};
 use super::resolver::Resolver;
 use super::value::{json, plain};
 use crate::config::{Parameter, ParameterType, Parameters};
@@ -12,7 +13,7 @@ use crate::file::SourceFile;
 use crate::format::ParameterConfig;
 use crate::key::KeyPath;
 use crate::origin::Sourced;
-use crate::problem::Problem;
+use crate::report::text::listed_twice;
 use crate::script::is_variable;
 use crate::written::{AnyValue, At, Part, Table, all, copied, last, merge};
 
@@ -46,11 +47,25 @@ impl Resolver<'_> {
             let key = parts[0].key;
             let name = key.value;
             if !is_name(name) {
-                self.report.at(key, Problem::ParameterName { name: name.to_owned() });
+                let problem = format!(
+                    "`{}` is not the name of a parameter: it takes 1 to 64 letters, digits, `_`, \
+                     `-` and `.`",
+                    shown(name)
+                );
+                self.report.at(key, problem);
             } else if matches!(place, Place::Argument | Place::Variable) && name.starts_with('_') {
-                self.report.at(key, Problem::ReservedParameter { name: name.to_owned() });
+                let problem = format!(
+                    "parameter `{}` starts with `_`, which is reserved for the host; rename it",
+                    shown(name)
+                );
+                self.report.at(key, problem);
             } else if place == Place::Variable && !is_variable(name) {
-                self.report.at(key, Problem::VariableName { name: name.to_owned() });
+                let problem = format!(
+                    "`{}` cannot be a variable of a script: it takes letters, digits and `_`, does \
+                     not start with a digit, and is not a keyword of Python",
+                    shown(name)
+                );
+                self.report.at(key, problem);
             }
             if let Some(parameter) = self.parameter(&path.key(name), &parts, place) {
                 entries.push((name.to_owned(), parameter));
@@ -122,10 +137,15 @@ impl Resolver<'_> {
         place: Place,
     ) {
         let misplaced = |key, only: ParameterType| {
-            (kind != Some(only)).then_some(Problem::MisplacedKey {
-                key,
-                only: only.as_str(),
-                actual: kind.map(ParameterType::as_str),
+            let only_word = only.as_str();
+            let actual = match kind {
+                Some(actual) => format!("is of type `{}`", actual.as_str()),
+                None => format!("names none; add `type = \"{only_word}\"`"),
+            };
+            (kind != Some(only)).then(|| {
+                format!(
+                    "`{key}` means something for the type `{only_word}` only, and this {actual}"
+                )
             })
         };
         if let Some(problem) = misplaced("items", ParameterType::Array)
@@ -138,11 +158,12 @@ impl Resolver<'_> {
         {
             self.report.at(at, problem);
         }
-        let meaningless: fn(&'static str) -> Problem = match place {
-            Place::Items => |key| Problem::MeaninglessInItems { key },
-            Place::Output => |key| Problem::MeaninglessInOutput { key },
+        let of = match place {
+            Place::Items => "the elements of an array",
+            Place::Output => "the answer of a tool",
             Place::Argument | Place::Variable | Place::Property => return,
         };
+        let meaningless = |key| format!("`{key}` means nothing for {of}; remove it");
         if let Some(at) = last(parts, |parameter| parameter.required.as_ref()) {
             self.report.at(at, meaningless("required"));
         }
@@ -159,7 +180,8 @@ impl Resolver<'_> {
     ) -> Option<Sourced<Vec<Value>>> {
         let list = last(parts, |parameter| parameter.choices.as_ref())?;
         if list.value.is_empty() {
-            self.report.at(list, Problem::EmptyEnum);
+            let problem = "`enum` is empty, so that no value fits; list the values, or remove it";
+            self.report.at(list, problem);
         }
         let fit = Fit::new(parameter);
         let mut seen = HashSet::new();
@@ -168,7 +190,7 @@ impl Resolver<'_> {
             let at = choice.at(list.file);
             let Some(value) = self.fitting(&path.index(index), at, &fit) else { continue };
             if !seen.insert(identity(&value)) {
-                self.report.at(at, Problem::DuplicateChoice { value: plain(&value) });
+                self.report.at(at, listed_twice(&plain(&value)));
             }
             choices.push(value);
         }
@@ -183,13 +205,8 @@ impl Resolver<'_> {
         fit: &Fit<'_>,
     ) -> Option<Value> {
         let value = json(&at.value.0).map_err(|problem| self.report.at(at, problem)).ok()?;
-        match fit.check(path, &value) {
-            Ok(()) => Some(value),
-            Err(Misfit { problem, hint }) => {
-                self.report.at_with(at, problem, hint);
-                None
-            }
-        }
+        fit.check(path, &value).map_err(|problem| self.report.at(at, problem)).ok()?;
+        Some(value)
     }
 }
 

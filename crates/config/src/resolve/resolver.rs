@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::text::nearest;
+use kitbag_contract::text::{nearest, shown};
 use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
 use kitbag_policy::http::Deny;
@@ -13,17 +13,15 @@ use kitbag_policy::{ApprovalRule, SecretName};
 use super::switches::Switches;
 use crate::config::{Secret, ToolGrants};
 use crate::discover::{FoundScript, Locks};
-use crate::error::{Diagnostic, Report};
 use crate::file::SourceFile;
 use crate::format::ToolConfig;
 use crate::invalid_keys::InvalidKeys;
 use crate::limit_set::KnownLimits;
 use crate::origin::Sourced;
 use crate::path::{Bases, is_fixed};
-use crate::piece::Piece;
-use crate::problem::Problem;
+use crate::report::text::{did_you_mean, known_words};
+use crate::report::{Diagnostic, Piece, Problem, Report};
 use crate::sources::{BuiltinTool, Variables};
-use crate::text::{did_you_mean, known_words};
 use crate::workspace_trust::WorkspaceTrust;
 use crate::written::{At, Part, Span, last};
 
@@ -93,13 +91,18 @@ impl<'a> Resolver<'a> {
         self.builtins.iter().map(|builtin| builtin.name)
     }
 
+    /// A name that no built-in has.
+    pub(super) fn unknown_builtin(&self, name: &str) -> Problem {
+        let hint = did_you_mean(nearest(name, self.builtin_names()))
+            .or_else(|| known_words("built-in tools", self.builtin_names()));
+        Problem::from(format!("no built-in tool is named `{}`", shown(name))).hint(hint)
+    }
+
     /// The built-in that a local tool or a script replaces on purpose.
     pub(super) fn replaces(&mut self, parts: &[Part<'_, ToolConfig>]) -> Option<Sourced<String>> {
         let at = last(parts, |tool| tool.replaces.as_ref())?;
         if self.named(at.value).is_none() {
-            let hint = did_you_mean(nearest(at.value, self.builtin_names()))
-                .or_else(|| known_words("built-in tools", self.builtin_names()));
-            self.report.at_with(at, Problem::UnknownBuiltin { name: at.value.clone() }, hint);
+            self.report.at(at, self.unknown_builtin(at.value));
             return None;
         }
         Some(at.sourced(at.value.clone()))

@@ -1,12 +1,13 @@
 //! Tools that are scripts of Python: what the header says, and which script a table means.
 
 use kitbag_contract::ToolName;
-use kitbag_contract::text::nearest;
+use kitbag_contract::text::{nearest, shown};
 use kitbag_policy::RequestedGrants;
 use serde_json::{Map, Value};
 
 use super::parameters::Place;
 use super::resolver::Resolver;
+use super::tools::shadows_builtin;
 use super::value::json;
 use crate::config::ScriptTool;
 use crate::discover::FoundScript;
@@ -14,8 +15,8 @@ use crate::file::Layer;
 use crate::format::ToolConfig;
 use crate::key::KeyPath;
 use crate::origin::{Origin, Sourced};
-use crate::problem::Problem;
-use crate::text::{did_you_mean, known_words};
+use crate::report::Problem;
+use crate::report::text::{did_you_mean, known_words, shown_path, unknown_key};
 use crate::written::{AnyValue, At, Part, Table, all};
 
 /// Which script a tool is.
@@ -34,7 +35,9 @@ impl<'a> Resolver<'a> {
     pub(super) fn named_script(&mut self, tables: &[Part<'_, ToolConfig>]) -> Script<'a> {
         let own = all(tables, |tool| tool.script.as_ref()).find(is_own);
         if let Some(at) = own {
-            self.report.at(at, Problem::OwnScript);
+            let problem = "this file is for all workspaces, and a script is one of a workspace: name \
+                           it in its `.kitbag/config.toml`";
+            self.report.at(at, problem);
             return Script::Unknown;
         }
         let Some(at) = script_key(tables) else { return Script::None };
@@ -44,7 +47,10 @@ impl<'a> Resolver<'a> {
                 let names = || self.scripts.keys().map(ToolName::as_str);
                 let hint = did_you_mean(nearest(at.value, names()))
                     .or_else(|| known_words("scripts", names()));
-                self.report.at_with(at, Problem::UnknownScript { name: at.value.clone() }, hint);
+                let name = shown(at.value);
+                let problem =
+                    Problem::from(format!("no script in `.kitbag/scripts` is named `{name}`"));
+                self.report.at(at, problem.hint(hint));
                 Script::Unknown
             }
         }
@@ -71,7 +77,7 @@ impl<'a> Resolver<'a> {
         is: &'static str,
     ) {
         for at in all(tables, |tool| tool.script.as_ref()) {
-            self.report.at(at, Problem::NotAScript { tool: name.to_string(), is });
+            self.report.at(at, format!("tool `{name}` takes no `script`: {is}; remove it"));
         }
     }
 
@@ -86,19 +92,22 @@ impl<'a> Resolver<'a> {
     ) -> ScriptTool {
         for part in tables {
             for (key, span) in part.at.value.source_keys() {
-                let (tool, script) = (name.to_string(), script.shown.to_path_buf());
-                let problem = Problem::FixedByScript { tool, script, key };
-                self.report.span(part.at.file, span, problem, None);
+                let problem = format!(
+                    "`{name}` is the script `{}`, which takes no `{key}`; remove it",
+                    shown_path(&script.shown)
+                );
+                self.report.span(part.at.file, span, problem);
             }
         }
         let replaces = self.replaces(parts);
         let replaces_itself =
             replaces.as_ref().is_some_and(|builtin| builtin.value == name.as_str());
-        if !script.is_named && self.named(name.as_str()).is_some() && !replaces_itself {
-            let problem = Problem::ShadowsBuiltin { tool: name.to_string() };
-            if let Some(at) = script_key(tables) {
-                self.report.at(at, problem);
-            }
+        if !script.is_named
+            && self.named(name.as_str()).is_some()
+            && !replaces_itself
+            && let Some(at) = script_key(tables)
+        {
+            self.report.at(at, shadows_builtin(name));
         }
         let parameters: Vec<_> = all(parts, |tool| tool.parameters.as_ref()).collect();
         let parameters = self.parameters(&path.key("parameters"), &parameters, Place::Variable);
@@ -133,15 +142,13 @@ impl<'a> Resolver<'a> {
                 let table = path.key("grants").to_string();
                 let hint = did_you_mean(nearest(key, RequestedGrants::KEYS))
                     .or_else(|| known_words("keys", RequestedGrants::KEYS.into_iter()));
-                let problem = Problem::UnknownKey { key: key.to_owned(), table };
-                self.report.at_with(part.key, problem, hint);
+                self.report.at(part.key, Problem::from(unknown_key(key, &table)).hint(hint));
                 continue;
             }
             let one = json(&part.at.value.0).and_then(|value| {
                 let one = Map::from_iter([(key.to_owned(), value)]);
-                let reason = |error| format!("it cannot be asked for like this: {error}");
                 RequestedGrants::read(&one)
-                    .map_err(|error| Problem::Grant { kind: "grants", reason: reason(error) })?;
+                    .map_err(|error| format!("it cannot be asked for like this: {error}"))?;
                 Ok(one)
             });
             match one {

@@ -1,13 +1,11 @@
 //! What looks like a secret: what the layers change of the built-in list of names.
 
-use std::sync::Arc;
-
 use super::resolver::Resolver;
 use crate::config::SecretFiles;
 use crate::file::{Layer, SourceFile};
 use crate::format::ConfigFile;
-use crate::piece::Piece;
-use crate::problem::Problem;
+use crate::report::Piece;
+use crate::report::text::{not_a_glob, user_only};
 use crate::written::{At, Written};
 
 impl Resolver<'_> {
@@ -27,10 +25,10 @@ impl Resolver<'_> {
             if file.layer() == Layer::User {
                 files.except = except.sourced(self.globs(except));
             } else {
-                let (key, file) = ("secret_files.except", self.own_file.map(Arc::from));
+                let key = "secret_files.except";
                 let piece = (Piece::Key(key.to_owned()), Vec::new());
-                let problem = Problem::NotOwnFile { key, file };
-                self.report.span_of(except.file, except.span, problem, None, piece);
+                let problem = user_only(key, self.own_file);
+                self.report.span_of(except.file, except.span, problem, piece);
             }
         }
         files
@@ -43,10 +41,7 @@ impl Resolver<'_> {
         for text in texts {
             match kitbag_glob::Glob::new(text.value) {
                 Ok(_) => globs.push(text.value.clone()),
-                Err(reason) => {
-                    let (glob, reason) = (text.value.clone(), reason.to_owned());
-                    self.report.at(text, Problem::Glob { glob, reason });
-                }
+                Err(reason) => self.report.at(text, not_a_glob(text.value, reason)),
             }
         }
         globs

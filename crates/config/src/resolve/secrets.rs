@@ -4,9 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use kitbag_policy::{
-    Placement, SecretName, SecretNameError, SecretPlace, SecretPlaceError, SecretSource,
-};
+use kitbag_policy::{Placement, SecretName, SecretPlace, SecretSource};
 
 use super::resolver::Resolver;
 use crate::config::{Secret, SecretStore};
@@ -14,35 +12,8 @@ use crate::file::SourceFile;
 use crate::format::{ConfigFile, PlaceholderPart, SecretConfig};
 use crate::origin::{Origin, Sourced};
 use crate::path::is_fixed;
-use crate::problem::Problem;
 use crate::sources::Sources;
 use crate::written::{At, Written, merge};
-
-/// The key of the secrets, for messages.
-const KEY: &str = "secrets";
-
-/// Why a secret cannot be used like that.
-#[derive(Debug, thiserror::Error)]
-enum SecretProblem {
-    /// Its name is none.
-    #[error(transparent)]
-    Name(#[from] SecretNameError),
-    /// It goes to a place that is none.
-    #[error(transparent)]
-    Place(#[from] SecretPlaceError),
-    /// Its value would come from two places.
-    #[error("a secret has `variable` or `command`, not both")]
-    TwoSources,
-    /// It would come from nothing.
-    #[error("`{0}` is empty")]
-    Empty(&'static str),
-    /// A program whose path depends on the workspace.
-    #[error("a program is found by its name alone, or has an absolute path")]
-    RelativeProgram,
-    /// A path that depends on the workspace.
-    #[error("`{0}` is relative; write an absolute path, or one that starts with `~/`")]
-    Relative(String),
-}
 
 impl Resolver<'_> {
     /// The secrets of the user's own file. Other files have no such table.
@@ -60,7 +31,7 @@ impl Resolver<'_> {
                     let secret = self.secret(part.at);
                     secrets.insert(name, secret);
                 }
-                Err(error) => self.report.at(part.key, SecretProblem::from(error)),
+                Err(error) => self.report.at(part.key, error),
             }
         }
         secrets
@@ -73,7 +44,7 @@ impl Resolver<'_> {
             for text in to.value.iter().map(|text| text.at(to.file)) {
                 match SecretPlace::new(text.value, wildcard) {
                     Ok(place) => places.push(place),
-                    Err(error) => self.report.at(text, SecretProblem::from(error)),
+                    Err(error) => self.report.at(text, error),
                 }
             }
             to.sourced(places)
@@ -89,7 +60,7 @@ impl Resolver<'_> {
             (None, None) => Sourced::default(SecretSource::Store),
             (Some(variable), None) => {
                 if variable.value.is_empty() || variable.value.contains(['=', '\0']) {
-                    self.report.at(variable, SecretProblem::Empty("variable"));
+                    self.report.at(variable, empty("variable"));
                 }
                 variable.sourced(SecretSource::Variable(variable.value.clone()))
             }
@@ -97,7 +68,7 @@ impl Resolver<'_> {
                 command.sourced(SecretSource::Command(self.words(command, "command")))
             }
             (Some(variable), Some(_)) => {
-                self.report.at(variable, SecretProblem::TwoSources);
+                self.report.at(variable, "a secret has `variable` or `command`, not both");
                 Sourced::default(SecretSource::Store)
             }
         };
@@ -115,14 +86,15 @@ impl Resolver<'_> {
     /// A program and its arguments.
     fn words(&mut self, at: At<'_, Vec<Written<String>>>, key: &'static str) -> Vec<String> {
         if at.value.first().is_none_or(|program| program.value.is_empty()) {
-            self.report.at(at, SecretProblem::Empty(key));
+            self.report.at(at, empty(key));
         }
         // One that is found by its name alone is not one of the workspace.
         if let Some(program) = at.value.first()
             && program.value.contains('/')
             && !program.value.starts_with('/')
         {
-            self.report.at(program.at(at.file), SecretProblem::RelativeProgram);
+            let problem = "a program is found by its name alone, or has an absolute path";
+            self.report.at(program.at(at.file), problem);
         }
         at.value.iter().map(|word| word.value.clone()).collect()
     }
@@ -151,7 +123,11 @@ impl Resolver<'_> {
         let mut path = |written: &Option<Written<String>>| {
             let at = written.as_ref()?.at(file);
             if !is_fixed(at.value) {
-                self.report.at(at, SecretProblem::Relative(at.value.clone()));
+                let problem = format!(
+                    "`{}` is relative; write an absolute path, or one that starts with `~/`",
+                    at.value
+                );
+                self.report.at(at, problem);
                 return None;
             }
             Some(at.sourced(self.path(at)?))
@@ -166,8 +142,6 @@ impl Resolver<'_> {
     }
 }
 
-impl From<SecretProblem> for Problem {
-    fn from(problem: SecretProblem) -> Self {
-        Self::Grant { kind: KEY, reason: problem.to_string() }
-    }
+fn empty(key: &str) -> String {
+    format!("`{key}` is empty")
 }

@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use kitbag_contract::text::nearest;
+use kitbag_contract::text::{nearest, shown};
 use kitbag_contract::{ToolName, UnknownArguments};
 use kitbag_glob::Glob;
 
 use crate::config::Tool;
-use crate::error::{Diagnostic, Report};
-use crate::excerpt::Excerpt;
 use crate::file::SourceFile;
 use crate::format::{ConfigFile, UnknownArgumentsConfig};
 use crate::origin::{Origin, Sourced};
-use crate::problem::Problem;
+use crate::report::text::{did_you_mean, not_a_glob};
+use crate::report::{Diagnostic, Excerpt, Problem, Report};
 use crate::sources::Sources;
-use crate::text::did_you_mean;
 use crate::toolsets::Disabled;
 
 /// One list of patterns.
@@ -58,13 +56,14 @@ pub(super) fn choose(
                     globs.push(glob);
                     continue;
                 }
-                Ok(_) => Problem::NoSuchTools { pattern: text.to_owned() },
-                Err(reason) => Problem::Glob { glob: text.to_owned(), reason: reason.to_owned() },
+                Ok(_) => format!("`{}` matches no tool", shown(text)),
+                Err(reason) => not_a_glob(text, reason),
             };
             let hint = did_you_mean(nearest(text, tools.keys().map(|name| name.as_str())));
+            let problem = Problem::from(problem).hint(hint);
             match excerpt {
-                None => report.origin(origin, problem, hint),
-                Some(_) => unmatched.push(Diagnostic { origin, problem, excerpt, hint }),
+                None => report.origin(origin, problem),
+                Some(excerpt) => unmatched.push(problem.at(origin).quoting(excerpt)),
             }
         }
         if !sources.is_server {

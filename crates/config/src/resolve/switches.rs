@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{DIRECTORY, FILE};
 use crate::discover::Workspace;
-use crate::error::Diagnostic;
 use crate::file::{Layer, SourceFile};
 use crate::format::ConfigFile;
 use crate::origin::{Origin, Sourced};
 use crate::path::holds;
-use crate::problem::Problem;
+use crate::report::{Diagnostic, Problem};
 use crate::sources::BuiltinTool;
 use crate::toolsets::{OFF_BY_DEFAULT, Toolsets};
 
@@ -98,11 +97,11 @@ impl Switches {
     pub(super) fn unmatched(&self, builtins: &[BuiltinTool<'_>]) -> Vec<Diagnostic> {
         let is_absent = |name: &str| builtins.iter().all(|builtin| builtin.toolset != name);
         let on = self.toolsets.switches.iter().filter(|(_, switch)| switch.value);
-        let absent = on.filter(|(name, _)| is_absent(name)).map(|(toolset, switch)| Diagnostic {
-            origin: switch.origin.clone(),
-            problem: Problem::AbsentToolset { toolset },
-            excerpt: None,
-            hint: None,
+        let absent = on.filter(|(name, _)| is_absent(name)).map(|(toolset, switch)| {
+            let message = format!(
+                "this kitbag was built without the toolset `{toolset}`: it switches nothing"
+            );
+            Problem::from(message).at(switch.origin.clone())
         });
         absent.collect()
     }

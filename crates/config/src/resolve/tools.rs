@@ -18,17 +18,15 @@ use super::scripts::{Script, script_key};
 use super::value::json;
 use crate::config::{BytesTool, LocalTool, Parameters, Tool, ToolGrants, ToolRate, ToolSource};
 use crate::discover::{FoundScript, FoundTool};
-use crate::error::Diagnostic;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, SourceConfig, ToolConfig};
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
 use crate::path::is_fixed;
-use crate::piece::Piece;
-use crate::problem::Problem;
+use crate::report::text::{did_you_mean, relative_path, shown_path, user_only};
+use crate::report::{Piece, Problem};
 use crate::sources::{BuiltinTool, ComponentTool, PYTHON};
-use crate::text::{did_you_mean, known_words};
 use crate::toolsets::Disabled;
 use crate::written::{At, Part, Span, Written, all, copied, last, merge};
 
@@ -89,17 +87,15 @@ impl<'a> Resolver<'a> {
             let own = own.unwrap_or_default();
             self.report.enter(Piece::Tool(name.to_string()));
             if let Some(found) = found.get(name) {
-                let (tool, other) = (name.to_string(), found.shown.to_path_buf());
                 let origin = Origin::Found { path: script.shown.clone() };
                 let piece = (Layer::Manifest, Piece::Tool(name.to_string()));
-                self.report.piece(origin, Problem::TwoTools { tool, other }, None, piece);
+                self.report.piece(origin, two_tools(name, &found.shown), piece);
                 continue;
             }
             if let Some(at) = script_key(&own)
                 && at.value != name.as_str()
             {
-                let (tool, other) = (name.to_string(), script.shown.to_path_buf());
-                self.report.at(at, Problem::TwoTools { tool, other });
+                self.report.at(at, two_tools(name, &script.shown));
                 continue;
             }
             let is_left_out = self.is_unused(name, &script.shown, None, &own)
@@ -164,7 +160,7 @@ impl<'a> Resolver<'a> {
             let name = match ToolName::new(builtin.name) {
                 Ok(name) => name,
                 Err(error) => {
-                    self.report.origin(Origin::Default, error, None);
+                    self.report.origin(Origin::Default, error);
                     continue;
                 }
             };
@@ -321,12 +317,10 @@ impl<'a> Resolver<'a> {
         let Some(own) = builtin.map(|at| at.origin()).or(other.map(|at| at.origin())) else {
             return false;
         };
-        self.warnings.push(Diagnostic {
-            origin: Origin::Found { path: shown.clone() },
-            problem: Problem::UnusedComponent { tool: name.to_string(), own },
-            excerpt: None,
-            hint: None,
-        });
+        let message = format!(
+            "is not used: `{name}` is the tool of your own file ({own}); give this one another name"
+        );
+        self.warnings.push(Problem::from(message).at(Origin::Found { path: shown.clone() }));
         true
     }
 
@@ -345,8 +339,8 @@ impl<'a> Resolver<'a> {
         let shadows = self.named(name.as_str()).is_some() && replaces != Some(name.as_str());
         if shadows {
             let origin = Origin::Found { path: shown.clone() };
-            let problem = Problem::ShadowsBuiltin { tool: name.to_string() };
-            self.report.piece(origin, problem, None, (Layer::Manifest, Piece::Component));
+            let piece = (Layer::Manifest, Piece::Component);
+            self.report.piece(origin, shadows_builtin(name), piece);
         }
         shadows
     }
@@ -355,8 +349,11 @@ impl<'a> Resolver<'a> {
     fn check_manifest(&mut self, candidate: &Candidate<'_>) {
         let Some(Part { at, .. }) = candidate.manifest else { return };
         for (key, span) in at.value.source_keys() {
-            let problem = Problem::NotInManifest { tool: candidate.name.to_string(), key };
-            self.report.span(at.file, span, problem, None);
+            let problem = format!(
+                "`{key}` has no place in a manifest: it describes `{}.wasm` beside it; remove it",
+                candidate.name
+            );
+            self.report.span(at.file, span, problem);
         }
     }
 
@@ -367,8 +364,7 @@ impl<'a> Resolver<'a> {
         let mask = all(&candidate.parts, |tool| tool.mask.as_ref()).map(|at| ("mask", at));
         for (key, at) in dev.chain(mask) {
             if at.file.layer() != Layer::User {
-                let file = self.own_file.map(Arc::from);
-                self.report.at(at, Problem::NotOwnFile { key, file });
+                self.report.at(at, user_only(key, self.own_file));
             }
         }
     }
@@ -376,22 +372,20 @@ impl<'a> Resolver<'a> {
     /// Whether the tool is built in, and who says so.
     fn kind(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Sourced<SourceConfig> {
         let Candidate { name, found, tables, parts, .. } = candidate;
-        let tool = name.to_string();
         let replaces = last(parts, |tool| tool.replaces.as_ref());
         let is_builtin = self.named(name.as_str()).is_some()
-            && replaces.is_none_or(|replaces| *replaces.value != tool);
+            && replaces.is_none_or(|replaces| replaces.value != name.as_str());
         let source = last(tables, |tool| tool.source.as_ref());
         if let Some(found) = found {
             let origin = Origin::Found { path: found.shown.clone() };
             if let Some(source) = source.filter(|source| *source.value == SourceConfig::Builtin) {
-                self.report
-                    .at(source, Problem::TwoTools { tool, other: found.shown.to_path_buf() });
+                self.report.at(source, two_tools(name, &found.shown));
             }
             return Sourced { value: SourceConfig::Local, origin };
         }
         if let Some(source) = source {
             if is_builtin && *source.value == SourceConfig::Local {
-                self.report.at(source, Problem::ShadowsBuiltin { tool });
+                self.report.at(source, shadows_builtin(name));
             }
             return source.sourced(*source.value);
         }
@@ -405,7 +399,11 @@ impl<'a> Resolver<'a> {
         let at = tables.iter().find(is_wrong).unwrap_or(&tables[0]).at;
         if !self.invalid.covers(&path.key("source")) {
             let hint = did_you_mean(nearest(name.as_str(), self.builtin_names()));
-            self.report.at_with(at, Problem::NoSource { tool }, hint);
+            let problem = Problem::from(format!(
+                "tool `{name}` has no `source`; add `source = \"local\"` and `wasm`, `source = \
+                 \"builtin\"`, or `script`"
+            ));
+            self.report.at(at, problem.hint(hint));
         }
         at.sourced(SourceConfig::Local)
     }
@@ -417,7 +415,10 @@ impl<'a> Resolver<'a> {
         self.fixed(&said, "wasm", candidate, |tool| tool.wasm.as_ref());
         self.fixed(&said, "dev", candidate, |tool| tool.dev.as_ref());
         for at in all(&said, |tool| tool.replaces.as_ref()) {
-            self.report.at(at, Problem::ReplacesNothing { tool: name.to_string() });
+            let problem = format!(
+                "tool `{name}` takes no `replaces`: only a local tool replaces a built-in; remove it"
+            );
+            self.report.at(at, problem);
         }
 
         let written = last(tables, |tool| tool.builtin.as_ref());
@@ -429,17 +430,18 @@ impl<'a> Resolver<'a> {
             && !is_known
             && !self.invalid.covers(&path.key("builtin"))
         {
-            let hint = did_you_mean(nearest(builtin, self.builtin_names()))
-                .or_else(|| known_words("built-in tools", self.builtin_names()));
-            self.report.at_with(at, Problem::UnknownBuiltin { name: builtin.to_owned() }, hint);
+            self.report.at(at, self.unknown_builtin(builtin));
         }
         if let Some(at) = at
             && is_known
             && builtin != name.as_str()
             && self.named(name.as_str()).is_some()
         {
-            let (tool, builtin) = (name.to_string(), builtin.to_owned());
-            self.report.at(at, Problem::TakenName { tool, builtin });
+            let problem = format!(
+                "tool `{name}` stands for the built-in `{builtin}`, but has the name of another \
+                 built-in; give it another one"
+            );
+            self.report.at(at, problem);
         }
         let own_name =
             at.map_or(Sourced::default(builtin.to_owned()), |at| at.sourced(builtin.to_owned()));
@@ -455,7 +457,13 @@ impl<'a> Resolver<'a> {
         field: impl Fn(&'b ToolConfig) -> Option<&'b Written<T>>,
     ) {
         for at in all(parts, field) {
-            self.report.at(at, Problem::FixedByBuiltin { tool: candidate.name.to_string(), key });
+            let why = match key {
+                "parameters" => "it brings its own",
+                _ => "its component is part of kitbag",
+            };
+            let tool = candidate.name;
+            let problem = format!("built-in tool `{tool}` takes no `{key}`: {why}; remove the key");
+            self.report.at(at, problem);
         }
     }
 
@@ -475,8 +483,8 @@ impl<'a> Resolver<'a> {
                 let piece = (layer(&tools[spoilt]), Piece::Tool(spoilt.to_string()));
                 let (builtin, origin) = (&builtin.value, builtin.origin.clone());
                 let problem =
-                    Problem::ReplacedTwice { builtin: builtin.clone(), other: other.to_string() };
-                self.report.piece(origin, problem, None, piece);
+                    format!("`{builtin}` is replaced by `{other}` already; remove one `replaces`");
+                self.report.piece(origin, problem, piece);
             }
         }
     }
@@ -484,20 +492,24 @@ impl<'a> Resolver<'a> {
     /// A tool whose component the embedding program brings: no file says where it is.
     fn bytes(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> BytesTool {
         let Candidate { name, found, tables, parts, .. } = candidate;
-        let tool = || name.to_string();
         let script = match candidate.script {
             Script::Found(script) => Some(&script.shown),
             Script::None | Script::Unknown => None,
         };
         if let Some(path) = found.map(|found| &found.shown).or(script) {
             let origin = Origin::Found { path: path.clone() };
-            let (problem, piece) = (Problem::ShadowsProgram { tool: tool() }, Piece::Component);
-            self.report.piece(origin, problem, None, (Layer::Manifest, piece));
+            let problem = format!(
+                "local tool `{name}` has the name of a tool of the program; give it another one"
+            );
+            self.report.piece(origin, problem, (Layer::Manifest, Piece::Component));
         }
         for part in tables {
             for (key, span) in part.at.value.source_keys() {
-                let problem = Problem::FixedByProgram { tool: tool(), key };
-                self.report.span(part.at.file, span, problem, None);
+                let problem = format!(
+                    "tool `{name}` takes no `{key}`: its component comes from the program; remove \
+                     the key, or give the tool of this table another name"
+                );
+                self.report.span(part.at.file, span, problem);
             }
         }
         let parameters = self.component_parameters(parts, path);
@@ -521,7 +533,10 @@ impl<'a> Resolver<'a> {
         let builtins = all(&said, |tool| tool.builtin.as_ref());
         // That of a manifest has been refused.
         for at in builtins.filter(|at| at.file.layer() != Layer::Manifest) {
-            self.report.at(at, Problem::BuiltinOfLocal { tool: name.to_string() });
+            let problem = format!(
+                "local tool `{name}` takes no `builtin`; remove it, or write `source = \"builtin\"`"
+            );
+            self.report.at(at, problem);
         }
         let wasm = self.wasm(candidate, path);
         let replaces = self.replaces(parts);
@@ -549,17 +564,20 @@ impl<'a> Resolver<'a> {
         for at in all(tables, |tool| tool.wasm.as_ref()) {
             let is_for_all = at.file.layer() == Layer::User;
             if is_for_all && !at.value.is_empty() && !is_fixed(at.value) {
-                self.report.at(at, Problem::RelativePath { path: at.value.clone() });
+                self.report.at(at, relative_path(at.value));
             } else {
                 wasm = self.path(at).map(|path| (at, path));
             }
         }
         match (found, wasm) {
             (Some(found), Some((at, path))) if !is_same_file(&found.wasm, &path) => {
-                let (tool, other) = (name.to_string(), found.shown.to_path_buf());
                 let problem = match path.try_exists() {
-                    Ok(false) => Problem::MissingWasm { tool, other },
-                    _ => Problem::TwoTools { tool, other },
+                    Ok(false) => format!(
+                        "this file does not exist, and `{name}` is the component `{}`; remove \
+                         `wasm`",
+                        shown_path(&found.shown)
+                    ),
+                    _ => two_tools(name, &found.shown),
                 };
                 self.report.at(at, problem);
                 None
@@ -573,7 +591,9 @@ impl<'a> Resolver<'a> {
                 let is_written = last(tables, |tool| tool.wasm.as_ref()).is_some();
                 let needs_source = last(tables, |tool| tool.source.as_ref()).is_none();
                 if !is_written && !needs_source && !self.invalid.covers(&path.key("wasm")) {
-                    self.report.at(tables[0].at, Problem::NoWasm { tool: name.to_string() });
+                    let problem =
+                        format!("local tool `{name}` has no `wasm`; add the path of its component");
+                    self.report.at(tables[0].at, problem);
                 }
                 None
             }
@@ -588,7 +608,7 @@ impl<'a> Resolver<'a> {
             let rates: Rates = match at.value.parse() {
                 Ok(rates) => rates,
                 Err(error) => {
-                    self.report.at(at, Problem::Rate(error));
+                    self.report.at(at, error);
                     continue;
                 }
             };
@@ -671,6 +691,22 @@ impl<'a> Candidate<'a> {
         let wasm = last(&self.tables, |tool| tool.wasm.as_ref());
         self.found.is_some() || wasm.is_none_or(|wasm| wasm.file.layer() != Layer::User)
     }
+}
+
+/// Two components with one name. `other` is the component in `.kitbag/tools`, as it is shown.
+fn two_tools(name: &ToolName, other: &Path) -> String {
+    format!(
+        "two tools are named `{name}`: this one and `{}`; give one of them another name",
+        shown_path(other)
+    )
+}
+
+/// A local tool with the name of a built-in.
+pub(super) fn shadows_builtin(name: &ToolName) -> String {
+    format!(
+        "local tool `{name}` has the name of a built-in tool; give it another one, or replace the \
+         built-in with `replaces = \"{name}\"` in `tools.{name}`"
+    )
 }
 
 /// Whether two paths lead to one file. The files are not opened.

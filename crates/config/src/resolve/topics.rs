@@ -4,21 +4,19 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use kitbag_contract::ToolName;
-use kitbag_contract::text::{is_hidden, nearest};
+use kitbag_contract::text::{is_hidden, nearest, shown};
 use kitbag_files::canonical;
 use kitbag_glob::Glob;
 
 use super::resolver::Resolver;
 use crate::config::{Tool, Topic};
-use crate::error::Diagnostic;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, TopicConfig};
 use crate::key::KeyPath;
 use crate::origin::Sourced;
 use crate::path::is_fixed;
-use crate::piece::Piece;
-use crate::problem::Problem;
-use crate::text::did_you_mean;
+use crate::report::text::{did_you_mean, shown_path};
+use crate::report::{Diagnostic, DiagnosticKind, Piece, Problem};
 use crate::workspace_trust::{TrustedBy, WorkspaceTrust};
 use crate::written::{At, Part, Written, all, copied, last, merge};
 
@@ -49,11 +47,13 @@ impl Resolver<'_> {
                 for name in [Some(key), title].into_iter().flatten() {
                     let other = *names.entry(name.value.to_lowercase()).or_insert(key.value);
                     if other != key.value {
-                        let problem = Problem::SameTopicName {
-                            topic: key.value.to_owned(),
-                            other: other.to_owned(),
-                            name: name.value.to_owned(),
-                        };
+                        let problem = format!(
+                            "topics `{}` and `{}` are both named `{}`, ignoring case; give one of \
+                             them another title or id",
+                            shown(key.value),
+                            shown(other),
+                            shown(name.value)
+                        );
                         self.report.at(name, problem);
                     }
                 }
@@ -68,13 +68,22 @@ impl Resolver<'_> {
         let Part { key, at } = parts[0];
         let id = key.value;
         if !is_id(id) {
-            self.report.at(key, Problem::TopicId { id: id.to_owned() });
+            let problem = format!(
+                "`{}` is not the id of a topic: it has 1 to 64 characters, no `/`, nothing \
+                 invisible, and no space at its ends",
+                shown(id)
+            );
+            self.report.at(key, problem);
         }
         let title = copied(parts, |topic| topic.title.as_ref());
         if let Some(at) =
             last(parts, |topic| topic.title.as_ref()).filter(|at| at.value.trim().is_empty())
         {
-            self.report.at(at, Problem::EmptyTitle { topic: id.to_owned() });
+            let problem = format!(
+                "the title of topic `{}` is empty; remove it, and the id is shown",
+                shown(id)
+            );
+            self.report.at(at, problem);
         }
         let learned = Self::strings(parts, |topic| topic.learned.as_ref());
         let globs = [
@@ -90,7 +99,11 @@ impl Resolver<'_> {
             None => {
                 let base = KeyPath::ROOT.key("knowledge");
                 if !self.invalid.covers(&base.key(id).key("subjects")) {
-                    self.report.at(at, Problem::NoSubjects { topic: id.to_owned() });
+                    let problem = format!(
+                        "topic `{}` has no `subjects`; add the directory of its documents",
+                        shown(id)
+                    );
+                    self.report.at(at, problem);
                 }
                 None
             }
@@ -143,9 +156,14 @@ impl Resolver<'_> {
         let below = path.strip_prefix(self.canonical_root);
         let leads_out = below.map_or(true, |below| self.guard.secrets().are_entered_by(below));
         if leads_out {
-            let problem = Problem::UntrustedTopic { topic: topic.id.clone(), path };
-            let origin = topic.subjects.origin.clone();
-            self.warnings.push(Diagnostic { origin, problem, excerpt: None, hint: None });
+            let message = format!(
+                "the topic `{}` is left out: `{}` is outside of the workspace or looks like a \
+                 secret, and the workspace is not trusted; see `kitbag trust`",
+                shown(&topic.id),
+                shown_path(&path)
+            );
+            let problem = Problem::new(DiagnosticKind::UntrustedTopic, message);
+            self.warnings.push(problem.at(topic.subjects.origin.clone()));
         }
         leads_out
     }
@@ -190,8 +208,12 @@ impl Topic {
                     )
                 })
             });
-            let problem = Problem::NoSuchSubject { name, topic: self.id.clone(), key };
-            Diagnostic { origin, problem, excerpt: None, hint }
+            let message = format!(
+                "`{}` in `knowledge.{}.{key}` matches no subject",
+                shown(&name),
+                shown(&self.id)
+            );
+            Problem::from(message).hint(hint).at(origin)
         };
         unmatched.map(diagnostic).collect()
     }

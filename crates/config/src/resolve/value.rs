@@ -1,9 +1,8 @@
 //! Values of any type: from TOML to JSON, and how they are described.
 
+use crate::report::Problem;
 use kitbag_contract::text::shown;
 use serde_json::{Map, Number, Value};
-
-use crate::problem::Problem;
 
 /// A TOML value as JSON. Dates become strings, as in RFC 3339.
 pub(super) fn json(value: &toml::Value) -> Result<Value, Problem> {
@@ -11,7 +10,10 @@ pub(super) fn json(value: &toml::Value) -> Result<Value, Problem> {
         toml::Value::String(text) => Value::String(text.clone()),
         toml::Value::Integer(integer) => Value::from(*integer),
         toml::Value::Float(float) => {
-            let not_json = || Problem::NotJson { number: float.to_string().to_lowercase() };
+            let not_json = || {
+                let number = float.to_string().to_lowercase();
+                format!("`{number}` cannot be handed to a tool: JSON has no such number")
+            };
             Value::Number(Number::from_f64(*float).ok_or_else(not_json)?)
         }
         toml::Value::Boolean(value) => Value::Bool(*value),

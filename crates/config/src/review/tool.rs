@@ -15,7 +15,7 @@ use crate::config::{
     ToolRate, ToolSource,
 };
 use crate::origin::Sourced;
-use crate::problem::Problem;
+use crate::report::DiagnosticKind;
 
 /// How an edited tool differs from the trusted one, in words.
 #[derive(Debug, Default)]
@@ -234,8 +234,8 @@ fn enters(grant: &DirectoryGrant, then: &Grants, secrets: &SecretNames) -> bool 
 
 /// The secrets that a tool is granted as soon as the user has them.
 fn missing_secrets(grants: &ToolGrants) -> impl Iterator<Item = &str> {
-    grants.warnings.iter().filter_map(|warning| match &warning.value {
-        Problem::NoSecret { name } => Some(name.as_str()),
+    grants.warnings.iter().filter_map(|warning| match &warning.kind {
+        DiagnosticKind::NoSecret(name) => Some(name.as_str()),
         _ => None,
     })
 }

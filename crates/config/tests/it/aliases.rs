@@ -171,7 +171,7 @@ fn what_another_name_asks_beyond_the_ceiling_names_the_ceiling_and_its_place() {
     let grants = |user: &str| {
         let fixture = Fixture::new(&format!("{alias}grants.env = [\"CI\"]\n")).user(user);
         let warnings = fixture.load().tools["study"].grants.warnings.clone();
-        fixture.redact(&warnings[0].value.to_string())
+        fixture.redact(&warnings[0].message)
     };
     let beyond = |place: &str| {
         format!(

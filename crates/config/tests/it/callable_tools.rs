@@ -16,7 +16,7 @@ fn granted(fixture: &Fixture) -> Vec<String> {
         let origin = grants.place_of(ToolGrants::KEY, &line);
         format!("{line} # {origin}")
     });
-    let warnings = grants.warnings.iter().map(|it| format!("{}: {}", it.origin, it.value));
+    let warnings = grants.warnings.iter().map(|it| format!("{}: {}", it.place, it.message));
     placed.chain(warnings).map(|line| fixture.redact(&line)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! What a person sees when something is wrong.
 
-use kitbag_config::{Origin, Problem};
+use kitbag_config::Origin;
 
 use crate::support::{Fixture, check_problems};
 
@@ -291,9 +291,8 @@ fn a_diagnostic_can_be_taken_apart() {
     let errors = Fixture::new("[limits]\nspeed = 1\n").try_load().unwrap_err();
     let [diagnostic] = errors.diagnostics() else { panic!("{errors}") };
     let path = std::path::Path::new(".kitbag/config.toml").into();
-    assert_eq!(diagnostic.origin, Origin::File { path, line: 2, column: 1 });
-    let problem = Problem::UnknownKey { key: "speed".to_owned(), table: "limits".to_owned() };
-    assert_eq!(diagnostic.problem, problem);
+    assert_eq!(diagnostic.place, Origin::File { path, line: 2, column: 1 });
+    assert_eq!(diagnostic.message, "unknown key `speed` in `limits`");
     let excerpt = diagnostic.excerpt.as_ref().unwrap();
     assert_eq!((excerpt.text.as_str(), excerpt.mark.clone()), ("speed = 1", 0..5));
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use kitbag_config::{BuiltinTool, Config, Problem, Sourced, load};
+use kitbag_config::{BuiltinTool, Config, Diagnostic, DiagnosticKind, load};
 use kitbag_policy::ToolRequest;
 use kitbag_policy::http::HttpRequest;
 
@@ -59,8 +59,8 @@ fn every_configuration_of_the_page_is_accepted() {
 
 /// Whether a warning is of a variable that is not set, as none is here, or of a tool that the
 /// page does not configure.
-fn is_elsewhere(warning: &Sourced<Problem>) -> bool {
-    matches!(warning.value, Problem::UnsetVariable { .. } | Problem::NoTool { .. })
+fn is_elsewhere(warning: &Diagnostic) -> bool {
+    matches!(warning.kind, DiagnosticKind::Grant("env" | "tools"))
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn granted(fixture: &Fixture, tool: &str) -> Vec<String> {
         None => format!("{} is absent", grant.name),
     });
     let warnings = grants.warnings.iter();
-    let warnings = warnings.map(|it| fixture.redact(&format!("{}: {}", it.origin, it.value)));
+    let warnings = warnings.map(|it| fixture.redact(&format!("{}: {}", it.place, it.message)));
     variables.chain(warnings).collect()
 }
 

@@ -15,7 +15,7 @@ fn granted(workspace: &str, user: &str) -> Vec<String> {
     let config = fixture.load();
     let grants = &config.tools["learn"].grants;
     let lines = grants.value.kinds().into_iter().flat_map(Kind::lines);
-    let warnings = grants.warnings.iter().map(|it| format!("{}: {}", it.origin, it.value));
+    let warnings = grants.warnings.iter().map(|it| format!("{}: {}", it.place, it.message));
     lines.chain(warnings).map(|line| fixture.redact(&line)).collect()
 }
 

@@ -19,7 +19,7 @@ fn granted(fixture: &Fixture, tool: &str) -> Vec<String> {
         fixture.redact(&format!("{line} ← {origin}"))
     });
     let warnings = grants.warnings.iter();
-    let warnings = warnings.map(|it| fixture.redact(&format!("{}: {}", it.origin, it.value)));
+    let warnings = warnings.map(|it| fixture.redact(&format!("{}: {}", it.place, it.message)));
     placed.chain(warnings).collect()
 }
 

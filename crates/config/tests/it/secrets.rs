@@ -141,7 +141,7 @@ fn granted(fixture: &Fixture) -> Vec<String> {
     let grants = &config.tools["learn"].grants;
     let secrets = grants.value.secrets.iter().map(ToString::to_string);
     let warnings = grants.warnings.iter();
-    let warnings = warnings.map(|it| fixture.redact(&format!("{}: {}", it.origin, it.value)));
+    let warnings = warnings.map(|it| fixture.redact(&format!("{}: {}", it.place, it.message)));
     secrets.chain(warnings).collect()
 }
 
@@ -284,7 +284,7 @@ fn a_place_that_the_secret_does_not_have_is_left_out_with_a_warning() {
         within.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["https://a.example/x/y"]
     );
-    let warnings: Vec<_> = grants.warnings.iter().map(|it| it.value.to_string()).collect();
+    let warnings: Vec<_> = grants.warnings.iter().map(|it| it.message.clone()).collect();
     assert!(warnings[0].contains("does not go to `https://b.example/**`"), "{warnings:?}");
 }
 

@@ -59,7 +59,7 @@ fn check_served(fixture: &Fixture, flag: &[&str], expected: &[&str]) {
     });
     let warnings = config.unmatched.iter().map(|warning| {
         let hint = warning.hint.as_deref().unwrap_or_default();
-        fixture.redact(&format!("{}: {}; {hint}", warning.origin, warning.problem))
+        fixture.redact(&format!("{}: {}; {hint}", warning.place, warning.message))
     });
     assert_eq!(tools.chain(warnings).collect::<Vec<_>>(), expected);
 }

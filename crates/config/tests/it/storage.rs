@@ -19,7 +19,7 @@ fn fixture(workspace: &str, user: &str, ceiling: &str) -> Fixture {
 /// What a tool may keep, and what there is to warn of.
 fn granted(tool: &Tool) -> (String, Vec<String>) {
     let lines = tool.grants.value.storage.lines().join(", ");
-    (lines, tool.grants.warnings.iter().map(|it| format!("{}: {}", it.origin, it.value)).collect())
+    (lines, tool.grants.warnings.iter().map(|it| format!("{}: {}", it.place, it.message)).collect())
 }
 
 const DEFAULT: &str = "storage 16 MiB, 10000 keys";

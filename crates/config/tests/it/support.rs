@@ -144,7 +144,7 @@ pub(crate) fn problems(result: &Result<Config, ConfigErrors>, fixture: &Fixture)
     let diagnostics = result.as_ref().err().map_or(&[][..], ConfigErrors::diagnostics);
     let lines = diagnostics.iter().map(|diagnostic| {
         let hint = diagnostic.hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
-        format!("{}: {}{hint}\n", diagnostic.origin, diagnostic.problem)
+        format!("{}: {}{hint}\n", diagnostic.place, diagnostic.message)
     });
     fixture.redact(&lines.collect::<String>())
 }

@@ -159,7 +159,7 @@ fn what_the_users_own_file_says_of_a_tool_counts_where_there_is_one() {
         let config = fixture.load();
         let lines = config.absent.iter().map(|it| {
             let hint = it.hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
-            fixture.redact(&format!("{}: {}{hint}", it.origin, it.problem))
+            fixture.redact(&format!("{}: {}{hint}", it.place, it.message))
         });
         (lines.collect::<Vec<_>>(), config)
     };
@@ -237,7 +237,7 @@ fn the_own_file_of_a_person_names_components_for_all_workspaces() {
     sources.home = None;
     let errors = kitbag_config::load(&sources).unwrap_err();
     assert_eq!(
-        errors.diagnostics()[0].problem.to_string(),
+        errors.diagnostics()[0].message,
         "`~/a.wasm` cannot be found: the home directory is not known; write an absolute path",
     );
 }

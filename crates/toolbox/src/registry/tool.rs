@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use kitbag_config::{
-    Audience, Config, Disabled, EffectiveLimits, Origin, Problem, Sourced, ToolApproval,
-    ToolGrants, ToolRate, ToolSource, set_secret_command,
+    Audience, Config, Diagnostic, DiagnosticKind, Disabled, EffectiveLimits, Origin, Sourced,
+    ToolApproval, ToolGrants, ToolRate, ToolSource, set_secret_command,
 };
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{Annotations, ToolName};
@@ -164,8 +164,8 @@ impl Tool {
     ///
     /// [`ToolboxError::NoSecret`] for the first that does not, with the command that sets it.
     pub(crate) fn check_secrets(&self) -> Result<(), ToolboxError> {
-        let missing = self.grants.warnings.iter().find_map(|warning| match &warning.value {
-            Problem::NoSecret { name } => Some(name),
+        let missing = self.grants.warnings.iter().find_map(|warning| match &warning.kind {
+            DiagnosticKind::NoSecret(name) => Some(name),
             _ => None,
         });
         let Some(name) = missing else { return Ok(()) };
@@ -197,9 +197,8 @@ impl Tool {
     }
 
     /// One of these as a line.
-    pub(crate) fn grant_warning(&self, warning: &Sourced<Problem>) -> String {
-        let Sourced { value, origin } = warning;
-        format!("tool `{}`, {origin}: {value}", self.name)
+    pub(crate) fn grant_warning(&self, warning: &Diagnostic) -> String {
+        format!("tool `{}`, {}: {}", self.name, warning.place, warning.message)
     }
 
     /// Whether it is one of kitbag's own.
@@ -255,13 +254,9 @@ pub(crate) fn unavailable(
     let mut missing = requested.missing_required(&grants.value);
     let (_, missing) = missing.find(|(request, _)| !(is_builtin && request.is_given_by_call()))?;
     // Some of the kind was granted by a workspace, where that does not count.
-    let kind = format!("{} = ", missing.key);
-    let is_it = |warning: &&Sourced<Problem>| match &warning.value {
-        Problem::BeyondGrantCeiling { setting, .. } => setting.starts_with(&kind),
-        _ => false,
-    };
-    Some(match grants.warnings.iter().find(is_it) {
-        Some(Sourced { value, origin }) => format!("tool `{name}`, {origin}: {value}"),
+    let kind = DiagnosticKind::BeyondGrantCeiling(missing.key);
+    Some(match grants.warnings.iter().find(|warning| warning.kind == kind) {
+        Some(warning) => format!("tool `{name}`, {}: {}", warning.place, warning.message),
         None => missing_line(config, name, grants, &missing, audience),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kitbag_config::{Config, Origin, Problem, Sourced, Tool as ConfiguredTool, ToolSource};
+use kitbag_config::{Config, DiagnosticKind, Origin, Sourced, Tool as ConfiguredTool, ToolSource};
 use kitbag_contract::ToolName;
 use kitbag_host::ComponentBytes;
 
@@ -164,14 +164,14 @@ fn taken(name: &ToolName) -> ToolboxError {
 /// Refuses a name for which the user's own file has rules: they count for tools that are there
 /// when the configuration is read.
 fn ruled_before(config: &Config, name: &ToolName) -> Result<(), ToolboxError> {
-    let is_of_it = |problem: &Problem| matches!(problem, Problem::AbsentTool { tool } if tool == name.as_str());
-    match config.absent.iter().find(|absent| is_of_it(&absent.problem)) {
+    let kind = DiagnosticKind::AbsentTool(name.to_string());
+    match config.absent.iter().find(|absent| absent.kind == kind) {
         Some(absent) => Err(ToolboxError::Register {
             tool: name.to_string(),
             reason: format!(
                 "{} has rules for a tool of that name, which do not count for one that is added \
                  later; take them out, or give it another name",
-                absent.origin
+                absent.place
             ),
         }),
         None => Ok(()),

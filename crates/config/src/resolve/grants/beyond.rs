@@ -1,8 +1,8 @@
 //! What a workspace grants beyond the ceiling, which does not count.
 
 use crate::file::Layer;
-use crate::origin::Sourced;
-use crate::problem::Problem;
+use crate::report::text::own_file;
+use crate::report::{Diagnostic, DiagnosticKind, Problem};
 use crate::resolve::resolver::Resolver;
 use crate::written::At;
 
@@ -30,8 +30,8 @@ impl Resolver<'_> {
         entry: At<'_, T>,
         code: Code,
         is_within: bool,
-        (kind, setting): (&str, String),
-    ) -> Option<Sourced<Problem>> {
+        (kind, setting): (&'static str, String),
+    ) -> Option<Diagnostic> {
         let is_own = entry.file.layer() == Layer::User && code == Code::Own;
         let has_ceiling = self.workspace_ceiling.has(kind);
         // What the user grants a name of their own is not for the code of a workspace.
@@ -40,11 +40,22 @@ impl Resolver<'_> {
             return None;
         }
         if self.is_untrusted() {
-            return Some(entry.sourced(Problem::UntrustedGrant));
+            let message =
+                "this grant does not count, since the workspace is not trusted; see `kitbag trust`";
+            return Some(Problem::new(DiagnosticKind::UntrustedGrant, message).at(entry.origin()));
         }
-        let file = self.own_file.map(Into::into);
-        let ceiling = has_ceiling.then(|| Box::new(self.grant_ceiling.origin_of(kind).clone()));
-        Some(entry.sourced(Problem::BeyondGrantCeiling { ceiling, setting, file }))
+        let place = match has_ceiling {
+            true => format!(" ({})", self.grant_ceiling.origin_of(kind)),
+            false => String::new(),
+        };
+        let message = format!(
+            "this grant does not count: what the files and components of a workspace are granted \
+             counts only within `[ceiling.grants]` of your own file{place}; to allow it, have \
+             `[ceiling.grants]` in {} include `{setting}`",
+            own_file(self.own_file)
+        );
+        let problem = Problem::new(DiagnosticKind::BeyondGrantCeiling(kind), message);
+        Some(problem.at(entry.origin()))
     }
 }
 
@@ -61,7 +72,12 @@ pub(super) fn replaces<T, U>(
     kind: &'static str,
     effective: At<'_, T>,
     own: Option<At<'_, U>>,
-) -> Option<Sourced<Problem>> {
-    let own = Box::new(own?.origin());
-    Some(effective.sourced(Problem::ReplacesOwnGrants { kind, own }))
+) -> Option<Diagnostic> {
+    let message = format!(
+        "`{kind}` of the workspace takes the place of what your own file grants the tool ({}), and \
+         not all of it counts; without it your own grants count here",
+        own?.origin()
+    );
+    let problem = Problem::new(DiagnosticKind::ReplacesOwnGrants(kind), message);
+    Some(problem.at(effective.origin()))
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kitbag_contract::text::{alternatives, nearest};
+use kitbag_contract::text::{alternatives, nearest, shown};
 use kitbag_contract::{ToolName, shell};
 use kitbag_policy::tools::ToolGrants as CallableTools;
 use kitbag_policy::{
     HttpGrant, HttpGrants, Kind, MissingGrant, StorageGrant, VariableGrant, VariableName,
 };
 
+use super::environment::{unset_variable, unusable_variable};
 use super::http;
 use super::storage;
 use super::tools::CallGrant;
@@ -17,10 +18,10 @@ use super::typed::{FLAG, table};
 use crate::config::{Config, Tool, ToolGrants};
 use crate::format::HttpGrantConfig;
 use crate::origin::{Origin, Sourced};
-use crate::problem::Problem;
+use crate::report::Problem;
+use crate::report::text::{did_you_mean, own_file};
 use crate::resolve::resolver::Resolver;
 use crate::sources::{CallGrants, VariableValue};
-use crate::text::did_you_mean;
 use crate::written::StringOr;
 
 /// The kinds that can be granted like this.
@@ -37,8 +38,8 @@ impl Resolver<'_> {
     ) {
         let Some(tool) = tools.get_mut(&*call.tool) else { return };
         for text in &call.grants {
-            if let Err((problem, hint)) = self.call_grant(&tool.name, &mut tool.grants, text) {
-                self.report.origin(Origin::flag(FLAG), problem, hint);
+            if let Err(problem) = self.call_grant(&tool.name, &mut tool.grants, text) {
+                self.report.origin(Origin::flag(FLAG), problem);
             }
         }
     }
@@ -48,38 +49,34 @@ impl Resolver<'_> {
         name: &ToolName,
         grants: &mut ToolGrants,
         text: &str,
-    ) -> Result<(), (Problem, Option<String>)> {
+    ) -> Result<(), Problem> {
         let (kind, value) = text.split_once('=').unwrap_or((text, ""));
-        let alone = |problem| (problem, None);
         match kind {
             HttpGrant::KEY => {
-                let one = HttpGrants::from(vec![http(value).map_err(alone)?]);
+                let one = HttpGrants::from(vec![http(value)?]);
                 let grant = Arc::clone(&one.grants[0]);
                 let is_within = || one.beyond(&self.grant_ceiling.value.http.grants).is_none();
                 self.check_call_ceiling(HttpGrant::KEY, is_within, || {
                     format!("http = [{}]", grant.as_entry())
-                })
-                .map_err(alone)?;
+                })?;
                 grants.place(HttpGrant::KEY, grant.to_string(), Origin::flag(FLAG));
                 grants.value_mut().http.grants.push(grant);
                 Ok(())
             }
             VariableGrant::KEY => {
-                let name = VariableName::new(value).map_err(|error| alone(error.into()))?;
+                let name = VariableName::new(value)?;
                 let ceiling = &self.grant_ceiling.value.variables;
                 let is_within = || ceiling.iter().any(|variable| variable.name == name);
                 self.check_call_ceiling(VariableGrant::KEY, is_within, || {
                     format!("env = [\"{name}\"]")
-                })
-                .map_err(alone)?;
+                })?;
                 let value = self.variables.and_then(|variables| variables.get(name.as_str()));
                 let value = match value {
                     Some(VariableValue::Text(value)) => Some(value),
                     Some(VariableValue::Unusable(reason)) => {
-                        let name = name.to_string();
-                        return Err(alone(Problem::UnusableVariable { name, reason }));
+                        return Err(unusable_variable(&name, reason));
                     }
-                    None => return Err(alone(Problem::UnsetVariable { name: name.to_string() })),
+                    None => return Err(unset_variable(&name)),
                 };
                 grants.value_mut().variables.retain(|variable| variable.name != name);
                 let grant = VariableGrant { name, value };
@@ -90,31 +87,32 @@ impl Resolver<'_> {
                 Ok(())
             }
             StorageGrant::KEY => {
-                let grant = storage::typed(value).map_err(alone)?;
+                let grant = storage::typed(value)?;
                 let ceiling = self.grant_ceiling.value.storage;
                 let is_within = || ceiling.is_some_and(|ceiling| grant.is_within(&ceiling));
-                self.check_call_ceiling(StorageGrant::KEY, is_within, || grant.as_setting())
-                    .map_err(alone)?;
+                self.check_call_ceiling(StorageGrant::KEY, is_within, || grant.as_setting())?;
                 let origin = Origin::flag(FLAG);
                 grants.set(|grants| &mut grants.storage, Sourced { value: Some(grant), origin });
                 Ok(())
             }
             CallableTools::KEY => {
-                let grant = CallGrant::new(value).map_err(alone)?;
+                let grant = CallGrant::new(value)?;
                 let one = grant.grants();
                 let is_within = || self.grant_ceiling.value.tools.contains(&one);
-                self.check_call_ceiling(CallableTools::KEY, is_within, || grant.setting())
-                    .map_err(alone)?;
-                grant.add_to(name, &mut grants.value_mut().tools).map_err(alone)?;
+                self.check_call_ceiling(CallableTools::KEY, is_within, || grant.setting())?;
+                grant.add_to(name, &mut grants.value_mut().tools)?;
                 for line in one.lines() {
                     grants.place(CallableTools::KEY, line, Origin::flag(FLAG));
                 }
                 Ok(())
             }
             kind => {
-                let problem =
-                    Problem::CallGrantKind { kind: kind.to_owned(), known: alternatives(&KINDS) };
-                Err((problem, did_you_mean(nearest(kind, KINDS))))
+                let problem = Problem::from(format!(
+                    "`{}` cannot be granted for one call; write KIND=GRANT, where the kind is {}",
+                    shown(kind),
+                    alternatives(&KINDS)
+                ));
+                Err(problem.hint(did_you_mean(nearest(kind, KINDS))))
             }
         }
     }
@@ -129,8 +127,12 @@ impl Resolver<'_> {
         if !self.grant_ceiling.has(kind) || is_within() {
             return Ok(());
         }
-        let file = self.own_file.map(Into::into);
-        Err(Problem::CallGrantCeiling { setting: setting(), file })
+        Err(Problem::from(format!(
+            "a call is granted no more than `[ceiling.grants]` of your own file allows; to allow \
+             it, have `[ceiling.grants]` in {} include `{}`",
+            own_file(self.own_file),
+            setting()
+        )))
     }
 }
 

@@ -9,10 +9,10 @@ use kitbag_policy::tools::ToolGrants as CallableTools;
 
 use super::{environment, http, secrets, storage, tools};
 use crate::config::ToolGrants;
-use crate::error::Report;
 use crate::file::{Layer, SourceFile};
 use crate::format::ConfigFile;
 use crate::origin::Sourced;
+use crate::report::Report;
 
 /// What the user's own file says.
 pub(in crate::resolve) fn grant_ceiling(

@@ -3,7 +3,6 @@
 use kitbag_policy::{ConfigValueError, ConfigValues};
 
 use crate::config::ToolGrants;
-use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
 use crate::written::{At, Table, merge};
 
@@ -28,11 +27,5 @@ impl Resolver<'_> {
             }
         }
         grants.set(|grants| &mut grants.config, strongest.sourced(values));
-    }
-}
-
-impl From<ConfigValueError> for Problem {
-    fn from(error: ConfigValueError) -> Self {
-        Self::Grant { kind: ConfigValues::KEY, reason: error.to_string() }
     }
 }

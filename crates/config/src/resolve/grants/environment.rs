@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use kitbag_policy::{SecretName, VariableGrant, VariableName, VariableNameError};
+use kitbag_policy::{SecretName, VariableGrant, VariableName};
 
 use super::beyond::{Code, own_of, replaces};
 use crate::config::ToolGrants;
-use crate::error::Report;
 use crate::format::VariableConfig;
 use crate::origin::Sourced;
-use crate::problem::Problem;
+use crate::report::text::listed_twice;
+use crate::report::{DiagnosticKind, Problem, Report};
 use crate::resolve::resolver::Resolver;
 use crate::sources::VariableValue;
 use crate::written::{At, Written};
@@ -79,19 +79,23 @@ impl Resolver<'_> {
             }
             let value = self.variables.and_then(|variables| variables.get(name.as_str()));
             let mut warn = |problem| {
-                grants.warnings.extend(is_enabled.then(|| at.sourced(problem)));
+                grants.warnings.extend(is_enabled.then(|| Problem::at(problem, at.origin())));
             };
             if name.looks_like_secret() {
-                warn(Problem::SecretVariable { name: name.to_string() });
+                let message = format!(
+                    "`{name}` looks like a secret, which the tool can read and pass on as long as \
+                     it is granted like this"
+                );
+                warn(Problem::new(DiagnosticKind::SecretVariable, message));
             }
             let value = match value {
                 Some(VariableValue::Text(value)) => Some(value),
                 Some(VariableValue::Unusable(reason)) => {
-                    warn(Problem::UnusableVariable { name: name.to_string(), reason });
+                    warn(unusable_variable(&name, reason));
                     None
                 }
                 None => {
-                    warn(Problem::UnsetVariable { name: name.to_string() });
+                    warn(unset_variable(&name));
                     None
                 }
             };
@@ -113,8 +117,7 @@ fn names<'a, T>(
 ) -> Vec<(At<'a, String>, &'a T, VariableName)> {
     let (count, most) = (list.value.len(), VariableGrant::MOST);
     if count > most {
-        let reason = format!("{count} variables are listed, and {most} is the most");
-        report.at(list, Problem::Grant { kind: VariableGrant::KEY, reason });
+        report.at(list, format!("{count} variables are listed, and {most} is the most"));
         return Vec::new();
     }
     let mut seen = HashSet::new();
@@ -124,7 +127,7 @@ fn names<'a, T>(
         let (entry, at) = (at.value, at.with(name(at.value)));
         match VariableName::new(at.value.as_str()) {
             Ok(name) if !seen.insert(name.clone()) => {
-                report.at(at, Problem::DuplicateChoice { value: at.value.clone() });
+                report.at(at, listed_twice(at.value));
             }
             Ok(name) => names.push((at, entry, name)),
             Err(error) => report.at(at, error),
@@ -133,8 +136,15 @@ fn names<'a, T>(
     names
 }
 
-impl From<VariableNameError> for Problem {
-    fn from(error: VariableNameError) -> Self {
-        Self::Grant { kind: VariableGrant::KEY, reason: error.to_string() }
-    }
+/// A granted variable that is not set.
+pub(super) fn unset_variable(name: &VariableName) -> Problem {
+    let message = format!("the variable `{name}` is not set, so that the tool does not find it");
+    Problem::new(DiagnosticKind::Grant(VariableGrant::KEY), message)
+}
+
+/// A granted variable with a value that no guest can be given.
+pub(super) fn unusable_variable(name: &VariableName, reason: &str) -> Problem {
+    let message =
+        format!("the value of the variable `{name}` {reason}, so that the tool does not find it");
+    Problem::new(DiagnosticKind::Grant(VariableGrant::KEY), message)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use kitbag_contract::text::shown;
 use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, GuardedPaths, ProtectedNames, repository_above};
-use kitbag_policy::{Access, DirectoryGrant, GuestPath, GuestPathError};
+use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 
 use crate::config::{Tool, workspace_grant, writable};
 use crate::file::Layer;
@@ -14,10 +14,10 @@ use crate::format::DirectoryGrantConfig;
 use crate::origin::{Origin, Sourced};
 use crate::outside::is_led;
 use crate::path::is_fixed;
-use crate::problem::Problem;
+use crate::report::text::shown_path;
+use crate::report::{DiagnosticKind, Problem};
 use crate::resolve::resolver::{Linked, Resolver};
 use crate::sources::BuiltinTool;
-use crate::text::shown_path;
 use crate::written::{At, Written};
 
 /// The most directories that one tool is granted. Each takes a handle of the
@@ -35,123 +35,6 @@ struct Grant<'a> {
     include: Vec<String>,
     protected: Option<Vec<String>>,
     is_enabled: bool,
-}
-
-/// Why a directory cannot be granted.
-#[derive(Debug, thiserror::Error)]
-enum DirectoryProblem {
-    /// A text is not a path inside the guest.
-    #[error(transparent)]
-    GuestPath(#[from] GuestPathError),
-    /// A directory that is to be granted is not there.
-    #[error("directory `{}` cannot be granted: {reason}", shown_path(host))]
-    NoDirectory {
-        /// The directory; absolute.
-        host: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// A tool is granted more directories than it can hold.
-    #[error("{count} directories are granted, and {most} is the most; grant one that holds them")]
-    TooManyGrants {
-        /// How many there are.
-        count: usize,
-        /// How many there may be.
-        most: usize,
-    },
-    /// Two directories would stand at one place.
-    #[error(
-        "two directories are granted as `{}`; give one of them another guest path",
-        shown(guest)
-    )]
-    SameGuestPath {
-        /// The path of both.
-        guest: String,
-    },
-    /// A directory would stand where a built-in finds what each of its calls is given.
-    #[error(
-        "`{}` overlaps `{}`, which each call of the built-in `{builtin}` is given by itself; use \
-         another guest path",
-        shown(guest),
-        shown(own)
-    )]
-    GivenByCall {
-        /// The guest path of the grant.
-        guest: String,
-        /// The guest path of what the call is given.
-        own: String,
-        /// The built-in.
-        builtin: String,
-    },
-    /// A text is no name that a grant can protect.
-    #[error(
-        "`{}` is no name that can be protected; write the name of a file or directory, such as \
-         `.envrc`, one with the directory that it lies in, such as `.vscode/tasks.json`, or an \
-         extension, such as `*.code-workspace`",
-        shown(name)
-    )]
-    ProtectedName {
-        /// The text as it was given.
-        name: String,
-    },
-    /// Two grants overlap and differ in what they allow.
-    #[error(
-        "`{}` (`{mode}`) and `{}` (`{other_mode}`) overlap; give them the same mode, or keep them \
-         apart",
-        shown(path),
-        shown(other)
-    )]
-    Overlap {
-        /// Guest path or directory of this grant.
-        path: String,
-        /// Its mode.
-        mode: String,
-        /// Guest path or directory of the other one.
-        other: String,
-        /// The mode of that.
-        other_mode: String,
-    },
-    /// Writing there would change what decides what a tool may do.
-    #[error(
-        "`{}` cannot be granted for writing: no tool may change `{}`; use `mode = \"ro\"`, or \
-         another directory",
-        shown_path(host),
-        shown_path(guarded)
-    )]
-    NeverWritable {
-        /// The directory that is to be granted; absolute.
-        host: PathBuf,
-        /// What must not be changed.
-        guarded: PathBuf,
-    },
-    /// kitbag's own secrets are there.
-    #[error(
-        "`{}` cannot be granted: no tool reads `{}`, where kitbag keeps secrets; grant another \
-         directory",
-        shown_path(host),
-        shown_path(private)
-    )]
-    NeverReadable {
-        /// The directory that is to be granted; absolute.
-        host: PathBuf,
-        /// What no tool reads.
-        private: PathBuf,
-    },
-    /// A grant would let a tool write a repository, or in one, that has no working
-    /// tree.
-    #[error(
-        "`{}` cannot be granted for writing: git takes `{}` for a repository without a working \
-         tree, in which a tool could leave commands that git runs; use `mode = \"ro\"`, or another \
-         directory",
-        shown_path(host),
-        shown_path(repository)
-    )]
-    RepositoryNeverWritable {
-        /// The directory that is to be granted; absolute.
-        host: PathBuf,
-        /// The repository.
-        repository: PathBuf,
-    },
 }
 
 impl Resolver<'_> {
@@ -195,13 +78,16 @@ impl Resolver<'_> {
             self.check_given_by_call(&grants, builtin);
         }
         if count > most {
-            self.report.at(effective, DirectoryProblem::TooManyGrants { count, most });
+            let message = format!(
+                "{count} directories are granted, and {most} is the most; grant one that holds them"
+            );
+            self.report.at(effective, refused(message));
         } else {
             for (index, grant) in grants.iter().enumerate() {
                 if let Some(problem) =
                     grants[..index].iter().find_map(|other| grant.conflict(other))
                 {
-                    self.report.at(grant.at, problem);
+                    self.report.at(grant.at, refused(problem));
                 }
             }
         }
@@ -251,9 +137,14 @@ impl Resolver<'_> {
             let Some(guest) = &grant.guest else { continue };
             let mut own = given_by_call(builtin);
             let Some(own) = own.find(|own| own.overlaps(guest)) else { continue };
-            let (guest, own) = (guest.to_string(), own.to_string());
-            let builtin = builtin.name.to_owned();
-            self.report.at(grant.at, DirectoryProblem::GivenByCall { guest, own, builtin });
+            let message = format!(
+                "`{}` overlaps `{}`, which each call of the built-in `{}` is given by itself; use \
+                 another guest path",
+                shown(guest.as_str()),
+                shown(own.as_str()),
+                builtin.name
+            );
+            self.report.at(grant.at, refused(message));
         }
     }
 
@@ -265,19 +156,28 @@ impl Resolver<'_> {
     }
 
     /// Why no grant may make a directory writable; its path is canonical.
-    fn never_writable(&self, host: &Path) -> Option<DirectoryProblem> {
-        let host = || host.to_owned();
-        match self.guard.guarded_above(&host()) {
-            Some(guarded) => Some(DirectoryProblem::NeverWritable { host: host(), guarded }),
-            None => repository_above(&host()).map(|repository| {
-                DirectoryProblem::RepositoryNeverWritable { host: host(), repository }
-            }),
+    fn never_writable(&self, host: &Path) -> Option<String> {
+        if let Some(guarded) = self.guard.guarded_above(host) {
+            return Some(format!(
+                "`{}` cannot be granted for writing: no tool may change `{}`; use `mode = \"ro\"`, \
+                 or another directory",
+                shown_path(host),
+                shown_path(&guarded)
+            ));
         }
+        let repository = repository_above(host)?;
+        Some(format!(
+            "`{}` cannot be granted for writing: git takes `{}` for a repository without a working \
+             tree, in which a tool could leave commands that git runs; use `mode = \"ro\"`, or \
+             another directory",
+            shown_path(host),
+            shown_path(&repository)
+        ))
     }
 
     /// Why the workspace cannot be granted for writing.
     pub(in crate::resolve) fn workspace_never_writable(&self) -> Option<String> {
-        self.never_writable(self.canonical_root).map(|problem| problem.to_string())
+        self.never_writable(self.canonical_root)
     }
 
     /// Refuses grants whose links one of these tools could have made.
@@ -295,16 +195,13 @@ impl Resolver<'_> {
                  that it leads to",
                 shown(&link.path.to_string_lossy()),
             );
-            let problem = DirectoryProblem::NoDirectory { host, reason };
-            self.report.span_of(&file, span, problem, None, (piece, Vec::new()));
+            self.report.span_of(&file, span, not_granted(&host, &reason), (piece, Vec::new()));
         }
     }
 
     fn guest_path(&mut self, grant: At<'_, DirectoryGrantConfig>) -> Option<GuestPath> {
         let at = grant.inner(|grant| Some(&grant.guest))?;
-        GuestPath::new(at.value)
-            .map_err(|error| self.report.at(at, DirectoryProblem::from(error)))
-            .ok()
+        GuestPath::new(at.value).map_err(|error| self.report.at(at, refused(error))).ok()
     }
 
     fn include(&mut self, grant: At<'_, DirectoryGrantConfig>) -> Vec<String> {
@@ -318,8 +215,13 @@ impl Resolver<'_> {
             match ProtectedNames::new(&[name.value]) {
                 Ok(_) => names.push(name.value.clone()),
                 Err(_) => {
-                    let problem = DirectoryProblem::ProtectedName { name: name.value.clone() };
-                    self.report.at(name, problem);
+                    let message = format!(
+                        "`{}` is no name that can be protected; write the name of a file or \
+                         directory, such as `.envrc`, one with the directory that it lies in, such \
+                         as `.vscode/tasks.json`, or an extension, such as `*.code-workspace`",
+                        shown(name.value)
+                    );
+                    self.report.at(name, refused(message));
                 }
             }
         }
@@ -355,7 +257,7 @@ impl Resolver<'_> {
             let directory = match self.directory(&path) {
                 Ok(directory) => directory,
                 Err(reason) => {
-                    self.report.at(host, DirectoryProblem::NoDirectory { host: path, reason });
+                    self.report.at(host, not_granted(&path, &reason));
                     return None;
                 }
             };
@@ -368,23 +270,28 @@ impl Resolver<'_> {
                     "a link leads out of the workspace, to `{}`, and the workspace is not trusted",
                     shown_path(&canonical)
                 );
-                self.report.at(host, DirectoryProblem::NoDirectory { host: path, reason });
+                self.report.at(host, not_granted(&path, &reason));
                 return None;
             }
             if let Some(private) = self.guard.private_above(&canonical) {
-                let problem = DirectoryProblem::NeverReadable { host: canonical, private };
-                self.report.at(host, problem);
+                let message = format!(
+                    "`{}` cannot be granted: no tool reads `{}`, where kitbag keeps secrets; grant \
+                     another directory",
+                    shown_path(&canonical),
+                    shown_path(&private)
+                );
+                self.report.at(host, refused(message));
                 return None;
             }
             if access == Access::ReadWrite
-                && let Some(problem) = self.never_writable(&canonical)
+                && let Some(message) = self.never_writable(&canonical)
             {
-                self.report.at(host, problem);
+                self.report.at(host, refused(message));
                 return None;
             }
             if let Err(error) = self.owners.check_links(&directory.links) {
                 let reason = error.to_string();
-                self.report.at(host, DirectoryProblem::NoDirectory { host: path, reason });
+                self.report.at(host, not_granted(&path, &reason));
                 return None;
             }
             if !directory.links.is_empty() {
@@ -403,10 +310,14 @@ impl Resolver<'_> {
     }
 }
 
-impl From<DirectoryProblem> for Problem {
-    fn from(problem: DirectoryProblem) -> Self {
-        Self::Grant { kind: DirectoryGrant::KEY, reason: problem.to_string() }
-    }
+/// A directory that cannot be granted.
+fn refused(message: impl std::fmt::Display) -> Problem {
+    Problem::new(DiagnosticKind::Grant(DirectoryGrant::KEY), message)
+}
+
+/// A directory that cannot be granted for a reason of its own.
+fn not_granted(host: &Path, reason: &str) -> Problem {
+    refused(format_args!("directory `{}` cannot be granted: {reason}", shown_path(host)))
 }
 
 /// Whether some of these grants are for writing.
@@ -423,33 +334,38 @@ fn given_by_call(builtin: &BuiltinTool<'_>) -> impl Iterator<Item = GuestPath> {
 impl Grant<'_> {
     /// Why the two cannot stand side by side: one would hide the other, or one
     /// would allow what the other forbids.
-    fn conflict(&self, other: &Self) -> Option<DirectoryProblem> {
+    fn conflict(&self, other: &Self) -> Option<String> {
         if let (Some(guest), Some(other)) = (&self.guest, &other.guest)
             && guest == other
         {
-            return Some(DirectoryProblem::SameGuestPath { guest: guest.to_string() });
+            return Some(format!(
+                "two directories are granted as `{}`; give one of them another guest path",
+                shown(guest.as_str())
+            ));
         }
         if self.access == other.access {
             return None;
         }
-        let overlap = |path: String, other_path: String| DirectoryProblem::Overlap {
-            path,
-            mode: self.access.to_string(),
-            other: other_path,
-            other_mode: other.access.to_string(),
+        let overlap = |path: &str, other_path: &str| {
+            format!(
+                "`{}` (`{}`) and `{}` (`{}`) overlap; give them the same mode, or keep them apart",
+                shown(path),
+                self.access,
+                shown(other_path),
+                other.access
+            )
         };
         if let (Some(guest), Some(other)) = (&self.guest, &other.guest)
             && guest.overlaps(other)
         {
-            return Some(overlap(guest.to_string(), other.to_string()));
+            return Some(overlap(guest.as_str(), other.as_str()));
         }
         // Directories that were not looked at are not canonical, so nothing can
         // be said of them.
         if let (Some(host), Some(other), true) = (&self.host, &other.host, self.is_enabled)
             && (host.starts_with(other) || other.starts_with(host))
         {
-            let text = |path: &Path| path.to_string_lossy().into_owned();
-            return Some(overlap(text(host), text(other)));
+            return Some(overlap(&host.to_string_lossy(), &other.to_string_lossy()));
         }
         None
     }

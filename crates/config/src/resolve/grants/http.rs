@@ -2,76 +2,25 @@
 
 use std::sync::Arc;
 
+use kitbag_contract::text::shown;
 use kitbag_contract::{ByteSize, parse_duration};
-use kitbag_policy::http::{
-    Deny, HeaderError, Headers, MAX_FOLLOW, MethodError, Methods, UrlPatternError,
-};
+use kitbag_policy::http::{Deny, Headers, MAX_FOLLOW, Methods};
 use kitbag_policy::{HttpGrant, HttpGrants, UrlPattern};
 
 use super::beyond::{Code, own_of, replaces};
 use crate::config::ToolGrants;
-use crate::error::Report;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, HttpConfig, HttpGrantConfig};
 use crate::origin::Sourced;
-use crate::problem::Problem;
+use crate::report::{Problem, Report};
 use crate::resolve::resolver::Resolver;
 use crate::written::{At, StringOr, Written};
 
 /// The most grants that one tool has. Each request is held against each.
 const MAX_GRANTS: usize = 256;
 
-/// Why a grant of HTTP is none.
-#[derive(Debug, thiserror::Error)]
-enum HttpProblem {
-    /// A text is not a pattern.
-    #[error(transparent)]
-    Url(#[from] UrlPatternError),
-    /// A method cannot be granted.
-    #[error(transparent)]
-    Method(#[from] MethodError),
-    /// Methods as one text.
-    #[error("`methods` is a list, such as `[\"GET\", \"POST\"]`, or `\"*\"`")]
-    OneMethod,
-    /// A header field cannot be granted.
-    #[error(transparent)]
-    Header(#[from] HeaderError),
-    /// A text is not a block of addresses.
-    #[error(
-        "`{}` is not a block of addresses; write one such as `10.0.0.0/8`",
-        kitbag_contract::text::shown(.0)
-    )]
-    Block(String),
-    /// A block that has bits after its length.
-    #[error("`{block}` names an address in a block; write `{meant}`")]
-    BlockBits {
-        /// The text.
-        block: String,
-        /// The block that holds it.
-        meant: String,
-    },
-    /// IPv4 that is put into IPv6.
-    #[error("`{0}` is IPv4 within IPv6, which is judged by what it holds; write the IPv4 block")]
-    BlockMapped(String),
-    /// More redirects than any grant follows.
-    #[error("`follow` is at most {MAX_FOLLOW}")]
-    Follow,
-    /// A path with an encoded slash that no request has.
-    #[error(
-        "no request has an encoded slash in its path without `encoded_slash = true`; add it, or write \
-         the path without `%2F`"
-    )]
-    EncodedSlash,
-    /// All hosts, in a file of a workspace.
-    #[error("only your own file may grant every host; name the hosts that are meant")]
-    AnyHost,
-    /// More grants than can be held.
-    #[error("{count} grants are listed, and {MAX_GRANTS} is the most")]
-    TooMany {
-        /// How many there are.
-        count: usize,
-    },
-}
+const ENCODED_SLASH: &str = "no request has an encoded slash in its path without `encoded_slash = \
+                             true`; add it, or write the path without `%2F`";
 
 /// What the user's own file lets a workspace grant.
 pub(super) fn ceiling(at: At<'_, HttpConfig>, report: &mut Report) -> Sourced<HttpGrants> {
@@ -91,7 +40,7 @@ pub(in crate::resolve) fn deny(
     for entry in own.value {
         match UrlPattern::parse_denied(&entry.value) {
             Ok(pattern) => patterns.push(pattern),
-            Err(error) => report.at(entry.at(own.file), HttpProblem::from(error)),
+            Err(error) => report.at(entry.at(own.file), error),
         }
     }
     own.sourced(Arc::new(Deny::new(patterns)))
@@ -111,7 +60,7 @@ impl Resolver<'_> {
                     tool.place_denied(&pattern, entry.origin());
                     patterns.push(pattern);
                 }
-                Err(error) => self.report.at(entry, HttpProblem::from(error)),
+                Err(error) => self.report.at(entry, error),
             }
         }
         if !patterns.is_empty() {
@@ -171,7 +120,7 @@ fn grants<'a>(
 ) -> Vec<(At<'a, StringOr<HttpGrantConfig>>, HttpGrant)> {
     let count = list.value.len();
     if count > MAX_GRANTS {
-        report.at(list, HttpProblem::TooMany { count });
+        report.at(list, format!("{count} grants are listed, and {MAX_GRANTS} is the most"));
         return Vec::new();
     }
     let entries = list.value.iter().map(|entry| entry.at(list.file));
@@ -180,9 +129,9 @@ fn grants<'a>(
 
 /// A grant that is a pattern alone, of the user's.
 pub(super) fn short(text: &str) -> Result<HttpGrant, Problem> {
-    let url = UrlPattern::parse(text).map_err(HttpProblem::from)?;
+    let url = UrlPattern::parse(text)?;
     match url.needs_encoded_slash() {
-        true => Err(HttpProblem::EncodedSlash.into()),
+        true => Err(ENCODED_SLASH.into()),
         false => Ok(HttpGrant::new(url)),
     }
 }
@@ -206,7 +155,7 @@ pub(super) fn grant(
     let follow = follow.map_or(Some(0), |at| {
         let follow = u8::try_from(at.value.get()).ok().filter(|follow| *follow <= MAX_FOLLOW);
         follow.or_else(|| {
-            report.at(at, HttpProblem::Follow);
+            report.at(at, format!("`follow` is at most {MAX_FOLLOW}"));
             None
         })
     });
@@ -242,10 +191,12 @@ pub(super) fn grant(
 
 fn pattern(at: At<'_, String>, encoded_slash: bool, report: &mut Report) -> Option<UrlPattern> {
     let problem = match UrlPattern::parse(at.value) {
-        Ok(url) if url.is_any_host() && at.file.layer() != Layer::User => HttpProblem::AnyHost,
-        Ok(url) if url.needs_encoded_slash() && !encoded_slash => HttpProblem::EncodedSlash,
+        Ok(url) if url.is_any_host() && at.file.layer() != Layer::User => {
+            "only your own file may grant every host; name the hosts that are meant".into()
+        }
+        Ok(url) if url.needs_encoded_slash() && !encoded_slash => ENCODED_SLASH.into(),
         Ok(url) => return Some(url),
-        Err(error) => error.into(),
+        Err(error) => Problem::from(error),
     };
     report.at(at, problem);
     None
@@ -255,20 +206,21 @@ fn methods_of(at: At<'_, StringOr<Vec<Written<String>>>>, report: &mut Report) -
     let list = match at.value {
         StringOr::String(text) if text == "*" => return Some(Methods::Any),
         StringOr::String(_) => {
-            report.at(at, HttpProblem::OneMethod);
+            let problem = "`methods` is a list, such as `[\"GET\", \"POST\"]`, or `\"*\"`";
+            report.at(at, problem);
             return None;
         }
         StringOr::Other(list) => at.with(list),
     };
     let methods = each(list, report, |method| Ok(Methods::new([method]).map(|_| method)?))?;
-    Methods::new(methods).map_err(|error| report.at(list, HttpProblem::from(error))).ok()
+    Methods::new(methods).map_err(|error| report.at(list, error)).ok()
 }
 
 /// What each text of a list means; `None` where one of them was reported.
 fn each<'a, T>(
     list: At<'a, Vec<Written<String>>>,
     report: &mut Report,
-    read: impl Fn(&'a str) -> Result<T, HttpProblem>,
+    read: impl Fn(&'a str) -> Result<T, Problem>,
 ) -> Option<Vec<T>> {
     let mut values = Vec::with_capacity(list.value.len());
     for entry in list.value {
@@ -280,28 +232,29 @@ fn each<'a, T>(
     (values.len() == list.value.len()).then_some(values)
 }
 
-fn block(text: &str) -> Result<kitbag_policy::addresses::Block, HttpProblem> {
+fn block(text: &str) -> Result<kitbag_policy::addresses::Block, Problem> {
     use kitbag_policy::addresses::{Block, is_ipv4_within_ipv6};
     let block: Block = match text.parse() {
         Ok(block) => block,
         Err(_) => {
-            let address: std::net::IpAddr =
-                text.parse().map_err(|_| HttpProblem::Block(text.to_owned()))?;
+            let address: std::net::IpAddr = text.parse().map_err(|_| {
+                format!(
+                    "`{}` is not a block of addresses; write one such as `10.0.0.0/8`",
+                    shown(text)
+                )
+            })?;
             address.into()
         }
     };
     if block.trunc() != block {
-        let (block, meant) = (text.to_owned(), block.trunc().to_string());
-        return Err(HttpProblem::BlockBits { block, meant });
+        let meant = block.trunc();
+        let message = format!("`{text}` names an address in a block; write `{meant}`");
+        return Err(message.into());
     }
     match is_ipv4_within_ipv6(block) {
-        true => Err(HttpProblem::BlockMapped(text.to_owned())),
+        true => Err(Problem::from(format!(
+            "`{text}` is IPv4 within IPv6, which is judged by what it holds; write the IPv4 block"
+        ))),
         false => Ok(block),
-    }
-}
-
-impl From<HttpProblem> for Problem {
-    fn from(problem: HttpProblem) -> Self {
-        Self::Grant { kind: HttpGrant::KEY, reason: problem.to_string() }
     }
 }

@@ -1,14 +1,14 @@
 //! Secrets of a tool: by name, and at places of those that the user's own file has.
 
-use kitbag_policy::{SecretGrant, SecretName, SecretNameError, UrlPattern};
+use kitbag_contract::shell;
+use kitbag_policy::{SecretGrant, SecretName, UrlPattern};
 
 use super::beyond::{Code, own_of, replaces};
 use super::environment::Placeholder;
 use crate::config::ToolGrants;
-use crate::error::Report;
 use crate::format::SecretGrantConfig;
 use crate::origin::Sourced;
-use crate::problem::Problem;
+use crate::report::{Diagnostic, DiagnosticKind, Problem, Report};
 use crate::resolve::resolver::Resolver;
 use crate::written::{At, Table, Written, merge};
 
@@ -74,11 +74,12 @@ impl Resolver<'_> {
                 Ok(grant) => {
                     let (within, beyond) = inside(&grant, within);
                     let warning = |pattern: UrlPattern| {
-                        let reason = format!(
+                        let message = format!(
                             "the secret `{name}` does not go to `{pattern}`: no place that your own \
                              file has for it holds that"
                         );
-                        at.sourced(Problem::Grant { kind: SecretGrant::KEY, reason })
+                        let kind = DiagnosticKind::Grant(SecretGrant::KEY);
+                        Problem::new(kind, message).at(at.origin())
                     };
                     let warnings = beyond.into_iter().map(warning);
                     grants.warnings.extend(warnings.filter(|_| is_enabled));
@@ -86,11 +87,11 @@ impl Resolver<'_> {
                 }
                 Err(problem) => {
                     all_count &= !matches!(
-                        problem.value,
-                        Problem::BeyondGrantCeiling { .. } | Problem::UntrustedGrant
+                        problem.kind,
+                        DiagnosticKind::BeyondGrantCeiling(_) | DiagnosticKind::UntrustedGrant
                     );
                     grants.leave_out(SecretGrant::KEY, name.as_str(), &problem);
-                    grants.warnings.extend(is_enabled.then_some(problem));
+                    grants.warnings.extend(is_enabled.then_some(*problem));
                 }
             }
         }
@@ -118,7 +119,7 @@ impl Resolver<'_> {
                 }
                 Err(problem) => {
                     grants.leave_out(SecretGrant::KEY, secret.as_str(), &problem);
-                    grants.warnings.extend(is_enabled.then_some(problem));
+                    grants.warnings.extend(is_enabled.then_some(*problem));
                 }
             }
         }
@@ -149,14 +150,18 @@ impl Resolver<'_> {
         at: At<'_, T>,
         code: Code,
         is_within: bool,
-    ) -> Result<SecretGrant, Sourced<Problem>> {
+    ) -> Result<SecretGrant, Box<Diagnostic>> {
         let setting = format!("secrets = [\"{name}\"]");
         if let Some(beyond) = self.beyond_ceiling(at, code, is_within, (SecretGrant::KEY, setting))
         {
-            return Err(beyond);
+            return Err(beyond.into());
         }
         let Some(secret) = self.own_secrets.get(name) else {
-            return Err(at.sourced(Problem::NoSecret { name: name.to_string() }));
+            let kind = DiagnosticKind::NoSecret(name.to_string());
+            let command = shell::command(["kitbag", "secret", "set", name.as_str()]);
+            let message =
+                format!("there is no secret `{name}`; keep one with `{command} --to 'https://…'`");
+            return Err(Problem::new(kind, message).at(at.origin()).into());
         };
         let (in_query, in_body) = secret.placeholder.value;
         Ok(SecretGrant {
@@ -176,10 +181,7 @@ impl Resolver<'_> {
         for text in at.value.iter().map(|text| text.at(at.file)) {
             match UrlPattern::parse(text.value) {
                 Ok(pattern) => patterns.push(pattern),
-                Err(error) => {
-                    let (kind, reason) = (SecretGrant::KEY, error.to_string());
-                    self.report.at(text, Problem::Grant { kind, reason });
-                }
+                Err(error) => self.report.at(text, error),
             }
         }
         patterns
@@ -196,10 +198,4 @@ fn inside(
         |pattern: &UrlPattern| grant.to.iter().any(|place| place.pattern().holds(pattern));
     let (inside, beyond) = within.into_iter().partition(is_place);
     (Some(inside), beyond)
-}
-
-impl From<SecretNameError> for Problem {
-    fn from(error: SecretNameError) -> Self {
-        Self::Grant { kind: SecretGrant::KEY, reason: error.to_string() }
-    }
 }

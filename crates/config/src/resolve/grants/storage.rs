@@ -6,10 +6,9 @@ use kitbag_policy::{StorageGrant, StorageGrantError};
 use super::beyond::{Code, own_of, replaces};
 use super::typed::table;
 use crate::config::ToolGrants;
-use crate::error::Report;
 use crate::format::StorageConfig;
 use crate::origin::{Origin, Sourced};
-use crate::problem::Problem;
+use crate::report::{Problem, Report};
 use crate::resolve::resolver::Resolver;
 use crate::sources::BuiltinTool;
 use crate::written::{At, BoolOr};
@@ -117,11 +116,5 @@ pub(super) fn typed(text: &str) -> Result<StorageGrant, Problem> {
         "" | "true" => Ok(StorageGrant::default()),
         text if text.starts_with('{') => table(text, |at, report| grant(at, report).flatten()),
         text => Ok(StorageGrant::new(Some(text.parse()?), None)?),
-    }
-}
-
-impl From<StorageGrantError> for Problem {
-    fn from(error: StorageGrantError) -> Self {
-        Self::Grant { kind: StorageGrant::KEY, reason: error.to_string() }
     }
 }

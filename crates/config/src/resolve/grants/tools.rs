@@ -2,87 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use kitbag_contract::ToolName;
 use kitbag_contract::text::{nearest, shown};
+use kitbag_contract::{ToolName, ToolNameError};
 use kitbag_policy::tools::{
-    Alias, ArgumentPath, ArgumentPathError, Condition, ConditionError, ToolGrant,
-    ToolGrants as CallableTools,
+    Alias, ArgumentPath, Condition, ToolGrant, ToolGrants as CallableTools,
 };
 use kitbag_policy::{Kind, Rates};
 
 use super::beyond::{Code, own_of, replaces};
 use super::typed;
 use crate::config::{Tool, ToolGrants};
-use crate::error::Report;
 use crate::format::{ConditionConfig, ToolGrantConfig, ToolsCeilingConfig, ToolsConfig};
 use crate::origin::{Origin, Sourced};
-use crate::problem::Problem;
+use crate::report::text::did_you_mean;
+use crate::report::{DiagnosticKind, Problem, Report};
 use crate::resolve::resolver::Resolver;
 use crate::resolve::value::json;
 use crate::sources::BuiltinTool;
-use crate::text::did_you_mean;
 use crate::written::{At, StringOr, Table};
-
-/// Why a grant of other tools is none.
-#[derive(Debug, thiserror::Error)]
-enum ToolProblem {
-    /// A text in the place of the table.
-    #[error(
-        "`{}` names no tools; write `tools = \"{}\"` for those that the caller may call, or a table \
-         such as `tools = {{ search = \"search_files\" }}`",
-        shown(.0), CallableTools::CALLER
-    )]
-    Word(String),
-    /// A text in the place of the list of a ceiling.
-    #[error(
-        "`{}` is no ceiling; write `tools = \"{}\"` for those that the caller may call, or a list \
-         such as `tools = [\"search_files\"]`",
-        shown(.0), CallableTools::CALLER
-    )]
-    CeilingWord(String),
-    /// A key is not an alias.
-    #[error("an alias is named like a tool: {0}")]
-    Alias(kitbag_contract::ToolNameError),
-    /// A tool is to call itself.
-    #[error(
-        "`{alias}` is `{tool}` itself, and a tool does not call itself; remove it, or name another"
-    )]
-    Itself {
-        /// The alias.
-        alias: Alias,
-        /// The tool.
-        tool: ToolName,
-    },
-    /// More aliases than can be held.
-    #[error("{count} tools are listed, and {} is the most", CallableTools::MOST)]
-    TooMany {
-        /// How many there are.
-        count: usize,
-    },
-    /// More conditions than are held against arguments.
-    #[error("{count} arguments are listed, and {} is the most", ToolGrant::MOST_CONDITIONS)]
-    TooManyConditions {
-        /// How many there are.
-        count: usize,
-    },
-    /// A key names no argument.
-    #[error(transparent)]
-    Argument(#[from] ArgumentPathError),
-    /// A value is no condition.
-    #[error(transparent)]
-    Condition(#[from] ConditionError),
-    /// Aliases and the caller's tools for one call.
-    #[error(
-        "the tool has {has}, and a call has either that or {wanted}; change `tools` of its grants \
-         instead"
-    )]
-    Both {
-        /// What it has.
-        has: &'static str,
-        /// What the call was to have.
-        wanted: &'static str,
-    },
-}
 
 /// What a file says.
 enum Said<'a> {
@@ -102,7 +39,13 @@ pub(super) fn ceiling(
             return at.sourced(CallableTools::Caller);
         }
         StringOr::String(word) => {
-            report.at(at, ToolProblem::CeilingWord(word.clone()));
+            let problem = format!(
+                "`{}` is no ceiling; write `tools = \"{}\"` for those that the caller may call, or \
+                 a list such as `tools = [\"search_files\"]`",
+                shown(word),
+                CallableTools::CALLER
+            );
+            report.at(at, problem);
             return at.sourced(CallableTools::None);
         }
         StringOr::Other(names) => names,
@@ -212,15 +155,18 @@ impl Resolver<'_> {
             let mut warnings = Vec::new();
             for (alias, grant) in tool.grants.value.tools.iter().filter(|it| absent(it.1)) {
                 let nearest = nearest(grant.tool.as_str(), names.iter().map(ToolName::as_str));
-                let problem = Problem::NoTool {
-                    alias: alias.to_string(),
-                    tool: grant.tool.to_string(),
-                    hint: did_you_mean(nearest).map(|hint| format!("; {hint}")).unwrap_or_default(),
-                };
+                let hint = did_you_mean(nearest).map(|hint| format!("; {hint}"));
+                let message = format!(
+                    "`{alias}` is `{}`, and no tool has that name: a call of it fails, where no \
+                     program brings the tool{}",
+                    grant.tool,
+                    hint.unwrap_or_default()
+                );
                 let one = CallableTools::aliases([(alias.clone(), grant.clone())]);
                 let line = one.lines().pop().unwrap_or_default();
-                let origin = tool.grants.place_of(CallableTools::KEY, &line).clone();
-                warnings.push(Sourced { value: problem, origin });
+                let place = tool.grants.place_of(CallableTools::KEY, &line).clone();
+                let kind = DiagnosticKind::Grant(CallableTools::KEY);
+                warnings.push(Problem::new(kind, message).at(place));
             }
             tool.grants.warnings.extend(warnings);
         }
@@ -232,14 +178,15 @@ fn said<'a>(at: At<'a, ToolsConfig>, name: &ToolName, report: &mut Report) -> Sa
     let table = match at.value {
         StringOr::String(word) if word == CallableTools::CALLER => return Said::Caller,
         StringOr::String(word) => {
-            report.at(at, ToolProblem::Word(word.clone()));
+            report.at(at, not_tools(word));
             return Said::Aliases(Vec::new());
         }
         StringOr::Other(table) => table,
     };
     let count = table.iter().len();
     if count > CallableTools::MOST {
-        report.at(at, ToolProblem::TooMany { count });
+        let most = CallableTools::MOST;
+        report.at(at, format!("{count} tools are listed, and {most} is the most"));
         return Said::Aliases(Vec::new());
     }
     let mut aliases = Vec::new();
@@ -247,7 +194,7 @@ fn said<'a>(at: At<'a, ToolsConfig>, name: &ToolName, report: &mut Report) -> Sa
         let alias = match Alias::new(part.key.value) {
             Ok(alias) => alias,
             Err(error) => {
-                report.at(part.key, ToolProblem::Alias(error));
+                report.at(part.key, not_an_alias(&error));
                 continue;
             }
         };
@@ -260,9 +207,26 @@ fn said<'a>(at: At<'a, ToolsConfig>, name: &ToolName, report: &mut Report) -> Sa
     Said::Aliases(aliases)
 }
 
-fn itself(alias: &Alias, grant: &ToolGrant, name: &ToolName) -> Result<(), ToolProblem> {
+/// A text in the place of a table of aliases.
+fn not_tools(word: &str) -> String {
+    format!(
+        "`{}` names no tools; write `tools = \"{}\"` for those that the caller may call, or a table \
+         such as `tools = {{ search = \"search_files\" }}`",
+        shown(word),
+        CallableTools::CALLER
+    )
+}
+
+fn not_an_alias(error: &ToolNameError) -> String {
+    format!("an alias is named like a tool: {error}")
+}
+
+fn itself(alias: &Alias, grant: &ToolGrant, name: &ToolName) -> Result<(), Problem> {
     match grant.tool == *name {
-        true => Err(ToolProblem::Itself { alias: alias.clone(), tool: name.clone() }),
+        true => Err(Problem::from(format!(
+            "`{alias}` is `{name}` itself, and a tool does not call itself; remove it, or name \
+             another"
+        ))),
         false => Ok(()),
     }
 }
@@ -282,7 +246,7 @@ fn grant(at: At<'_, StringOr<ToolGrantConfig>>, report: &mut Report) -> Option<T
         Some(rate) => match rate.value.parse::<Rates>() {
             Ok(rates) => Some(Some(rates)),
             Err(error) => {
-                report.at(rate, Problem::Rate(error));
+                report.at(rate, error);
                 None
             }
         },
@@ -301,16 +265,16 @@ fn conditions_of(
 ) -> Option<BTreeMap<ArgumentPath, Condition>> {
     let count = at.value.iter().len();
     if count > ToolGrant::MOST_CONDITIONS {
-        report.at(at, ToolProblem::TooManyConditions { count });
+        let most = ToolGrant::MOST_CONDITIONS;
+        report.at(at, format!("{count} arguments are listed, and {most} is the most"));
         return None;
     }
     let mut conditions = BTreeMap::new();
     for part in at.value.parts(at.file) {
-        let argument = ArgumentPath::new(part.key.value)
-            .map_err(|error| report.at(part.key, ToolProblem::from(error)));
-        let condition = json(part.at.value.any()).and_then(|value| {
-            Condition::new(&value).map_err(|error| ToolProblem::from(error).into())
-        });
+        let argument =
+            ArgumentPath::new(part.key.value).map_err(|error| report.at(part.key, error));
+        let condition = json(part.at.value.any())
+            .and_then(|value| Condition::new(&value).map_err(Problem::from));
         let condition = condition.map_err(|problem| report.at(part.at, problem));
         if let (Ok(argument), Ok(condition)) = (argument, condition) {
             conditions.insert(argument, condition);
@@ -333,9 +297,8 @@ impl CallGrant {
         if text == CallableTools::CALLER {
             return Ok(Self::Caller);
         }
-        let word = || ToolProblem::Word(text.to_owned());
-        let (alias, grant) = text.split_once('=').ok_or_else(word)?;
-        let alias = Alias::new(alias.trim()).map_err(ToolProblem::Alias)?;
+        let (alias, grant) = text.split_once('=').ok_or_else(|| not_tools(text))?;
+        let alias = Alias::new(alias.trim()).map_err(|error| not_an_alias(&error))?;
         let grant = match grant.trim() {
             table if table.starts_with('{') => typed::table(table, self::grant)?,
             tool => ToolGrant::new(ToolName::new(tool.trim_matches('"'))?),
@@ -377,15 +340,19 @@ impl CallGrant {
         if let Self::Alias(alias, grant) = &self {
             itself(alias, grant, name)?;
         }
+        let both = |has, wanted| {
+            Problem::from(format!(
+                "the tool has {has}, and a call has either that or {wanted}; change `tools` of its \
+                 grants instead"
+            ))
+        };
         const CALLER: &str = "what its caller may call";
         const ALIASES: &str = "aliases";
         let granted = self.grants();
         *tools = match (&*tools, self) {
-            (CallableTools::Caller, Self::Alias(..)) => {
-                return Err(ToolProblem::Both { has: CALLER, wanted: ALIASES }.into());
-            }
+            (CallableTools::Caller, Self::Alias(..)) => return Err(both(CALLER, ALIASES)),
             (own @ CallableTools::Aliases(_), Self::Caller) if !Kind::is_empty(own) => {
-                return Err(ToolProblem::Both { has: ALIASES, wanted: CALLER }.into());
+                return Err(both(ALIASES, CALLER));
             }
             (CallableTools::Aliases(own), Self::Alias(alias, grant)) => {
                 let mut aliases = BTreeMap::clone(own);
@@ -395,11 +362,5 @@ impl CallGrant {
             _ => granted,
         };
         Ok(())
-    }
-}
-
-impl From<ToolProblem> for Problem {
-    fn from(problem: ToolProblem) -> Self {
-        Self::Grant { kind: CallableTools::KEY, reason: problem.to_string() }
     }
 }

@@ -1,12 +1,11 @@
 //! Grants as they are typed on the command line.
 
-use kitbag_contract::text::shown;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::Report;
 use crate::file::{Layer, SourceFile};
-use crate::problem::Problem;
+use crate::parse::syntax_error;
+use crate::report::{Problem, Report};
 use crate::written::{At, Written};
 
 /// The option.
@@ -24,19 +23,13 @@ pub(super) fn table<C: DeserializeOwned, T>(
     }
 
     let text = format!("grant = {text}");
-    let flag: Flag<C> = toml::from_str(&text).map_err(|error| {
-        let message = shown(error.message()).to_string();
-        Problem::Syntax { message }
-    })?;
+    let flag: Flag<C> = toml::from_str(&text).map_err(|error| syntax_error(&error))?;
     let file = SourceFile::new(FLAG.into(), "/".as_ref(), Layer::User, text);
     let mut report = Report::default();
     let grant = read(flag.grant.at(&file), &mut report);
     match (grant, report.finish()) {
         (Some(grant), Ok(())) => Ok(grant),
-        (_, errors) => Err(errors
-            .err()
-            .map_or(Problem::Rejected { message: "it is not a grant".to_owned() }, |errors| {
-                errors.diagnostics()[0].problem.clone()
-            })),
+        (_, Ok(())) => Err("it is not a grant".into()),
+        (_, Err(errors)) => Err(Problem::from(&errors.diagnostics()[0].message)),
     }
 }

@@ -1,52 +1,24 @@
-//! What is wrong with a configuration, and where: diagnostics, and the report that
-//! collects them.
+//! Diagnostics, and the report that collects them.
 
-use std::fmt;
+mod diagnostic;
+mod excerpt;
+mod piece;
+pub(crate) mod text;
+
+pub(crate) use diagnostic::Problem;
+pub use diagnostic::{ConfigErrors, Diagnostic, DiagnosticKind};
+pub use excerpt::Excerpt;
+pub use piece::Broken;
+pub(crate) use piece::{Piece, Restricts, Scope, consequence};
+
 use std::path::Path;
 use std::sync::Arc;
 
 use kitbag_policy::DirectoryGrant;
 
-use crate::discover::Bound;
-use crate::excerpt::Excerpt;
 use crate::file::{Layer, SourceFile};
 use crate::origin::Origin;
-use crate::piece::{Piece, Scope};
-use crate::problem::Problem;
 use crate::written::{At, Span};
-
-/// Everything that is wrong with a configuration, as far as it could be found
-/// in one go: at least one [`Diagnostic`], in the order of files and lines.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{}", self.render())]
-pub struct ConfigErrors {
-    diagnostics: Vec<Diagnostic>,
-}
-
-/// One thing that is wrong, where it stands, and what was likely meant.
-///
-/// Reads as
-///
-/// ```text
-/// .kitbag/config.toml:4:1: unknown key `desciption` in `tools.word_count`
-///   4 | desciption = "Count words"
-///     | ^^^^^^^^^^
-///   did you mean `description`?
-/// ```
-///
-/// Whatever comes from a file is escaped, so that it can be written to a
-/// terminal.
-#[derive(Clone, Debug)]
-pub struct Diagnostic {
-    /// What it is about: a place in a file, a file, a variable or a flag.
-    pub origin: Origin,
-    /// What is wrong.
-    pub problem: Problem,
-    /// The line in question, where there is one.
-    pub excerpt: Option<Excerpt>,
-    /// What to do about it, as a fragment: ``did you mean `description`?``.
-    pub hint: Option<String>,
-}
 
 /// Collects diagnostics, each with the piece of the configuration that it spoils.
 #[derive(Debug, Default)]
@@ -63,6 +35,12 @@ pub(crate) struct Report {
 /// The most problems that are kept. What follows is not known then, so that it counts as a file
 /// that cannot be read.
 const MISTAKES: usize = 20_000;
+
+const TOO_MANY_MISTAKES: &str = "from here on mistakes are not counted, since there are too many";
+
+/// The message for a file outside of the workspace to which a link of the workspace leads.
+const OUTSIDE: &str = "there is a mistake here, and nothing of this file is shown, since a link \
+                       leads to it from the workspace; put a copy into the workspace to see it";
 
 /// A diagnostic in a report.
 #[derive(Debug)]
@@ -84,49 +62,15 @@ impl Found {
     }
 }
 
-impl ConfigErrors {
-    /// The diagnostics, in the order of files and lines; never empty.
-    pub fn diagnostics(&self) -> &[Diagnostic] {
-        &self.diagnostics
-    }
-
-    fn render(&self) -> String {
-        // A hostile file of 1 MiB can be wrong in 100,000 places.
-        const MOST: usize = 100;
-        let mut lines: Vec<_> =
-            self.diagnostics.iter().take(MOST).map(Diagnostic::to_string).collect();
-        if let Some(more) = self.diagnostics.len().checked_sub(MOST).filter(|more| *more > 0) {
-            lines.push(format!("… and {more} more"));
-        }
-        lines.join("\n")
-    }
-}
-
 impl Report {
     /// Takes down what is wrong at a place in a file.
     pub(crate) fn at<T: ?Sized>(&mut self, at: At<'_, T>, problem: impl Into<Problem>) {
-        self.span(at.file, at.span, problem, None);
-    }
-
-    /// The same, with a hint.
-    pub(crate) fn at_with<T: ?Sized>(
-        &mut self,
-        at: At<'_, T>,
-        problem: impl Into<Problem>,
-        hint: Option<String>,
-    ) {
-        self.span(at.file, at.span, problem, hint);
+        self.span(at.file, at.span, problem);
     }
 
     /// Takes down what is wrong with a range of bytes.
-    pub(crate) fn span(
-        &mut self,
-        file: &SourceFile,
-        span: Span,
-        problem: impl Into<Problem>,
-        hint: Option<String>,
-    ) {
-        self.spanned(file, span, problem, hint);
+    pub(crate) fn span(&mut self, file: &SourceFile, span: Span, problem: impl Into<Problem>) {
+        self.spanned(file, span, problem);
     }
 
     fn spanned(
@@ -134,21 +78,17 @@ impl Report {
         file: &SourceFile,
         span: Span,
         problem: impl Into<Problem>,
-        hint: Option<String>,
     ) -> Option<&mut Found> {
         if self.is_full {
             return None;
         }
-        let origin = file.origin(span.start);
+        let place = file.origin(span.start);
         let rank = (file.layer() as u8, file.shown().clone(), span.start);
         let scope =
             Scope { layer: Some(file.layer()), piece: self.piece.clone(), names: Vec::new() };
         let diagnostic = match file.is_quoted() {
-            true => {
-                let excerpt = Some(Excerpt::new(file.text(), span));
-                Diagnostic { origin, problem: problem.into(), excerpt, hint }
-            }
-            false => Diagnostic { origin, problem: Problem::Outside, excerpt: None, hint: None },
+            true => problem.into().at(place).quoting(Excerpt::new(file.text(), span)),
+            false => Problem::from(OUTSIDE).at(place),
         };
         self.push(rank, diagnostic, scope)
     }
@@ -160,31 +100,25 @@ impl Report {
         file: &SourceFile,
         span: Span,
         problem: impl Into<Problem>,
-        hint: Option<String>,
         (piece, names): (Piece, Vec<String>),
     ) {
-        if let Some(found) = self.spanned(file, span, problem, hint) {
+        if let Some(found) = self.spanned(file, span, problem) {
             (found.scope.piece, found.scope.names) = (piece, names);
         }
     }
 
     /// As [`at`](Self::at), without the line, in which a password may stand.
     pub(crate) fn at_secret<T: ?Sized>(&mut self, at: At<'_, T>, problem: impl Into<Problem>) {
-        if let Some(found) = self.spanned(at.file, at.span, problem, None) {
+        if let Some(found) = self.spanned(at.file, at.span, problem) {
             found.diagnostic.excerpt = None;
         }
     }
 
     /// Takes down what is wrong with something that has no lines and that nothing works
     /// without: a flag, a variable, the workspace itself.
-    pub(crate) fn origin(
-        &mut self,
-        origin: Origin,
-        problem: impl Into<Problem>,
-        hint: Option<String>,
-    ) {
+    pub(crate) fn origin(&mut self, origin: Origin, problem: impl Into<Problem>) {
         let scope = Scope { layer: None, piece: Piece::Everything, names: Vec::new() };
-        self.found_at(origin, problem, hint, scope);
+        self.found_at(origin, problem, scope);
     }
 
     /// Takes down what is wrong with a file or a piece of one that has no lines.
@@ -192,11 +126,9 @@ impl Report {
         &mut self,
         origin: Origin,
         problem: impl Into<Problem>,
-        hint: Option<String>,
-        (layer, piece): (Layer, Piece),
+        piece: (Layer, Piece),
     ) {
-        let scope = Scope { layer: Some(layer), piece, names: Vec::new() };
-        self.found_at(origin, problem, hint, scope);
+        self.piece_of(origin, problem, piece, Vec::new());
     }
 
     /// As [`piece`](Self::piece). `names` are those of tools that may be restricted by what is
@@ -204,27 +136,19 @@ impl Report {
     pub(crate) fn piece_of(
         &mut self,
         origin: Origin,
-        problem: Problem,
+        problem: impl Into<Problem>,
         (layer, piece): (Layer, Piece),
         names: Vec<String>,
     ) {
-        self.found_at(origin, problem, None, Scope { layer: Some(layer), piece, names });
+        self.found_at(origin, problem, Scope { layer: Some(layer), piece, names });
     }
 
-    fn found_at(
-        &mut self,
-        origin: Origin,
-        problem: impl Into<Problem>,
-        hint: Option<String>,
-        scope: Scope,
-    ) {
+    fn found_at(&mut self, origin: Origin, problem: impl Into<Problem>, scope: Scope) {
         let path = match &origin {
             Origin::Found { path } | Origin::File { path, .. } => path.clone(),
             _ => Path::new("").into(),
         };
-        let rank = (u8::MAX, path, 0);
-        let diagnostic = Diagnostic { origin, problem: problem.into(), excerpt: None, hint };
-        self.push(rank, diagnostic, scope);
+        self.push((u8::MAX, path, 0), problem.into().at(origin), scope);
     }
 
     /// Keeps a problem. `None`: there are too many, and it is not kept.
@@ -241,11 +165,10 @@ impl Report {
         if self.is_full {
             // Any of those that follow could be a restriction.
             scope.piece = Piece::File(None);
-            diagnostic.problem = Bound::Mistakes.into();
-            (diagnostic.excerpt, diagnostic.hint) = (None, None);
+            diagnostic = Problem::from(TOO_MANY_MISTAKES).at(diagnostic.place);
         }
         // The file itself may be as it should be.
-        if matches!(diagnostic.problem, Problem::TooManyFiles { .. }) {
+        if diagnostic.kind == DiagnosticKind::TooManyFiles {
             scope.piece = Piece::Everything;
         }
         let is_consequence = self.is_incomplete;
@@ -299,11 +222,8 @@ impl Report {
     /// with it.
     pub(crate) fn has_problem_of_files(&self) -> bool {
         self.found.iter().any(|Found { diagnostic, .. }| {
-            let is_of_file =
-                matches!(diagnostic.origin, Origin::File { .. } | Origin::Found { .. });
-            let is_directory =
-                matches!(diagnostic.problem, Problem::Grant { kind: DirectoryGrant::KEY, .. });
-            is_of_file && !is_directory
+            let is_of_file = matches!(diagnostic.place, Origin::File { .. } | Origin::Found { .. });
+            is_of_file && diagnostic.kind != DiagnosticKind::Grant(DirectoryGrant::KEY)
         })
     }
 
@@ -335,29 +255,5 @@ impl Report {
         }
         self.found.sort_by(|a, b| a.rank.cmp(&b.rank));
         Err(ConfigErrors { diagnostics: self.found.into_iter().map(|it| it.diagnostic).collect() })
-    }
-}
-
-impl Diagnostic {
-    /// The diagnostic in one line: the place, the problem, and what to do about it.
-    pub fn line(&self) -> String {
-        let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        format!("{}: {}{hint}", self.origin, self.problem)
-    }
-}
-
-impl fmt::Display for Diagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.origin, self.problem)?;
-        if let (Some(excerpt), Origin::File { line, .. }) = (&self.excerpt, &self.origin) {
-            let number = line.to_string();
-            let (before, marked) = (excerpt.mark.start, excerpt.mark.len());
-            write!(f, "\n  {number} | {}\n  {:2$} | ", excerpt.text, "", number.len())?;
-            write!(f, "{:before$}{:^<marked$}", "", "")?;
-        }
-        if let Some(hint) = &self.hint {
-            write!(f, "\n  {hint}")?;
-        }
-        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kitbag_contract::ToolName;
 use kitbag_contract::text::{alternatives, shown};
 
-use crate::error::Diagnostic;
+use super::Diagnostic;
 use crate::file::{Layer, SourceFile};
 use crate::key::KeyPath;
 use crate::toolsets::TOOLSETS;

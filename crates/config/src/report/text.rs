@@ -1,0 +1,84 @@
+//! What messages have in common.
+
+use std::path::Path;
+
+use kitbag_contract::text::shown;
+
+use super::{DiagnosticKind, Problem};
+use crate::key::KeyPath;
+
+/// Shows a path of unknown origin, as [`shown`] does a text.
+pub(crate) fn shown_path(path: &Path) -> String {
+    shown(&path.to_string_lossy()).to_string()
+}
+
+/// The user's own file, as messages name it.
+pub(crate) fn own_file(file: Option<&Path>) -> String {
+    match file {
+        Some(path) => format!("your own `{}`", shown_path(path)),
+        None => "your own `config.toml`".to_owned(),
+    }
+}
+
+/// A key that no value has.
+pub(crate) fn unknown_key(key: &str, table: &str) -> String {
+    format!("unknown key `{}` {}", shown(key), within(table))
+}
+
+/// A key that is missing in its table.
+pub(crate) fn missing_key(key: &str, table: &str) -> String {
+    format!("missing key `{}` {}", shown(key), within(table))
+}
+
+fn within(table: &str) -> String {
+    if table.is_empty() { "at the top level".to_owned() } else { format!("in `{table}`") }
+}
+
+/// A value of another type than its key takes. `expected` and `found` have their articles.
+pub(crate) fn wrong_type(key: &KeyPath<'_>, expected: &str, found: &str) -> String {
+    format!("`{key}` takes {expected}, not {found}")
+}
+
+/// A value that is not one of those that its key takes, which are quoted.
+pub(crate) fn unknown_value(key: &KeyPath<'_>, expected: &str, found: &str) -> String {
+    wrong_type(key, expected, &format!("`{}`", shown(found)))
+}
+
+/// An invalid glob.
+pub(crate) fn not_a_glob(glob: &str, reason: &str) -> String {
+    format!("`{}` is not a glob: {reason}", shown(glob))
+}
+
+/// A value that a list has already.
+pub(crate) fn listed_twice(value: &str) -> String {
+    format!("`{}` is listed twice", shown(value))
+}
+
+/// A relative path in the user config.
+pub(crate) fn relative_path(path: &str) -> String {
+    format!(
+        "`{}` is relative, and this file is for all workspaces; write an absolute path, or one \
+         that starts with `~/`",
+        shown(path)
+    )
+}
+
+/// A key that only the user config may have, in a file of a workspace.
+pub(crate) fn user_only(key: &str, user_file: Option<&Path>) -> Problem {
+    let message = format!(
+        "`{key}` has no place in a workspace's file: only {} may hold it; remove it",
+        own_file(user_file)
+    );
+    Problem::new(DiagnosticKind::UserOnly, message)
+}
+
+/// ``did you mean `x`?``, where something was.
+pub(crate) fn did_you_mean(word: Option<&str>) -> Option<String> {
+    word.map(|word| format!("did you mean `{}`?", shown(word)))
+}
+
+/// ``known keys: `a`, `b` ``, where there are any.
+pub(crate) fn known_words<'a>(what: &str, words: impl Iterator<Item = &'a str>) -> Option<String> {
+    let words: Vec<_> = words.map(|word| format!("`{}`", shown(word))).collect();
+    (!words.is_empty()).then(|| format!("known {what}: {}", words.join(", ")))
+}
