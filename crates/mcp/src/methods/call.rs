@@ -1,0 +1,381 @@
+//! One `tools/call`; and the questions in between, of any call.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+
+use kitbag_config::{Audience, Origin, Sourced};
+use kitbag_contract::json::Digits;
+use kitbag_contract::{Answer, AnswerError, Question};
+use kitbag_host::EventSink;
+use kitbag_state::audit::Auditor;
+use kitbag_toolbox::{
+    Arguments, CallContext, CallRecord, Caller, ClientName, Completed, Ended as CallEnded,
+    FrontEnd, Invocation, Recorder, Reply, Resumed, Suspended, Toolbox, ToolboxError,
+};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ElicitRequest, InputRequest, InputRequiredResult,
+    InputResponses,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Map, Value};
+
+use crate::methods::outcome::{self, internal};
+use crate::methods::question;
+use crate::server::Server;
+use crate::server::generation::Generation;
+use crate::session::Session;
+use crate::session::client::Client;
+use crate::session::notifications::ClientListener;
+use crate::session::resume_state;
+use crate::session::state_codec::{Binding, CallState};
+
+/// The argument in which a client without forms passes answers on.
+const ANSWERS_KEY: &str = "_answers";
+
+/// Under which of them the id of a call comes back that has called other tools.
+const CALL_KEY: &str = "_call";
+
+/// What an earlier round of a call gave out.
+pub(crate) enum Earlier {
+    /// Its state, sealed.
+    Sealed(String),
+    /// The id of what is kept of it.
+    Kept(String),
+}
+
+/// Makes a call and returns its result, or what has to be answered first.
+///
+/// # Errors
+///
+/// For a name that is no tool, and for a state that is not of this call.
+pub(crate) async fn call(
+    session: &Session,
+    request: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let client = Client::of(context);
+    let mut arguments = request.arguments.unwrap_or_default();
+    let mut given = match (client.has_forms, arguments.get(ANSWERS_KEY)) {
+        (false, Some(Value::Object(_))) => match arguments.remove(ANSWERS_KEY) {
+            Some(Value::Object(given)) => given,
+            _ => Map::new(),
+        },
+        _ => Map::new(),
+    };
+    let state = match (request.request_state, given.remove(CALL_KEY)) {
+        (Some(sealed), _) => Some(Earlier::Sealed(sealed)),
+        (None, Some(Value::String(id))) => Some(Earlier::Kept(id)),
+        (None, _) => None,
+    };
+    let answers = given.clone().into_iter().map(|(id, value)| {
+        // What a model writes down for a person is taken as typed.
+        let value = match value {
+            Value::String(text) => Answer::Text(text),
+            value => Answer::Json(value),
+        };
+        (id, Sourced { value, origin: Origin::Model })
+    });
+    let name = request.name.into_owned();
+    let arguments = Arguments::exact(Value::Object(arguments), digits(context));
+    let invocation = Invocation::tool(&*name, arguments).with_answers(answers).structured();
+    let server = &session.server;
+    let _running = server.metrics().begin();
+    server.keep_awake().stay();
+    let mut call = Call::new(session, context, &name, request.input_responses);
+    call.recorder = Some(Arc::new(server.clone()));
+    let generation = server.generation();
+    let called = call.run(&generation, invocation, state).await;
+    let config = generation.toolbox.config();
+    let response = match called {
+        Ok(Ended::Done(done)) => outcome::result(config, &name, *done).map(CallToolResponse::from),
+        Ok(Ended::Asks(asked)) => Ok(asked.into()),
+        Ok(Ended::Open(mut open)) => {
+            if let Some(id) = keep(session, context, &mut open)? {
+                given.insert(CALL_KEY.into(), id.into());
+            }
+            Ok(outcome::unanswered(&name, &open, given).into())
+        }
+        Err(Stop::Protocol(error)) => Err(error),
+        Err(Stop::Toolbox(error)) => {
+            outcome::refusal(config, &name, error).map(CallToolResponse::from)
+        }
+    };
+    server.keep_awake().stay();
+    response
+}
+
+/// The digits of the numbers among the arguments, from the text of the message.
+fn digits(context: &RequestContext<RoleServer>) -> Digits {
+    let of_http = || context.extensions.get::<http::request::Parts>()?.extensions.get::<Digits>();
+    context.extensions.get::<Digits>().or_else(of_http).cloned().unwrap_or_default()
+}
+
+impl Recorder for Server {
+    fn record(&self, record: &CallRecord<'_>) {
+        self.metrics().ended(record.tool, outcome::kind(record.end), record.elapsed);
+    }
+}
+
+/// A call of a client's.
+pub(crate) struct Call<'a> {
+    session: &'a Session,
+    context: &'a RequestContext<RoleServer>,
+    client: Client,
+    /// The tool, as the client's log names it.
+    name: String,
+    listener: ClientListener,
+    /// What the client answers to the questions of an earlier round.
+    responses: InputResponses,
+    /// What counts the call.
+    pub(crate) recorder: Option<Arc<dyn Recorder>>,
+}
+
+/// How a call ended.
+pub(crate) enum Ended {
+    /// It is over.
+    Done(Box<Completed>),
+    /// The client has to bring an answer.
+    Asks(InputRequiredResult),
+    /// A question is open, and the client has no forms to ask it with.
+    Open(Box<Suspended>),
+}
+
+/// Why a call goes no further.
+pub(crate) enum Stop {
+    Protocol(ErrorData),
+    Toolbox(ToolboxError),
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(
+        session: &'a Session,
+        context: &'a RequestContext<RoleServer>,
+        tool: &str,
+        responses: Option<InputResponses>,
+    ) -> Self {
+        let client = Client::of(context);
+        let level = session.log_level(client, context);
+        Self {
+            session,
+            context,
+            client,
+            name: tool.to_owned(),
+            listener: ClientListener::new(context.meta.get_progress_token(), level),
+            responses: responses.unwrap_or_default(),
+            recorder: None,
+        }
+    }
+
+    /// Makes the call with the toolbox of one generation, until it is over or the
+    /// client has to be asked. `state` is what an earlier round gave out.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop`], where it comes to no end of its own.
+    pub(crate) async fn run(
+        self,
+        generation: &Arc<Generation>,
+        mut invocation: Invocation,
+        earlier: Option<Earlier>,
+    ) -> Result<Ended, Stop> {
+        let server = &self.session.server;
+        if let Some(earlier) = earlier {
+            let (server, principal) = (server.clone(), self.session.principal.clone());
+            invocation = invocation.resume(Box::new(move |name, arguments| {
+                let binding = binding(&principal, name, arguments);
+                let (answers, kept) = match earlier {
+                    Earlier::Sealed(state) => {
+                        let CallState { answers, kept } =
+                            server.state_codec().open(&state, &binding)?;
+                        (answers, kept)
+                    }
+                    Earlier::Kept(id) => (Map::new(), Some(id)),
+                };
+                let pool = server.state_pool();
+                let inner = kept.map(|id| resume_state::take(&pool, &id, &binding)).transpose()?;
+                Ok(Resumed { answers, inner })
+            }));
+        }
+        let mut context = call_context(self.session, self.context)
+            .with_events(EventSink::new(Arc::new(self.listener.clone())));
+        context.recorder.clone_from(&self.recorder);
+        let mut front_end = Asker {
+            session: self.session,
+            context: self.context,
+            client: self.client,
+            responses: self.responses,
+        };
+        let called = pin!(generation.toolbox.call(invocation, context, &mut front_end));
+        let work = unless_cancelled(called, self.session, self.context, &self.listener, &self.name);
+        let called = work.await;
+        warn_unlogged(&generation.toolbox);
+        match called?? {
+            CallEnded::Completed(completed) => {
+                generation.learned(server, &self.name);
+                Ok(Ended::Done(completed))
+            }
+            CallEnded::Suspended(mut open) if self.client.has_forms => {
+                require(self.session, self.context, &mut open).map(Ended::Asks)
+            }
+            CallEnded::Suspended(open) => {
+                generation.learned(server, &self.name);
+                Ok(Ended::Open(open))
+            }
+            CallEnded::Refused(error) => Err(Stop::Protocol(error)),
+        }
+    }
+}
+
+/// The context of a call that a client makes: who it is and for whom it calls.
+pub(crate) fn call_context(session: &Session, request: &RequestContext<RoleServer>) -> CallContext {
+    let client = request.client_info();
+    let client = client.map(|client| ClientName::new(&client.name, &client.version));
+    let context = CallContext::new(Caller::Client(session.principal.clone()))
+        .with_client(client)
+        .with_account(session.account(request))
+        .with_approver(session.approver(Client::of(request)))
+        .with_audience(Audience::Model);
+    match &session.owner {
+        Some(owner) => context.with_owner(owner.clone()),
+        None => context,
+    }
+}
+
+/// Logs that calls are not in the audit log.
+pub(crate) fn warn_unlogged(toolbox: &Toolbox) {
+    if let Some(problem) = toolbox.auditor().and_then(Auditor::problem) {
+        tracing::warn!("calls are not in the audit log: {problem}");
+    }
+}
+
+/// Takes questions to the person behind a client, or to the client that will come back
+/// with the answer.
+struct Asker<'a> {
+    session: &'a Session,
+    context: &'a RequestContext<RoleServer>,
+    client: Client,
+    responses: InputResponses,
+}
+
+impl FrontEnd for Asker<'_> {
+    type Refusal = ErrorData;
+
+    const ATTEMPTS: usize = 3;
+
+    async fn ready(&mut self) {
+        self.session.has_room().await;
+    }
+
+    async fn ask(
+        &mut self,
+        question: &Question,
+        rejected: Option<&AnswerError>,
+    ) -> Result<Reply, ErrorData> {
+        if !self.client.has_forms {
+            return Ok(Reply::NobodyToAsk);
+        }
+        if self.client.is_stateless {
+            return match self.responses.remove(&question.id) {
+                None => Ok(Reply::Unanswered),
+                Some(response) => match serde_json::from_value(response) {
+                    Ok(result) => Ok(question::reply(question, result)),
+                    Err(error) => {
+                        let message =
+                            format!("`inputResponses.{}` is no answer: {error}", question.id);
+                        Err(ErrorData::invalid_params(message, None))
+                    }
+                },
+            };
+        }
+        let form = question::form(question, rejected).map_err(|error| internal(&error))?;
+        // Until it is answered.
+        let account = self.session.account(self.context);
+        let _memory = self.session.hold(&account, question::cost(&form))?;
+        match self.context.peer.create_elicitation(form).await {
+            Ok(result) => Ok(question::reply(question, result)),
+            Err(error) => {
+                let message = format!("the client could not ask `{}`: {error}", question.id);
+                Err(ErrorData::internal_error(message, None))
+            }
+        }
+    }
+}
+
+/// Asks in the result, as the stateless revisions do.
+fn require(
+    session: &Session,
+    context: &RequestContext<RoleServer>,
+    open: &mut Suspended,
+) -> Result<InputRequiredResult, Stop> {
+    let kept = keep(session, context, open).map_err(Stop::Protocol)?;
+    let question = &open.question;
+    let form =
+        question::form(question, open.rejected.as_ref()).map_err(|error| internal(&error))?;
+    let request = InputRequest::Elicitation(ElicitRequest::new(form));
+    let (name, arguments) = open.call();
+    let binding = binding(&session.principal, name, arguments);
+    let state = CallState { answers: open.answers(), kept };
+    let state = session.server.state_codec().seal(&state, &binding);
+    let requests = [(question.id.clone(), request)].into();
+    Ok(InputRequiredResult::new(Some(requests), Some(state)))
+}
+
+/// Keeps the calls of other tools that a call has made until it goes on, and gives the id to
+/// go on with. `None` where it made none.
+fn keep(
+    session: &Session,
+    context: &RequestContext<RoleServer>,
+    open: &mut Suspended,
+) -> Result<Option<String>, ErrorData> {
+    let Some(inner) = open.take_inner() else { return Ok(None) };
+    let (name, arguments) = open.call();
+    let binding = binding(&session.principal, name, arguments);
+    let account = session.account(context);
+    let kept = resume_state::keep(&session.server.state_pool(), &account, inner, binding);
+    kept.map(Some).map_err(|error| ErrorData::internal_error(error, None))
+}
+
+/// Waits, unless the client gives the call up or the server ends, and passes on
+/// meanwhile what the tool reports.
+async fn unless_cancelled<T>(
+    mut work: Pin<&mut impl Future<Output = T>>,
+    session: &Session,
+    context: &RequestContext<RoleServer>,
+    listener: &ClientListener,
+    tool: &str,
+) -> Result<T, Stop> {
+    let pass_on = || listener.pass_on(tool, &context.peer);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => {
+                pass_on().await;
+                return Ok(done);
+            }
+            () = context.ct.cancelled() => return Err(cancelled()),
+            () = session.server.closing().cancelled() => return Err(cancelled()),
+            () = listener.news() => pass_on().await,
+        }
+    }
+}
+
+fn binding(principal: &str, name: &str, arguments: &str) -> Binding {
+    Binding::new(&[principal.as_bytes(), name.as_bytes(), arguments.as_bytes()])
+}
+
+fn cancelled() -> Stop {
+    Stop::Toolbox(ToolboxError::Call(kitbag_host::CallError::Cancelled))
+}
+
+impl From<ToolboxError> for Stop {
+    fn from(error: ToolboxError) -> Self {
+        Self::Toolbox(error)
+    }
+}
+
+impl From<ErrorData> for Stop {
+    fn from(error: ErrorData) -> Self {
+        Self::Protocol(error)
+    }
+}

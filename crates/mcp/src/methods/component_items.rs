@@ -1,0 +1,122 @@
+//! Prompts and resources of components, which are served beside the server's own knowledge.
+//!
+//! Getting one is a run like a call, with the same questions in between.
+
+use std::sync::Arc;
+
+use kitbag_config::Audience;
+use kitbag_contract::{ErrorKind, Outcome, Question};
+use kitbag_host::{Account, CallError};
+use kitbag_toolbox::{Served, ToolboxError};
+use rmcp::ErrorData;
+use rmcp::model::ClientCapabilities;
+
+use crate::methods::call::Stop;
+use crate::methods::outcome::{TRY_AGAIN, internal};
+use crate::server::Server;
+use crate::server::background::LISTING_TIME;
+use crate::server::generation::Generation;
+use crate::session::client::Client;
+
+/// Has the tools loaded of which it is not known what they serve, one after the other.
+async fn load(server: &Server, generation: &Generation, served: &Served) {
+    for name in &served.undescribed {
+        let name = name.as_str();
+        let (toolbox, tool) = (generation.toolbox.clone(), name.to_owned());
+        let load = move || toolbox.load(&tool).map(drop);
+        match generation.toolbox.host().offload(&Account::of_tool(name), load).await {
+            Ok(Ok(())) => generation.learned(server, name),
+            Ok(Err(error)) => tracing::warn!(tool = name, "cannot be loaded: {error}"),
+            Err(error) => tracing::warn!(tool = name, "cannot be loaded: {error}"),
+        }
+    }
+}
+
+/// What is served as far as it is known. It reads what is cached.
+async fn known(generation: &Arc<Generation>) -> Result<Arc<Served>, ErrorData> {
+    if let Some(served) = generation.served.known() {
+        return Ok(served);
+    }
+    let generation = Arc::clone(generation);
+    let read = tokio::task::spawn_blocking(move || generation.served.get(&generation.toolbox));
+    read.await.map_err(|error| internal(&error))
+}
+
+/// What is served, for a list.
+pub(super) async fn listed(server: &Server) -> Result<Arc<Served>, ErrorData> {
+    if let Some(served) = server.generation().served.known() {
+        return Ok(served);
+    }
+    server.background().described(LISTING_TIME).await;
+    known(&server.generation()).await
+}
+
+/// Finds something that is asked for by name, which is worth loading what is not
+/// known yet.
+pub(crate) async fn find<T>(
+    server: &Server,
+    find: impl Fn(&Served) -> Option<T>,
+) -> Result<Option<(Arc<Generation>, T)>, ErrorData> {
+    let generation = server.generation();
+    let served = known(&generation).await?;
+    let mut found = find(&served);
+    if found.is_none() && !served.undescribed.is_empty() {
+        load(server, &generation, &served).await;
+        found = find(&*known(&generation).await?);
+    }
+    Ok(found.map(|found| (generation, found)))
+}
+
+/// The text of a run that went well. `refuse` makes an error of what the
+/// component says against it.
+pub(super) fn success(
+    result: Result<Outcome, CallError>,
+    client: Client,
+    refuse: impl FnOnce(String) -> ErrorData,
+) -> Result<String, ErrorData> {
+    match result {
+        Ok(Outcome::Success(text)) => Ok(text),
+        Ok(Outcome::Error(error)) if error.transient => {
+            Err(internal(&format_args!("{} {TRY_AGAIN}", error.message)))
+        }
+        Ok(Outcome::Error(error)) => Err(refuse(error.message)),
+        Ok(Outcome::NeedsInput(question)) => Err(unanswered(&question, client)),
+        Err(error) => Err(refusal(error.into())),
+    }
+}
+
+/// The error where a person has to be asked and the client cannot do it.
+fn unanswered(question: &Question, client: Client) -> ErrorData {
+    let message = format!(
+        "an answer from the user is needed, and the client does not offer to ask: {}",
+        question.shown(),
+    );
+    match client.is_stateless {
+        true => {
+            let needed = ClientCapabilities::builder().enable_elicitation().build();
+            let mut error = ErrorData::missing_required_client_capability(needed);
+            error.message = message.into();
+            error
+        }
+        false => ErrorData::invalid_request(message, None),
+    }
+}
+
+pub(super) fn stopped(stop: Stop) -> ErrorData {
+    match stop {
+        Stop::Protocol(error) => error,
+        Stop::Toolbox(error) => refusal(error),
+    }
+}
+
+fn refusal(error: ToolboxError) -> ErrorData {
+    let message = error.message_for(Audience::Model, None);
+    match error.kind() {
+        ErrorKind::Arguments | ErrorKind::State => ErrorData::invalid_params(message, None),
+        ErrorKind::Declined | ErrorKind::Answer => ErrorData::invalid_request(message, None),
+        // The message says when.
+        ErrorKind::Rate => internal(&message),
+        kind if kind.is_transient() => internal(&format_args!("{message} {TRY_AGAIN}")),
+        _ => internal(&message),
+    }
+}

@@ -1,0 +1,88 @@
+//! Prompts: `prompts/list` and `prompts/get`.
+
+use kitbag_host::Completion;
+use kitbag_toolbox::{Invocation, KNOWLEDGE_PROMPT};
+use rmcp::model::{
+    ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult, ListPromptsResult,
+    PaginatedRequestParams, Prompt, PromptArgument, PromptMessage, Role,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+
+use crate::methods::call::{Call, Earlier, Ended};
+use crate::methods::component_items::{find, listed, stopped, success};
+use crate::methods::content::content_block;
+use crate::methods::knowledge::{self, no_prompt};
+use crate::methods::outcome::{meta, report};
+use crate::methods::page::page;
+use crate::server::Server;
+use crate::session::Session;
+use crate::session::client::Client;
+
+/// All prompts, by name.
+pub(crate) async fn list(
+    server: &Server,
+    request: Option<PaginatedRequestParams>,
+) -> Result<ListPromptsResult, ErrorData> {
+    let served = listed(server).await?;
+    let prompts = served.prompts.iter().map(|item| {
+        let prompt = &item.description;
+        let arguments = prompt.arguments.iter().map(|argument| {
+            let mut listed = PromptArgument::new(&argument.name).with_required(argument.required);
+            listed.title.clone_from(&argument.title);
+            listed.description.clone_from(&argument.description);
+            listed
+        });
+        let arguments: Vec<_> = arguments.collect();
+        let arguments = (!arguments.is_empty()).then_some(arguments);
+        let mut listed = Prompt::new(&prompt.name, prompt.description.as_ref(), arguments);
+        listed.title.clone_from(&prompt.title);
+        listed
+    });
+    let mut all: Vec<_> = knowledge::listed_prompt(server).into_iter().chain(prompts).collect();
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    let (prompts, next) = page(&all, |prompt| &prompt.name, request)?;
+    let mut result = ListPromptsResult::with_all_items(prompts);
+    result.next_cursor = next;
+    Ok(result)
+}
+
+/// Gets a prompt: what the component emitted, then its text, each a message of
+/// the user's.
+///
+/// # Errors
+///
+/// For a name that is no prompt, for arguments that do not fit, and for what the
+/// component refuses.
+pub(crate) async fn get(
+    session: &Session,
+    request: GetPromptRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<GetPromptResponse, ErrorData> {
+    let name = request.name;
+    if name == KNOWLEDGE_PROMPT {
+        return Ok(knowledge::prompt(session, &name, context).await?.into());
+    }
+    let found = find(&session.server, |served| served.prompt(&name).cloned()).await?;
+    let (generation, item) = found.ok_or_else(|| no_prompt(&name))?;
+    let (tool, description) = (item.tool.clone(), item.description.description.clone());
+    let arguments = request.arguments.unwrap_or_default();
+    let call = Call::new(session, context, tool.as_str(), request.input_responses);
+    let invocation = Invocation::prompt(item, arguments);
+    let ended = call.run(&generation, invocation, request.request_state.map(Earlier::Sealed)).await;
+    let (completion, marks) = match ended.map_err(stopped)? {
+        Ended::Done(done) => (done.completion, done.marks),
+        Ended::Open(open) => (open.completion, open.marks),
+        Ended::Asks(asked) => return Ok(GetPromptResponse::InputRequired(asked)),
+    };
+    report(tool.as_str(), &completion);
+    let Completion { result, emitted, .. } = completion;
+    let refuse = |message| ErrorData::invalid_params(message, None);
+    let text = success(result, Client::of(context), refuse)?;
+    let text = (!text.is_empty() || emitted.is_empty()).then(|| ContentBlock::text(text));
+    let blocks = emitted.iter().map(content_block).chain(text);
+    let messages = blocks.map(|block| PromptMessage::new(Role::User, block)).collect();
+    let mut result = GetPromptResult::new(messages);
+    (result.description, result.meta) = (description, meta(&marks));
+    Ok(result.into())
+}

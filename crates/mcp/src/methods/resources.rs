@@ -1,0 +1,145 @@
+//! Resources: `resources/list`, `resources/templates/list` and `resources/read`.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use kitbag_contract::{Content, ResourceBody};
+use kitbag_host::Completion;
+use kitbag_toolbox::{Invocation, KNOWLEDGE_SCHEME};
+use rmcp::model::{
+    ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+
+use crate::methods::call::{Call, Earlier, Ended};
+use crate::methods::component_items::{find, listed, stopped, success};
+use crate::methods::knowledge::{self, not_found};
+use crate::methods::outcome::{meta, report};
+use crate::methods::page::page;
+use crate::server::Server;
+use crate::session::Session;
+use crate::session::client::Client;
+
+/// All resources that are listed, by URI.
+pub(crate) async fn list(
+    session: &Session,
+    request: Option<PaginatedRequestParams>,
+    context: &RequestContext<RoleServer>,
+) -> Result<ListResourcesResult, ErrorData> {
+    let mut all = knowledge::resources(session, context).await?;
+    let served = listed(&session.server).await?;
+    all.extend(served.resources.iter().map(|item| {
+        let resource = &item.description;
+        let mut listed = Resource::new(&resource.uri, &resource.name);
+        listed.title.clone_from(&resource.title);
+        listed.description.clone_from(&resource.description);
+        listed.mime_type.clone_from(&resource.mime_type);
+        listed
+    }));
+    all.sort_by(|one, other| one.uri.cmp(&other.uri));
+    let (resources, next) = page(&all, |resource| &resource.uri, request)?;
+    let mut result = ListResourcesResult::with_all_items(resources);
+    result.next_cursor = next;
+    Ok(result)
+}
+
+/// The forms of further resources, by template.
+pub(crate) async fn templates(
+    server: &Server,
+    request: Option<PaginatedRequestParams>,
+) -> Result<ListResourceTemplatesResult, ErrorData> {
+    let served = listed(server).await?;
+    let templates = served.templates.iter().map(|item| {
+        let template = &item.description;
+        let mut listed = ResourceTemplate::new(&template.uri_template, &template.name);
+        listed.title.clone_from(&template.title);
+        listed.description.clone_from(&template.description);
+        listed.mime_type.clone_from(&template.mime_type);
+        listed
+    });
+    let mut all: Vec<_> = knowledge::template(server).into_iter().chain(templates).collect();
+    all.sort_by(|one, other| one.uri_template.cmp(&other.uri_template));
+    let (templates, next) = page(&all, |template| &template.uri_template, request)?;
+    let mut result = ListResourceTemplatesResult::with_all_items(templates);
+    result.next_cursor = next;
+    Ok(result)
+}
+
+/// Reads a resource: what the component emitted, then its text.
+///
+/// # Errors
+///
+/// For a URI that is not served, and for what the component refuses.
+pub(crate) async fn read(
+    session: &Session,
+    request: ReadResourceRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<ReadResourceResponse, ErrorData> {
+    let uri = request.uri;
+    let (generation, tool, mime_type, invocation) = match uri.starts_with(KNOWLEDGE_SCHEME) {
+        true => {
+            let generation = session.server.generation();
+            let (tool, invocation) = knowledge::subject(&generation.toolbox, &uri)?;
+            (generation, tool, Some(knowledge::MIME_TYPE.to_owned()), invocation)
+        }
+        false => {
+            let found = find(&session.server, |served| {
+                let (tool, mime_type) = served.resource(&uri)?;
+                Some((tool.clone(), mime_type.map(str::to_owned)))
+            });
+            let (generation, (tool, mime_type)) =
+                found.await?.ok_or_else(|| not_found(&uri, "no resource is listed so"))?;
+            let invocation = Invocation::resource(tool.clone(), &uri);
+            (generation, tool, mime_type, invocation)
+        }
+    };
+    let call = Call::new(session, context, tool.as_str(), request.input_responses);
+    let ended = call.run(&generation, invocation, request.request_state.map(Earlier::Sealed)).await;
+    let (completion, marks) = match ended.map_err(stopped)? {
+        Ended::Done(done) => (done.completion, done.marks),
+        Ended::Open(open) => (open.completion, open.marks),
+        Ended::Asks(asked) => return Ok(ReadResourceResponse::InputRequired(asked)),
+    };
+    report(tool.as_str(), &completion);
+    let Completion { result, emitted, .. } = completion;
+    let text = success(result, Client::of(context), |message| not_found(&uri, &message))?;
+    let text = (!text.is_empty() || emitted.is_empty()).then(|| {
+        let contents = ResourceContents::text(text, &uri);
+        match mime_type {
+            Some(mime_type) => contents.with_mime_type(mime_type),
+            None => contents,
+        }
+    });
+    let given = emitted.iter().map(|content| contents(content, &uri));
+    let mut result = ReadResourceResult::new(given.chain(text).collect());
+    result.meta = meta(&marks);
+    Ok(result.into())
+}
+
+/// What a component emitted, as the contents of the resource that was read.
+fn contents(content: &Content, uri: &str) -> ResourceContents {
+    match content {
+        Content::Image(media) | Content::Audio(media) => {
+            let data = BASE64_STANDARD.encode(&media.data);
+            ResourceContents::blob(data, uri).with_mime_type(&media.mime_type)
+        }
+        Content::Resource(resource) => {
+            let contents = match &resource.body {
+                ResourceBody::Text(text) => ResourceContents::text(text, &resource.uri),
+                ResourceBody::Blob(data) => {
+                    ResourceContents::blob(BASE64_STANDARD.encode(data), &resource.uri)
+                }
+            };
+            match &resource.mime_type {
+                Some(mime_type) => contents.with_mime_type(mime_type),
+                None => contents,
+            }
+        }
+        // The form of a text that is a list of links (RFC 2483).
+        Content::Link(link) => {
+            ResourceContents::text(&link.uri, uri).with_mime_type("text/uri-list")
+        }
+    }
+}

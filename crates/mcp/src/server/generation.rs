@@ -1,0 +1,141 @@
+//! One state of the files, and the changes from one to the next.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kitbag_toolbox::{Served, Toolbox};
+
+use crate::methods::catalog::Catalog;
+use crate::server::background::Ahead;
+use crate::server::{Server, WeakServer};
+
+/// How often each list has changed, and what can be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    pub(crate) tools: u64,
+    pub(crate) resources: u64,
+    pub(crate) prompts: u64,
+    /// The documents of topics, by the topic's id.
+    pub(crate) topics: BTreeMap<String, u64>,
+    /// The components that tools are.
+    pub(crate) components: u64,
+    /// Whether the workspace is trusted, and why not.
+    pub(crate) trust: u64,
+}
+
+/// One state of the files: calls that run keep theirs to the end.
+pub(crate) struct Generation {
+    pub(crate) toolbox: Toolbox,
+    /// What is served besides tools.
+    pub(crate) served: ServedCache,
+    catalog: Mutex<Option<Arc<Catalog>>>,
+}
+
+/// A generation whose components are compiled before their calls.
+pub(super) struct CompiledAhead {
+    pub(super) server: WeakServer,
+    pub(super) generation: Arc<Generation>,
+}
+
+impl Ahead for CompiledAhead {
+    fn toolbox(&self) -> &Toolbox {
+        &self.generation.toolbox
+    }
+
+    fn learned(&self, name: &str) {
+        if let Some(server) = self.server.upgrade() {
+            self.generation.learned(&server, name);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.server.upgrade().is_none_or(|server| server.closing().is_cancelled())
+    }
+}
+
+impl Generation {
+    pub(crate) fn new(toolbox: Toolbox) -> Self {
+        Self { toolbox, served: ServedCache::default(), catalog: Mutex::default() }
+    }
+
+    /// The tools, read at the first time.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let catalog = catalog.get_or_insert_with(|| Arc::new(Catalog::of(&self.toolbox)));
+        Arc::clone(catalog)
+    }
+
+    /// The tools, if they have been read.
+    pub(crate) fn known_catalog(&self) -> Option<Arc<Catalog>> {
+        self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that a tool was loaded, also for the generation that has taken the place of
+    /// this one meanwhile.
+    pub(crate) fn learned(&self, server: &Server, name: &str) {
+        self.note_loaded(server, name);
+        let current = server.generation();
+        if !std::ptr::eq(&*current, self) {
+            current.note_loaded(server, name);
+        }
+    }
+
+    /// If a tool had not been described when the tools were listed, the list
+    /// is read again.
+    fn note_loaded(&self, server: &Server, name: &str) {
+        let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = catalog
+            .as_ref()
+            .is_some_and(|c| c.undescribed.iter().any(|undescribed| undescribed == name));
+        if is_news {
+            *catalog = None;
+            server.tell(|changes| changes.tools += 1);
+        }
+        drop(catalog);
+        if self.served.learned(&self.toolbox, name) {
+            server.tell(|changes| {
+                changes.prompts += 1;
+                changes.resources += 1;
+            });
+        }
+    }
+}
+
+/// The prompts and resources of one generation, once they were read.
+#[derive(Default)]
+pub(crate) struct ServedCache(Mutex<Option<Arc<Served>>>);
+
+impl ServedCache {
+    /// What is served, read at the first time.
+    pub(crate) fn get(&self, toolbox: &Toolbox) -> Arc<Served> {
+        let mut served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let served = served.get_or_insert_with(|| {
+            let served = toolbox.known_served();
+            for problem in &served.problems {
+                tracing::warn!("{problem}");
+            }
+            Arc::new(served)
+        });
+        Arc::clone(served)
+    }
+
+    /// What is served, if it has been read.
+    pub(crate) fn known(&self) -> Option<Arc<Served>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that a tool was loaded. If it was not known what the tool serves, it is read
+    /// again. Returns whether the tool serves more than was known.
+    pub(crate) fn learned(&self, toolbox: &Toolbox, name: &str) -> bool {
+        let mut served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = served.as_ref().is_some_and(|served| {
+            served.undescribed.iter().any(|undescribed| undescribed.as_str() == name)
+        });
+        if !is_news {
+            return false;
+        }
+        *served = None;
+        drop(served);
+        toolbox.serves_more(name)
+    }
+}

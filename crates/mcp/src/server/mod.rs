@@ -1,0 +1,187 @@
+//! The state that all connections share: the current toolbox, and its changes.
+
+pub(crate) mod background;
+mod directories;
+pub(crate) mod generation;
+pub(crate) mod handler;
+mod keep_awake;
+pub(crate) mod reload;
+
+use std::io;
+#[cfg(feature = "otlp")]
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+use kitbag_host::{MemoryBudget, StatePool};
+use kitbag_toolbox::Toolbox;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::server::background::Background;
+use crate::server::generation::{Changes, CompiledAhead, Generation};
+use crate::server::keep_awake::KeepAwake;
+use crate::session::state_codec::StateCodec;
+use crate::telemetry::metrics::Metrics;
+
+/// Puts the toolbox together anew when its files have changed. The error is for a
+/// person.
+pub type Load = Box<dyn Fn() -> Result<Toolbox, String> + Send + Sync>;
+
+/// The shortest key, in bytes.
+pub const KEY_BYTES: usize = StateCodec::KEY_BYTES;
+
+/// Serves a toolbox to any number of clients.
+///
+/// Cheap to clone; clones are the same server.
+#[derive(Clone)]
+pub struct Server(Arc<ServerState>);
+
+struct ServerState {
+    load: Load,
+    generation: RwLock<Arc<Generation>>,
+    changes: watch::Sender<Changes>,
+    state_codec: StateCodec,
+    metrics: Metrics,
+    closing: CancellationToken,
+    keep_awake: KeepAwake,
+    background: Arc<Background>,
+    #[cfg(feature = "otlp")]
+    traces_content: AtomicBool,
+}
+
+/// A server that may be gone.
+pub(crate) struct WeakServer(Weak<ServerState>);
+
+impl WeakServer {
+    pub(crate) fn upgrade(&self) -> Option<Server> {
+        self.0.upgrade().map(Server)
+    }
+}
+
+impl Server {
+    /// Makes a server for a toolbox. What a call would have to compile is compiled from
+    /// now on, one component after the other, on a thread that ends with that.
+    ///
+    /// `key` signs what clients carry from one round of questions to the next, so
+    /// that several servers with the same key can take over from each other;
+    /// without one it is made up.
+    ///
+    /// # Errors
+    ///
+    /// For a key of less than [`KEY_BYTES`], and where the system has no random
+    /// bytes for one.
+    pub fn new(toolbox: Toolbox, load: Load, key: Option<&[u8]>) -> io::Result<Self> {
+        let mut random = [0; KEY_BYTES];
+        let key = match key {
+            Some(key) => key,
+            None => {
+                getrandom::fill(&mut random).map_err(io::Error::other)?;
+                &random
+            }
+        };
+        let state_codec = StateCodec::new(key).map_err(io::Error::other)?;
+        let server = Self(Arc::new(ServerState {
+            load,
+            generation: RwLock::new(Arc::new(Generation::new(toolbox))),
+            changes: watch::Sender::default(),
+            state_codec,
+            metrics: Metrics::new(),
+            closing: CancellationToken::new(),
+            keep_awake: KeepAwake::default(),
+            background: Arc::default(),
+            #[cfg(feature = "otlp")]
+            traces_content: AtomicBool::new(false),
+        }));
+        server.compile_ahead(&server.generation());
+        Ok(server)
+    }
+
+    /// Has the spans of calls hold arguments and results from now on. Without
+    /// this they say of a call only that it was made, and how it ended.
+    #[cfg(feature = "otlp")]
+    pub fn trace_content(&self) {
+        self.0.traces_content.store(true, Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "otlp")]
+    pub(crate) fn traces_content(&self) -> bool {
+        self.0.traces_content.load(Ordering::Relaxed)
+    }
+
+    /// A handle that keeps nothing alive.
+    pub(crate) fn downgrade(&self) -> WeakServer {
+        WeakServer(Arc::downgrade(&self.0))
+    }
+
+    /// Puts the toolbox together anew.
+    pub(crate) fn load(&self) -> Result<Toolbox, String> {
+        (self.0.load)()
+    }
+
+    /// Has calls begin with another generation from now on.
+    pub(crate) fn replace(&self, generation: Arc<Generation>) {
+        self.compile_ahead(&generation);
+        *self.0.generation.write().unwrap_or_else(PoisonError::into_inner) = generation;
+    }
+
+    /// Has what the calls of a generation need compiled before them.
+    fn compile_ahead(&self, generation: &Arc<Generation>) {
+        let (server, generation) = (self.downgrade(), Arc::clone(generation));
+        self.background().start(CompiledAhead { server, generation });
+    }
+
+    pub(crate) fn generation(&self) -> Arc<Generation> {
+        Arc::clone(&self.0.generation.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn state_codec(&self) -> &StateCodec {
+        &self.0.state_codec
+    }
+
+    /// The state that outlives requests.
+    pub(crate) fn state_pool(&self) -> StatePool {
+        self.generation().toolbox.host().options().memory.state.clone()
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// What requests and answers may take together.
+    pub(crate) fn message_memory(&self) -> MemoryBudget {
+        self.generation().toolbox.host().options().memory.messages.clone()
+    }
+
+    /// Cancelled when everything is to end.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.0.closing
+    }
+
+    pub(crate) fn background(&self) -> &Arc<Background> {
+        &self.0.background
+    }
+
+    pub(crate) fn keep_awake(&self) -> &KeepAwake {
+        &self.0.keep_awake
+    }
+
+    /// Lets the [`keep_awake`](Self::keep_awake) have its effect on this runtime, as long as
+    /// what is returned lives.
+    pub(crate) fn stay_awake(&self) -> JoinSet<()> {
+        let (mut task, server) = (JoinSet::new(), self.clone());
+        let is_busy = move || server.generation().toolbox.host().is_busy();
+        let awake = self.clone();
+        task.spawn(async move { awake.keep_awake().keep(is_busy).await });
+        task
+    }
+
+    /// Tells of every change from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<Changes> {
+        self.0.changes.subscribe()
+    }
+
+    pub(crate) fn tell(&self, change: impl FnOnce(&mut Changes)) {
+        self.0.changes.send_modify(change);
+    }
+}

@@ -1,0 +1,352 @@
+//! Files that change while the server runs.
+//!
+//! Calls that run keep the toolbox they began with. A mistake spoils the tool, the topic or the
+//! table that it is in, which is logged; a change that cannot be loaded at all leaves everything
+//! as it is.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use kitbag_config::{Broken, Config, ToolSource};
+use kitbag_contract::text::printable;
+use kitbag_host::ComponentSource;
+use kitbag_toolbox::Toolbox;
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+
+use crate::server::Server;
+use crate::server::directories;
+use crate::server::generation::{Changes, Generation};
+
+/// How long nothing may change before the change is taken to be whole.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// How long a change waits at most, while others come.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Server {
+    /// Serves another toolbox from now on, such as one with a tool more. Calls that run
+    /// keep theirs, and clients are notified of the lists that have changed.
+    ///
+    /// Where files change the toolbox is loaded anew, and keeps the tools that the
+    /// embedding program brought to this one.
+    pub fn set_toolbox(&self, toolbox: Toolbox) {
+        replace(self, &self.generation(), toolbox, |_| false);
+    }
+
+    /// Watches the files of the toolbox from now on, on a thread of its own.
+    ///
+    /// Configuration is watched when this returns, the documents of topics a little
+    /// later.
+    ///
+    /// # Errors
+    ///
+    /// Where the system has no watches left.
+    pub fn watch(&self) -> Result<(), notify::Error> {
+        let start = SystemTime::now();
+        let (sender, events) = mpsc::channel();
+        let notifier = notify::recommended_watcher(move |event| {
+            // The receiver is gone when the server is.
+            let _ = sender.send(event);
+        })?;
+        let mut watch = Watch { notifier, watched: BTreeSet::new(), is_cut: false };
+        let config = self.generation().toolbox.config().clone();
+        watch.follow(places(&config));
+        let server = self.downgrade();
+        thread::Builder::new()
+            .name("watch".into())
+            .spawn(move || {
+                watch.follow_all(&config);
+                drop(config);
+                let mut early = watch.changed_since(start);
+                while let Some(paths) = next_change(&events, std::mem::take(&mut early)) {
+                    let Some(server) = server.upgrade() else { return };
+                    if server.closing().is_cancelled() {
+                        return;
+                    }
+                    watch.forget(&paths);
+                    reload(&server, &mut watch, &paths);
+                }
+            })
+            .map_err(notify::Error::io)?;
+        Ok(())
+    }
+}
+
+/// What is watched.
+struct Watch {
+    notifier: RecommendedWatcher,
+    watched: BTreeSet<PathBuf>,
+    /// Whether there are more directories than are watched, and a warning said so.
+    is_cut: bool,
+}
+
+impl Watch {
+    /// Watches no longer what has itself been replaced: the watch is on what was
+    /// there before.
+    fn forget(&mut self, paths: &[PathBuf]) {
+        let notifier = &mut self.notifier;
+        self.watched.retain(|watched| {
+            let is_same = watched.is_dir() && !paths.contains(watched);
+            if !is_same {
+                let _ = notifier.unwatch(watched);
+            }
+            is_same
+        });
+    }
+
+    /// Watches what this configuration is made of and the documents of its topics,
+    /// and nothing else any more.
+    fn follow_all(&mut self, config: &Config) {
+        let mut trees = BTreeSet::new();
+        let mut is_whole = true;
+        for topic in documents(config) {
+            is_whole &= directories::add_tree(topic, &mut trees);
+        }
+        if !is_whole && !std::mem::replace(&mut self.is_cut, true) {
+            tracing::warn!(
+                "the topics have more than {} directories or too many files; changes of \
+                 documents in the deepest directories are not seen until the server starts again",
+                directories::MOST
+            );
+        }
+        if config.workspace_trust.untrusted().is_some()
+            && let Some(store) = config.trust_store()
+            && let Err(error) = store.make()
+        {
+            tracing::warn!("trust in the workspace is not seen before a restart: {error}");
+        }
+        trees.extend(places(config));
+        self.follow(trees);
+    }
+
+    /// Watches these directories, and nothing else any more.
+    fn follow(&mut self, wanted: BTreeSet<PathBuf>) {
+        for path in self.watched.difference(&wanted) {
+            // It may be gone, and its watch with it.
+            let _ = self.notifier.unwatch(path);
+        }
+        self.watched.retain(|place| wanted.contains(place));
+        for path in wanted {
+            // Where there is nothing to watch yet, the directory above is.
+            if !self.watched.contains(&path) && path.is_dir() && !directories::is_of_kernel(&path) {
+                match self.notifier.watch(&path, RecursiveMode::NonRecursive) {
+                    Ok(()) => drop(self.watched.insert(path)),
+                    Err(error) => {
+                        tracing::warn!("`{}` is not watched: {error}", shown(&path));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What changed since a time, before it was watched.
+    fn changed_since(&self, time: SystemTime) -> Vec<PathBuf> {
+        // File systems note times by a clock that is up to 10 ms late.
+        let time = time - Duration::from_millis(10);
+        let is_new = |path: &Path| {
+            path.symlink_metadata().and_then(|it| it.modified()).is_ok_and(|it| it > time)
+        };
+        let mut changed = Vec::new();
+        for directory in &self.watched {
+            let entries = directory.read_dir().into_iter().flatten().flatten();
+            let files = entries.take(directories::ENTRIES).map(|entry| entry.path());
+            changed.extend(files.chain([directory.clone()]).filter(|path| is_new(path)));
+        }
+        changed
+    }
+}
+
+/// A path as a log may show it.
+fn shown(path: &Path) -> String {
+    kitbag_contract::text::shown(&path.to_string_lossy()).to_string()
+}
+
+/// The directories that a configuration itself is made of.
+///
+/// Directories, since an editor replaces a file rather than writing to it.
+fn places(config: &Config) -> BTreeSet<PathBuf> {
+    let own = config.root.value.join(".kitbag");
+    let directories = [own.join("tools"), own.join("scripts")];
+    let mut places = BTreeSet::from([config.root.value.clone(), own]);
+    places.extend(directories);
+    // What a person trusts.
+    places.extend(config.trust_store().map(|store| store.path().to_owned()));
+    // What could not be read, to see when it can.
+    if config.broken.iter().any(|broken| broken.is_own) {
+        places.extend(config.own_file.iter().filter_map(|file| file.parent()).map(Path::to_owned));
+    }
+    places.extend(config.files.iter().filter_map(|file| file.path().parent()).map(Path::to_owned));
+    for tool in config.tools.values() {
+        if let ToolSource::Local(local) = &tool.source.value {
+            places.extend(local.wasm.value.parent().map(Path::to_owned));
+        }
+    }
+    places
+}
+
+fn documents(config: &Config) -> impl Iterator<Item = &Path> {
+    config.topics.values().map(|topic| topic.subjects.value.as_path())
+}
+
+/// Waits for a change, unless `paths` have changed already, and for the quiet after
+/// it: the paths that changed.
+fn next_change(
+    events: &mpsc::Receiver<notify::Result<Event>>,
+    mut paths: Vec<PathBuf>,
+) -> Option<Vec<PathBuf>> {
+    let mut deadline = (!paths.is_empty()).then(|| Instant::now() + PATIENCE);
+    loop {
+        let event = match deadline {
+            None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                events.recv_timeout(QUIET.min(left))
+            }
+        };
+        match event {
+            Ok(Ok(event)) if is_change(event.kind) => {
+                paths.extend(event.paths);
+                deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
+            }
+            Ok(Ok(_)) => {}
+            // Some events were lost, so that anything may have changed.
+            Ok(Err(error)) => {
+                tracing::warn!("watching: {error}");
+                deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
+            }
+            Err(RecvTimeoutError::Timeout) => return Some(paths),
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
+/// Whether something is different after an event. Reading is none.
+fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+        EventKind::Access(_) => false,
+        _ => true,
+    }
+}
+
+/// Applies a change. What is new is watched before clients are notified.
+fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
+    let old = server.generation();
+    // What the program brings changes with `set_toolbox` only.
+    let loaded = server.load().and_then(|toolbox| {
+        let kept = toolbox.with_program_tools_of(&old.toolbox);
+        kept.map_err(|error| error.to_string())
+    });
+    let toolbox = match loaded {
+        Ok(toolbox) => toolbox,
+        Err(error) => {
+            let error = error.trim_end();
+            tracing::error!("the configuration has changed and is not taken:\n{error}");
+            watch.follow_all(old.toolbox.config());
+            return;
+        }
+    };
+    watch.follow_all(toolbox.config());
+    log_broken(&toolbox.config().broken, &old.toolbox.config().broken);
+    let ignored = &toolbox.config().ignored;
+    if let Some(ignored) = ignored.as_ref().filter(|_| *ignored != old.toolbox.config().ignored) {
+        tracing::warn!("{ignored}");
+    }
+    match (old.toolbox.config().trust_notice(), toolbox.config().trust_notice()) {
+        (before, Some(now)) if before.as_ref() != Some(&now) => tracing::warn!("{now}"),
+        (Some(_), None) => tracing::info!("the configuration of the workspace counts now"),
+        _ => {}
+    }
+    // Where events were lost, anything may have changed.
+    let is_changed =
+        |path: &Path| paths.is_empty() || paths.iter().any(|changed| changed.starts_with(path));
+    if replace(server, &old, toolbox, is_changed) {
+        tracing::info!("the files have changed");
+    }
+}
+
+/// Logs the pieces of the configuration that are left out, without those that were before.
+pub fn log_broken(broken: &[Broken], before: &[Broken]) {
+    let before: BTreeSet<_> = before.iter().map(Broken::to_string).collect();
+    let news = broken.iter().map(|broken| (broken.is_own, broken.to_string()));
+    for (is_own, line) in news.filter(|(_, line)| !before.contains(line)) {
+        let line = printable(&line);
+        match is_own {
+            true => tracing::error!("{line}"),
+            false => tracing::warn!("{line}"),
+        }
+    }
+}
+
+/// Has calls begin with another toolbox from now on, and tells clients which lists have
+/// changed: whether one has.
+fn replace(
+    server: &Server,
+    old: &Generation,
+    toolbox: Toolbox,
+    is_changed: impl Fn(&Path) -> bool,
+) -> bool {
+    let new = Arc::new(Generation::new(toolbox));
+    let changed = difference(old, &new, is_changed);
+    server.replace(Arc::clone(&new));
+    // Before a client learns of it.
+    new.toolbox.retain_components();
+    let is_news = changed != Changes::default();
+    if is_news {
+        server.tell(|changes| {
+            changes.tools += changed.tools;
+            changes.prompts += changed.prompts;
+            changes.resources += changed.resources;
+            changes.components += changed.components;
+            changes.trust += changed.trust;
+            for (topic, count) in changed.topics {
+                *changes.topics.entry(topic).or_default() += count;
+            }
+        });
+    }
+    is_news
+}
+
+/// What is different.
+fn difference(old: &Generation, new: &Generation, is_changed: impl Fn(&Path) -> bool) -> Changes {
+    let mut changes = Changes::default();
+    // A list that no client has asked for has not changed for any.
+    if let Some(known) = old.known_catalog() {
+        changes.tools = u64::from(known.tools != new.catalog().tools);
+    }
+    if let Some(known) = old.served.known() {
+        let served = new.served.get(&new.toolbox);
+        changes.prompts = u64::from(known.prompts != served.prompts);
+        let is_same = known.resources == served.resources && known.templates == served.templates;
+        changes.resources = u64::from(!is_same);
+    }
+    let sources = |generation: &Generation| {
+        let mut sources = generation.toolbox.component_sources();
+        sources.retain(|source| !matches!(source, ComponentSource::Embedded(_)));
+        sources
+    };
+    let (before, now) = (sources(old), sources(new));
+    let is_changed_file = |source: &ComponentSource| match source {
+        ComponentSource::File(file) => is_changed(&file.path),
+        ComponentSource::Bytes(_) | ComponentSource::Embedded(_) => false,
+    };
+    changes.components = u64::from(before != now || now.iter().any(is_changed_file));
+    let (old, new) = (old.toolbox.config(), new.toolbox.config());
+    let is_same_trust = old.trust_notice() == new.trust_notice();
+    changes.trust = u64::from(!is_same_trust);
+    if old.topics != new.topics {
+        (changes.prompts, changes.resources) = (1, 1);
+    }
+    for (id, topic) in old.topics.iter().chain(&new.topics) {
+        if old.topics.get(id) != new.topics.get(id) || is_changed(&topic.subjects.value) {
+            changes.topics.insert(id.to_string(), 1);
+            changes.resources = 1;
+        }
+    }
+    changes
+}

@@ -1,0 +1,155 @@
+//! The client at the other end of a connection.
+
+pub(crate) mod client;
+pub(crate) mod handshake;
+pub(crate) mod notifications;
+pub(crate) mod resume_state;
+pub(crate) mod state_codec;
+pub(crate) mod subscription;
+pub(crate) mod trust_notice;
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use http::request::Parts;
+use kitbag_contract::LogLevel;
+use kitbag_host::{Account, Reservation};
+use kitbag_toolbox::Caller;
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+
+use crate::server::Server;
+use crate::session::client::Client;
+use crate::session::handshake::{NAME_BYTES, SESSION_BYTES};
+use crate::transport::message;
+use crate::transport::stdio::output::Output;
+
+/// The address that a request over HTTP comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// The difference between clients that show the same token.
+pub(crate) fn client(peer: Option<&Peer>, name: &str, version: &str) -> String {
+    let address = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
+    let [name, version] = [name, version].map(|text| &text[..text.floor_char_boundary(NAME_BYTES)]);
+    format!("{address}\0{name}\0{version}")
+}
+
+/// What a connection's requests share. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub(crate) server: Server,
+    /// Who is at the other end, as far as that was proved.
+    pub(crate) principal: Arc<str>,
+    /// What tells the connection from every other one of this process.
+    pub(crate) id: u64,
+    /// For whom its calls are made. `None`: for the client itself.
+    pub(crate) owner: Option<Caller>,
+    /// Minimum level of the log messages that the client requested for the session.
+    level: Arc<Mutex<LogLevel>>,
+    /// Where the answers of a client that has one stream for all of them go.
+    output: Option<Arc<Output>>,
+    /// What the session takes, once it has begun with a handshake.
+    memory: Arc<OnceLock<Reservation>>,
+}
+
+impl Session {
+    pub(crate) fn new(server: Server, principal: &str) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self {
+            server,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            principal: principal.into(),
+            owner: None,
+            level: Arc::new(Mutex::new(LogLevel::Info)),
+            output: None,
+            memory: Arc::default(),
+        }
+    }
+
+    /// Reserves what a session takes that begins with a handshake.
+    ///
+    /// # Errors
+    ///
+    /// Busy, where there is no memory for it now.
+    pub(crate) fn begin(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let memory = self.hold(&self.account(context), SESSION_BYTES)?;
+        // A second handshake changes nothing.
+        let _ = self.memory.set(memory);
+        Ok(())
+    }
+
+    /// Reserves memory for what stays between messages: a session, a subscription, a question
+    /// that waits.
+    ///
+    /// # Errors
+    ///
+    /// Busy, if the client has used up its share, or others the pool.
+    pub(crate) fn hold(&self, account: &Account, bytes: u64) -> Result<Reservation, ErrorData> {
+        let held = self.server.state_pool().hold(account, bytes);
+        held.ok_or_else(|| message::busy("sessions and questions have reserved their memory"))
+    }
+
+    /// Who is charged for what a request takes: over HTTP the client with this token, address,
+    /// name and version, and its session for its calls. On standard input there is one client.
+    pub(crate) fn account(&self, context: &RequestContext<RoleServer>) -> Account {
+        if self.output.is_some() {
+            return Account::default();
+        }
+        let parts = context.extensions.get::<Parts>();
+        let peer = parts.and_then(|parts| parts.extensions.get());
+        let info = context.client_info();
+        let (name, version) = info.as_ref().map_or(("", ""), |info| (&info.name, &info.version));
+        let client = client(peer, name, version);
+        let account = Account::of_client(format!("{}\0{client}", self.principal));
+        match Client::of(context).is_stateless {
+            true => account,
+            false => account.in_session(&self.id.to_string()),
+        }
+    }
+
+    /// As [`new`](Self::new), for a client with one stream for all answers: a program that the
+    /// user of this process has started, or that has started it as this user. What tools keep
+    /// for it is the user's, as on the command line.
+    pub(crate) fn with_output(server: Server, principal: &str, output: Arc<Output>) -> Self {
+        let owner = Some(Caller::this_user());
+        Self { output: Some(output), owner, ..Self::new(server, principal) }
+    }
+
+    /// For whom an approval until the process ends counts: this connection alone. `None` where
+    /// each request of a client could come over another one.
+    pub(crate) fn approver(&self, client: Client) -> Option<Arc<str>> {
+        let is_one = self.output.is_some() || !client.is_stateless;
+        is_one.then(|| self.id.to_string().into())
+    }
+
+    /// Waits until the client has read enough of its answers for another one.
+    pub(crate) async fn has_room(&self) {
+        if let Some(output) = &self.output {
+            output.has_room().await;
+        }
+    }
+
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
+    }
+
+    /// Minimum level of the log messages that a client with a session requested.
+    pub(crate) fn session_level(&self) -> LogLevel {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Minimum level of the log messages of this call. A client of the stateless
+    /// revisions requests one with every call, or gets no messages.
+    pub(crate) fn log_level(
+        &self,
+        client: Client,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<LogLevel> {
+        match client.is_stateless {
+            true => context.meta.log_level().map(notifications::read),
+            false => Some(self.session_level()),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Calls that wait for an answer after they have called other tools.
+//!
+//! The answers of those tools stay here, under an id that goes on with the call once: what
+//! has been done is not done again, and nothing of it travels.
+
+use kitbag_host::{Account, StatePool};
+use kitbag_toolbox::InnerCalls;
+
+use crate::session::state_codec::Binding;
+
+struct ResumeState {
+    inner: InnerCalls,
+    binding: Binding,
+}
+
+/// Keeps the inner calls that a call has made, for an hour at most, and gives the id to take
+/// them by.
+///
+/// # Errors
+///
+/// If the server has no memory left for them, or the system no random bytes.
+pub(crate) fn keep(
+    pool: &StatePool,
+    account: &Account,
+    inner: InnerCalls,
+    binding: Binding,
+) -> Result<String, String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| error.to_string())?;
+    let id = format!("{:032x}", u128::from_le_bytes(random));
+    let bytes = inner.size() as u64;
+    let kept = pool.keep(account, &pool_id(&id), bytes, ResumeState { inner, binding });
+    kept.map(|()| id).map_err(|error| error.to_string())
+}
+
+/// Takes what the same call has made.
+///
+/// # Errors
+///
+/// If it is not kept any longer, or belongs to another call.
+pub(crate) fn take(pool: &StatePool, id: &str, binding: &Binding) -> Result<InnerCalls, String> {
+    match pool.take::<ResumeState>(&pool_id(id)).filter(|kept| kept.binding == *binding) {
+        Some(kept) => Ok(kept.inner),
+        None => Err("the call cannot go on: this server keeps what it had done for an hour at \
+                     most, until it goes on or the client leaves many others open, and for the \
+                     same name and arguments only; make the call again from its start"
+            .into()),
+    }
+}
+
+fn pool_id(id: &str) -> String {
+    format!("call/{id}")
+}

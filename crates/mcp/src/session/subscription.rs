@@ -1,0 +1,105 @@
+//! Clients that subscribe to changes of a resource.
+//!
+//! A change is one of a topic's documents, or of a component. Documents of a topic are
+//! not distinguished: a client may be notified of one that is unchanged.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kitbag_host::{Account, Reservation};
+use rmcp::ErrorData;
+use rmcp::model::SubscriptionFilter;
+
+use crate::methods::component_items;
+use crate::methods::knowledge::{self, not_found};
+use crate::server::Server;
+use crate::server::generation::Changes;
+use crate::session::Session;
+
+/// How many resources one client may subscribe to.
+const SUBSCRIPTIONS: usize = 1_000;
+
+/// What a subscription takes beside its URI.
+const SUBSCRIPTION_BYTES: u64 = 256;
+
+/// The resources of one session, and the memory that each takes. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Subscriptions(Arc<Mutex<BTreeMap<String, Reservation>>>);
+
+impl Subscriptions {
+    /// # Errors
+    ///
+    /// For a URI that is not served, for one too many, and where there is no memory for it
+    /// now.
+    pub(crate) async fn add(
+        &self,
+        session: &Session,
+        account: &Account,
+        uri: String,
+    ) -> Result<(), ErrorData> {
+        let server = &session.server;
+        let is_served = match knowledge::parse(&uri) {
+            Some((topic, _)) => has_topic(server, &topic),
+            None => component_items::find(server, |served| served.resource(&uri).map(drop))
+                .await?
+                .is_some(),
+        };
+        if !is_served {
+            return Err(not_found(&uri, "no resource is listed so"));
+        }
+        let mut uris = self.uris();
+        if uris.contains_key(&uri) {
+            return Ok(());
+        }
+        if uris.len() >= SUBSCRIPTIONS {
+            let message = format!("a session has at most {SUBSCRIPTIONS} subscriptions");
+            return Err(ErrorData::invalid_request(message, None));
+        }
+        let bytes = uri.len() as u64 + SUBSCRIPTION_BYTES;
+        let memory = session.hold(account, bytes)?;
+        uris.insert(uri, memory);
+        Ok(())
+    }
+
+    pub(crate) fn remove(&self, uri: &str) {
+        self.uris().remove(uri);
+    }
+
+    /// Those that have changed.
+    pub(crate) fn updated(&self, seen: &Changes, now: &Changes) -> Vec<String> {
+        self.uris().keys().filter(|uri| is_updated(uri, seen, now)).cloned().collect()
+    }
+
+    fn uris(&self) -> MutexGuard<'_, BTreeMap<String, Reservation>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What of a stateless client's wishes is granted: all but subjects of topics
+/// that there are not, and one too many.
+pub(crate) fn accepted(server: &Server, requested: &SubscriptionFilter) -> SubscriptionFilter {
+    let mut accepted = requested.clone();
+    if let Some(uris) = &mut accepted.resource_subscriptions {
+        uris.retain(|uri| match knowledge::parse(uri) {
+            Some((topic, _)) => has_topic(server, &topic),
+            // What a component serves may not be known yet.
+            None => true,
+        });
+        uris.truncate(SUBSCRIPTIONS);
+    }
+    accepted
+}
+
+/// Whether what is read under a URI may be another now.
+pub(crate) fn is_updated(uri: &str, seen: &Changes, now: &Changes) -> bool {
+    match knowledge::parse(uri) {
+        Some((topic, _)) => seen.topics.get(&topic) != now.topics.get(&topic),
+        None => seen.components != now.components,
+    }
+}
+
+fn has_topic(server: &Server, id: &str) -> bool {
+    let toolbox = &server.generation().toolbox;
+    toolbox.has_learn()
+        && toolbox.config().topics.values().any(|topic| topic.enable.value && *topic.id == *id)
+}

@@ -1,0 +1,37 @@
+//! What clients learn of a workspace that is not trusted, or was edited since.
+#![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older clients use it")]
+
+use kitbag_config::Config;
+use kitbag_contract::LogLevel;
+use rmcp::model::LoggingMessageNotificationParam;
+use rmcp::service::Peer;
+use rmcp::{RoleServer, ServiceError};
+use serde_json::Value;
+
+use crate::session::notifications::written;
+
+/// What the instructions say: the model can pass it on.
+pub(crate) fn notice(config: &Config) -> Option<String> {
+    let notice = config.trust_notice()?;
+    Some(match config.workspace_trust.is_trusted() {
+        true => format!("Note: {notice}.\n"),
+        false => format!("Note: {notice}, and a person who runs it there can turn them on.\n"),
+    })
+}
+
+/// Tells a client whose minimum level this is how it is with the workspace now.
+pub(crate) async fn tell(
+    peer: &Peer<RoleServer>,
+    least: LogLevel,
+    config: &Config,
+) -> Result<(), ServiceError> {
+    let (level, text) = match config.trust_notice() {
+        Some(notice) => (LogLevel::Warning, notice),
+        None => (LogLevel::Info, "the configuration of the workspace counts now".to_owned()),
+    };
+    if level < least {
+        return Ok(());
+    }
+    let param = LoggingMessageNotificationParam::new(written(level), Value::String(text));
+    peer.notify_logging_message(param.with_logger("kitbag")).await
+}

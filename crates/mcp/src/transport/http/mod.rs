@@ -1,0 +1,214 @@
+//! MCP over Streamable HTTP.
+//!
+//! A request reaches the protocol after these checks, in this order: the token, a bound on
+//! connections, the host, a bound on the rate, a bound on the body and on its time, memory for
+//! it, strict JSON. The protocol's library checks the `Origin` header against the list that it
+//! is given here.
+
+mod accept;
+mod allowed_hosts;
+mod connection;
+mod cross_origin;
+mod front;
+mod head;
+mod rate;
+mod reply;
+mod sessions;
+mod speak;
+pub(crate) mod token;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use kitbag_contract::SESSION_IDLE;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use self::connection::{Connections, Watched};
+use self::front::Front;
+use self::token::Token;
+use crate::server::Server;
+use crate::session::Peer;
+use crate::transport::sys::extend_backlog;
+
+/// Connections that wait in the kernel until they are taken, where it lets as many
+/// wait (`net.core.somaxconn` on Linux, 4,096 by default).
+const BACKLOG: i32 = 4_096;
+
+/// Where clients connect.
+pub const PATH: &str = "/mcp";
+
+/// How long an open connection may take to send the head of a request.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// The longest head of a request. As much is kept for each connection while its head
+/// arrives, or longer.
+const HEAD_BYTES: usize = 16 << 10;
+
+/// Connections that are taken in a row, far fewer than may be open.
+const AT_ONCE: usize = 64;
+
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
+
+/// How HTTP is served.
+#[derive(Debug)]
+pub struct HttpOptions {
+    /// What a client has to show; `None` lets everybody in who can connect.
+    pub token: Option<Token>,
+    /// Names, with or without a port, by which clients may call the server,
+    /// beside those of the loopback interface.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may call the server, such as `https://app.example.com`, besides
+    /// its own on a loopback address. Default: none.
+    pub allowed_origins: Vec<String>,
+    /// The largest request. Default: 4 MiB.
+    pub body_bytes: usize,
+    /// Sessions at once, of clients that speak a revision with a handshake.
+    /// Default: 1,000.
+    pub sessions: usize,
+    /// The time after which a session ends if its client sends nothing and has no stream open.
+    /// Default: 30 minutes.
+    pub session_idle: Duration,
+    /// Connections at once on which a valid token was shown, where one has to be.
+    /// Default: 1,000. Of others there are 512, and the oldest makes room.
+    pub connections: usize,
+    /// Requests a second, of all clients together. Default: 10,000.
+    pub rate: NonZeroU32,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        const RATE: NonZeroU32 = NonZeroU32::new(10_000).expect("not zero");
+        Self {
+            token: None,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            body_bytes: 4 << 20,
+            sessions: 1_000,
+            session_idle: SESSION_IDLE,
+            connections: 1_000,
+            rate: RATE,
+        }
+    }
+}
+
+impl Server {
+    /// Serves any number of clients until `end` is cancelled: then no connection
+    /// is taken any more, and calls that run have ten seconds to end.
+    ///
+    /// # Errors
+    ///
+    /// Where `listener` cannot be used.
+    pub async fn serve_http(
+        &self,
+        listener: std::net::TcpListener,
+        options: HttpOptions,
+        end: CancellationToken,
+    ) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        extend_backlog(&listener, BACKLOG)?;
+        let listener = TcpListener::from_std(listener)?;
+        let connections = Connections::new(options.connections);
+        let own = own_origins(&listener.local_addr()?);
+        let front = Arc::new(Front::new(self, options, own));
+        let graceful = GracefulShutdown::new();
+        let _awake = self.stay_awake();
+        let _unused_sessions = front.sessions.end_unused();
+        let mut taken = 0_usize;
+        loop {
+            let accept = async {
+                connections.room().await;
+                listener.accept().await
+            };
+            let accepted = tokio::select! {
+                accepted = accept => accepted,
+                () = end.cancelled() => break,
+                () = self.closing().cancelled() => break,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                // Such as too many open files, which may have passed by the next attempt.
+                Err(error) => {
+                    tracing::warn!("a connection was not taken: {error}");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            serve_connection(&front, &connections, &graceful, stream, peer);
+            // What has arrived on these is read before others may take their places.
+            taken += 1;
+            if taken.is_multiple_of(AT_ONCE) {
+                tokio::task::yield_now().await;
+            }
+        }
+        drop(listener);
+        front.drain().await;
+        // What is left are streams that wait for something to happen.
+        front.streams.cancel();
+        self.closing().cancel();
+        let _ = tokio::time::timeout(Duration::from_secs(1), graceful.shutdown()).await;
+        Ok(())
+    }
+}
+
+/// Serves one connection, on a task of its own.
+fn serve_connection(
+    front: &Arc<Front>,
+    connections: &Connections,
+    graceful: &GracefulShutdown,
+    stream: TcpStream,
+    peer: SocketAddr,
+) {
+    let _ = stream.set_nodelay(true);
+    let (front, opened) = (Arc::clone(front), connections.take());
+    let ended = Arc::clone(&opened);
+    let peer = Peer(peer.ip().to_canonical());
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let (front, opened) = (Arc::clone(&front), Arc::clone(&opened));
+        request.extensions_mut().insert(peer);
+        async move { Ok::<_, Infallible>(front.serve(request, &opened).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(Watched::new(stream)), service);
+    let connection = graceful.watch(connection);
+    tokio::spawn(async move {
+        tokio::select! {
+            // What has arrived is read before it makes room.
+            biased;
+            served = connection => if let Err(error) = served {
+                tracing::debug!("a connection broke off: {error}");
+            },
+            () = ended.ended() => {
+                tracing::debug!("a connection without a token made room for another");
+            }
+        }
+    });
+}
+
+/// The origins of pages that come from a loopback address itself. There are none,
+/// so what shows one is a client that follows the letter.
+fn own_origins(address: &SocketAddr) -> Vec<String> {
+    match is_loopback(address) {
+        true => vec![format!("http://{address}"), format!("http://localhost:{}", address.port())],
+        false => Vec::new(),
+    }
+}
+
+/// Whether an address is reached from this machine only.
+pub fn is_loopback(address: &SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}

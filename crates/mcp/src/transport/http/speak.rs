@@ -1,0 +1,335 @@
+//! Requests of the protocol: from the body of a request to the answer of the protocol's library.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::RETRY_AFTER;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use kitbag_contract::json::Digits;
+use kitbag_contract::text::shown;
+use kitbag_host::Reservation;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions, GetMeta};
+use tokio::sync::SemaphorePermit;
+
+use super::SESSION;
+use super::accept::{self, Accepted, not_acceptable};
+use super::connection::Counted;
+use super::front::{Front, RunningRequest};
+use super::head::unknown_version;
+use super::reply::{Reply, busy, ending, reply_of, text};
+use super::sessions::SessionInUse;
+use crate::session::{self, handshake};
+use crate::transport::in_flight::InFlightRequest;
+use crate::transport::message::{self, Line, MESSAGE_BYTES};
+
+/// How long the body of a request may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(10);
+
+/// What a request of a session has, for messages.
+const IN_SESSION: &str = ", and the `Mcp-Session-Id` of its answer with each request";
+
+/// An answer of the protocol's library.
+type LibraryReply = Response<BoxBody<Bytes, Infallible>>;
+
+/// The body of a request, read.
+struct Received<'a> {
+    body: Bytes,
+    /// `None`: the body is empty.
+    message: Option<Box<ClientJsonRpcMessage>>,
+    /// Held by a large message until the library has read it, too.
+    turn: Option<SemaphorePermit<'a>>,
+}
+
+impl Front {
+    /// Passes a request on to the protocol.
+    pub(super) async fn speak(&self, mut request: Request<Incoming>) -> Reply {
+        if let Err(wait) = self.rate.take() {
+            self.server.metrics().refused("rate");
+            return busy(StatusCode::TOO_MANY_REQUESTS, "too many requests", wait);
+        }
+        let Some(memory) = self.memory.reserve(MESSAGE_BYTES) else { return self.full() };
+        let Some(accepted) = Accepted::of(request.headers()) else { return not_acceptable() };
+        Accepted::ask_for_both(request.headers_mut());
+        let session = self.sessions.in_use(request.headers(), request.method()).await;
+        if request.method() != Method::POST {
+            return self.without_message(request, memory, session).await;
+        }
+        let _running = RunningRequest::new(self);
+        self.post(request, accepted, memory, session).await.unwrap_or_else(|refused| *refused)
+    }
+
+    /// Passes a request without a message on: a stream is opened or a session ends.
+    async fn without_message(
+        &self,
+        request: Request<Incoming>,
+        memory: Reservation,
+        session: Option<SessionInUse>,
+    ) -> Reply {
+        let deletes = request.method() == Method::DELETE;
+        let mut reply = self.protocol.handle(request).await;
+        // The library answers 202, which is for a message that was taken; clients that
+        // expect 200 or 204 warn of it.
+        if deletes && reply.status() == StatusCode::ACCEPTED {
+            *reply.status_mut() = StatusCode::NO_CONTENT;
+        }
+        self.counted(reply, InFlightRequest::alone(memory), session)
+    }
+
+    /// Passes a request with a message on.
+    ///
+    /// # Errors
+    ///
+    /// The answer to a request that is refused.
+    async fn post(
+        &self,
+        request: Request<Incoming>,
+        accepted: Accepted,
+        mut memory: Reservation,
+        session: Option<SessionInUse>,
+    ) -> Result<Reply, Box<Reply>> {
+        let (mut head, body) = request.into_parts();
+        let body = self.receive(body, &mut memory).await?;
+        let received = self.parse(body, &mut memory).await?;
+        let message = received.message.as_deref();
+        check_envelope(&head.headers, message)?;
+        if let Some(ClientJsonRpcMessage::Request(request)) = message
+            && let Some(digits) = request.request.extensions().get::<Digits>()
+        {
+            // The library reads the body again, as floats.
+            head.extensions.insert(digits.clone());
+        }
+        let request = self.begin(&head.headers, message, memory)?;
+        let client = message.and_then(|message| client_of(message, &head));
+        head.extensions.insert(request.clone());
+        if message.is_some_and(is_initialize) && !self.sessions.make_room().await {
+            self.server.metrics().refused("sessions");
+            let wait = Duration::from_secs(30);
+            return Err(busy(StatusCode::SERVICE_UNAVAILABLE, "too many sessions", wait).into());
+        }
+        let reply = self.handle(head, received).await;
+        let session = match client {
+            Some(client) => self.sessions.begun(reply.headers(), &client).await,
+            None => session,
+        };
+        let reply = match accepted {
+            Accepted::Json => accept::in_json(reply).await,
+            Accepted::Stream | Accepted::Both => reply,
+        };
+        Ok(self.counted(reply, request, session))
+    }
+
+    /// Reads a body, which has a bounded time to arrive.
+    async fn receive(&self, body: Incoming, memory: &mut Reservation) -> Result<Bytes, Box<Reply>> {
+        match tokio::time::timeout(BODY_TIME, self.read(body, memory)).await {
+            Ok(read) => read,
+            Err(_) => {
+                self.server.metrics().refused("body time");
+                let limit = BODY_TIME.as_secs();
+                let message = format!("a body has {limit}s to arrive\n");
+                Err(ending(text(StatusCode::REQUEST_TIMEOUT, &message)).into())
+            }
+        }
+    }
+
+    /// Reads the message in a body, for which memory is reserved first.
+    async fn parse(
+        &self,
+        mut body: Bytes,
+        memory: &mut Reservation,
+    ) -> Result<Received<'_>, Box<Reply>> {
+        let cost = message::cost(&body);
+        if !message::grow(memory, cost.saturating_sub(MESSAGE_BYTES + body.len() as u64)) {
+            self.server.metrics().refused("memory");
+            let status = match self.memory.can_hold(cost) {
+                true => StatusCode::SERVICE_UNAVAILABLE,
+                false => StatusCode::PAYLOAD_TOO_LARGE,
+            };
+            let mut reply = reply_of(status, &message::no_memory(&body, &self.memory));
+            reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
+            return Err(reply.into());
+        }
+        if let Some(without) = message::without_null(&body) {
+            body = without.into();
+        }
+        // Large messages are read one at a time and on other threads, so that small ones are
+        // answered in between.
+        let turn = match cost > message::SMALL_BYTES {
+            true => self.large_turn.acquire().await.ok(),
+            false => None,
+        };
+        let line = match &turn {
+            None => message::read(&body),
+            Some(_) => {
+                let body = body.clone();
+                on_another_thread(move || message::read(&body)).await
+            }
+        };
+        match line {
+            Line::Refused(answer) => Err(reply_of(StatusCode::BAD_REQUEST, &answer).into()),
+            Line::Message(message) => Ok(Received { body, message: Some(message), turn }),
+            Line::Empty => Ok(Received { body, message: None, turn }),
+        }
+    }
+
+    /// Notes that a request is in flight, until the result is dropped.
+    fn begin(
+        &self,
+        headers: &HeaderMap,
+        message: Option<&ClientJsonRpcMessage>,
+        memory: Reservation,
+    ) -> Result<InFlightRequest, Box<Reply>> {
+        let (Some(ClientJsonRpcMessage::Request(request)), Some(session)) =
+            (message, session_of(headers))
+        else {
+            return Ok(InFlightRequest::alone(memory));
+        };
+        let request_or_duplicate = self.in_flight.add_to(session, &request.id, memory);
+        request_or_duplicate.ok_or_else(|| {
+            reply_of(StatusCode::BAD_REQUEST, &message::duplicate(&request.id)).into()
+        })
+    }
+
+    /// Has the protocol's library handle a request.
+    async fn handle(&self, head: Parts, received: Received<'_>) -> LibraryReply {
+        let Received { mut body, message, turn } = received;
+        if let Some(message) = message.as_deref().filter(|message| is_initialize(message)) {
+            // The library reads it again, and keeps what it reads for the session.
+            body = serde_json::to_vec(message).unwrap_or_default().into();
+        }
+        let protocol = self.protocol.clone();
+        let handling =
+            async move { protocol.handle(Request::from_parts(head, Full::new(body))).await };
+        let mut handling = Box::pin(handling);
+        // The library reads the message again at once.
+        let handled = match &turn {
+            None => {
+                drop(message);
+                poll_fn(|context| Poll::Ready(handling.as_mut().poll(context))).await
+            }
+            Some(_) => {
+                let begin = move || {
+                    drop(message);
+                    // It is polled again below, by the task that is to be woken.
+                    let handled = handling.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    (handling, handled)
+                };
+                let handled;
+                (handling, handled) = on_another_thread(begin).await;
+                handled
+            }
+        };
+        drop(turn);
+        match handled {
+            Poll::Ready(reply) => reply,
+            Poll::Pending => handling.await,
+        }
+    }
+
+    /// An answer that holds its request, its session and memory until it is written.
+    fn counted(
+        &self,
+        reply: LibraryReply,
+        request: InFlightRequest,
+        session: Option<SessionInUse>,
+    ) -> Reply {
+        reply.map(|body| Counted::new(body, self.memory.clone(), (request, session)).boxed())
+    }
+
+    /// Reads a body, which is counted as it arrives.
+    async fn read(
+        &self,
+        mut body: Incoming,
+        memory: &mut Reservation,
+    ) -> Result<Bytes, Box<Reply>> {
+        let mut read = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(error) => {
+                    return Err(text(StatusCode::BAD_REQUEST, &format!("{error}\n")).into());
+                }
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            if read.len() + data.len() > self.options.body_bytes {
+                let limit = self.options.body_bytes >> 20;
+                let message = format!("a request may have {limit} MiB\n");
+                return Err(text(StatusCode::PAYLOAD_TOO_LARGE, &message).into());
+            }
+            if !message::grow(memory, data.len() as u64) {
+                return Err(self.full().into());
+            }
+            read.extend_from_slice(&data);
+        }
+        Ok(read.freeze())
+    }
+
+    /// Refuses a request for which there is no memory now.
+    fn full(&self) -> Reply {
+        self.server.metrics().refused("memory");
+        let what = "busy: other messages have reserved the server's memory";
+        ending(busy(StatusCode::SERVICE_UNAVAILABLE, what, Duration::from_secs(1)))
+    }
+}
+
+/// Refuses a request of an unknown version of the protocol, and one that belongs to no session.
+fn check_envelope(
+    headers: &HeaderMap,
+    message: Option<&ClientJsonRpcMessage>,
+) -> Result<(), Box<Reply>> {
+    if let Some(version) = unknown_version(headers)
+        && !message.is_some_and(|message| is_initialize(message) || names_version(message))
+    {
+        let versions = handshake::versions();
+        let message = format!(
+            "this server does not speak `{}`, which is the `MCP-Protocol-Version` of the \
+             request; it speaks {versions}\n",
+            shown(&version)
+        );
+        return Err(text(StatusCode::BAD_REQUEST, &message).into());
+    }
+    if let (Some(message), None) = (message, session_of(headers))
+        && let Some(answer) = handshake::before_session(message, IN_SESSION)
+    {
+        return Err(reply_of(StatusCode::BAD_REQUEST, &answer).into());
+    }
+    Ok(())
+}
+
+/// The session that a request names.
+fn session_of(headers: &HeaderMap) -> Option<&str> {
+    headers.get(SESSION)?.to_str().ok()
+}
+
+/// Does work that would keep other requests waiting.
+async fn on_another_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// Whether a request says itself which version of the protocol it is in.
+fn names_version(message: &ClientJsonRpcMessage) -> bool {
+    let ClientJsonRpcMessage::Request(message) = message else { return false };
+    message.request.get_meta().protocol_version().is_some()
+}
+
+/// The client that begins a session: its address, its name and its version.
+fn client_of(message: &ClientJsonRpcMessage, head: &Parts) -> Option<String> {
+    let ClientJsonRpcMessage::Request(request) = message else { return None };
+    let ClientRequest::InitializeRequest(request) = &request.request else { return None };
+    let client = &request.params.client_info;
+    Some(session::client(head.extensions.get(), &client.name, &client.version))
+}
+
+fn is_initialize(message: &ClientJsonRpcMessage) -> bool {
+    let ClientJsonRpcMessage::Request(request) = message else { return false };
+    matches!(request.request, ClientRequest::InitializeRequest(_))
+}

@@ -1,0 +1,167 @@
+//! Requests until they are answered: their ids, and what they take meanwhile.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kitbag_host::Reservation;
+use rmcp::model::RequestId;
+
+/// The ids of requests in flight, of one client or of every session. Clones share
+/// them.
+#[derive(Clone, Default)]
+pub(crate) struct InFlight(Arc<Mutex<Ids>>);
+
+/// By session and id. A request that is answered elsewhere keeps itself here until
+/// then; of the others only the id stands here, until they are dropped.
+type Ids = HashMap<Key, Option<InFlightRequest>>;
+
+/// A session, or nothing where there is one client only; and the id.
+type Key = (Box<str>, RequestId);
+
+/// A request in flight. It travels in the extensions of its message, so that it
+/// lives as long as the message is handled.
+#[derive(Clone)]
+pub(crate) struct InFlightRequest(#[expect(dead_code, reason = "held, not read")] Arc<Held>);
+
+struct Held {
+    id: Option<(InFlight, Key)>,
+    _memory: Reservation,
+}
+
+impl InFlightRequest {
+    /// A request whose id is no other's, such as the only one of its connection.
+    pub(crate) fn alone(memory: Reservation) -> Self {
+        Self(Arc::new(Held { id: None, _memory: memory }))
+    }
+}
+
+impl InFlight {
+    /// How many requests are in flight.
+    pub(crate) fn len(&self) -> usize {
+        self.ids().len()
+    }
+
+    /// Whether a request with this id is in flight.
+    pub(crate) fn contains(&self, id: &RequestId) -> bool {
+        self.ids().contains_key(&key("", id))
+    }
+
+    /// Adds a request until [`answered`](Self::answered); `None` where one with its
+    /// id is in flight.
+    pub(crate) fn add(&self, id: &RequestId, memory: Reservation) -> Option<InFlightRequest> {
+        let request = self.add_to("", id, memory)?;
+        self.ids().insert(key("", id), Some(request.clone()));
+        Some(request)
+    }
+
+    /// Adds a request of a session until it is dropped; `None` where one with its
+    /// id is in flight.
+    pub(crate) fn add_to(
+        &self,
+        session: &str,
+        id: &RequestId,
+        memory: Reservation,
+    ) -> Option<InFlightRequest> {
+        let key = key(session, id);
+        match self.ids().entry(key.clone()) {
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(vacant) => vacant.insert(None),
+        };
+        let id = Some((self.clone(), key));
+        Some(InFlightRequest(Arc::new(Held { id, _memory: memory })))
+    }
+
+    /// Removes a request that was answered.
+    pub(crate) fn answered(&self, id: &RequestId) {
+        // Dropped without the lock, which the drop takes.
+        let answered = self.ids().remove(&key("", id));
+        drop(answered);
+    }
+
+    /// Has a request that will not be answered end with what is done for it.
+    pub(crate) fn cancelled(&self, id: &RequestId) {
+        let cancelled = self.ids().get_mut(&key("", id)).and_then(Option::take);
+        drop(cancelled);
+    }
+
+    fn ids(&self) -> MutexGuard<'_, Ids> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some((pending, key)) = self.id.take() {
+            let mut ids = pending.ids();
+            // Another request may have the id by now, and is kept there itself.
+            if ids.get(&key).is_some_and(Option::is_none) {
+                ids.remove(&key);
+            }
+        }
+    }
+}
+
+fn key(session: &str, id: &RequestId) -> Key {
+    (session.into(), id.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use kitbag_host::MemoryBudget;
+
+    use super::*;
+
+    fn memory() -> Reservation {
+        MemoryBudget::unlimited().reserve(1).unwrap()
+    }
+
+    #[test]
+    fn an_id_is_free_again_when_its_request_is_answered() {
+        let (pending, id) = (InFlight::default(), RequestId::Number(1));
+        let first = pending.add(&id, memory()).unwrap();
+        assert!(pending.add(&id, memory()).is_none());
+        // Handled, and not answered yet.
+        drop(first);
+        assert!(pending.add(&id, memory()).is_none());
+        pending.answered(&id);
+        assert_eq!(pending.len(), 0);
+        assert!(pending.add(&id, memory()).is_some());
+    }
+
+    #[test]
+    fn the_id_of_a_cancelled_request_is_free_when_its_work_has_ended() {
+        let (pending, id) = (InFlight::default(), RequestId::Number(1));
+        let first = pending.add(&id, memory()).unwrap();
+        pending.cancelled(&id);
+        assert!(pending.add(&id, memory()).is_none());
+        drop(first);
+        assert_eq!(pending.len(), 0);
+        // Handled before it was cancelled.
+        drop(pending.add(&id, memory()).unwrap());
+        pending.cancelled(&id);
+        assert_eq!(pending.len(), 0);
+    }
+
+    #[test]
+    fn sessions_have_ids_of_their_own() {
+        let (pending, id) = (InFlight::default(), RequestId::Number(1));
+        let first = pending.add_to("a", &id, memory()).unwrap();
+        assert!(pending.add_to("b", &id, memory()).is_some());
+        assert!(pending.add_to("a", &id, memory()).is_none());
+        drop(first);
+        assert!(pending.add_to("a", &id, memory()).is_some());
+        assert_eq!(pending.len(), 0);
+    }
+
+    #[test]
+    fn a_request_gives_its_memory_back() {
+        let budget = MemoryBudget::new(kitbag_contract::ByteSize::mib(1));
+        let (pending, id) = (InFlight::default(), RequestId::Number(1));
+        let request = pending.add(&id, budget.reserve(1 << 20).unwrap());
+        drop(request);
+        assert!(budget.reserve(1).is_none());
+        pending.answered(&id);
+        assert!(budget.reserve(1 << 20).is_some());
+    }
+}

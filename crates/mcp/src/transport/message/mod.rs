@@ -1,0 +1,419 @@
+//! A message of the client, read strictly.
+//!
+//! What other readers let pass, such as a key that stands twice, would reach a
+//! tool as something else than the client wrote. And whatever is wrong with a
+//! message, its sender waits for an answer under its `id`.
+
+mod memory;
+mod skim;
+
+use std::borrow::Cow;
+
+use kitbag_contract::json::{self, Digits, JsonBudget, JsonError};
+use kitbag_contract::text::shown;
+use kitbag_contract::{ARGUMENTS_BYTES, ByteSize};
+use kitbag_host::MemoryBudget;
+use memchr::memmem;
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
+    GetExtensions, RequestId, RequestMetaObject, ServerJsonRpcMessage,
+};
+use serde_json::Value;
+
+pub(crate) use self::memory::{MESSAGE_BYTES, SMALL_BYTES, cost, grow, reserve};
+pub(crate) use self::skim::Skim;
+use crate::session::handshake::{self, INITIALIZE_BYTES};
+
+/// What a line came to.
+#[derive(Debug)]
+pub(crate) enum Line {
+    /// A message.
+    Message(Box<ClientJsonRpcMessage>),
+    /// Nothing that could be taken; this is the answer.
+    Refused(Box<ServerJsonRpcMessage>),
+    /// Nothing at all.
+    Empty,
+}
+
+/// Reads one message.
+pub(crate) fn read(text: &[u8]) -> Line {
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    let text = text.trim_ascii();
+    if text.is_empty() {
+        return Line::Empty;
+    }
+    let text = &*without_null(text).map_or(Cow::Borrowed(text), Cow::Owned);
+    let skim = || {
+        let mut skim = Skim::default();
+        skim.feed(text);
+        skim
+    };
+    let (value, digits) = match json::parse_exact(text, JsonBudget::MESSAGE) {
+        Ok(read) => read,
+        Err(error) => {
+            let skim = skim();
+            if let Some(id) = skim.invalid_number() {
+                return Line::Refused(Box::new(refusal(invalid_id(id), None)));
+            }
+            let id = skim.id();
+            let message = unreadable(&error, text);
+            return Line::Refused(Box::new(match id {
+                // It is JSON as far as its envelope goes.
+                Some(_) => refusal(ErrorData::invalid_request(message, None), id),
+                None => refusal(ErrorData::parse_error(message, None), None),
+            }));
+        }
+    };
+    match message(value, &digits, text.len()) {
+        Ok(message) => Line::Message(Box::new(message)),
+        Err(error) => Line::Refused(Box::new(refusal(error, skim().id()))),
+    }
+}
+
+/// The text about a message that cannot be read, with the argument that is the cause.
+fn unreadable(error: &JsonError, text: &[u8]) -> String {
+    let pointer = error.pointer(text);
+    let argument = match pointer.strip_prefix("/params/arguments/") {
+        Some(_) if error.problem.contains(&pointer) => String::new(),
+        Some(argument) => format!("`/{}`: ", shown(argument)),
+        None => String::new(),
+    };
+    let is_surrogate = ["lone leading surrogate", "unexpected end of hex escape"]
+        .iter()
+        .any(|problem| error.problem.starts_with(problem));
+    let hint = match is_surrogate {
+        true => "; half of a surrogate pair is not a character: send all of it, or omit it",
+        false => "",
+    };
+    format!("the message cannot be read: {argument}{error}{hint}")
+}
+
+/// The message with an empty object in place of `params` and `_meta` that are `null`, which some
+/// clients write for absent ones. `None`: it has none of these.
+pub(crate) fn without_null(text: &[u8]) -> Option<Vec<u8>> {
+    /// A message has one of each; what has more of them is another's data.
+    const MOST: usize = 8;
+    let mut found = Vec::new();
+    for (key, pointer) in [("\"params\"", "/params"), ("\"_meta\"", "/params/_meta")] {
+        for at in memmem::find_iter(text, key).take(MOST) {
+            let rest = text[at + key.len()..].trim_ascii_start();
+            let Some(value) = rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start) else {
+                continue;
+            };
+            let start = text.len() - value.len();
+            if value.starts_with(b"null") && json::pointer_at(&text[..start]) == pointer {
+                found.push(start);
+            }
+        }
+    }
+    let mut text = (!found.is_empty()).then(|| text.to_vec())?;
+    for start in found {
+        text[start..start + 4].copy_from_slice(b"{}  ");
+    }
+    Some(text)
+}
+
+/// The answer to a message that is too long to be read.
+pub(crate) fn too_long(skim: &Skim, limit: usize) -> ServerJsonRpcMessage {
+    let message = format!("the message is longer than {} MiB", limit >> 20);
+    refusal(ErrorData::invalid_request(message, None), skim.id())
+}
+
+fn refusal(error: ErrorData, id: Option<RequestId>) -> ServerJsonRpcMessage {
+    ServerJsonRpcMessage::error(error, id)
+}
+
+fn message(
+    value: Value,
+    digits: &Digits,
+    length: usize,
+) -> Result<ClientJsonRpcMessage, ErrorData> {
+    let invalid = |message: &str| ErrorData::invalid_request(message.to_owned(), None);
+    let Value::Object(object) = &value else {
+        let message = match value {
+            Value::Array(_) => "a batch is not part of the protocol; send one message a line",
+            _ => "a message is a JSON object",
+        };
+        return Err(invalid(message));
+    };
+    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(invalid("`jsonrpc` must be `2.0`"));
+    }
+    if let Some(id) = object.get("id")
+        && !id.is_string()
+        && id.as_i64().is_none()
+    {
+        return Err(invalid_id(&id.to_string()));
+    }
+    if object.get("method").is_some_and(|method| method == "tools/call")
+        && object.contains_key("id")
+    {
+        return tool_call(value, digits, length);
+    }
+    if object.get("method").is_some_and(|method| method == "initialize")
+        && length > INITIALIZE_BYTES
+    {
+        let limit = ByteSize::bytes(INITIALIZE_BYTES as u64);
+        let length = ByteSize::bytes(length as u64);
+        let message = format!("`initialize` has {length}; at most {limit} are taken");
+        return Err(ErrorData::invalid_request(message, None));
+    }
+    if object.get("method").is_some_and(|method| method == "initialize")
+        && object.contains_key("id")
+    {
+        handshake::check(object.get("params"))?;
+    }
+    let mut message: ClientJsonRpcMessage = serde_json::from_value(value).map_err(|error| {
+        ErrorData::invalid_request(format!("this is no message: {error}"), None)
+    })?;
+    if let ClientJsonRpcMessage::Request(request) = &mut message
+        && let ClientRequest::InitializeRequest(request) = &mut request.request
+    {
+        handshake::reduce(request);
+    }
+    Ok(message)
+}
+
+/// Says what the id of a message has to be, in place of this one.
+fn invalid_id(id: &str) -> ErrorData {
+    let message = format!(
+        "`id` must be a string or a whole number of 64 bits with a sign, not `{}`",
+        shown(id)
+    );
+    ErrorData::invalid_request(message, None)
+}
+
+/// The message of which there are most, without trying what else it could be, from a
+/// text of this length.
+fn tool_call(
+    mut value: Value,
+    digits: &Digits,
+    length: usize,
+) -> Result<ClientJsonRpcMessage, ErrorData> {
+    let id = serde_json::from_value::<RequestId>(value["id"].take());
+    let id = id.map_err(|error| ErrorData::invalid_request(format!("`id`: {error}"), None))?;
+    let mut params = value["params"].take();
+    if length > ARGUMENTS_BYTES {
+        check_arguments(&params["arguments"])?;
+    }
+    let meta = params.as_object_mut().and_then(|params| params.remove("_meta"));
+    let invalid = |what: &str, error: serde_json::Error| {
+        ErrorData::invalid_params(format!("{what} of `tools/call`: {error}"), None)
+    };
+    let params = serde_json::from_value::<CallToolRequestParams>(params);
+    let mut request = CallToolRequest::new(params.map_err(|error| invalid("`params`", error))?);
+    let digits = digits.below("/params/arguments");
+    if !digits.is_empty() {
+        request.extensions_mut().insert(digits);
+    }
+    if let Some(meta) = meta {
+        let meta = serde_json::from_value::<RequestMetaObject>(meta);
+        request.extensions_mut().insert(meta.map_err(|error| invalid("`_meta`", error))?);
+    }
+    Ok(ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), id))
+}
+
+/// Refuses arguments that no tool would get, before they wait for their call.
+fn check_arguments(arguments: &Value) -> Result<(), ErrorData> {
+    let length = json::length(arguments);
+    if length <= ARGUMENTS_BYTES {
+        return Ok(());
+    }
+    let [length, limit] = [length, ARGUMENTS_BYTES].map(|bytes| ByteSize::bytes(bytes as u64));
+    let message =
+        format!("`arguments` of `tools/call` have {length}, more than the limit of {limit}");
+    Err(ErrorData::invalid_params(message, None))
+}
+
+/// The code of an error that another try may not meet (JSON-RPC, server errors).
+pub(crate) const BUSY: i32 = -32000;
+
+/// The answer to a message for which there is no memory now, or never.
+pub(crate) fn no_memory(text: &[u8], messages: &MemoryBudget) -> ServerJsonRpcMessage {
+    let (cost, size) = (cost(text), messages.size().unwrap_or_default());
+    let mut skim = Skim::default();
+    skim.feed(text);
+    refusal(
+        match messages.can_hold(cost) {
+            true => busy("other messages have reserved the server's memory"),
+            false => {
+                let cost = ByteSize::bytes(cost);
+                let message =
+                    format!("the message takes {cost}, and the server has {size} for all messages");
+                ErrorData::invalid_request(message, None)
+            }
+        },
+        skim.id(),
+    )
+}
+
+/// The answer to a request of a client that has too many in flight.
+pub(crate) fn too_many(id: RequestId, limit: usize) -> ServerJsonRpcMessage {
+    refusal(busy(&format!("{limit} requests are in flight (limit reached)")), Some(id))
+}
+
+/// The answer to a request whose id another one has. It has no id itself, since
+/// the client would take it for the answer to the other.
+pub(crate) fn duplicate(id: &RequestId) -> ServerJsonRpcMessage {
+    let message = format!(
+        "a request with the id `{id}` is in flight; this one was not taken: use another id"
+    );
+    refusal(ErrorData::invalid_request(message, None), None)
+}
+
+/// The error of a request that can be tried again.
+pub(crate) fn busy(why: &str) -> ErrorData {
+    ErrorData::new(ErrorCode(BUSY), format!("busy: {why}; try again in 1s"), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check_refused(text: &str, code: i32, id: Value, message: &str) {
+        let Line::Refused(answer) = read(text.as_bytes()) else { panic!("taken: {text}") };
+        let answer = serde_json::to_value(answer).unwrap();
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+        assert_eq!(answer["id"], id, "{answer}");
+        assert_eq!(answer["error"]["message"], message, "{answer}");
+    }
+
+    #[test]
+    fn what_cannot_be_taken_is_answered_under_its_id() {
+        check_refused(
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
+            -32600,
+            json!(7),
+            "the message cannot be read: the key `name` stands twice at line 1 column 73",
+        );
+        check_refused(
+            r#"{"method":"tools/call","params":{"name":"a","arguments":{"n":123456789012345678901}},"id":"x"}"#,
+            -32600,
+            json!("x"),
+            "the message cannot be read: the whole number `123456789012345678901` in \
+             `/params/arguments/n` has more than 64 bits; write it as a string at line 1 column 62",
+        );
+        check_refused(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{}}}"#,
+            -32602,
+            json!(1),
+            "`params` of `tools/call`: missing field `name`",
+        );
+        check_refused(
+            r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
+            -32600,
+            Value::Null,
+            "a batch is not part of the protocol; send one message a line",
+        );
+        for (id, shown) in [
+            ("1.5", "1.5"),
+            ("123456789012345678901", "123456789012345678901"),
+            ("18446744073709551615", "18446744073709551615"),
+            ("null", "null"),
+            ("true", "true"),
+            (r#"{"a":1}"#, r#"{"a":1}"#),
+        ] {
+            for method in ["ping", "tools/call"] {
+                check_refused(
+                    &format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{}},"id":{id}}}"#),
+                    -32600,
+                    Value::Null,
+                    &format!(
+                        "`id` must be a string or a whole number of 64 bits with a sign, not \
+                         `{shown}`"
+                    ),
+                );
+            }
+        }
+        check_refused(r#"{"id":3,"method":"ping"}"#, -32600, json!(3), "`jsonrpc` must be `2.0`");
+        let deep = format!(
+            r#"{{"jsonrpc":"2.0","method":"x","params":{}1{},"id":9}}"#,
+            r#"{"a":"#.repeat(200),
+            "}".repeat(200)
+        );
+        let Line::Refused(answer) = read(deep.as_bytes()) else { panic!("taken") };
+        assert_eq!(serde_json::to_value(answer).unwrap()["id"], 9);
+    }
+
+    #[test]
+    fn an_argument_with_half_a_surrogate_pair_is_named() {
+        check_refused(
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a",
+            "arguments":{"edits":[1,{"new/text":"x\ud83d y"}]}}}"#,
+            -32600,
+            json!(7),
+            "the message cannot be read: `/edits/1/new~1text`: unexpected end of hex escape at line \
+             2 column 57; half of a surrogate pair is not a character: send all of it, or omit it",
+        );
+        check_refused(
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"text":"\udc00"}}}"#,
+            -32600,
+            json!(7),
+            "the message cannot be read: `/text`: lone leading surrogate in hex escape at line 1 \
+             column 94; half of a surrogate pair is not a character: send all of it, or omit it",
+        );
+    }
+
+    #[test]
+    fn null_in_place_of_nothing_is_absent() {
+        let check = |text: &str, expected: Option<&str>| {
+            let without =
+                without_null(text.as_bytes()).map(|text| String::from_utf8(text).unwrap());
+            assert_eq!(without.as_deref(), expected, "{text}");
+            let Line::Message(_) = read(text.as_bytes()) else { panic!("refused: {text}") };
+        };
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params": null}"#,
+            Some(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params": {}  }"#),
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta" : null}}"#,
+            Some(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta" : {}  }}"#),
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":null,"name":"a","arguments":null}}"#,
+            Some(
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{}  ,"name":"a","arguments":null}}"#,
+            ),
+        );
+        // An argument of this name belongs to its tool.
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"_meta":null}}}"#,
+            None,
+        );
+    }
+
+    #[test]
+    fn what_is_no_json_has_no_id() {
+        let Line::Refused(answer) = read(b"hello") else { panic!("taken") };
+        let answer = serde_json::to_value(answer).unwrap();
+        assert_eq!(answer["error"]["code"], -32700, "{answer}");
+        assert!(matches!(read(b" \r\n"), Line::Empty));
+    }
+
+    #[test]
+    fn a_call_is_read_as_the_library_reads_it() {
+        let text = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"echo",
+            "arguments":{"b":[1,{"c":null}],"a":2.5},"_meta":{"progressToken":4,"x":{"y":1}},
+            "requestState":"s","inputResponses":{"q":{"action":"decline"}}}}"#;
+        let Line::Message(ours) = read(text.as_bytes()) else { panic!("refused") };
+        let theirs: ClientJsonRpcMessage = serde_json::from_str(text).unwrap();
+        let json = |message: &ClientJsonRpcMessage| serde_json::to_value(message).unwrap();
+        assert_eq!(json(&ours), json(&theirs));
+        let token = |message: ClientJsonRpcMessage| match message {
+            ClientJsonRpcMessage::Request(request) => {
+                let extensions = request.request.extensions();
+                extensions
+                    .get::<RequestMetaObject>()
+                    .and_then(RequestMetaObject::get_progress_token)
+            }
+            _ => None,
+        };
+        assert!(token(*ours).is_some());
+        assert!(token(theirs).is_some());
+    }
+}

@@ -1,0 +1,76 @@
+//! Standard input, line by line.
+
+use std::io;
+
+use super::LINE_BYTES;
+use crate::transport::message::Skim;
+use crate::transport::sys::{Handle, Pipe};
+
+/// How much of a message is read at once.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Standard input, read line by line.
+pub(super) struct LineReader {
+    pipe: Pipe,
+    /// What was read and not taken yet: part of a line, or several.
+    buffer: Vec<u8>,
+    /// How much of the buffer holds no end of a line.
+    searched: usize,
+    /// The line that is too long to be kept, while it goes by.
+    skim: Option<Skim>,
+}
+
+impl LineReader {
+    pub(super) fn new(input: Handle) -> io::Result<Self> {
+        Ok(Self { pipe: Pipe::input(input)?, buffer: Vec::new(), searched: 0, skim: None })
+    }
+
+    /// The next line, without its end; nothing at the end of the input.
+    ///
+    /// May be given up at any point and called again.
+    pub(super) async fn line(&mut self) -> io::Result<Option<InputLine>> {
+        loop {
+            let end = memchr::memchr(b'\n', &self.buffer[self.searched..]);
+            if let Some(end) = end {
+                let end = self.searched + end;
+                self.searched = 0;
+                // In one go: collected from the iterator, it would be copied byte by byte.
+                let line = self.buffer[..end].to_vec();
+                self.buffer.drain(..=end);
+                return Ok(Some(self.finish(line)));
+            }
+            self.searched = self.buffer.len();
+            if self.buffer.len() > LINE_BYTES || self.skim.is_some() {
+                self.skim.get_or_insert_default().feed(&self.buffer);
+                self.buffer.clear();
+                self.searched = 0;
+            }
+            self.buffer.reserve(CHUNK_BYTES);
+            if self.pipe.read(&mut self.buffer).await? == 0 {
+                if self.buffer.is_empty() && self.skim.is_none() {
+                    return Ok(None);
+                }
+                self.searched = 0;
+                let rest = std::mem::take(&mut self.buffer);
+                return Ok(Some(self.finish(rest)));
+            }
+        }
+    }
+
+    fn finish(&mut self, line: Vec<u8>) -> InputLine {
+        let is_too_long = line.len() > LINE_BYTES;
+        match self.skim.take().or_else(|| is_too_long.then(Skim::default)) {
+            Some(mut skim) => {
+                skim.feed(&line);
+                InputLine::TooLong(skim)
+            }
+            None => InputLine::Line(line),
+        }
+    }
+}
+
+/// One line of the input.
+pub(super) enum InputLine {
+    Line(Vec<u8>),
+    TooLong(Skim),
+}

@@ -1,0 +1,306 @@
+//! MCP over standard input and output: one message a line.
+
+mod input;
+pub(crate) mod output;
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kitbag_host::MemoryBudget;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, JsonRpcMessage,
+    ServerJsonRpcMessage,
+};
+use rmcp::service::{ServerInitializeError, serve_server};
+use rmcp::transport::Transport;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use self::input::{InputLine, LineReader};
+use crate::server::Server;
+use crate::server::handler::Handler;
+use crate::session::Session;
+use crate::session::handshake;
+use crate::transport::in_flight::InFlight;
+use crate::transport::message::{self, Line, MESSAGE_BYTES};
+use crate::transport::stdio::output::{Output, UNWRITTEN_BYTES, Unwritten, WRITE_TIME};
+use crate::transport::sys::Handle;
+
+/// The longest message that is read: 16 MiB.
+pub const LINE_BYTES: usize = 16 << 20;
+
+/// How long calls may go on when the client has closed its end.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Requests in flight at once: more than run and wait, with room for those that
+/// are no calls.
+const REQUESTS: usize = 4_096;
+
+/// A session that could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum StdioError {
+    /// Standard input or output cannot be used.
+    #[error("standard input and output cannot be used")]
+    Io(#[from] io::Error),
+    /// The client does not speak the protocol.
+    #[error("the client began no session: {0}")]
+    Protocol(String),
+}
+
+impl Server {
+    /// Serves one client until its end of `input` is closed. Nothing but messages
+    /// is written to `output`.
+    ///
+    /// Within half a second after that every call that still runs has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`StdioError`] where no session came about.
+    pub async fn serve_stdio(&self, input: Handle, output: Handle) -> Result<(), StdioError> {
+        let closing = self.closing().clone();
+        // No call goes on without its client.
+        let _closed = closing.clone().drop_guard();
+        let transport = Stdio::new(input, output, self.message_memory(), closing.clone())?;
+        let output = Arc::clone(&transport.output);
+        let session = Session::with_output(self.clone(), "stdio", Arc::clone(&output));
+        let handler = Handler::new(session);
+        let _awake = self.stay_awake();
+        let session = tokio::select! {
+            session = serve_server(handler, transport) => session,
+            () = closing.cancelled() => return Ok(()),
+            // Until a session begins, each answer is written before the next is made.
+            () = output.stalls() => {
+                let seconds = WRITE_TIME.as_secs();
+                tracing::error!("the session ends: the client has read nothing for {seconds}s");
+                return Ok(());
+            }
+        };
+        match session {
+            Ok(session) => {
+                let end = session.cancellation_token();
+                let waiting = session.waiting();
+                tokio::pin!(waiting);
+                tokio::select! {
+                    _ = &mut waiting => {}
+                    () = closing.cancelled() => {
+                        end.cancel();
+                        // A client that reads no more is not waited for.
+                        let _ = tokio::time::timeout(GRACE / 2, waiting).await;
+                    }
+                }
+                Ok(())
+            }
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(StdioError::Protocol(error.to_string())),
+        }
+    }
+}
+
+/// The transport.
+struct Stdio {
+    input: LineReader,
+    output: Arc<Output>,
+    closing: CancellationToken,
+    memory: MemoryBudget,
+    in_flight: InFlight,
+    /// Since when nothing was read of what waits for the client, and how much of
+    /// it had been written then.
+    stalled: Option<(Instant, u64)>,
+    /// Whether a request has come. What comes before it means nothing.
+    is_begun: bool,
+    /// Whether one has come with which a session begins.
+    has_session: bool,
+    /// What is being written without a request.
+    refusals: JoinSet<io::Result<()>>,
+}
+
+/// Whether a session begins with a request, which is complete otherwise: not with one that
+/// may come before it.
+fn begins_session(request: &ClientRequest) -> bool {
+    !matches!(request, ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_))
+}
+
+impl Stdio {
+    fn new(
+        input: Handle,
+        output: Handle,
+        memory: MemoryBudget,
+        closing: CancellationToken,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            input: LineReader::new(input)?,
+            output: Arc::new(Output::new(output)?),
+            closing,
+            memory,
+            in_flight: InFlight::default(),
+            stalled: None,
+            is_begun: false,
+            has_session: false,
+            refusals: JoinSet::new(),
+        })
+    }
+
+    /// Writes a message. It counts as unwritten from now on, before the future is polled.
+    fn put(&self, message: &ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + use<> {
+        let output = Arc::clone(&self.output);
+        let text = serde_json::to_vec(message).map(|mut text| {
+            text.push(b'\n');
+            text
+        });
+        let unwritten = Unwritten::new(
+            &self.output,
+            MESSAGE_BYTES as usize + text.as_ref().map_or(0, Vec::len),
+        );
+        async move {
+            let _unwritten = unwritten;
+            output.write(&text?).await
+        }
+    }
+
+    /// Waits until the client has read enough to be sent more; false where it has
+    /// read nothing for [`WRITE_TIME`].
+    async fn wait_for_client(&mut self) -> bool {
+        loop {
+            let taken = self.output.taken();
+            // Kept across calls, since this future may be given up half way.
+            let since = match self.stalled {
+                Some((since, before)) if before == taken => since,
+                _ => Instant::now(),
+            };
+            self.stalled = Some((since, taken));
+            let left = WRITE_TIME.saturating_sub(since.elapsed());
+            if tokio::time::timeout(left, self.output.has_room()).await.is_ok() {
+                self.stalled = None;
+                return true;
+            }
+            if self.output.taken() == taken {
+                return false;
+            }
+        }
+    }
+
+    /// What a line comes to: a message to handle, an answer, or nothing.
+    fn admit(&mut self, line: &[u8]) -> Line {
+        let refused = |answer| Line::Refused(Box::new(answer));
+        let Some(memory) = message::reserve(&self.memory, message::cost(line)) else {
+            return refused(message::no_memory(line, &self.memory));
+        };
+        let mut message = match message::read(line) {
+            Line::Message(message) => message,
+            other => return other,
+        };
+        if !self.has_session
+            && let Some(answer) = handshake::before_session(&message, "")
+        {
+            self.is_begun = true;
+            return refused(answer);
+        }
+        match &mut *message {
+            JsonRpcMessage::Request(request) => {
+                self.is_begun = true;
+                self.has_session |= begins_session(&request.request);
+                if self.in_flight.len() >= REQUESTS {
+                    return refused(message::too_many(request.id.clone(), REQUESTS));
+                }
+                let Some(pending) = self.in_flight.add(&request.id, memory) else {
+                    return refused(message::duplicate(&request.id));
+                };
+                request.request.extensions_mut().insert(pending);
+            }
+            _ if !self.is_begun => {
+                tracing::debug!("ignored before the first request");
+                return Line::Empty;
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.in_flight.cancelled(id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        Line::Message(message)
+    }
+}
+
+impl Transport<RoleServer> for Stdio {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        match &message {
+            JsonRpcMessage::Response(response) => self.in_flight.answered(&response.id),
+            JsonRpcMessage::Error(error) => {
+                error.id.iter().for_each(|id| self.in_flight.answered(id));
+            }
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
+        }
+        // A client that has closed its input takes the end of a call that it did not wait for as
+        // a broken message.
+        let put = (!self.closing.is_cancelled()).then(|| self.put(&message));
+        async move {
+            match put {
+                Some(put) => put.await,
+                None => Ok(()),
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            if !self.wait_for_client().await {
+                tracing::error!(
+                    "the session ends: the client has read nothing for {}s, and {} MiB wait for it",
+                    WRITE_TIME.as_secs(),
+                    UNWRITTEN_BYTES >> 20
+                );
+                self.closing.cancel();
+                return None;
+            }
+            let mut refused = match self.input.line().await {
+                Ok(Some(InputLine::Line(line))) => match self.admit(&line) {
+                    Line::Empty => continue,
+                    Line::Message(message) => return Some(*message),
+                    Line::Refused(answer) => *answer,
+                },
+                Ok(Some(InputLine::TooLong(skim))) => message::too_long(&skim, LINE_BYTES),
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::error!("standard input cannot be read: {error}");
+                    break;
+                }
+            };
+            if let ServerJsonRpcMessage::Error(error) = &mut refused
+                && error.id.as_ref().is_some_and(|id| self.in_flight.contains(id))
+            {
+                // It would be taken for the answer to the request that has this id.
+                error.id = None;
+            }
+            // On its own, since this future may be given up half way.
+            while self.refusals.try_join_next().is_some() {}
+            let put = self.put(&refused);
+            self.refusals.spawn(put);
+        }
+        // Of a client that has said all it has to say, such as `echo … | kitbag serve`.
+        let written = async { while self.refusals.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(GRACE, written).await;
+        // The client has gone. What it asked for may still be answered, but
+        // not for long.
+        let closing = self.closing.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(GRACE).await;
+            closing.cancel();
+        });
+        None
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
