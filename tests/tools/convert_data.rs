@@ -72,7 +72,7 @@ fn hostile_documents_end_with_what_was_wrong() {
         laughs += &format!("a{level}: &a{level} [{aliases}]\n");
     }
     workspace.file("laughs.yaml", laughs);
-    check_error(&workspace, &["path=laughs.yaml", "to=json"], "its aliases stand for more than");
+    check_error(&workspace, &["path=laughs.yaml", "to=json"], "its aliases expand to more than");
     let nested = format!("a = {}", format!("{{{}a=", "a.".repeat(70)).repeat(70));
     let closed = nested + "1" + &"}".repeat(70);
     for (name, text) in [

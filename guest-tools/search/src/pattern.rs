@@ -2,7 +2,7 @@
 
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use kitbag_sdk::ErrorInfo;
-use regex_syntax::ast::{self, Ast};
+use regex_syntax::ast::{self, Ast, ClassPerlKind, ClassSet, ClassSetItem};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::arguments::{Case, SearchFiles};
@@ -10,8 +10,8 @@ use crate::arguments::{Case, SearchFiles};
 /// How much a pattern may take when it is compiled, and what is built of it while it runs.
 const PATTERN_BYTES: usize = 8 << 20;
 
-/// A newline, however the file writes it.
-const NEWLINE: &str = "(?:\r?\n)";
+/// A newline of Unix or Windows. Escaped, since `(?x)` ignores plain ones.
+const NEWLINE: &str = r"(?:\r?\n)";
 
 /// A pattern that is ready to be searched for.
 pub(crate) struct Pattern {
@@ -42,12 +42,16 @@ impl Pattern {
     ///
     /// Says what is wrong with it.
     pub(crate) fn new(arguments: &SearchFiles) -> Result<Self, ErrorInfo> {
-        let text = match arguments.literal {
+        let (text, across_text) = match arguments.literal {
             true => {
                 let text = regex_syntax::escape(&arguments.pattern);
-                text.replace("\r\n", "\n").replace('\n', NEWLINE)
+                let text = text.replace("\r\n", "\n").replace('\n', NEWLINE);
+                (text.clone(), text)
             }
-            false => with_newlines(&arguments.pattern),
+            false => {
+                let of = |blanks| with_newlines(&arguments.pattern, blanks);
+                (of(false), of(true))
+            }
         };
         let build = |lines: bool| {
             let mut builder = RegexMatcherBuilder::new();
@@ -63,7 +67,7 @@ impl Pattern {
             if !lines {
                 builder.line_terminator(None);
             }
-            builder.build(&text)
+            builder.build(if lines { &text } else { &across_text })
         };
         let reach = reach(&text);
         let of_lines = match reach {
@@ -97,26 +101,59 @@ impl Pattern {
     }
 }
 
-/// A pattern whose newlines match those of Windows, too. One that is none stays, and is refused
-/// when it is compiled.
-fn with_newlines(pattern: &str) -> String {
-    let mut newlines = Newlines(Vec::new());
+/// Makes each newline of a pattern, and each class that names one (`[,\n]`), match `\r\n` as well;
+/// with `blanks` also `\s`. An invalid pattern is returned unchanged and is refused when it is
+/// compiled.
+fn with_newlines(pattern: &str, blanks: bool) -> String {
+    let mut newlines = Newlines { blanks, found: Vec::new() };
     if let Ok(parsed) = ast::parse::Parser::new().parse(pattern) {
         let Ok(()) = ast::visit(&parsed, &mut newlines);
     }
     let mut text = String::with_capacity(pattern.len());
     let mut end = 0;
-    for span in newlines.0 {
-        text.push_str(&pattern[end..span.start.offset]);
-        text.push_str(NEWLINE);
-        end = span.end.offset;
+    for (span, is_class) in newlines.found {
+        let (start, after) = (span.start.offset, span.end.offset);
+        text.push_str(&pattern[end..start]);
+        match is_class {
+            true => text.extend([r"(?:\r\n|", &pattern[start..after], ")"]),
+            false => text.push_str(NEWLINE),
+        }
+        end = after;
     }
     text.push_str(&pattern[end..]);
     text
 }
 
-/// The offset of a newline of a pattern outside of brackets.
-struct Newlines(Vec<ast::Span>);
+/// The places of a pattern that match a newline.
+struct Newlines {
+    /// Whether `\s` is one of them.
+    blanks: bool,
+    /// Each place, and whether it is a class.
+    found: Vec<(ast::Span, bool)>,
+}
+
+impl Newlines {
+    fn is_in_set(&self, set: &ClassSet) -> bool {
+        match set {
+            ClassSet::Item(item) => self.is_in_item(item),
+            ClassSet::BinaryOp(_) => false,
+        }
+    }
+
+    fn is_in_item(&self, item: &ClassSetItem) -> bool {
+        match item {
+            ClassSetItem::Literal(literal) => literal.c == '\n',
+            ClassSetItem::Perl(class) => self.is_blank(class),
+            ClassSetItem::Union(union) => union.items.iter().any(|item| self.is_in_item(item)),
+            ClassSetItem::Bracketed(class) => !class.negated && self.is_in_set(&class.kind),
+            _ => false,
+        }
+    }
+
+    fn is_blank(&self, class: &ast::ClassPerl) -> bool {
+        self.blanks && !class.negated && class.kind == ClassPerlKind::Space
+    }
+}
 
 impl ast::Visitor for &mut Newlines {
     type Output = ();
@@ -127,10 +164,13 @@ impl ast::Visitor for &mut Newlines {
     }
 
     fn visit_pre(&mut self, ast: &Ast) -> Result<(), Self::Err> {
-        if let Ast::Literal(literal) = ast
-            && literal.c == '\n'
-        {
-            self.0.push(literal.span);
+        match ast {
+            Ast::Literal(literal) if literal.c == '\n' => self.found.push((literal.span, false)),
+            Ast::ClassPerl(class) if self.is_blank(class) => self.found.push((class.span, true)),
+            Ast::ClassBracketed(class) if !class.negated && self.is_in_set(&class.kind) => {
+                self.found.push((class.span, true));
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -227,17 +267,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn newlines_match_those_of_windows_outside_of_brackets() {
-        for (pattern, expected) in [
-            ("a\\nb", "a(?:\r?\n)b"),
-            ("a\nb", "a(?:\r?\n)b"),
-            ("a\\x0A+", "a(?:\r?\n)+"),
-            ("a\\\\nb", "a\\\\nb"),
-            ("[^\\n]*", "[^\\n]*"),
-            ("(?x)a\n b", "(?x)a\n b"),
-            ("(", "("),
+    fn newlines_match_those_of_windows() {
+        for (pattern, of_lines, across) in [
+            (r"a\nb", r"a(?:\r?\n)b", None),
+            ("a\nb", r"a(?:\r?\n)b", None),
+            (r"a\x0A+", r"a(?:\r?\n)+", None),
+            (r"(?x)a\n b", r"(?x)a(?:\r?\n) b", None),
+            (r"a\\nb", r"a\\nb", None),
+            (r"a[\n]b", r"a(?:\r\n|[\n])b", None),
+            (r"a[,[\x0a]]+b", r"a(?:\r\n|[,[\x0a]])+b", None),
+            (r"[^\n]*", r"[^\n]*", None),
+            (r"[a[^\n]]", r"[a[^\n]]", None),
+            (r"[\n&&\s]", r"[\n&&\s]", None),
+            (r"a\sb\S", r"a\sb\S", Some(r"a(?:\r\n|\s)b\S")),
+            (r"a[\s,]b", r"a[\s,]b", Some(r"a(?:\r\n|[\s,])b")),
+            ("(?x)a\n b", "(?x)a\n b", None),
+            ("(", "(", None),
         ] {
-            assert_eq!(with_newlines(pattern), expected, "{pattern}");
+            assert_eq!(with_newlines(pattern, false), of_lines, "{pattern}");
+            assert_eq!(with_newlines(pattern, true), across.unwrap_or(of_lines), "{pattern}");
         }
     }
 

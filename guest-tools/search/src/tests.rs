@@ -342,6 +342,11 @@ fn patterns_over_several_lines_match_in_files_of_windows_too() {
     check("alpha\nbeta", true, "crlf lf");
     check("alpha\r\nbeta", true, "crlf lf");
     check("alpha\\r\\nbeta", false, "crlf");
+    check("alpha[\\n]beta", false, "crlf lf");
+    check("alpha[,\\n]+beta", false, "crlf lf");
+    check("(?x)alpha \\n beta", false, "crlf lf");
+    check("alpha\\sbeta", false, "crlf lf one");
+    check("alpha[\\s,]beta", false, "crlf lf one");
     check("alpha\\s+beta", false, "crlf lf one");
     check("beta\\s+gamma", false, "crlf lf");
     check("(?s)alpha.*gamma", false, "crlf lf");

@@ -88,15 +88,29 @@ fn is_inside(location: &Location, directory: &Granted) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// The paths of granted directories, for a message.
+fn listed(directories: &[Granted]) -> String {
+    let paths: Vec<_> = directories.iter().map(|it| format!("`{}`", it.path)).collect();
+    match paths.as_slice() {
+        [] => "nothing".to_owned(),
+        paths => paths.join(", "),
+    }
+}
+
+/// Whether a path begins with a drive or a server of Windows, as in `C:\src` and `\\host\share`. The
+/// host has replaced those that mean a granted directory.
+fn is_of_windows(path: &str) -> bool {
+    match path.as_bytes() {
+        [drive, b':', b'\\' | b'/', ..] => drive.is_ascii_alphabetic(),
+        bytes => bytes.starts_with(br"\\"),
+    }
+}
+
 /// Why the host refuses a path.
 fn refused(location: &Location) -> String {
     let directories = granted();
     let inside = |directory: &&Granted| is_inside(location, directory);
-    let paths: Vec<_> = directories.iter().map(|it| format!("`{}`", it.path)).collect();
-    let paths = match paths.as_slice() {
-        [] => "nothing".to_owned(),
-        paths => paths.join(", "),
-    };
+    let paths = listed(&directories);
     let Some(directory) = directories.iter().filter(inside).max_by_key(|it| it.path.len()) else {
         report_outside(&location.path);
         let inner = location.path.trim_start_matches('/');
@@ -142,6 +156,13 @@ fn missing(location: &Location) -> ErrorInfo {
     let given = shown(&location.given);
     if stat_link(&location.path).is_ok_and(|it| it.kind == Kind::Link) {
         return ErrorInfo::new(format!("`{given}` is a link to what does not exist"));
+    }
+    if is_of_windows(&location.given) {
+        return ErrorInfo::new(format!(
+            "`{given}` is outside of what this tool is granted ({}); use a relative path, such as \
+             `src/main.rs`",
+            listed(&granted())
+        ));
     }
     let near = match bare(location) {
         Some(path) => vec![path],
@@ -198,6 +219,14 @@ mod tests {
         check("mian.rs", "`mian.rs` does not exist; nearest: `main.rs`");
         check("link", "`link` is a link to what does not exist");
         check("xyz", "`xyz` does not exist");
+        for given in [r"C:\src\a.rs", "d:/src/a.rs", r"\\host\share\a.rs"] {
+            let expected = format!(
+                "`{given}` is outside of what this tool is granted (`/`); use a relative path, such \
+                 as `src/main.rs`"
+            );
+            check(given, &expected);
+        }
+        check("c:a", "`c:a` does not exist");
         for given in ["main.rs:12", "main.rs:12:5", "main.rs#L12", "@main.rs", "@main.rs:1"] {
             check(given, &format!("`{given}` does not exist; nearest: `main.rs`"));
         }

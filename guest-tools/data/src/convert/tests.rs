@@ -197,7 +197,7 @@ fn what_aliases_stand_for_is_counted_before_it_is_copied() {
         let aliases = [alias.as_str(); 9].join(", ");
         laughs += &format!("a{level}: &a{level} [{aliases}]\n");
     }
-    let expected = "its aliases stand for more than 100000 values or 4194304 bytes (line ";
+    let expected = "its aliases expand to more than 100000 values or 4 MiB: use fewer of them, or split the document (line ";
     check_error(&laughs, "yaml", expected);
     let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), ["*a"; 9].join(", "));
     check_error(&long, "yaml", expected);

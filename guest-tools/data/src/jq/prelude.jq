@@ -72,6 +72,8 @@ def input_filename: $__file;
 def get_search_list: [];
 
 # Texts
+def ascii: if isnumber and . >= 0 and . <= 127 then [floor] | implode
+  else error("ascii takes a whole number from 0 to 127") end;
 def ltrimstr($prefix):
   if isstring and ($prefix | isstring) and startswith($prefix) then .[$prefix | length:] end;
 def rtrimstr($suffix):

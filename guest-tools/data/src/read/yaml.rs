@@ -343,7 +343,9 @@ impl<'a> Documents<'a> {
         self.copied_bytes += bytes;
         if self.copied_values > COPIED_VALUES || self.copied_bytes > COPIED_BYTES {
             let what = format!(
-                "its aliases stand for more than {COPIED_VALUES} values or {COPIED_BYTES} bytes"
+                "its aliases expand to more than {COPIED_VALUES} values or {} MiB: use fewer of \
+                 them, or split the document",
+                COPIED_BYTES >> 20
             );
             return Err(self.syntax(&what, at));
         }
