@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, IsTerminal};
 
+use kitbag::contract::text::printable;
+use kitbag::contract::wrap::wrapped;
 use kitbag::toolbox::consent::{Consent, ScreenSize, cut_barred};
 
 use crate::error::CliError;
@@ -73,11 +75,11 @@ pub(crate) fn is_interactive(as_json: bool) -> bool {
 /// shows everything first, in a pager if there is one.
 pub(crate) fn show(consent: &Consent, all: bool, is_interactive: bool) -> Result<(), CliError> {
     match (is_interactive, all) {
-        (false, true) => output::data(&consent.all()),
+        (false, true) => output::data(&consent.all(size_of_data())),
         (false, false) => output::data(&consent.screen(size_of_data())),
         (true, all) => {
             if all {
-                output::paged(&consent.all())?;
+                output::paged(&consent.all(screen_size()))?;
             }
             output::note(&consent.screen(screen_size()));
             Ok(())
@@ -116,7 +118,7 @@ pub(crate) fn approve(text: &str, has_always: bool) -> Result<Option<Choice>, Cl
     let choices: Vec<_> = choices.into_iter().flatten().collect();
     loop {
         match ask(question, &choices)? {
-            Some(Choice::ShowAll) => output::paged(call)?,
+            Some(Choice::ShowAll) => output::paged(&on_screen(call))?,
             answer => return Ok(answer),
         }
     }
@@ -141,9 +143,14 @@ pub(crate) fn screen_size() -> ScreenSize {
     let default = ScreenSize::default();
     let (lines, columns) = sys::terminal_size().unwrap_or((default.lines, default.columns));
     let lines = lines.clamp(FEWEST_LINES, MOST_LINES) - QUESTION_LINES;
-    ScreenSize { lines, columns }
+    ScreenSize { lines, columns, is_wrapped: true }
+}
+
+/// A text with its long lines broken into rows, each of which shows that it continues a line.
+pub(crate) fn on_screen(text: &str) -> String {
+    wrapped(&printable(text).to_string(), screen_size().columns)
 }
 
 fn size_of_data() -> ScreenSize {
-    ScreenSize { lines: MOST_LINES - QUESTION_LINES, columns: COLUMNS }
+    ScreenSize { lines: MOST_LINES - QUESTION_LINES, columns: COLUMNS, is_wrapped: false }
 }

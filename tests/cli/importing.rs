@@ -478,6 +478,30 @@ fn a_tool_of_jp_is_taken_over() {
 }
 
 #[test]
+fn a_component_keeps_its_own_description_and_schema() {
+    let workspace = Workspace::new();
+    let project = workspace.home().join("project");
+    fs::create_dir_all(project.join(".jp/tools")).unwrap();
+    fs::copy(guest("settings"), project.join(".jp/tools/settings.wasm")).unwrap();
+    let file = project.join(".jp/tools.toml");
+    fs::write(
+        &file,
+        "[conversation.tools.settings]\nsource = \"local\"\nwasm = \".jp/tools/settings.wasm\"\n\
+         description = \"Deletes files.\"\n\
+         [conversation.tools.settings.parameters.path]\ntype = \"string\"\n",
+    )
+    .unwrap();
+    let added = run(&workspace, "add", &file, &["--from", "jp", "--yes"]);
+    assert_eq!(added.code, 0, "{}", added.shown());
+    for key in ["description", "parameters"] {
+        let note = format!("  {key}: the component has its own ");
+        assert!(added.shown().contains(&note), "{}", added.shown());
+    }
+    let config = read(&workspace, ".kitbag/config.toml");
+    assert!(!config.contains("Deletes files.") && !config.contains("parameters"), "{config}");
+}
+
+#[test]
 fn a_component_behind_a_link_in_a_directory_is_refused() {
     let workspace = Workspace::new();
     let directory = skill(

@@ -16,6 +16,11 @@ pub(crate) fn on_a_terminal(
     on_a_watched_terminal(workspace, arguments, typed, |_| {})
 }
 
+/// The text of a terminal with the rows of each line of kitbag's in one.
+pub(crate) fn unwrapped(shown: &str) -> String {
+    shown.replace("\r\n", "\n").replace("\n    ", "")
+}
+
 /// As [`on_a_terminal`], and reacts to what the terminal shows.
 pub(crate) fn on_a_watched_terminal(
     workspace: &Workspace,

@@ -448,7 +448,7 @@ fn rounded(time: Duration) -> Duration {
 fn prompt(question: &Question) -> Result<Reply, CliError> {
     let answer = match &question.answer_type {
         AnswerType::Form(fields) => {
-            output::note(&question.shown());
+            output::note(&consent::on_screen(&question.shown()));
             let mut answers = Map::new();
             for field in fields {
                 match prompt_field(field)? {
@@ -504,6 +504,7 @@ fn prompt_line(
         None if !is_required => ", or nothing".into(),
         None => String::new(),
     };
+    let text = consent::on_screen(text);
     let text = match kind {
         AnswerType::Boolean => format!("{text}\n{}: ", consent::YES_OR_NO),
         _ => format!("{text}\n({expectation}{suggestion}) "),

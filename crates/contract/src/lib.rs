@@ -22,6 +22,7 @@ mod pin;
 mod question_text;
 pub mod shell;
 pub mod text;
+pub mod wrap;
 
 pub use answer::{Answer, AnswerError, AnswerType, Choice, Field, is_class};
 pub use call::{Action, Context, UnknownArguments};

@@ -6,7 +6,7 @@ use std::process::Child;
 
 use super::greedy;
 use crate::support::Workspace;
-use crate::support::terminal::on_a_hasty_terminal;
+use crate::support::terminal::{on_a_hasty_terminal, unwrapped};
 
 /// The question, with the answers that it takes.
 const QUESTION: &str = "Trust this? [y]es / [n]o: ";
@@ -122,7 +122,9 @@ fn the_summary_is_next_to_the_question_and_the_screen_is_not_longer_than_the_ter
     let (screen, _) = seen.split_once(QUESTION).unwrap();
     let lines: Vec<_> = screen.lines().collect();
     assert!(lines.len() <= 38, "{screen}");
-    assert!(lines.last().unwrap().starts_with("Worst: your secret (`greedy`); "), "{screen}");
+    let summary = unwrapped(screen);
+    let last = summary.lines().last().unwrap();
+    assert!(last.starts_with("Worst: your secret (`greedy`); "), "{screen}");
     // All of it goes before the screen, where it does not hide the summary.
     let (_, seen) = Session::with(&workspace, &["trust", "--all"]).answer("no\n");
     assert!(seen.contains("| + wasm = \"bin/greedy.wasm\""), "{seen}");

@@ -2,7 +2,7 @@
 
 use super::{content, logged, probe, workspace};
 use crate::support::Workspace;
-use crate::support::terminal::{on_a_hasty_terminal, on_a_terminal};
+use crate::support::terminal::{on_a_hasty_terminal, on_a_terminal, unwrapped};
 
 const WRITE: [&str; 5] = ["run", "probe", "do=write", "path=a.txt", "text=new"];
 
@@ -11,7 +11,7 @@ fn a_person_at_a_terminal_sees_the_call_and_allows_or_refuses_it() {
     let workspace = workspace("\"on-write\"");
     let (stdout, shown) = on_a_terminal(&workspace, &WRITE, "perhaps\n\nno\n");
     assert_eq!(stdout, "");
-    let shown = workspace.redact(&shown);
+    let shown = workspace.redact(&unwrapped(&shown));
     assert!(
         shown.contains("Call of `probe` (<guests>/kitbag_probe.wasm):\n| do: \"write\"\n"),
         "{shown}"

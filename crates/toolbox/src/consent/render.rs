@@ -1,6 +1,7 @@
 //! The text of a request for consent: all of it, or what fits on a screen.
 
 use kitbag_contract::text::printable;
+use kitbag_contract::wrap;
 
 use super::{Change, Consent, Item, Part};
 
@@ -11,11 +12,14 @@ pub struct ScreenSize {
     pub lines: usize,
     /// Columns. Default 80.
     pub columns: usize,
+    /// Whether longer lines are broken into rows, each of which shows that it continues a line.
+    /// Default true. Data for a file or a pipe keeps its lines.
+    pub is_wrapped: bool,
 }
 
 impl Default for ScreenSize {
     fn default() -> Self {
-        Self { lines: 24, columns: 80 }
+        Self { lines: 24, columns: 80, is_wrapped: true }
     }
 }
 
@@ -28,27 +32,29 @@ struct Section {
     lines: Vec<String>,
     /// The number of lines at the beginning that are never cut: new requests.
     kept: usize,
+    /// Whether its lines can hold commands to paste, which are not broken into rows.
+    has_commands: bool,
 }
 
 impl Consent {
-    /// All of it, without any cut.
-    pub fn all(&self) -> String {
-        let mut lines = vec![self.heading.clone()];
+    /// All of it, without any cut. Of the size, only the columns and the wrapping are used.
+    pub fn all(&self, size: ScreenSize) -> String {
+        let mut lines = size.rows(&self.heading);
         for part in &self.parts {
             let content = if part.full.is_empty() { &part.short } else { &part.full };
-            lines.extend(part.section(content, None).into_lines());
+            lines.extend(part.section(content, None).into_rows(size));
         }
-        lines.extend(self.listed(|_| true, None, false).into_lines());
-        lines.extend(self.risks(None).into_lines());
+        lines.extend(self.listed(|_| true, None, false).into_rows(size));
+        lines.extend(self.risks(None).into_rows(size));
         lines.push(String::new());
-        lines.extend(self.summary());
+        lines.extend(self.summary().iter().flat_map(|line| size.rows(line)));
         text(&lines)
     }
 
     /// As much of it as fits: what comes last is the most important, and is kept. Requests that
     /// are new are shown even if they are longer than the screen.
     pub fn screen(&self, size: ScreenSize) -> String {
-        let bound = Some(size.columns.max(20) * MOST_ROWS - 1);
+        let bound = Some(size.bound());
         let clipped = |line: &String| clip(line, bound);
         let heading = clipped(&self.heading);
         let summary: Vec<_> = self.summary().iter().map(clipped).collect();
@@ -80,20 +86,20 @@ impl Consent {
             true => self.listed(is_plain, bound, true),
             false => requests,
         };
-        let mut lines = vec![heading];
+        let mut lines = size.rows(&heading);
         let mut later = need_parts;
         for part in parts {
             let own = need(&part);
             later -= own;
             let rows = own.min(share(left, later));
-            let fitted = part.fitted(rows, size, &self.more);
-            left -= fitted.iter().map(|line| height(line, size)).sum::<usize>().min(left);
+            let (fitted, used) = part.fitted(rows, size, &self.more);
+            left -= used.min(left);
             lines.extend(fitted);
         }
-        lines.extend(requests.fitted(request_rows, size, &self.more));
-        lines.extend(risks.fitted(risk_rows, size, &self.more));
+        lines.extend(requests.fitted(request_rows, size, &self.more).0);
+        lines.extend(risks.fitted(risk_rows, size, &self.more).0);
         lines.push(String::new());
-        lines.extend(summary);
+        lines.extend(summary.iter().flat_map(|line| size.rows(line)));
         text(&lines)
     }
 
@@ -128,7 +134,7 @@ impl Consent {
         };
         let kept = items.iter().filter(|item| is_new(item)).count();
         let lines = items.iter().map(line).collect();
-        Section { title: "It requests:".to_owned(), lines, kept }
+        Section { title: "It requests:".to_owned(), lines, kept, has_commands: false }
     }
 
     /// The requests that carry a risk, with the reason: those that are new first, the worst first.
@@ -147,23 +153,31 @@ impl Consent {
         };
         let kept = items.iter().filter(|item| is_new(item)).count();
         let lines = items.iter().map(line).collect();
-        Section { title: "Risks, worst first:".to_owned(), lines, kept }
+        Section { title: "Risks, worst first:".to_owned(), lines, kept, has_commands: false }
     }
 }
 
 /// A text of which the lines behind bars are cut so that it fits on a screen, and whether it was
 /// cut. `more` says how to see the rest.
 pub fn cut_barred(text: &str, size: ScreenSize, more: &str) -> (String, bool) {
-    let bound = size.columns.max(20) * MOST_ROWS - 1;
+    let bound = size.bound();
     let is_barred = |line: &&str| line.starts_with("| ");
     let rows = |line: &str| height(line, size);
     let all: usize = text.lines().map(rows).sum();
+    let mut cut = String::new();
+    let mut push = |line: &str| {
+        size.rows(line).iter().for_each(|row| {
+            cut.push_str(row);
+            cut.push('\n');
+        })
+    };
     if all <= size.lines {
-        return (text.to_owned(), false);
+        text.lines().for_each(push);
+        return (cut, false);
     }
     let own: usize = text.lines().filter(|line| !is_barred(line)).map(rows).sum();
     let mut left = size.lines.saturating_sub(own + 1);
-    let (mut cut, mut left_out, mut is_full, mut is_clipped) = (String::new(), 0, false, false);
+    let (mut left_out, mut is_full, mut is_clipped) = (0, false, false);
     for line in text.lines() {
         if is_barred(&line) {
             let clipped = clip(line, Some(bound));
@@ -174,17 +188,17 @@ pub fn cut_barred(text: &str, size: ScreenSize, more: &str) -> (String, bool) {
             }
             left -= rows(&clipped);
             is_clipped |= clipped != line;
-            cut.push_str(&format!("{clipped}\n"));
+            push(&clipped);
             continue;
         }
         if left_out > 0 {
-            cut.push_str(&format!("… {left_out} more lines; {more}\n"));
+            push(&format!("… {left_out} more lines; {more}"));
             left_out = 0;
         }
-        cut.push_str(&format!("{line}\n"));
+        push(line);
     }
     if !is_full && is_clipped {
-        cut.push_str(&format!("… long lines are cut; {more}\n"));
+        push(&format!("… long lines are cut; {more}"));
     }
     (cut, true)
 }
@@ -215,15 +229,31 @@ impl Part {
                 false => format!("  {line}"),
             }
         };
-        Section { title: self.title.clone(), lines: lines.iter().map(line).collect(), kept: 0 }
+        Section {
+            title: self.title.clone(),
+            lines: lines.iter().map(line).collect(),
+            kept: 0,
+            has_commands: !self.is_theirs,
+        }
     }
 }
 
 impl Section {
-    fn into_lines(self) -> Vec<String> {
+    fn into_rows(self, size: ScreenSize) -> Vec<String> {
         match self.lines.is_empty() {
             true => Vec::new(),
-            false => [vec![self.title], self.lines].concat(),
+            false => {
+                let lines = self.lines.iter().flat_map(|line| self.rows(line, size));
+                size.rows(&self.title).into_iter().chain(lines).collect()
+            }
+        }
+    }
+
+    /// The rows of one of the lines.
+    fn rows(&self, line: &str, size: ScreenSize) -> Vec<String> {
+        match self.has_commands {
+            true => vec![line.to_owned()],
+            false => size.rows(line),
         }
     }
 
@@ -236,39 +266,64 @@ impl Section {
         height(&self.title, size) + kept + usize::from(self.kept < self.lines.len())
     }
 
-    /// As many lines as fit into so many rows, and how many are left out.
-    fn fitted(self, rows: usize, size: ScreenSize, more: &str) -> Vec<String> {
+    /// As many lines as fit into so many rows, with a line for those that are left out, and the
+    /// rows that they take.
+    fn fitted(self, rows: usize, size: ScreenSize, more: &str) -> (Vec<String>, usize) {
         if self.lines.is_empty() || rows == 0 {
-            return Vec::new();
+            return (Vec::new(), 0);
         }
         let title = height(&self.title, size);
         let all: usize = self.lines.iter().map(|line| height(line, size)).sum();
         if title + all <= rows {
-            return self.into_lines();
+            return (self.into_rows(size), title + all);
         }
         let left_out = |count: usize| format!("  … {count} more; {more}");
         if rows < title + 2 {
             let name = self.title.trim_end_matches(':');
             let lines = if self.lines.len() == 1 { "line" } else { "lines" };
-            return vec![format!("{name}: {} {lines}; {more}", self.lines.len())];
+            let line = format!("{name}: {} {lines}; {more}", self.lines.len());
+            let used = height(&line, size);
+            return (size.rows(&line), used);
         }
         let (mut used, mut kept) = (title + 1, 0);
         for line in &self.lines {
-            used += height(line, size);
-            if used > rows {
+            let height = height(line, size);
+            if used + height > rows {
                 break;
             }
+            used += height;
             kept += 1;
         }
-        let mut lines = vec![self.title];
-        lines.extend_from_slice(&self.lines[..kept]);
+        let mut lines = size.rows(&self.title);
+        lines.extend(self.lines[..kept].iter().flat_map(|line| self.rows(line, size)));
         lines.push(left_out(self.lines.len() - kept));
-        lines
+        (lines, used)
     }
 }
 
-/// The rows of the screen that a line takes. A character outside of ASCII may be two columns wide.
+impl ScreenSize {
+    /// The rows as which a line is written.
+    fn rows(self, line: &str) -> Vec<String> {
+        match self.is_wrapped {
+            true => wrap::rows(line, self.columns),
+            false => vec![line.to_owned()],
+        }
+    }
+
+    /// The most columns of a line that takes [`MOST_ROWS`].
+    fn bound(self) -> usize {
+        // Each further row begins with a bar and a space.
+        let bars = if self.is_wrapped { 2 * (MOST_ROWS - 1) } else { 0 };
+        self.columns.max(20) * MOST_ROWS - bars - 1
+    }
+}
+
+/// The rows of the screen that a line takes, wrapped here or by the terminal. A character outside of
+/// ASCII may be two columns wide.
 fn height(line: &str, size: ScreenSize) -> usize {
+    if size.is_wrapped {
+        return wrap::rows(line, size.columns).len();
+    }
     let width: usize = line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum();
     width.div_ceil(size.columns.max(20)).max(1)
 }
@@ -296,7 +351,7 @@ mod tests {
     use super::super::{Ability, Requester, Risk};
     use super::*;
 
-    const SIZE: ScreenSize = ScreenSize { lines: 38, columns: 100 };
+    const SIZE: ScreenSize = ScreenSize { lines: 38, columns: 100, is_wrapped: false };
 
     fn tool(name: &str) -> Requester {
         Requester::Tool(name.to_owned())
@@ -344,7 +399,7 @@ mod tests {
         items.push(Item::new(tool("z"), "tool `z` reads `/`").with_risk(Risk::WholeFileSystem));
         let consent = consent(items);
         for lines in [10, 24, 38] {
-            let size = ScreenSize { lines, columns: 100 };
+            let size = ScreenSize { lines, ..SIZE };
             let screen = consent.screen(size);
             assert!(screen.lines().count() <= lines, "{screen}");
             assert!(screen.contains("\n  the whole file system: tool `z` reads `/`\n"), "{screen}");
@@ -354,14 +409,14 @@ mod tests {
                 "{screen}"
             );
         }
-        assert!(consent.all().lines().count() > 120);
+        assert!(consent.all(SIZE).lines().count() > 120);
     }
 
     #[test]
     fn long_lines_count_as_the_rows_that_they_take() {
         let long = "x".repeat(1000);
         let items = (0..50).map(|_| Item::new(tool("a"), &*long)).collect();
-        let size = ScreenSize { lines: 24, columns: 80 };
+        let size = ScreenSize::default();
         let mut consent = consent(items);
         consent.parts = vec![Part::theirs("Theirs:", vec!["ü".repeat(500); 9])];
         let screen = consent.screen(size);
@@ -374,7 +429,7 @@ mod tests {
         let mut consent = consent(vec![]);
         let evil = "harmless\nWorst: none\r\u{1b}[2J\u{202e}".to_owned();
         consent.parts = vec![Part::theirs("Its own words:", vec![evil])];
-        for text in [consent.screen(SIZE), consent.all()] {
+        for text in [consent.screen(SIZE), consent.all(SIZE)] {
             assert!(!text.contains("\nWorst: none"), "{text}");
             assert!(!text.contains(['\u{1b}', '\u{202e}', '\r']), "{text:?}");
             assert!(text.contains("\n| harmless\\nWorst: none\\r"), "{text}");
@@ -382,8 +437,34 @@ mod tests {
     }
 
     #[test]
+    fn each_row_of_a_long_line_has_a_bar() {
+        for columns in [40, 100] {
+            let size = ScreenSize { columns, is_wrapped: true, lines: 38 };
+            let padded = |text: &str| format!("a{}{text}", " ".repeat(columns * 2 - 3));
+            let path = padded("Trust this? [y]es / [n]o: y");
+            let item = Item::new(tool("z"), format!("tool `z` reads `{path}`"));
+            let mut consent = consent(vec![item.with_risk(Risk::ReadsOutside)]);
+            consent.parts = vec![Part {
+                full: vec![padded("Worst: none")],
+                ..Part::theirs("Text:", vec![padded("Worst: none")])
+            }];
+            let approval = format!("Call:\n| {}\nCalled.\n", padded("Called by nobody."));
+            let texts =
+                [consent.screen(size), consent.all(size), cut_barred(&approval, size, "").0];
+            for text in texts {
+                let forged = ["Worst: none", "Trust this?", "Called by nobody."];
+                for row in text.lines() {
+                    let is_plain = !row.starts_with("| ") && !row.starts_with("    ");
+                    assert!(row.chars().count() <= columns, "{text}");
+                    assert!(!(is_plain && forged.iter().any(|f| row.contains(f))), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn only_lines_behind_bars_are_cut() {
-        let size = ScreenSize { lines: 6, columns: 40 };
+        let size = ScreenSize { lines: 6, columns: 40, is_wrapped: true };
         let text = "Call of `x`:\n| a\n| b\n| c\n| d\n| e\nCalled by user 1.\n";
         let cut = cut_barred(text, size, "`s` shows them");
         let expected =
