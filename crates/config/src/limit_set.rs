@@ -4,30 +4,149 @@
 use std::fmt;
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, Limits, format_duration};
+use kitbag_contract::{
+    ByteSize, Limits, ParseLimitError, format_duration, parse_duration, parse_fuel, parse_requests,
+    parse_tool_calls,
+};
 
 use crate::origin::{Origin, Sourced};
+use crate::report::Report;
 
-/// A value for each limit. The parameters say what is known of a size, of a time, of a
-/// number and of a budget of instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LimitSet<S, T, N, F> {
-    /// Memory of one call. Default 64 MiB.
-    pub memory: S,
-    /// Time of one call. Default 30 s.
-    pub time: T,
-    /// Size of what one call answers. Default 1 MiB.
-    pub output: S,
-    /// What one call writes to files. Default 1 GiB.
-    pub written: S,
-    /// Requests over HTTP of one call. Default 50.
-    pub requests: N,
-    /// Calls of other tools of one call. Default 20.
-    pub tool_calls: N,
-    /// Instructions of one call. Default: they are not counted.
-    pub fuel: F,
-    /// Compiling the tool's component. Default 1 min.
-    pub compile: T,
+/// Hands the table of limits to another macro. A new limit is a new row here, a field of
+/// [`Limits`] and what enforces it.
+///
+/// First come the names of the functions that map a limit, of which each row names one.
+///
+/// A row has the key, the parameter of [`LimitSet`] with the function that maps it, the type in a
+/// file, the variable of the environment and what parses it, the limit in a workspace that is not
+/// trusted, the default as it is written in a file, and the help for a file. Help that is only for
+/// `[limits]` follows, and then help that is only for `[ceiling]`.
+macro_rules! with_limits {
+    ($then:ident) => {
+        $then! {
+            [size time number fuel]
+            memory: S size String, "KITBAG_LIMITS_MEMORY" str::parse, ByteSize::mib(32), ["64MiB"],
+                "Memory of the call: a number and a unit, such as `64MiB`.";
+            time: T time String, "KITBAG_LIMITS_TIME" parse_duration, Duration::from_secs(10), ["30s"],
+                "Time from start to end: a number and a unit, such as `30s` or `500ms`.";
+            output: S size String, "KITBAG_LIMITS_OUTPUT" str::parse, ByteSize::bytes(256 << 10), ["1MiB"],
+                "Size of what the tool answers: a number and a unit, such as `1MiB`.";
+            written: S size String, "KITBAG_LIMITS_WRITTEN" str::parse, ByteSize::mib(64), ["1GiB"],
+                "Size of what the tool writes to files in a call: a number and a unit, such as `1GiB`. \
+                 Each file, directory or link that it creates counts 4 KiB.";
+            requests: N number NonZeroU64, "KITBAG_LIMITS_REQUESTS" parse_requests, 10, [50],
+                "Requests over HTTP of the call, with each hop of a redirect: a positive integer, such \
+                 as `100`.";
+            tool_calls: N number NonZeroU64, "KITBAG_LIMITS_TOOL_CALLS" parse_tool_calls, 10, [20],
+                "Calls of other tools of the call: a positive integer, such as `100`.";
+            fuel: F fuel NonZeroU64, "KITBAG_LIMITS_FUEL" parse_fuel, None, [],
+                "WebAssembly instructions of the call, counted the same on every machine: a positive \
+                 integer, such as `1000000`.",
+                "Default: they are not counted.",
+                "Also the budget of a tool that has none. Default: no ceiling.";
+            compile: T time String, "KITBAG_LIMITS_COMPILE" parse_duration, Duration::from_secs(20), ["1m"],
+                "Time for compiling the tool's component, where that has to be done: a number and a \
+                 unit, such as `5m`. It does not count towards `time`.";
+        }
+    };
+}
+
+pub(crate) use with_limits;
+
+macro_rules! define {
+    ([$size:ident $time:ident $number:ident $fuel:ident] $($key:ident: $param:ident $map:ident $form:ident, $variable:literal $parse:expr,
+       $untrusted:expr, [$($default:literal)?], $($help:literal),*;)*) => {
+        /// A value for each limit. The parameters say what is known of a size, of a time, of a
+        /// number and of a budget of instructions. [`Limits`] has the meaning of each.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct LimitSet<S, T, N, F> {
+            $(#[doc = concat!("The limit [`Limits::", stringify!($key), "`].")] pub $key: $param,)*
+        }
+
+        /// The number of limits.
+        pub(crate) const LIMITS: usize = [$(stringify!($key)),*].len();
+
+        impl<S, T, N, F> LimitSet<S, T, N, F> {
+            /// Makes another set of this one; each function is given `context`, the key of the
+            /// limit and what is known of it.
+            pub(crate) fn map<C, S2, T2, N2, F2>(
+                self,
+                context: &mut C,
+                $size: fn(&mut C, &'static str, S) -> S2,
+                $time: fn(&mut C, &'static str, T) -> T2,
+                $number: fn(&mut C, &'static str, N) -> N2,
+                $fuel: fn(&mut C, &'static str, F) -> F2,
+            ) -> LimitSet<S2, T2, N2, F2> {
+                LimitSet { $($key: $map(context, stringify!($key), self.$key)),* }
+            }
+
+            /// Puts what another set knows of each limit beside what this one knows.
+            pub(crate) fn zip<S2, T2, N2, F2>(
+                self,
+                other: LimitSet<S2, T2, N2, F2>,
+            ) -> LimitSet<(S, S2), (T, T2), (N, N2), (F, F2)> {
+                LimitSet { $($key: (self.$key, other.$key)),* }
+            }
+        }
+
+        impl<S, T, N, F> Default for LimitSet<Option<S>, Option<T>, Option<N>, Option<F>> {
+            /// Nothing is known of any of them.
+            fn default() -> Self {
+                Self { $($key: None),* }
+            }
+        }
+
+        impl From<Limits> for LimitValues {
+            fn from(limits: Limits) -> Self {
+                Self { $($key: limits.$key),* }
+            }
+        }
+
+        impl From<LimitValues> for Limits {
+            fn from(limits: LimitValues) -> Self {
+                Self { $($key: limits.$key),* }
+            }
+        }
+
+        /// The limits in a workspace that is not trusted: about a quarter of the defaults.
+        const UNTRUSTED: LimitValues = LimitSet { $($key: $untrusted),* };
+
+        impl KnownLimits {
+            /// Reads the variable of a limit. Returns whether the variable is that of a limit.
+            pub(crate) fn read_variable(
+                &mut self,
+                name: &str,
+                value: &str,
+                report: &mut Report,
+            ) -> bool {
+                match name {
+                    $($variable => self.$key = of_variable(name, $parse(value), report),)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+with_limits!(define);
+
+/// The values of limits.
+type LimitValues = LimitSet<ByteSize, Duration, u64, Option<u64>>;
+
+fn of_variable<T>(
+    name: &str,
+    parsed: Result<T, ParseLimitError>,
+    report: &mut Report,
+) -> Option<Sourced<T>> {
+    let origin = Origin::environment(name.to_owned());
+    match parsed {
+        Ok(value) => Some(Sourced { value, origin }),
+        Err(error) => {
+            report.origin(origin, error);
+            None
+        }
+    }
 }
 
 /// Limits that are in effect, or the most that the files of a workspace may set them to.
@@ -50,61 +169,17 @@ pub(crate) type KnownLimits = LimitSet<
     Option<Sourced<u64>>,
 >;
 
-impl<S, T, N, F> LimitSet<S, T, N, F> {
-    /// Makes another set of this one; each function is given `context`, the key of the
-    /// limit and what is known of it.
-    pub(crate) fn map<C, S2, T2, N2, F2>(
-        self,
-        context: &mut C,
-        size: fn(&mut C, &'static str, S) -> S2,
-        time: fn(&mut C, &'static str, T) -> T2,
-        number: fn(&mut C, &'static str, N) -> N2,
-        fuel: fn(&mut C, &'static str, F) -> F2,
-    ) -> LimitSet<S2, T2, N2, F2> {
-        LimitSet {
-            memory: size(context, "memory", self.memory),
-            time: time(context, "time", self.time),
-            output: size(context, "output", self.output),
-            written: size(context, "written", self.written),
-            requests: number(context, "requests", self.requests),
-            tool_calls: number(context, "tool_calls", self.tool_calls),
-            fuel: fuel(context, "fuel", self.fuel),
-            compile: time(context, "compile", self.compile),
-        }
-    }
-
-    /// Puts what another set knows of each limit beside what this one knows.
-    #[expect(clippy::type_complexity, reason = "it is each parameter twice")]
-    pub(crate) fn zip<S2, T2, N2, F2>(
-        self,
-        other: LimitSet<S2, T2, N2, F2>,
-    ) -> LimitSet<(S, S2), (T, T2), (N, N2), (F, F2)> {
-        LimitSet {
-            memory: (self.memory, other.memory),
-            time: (self.time, other.time),
-            output: (self.output, other.output),
-            written: (self.written, other.written),
-            requests: (self.requests, other.requests),
-            tool_calls: (self.tool_calls, other.tool_calls),
-            fuel: (self.fuel, other.fuel),
-            compile: (self.compile, other.compile),
-        }
-    }
-}
-
 impl EffectiveLimits {
     /// The values alone.
     pub fn limits(&self) -> Limits {
-        Limits {
-            memory: self.memory.value,
-            time: self.time.value,
-            output: self.output.value,
-            written: self.written.value,
-            requests: self.requests.value,
-            tool_calls: self.tool_calls.value,
-            fuel: self.fuel.as_ref().map(|fuel| fuel.value),
-            compile: self.compile.value,
-        }
+        let values = self.clone().map(
+            &mut (),
+            |(), _, size| size.value,
+            |(), _, time| time.value,
+            |(), _, number| number.value,
+            |(), _, fuel| fuel.map(|fuel| fuel.value),
+        );
+        values.into()
     }
 
     /// What is known of others, over these.
@@ -160,20 +235,7 @@ impl EffectiveLimits {
     /// The limits in a workspace that is not trusted, instead of the defaults: about a quarter.
     /// What the user's own file, a variable or a flag says counts instead of them.
     pub(crate) fn untrusted() -> Self {
-        fn of<T>(value: T) -> Sourced<T> {
-            Sourced { value, origin: Origin::Untrusted }
-        }
-        let defaults = Self::default();
-        Self {
-            memory: of(ByteSize::mib(32)),
-            time: of(Duration::from_secs(10)),
-            output: of(ByteSize::bytes(256 << 10)),
-            written: of(ByteSize::mib(64)),
-            requests: of(10),
-            tool_calls: of(10),
-            fuel: defaults.fuel,
-            compile: of(Duration::from_secs(20)),
-        }
+        Self::of(UNTRUSTED, &Origin::Untrusted)
     }
 }
 
@@ -196,21 +258,19 @@ impl EffectiveLimits {
     /// [`HigherLimit`] for the first one that would be higher.
     pub fn lowered(&self, by: LimitFlags) -> Result<Limits, HigherLimit> {
         let mut higher = None;
-        let LimitSet { memory, time, output, written, requests, tool_calls, fuel, compile } =
-            self.clone().zip(by).map(
-                &mut higher,
-                |higher, key, (own, by)| lower(higher, key, own, by, ByteSize::to_string),
-                |higher, key, (own, by)| {
-                    lower(higher, key, own, by, |time| format_duration(*time).to_string())
-                },
-                |higher, key, (own, by)| lower(higher, key, own, by, u64::to_string),
-                |higher, key, (own, by)| match own {
-                    Some(own) => Some(lower(higher, key, own, by, u64::to_string)),
-                    None => by,
-                },
-            );
-        let limits = Limits { memory, time, output, written, requests, tool_calls, fuel, compile };
-        higher.map_or(Ok(limits), Err)
+        let limits = self.clone().zip(by).map(
+            &mut higher,
+            |higher, key, (own, by)| lower(higher, key, own, by, ByteSize::to_string),
+            |higher, key, (own, by)| {
+                lower(higher, key, own, by, |time| format_duration(*time).to_string())
+            },
+            |higher, key, (own, by)| lower(higher, key, own, by, u64::to_string),
+            |higher, key, (own, by)| match own {
+                Some(own) => Some(lower(higher, key, own, by, u64::to_string)),
+                None => by,
+            },
+        );
+        higher.map_or(Ok(limits.into()), Err)
     }
 }
 
@@ -249,33 +309,18 @@ fn lower<T: PartialOrd>(
 
 impl Default for EffectiveLimits {
     fn default() -> Self {
-        let Limits { memory, time, output, written, requests, tool_calls, fuel, compile } =
-            Limits::default();
-        Self {
-            memory: Sourced::default(memory),
-            time: Sourced::default(time),
-            output: Sourced::default(output),
-            written: Sourced::default(written),
-            requests: Sourced::default(requests),
-            tool_calls: Sourced::default(tool_calls),
-            fuel: fuel.map(Sourced::default),
-            compile: Sourced::default(compile),
-        }
+        Self::of(Limits::default().into(), &Origin::Default)
     }
 }
 
-impl<S, T, N, F> Default for LimitSet<Option<S>, Option<T>, Option<N>, Option<F>> {
-    /// Nothing is known of any of them.
-    fn default() -> Self {
-        Self {
-            memory: None,
-            time: None,
-            output: None,
-            written: None,
-            requests: None,
-            tool_calls: None,
-            fuel: None,
-            compile: None,
-        }
+impl EffectiveLimits {
+    fn of(values: LimitValues, origin: &Origin) -> Self {
+        values.map(
+            &mut &*origin,
+            |origin, _, value| Sourced { value, origin: origin.clone() },
+            |origin, _, value| Sourced { value, origin: origin.clone() },
+            |origin, _, value| Sourced { value, origin: origin.clone() },
+            |origin, _, value| value.map(|value| Sourced { value, origin: origin.clone() }),
+        )
     }
 }

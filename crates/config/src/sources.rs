@@ -10,30 +10,30 @@ use kitbag_contract::{ByteSize, ToolName};
 use kitbag_policy::{Access, VariableGrant};
 
 use crate::file::Layer;
-use crate::limit_set::LimitFlags;
+use crate::limit_set::{LIMITS, LimitFlags, with_limits};
 use crate::origin::{Origin, Sourced};
 use crate::path::settled;
 
-/// Every variable of the environment that means something to kitbag.
-///
-/// Any other name that starts with `KITBAG_` is a warning. Those of limits are read
-/// here; the others are for the caller to act on.
-pub const VARIABLES: [&str; 14] = [
-    "KITBAG_LIMITS_MEMORY",
-    "KITBAG_LIMITS_TIME",
-    "KITBAG_LIMITS_OUTPUT",
-    "KITBAG_LIMITS_WRITTEN",
-    "KITBAG_LIMITS_REQUESTS",
-    "KITBAG_LIMITS_TOOL_CALLS",
-    "KITBAG_LIMITS_FUEL",
-    "KITBAG_LIMITS_COMPILE",
-    "KITBAG_WORKSPACE",
-    "KITBAG_CONFIG",
-    "KITBAG_CACHE_DIR",
-    "KITBAG_STATE_DIR",
-    TRUST_VARIABLE,
-    "KITBAG_PASSPHRASE",
-];
+macro_rules! define {
+    ([$($function:ident)*] $($key:ident: $param:ident $map:ident $form:ident, $variable:literal $parse:expr,
+       $untrusted:expr, [$($default:literal)?], $($help:literal),*;)*) => {
+        /// Every variable of the environment that means something to kitbag.
+        ///
+        /// Any other name that starts with `KITBAG_` is a warning. Those of limits are read
+        /// here; the others are for the caller to act on.
+        pub const VARIABLES: [&str; LIMITS + 6] = [
+            $($variable,)*
+            "KITBAG_WORKSPACE",
+            "KITBAG_CONFIG",
+            "KITBAG_CACHE_DIR",
+            "KITBAG_STATE_DIR",
+            TRUST_VARIABLE,
+            "KITBAG_PASSPHRASE",
+        ];
+    };
+}
+
+with_limits!(define);
 
 /// The variable by which the files of the workspace count: `1`, or `0` as if it were not set.
 pub const TRUST_VARIABLE: &str = "KITBAG_TRUST_WORKSPACE";

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kitbag_contract::text::{nearest, shown};
 use kitbag_contract::{
     ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, SERVER_MEMORY, SESSION_IDLE, format_duration,
-    parse_duration, parse_fuel, parse_requests, parse_tool_calls,
+    parse_duration,
 };
 
 use super::resolver::Resolver;
@@ -52,30 +52,7 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
         // An empty value is how a shell takes a variable back for one command.
         let is_set = !value.is_empty();
         match name.as_str() {
-            "KITBAG_LIMITS_MEMORY" if is_set => {
-                limits.memory = sourced(value.parse(), origin, report);
-            }
-            "KITBAG_LIMITS_TIME" if is_set => {
-                limits.time = sourced(parse_duration(value), origin, report);
-            }
-            "KITBAG_LIMITS_OUTPUT" if is_set => {
-                limits.output = sourced(value.parse(), origin, report);
-            }
-            "KITBAG_LIMITS_WRITTEN" if is_set => {
-                limits.written = sourced(value.parse(), origin, report);
-            }
-            "KITBAG_LIMITS_REQUESTS" if is_set => {
-                limits.requests = sourced(parse_requests(value), origin, report);
-            }
-            "KITBAG_LIMITS_TOOL_CALLS" if is_set => {
-                limits.tool_calls = sourced(parse_tool_calls(value), origin, report);
-            }
-            "KITBAG_LIMITS_FUEL" if is_set => {
-                limits.fuel = sourced(parse_fuel(value), origin, report);
-            }
-            "KITBAG_LIMITS_COMPILE" if is_set => {
-                limits.compile = sourced(parse_duration(value), origin, report);
-            }
+            name if is_set && limits.read_variable(name, value, report) => {}
             TRUST_VARIABLE if is_set && !["0", "1"].contains(&value.as_str()) => {
                 let problem = format!(
                     "`{}` is not a value of this variable; set it to `1`, or unset it",
@@ -108,20 +85,6 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
 
 fn of_flag<T>(key: &str, value: T) -> Sourced<T> {
     Sourced { value, origin: Origin::flag(format!("--{}", key.replace('_', "-"))) }
-}
-
-fn sourced<T>(
-    parsed: Result<T, ParseLimitError>,
-    origin: Origin,
-    report: &mut Report,
-) -> Option<Sourced<T>> {
-    match parsed {
-        Ok(value) => Some(Sourced { value, origin }),
-        Err(error) => {
-            report.origin(origin, error);
-            None
-        }
-    }
 }
 
 impl Resolver<'_> {
