@@ -32,6 +32,15 @@ pub enum Problem {
     /// There is a directory where a file should be.
     #[error("is a directory; a file is expected here")]
     Directory,
+    /// The extension of a component is not in lower case.
+    #[error(
+        "is not read: the name of a component ends with `.wasm`; rename it to `{}`",
+        shown(file)
+    )]
+    Extension {
+        /// The name that it should have.
+        file: String,
+    },
     /// There is something else where a directory should be.
     #[error("is not a directory")]
     NotADirectory,

@@ -395,6 +395,9 @@ impl Front {
                 return reply;
             }
         };
+        if let Some(normalized) = message::normalized(&body) {
+            body = normalized.into();
+        }
         let cost = message::cost(&body);
         if !message::grow(&mut memory, cost.saturating_sub(MESSAGE_BYTES + body.len() as u64)) {
             self.server.metrics().refused("memory");
@@ -405,9 +408,6 @@ impl Front {
             let mut reply = reply_of(status, &message::no_memory(&body, &self.memory));
             reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
             return reply;
-        }
-        if let Some(without) = message::without_null(&body) {
-            body = without.into();
         }
         // Large messages are read one at a time and on other threads, so that small ones are
         // answered in between.

@@ -330,8 +330,8 @@ impl OwnFiles {
     }
 
     /// Whether a directory entry is part of a tool: a regular file, or a symbolic
-    /// link to one, with one of the two extensions. Anything else with the name of a
-    /// manifest is a mistake.
+    /// link to one, with one of the two extensions. Anything else with such a name is a
+    /// mistake.
     fn tool_file(
         &mut self,
         directory: &File,
@@ -342,6 +342,11 @@ impl OwnFiles {
         let extension = match name.extension().and_then(OsStr::to_str) {
             Some("wasm") => Extension::Wasm,
             Some("toml") => Extension::Toml,
+            Some(other) if other.eq_ignore_ascii_case("wasm") => {
+                let file = name.with_extension("wasm").to_string_lossy().into_owned();
+                self.texts.fail(&path.join(name), Problem::Extension { file }, TOOLS_PIECE);
+                return Ok(None);
+            }
             _ => return Ok(None),
         };
         let path = path.join(name);
@@ -352,11 +357,14 @@ impl OwnFiles {
         let is_file = match self.examiner.name(directory, name, &path) {
             Ok(FileKind::File) => true,
             Ok(kind) => {
-                if matches!(extension, Extension::Toml) {
-                    let is_directory = kind == FileKind::Directory;
-                    let problem = if is_directory { Problem::Directory } else { Problem::NotAFile };
-                    self.texts.fail(&path, problem, of_tool(&path));
-                }
+                let is_directory = kind == FileKind::Directory;
+                let problem = if is_directory { Problem::Directory } else { Problem::NotAFile };
+                // A component that is none says nothing of another tool of its name.
+                let piece = match extension {
+                    Extension::Toml => of_tool(&path),
+                    Extension::Wasm => TOOLS_PIECE,
+                };
+                self.texts.fail(&path, problem, piece);
                 false
             }
             // A link that leads nowhere, or a file that was just removed.
