@@ -9,7 +9,7 @@ use crate::support::{Run, Workspace, guest, probe};
 
 /// The files of a workspace that break it, each with the place that is named, and the tools that
 /// are off for it where the workspace is trusted.
-const CASES: [(&str, &str, &str, &[&str]); 12] = [
+const CASES: [(&str, &str, &str, &[&str]); 13] = [
     (".kitbag/config.toml", "[ceiling]\nmemory = \"1GiB\"\n", ":1:2: `ceiling` has no place", &[]),
     (".kitbag/config.toml", "[later]\nx = 1\n", ":1:2: unknown key `later`", &[]),
     (".kitbag/config.toml", "[tools.now]\nlater = 1\n", ":2:1: unknown key `later`", &["now"]),
@@ -18,6 +18,12 @@ const CASES: [(&str, &str, &str, &[&str]); 12] = [
     (".kitbag/config.toml", "[knowledge.\"\"]\nsubjects = \".\"\n", ":1:12: ", &[]),
     (".kitbag/tools/a b.wasm", "", ": `a b` is not a tool name", &[]),
     (".kitbag/tools/weather-1.3.wasm", "", ": `weather-1.3` is not a tool name", &[]),
+    (
+        ".kitbag/tools/ECHO.WASM",
+        "",
+        ": is not read: the name of a component ends with `.wasm`",
+        &[],
+    ),
     (".kitbag/scripts/my-script.v2.py", "", ": `my-script.v2` is not a tool name", &[]),
     (".kitbag/tools/learn.wasm", "", ": local tool `learn` has the name of a built-in", &[]),
     (

@@ -334,8 +334,8 @@ impl OwnFiles {
     }
 
     /// Whether a directory entry is part of a tool: a regular file, or a symbolic
-    /// link to one, with one of the two extensions. Anything else with the name of a
-    /// manifest is a mistake.
+    /// link to one, with one of the two extensions. Anything else with such a name is a
+    /// mistake.
     fn tool_file(
         &mut self,
         directory: &File,
@@ -346,6 +346,15 @@ impl OwnFiles {
         let extension = match name.extension().and_then(OsStr::to_str) {
             Some("wasm") => Extension::Wasm,
             Some("toml") => Extension::Toml,
+            Some(other) if other.eq_ignore_ascii_case("wasm") => {
+                let file = name.with_extension("wasm").to_string_lossy().into_owned();
+                let problem = format!(
+                    "is not read: the name of a component ends with `.wasm`; rename it to `{}`",
+                    shown(&file)
+                );
+                self.texts.fail(&path.join(name), problem, TOOLS_PIECE);
+                return Ok(None);
+            }
             _ => return Ok(None),
         };
         let path = path.join(name);
@@ -356,12 +365,14 @@ impl OwnFiles {
         let is_file = match self.examiner.name(directory, name, &path) {
             Ok(FileKind::File) => true,
             Ok(kind) => {
-                if matches!(extension, Extension::Toml) {
-                    let is_directory = kind == FileKind::Directory;
-                    let problem =
-                        if is_directory { file::DIRECTORY_HERE } else { file::NOT_A_FILE };
-                    self.texts.fail(&path, problem, of_tool(&path));
-                }
+                let is_directory = kind == FileKind::Directory;
+                let problem = if is_directory { file::DIRECTORY_HERE } else { file::NOT_A_FILE };
+                // A component that is none says nothing of another tool of its name.
+                let piece = match extension {
+                    Extension::Toml => of_tool(&path),
+                    Extension::Wasm => TOOLS_PIECE,
+                };
+                self.texts.fail(&path, problem, piece);
                 false
             }
             // A link that leads nowhere, or a file that was just removed.

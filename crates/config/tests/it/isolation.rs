@@ -232,6 +232,13 @@ fn a_file_with_the_wrong_name_is_left_out() {
         let fixture = workspace("").file(&format!("w/.kitbag/tools/{name}"), "x");
         check(&fixture, &format!(".kitbag/tools/{name}: "), "");
     }
+    let fixture = workspace("").file("w/.kitbag/tools/ECHO.WASM", "x");
+    check(&fixture, ".kitbag/tools/ECHO.WASM: is not read: the name of a component", "");
+    // A directory of the name of a built-in turns nothing off.
+    for name in ["weather", "read_file"] {
+        let fixture = workspace("").directory(&format!("w/.kitbag/tools/{name}.wasm"));
+        check(&fixture, &format!(".kitbag/tools/{name}.wasm: is a directory; a file is"), "");
+    }
     let fixture = workspace("").file("w/.kitbag/tools/read_file.wasm", "x");
     let config = trusted(&fixture);
     assert_eq!((off(&config), config.broken.len()), (String::new(), 1));

@@ -144,6 +144,9 @@ impl Front {
         mut body: Bytes,
         memory: &mut Reservation,
     ) -> Result<Received<'_>, Box<Reply>> {
+        if let Some(normalized) = message::normalized(&body) {
+            body = normalized.into();
+        }
         let cost = message::cost(&body);
         if !message::grow(memory, cost.saturating_sub(MESSAGE_BYTES + body.len() as u64)) {
             self.server.metrics().refused("memory");
@@ -154,9 +157,6 @@ impl Front {
             let mut reply = reply_of(status, &message::no_memory(&body, &self.memory));
             reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
             return Err(reply.into());
-        }
-        if let Some(without) = message::without_null(&body) {
-            body = without.into();
         }
         // Large messages are read one at a time and on other threads, so that small ones are
         // answered in between.

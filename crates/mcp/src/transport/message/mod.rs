@@ -7,7 +7,6 @@
 mod memory;
 mod skim;
 
-use std::borrow::Cow;
 
 use kitbag_contract::json::{self, Digits, JsonBudget, JsonError};
 use kitbag_contract::text::shown;
@@ -19,6 +18,7 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
     GetExtensions, RequestId, RequestMetaObject, ServerJsonRpcMessage,
 };
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 pub(crate) use self::memory::{MESSAGE_BYTES, SMALL_BYTES, cost, grow, reserve};
@@ -36,14 +36,13 @@ pub(crate) enum Line {
     Empty,
 }
 
-/// Reads one message.
+/// Reads one message, which has been [`normalized`].
 pub(crate) fn read(text: &[u8]) -> Line {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let text = text.trim_ascii();
     if text.is_empty() {
         return Line::Empty;
     }
-    let text = &*without_null(text).map_or(Cow::Borrowed(text), Cow::Owned);
     let skim = || {
         let mut skim = Skim::default();
         skim.feed(text);
@@ -89,24 +88,60 @@ fn unreadable(error: &JsonError, text: &[u8]) -> String {
     format!("the message cannot be read: {argument}{error}{hint}")
 }
 
-/// The message with an empty object in place of `params` and `_meta` that are `null`, which some
-/// clients write for absent ones. `None`: it has none of these.
-pub(crate) fn without_null(text: &[u8]) -> Option<Vec<u8>> {
+/// The message with its common mistakes of form undone: a `null` for `params` or `_meta`, and
+/// `arguments` that are the JSON text of an object. `None`: it has neither.
+///
+/// Its cost has to be counted afterwards, since values in a text cost more than the text.
+pub(crate) fn normalized(text: &[u8]) -> Option<Vec<u8>> {
+    let without_null = without_null(text);
+    let with_object = with_object(without_null.as_deref().unwrap_or(text));
+    with_object.or(without_null)
+}
+
+/// The message with the object whose JSON text is its `arguments`, or with an empty object in
+/// place of an empty text.
+fn with_object(text: &[u8]) -> Option<Vec<u8>> {
+    let places = places(text, "\"arguments\"", "/params/arguments");
+    let [start] = places[..] else { return None };
+    let end = json::string_end(text, start);
+    // A character takes six bytes at most, as `\u0041`.
+    if text[start] != b'"' || end - start > 6 * ARGUMENTS_BYTES {
+        return None;
+    }
+    let arguments = serde_json::from_slice::<String>(&text[start..end]).ok()?;
+    let arguments = match arguments.trim() {
+        "" => "{}",
+        text => text,
+    };
+    // One whole value: the text brings no other key into the message.
+    let is_value = serde_json::from_str::<IgnoredAny>(arguments).is_ok();
+    if !arguments.starts_with('{') || !is_value {
+        return None;
+    }
+    Some([&text[..start], arguments.as_bytes(), &text[end..]].concat())
+}
+
+/// Where the values of a key are in a message, at a JSON pointer.
+fn places(text: &[u8], key: &str, pointer: &str) -> Vec<usize> {
     /// A message has one of each; what has more of them is another's data.
     const MOST: usize = 8;
-    let mut found = Vec::new();
-    for (key, pointer) in [("\"params\"", "/params"), ("\"_meta\"", "/params/_meta")] {
-        for at in memmem::find_iter(text, key).take(MOST) {
-            let rest = text[at + key.len()..].trim_ascii_start();
-            let Some(value) = rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start) else {
-                continue;
-            };
-            let start = text.len() - value.len();
-            if value.starts_with(b"null") && json::pointer_at(&text[..start]) == pointer {
-                found.push(start);
-            }
-        }
-    }
+    let value = |at: usize| {
+        let rest = text[at + key.len()..].trim_ascii_start();
+        let value = rest.strip_prefix(b":")?.trim_ascii_start();
+        let start = text.len() - value.len();
+        let is_meant = start < text.len() && json::pointer_at(&text[..start]) == pointer;
+        is_meant.then_some(start)
+    };
+    memmem::find_iter(text, key).take(MOST).filter_map(value).collect()
+}
+
+/// The message with an empty object in place of `params` and `_meta` that are `null`, which some
+/// clients write for absent ones. `None`: it has none of these.
+fn without_null(text: &[u8]) -> Option<Vec<u8>> {
+    let keys = [("\"params\"", "/params"), ("\"_meta\"", "/params/_meta")];
+    let mut found: Vec<_> =
+        keys.iter().flat_map(|(key, pointer)| places(text, key, pointer)).collect();
+    found.retain(|start| text[*start..].starts_with(b"null"));
     let mut text = (!found.is_empty()).then(|| text.to_vec())?;
     for start in found {
         text[start..start + 4].copy_from_slice(b"{}  ");
@@ -198,6 +233,14 @@ fn tool_call(
         check_arguments(&params["arguments"])?;
     }
     let meta = params.as_object_mut().and_then(|params| params.remove("_meta"));
+    if let Value::String(text) = &params["arguments"] {
+        let message = format!(
+            "`arguments` of `tools/call` must be an object, but is the string `{}`: send an object, \
+             or the JSON text of one",
+            shown(text)
+        );
+        return Err(ErrorData::invalid_params(message, None));
+    }
     let invalid = |what: &str, error: serde_json::Error| {
         ErrorData::invalid_params(format!("{what} of `tools/call`: {error}"), None)
     };
@@ -364,6 +407,7 @@ mod tests {
             let without =
                 without_null(text.as_bytes()).map(|text| String::from_utf8(text).unwrap());
             assert_eq!(without.as_deref(), expected, "{text}");
+            let text = without.as_deref().unwrap_or(text);
             let Line::Message(_) = read(text.as_bytes()) else { panic!("refused: {text}") };
         };
         check(
@@ -385,6 +429,44 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"_meta":null}}}"#,
             None,
         );
+    }
+
+    #[test]
+    fn arguments_as_json_text_are_the_object() {
+        let check = |text: &str, expected: Option<&str>| {
+            let found = normalized(text.as_bytes()).map(|text| String::from_utf8(text).unwrap());
+            assert_eq!(found.as_deref(), expected, "{text}");
+        };
+        check(
+            r#"{"params":{"name":"a","arguments": "{\"x\": \"\\u0041\", \"n\":1.10}" },"id":1}"#,
+            Some(r#"{"params":{"name":"a","arguments": {"x": "\u0041", "n":1.10} },"id":1}"#),
+        );
+        check(
+            r#"{"params":{"_meta":null,"arguments":" {} "}}"#,
+            Some(r#"{"params":{"_meta":{}  ,"arguments":{}}}"#),
+        );
+        check(r#"{"params":{"arguments":""}}"#, Some(r#"{"params":{"arguments":{}}}"#));
+        // Not an object, or more than one value: no text adds a key to the message.
+        for arguments in [
+            r#""[1]""#,
+            r#""x""#,
+            r#""{""#,
+            r#""{},\"name\":\"b\"""#,
+            r#""{}}""#,
+            r#""{} {}""#,
+            r#"{"arguments":"{}"}"#,
+            r#""{}","arguments":"{}""#,
+        ] {
+            check(&format!(r#"{{"params":{{"name":"a","arguments":{arguments}}}}}"#), None);
+        }
+        // An argument of this name belongs to its tool.
+        check(r#"{"params":{"arguments":{"params":{"arguments":"{}"}}}}"#, None);
+        check(r#"{"arguments":"{}"}"#, None);
+        // Values in a text cost as much as others.
+        let values = "[],".repeat(30_000);
+        let text = format!(r#"{{"params":{{"arguments":"{{\"a\":[{values}1]}}"}}}}"#);
+        let found = normalized(text.as_bytes()).unwrap();
+        assert!(cost(&found) > 10 * cost(text.as_bytes()));
     }
 
     #[test]

@@ -184,6 +184,8 @@ impl Stdio {
     /// What a line comes to: a message to handle, an answer, or nothing.
     fn admit(&mut self, line: &[u8]) -> Line {
         let refused = |answer| Line::Refused(Box::new(answer));
+        let normalized = message::normalized(line);
+        let line = normalized.as_deref().unwrap_or(line);
         let Some(memory) = message::reserve(&self.memory, message::cost(line)) else {
             return refused(message::no_memory(line, &self.memory));
         };
