@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::ToolName;
+use kitbag_contract::text::shown;
 use kitbag_files::sys::{Entries, Entry, is_link_error};
 use kitbag_files::{FileKind, OpenAs, OpenError, Stat};
 use kitbag_state::trust::{TrustRecord, TrustedTexts};

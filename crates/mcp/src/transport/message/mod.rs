@@ -7,7 +7,6 @@
 mod memory;
 mod skim;
 
-
 use kitbag_contract::json::{self, Digits, JsonBudget, JsonError};
 use kitbag_contract::text::shown;
 use kitbag_contract::{ARGUMENTS_BYTES, ByteSize};
