@@ -284,17 +284,6 @@ fn a_check_loads_every_tool_and_reports_every_problem() {
 }
 
 #[test]
-fn a_configuration_that_is_named_and_missing_is_an_error() {
-    let workspace = Workspace::new();
-    for arguments in [&["list"][..], &["check"], &["serve"], &["run", "learn"]] {
-        let run = workspace.run_with(arguments, "", &[("KITBAG_CONFIG", "/nowhere/own.toml")]);
-        assert_eq!(run.code, 4, "{arguments:?}: {}", run.shown());
-        let why = "/nowhere/own.toml: cannot be read: no such file or directory";
-        assert!(run.shown().contains(why), "{arguments:?}: {}", run.shown());
-    }
-}
-
-#[test]
 fn an_unknown_variable_is_a_warning() {
     let workspace = Workspace::new();
     let run = workspace.run_with(&["list"], "", &[("KITBAG_LIMIT_TIME", "1s")]);

@@ -1,7 +1,7 @@
 //! Errors as the program prints them: words, and no text that Rust prints for debugging.
 
 use kitbag_test_servers::{Authority, Behaviour, Server};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::Workspace;
 
@@ -123,33 +123,4 @@ fn errors_of_requests_hold_no_debug_text() {
         assert!(!body, "{}", run.shown());
         check(&format!("{}{}", run.stdout, run.stderr));
     }
-}
-
-#[test]
-fn a_url_given_as_a_path_is_named_with_the_way_out() {
-    let workspace = Workspace::with_toolsets(&["files", "search", "data", "text", "write"]);
-    let url = "https://example.com/a.html";
-    let calls: [(&str, Value); 8] = [
-        ("read_file", json!({ "path": url })),
-        ("write_file", json!({ "path": url, "content": "x" })),
-        ("file_info", json!({ "path": url })),
-        ("list_dir", json!({ "path": url })),
-        ("search_files", json!({ "pattern": "a", "path": url })),
-        ("html_to_markdown", json!({ "path": url })),
-        ("query_data", json!({ "path": url, "query": "." })),
-        ("count_text", json!({ "path": "HTTP://EXAMPLE.com" })),
-    ];
-    for (tool, arguments) in calls {
-        let run = workspace.tool(tool, &arguments, &[]);
-        let shown = run.shown();
-        let expected =
-            "is a URL, and the path of a file is expected here; the tool `fetch` reads URLs";
-        assert!(run.code != 0 && shown.contains(expected), "{tool}: {shown}");
-    }
-    assert!(!workspace.path("https:").exists());
-    let ftp = workspace.tool("read_file", &json!({ "path": "ftp://a.test/b" }), &[]).shown();
-    assert!(ftp.contains("`ftp://a.test/b` is a URL") && !ftp.contains("fetch"), "{ftp}");
-    // Neither is a URL.
-    workspace.file("a:b.txt", "text");
-    workspace.tool("read_file", &json!({ "path": "a:b.txt" }), &[]).success();
 }

@@ -5,6 +5,7 @@ mod add_attacks;
 mod add_trusted;
 mod audit;
 mod broken;
+mod cases;
 mod command_line;
 mod component_files;
 mod debug_text;

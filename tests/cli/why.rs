@@ -132,40 +132,6 @@ fn it_agrees_with_fetch_on_every_spelling_of_a_url() {
     assert!(outcomes.iter().all(|count| *count >= 12), "{outcomes:?}");
 }
 
-#[test]
-fn a_question_that_cannot_be_answered_is_wrong_usage() {
-    let workspace = workspace();
-    for request in [
-        &["nothing", "https://a.example"][..],
-        &["learn"],
-        &["learn", "env", "LC_*"],
-        &["learn", "a/../b"],
-        &["learn", "https://a.example", "--grant", "http=a.example"],
-    ] {
-        let run = workspace.run(&[&["why"], request].concat());
-        assert!(matches!(run.code, 2 | 4), "{}", run.shown());
-    }
-}
-
-#[test]
-fn the_line_that_it_names_allows_the_request() {
-    let workspace = workspace();
-    let request = ["why", "learn", "DELETE", "https://b.example/x%2Fy", "--json"];
-    let denied = workspace.run(&request).json();
-    let (missing, kind) = (&denied["missing"], &denied["kind"]);
-    assert_eq!(kind, "host");
-    let line = &missing["lines"][0];
-    assert_eq!(line["key"], "tools.learn.grants.http");
-    let entry = line["entry"].as_str().unwrap();
-    workspace.own_config(&format!("[tools.learn.grants]\nhttp = [{entry}]\n"));
-    assert_eq!(workspace.run(&request).json()["allowed"], true);
-    workspace.own_config("");
-    let flag = missing["flag"].as_str().unwrap().strip_prefix("--grant '").unwrap();
-    let flag = flag.strip_suffix('\'').unwrap();
-    let granted = workspace.run(&[&request[..], &["--grant", flag]].concat()).json();
-    assert_eq!((&granted["allowed"], &granted["origin"]), (&true.into(), &"flag --grant".into()));
-}
-
 /// A configuration with one more entry at a place, as `why --json` names it.
 fn with(text: &str, line: &Value) -> String {
     let mut config: toml::Table = text.parse().unwrap();

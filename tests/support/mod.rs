@@ -1,6 +1,7 @@
 //! The harness: a workspace of its own for each test, the real binary and the
 //! real library, and snapshots under `snapshots/`.
 
+pub(crate) mod case_files;
 pub(crate) mod cases;
 pub(crate) mod crafted;
 pub(crate) mod files;
@@ -359,22 +360,33 @@ impl Workspace {
         self.redact(&call)
     }
 
-    /// Replaces what differs from run to run.
+    /// Replaces the directories of this workspace by names.
     pub(crate) fn redact(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        for (path, name) in [
-            (self.cache.as_path(), "<cache>"),
-            (&self.root(), "<workspace>"),
-            (&self.home(), "<home>"),
-            (self.directory.path(), "<outside>"),
-            (Path::new(env!("TEST_GUESTS")), "<guests>"),
-        ] {
+        for (path, name) in self.directories() {
             text = text.replace(&*path.to_string_lossy(), name);
             if let Ok(real) = path.canonicalize() {
                 text = text.replace(&*real.to_string_lossy(), name);
             }
         }
         text
+    }
+
+    /// Replaces the names that [`redact`](Self::redact) gives by directories.
+    pub(crate) fn expand(&self, text: &str) -> String {
+        let names = self.directories().into_iter();
+        names
+            .fold(text.to_owned(), |text, (path, name)| text.replace(name, &path.to_string_lossy()))
+    }
+
+    fn directories(&self) -> [(PathBuf, &'static str); 5] {
+        [
+            (self.cache.clone(), "<cache>"),
+            (self.root(), "<workspace>"),
+            (self.home(), "<home>"),
+            (self.directory.path().to_owned(), "<outside>"),
+            (PathBuf::from(env!("TEST_GUESTS")), "<guests>"),
+        ]
     }
 }
 

@@ -77,28 +77,6 @@ fn one_component_serves_several_tools() {
 }
 
 #[test]
-fn a_built_in_is_narrowed_renamed_and_taken_away_by_configuration() {
-    let workspace = Workspace::new();
-    workspace.file("notes/rules.md", "Be kind.\n");
-    let knowledge = "[knowledge.team]\nsubjects = \"notes\"\n";
-    workspace.config(&format!(
-        "{knowledge}[tools.study]\nsource = \"builtin\"\nbuiltin = \"learn\"\n\
-         limits.output = \"40B\"\n\
-         grants.filesystem = [{{ host = \"notes\", guest = \"/more\" }}]\n"
-    ));
-    let run = workspace.run(&["run", "study", "topic=team", "subjects=rules"]);
-    assert_eq!((run.code, &*run.stdout), (0, "Be kind.\n"), "{}", run.shown());
-    assert_eq!(workspace.run(&["run", "learn", "topic=team"]).code, 2);
-    let described = workspace.run(&["describe", "study"]).stdout;
-    for line in ["  ro  /more ← <workspace>/notes", "  ro  /subjects ← as the call says"] {
-        assert!(described.contains(line), "{described}");
-    }
-    workspace.config(&format!("{knowledge}[tools.learn]\nenable = false\n"));
-    assert_eq!(workspace.listed(), [] as [serde_json::Value; 0]);
-    assert_eq!(workspace.run(&["run", "learn", "topic=team"]).code, 2);
-}
-
-#[test]
 fn a_grant_that_a_tool_asks_for_and_does_not_have_is_named_with_what_would_give_it() {
     let workspace = Workspace::new();
     workspace.file(".kitbag/tools/mine.wasm", fs::read(guest("learn")).unwrap());

@@ -68,35 +68,6 @@ fn a_request_says_what_it_would_read_and_who_asks() {
 }
 
 #[test]
-fn it_is_off_until_a_grant_says_where() {
-    let workspace = Workspace::with_toolsets(&["fetch"]);
-    let line = "put `http = [\"https://docs.rs/**\"]` under `[tools.fetch.grants]` in your own";
-    let listed = workspace.run(&["list"]).success();
-    assert!(listed.contains("fetch: disabled: it reaches nothing until"), "{listed}");
-    assert!(listed.contains(line), "{listed}");
-    // A model pays nothing for it.
-    assert!(workspace.listed().iter().all(|tool| tool["name"] != "fetch"));
-    let url = "url=https://docs.rs/serde";
-    let run = workspace.run(&["run", "fetch", url]);
-    assert!(run.code == 2 && run.stderr.contains(line), "{}", run.shown());
-    let why = workspace.run(&["why", "fetch", "https://docs.rs/serde"]);
-    assert!(why.code == 6 && why.stdout.contains("`tools.fetch.grants.http`"), "{}", why.shown());
-
-    // Who turns it on is told what it lacks.
-    workspace.own_config("[tools.fetch]\nenable = true\n");
-    let listed = workspace.run(&["list"]).success();
-    assert!(listed.contains("fetch: unavailable: tool `fetch` asks for a grant"), "{listed}");
-
-    // A list that has taken the place of the user's own is named.
-    workspace.own_config("[tools.fetch.grants]\nhttp = [\"https://docs.rs/**\"]\n");
-    workspace.config("[tools.fetch.grants]\nhttp = []\n");
-    let run = workspace.run(&["run", "fetch", url]);
-    let place = "put such a grant as in `http = [\"https://docs.rs/**\"]` into the list at \
-                 .kitbag/config.toml:2:8";
-    assert!(run.code == 2 && run.stderr.contains(place), "{}", run.shown());
-}
-
-#[test]
 fn what_is_not_granted_is_refused_with_the_line_that_would_allow_it() {
     let (granted, other) = (Server::start(Behaviour::Echo), Server::start(Behaviour::Echo));
     let workspace = workspace(&[format!("{}/docs/**", granted.url())]);

@@ -39,23 +39,6 @@ fn a_path_of_the_host_means_the_file_of_the_workspace() {
     assert!(workspace.path("b.txt").exists());
 }
 
-#[test]
-fn a_search_takes_paths_and_globs_of_the_host() {
-    let workspace = Workspace::with_toolsets(&["search"]);
-    workspace.file("src/a.txt", "needle\n");
-    workspace.file("b.txt", "needle\n");
-    let root = workspace.root();
-    let root = root.to_str().unwrap();
-    let check = |tool: &str, arguments: serde_json::Value, expected: &str| {
-        assert_eq!(workspace.tool(tool, &arguments, &[]).success(), expected, "{arguments}");
-    };
-    let path = format!("{root}/src");
-    check("search_files", json!({ "pattern": "needle", "path": path }), "src/a.txt\n1:needle\n");
-    for glob in [format!("{root}/src/**"), "/workspace/src/**".into()] {
-        check("find_files", json!({ "globs": [glob] }), "src/a.txt\n");
-    }
-}
-
 /// The attack: to find out what is on the host by what a path is taken for.
 #[test]
 fn a_path_outside_of_the_grants_says_nothing_about_the_host() {

@@ -300,14 +300,3 @@ fn what_looks_like_a_secret_is_no_subject_unless_the_topic_includes_it() {
     assert_eq!(learn("subjects=git/config").success(), "token = 1234\n");
     assert_eq!(learn("subjects=keys/server").code, 1);
 }
-
-#[test]
-fn the_prompt_tells_of_subjects_that_are_not_listed_where_there_are_some() {
-    let workspace = Workspace::new();
-    workspace.file("kb/open.md", "Open.\n");
-    workspace.config("[knowledge.skills]\nsubjects = \"kb\"\n");
-    let prompt = || workspace.run(&["prompt"]).success();
-    assert!(!prompt().contains("not listed"), "{}", prompt());
-    workspace.file("kb/.deep.md", "By name only.\n");
-    assert!(prompt().contains("not listed"), "{}", prompt());
-}

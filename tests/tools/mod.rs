@@ -1,6 +1,7 @@
 //! Tools: the built-in ones, one module each, and what all tools share.
 
 mod builtins;
+mod cases;
 mod code_mode;
 mod coercions;
 mod faults;

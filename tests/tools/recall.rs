@@ -30,22 +30,3 @@ fn the_best_of_what_is_remembered_comes_first() {
     let newest = recall(json!({ "since": "2020-01-01", "limit": 2 }));
     assert_eq!(newest, ["東京の鍵は金庫にある。", fly, "1 more match"]);
 }
-
-#[test]
-fn what_is_no_date_or_id_is_named() {
-    let workspace = Workspace::with_toolsets(&["memory"]);
-    let error = |arguments| workspace.tool("recall", &arguments, &[]).stderr;
-    assert_eq!(
-        error(json!({ "since": "last week" })),
-        "error: `last week` is no date from 1970 on; write it as `2026-11-24` or \
-         `2026-11-24T10:00:00Z`\n"
-    );
-    assert_eq!(
-        error(json!({ "id": "../x" })),
-        "error: `../x` is no id of a memory, such as `m482913004117`\n"
-    );
-    assert_eq!(
-        error(json!({ "id": "m000000000000" })),
-        "error: there is no memory `m000000000000`\n"
-    );
-}

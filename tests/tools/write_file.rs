@@ -38,15 +38,6 @@ fn files_are_written_and_what_cannot_be_written_is_named() {
 }
 
 #[test]
-fn without_writing_nothing_is_written() {
-    let workspace = Workspace::with_toolsets(&["files"]);
-    let run = workspace.tool("write_file", &json!({ "path": "a", "content": "x" }), &[]);
-    assert_ne!(run.code, 0, "{}", run.shown());
-    assert!(run.stderr.contains("[toolsets] write = true"), "{}", run.shown());
-    assert!(!workspace.path("a").exists());
-}
-
-#[test]
 fn a_file_that_is_written_keeps_its_mode_and_a_new_one_has_the_usual() {
     let workspace = Workspace::of_files();
     for (before, after) in [(0o755, 0o755), (0o600, 0o600), (0o644, 0o644), (0o4755, 0o755)] {

@@ -370,7 +370,7 @@ impl Addition<'_> {
         let (place, name) = (self.place, &self.name);
         let inspection = &self.source.component.inspection;
         let unexplained = shown::unexplained(inspection, self.asked).into_iter();
-        let wishes = self.asked.grants.iter();
+        let requested = self.asked.grants.iter();
         json!({
             "name": name,
             "added": granted.is_some(),
@@ -385,7 +385,7 @@ impl Addition<'_> {
             "component": self.source.component.digest,
             "version": self.source.version(),
             "author": self.source.foreign().and_then(|manifest| manifest.author.as_deref()),
-            "wishes": wishes.map(|(key, value)| format!("{key} = {}", value.to_string().trim()))
+            "wishes": requested.map(|(key, value)| format!("{key} = {}", value.to_string().trim()))
                 .collect::<Vec<_>>(),
             "unexplainedImports": unexplained.map(|(import, _)| import).collect::<Vec<_>>(),
             "notes": self.asked.notes,

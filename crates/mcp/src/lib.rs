@@ -16,6 +16,8 @@ mod methods;
 mod server;
 mod session;
 mod telemetry;
+#[cfg(test)]
+mod tests;
 mod transport;
 
 pub use server::reload::log_broken;

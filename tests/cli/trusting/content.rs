@@ -373,16 +373,6 @@ fn what_was_trusted_and_by_whom_is_in_the_audit_log() {
 }
 
 #[test]
-fn without_configuration_there_is_nothing_to_trust() {
-    let workspace = Workspace::with_toolsets(&["files"]).untrusted();
-    let run = workspace.run(&["list"]);
-    assert_eq!(run.stderr, "");
-    let asked = workspace.run(&["trust", "--yes"]);
-    assert_eq!(asked.code, 2, "{}", asked.shown());
-    assert!(asked.stderr.contains("there is nothing to trust"), "{}", asked.shown());
-}
-
-#[test]
 fn a_broken_piece_of_a_workspace_stays_off_once_it_is_trusted() {
     let workspace = greedy();
     workspace.config("[tools.greedy]\nwasm = 1\n");

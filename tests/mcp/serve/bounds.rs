@@ -69,30 +69,6 @@ fn check_disconnected(begin: &str) {
     assert!(peak < 300, "{peak} MiB");
 }
 
-#[test]
-fn no_more_requests_are_in_flight_than_may_be() {
-    let workspace = Workspace::with_probe("");
-    let mut client = Client::with_handshake(&workspace, json!({}));
-    let sleep = json!({ "name": "probe", "arguments": { "do": "sleep", "ms": 20_000 } });
-    // One is refused as busy by the queue long before that, and answered.
-    let ids: Vec<_> = (0..1_040).map(|_| client.send("tools/call", sleep.clone())).collect();
-    let listen = json!({
-        "notifications": { "toolsListChanged": true },
-        "_meta": meta(json!({})),
-    });
-    let more: Vec<_> =
-        (0..4_096).map(|_| client.send("subscriptions/listen", listen.clone())).collect();
-    let refused = client.wait(|message| message["error"]["code"] == -32000);
-    assert_eq!(
-        refused["error"]["message"],
-        "busy: 4096 requests are in flight (limit reached); try again in 1s"
-    );
-    for id in ids.into_iter().chain(more) {
-        client.notify("notifications/cancelled", json!({ "requestId": id }));
-    }
-    assert_eq!(client.request("ping", json!({}))["result"], json!({}));
-}
-
 /// Arguments of as many bytes, of which reading makes a hundred times as many.
 fn costly(bytes: usize) -> String {
     format!(r#"{{"do":"echo","more":[{}[0]]}}"#, "[0],".repeat(bytes / 4))
@@ -406,19 +382,6 @@ fn an_id_that_is_in_flight_is_refused_and_the_first_answer_comes() {
         let answer = client.wait(|message| message["id"] == "same");
         assert_eq!(texts(&answer["result"]), [format!("gather here{number}: let go")]);
     }
-}
-
-#[test]
-fn two_messages_in_a_line_are_answered_without_an_id() {
-    let workspace = Workspace::new();
-    let mut client = Client::with_handshake(&workspace, json!({}));
-    let ping = |id: u64| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
-    client.write(&(ping(3) + &ping(4)));
-    let answer = client.wait(|message| message.get("error").is_some());
-    assert!(answer.get("id").is_none_or(Value::is_null), "{answer}");
-    client.write(r#"{"jsonrpc":"2.0","id":5,"id":6,"method":"ping"}"#);
-    let answer = client.wait(|message| message.get("error").is_some());
-    assert!(answer.get("id").is_none_or(Value::is_null), "{answer}");
 }
 
 #[test]

@@ -51,25 +51,6 @@ fn a_question_becomes_a_form_of_its_type() {
 }
 
 #[test]
-fn a_person_answers_over_several_rounds_with_a_handshake() {
-    let workspace = workspace();
-    let mut client = Client::with_handshake(&workspace, forms());
-    let id =
-        client.send("tools/call", json!({ "name": "probe", "arguments": { "do": "ask-twice" } }));
-    let accept = |content| json!({ "action": "accept", "content": content });
-    client.reply("elicitation/create", accept(json!({ "first": "a" })));
-    // What does not fit is asked again.
-    client.reply("elicitation/create", accept(json!({ "second": "maybe" })));
-    let again = client.reply("elicitation/create", accept(json!({ "second": false })));
-    assert_eq!(
-        again["message"],
-        "`probe` asks: The second question?\n(`\"maybe\"` is not `yes` or `no`)"
-    );
-    let answer = client.answer(id);
-    assert_eq!(texts(&answer["result"]), [r#"ask-twice: {"first":"a","second":false}"#]);
-}
-
-#[test]
 fn a_form_is_answered_at_once() {
     let workspace = workspace();
     let mut client = Client::with_handshake(&workspace, forms());
@@ -85,118 +66,6 @@ fn a_form_is_answered_at_once() {
 }
 
 #[test]
-fn who_declines_or_dismisses_has_not_consented() {
-    let workspace = workspace();
-    for (action, expected) in [
-        ("decline", "the user declined to answer `go-on` (Go on?); nothing was done"),
-        ("cancel", "the user dismissed `go-on` (Go on?); nothing was done"),
-    ] {
-        let mut old = Client::with_handshake(&workspace, forms());
-        let ask = json!({ "name": "probe", "arguments": { "do": "ask", "default": "true" } });
-        let id = old.send("tools/call", ask.clone());
-        old.reply("elicitation/create", json!({ "action": action }));
-        assert_eq!(texts(&old.answer(id)["result"]), [expected]);
-
-        let mut new = Client::stateless(&workspace, forms());
-        let asked = new.request("tools/call", ask.clone())["result"].clone();
-        let mut again = ask;
-        again["requestState"] = asked["requestState"].clone();
-        again["inputResponses"] = json!({ "go-on": { "action": action } });
-        let answer = new.request("tools/call", again);
-        assert_eq!(texts(&answer["result"]), [expected]);
-    }
-}
-
-#[test]
-fn answers_travel_with_a_stateless_client() {
-    let workspace = workspace();
-    let mut client = Client::stateless(&workspace, forms());
-    let call = json!({ "name": "probe", "arguments": { "do": "ask-twice" } });
-    let with = |state: &Value, responses: Value| {
-        let mut call = call.clone();
-        call["requestState"] = state["requestState"].clone();
-        call["inputResponses"] = responses;
-        call
-    };
-    let first = client.request("tools/call", call.clone())["result"].clone();
-    assert_eq!(first["resultType"], "input_required", "{first}");
-    assert_eq!(first["inputRequests"]["first"]["method"], "elicitation/create");
-    // Nothing answered: asked again.
-    let same = client.request("tools/call", with(&first, json!({})))["result"].clone();
-    assert_eq!(same["inputRequests"], first["inputRequests"]);
-    let accept = |content: Value| json!({ "action": "accept", "content": content });
-    // Another process may take over only with the same key, so this one goes on.
-    let responses = json!({ "first": accept(json!({ "first": "a" })), "unknown": { "x": 1 } });
-    let second = client.request("tools/call", with(&first, responses))["result"].clone();
-    assert_eq!(second["inputRequests"]["second"]["method"], "elicitation/create", "{second}");
-    // What does not fit is asked again, with what was wrong.
-    let responses = json!({ "second": accept(json!({ "second": 5 })) });
-    let wrong = client.request("tools/call", with(&second, responses))["result"].clone();
-    let message = &wrong["inputRequests"]["second"]["params"]["message"];
-    let expected = "`probe` asks: The second question?\n(`5` is not `yes` or `no`)";
-    assert_eq!(*message, expected, "{wrong}");
-    let responses = json!({ "second": accept(json!({ "second": true })) });
-    let done = client.request("tools/call", with(&wrong, responses))["result"].clone();
-    assert_eq!(texts(&done), [r#"ask-twice: {"first":"a","second":true}"#]);
-}
-
-#[test]
-fn a_state_is_of_its_call_only() {
-    let workspace = workspace();
-    let mut client = Client::stateless(&workspace, forms());
-    let call = |arguments: Value, state: &str| {
-        json!({
-            "name": "probe",
-            "arguments": arguments,
-            "requestState": state,
-            "inputResponses": { "go-on": { "action": "accept", "content": { "go-on": true } } },
-        })
-    };
-    let ask = json!({ "do": "ask" });
-    let asked = client.request("tools/call", json!({ "name": "probe", "arguments": ask }));
-    let state = asked["result"]["requestState"].as_str().unwrap().to_owned();
-    let mut changed = state.clone().into_bytes();
-    let last = changed.len() - 1;
-    changed[last] ^= 1;
-    let changed = String::from_utf8(changed).unwrap();
-    for (arguments, state) in [
-        (json!({ "do": "ask" }), changed.as_str()),
-        (json!({ "do": "ask", "text": "Really?" }), state.as_str()),
-        (json!({ "do": "ask" }), "made up"),
-    ] {
-        let answer = client.request("tools/call", call(arguments, state));
-        assert_eq!(answer["error"]["code"], -32602, "{answer}");
-    }
-    let mut other = Client::stateless(&workspace, forms());
-    let answer = other.request("tools/call", call(json!({ "do": "ask" }), &state));
-    assert_eq!(answer["error"]["code"], -32602, "another server's state: {answer}");
-    let answer = client.request("tools/call", call(json!({ "do": "ask" }), &state));
-    assert_eq!(texts(&answer["result"]), [r#"ask: {"go-on":true}"#]);
-}
-
-#[test]
-fn a_client_without_forms_is_told_how_to_pass_answers_on() {
-    let workspace = workspace();
-    let old = Client::with_handshake(&workspace, json!({}));
-    let new = Client::stateless(&workspace, json!({}));
-    for mut client in [old, new] {
-        let asked = client.call("probe", json!({ "do": "ask", "default": "true" }));
-        assert_eq!(asked["isError"], true);
-        let text = texts(&asked).concat();
-        assert!(
-            text.contains("Go on?") && text.contains(r#"{"_answers":{"go-on":"…"}}"#),
-            "{text}"
-        );
-        let arguments = json!({ "do": "ask", "_answers": { "go-on": "yes" } });
-        let answer = client.call("probe", arguments);
-        assert_eq!(texts(&answer), [r#"ask: {"go-on":true}"#]);
-        let arguments = json!({ "do": "ask", "_answers": { "go-on": "perhaps" } });
-        let answer = client.call("probe", arguments);
-        assert_eq!(answer["isError"], true, "{answer}");
-    }
-}
-
-#[test]
 fn a_client_without_forms_is_shown_the_form_of_an_answer_and_those_it_gave() {
     let workspace = workspace();
     let mut client = Client::stateless(&workspace, json!({}));
@@ -209,20 +78,6 @@ fn a_client_without_forms_is_shown_the_form_of_an_answer_and_those_it_gave() {
     let form = json!({ "do": "ask", "id": "q", "answer_type": FORM });
     let fields = r#"{"name":"…","age":"…","agrees":"…","colour":"…","days":["…"]}"#;
     check(form, &format!(r#"{{"_answers":{{"q":{fields}}}}}"#));
-}
-
-#[test]
-fn where_a_person_can_be_asked_a_model_does_not_answer() {
-    let workspace = Workspace::with_probe("[tools.probe.parameters.do]\ntype = \"string\"\n");
-    let mut client = Client::with_handshake(&workspace, forms());
-    let arguments = json!({ "do": "ask", "_answers": { "go-on": true } });
-    let call = json!({ "name": "probe", "arguments": arguments });
-    let id = client.send("tools/call", call);
-    // The answers of the model are no argument of the tool. The person is asked, and declines.
-    client.reply("elicitation/create", json!({ "action": "decline" }));
-    let refused = client.answer(id)["result"].clone();
-    assert_eq!(refused["isError"], true, "{refused}");
-    assert!(texts(&refused)[0].contains("declined"), "{refused}");
 }
 
 const CONSENT: &str = r#"{"boolean":{},"consent":true}"#;
@@ -246,25 +101,6 @@ fn a_model_does_not_consent_for_a_person() {
     }
     shown.dedup();
     snapshot!("consent", &shown.join("\n\n"));
-}
-
-#[test]
-fn a_person_consents_in_a_form() {
-    let workspace = workspace();
-    let ask = json!({ "name": "probe", "arguments": { "do": "ask", "answer_type": CONSENT } });
-    let accept = json!({ "action": "accept", "content": { "go-on": true } });
-    let mut old = Client::with_handshake(&workspace, forms());
-    let id = old.send("tools/call", ask.clone());
-    old.reply("elicitation/create", accept.clone());
-    assert_eq!(texts(&old.answer(id)["result"]), [r#"ask: {"go-on":true}"#]);
-
-    let mut new = Client::stateless(&workspace, forms());
-    let asked = new.request("tools/call", ask.clone())["result"].clone();
-    assert_eq!(asked["resultType"], "input_required", "{asked}");
-    let mut again = ask;
-    again["requestState"] = asked["requestState"].clone();
-    again["inputResponses"] = json!({ "go-on": accept });
-    assert_eq!(texts(&new.request("tools/call", again)["result"]), [r#"ask: {"go-on":true}"#]);
 }
 
 #[test]

@@ -7,15 +7,6 @@ use super::texts;
 use crate::support::mcp::Client;
 use crate::support::{Workspace, guest, probe, snapshot};
 
-fn logs(others: &[Value]) -> Vec<String> {
-    let logs = others.iter().filter(|message| message["method"] == "notifications/message");
-    logs.map(|log| {
-        let params = &log["params"];
-        format!("{} {} {}", params["logger"], params["level"], params["data"])
-    })
-    .collect()
-}
-
 #[test]
 fn everything_that_a_tool_gives_is_a_content_block() {
     let workspace = Workspace::with_probe("");
@@ -89,32 +80,6 @@ fn a_tool_that_is_compiled_is_progress_that_rises_into_its_own() {
         assert!(done[0] > 0.0 && done.is_sorted_by(|one, next| one < next), "{messages:?}");
         assert_eq!(done.last(), Some(&2.0), "{messages:?}");
     }
-}
-
-#[test]
-fn what_a_tool_logs_goes_by_the_clients_level() {
-    let workspace = Workspace::with_probe("");
-    let call =
-        json!({ "name": "probe", "arguments": { "do": "log", "level": "all", "text": "x" } });
-    let all = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-    let from = |least: &str| {
-        let at = all.iter().position(|level| *level == least).unwrap();
-        all[at..].iter().map(|level| format!(r#""probe" "{level}" "x""#)).collect::<Vec<_>>()
-    };
-    let mut old = Client::with_handshake(&workspace, json!({}));
-    old.request("tools/call", call.clone());
-    assert_eq!(logs(&old.others()), from("info"));
-    old.request("logging/setLevel", json!({ "level": "error" }));
-    old.request("tools/call", call.clone());
-    assert_eq!(logs(&old.others()), from("error"));
-
-    let mut new = Client::stateless(&workspace, json!({}));
-    new.request("tools/call", call.clone());
-    assert_eq!(logs(&new.others()), Vec::<String>::new());
-    let mut asking = call;
-    asking["_meta"] = json!({ "io.modelcontextprotocol/logLevel": "notice" });
-    new.request("tools/call", asking);
-    assert_eq!(logs(&new.others()), from("notice"));
 }
 
 #[test]

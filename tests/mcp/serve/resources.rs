@@ -67,16 +67,3 @@ fn topics_and_slugs_are_completed() {
     check("slug", "a", json!({}), &[]);
     check("colour", "r", json!({ "topic": "team" }), &[]);
 }
-
-#[test]
-fn without_knowledge_there_is_nothing_to_list() {
-    let workspace = Workspace::new();
-    let mut client = Client::with_handshake(&workspace, json!({}));
-    for (method, key) in [
-        ("resources/list", "resources"),
-        ("resources/templates/list", "resourceTemplates"),
-        ("prompts/list", "prompts"),
-    ] {
-        assert_eq!(client.request(method, json!({}))["result"][key], json!([]), "{method}");
-    }
-}

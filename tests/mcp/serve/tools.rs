@@ -52,18 +52,6 @@ fn a_server_says_what_it_is_in_both_eras() {
 }
 
 #[test]
-fn a_call_is_answered_in_both_eras() {
-    let workspace = Workspace::with_probe("");
-    let old = Client::with_handshake(&workspace, json!({}));
-    let new = Client::stateless(&workspace, json!({}));
-    for mut client in [old, new] {
-        let result = client.call("probe", json!({ "do": "echo", "text": "hello\u{1b}[2J" }));
-        assert_eq!(texts(&result), ["hello\u{1b}[2J"]);
-        assert_eq!(result["isError"], false);
-    }
-}
-
-#[test]
 fn what_a_tool_cannot_do_is_a_result_and_what_is_no_tool_an_error() {
     let workspace = Workspace::with_probe(&format!(
         "{TYPED}\n[tools.hasty]\nsource = \"local\"\nwasm = {:?}\nlimits.time = \"200ms\"\n\

@@ -128,7 +128,7 @@ impl Asked {
             let key = if note.key.is_empty() { String::new() } else { format!("{}: ", note.key) };
             self.notes.push(format!("{key}{}", note.text));
         }
-        for (key, text) in manifest.wishes.grants() {
+        for (key, text) in manifest.requested.grants() {
             if let Ok(value) = text.parse::<Value>() {
                 self.merge(key, value);
             }
@@ -293,8 +293,8 @@ impl Asked {
         });
     }
 
-    /// The wishes of a kind, each in TOML.
-    pub(crate) fn wishes(&self, key: &str) -> Vec<String> {
+    /// The requested grants of a kind, each in TOML.
+    pub(crate) fn requested_lines(&self, key: &str) -> Vec<String> {
         let Some((_, value)) = self.grants.iter().find(|(own, _)| own == key) else {
             return Vec::new();
         };

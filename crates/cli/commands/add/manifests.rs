@@ -19,10 +19,10 @@ mod node;
 mod note;
 mod policy_yaml;
 mod rates;
+mod requested_grants;
 mod skill_toml;
 mod toml_tree;
 mod translate;
-mod wishes;
 mod yaml;
 
 pub(crate) use manifest::{Format, Manifest};

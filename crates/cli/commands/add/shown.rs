@@ -39,8 +39,8 @@ fn imports_of(inspection: &Inspection, prefix: &str) -> Vec<String> {
 /// The imports that could use a kind of grant of which nothing is requested, each with that kind.
 pub(crate) fn unexplained(inspection: &Inspection, asked: &Asked) -> Vec<(String, &'static str)> {
     let kinds = KINDS.into_iter().filter(|(key, ..)| {
-        let by_secret = *key == "env" && !asked.wishes("secrets").is_empty();
-        asked.wishes(key).is_empty() && !by_secret
+        let by_secret = *key == "env" && !asked.requested_lines("secrets").is_empty();
+        asked.requested_lines(key).is_empty() && !by_secret
     });
     let imports = kinds.flat_map(|(_, word, prefix)| {
         imports_of(inspection, prefix).into_iter().map(move |import| (import, word))

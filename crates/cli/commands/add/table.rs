@@ -18,7 +18,7 @@ pub(crate) struct ToolTable {
     pub(crate) origin: String,
     /// Its component, as the configuration has it.
     pub(crate) wasm: String,
-    /// Further keys: what a manifest says besides its wishes.
+    /// Further keys: settings of a manifest besides its requested grants.
     pub(crate) keys: Vec<(String, Item)>,
     /// What it is granted, by the keys of `grants`.
     pub(crate) grants: Vec<(String, Value)>,

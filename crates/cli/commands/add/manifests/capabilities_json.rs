@@ -9,8 +9,8 @@ use crate::commands::add::manifests::fields::{Fields, Notes};
 use crate::commands::add::manifests::manifest::Manifest;
 use crate::commands::add::manifests::node::{Node, quoted};
 use crate::commands::add::manifests::rates::rate;
-use crate::commands::add::manifests::wishes::{
-    DirectoryWish, HttpWish, guest_path, host_path, methods, prefix_patterns,
+use crate::commands::add::manifests::requested_grants::{
+    ManifestDirectory, ManifestHttp, guest_path, host_path, methods, prefix_patterns,
 };
 
 /// Fields of a request that say how much may be sent, and not where.
@@ -91,7 +91,7 @@ fn capabilities(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut No
         if let Some(aliases) = invoke.table("aliases", notes) {
             for (path, alias, node) in aliases.entries() {
                 match node {
-                    Node::Text(tool) => manifest.wishes.tool(path, alias, tool, notes),
+                    Node::Text(tool) => manifest.requested.tool(path, alias, tool, notes),
                     other => notes.wrong_type(path, "the name of a tool", other),
                 }
             }
@@ -109,14 +109,14 @@ fn workspace(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes
         None | Some(Node::Bool(false)) => return,
         Some(Node::Bool(true)) => {
             notes.add(path, "the whole workspace is requested, to read");
-            return manifest.wishes.directories.extend(directory(""));
+            return manifest.requested.directories.extend(directory(""));
         }
         Some(node) => node,
     };
     let Some(mut workspace) = Fields::of(path, node, notes) else { return };
     for (path, prefix) in workspace.texts("allowed_prefixes", notes) {
         match directory(prefix) {
-            Ok(wish) => manifest.wishes.directories.push(wish),
+            Ok(requested) => manifest.requested.directories.push(requested),
             Err(reason) => notes.add(path, reason),
         }
     }
@@ -135,7 +135,7 @@ fn endpoints(
             Node::Text(url) => match url_patterns(url) {
                 Ok(urls) => {
                     for url in urls {
-                        manifest.wishes.requests(HttpWish { url, methods: None });
+                        manifest.requested.requests(ManifestHttp { url, methods: None });
                     }
                 }
                 Err(reason) => notes.add(path, reason),
@@ -200,7 +200,7 @@ fn endpoint(path: String, node: &Node, manifest: &mut Manifest, notes: &mut Note
     match (prefix_patterns(host, prefix), methods) {
         (Ok(urls), Ok(methods)) => {
             for url in urls {
-                manifest.wishes.requests(HttpWish { url, methods: methods.clone() });
+                manifest.requested.requests(ManifestHttp { url, methods: methods.clone() });
             }
         }
         (Err(reason), _) => notes.add(path, reason),
@@ -225,7 +225,7 @@ fn credential(path: String, node: &Node, manifest: &mut Manifest, notes: &mut No
     Credential { path, name, hosts, location }.request(manifest, notes);
 }
 
-fn directory(prefix: &str) -> Result<DirectoryWish, String> {
+fn directory(prefix: &str) -> Result<ManifestDirectory, String> {
     if !prefix.ends_with('/') && !prefix.is_empty() {
         return Err(format!(
             "{} is the beginning of names; it is dropped: a directory is granted as a whole",
@@ -243,5 +243,5 @@ fn directory(prefix: &str) -> Result<DirectoryWish, String> {
         "." => "/workspace".to_owned(),
         host => guest_path(&format!("/workspace/{host}"))?,
     };
-    Ok(DirectoryWish { host, guest, is_writable: false })
+    Ok(ManifestDirectory { host, guest, is_writable: false })
 }

@@ -7,7 +7,7 @@ use kitbag::policy::{Placement, SecretName, SecretPlace, SecretPlaceError};
 use crate::commands::add::manifests::fields::{Fields, Notes};
 use crate::commands::add::manifests::manifest::Manifest;
 use crate::commands::add::manifests::node::quoted;
-use crate::commands::add::manifests::wishes::{SecretWish, host_pattern};
+use crate::commands::add::manifests::requested_grants::{ManifestSecret, host_pattern};
 
 /// A secret as a manifest names it.
 pub(crate) struct Credential<'a> {
@@ -78,7 +78,7 @@ impl Credential<'_> {
         words.extend(options);
         let command = shell::command(&words);
         notes.add(&*path, format!("the value is yours: keep it with `{command}`"));
-        manifest.wishes.secret(path, SecretWish { name: name.to_owned(), to }, notes);
+        manifest.requested.secret(path, ManifestSecret { name: name.to_owned(), to }, notes);
     }
 }
 

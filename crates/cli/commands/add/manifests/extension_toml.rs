@@ -10,7 +10,7 @@ use crate::commands::add::manifests::credential::Credential;
 use crate::commands::add::manifests::fields::{Fields, Notes};
 use crate::commands::add::manifests::manifest::Manifest;
 use crate::commands::add::manifests::node::{Node, quoted};
-use crate::commands::add::manifests::wishes::{HttpWish, host_pattern};
+use crate::commands::add::manifests::requested_grants::{ManifestHttp, host_pattern};
 
 const VERSION: &str = "reborn.extension_manifest.v3";
 
@@ -154,7 +154,7 @@ fn tool(tool: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     }
     for (path, host) in hosts {
         match host_pattern(&host, "") {
-            Ok(url) => manifest.wishes.requests(HttpWish { url, methods: None }),
+            Ok(url) => manifest.requested.requests(ManifestHttp { url, methods: None }),
             Err(reason) => notes.add(path, reason),
         }
     }

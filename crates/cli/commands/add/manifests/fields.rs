@@ -7,7 +7,7 @@ use kitbag::contract::text::shown;
 
 use crate::commands::add::manifests::node::Node;
 use crate::commands::add::manifests::note::Note;
-use crate::commands::add::manifests::wishes::quoted;
+use crate::commands::add::manifests::requested_grants::quoted;
 
 /// The most notes that are kept: a hostile document could cause tens of thousands.
 const MOST_NOTES: usize = 100;

@@ -9,9 +9,9 @@ use kitbag::contract::text::alternatives;
 use crate::commands::add::manifests::fields::{Fields, Notes};
 use crate::commands::add::manifests::manifest::{Format, Manifest};
 use crate::commands::add::manifests::node::{Node, Problem, quoted};
+use crate::commands::add::manifests::requested_grants::{ManifestDirectory, guest_path, host_path};
 use crate::commands::add::manifests::toml_tree;
 use crate::commands::add::manifests::translate::decoded;
-use crate::commands::add::manifests::wishes::{DirectoryWish, guest_path, host_path};
 
 /// The table of the tools.
 const TOOLS: &str = "conversation.tools";
@@ -233,7 +233,7 @@ fn access(tool: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
         let text = "JP gives the tool the workspace to read and write; it is requested to read";
         notes.add(tool.own_path(), text);
         let (host, guest) = (".".to_owned(), "/workspace".to_owned());
-        manifest.wishes.directories.push(DirectoryWish { host, guest, is_writable: false });
+        manifest.requested.directories.push(ManifestDirectory { host, guest, is_writable: false });
     }
 }
 
@@ -278,7 +278,7 @@ fn directories(access: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Not
             continue;
         }
         match directory(host, is_writable) {
-            Ok(wish) => manifest.wishes.directories.push(wish),
+            Ok(requested) => manifest.requested.directories.push(requested),
             Err(reason) => notes.add(path, reason),
         }
     }
@@ -293,7 +293,7 @@ fn is_below(path: &str, directory: &str) -> bool {
     parts(path).starts_with(&parts(directory))
 }
 
-fn directory(text: &str, is_writable: bool) -> Result<DirectoryWish, String> {
+fn directory(text: &str, is_writable: bool) -> Result<ManifestDirectory, String> {
     let host = host_path(text)?;
     if host.starts_with(['/', '~']) {
         return Err(format!("{} is not a path in the workspace; it is dropped", quoted(text)));
@@ -303,7 +303,7 @@ fn directory(text: &str, is_writable: bool) -> Result<DirectoryWish, String> {
         "" | "." => "/workspace".to_owned(),
         relative => format!("/workspace/{relative}"),
     };
-    Ok(DirectoryWish { guest: guest_path(&guest)?, host, is_writable })
+    Ok(ManifestDirectory { guest: guest_path(&guest)?, host, is_writable })
 }
 
 fn variables(access: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
@@ -313,7 +313,7 @@ fn variables(access: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes
         let reads = rule.bool("read", notes).unwrap_or(false);
         rule.note_unread(notes);
         match name {
-            Some(name) if reads => manifest.wishes.variable(path, name, notes),
+            Some(name) if reads => manifest.requested.variable(path, name, notes),
             // Without a rule a variable is not requested in any case.
             Some(_) => {}
             None => notes.add(path, "it names no variable; it is dropped"),

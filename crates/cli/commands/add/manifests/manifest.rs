@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use kitbag::contract::ContentDigest;
 
 use crate::commands::add::manifests::note::Note;
-use crate::commands::add::manifests::wishes::{Wishes, quoted};
+use crate::commands::add::manifests::requested_grants::{ManifestGrants, quoted};
 
 /// The end of the name of a file of credentials and grants.
 const CAPABILITIES: &str = ".capabilities.json";
@@ -47,7 +47,7 @@ pub(crate) struct Manifest {
     /// The file of the component, relative to the manifest.
     pub(crate) component: Option<String>,
     /// The requested grants.
-    pub(crate) wishes: Wishes,
+    pub(crate) requested: ManifestGrants,
     /// The arguments of the tool, in the form of a configuration's `parameters`.
     pub(crate) parameters: Option<toml::Table>,
     /// Limits of one call, as `limits` of a configuration: keys and values in TOML.
@@ -94,7 +94,7 @@ impl Manifest {
             author: None,
             description: None,
             component: None,
-            wishes: Wishes::default(),
+            requested: ManifestGrants::default(),
             parameters: None,
             limits: Vec::new(),
             rate: None,
@@ -124,7 +124,7 @@ impl Manifest {
             let _ = writeln!(text, "{key} = {value}");
         }
         text.push_str("\n[grants]\n");
-        for (key, value) in self.wishes.grants() {
+        for (key, value) in self.requested.grants() {
             let _ = writeln!(text, "{key} = {value}");
         }
         if !self.limits.is_empty() {

@@ -12,8 +12,8 @@ use crate::commands::add::manifests::fields::{Fields, Notes};
 use crate::commands::add::manifests::manifest::Manifest;
 use crate::commands::add::manifests::node::{Node, quoted};
 use crate::commands::add::manifests::rates::rate;
-use crate::commands::add::manifests::wishes::{
-    DirectoryWish, HttpWish, guest_path, host_path, host_pattern, methods,
+use crate::commands::add::manifests::requested_grants::{
+    ManifestDirectory, ManifestHttp, guest_path, host_path, host_pattern, methods,
 };
 
 /// A page of a memory has 64 KiB.
@@ -47,7 +47,7 @@ pub(crate) fn translate(root: &Node, directory: &Path, manifest: &mut Manifest, 
     }
     if let Some(mut capabilities) = root.table("capabilities", notes) {
         if let Some(http) = capabilities.table("http", notes) {
-            http_wishes(http, manifest, notes);
+            requested_http(http, manifest, notes);
         }
         if let Some(mut filesystem) = capabilities.table("filesystem", notes) {
             let is_off = filesystem.take("enabled").is_some_and(|node| *node != Node::Bool(true));
@@ -56,7 +56,7 @@ pub(crate) fn translate(root: &Node, directory: &Path, manifest: &mut Manifest, 
                 true => notes.add(filesystem.path("enabled"), NOT_ENABLED),
                 false => {
                     for (path, node) in paths {
-                        path_wish(path, node, directory, manifest, notes);
+                        requested_path(path, node, directory, manifest, notes);
                     }
                 }
             }
@@ -79,7 +79,7 @@ pub(crate) fn translate(root: &Node, directory: &Path, manifest: &mut Manifest, 
 
 const NOT_ENABLED: &str = "it is not `true`; nothing of it is requested";
 
-fn http_wishes(mut http: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
+fn requested_http(mut http: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let is_on = http.bool("enabled", notes);
     let hosts = http.texts("allowed_hosts", notes);
     let has_methods = http.take("allowed_methods").is_some();
@@ -105,7 +105,7 @@ fn http_wishes(mut http: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes)
             for (path, host) in hosts {
                 match host_pattern(host, "") {
                     Ok(url) => {
-                        manifest.wishes.requests(HttpWish { url, methods: methods.clone() });
+                        manifest.requested.requests(ManifestHttp { url, methods: methods.clone() });
                     }
                     Err(reason) => notes.add(path, reason),
                 }
@@ -120,7 +120,7 @@ fn http_wishes(mut http: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes)
     http.note_unread(notes);
 }
 
-fn path_wish(
+fn requested_path(
     path: String,
     node: &Node,
     directory: &Path,
@@ -155,7 +155,7 @@ fn path_wish(
         return match guest_path(guest) {
             Ok(guest) => {
                 let host = DirectoryGrant::TEMPORARY.to_owned();
-                manifest.wishes.directories.push(DirectoryWish { host, guest, is_writable });
+                manifest.requested.directories.push(ManifestDirectory { host, guest, is_writable });
             }
             Err(reason) => notes.add(entry.path("guest"), format!("{reason}; it is dropped")),
         };
@@ -173,7 +173,7 @@ fn path_wish(
     });
     match (host, guest_path(guest)) {
         (Ok(host), Ok(guest)) => {
-            manifest.wishes.directories.push(DirectoryWish { host, guest, is_writable });
+            manifest.requested.directories.push(ManifestDirectory { host, guest, is_writable });
         }
         (Err(reason), _) => notes.add(entry.path("host"), reason),
         (_, Err(reason)) => notes.add(entry.path("guest"), format!("{reason}; it is dropped")),

@@ -10,8 +10,8 @@ use kitbag::contract::ByteSize;
 use crate::commands::add::manifests::fields::{Fields, Notes};
 use crate::commands::add::manifests::manifest::Manifest;
 use crate::commands::add::manifests::node::Node;
-use crate::commands::add::manifests::wishes::{
-    DirectoryWish, HttpWish, guest_path, host_path, host_pattern,
+use crate::commands::add::manifests::requested_grants::{
+    ManifestDirectory, ManifestHttp, guest_path, host_path, host_pattern,
 };
 
 pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes) {
@@ -68,7 +68,7 @@ fn storage(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let allowed = fields.list("allow", notes).unwrap_or_default();
     let denied = denied(&mut fields, notes, |entry, notes| {
         let uri = entry.text("uri", notes)?;
-        // However much of it is denied, and for what: nothing that overlaps is wished.
+        // However much of it is denied, and for what: a directory that overlaps is not requested.
         entry.take("access");
         directory_of(uri).map_or_else(|_| beginning_of(uri), Some)
     });
@@ -91,17 +91,17 @@ fn storage(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
                 continue;
             }
         };
-        let wish = directory_of(uri).and_then(|host| {
+        let requested = directory_of(uri).and_then(|host| {
             let host = host_path(&host)?;
             let guest = match &*host {
                 "." => "/workspace".to_owned(),
                 host if host.starts_with('/') => host.to_owned(),
                 host => format!("/{host}"),
             };
-            Ok(DirectoryWish { guest: guest_path(&guest)?, host, is_writable })
+            Ok(ManifestDirectory { guest: guest_path(&guest)?, host, is_writable })
         });
-        match wish {
-            Ok(wish) => match denied.iter().find(|denied| overlaps(&wish.host, denied)) {
+        match requested {
+            Ok(requested) => match denied.iter().find(|denied| overlaps(&requested.host, denied)) {
                 Some(denied) => {
                     let text = format!(
                         "{} is denied in it; it is dropped",
@@ -109,7 +109,7 @@ fn storage(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
                     );
                     notes.add(path, text);
                 }
-                None => manifest.wishes.directories.push(wish),
+                None => manifest.requested.directories.push(requested),
             },
             Err(reason) => notes.add(path, reason),
         }
@@ -138,11 +138,11 @@ fn network(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
         entry.note_unread(notes);
         let Some(host) = host.filter(|_| !is_narrower) else { continue };
         match host_pattern(host, "") {
-            Ok(url) => manifest.wishes.http.push(HttpWish { url, methods: None }),
+            Ok(url) => manifest.requested.http.push(ManifestHttp { url, methods: None }),
             Err(reason) => notes.add(path, reason),
         }
     }
-    manifest.wishes.deny.extend(denied);
+    manifest.requested.deny.extend(denied);
 }
 
 fn environment(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
@@ -161,7 +161,7 @@ fn environment(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Note
             Some(key) if denied.iter().any(|denied| denied == key) => {
                 notes.add(path, "it is both requested and denied; it is denied");
             }
-            Some(key) => manifest.wishes.variable(path, key, notes),
+            Some(key) => manifest.requested.variable(path, key, notes),
             None => {}
         }
     }

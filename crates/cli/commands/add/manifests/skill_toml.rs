@@ -7,8 +7,8 @@
 use crate::commands::add::manifests::fields::{Fields, Notes};
 use crate::commands::add::manifests::manifest::Manifest;
 use crate::commands::add::manifests::node::Node;
-use crate::commands::add::manifests::wishes::{
-    DirectoryWish, HttpWish, guest_path, host_path, host_pattern,
+use crate::commands::add::manifests::requested_grants::{
+    ManifestDirectory, ManifestHttp, guest_path, host_path, host_pattern,
 };
 
 pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes) {
@@ -25,7 +25,7 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
         if let Some(mut network) = capabilities.table("network", notes) {
             for (path, domain) in network.texts("domains", notes) {
                 match host_pattern(domain, "") {
-                    Ok(url) => manifest.wishes.requests(HttpWish { url, methods: None }),
+                    Ok(url) => manifest.requested.requests(ManifestHttp { url, methods: None }),
                     Err(reason) => notes.add(path, reason),
                 }
             }
@@ -40,8 +40,8 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
             for (list, is_writable) in lists {
                 for (path, text) in list {
                     match directory(text, is_writable) {
-                        Ok(wish) if manifest.wishes.directories.contains(&wish) => {}
-                        Ok(wish) => manifest.wishes.directories.push(wish),
+                        Ok(requested) if manifest.requested.directories.contains(&requested) => {}
+                        Ok(requested) => manifest.requested.directories.push(requested),
                         Err(reason) => notes.add(path, reason),
                     }
                 }
@@ -49,7 +49,7 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
             filesystem.note_unread(notes);
         }
         for (path, name) in capabilities.texts("env", notes) {
-            manifest.wishes.variable(path, name, notes);
+            manifest.requested.variable(path, name, notes);
         }
         capabilities.note_unread(notes);
     }
@@ -72,7 +72,7 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
     root.note_unread(notes);
 }
 
-fn directory(text: &str, is_writable: bool) -> Result<DirectoryWish, String> {
+fn directory(text: &str, is_writable: bool) -> Result<ManifestDirectory, String> {
     let host = host_path(text)?;
     let relative = host.trim_start_matches("./").trim_end_matches('/');
     let guest = match host.strip_prefix("~/") {
@@ -81,5 +81,5 @@ fn directory(text: &str, is_writable: bool) -> Result<DirectoryWish, String> {
         None if matches!(relative, "" | ".") => "/workspace".to_owned(),
         None => format!("/workspace/{relative}"),
     };
-    Ok(DirectoryWish { guest: guest_path(&guest)?, host, is_writable })
+    Ok(ManifestDirectory { guest: guest_path(&guest)?, host, is_writable })
 }

@@ -6,7 +6,7 @@ use crate::commands::add::manifests::fields::Notes;
 use crate::commands::add::manifests::manifest::{Format, Manifest};
 use crate::commands::add::manifests::node::{Node, Problem};
 use crate::commands::add::manifests::note::Note;
-use crate::commands::add::manifests::wishes::Wishes;
+use crate::commands::add::manifests::requested_grants::ManifestGrants;
 use crate::commands::add::manifests::{
     capabilities_json, extension_toml, json, manifest_yaml, policy_yaml, skill_toml, toml_tree,
     yaml,
@@ -53,9 +53,9 @@ impl Manifest {
     /// Drops what a limit of zero or a denial forbids, and keeps the notes.
     pub(crate) fn finish(&mut self, mut notes: Notes) {
         if notes.has_zero_limit {
-            self.wishes = Wishes::default();
+            self.requested = ManifestGrants::default();
         }
-        self.wishes.without_denied(&mut notes);
+        self.requested.without_denied(&mut notes);
         self.notes = notes.into_list();
     }
 

@@ -1,7 +1,7 @@
 //! YAML as a tree, from the events of the parser, which builds no values itself.
 //!
-//! Aliases, merged keys and tags are not followed: what they would stand for is no wish that a
-//! person can read where it stands, and a few lines of aliases can stand for gigabytes.
+//! Aliases, merged keys and tags are not followed: their expansion is not a request that a
+//! person can read in place, and a few lines of aliases can expand to gigabytes.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 

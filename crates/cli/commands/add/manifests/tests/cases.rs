@@ -70,8 +70,10 @@ fn what_begins_with_a_prefix_is_granted() {
             r#"{{"http":{{"allowlist":[{{"host":"a.example","path_prefix":"{prefix}"}}]}}}}"#
         );
         let manifest = Manifest::translate(Format::CapabilitiesJson, &text, Path::new("/"));
-        let [wish] = &manifest.wishes.http[..] else { panic!("{prefix}: {:?}", manifest.notes) };
-        let pattern: kitbag::policy::UrlPattern = wish.url.parse().unwrap();
+        let [requested] = &manifest.requested.http[..] else {
+            panic!("{prefix}: {:?}", manifest.notes)
+        };
+        let pattern: kitbag::policy::UrlPattern = requested.url.parse().unwrap();
         move |path: &str| {
             let url = format!("https://a.example{path}");
             pattern.matches(&kitbag::policy::HttpRequest::new("GET", &url).unwrap())

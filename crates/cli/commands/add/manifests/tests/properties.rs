@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::commands::add::manifests::wishes::Wishes;
+use crate::commands::add::manifests::requested_grants::ManifestGrants;
 use crate::commands::add::manifests::{Format, Manifest};
 use kitbag::policy::http::{Deny, Methods};
 use kitbag::policy::{
@@ -33,19 +33,19 @@ fn words_of(command: &str) -> Vec<String> {
     words.split('\0').map(str::to_owned).collect()
 }
 
-/// What the wishes would be if all of them were granted.
+/// The grants if all requested ones were given.
 fn granted(manifest: &Manifest) -> Grants {
-    let grant = |wish: &crate::commands::add::manifests::wishes::HttpWish| {
-        let mut grant = HttpGrant::new(wish.url.parse().unwrap());
-        grant.methods = match &wish.methods {
+    let grant = |requested: &crate::commands::add::manifests::requested_grants::ManifestHttp| {
+        let mut grant = HttpGrant::new(requested.url.parse().unwrap());
+        grant.methods = match &requested.methods {
             None => Methods::Any,
             Some(methods) => Methods::new(methods.iter().map(String::as_str)).unwrap(),
         };
         Arc::new(grant)
     };
-    let deny = manifest.wishes.deny.iter().map(|url| UrlPattern::parse_denied(url).unwrap());
+    let deny = manifest.requested.deny.iter().map(|url| UrlPattern::parse_denied(url).unwrap());
     let http = HttpGrants {
-        grants: manifest.wishes.http.iter().map(grant).collect(),
+        grants: manifest.requested.http.iter().map(grant).collect(),
         deny: Arc::new(Deny::new(deny.collect())),
     };
     Grants { http, ..Grants::default() }
@@ -153,16 +153,16 @@ proptest! {
     ) {
         let text = toml::to_string(&json!({ "capabilities": { "filesystem": { "read": read, "write": write } } }));
         let manifest = translate(Format::SkillToml, &text.unwrap());
-        for wish in &manifest.wishes.directories {
-            let list = if wish.is_writable { &write } else { &read };
-            prop_assert!(list.contains(&wish.host), "{wish:?}");
+        for requested in &manifest.requested.directories {
+            let list = if requested.is_writable { &write } else { &read };
+            prop_assert!(list.contains(&requested.host), "{requested:?}");
         }
         let entry = |(path, access): (&String, &str)| json!({ "uri": format!("fs://{path}{end}"), "access": [access] });
         let allow: Vec<_> = read.iter().map(|path| entry((path, "read"))).collect();
         let deny: Vec<_> = denied.iter().map(|path| entry((path, "read"))).collect();
         let text = json!({ "permissions": { "storage": { "allow": allow, "deny": deny } } }).to_string();
-        for wish in &translate(Format::PolicyYaml, &text).wishes.directories {
-            prop_assert!(!wish.is_writable);
+        for requested in &translate(Format::PolicyYaml, &text).requested.directories {
+            prop_assert!(!requested.is_writable);
             let path = |text: &str| {
                 let text = format!("{text}{end}");
                 let path = text.strip_suffix("/**").unwrap_or(&text).trim_end_matches('/');
@@ -172,10 +172,10 @@ proptest! {
                     path => path.to_owned(),
                 }
             };
-            prop_assert_ne!(&wish.host, "/");
-            prop_assert!(read.iter().any(|own| path(own) == wish.host), "{text}: {wish:?}");
-            let is_denied = denied.iter().any(|own| Path::new(&path(own)).starts_with(&wish.host));
-            prop_assert!(!is_denied, "{text}: {wish:?}");
+            prop_assert_ne!(&requested.host, "/");
+            prop_assert!(read.iter().any(|own| path(own) == requested.host), "{text}: {requested:?}");
+            let is_denied = denied.iter().any(|own| Path::new(&path(own)).starts_with(&requested.host));
+            prop_assert!(!is_denied, "{text}: {requested:?}");
         }
     }
 
@@ -192,8 +192,8 @@ proptest! {
     fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         for format in FORMATS {
             let manifest = Manifest::translate(format, &bytes, Path::new("/skills/own"));
-            let nothing = Wishes { deny: manifest.wishes.deny.clone(), ..Wishes::default() };
-            prop_assert_eq!(&manifest.wishes, &nothing);
+            let nothing = ManifestGrants { deny: manifest.requested.deny.clone(), ..ManifestGrants::default() };
+            prop_assert_eq!(&manifest.requested, &nothing);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a manifest wishes, in kitbag's own terms, and as TOML.
+//! The grants that a manifest requests, in kitbag's own terms, and as TOML.
 
 use std::path::{Component, Path};
 
@@ -11,24 +11,24 @@ use crate::commands::add::manifests::fields::Notes;
 
 /// The grants that a manifest requests. They grant nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wishes {
+pub(crate) struct ManifestGrants {
     /// Directories.
-    pub(crate) directories: Vec<DirectoryWish>,
+    pub(crate) directories: Vec<ManifestDirectory>,
     /// Requests over HTTP.
-    pub(crate) http: Vec<HttpWish>,
+    pub(crate) http: Vec<ManifestHttp>,
     /// Patterns of URLs that it must not reach, whatever else it is granted.
     pub(crate) deny: Vec<String>,
     /// Variables of the environment.
     pub(crate) env: Vec<String>,
     /// Secrets that the host adds to requests.
-    pub(crate) secrets: Vec<SecretWish>,
+    pub(crate) secrets: Vec<ManifestSecret>,
     /// Other tools: the alias, and the name of the tool.
     pub(crate) tools: Vec<(String, String)>,
 }
 
 /// A directory that a manifest requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DirectoryWish {
+pub(crate) struct ManifestDirectory {
     /// The directory: absolute, relative to the workspace, in the home directory with `~/`, or
     /// `$TEMP` for one that each run has for itself.
     pub(crate) host: String,
@@ -40,7 +40,7 @@ pub(crate) struct DirectoryWish {
 
 /// HTTP requests that a manifest asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HttpWish {
+pub(crate) struct ManifestHttp {
     /// A pattern of URLs.
     pub(crate) url: String,
     /// The methods; sorted. `None`: every one.
@@ -49,7 +49,7 @@ pub(crate) struct HttpWish {
 
 /// A secret that the host is to add to requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SecretWish {
+pub(crate) struct ManifestSecret {
     /// Its name.
     pub(crate) name: String,
     /// Patterns of the URLs that it goes to.
@@ -145,11 +145,11 @@ pub(crate) fn guest_path(path: &str) -> Result<String, String> {
     Ok(guest.to_string())
 }
 
-impl Wishes {
+impl ManifestGrants {
     /// Requests HTTP requests, each pattern of URLs once for the same methods.
-    pub(crate) fn requests(&mut self, wish: HttpWish) {
-        if !self.http.contains(&wish) {
-            self.http.push(wish);
+    pub(crate) fn requests(&mut self, requested: ManifestHttp) {
+        if !self.http.contains(&requested) {
+            self.http.push(requested);
         }
     }
 
@@ -163,15 +163,15 @@ impl Wishes {
     }
 
     /// Requests a secret.
-    pub(crate) fn secret(&mut self, path: String, wish: SecretWish, notes: &mut Notes) {
-        match SecretName::new(wish.name.as_str()) {
-            Ok(_) => match self.secrets.iter_mut().find(|own| own.name == wish.name) {
+    pub(crate) fn secret(&mut self, path: String, requested: ManifestSecret, notes: &mut Notes) {
+        match SecretName::new(requested.name.as_str()) {
+            Ok(_) => match self.secrets.iter_mut().find(|own| own.name == requested.name) {
                 Some(own) => {
                     let more: Vec<_> =
-                        wish.to.into_iter().filter(|to| !own.to.contains(to)).collect();
+                        requested.to.into_iter().filter(|to| !own.to.contains(to)).collect();
                     own.to.extend(more);
                 }
-                None => self.secrets.push(wish),
+                None => self.secrets.push(requested),
             },
             Err(error) => notes.add(path, format!("{error}; it is dropped")),
         }
@@ -190,10 +190,11 @@ impl Wishes {
     /// Drops each requested URL that is denied as a whole: it could only mislead.
     pub(crate) fn without_denied(&mut self, notes: &mut Notes) {
         let Self { http, deny, .. } = self;
-        http.retain(|wish| {
-            let is_denied = deny.contains(&wish.url);
+        http.retain(|requested| {
+            let is_denied = deny.contains(&requested.url);
             if is_denied {
-                let text = format!("`{}` is both requested and denied; it is denied", wish.url);
+                let text =
+                    format!("`{}` is both requested and denied; it is denied", requested.url);
                 notes.add("", text);
             }
             !is_denied
@@ -208,15 +209,15 @@ impl Wishes {
             [only] => format!("[{only}]"),
             entries => format!("[\n    {},\n]", entries.join(",\n    ")),
         };
-        let directory = |wish: &DirectoryWish| {
-            let mode = if wish.is_writable { "rw" } else { "ro" };
-            let (host, guest) = (quoted(&wish.host), quoted(&wish.guest));
+        let directory = |requested: &ManifestDirectory| {
+            let mode = if requested.is_writable { "rw" } else { "ro" };
+            let (host, guest) = (quoted(&requested.host), quoted(&requested.guest));
             format!("{{ host = {host}, guest = {guest}, mode = \"{mode}\" }}")
         };
         // Without a list a tool reads the workspace.
         grants.push(("filesystem", list(self.directories.iter().map(directory).collect())));
         if !self.http.is_empty() {
-            grants.push(("http", list(self.http.iter().map(HttpWish::entry).collect())));
+            grants.push(("http", list(self.http.iter().map(ManifestHttp::entry).collect())));
         }
         for (key, texts) in [("deny", &self.deny), ("env", &self.env)] {
             if !texts.is_empty() {
@@ -225,11 +226,11 @@ impl Wishes {
         }
         let table = |entries: Vec<String>| format!("{{ {} }}", entries.join(", "));
         if !self.secrets.is_empty() {
-            let entry = |wish: &SecretWish| match wish.to.is_empty() {
-                true => format!("{} = {{}}", wish.name),
+            let entry = |requested: &ManifestSecret| match requested.to.is_empty() {
+                true => format!("{} = {{}}", requested.name),
                 false => {
-                    let to: Vec<_> = wish.to.iter().map(|url| quoted(url)).collect();
-                    format!("{} = {{ to = [{}] }}", wish.name, to.join(", "))
+                    let to: Vec<_> = requested.to.iter().map(|url| quoted(url)).collect();
+                    format!("{} = {{ to = [{}] }}", requested.name, to.join(", "))
                 }
             };
             grants.push(("secrets", table(self.secrets.iter().map(entry).collect())));
@@ -242,7 +243,7 @@ impl Wishes {
     }
 }
 
-impl HttpWish {
+impl ManifestHttp {
     /// The entry of a list of grants, in TOML.
     fn entry(&self) -> String {
         let url = quoted(&self.url);

@@ -1,0 +1,42 @@
+//! The server in this process: a client writes lines to one pipe and reads them from another.
+//! Every tool is native, so that no component is compiled and no program is started.
+
+mod client;
+mod messages;
+mod native_tools;
+mod notifications;
+mod questions;
+mod requests;
+
+use std::sync::Arc;
+
+use kitbag_config::{Sources, load};
+use kitbag_host::{Host, HostOptions};
+use kitbag_secrets::Secrets;
+use kitbag_toolbox::Toolbox;
+
+use self::client::Client;
+use self::native_tools::{NoSecrets, Probe};
+use crate::Server;
+
+/// A server of the tool `probe`.
+fn server(options: HostOptions) -> Server {
+    let directory = tempfile::tempdir().unwrap();
+    let start = directory.path().to_owned();
+    let config = load(&Sources { start, ..Sources::default() }).unwrap();
+    let secrets = Arc::new(Secrets::new(NoSecrets, Vec::new()));
+    let toolbox = Toolbox::new(Host::new(options), config, &[], secrets, None);
+    let toolbox = toolbox.with_tool(Arc::new(Probe)).unwrap();
+    let reload = toolbox.clone();
+    Server::new(toolbox, Box::new(move || Ok(reload.clone())), None).unwrap()
+}
+
+/// A client that has said nothing yet.
+fn start() -> Client {
+    Client::start(server(HostOptions::default()))
+}
+
+/// A client of each era with these capabilities.
+fn both_eras(capabilities: serde_json::Value) -> [Client; 2] {
+    [start().after_handshake(capabilities.clone()), start().stateless(capabilities)]
+}

@@ -1,0 +1,8 @@
+//! Calls on the command line and what they print, as data: `support::case_files` has the form.
+
+use crate::support::case_files::check_case_files;
+
+#[test]
+fn calls_print_what_their_cases_say() {
+    check_case_files("tests/tools/cases");
+}
