@@ -139,7 +139,8 @@ mod tests {
     #[track_caller]
     fn check(functions: &str, heavy: Option<&'static str>) {
         let text = format!("(component (core module {functions}))");
-        let found = crate::inspect::check(&wat::parse_str(text).unwrap(), || false);
+        let found =
+            crate::inspect::check(&wat::parse_str(text).unwrap(), &crate::Support::ANY, || false);
         match (found, heavy) {
             (Err(InvalidComponent::NoRun), None) => {}
             (Err(InvalidComponent::HeavyFunction { what, .. }), Some(heavy)) if what == heavy => {}
@@ -199,14 +200,16 @@ mod tests {
         let function = format!("(func (local{}) {})", " i32".repeat(100), "(block)".repeat(99));
         let text = format!("(component (core module (func) {function} (func)))");
         let bytes = wat::parse_str(text).unwrap();
-        let heaviest = crate::inspect::read(&bytes, || false).unwrap().unwrap().heaviest;
+        let heaviest =
+            crate::inspect::read(&bytes, &crate::Support::ANY, || false).unwrap().unwrap().heaviest;
         assert_eq!((heaviest.cells, heaviest.bytes), (10_000, 301));
     }
 
     #[test]
     fn a_body_that_is_not_valid_is_refused() {
         let text = "(component (core module (func (result i32))))";
-        let found = crate::inspect::check(&wat::parse_str(text).unwrap(), || false);
+        let found =
+            crate::inspect::check(&wat::parse_str(text).unwrap(), &crate::Support::ANY, || false);
         assert!(matches!(found, Err(InvalidComponent::Malformed(_))), "{found:?}");
     }
 }
