@@ -1,8 +1,8 @@
 //! Builds the guests, compiles the built-in ones to native code, and writes
 //! what the library embeds.
 //!
-//! The engine that compiles here is the one that runs later: `kitbag-host` is
-//! a build dependency as well, so there is one configuration of it.
+//! The engine that compiles here is the one that runs later: `kitbag-engine`
+//! is a build dependency as well, so there is one configuration of it.
 
 #[path = "crates/kitbag/build/guests.rs"]
 mod guests;
@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use kitbag_host::{EmbeddedArtifact, EmbeddedComponent, Host};
+use kitbag_engine::{EmbeddedArtifact, EmbeddedComponent, Support, precompile};
 use sha2::{Digest, Sha256};
 
 use crate::guests::{Guests, find_target};
@@ -146,8 +146,11 @@ fn compile<'a>(
         // For another processor than this machine's kitbag has no compiler: such a build compiles
         // its built-ins at their first use.
         let artifact = match variable("CARGO_CFG_TARGET_ARCH")? == env::consts::ARCH {
-            true => Host::precompile(&wasm, &content, &variable("TARGET")?, COMPILE_TIME)
-                .map_err(|error| failed("compiled", &error))?,
+            true => {
+                let target = variable("TARGET")?;
+                precompile(&wasm, content.clone(), &target, COMPILE_TIME, &Support::ANY)
+                    .map_err(|error| failed("compiled", &error))?
+            }
             false => Vec::new(),
         };
         let artifact = EmbeddedArtifact::pack_native(artifact, level);
@@ -169,7 +172,7 @@ fn compile<'a>(
 fn compiler(guests: &Guests) -> Result<Vec<u8>, Failure> {
     let Guests { root, target_dir, .. } = guests;
     let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    let names = ["build.rs", "crates/contract", "crates/host", "crates/policy", "wit"];
+    let names = ["build.rs", "crates/contract", "crates/engine", "wit"];
     let mut waiting: Vec<_> = names.map(|name| root.join(name)).into();
     let mut digest = Sha256::new();
     if target_dir.ancestors().nth(2) == Some(root) {

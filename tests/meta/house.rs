@@ -66,7 +66,7 @@ fn messages_hold_no_debug_text() {
         // Names of variants, which become words.
         ("crates/contract/src/text.rs", 1),
         // Source text of the built-ins, for the build script.
-        ("crates/host/src/embed.rs", 2),
+        ("crates/engine/src/embed.rs", 2),
         // Keys of connections, which are shown nowhere.
         ("crates/host/src/grants/http.rs", 1),
         // An implementation of `Debug`.

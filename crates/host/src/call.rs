@@ -10,6 +10,7 @@ use kitbag_contract::{
     ARGUMENTS_BYTES, Action, ByteSize, Content, Context, ErrorInfo, LimitKind, Limits, LogLevel,
     Outcome,
 };
+use kitbag_engine::{Described, INSTANCE_BYTES, Metering};
 use kitbag_files::Guard;
 use kitbag_http::{Account, Client, FailedConnection, RequestRecord};
 use kitbag_policy::http::HttpRefusal;
@@ -23,18 +24,17 @@ use crate::budget::{MemoryBudget, Reservation};
 use crate::capture::Captured;
 use crate::component::Component;
 use crate::context::RunContext;
-use crate::described::{Described, NotNow};
+use crate::description::NotNow;
 use crate::error::CallError;
 use crate::filesystem::Touched;
 use crate::grants::{Granting, HeldSecrets, TOOLS_BYTES, ToolCalls, ToolStorage};
 use crate::guest_exit::GuestExit;
 use crate::imports;
-use crate::inspect::INSTANCE_BYTES;
 use crate::limits::{HANDLES, exceeded, host_data};
-use crate::metering::Metering;
 use crate::refusals::{Refusals, RefusedKind};
 use crate::report::{Emitted, Reports};
 use crate::state::{State, Stdio};
+use crate::support::SUPPORT;
 use crate::threads::give_way;
 use crate::timer::{Cancellation, Timer};
 use crate::truncate::truncate_outcome;
@@ -280,7 +280,7 @@ pub(crate) async fn describe(
     });
     let ended = ended.await.map_err(|error| NotNow(error.to_string()))?;
     match ended.result {
-        Ok(text) => Ok(Described::read(text.as_bytes())),
+        Ok(text) => Ok(Described::read(text.as_bytes(), &SUPPORT)),
         Err(GuestExit::Stopped(_)) => Err(NotNow("it did not answer in time".into())),
         Err(exit) => {
             // Such as too little address space for its memory.

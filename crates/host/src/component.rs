@@ -4,26 +4,21 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, ContentDigest, Description, Pin};
+use kitbag_contract::{ByteSize, ContentDigest, Description};
+use kitbag_engine::{
+    CacheProblem, Compiled, ComponentBytes, ComponentFile, Content, Described, DiskCache,
+    EmbeddedArtifact, Engines, InvalidComponent, Key, LoadError, Metering, NativeCode, Wait,
+    check_pins, compile, described_section, digest_of_bytes, load_compiled, load_verified,
+};
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
-use crate::artifact::{EmbeddedArtifact, NativeCode, load_compiled, load_verified};
 use crate::budget::{MemoryBudget, Reservation};
-use crate::cache::{CacheProblem, DiskCache, Key, digest_of_bytes};
-use crate::compile::{Compiled, compile};
-use crate::component_bytes::ComponentBytes;
-use crate::component_file::{ComponentFile, Opened};
-use crate::content::{Content, check_pins};
 use crate::context::RunContext;
-use crate::described::{Described, NotNow};
-use crate::engines::Engines;
+use crate::description::NotNow;
 use crate::imports;
-use crate::load_error::{InvalidComponent, LoadError};
-use crate::metering::Metering;
-use crate::section;
 use crate::state::State;
-use crate::wait::Wait;
+use crate::support::SUPPORT;
 
 /// Where a component comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,38 +60,6 @@ struct Loaded {
     memory: Option<Reservation>,
     /// That of its bytes, where they are not part of this binary.
     digest: Option<ContentDigest>,
-}
-
-impl Content for Opened<'_> {
-    fn path(&self) -> &Path {
-        self.path
-    }
-
-    fn digest(&mut self) -> Result<ContentDigest, LoadError> {
-        Self::digest(self)
-    }
-
-    fn read(&mut self) -> Result<Vec<u8>, LoadError> {
-        Self::read(self)
-    }
-
-    fn pins(&self) -> &[Pin] {
-        self.pins
-    }
-}
-
-impl Content for EmbeddedArtifact {
-    fn path(&self) -> &Path {
-        Path::new(self.name())
-    }
-
-    fn digest(&mut self) -> Result<ContentDigest, LoadError> {
-        Ok(digest_of_bytes(&self.component()))
-    }
-
-    fn read(&mut self) -> Result<Vec<u8>, LoadError> {
-        Ok(self.component())
-    }
 }
 
 /// How a component is compiled that has to be.
@@ -234,9 +197,9 @@ impl Component {
             }
             None => None,
         };
-        let section = section::described(&content);
+        let section = described_section(&content, &SUPPORT);
         let compiled =
-            compile(&wait, content, metering, None, compiling.program, compiling.memory)?;
+            compile(&wait, content, metering, None, compiling.program, compiling.memory, &SUPPORT)?;
         let component = load_fresh(engines, &compiled)?;
         let memory = Some(reserve(path, &component)?);
         let (mut loaded, is_final) = link_fresh(path, &component, section, describe)?;
@@ -246,7 +209,7 @@ impl Component {
             && is_final
         {
             let remembered = cache.remember(digest, &loaded.described);
-            let stored = cache.store(key, compiled.bytes(), &loaded.described);
+            let stored = cache.store(key, &compiled, &loaded.described);
             if let Err(problem) = remembered.and(stored)
                 && !problems.contains(&problem)
             {

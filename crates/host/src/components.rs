@@ -7,18 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use kitbag_contract::ByteSize;
+use kitbag_engine::{
+    Content, Described, DiskCache, Engines, LoadError, Metering, NativeCode, Opened, Stamp,
+};
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
-use crate::artifact::NativeCode;
 use crate::budget::{MemoryBudget, Reservation};
-use crate::cache::DiskCache;
 use crate::component::{Compilation, Component, ComponentSource};
-use crate::component_file::{Opened, Stamp};
-use crate::content::Content;
-use crate::described::{Described, NotNow};
-use crate::engines::Engines;
-use crate::load_error::LoadError;
-use crate::metering::Metering;
+use crate::description::NotNow;
 use crate::state::State;
 
 /// The components of one host, each loaded at its first use.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kitbag_engine::{Compiling, Waiter};
 use kitbag_http::Account;
 use tokio::sync::Semaphore;
 
@@ -46,5 +47,23 @@ impl RunContext {
     /// Whether it was cancelled or the deadline has passed.
     pub fn is_over(&self) -> bool {
         self.cancellation.is_cancelled() || self.deadline.is_some_and(|at| Instant::now() >= at)
+    }
+}
+
+impl Waiter for RunContext {
+    fn is_over(&self) -> bool {
+        self.is_over()
+    }
+
+    fn is_background(&self) -> bool {
+        self.is_background
+    }
+
+    fn listens(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    fn compiling(&self, compiling: &Compiling<'_>) {
+        self.events.compiling(compiling);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kitbag_contract::{ByteSize, ErrorKind, LimitKind, format_duration};
 
-use crate::load_error::LoadError;
+use kitbag_engine::LoadError;
 
 /// A call that did not end with an answer of the tool.
 #[derive(Debug, thiserror::Error)]

@@ -6,6 +6,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::{ByteSize, ContentDigest, Limits, Outcome};
+use kitbag_engine::{
+    Content as _, Described, DiskCache, Engines, Key, LoadError, Metering, Opened, check_pins,
+    config, described_section, digest_of_bytes,
+};
 use kitbag_http::{Account, Client, ClientOptions};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -14,22 +18,17 @@ use wasmtime::component::{ComponentExportIndex, InstancePre};
 
 use crate::blocking::{block_on, in_own_runtime, set_outer_runtime};
 use crate::budget::{MemoryBudget, Reservation, ServerMemory};
-use crate::cache::{DiskCache, Key, digest_of_bytes};
 use crate::call::{self, Call, Completion};
 use crate::component::{Compilation, Component, ComponentSource};
-use crate::component_file::Opened;
 use crate::components::Components;
-use crate::content::{Content as _, check_pins};
 use crate::context::RunContext;
-use crate::described::{Described, NotNow};
-use crate::engines::{Engines, config, pool};
+use crate::description::NotNow;
 use crate::error::CallError;
-use crate::load_error::LoadError;
-use crate::metering::Metering;
 use crate::native;
+use crate::pool::pool;
 use crate::queue::{Concurrency, Permit, Queue, processors};
-use crate::section;
 use crate::state::State;
+use crate::support::SUPPORT;
 use crate::threads::Threads;
 use crate::timer::{Cancellation, Timer};
 
@@ -166,7 +165,7 @@ impl Host {
         if is_pinned(source) {
             check(source, *digest)?;
         }
-        if let Some(described) = section::described(&content) {
+        if let Some(described) = described_section(&content, &SUPPORT) {
             return Ok(Some(described));
         }
         let Some(cache) = &self.0.options.cache else { return Ok(None) };
@@ -377,31 +376,6 @@ impl Host {
     /// for itself. Any executor will do.
     pub async fn idle(&self) {
         self.0.queue.idle().await;
-    }
-
-    /// Compiles a component to native code for a binary that it is part of.
-    ///
-    /// `path` names the component in errors, `target` is the triple that the
-    /// artifact is for. It uses no feature that not every processor of that
-    /// target has. It may take `time`, and no longer.
-    ///
-    /// # Errors
-    ///
-    /// [`LoadError::Invalid`] where kitbag cannot run the component, or where compiling it
-    /// takes longer.
-    #[cfg(feature = "compiler")]
-    pub fn precompile(
-        path: &std::path::Path,
-        content: &[u8],
-        target: &str,
-        time: std::time::Duration,
-    ) -> Result<Vec<u8>, LoadError> {
-        let (size, context) = (content.len() as u64, RunContext::default());
-        let wait = crate::wait::Wait::new(path, size, &context, time);
-        let (content, memory) = (content.to_owned(), MemoryBudget::unlimited());
-        let compiled =
-            crate::compile::compile(&wait, content, Metering::Off, Some(target), None, &memory)?;
-        Ok(compiled.into_bytes())
     }
 
     /// What asks a component what it says of itself, on this thread.

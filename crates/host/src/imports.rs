@@ -160,12 +160,6 @@ pub(crate) fn offered(import: &str) -> Option<&'static str> {
     find(import).map(|(_, gives, _)| *gives)
 }
 
-/// Whether an import is the interface `host` of the contract, in the version that we
-/// speak.
-pub(crate) fn is_reports(import: &str) -> bool {
-    import.split_once('@') == Some((REPORTS, VERSION))
-}
-
 /// What the host takes in a call for the interfaces that a component imports, besides what
 /// every call takes.
 pub(crate) fn host_bytes(engine: &Engine, component: &Component) -> ByteSize {

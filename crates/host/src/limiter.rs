@@ -1,15 +1,12 @@
 //! What a guest may allocate.
 
 use kitbag_contract::LimitKind;
+use kitbag_engine::INSTANCES;
 use wasmtime::ResourceLimiter;
 
 /// Elements of all tables of one call. A guest's function table has a few
 /// thousand; an element costs the host a pointer.
 pub(crate) const TABLE_ELEMENTS: usize = 100_000;
-
-/// Core instances of one component. A component from Rust has three; one from
-/// Python, whose parts are linked as shared libraries, has a few dozen.
-pub(crate) const INSTANCES: usize = 256;
 
 /// Memories, and tables, of one component.
 pub(crate) const MEMORIES: usize = 16;

@@ -1,15 +1,10 @@
 //! The fixed limits of the host, and the error that names one.
 
 use kitbag_contract::{ARGUMENTS_BYTES, ByteSize, LimitKind, Limits, format_duration};
+use kitbag_engine::{INSTANCES, STACK_BYTES};
 
 use crate::error::CallError;
-use crate::limiter::{INSTANCES, MEMORIES, TABLE_ELEMENTS};
-
-/// The largest component that is compiled.
-pub const COMPONENT_BYTES: ByteSize = ByteSize::mib(128);
-
-/// The guest's stack, wasmtime's own default.
-pub(crate) const STACK_BYTES: usize = 512 << 10;
+use crate::limiter::{MEMORIES, TABLE_ELEMENTS};
 
 /// Handles that a guest holds at once. Most hold a file descriptor of the
 /// host's, of which a process has 1,024 by default.

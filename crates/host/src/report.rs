@@ -4,14 +4,11 @@
 //! Here are its bounds. How it is shown, and how often, is left to the
 //! listens.
 
-use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use kitbag_contract::bindings::host;
-use kitbag_contract::text::shown;
 use kitbag_contract::{ByteSize, Content, LogLevel, Progress};
+use kitbag_engine::Compiling;
 use wasmtime::component::HasData;
 
 use crate::grants::HeldSecrets;
@@ -60,18 +57,6 @@ pub trait Listener: Send + Sync {
     /// The tool is about to run: its component is loaded and its arguments fit. Once
     /// for each run of a call.
     fn started(&self) {}
-}
-
-/// A component that a call waits for. Its text is for a person:
-/// `compiling plot.wasm (18 MiB) 3 s`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compiling<'a> {
-    /// Its file.
-    pub path: &'a Path,
-    /// The file's size.
-    pub size: ByteSize,
-    /// How long the call has waited.
-    pub elapsed: Duration,
 }
 
 /// Where the events of a call go, and which there were so far: a tool that is run
@@ -191,23 +176,6 @@ impl EventSink {
             mask(&mut text);
         }
         text
-    }
-}
-
-impl fmt::Display for Compiling<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy();
-        // What a file has seldom is a whole number of anything but bytes.
-        let (bytes, seconds) = (self.size.as_u64(), self.elapsed.as_secs());
-        let (size, unit) = match bytes >> 20 {
-            0 => (bytes.div_ceil(1 << 10), "KiB"),
-            _ => ((bytes + (1 << 19)) >> 20, "MiB"),
-        };
-        write!(f, "compiling {} ({size} {unit})", shown(&name))?;
-        match seconds {
-            0 => Ok(()),
-            seconds => write!(f, " {seconds} s"),
-        }
     }
 }
 
@@ -407,20 +375,6 @@ mod tests {
         check(&"x".repeat(1024), 64, 64);
         check(&"x".repeat(1024), 65, 64);
         check(&"x".repeat(4096), 17, 16);
-    }
-
-    #[test]
-    fn what_is_compiled_is_one_line_that_a_terminal_may_have() {
-        let check = |path: &str, bytes: u64, seconds: u64, expected: &str| {
-            let (size, elapsed) = (ByteSize::bytes(bytes), Duration::from_secs(seconds));
-            let compiling = Compiling { path: Path::new(path), size, elapsed };
-            assert_eq!(compiling.to_string(), expected);
-        };
-        check("/a/plot.wasm", 18_874_369, 3, "compiling plot.wasm (18 MiB) 3 s");
-        check("/a/plot.wasm", 1 << 20, 61, "compiling plot.wasm (1 MiB) 61 s");
-        check("b", 240_001, 0, "compiling b (235 KiB)");
-        check("/", 0, 0, "compiling / (0 KiB)");
-        check("a\n\u{1b}[2J.wasm", 1, 0, "compiling a\\n\\u{1b}[2J.wasm (1 KiB)");
     }
 
     #[test]

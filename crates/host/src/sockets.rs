@@ -23,18 +23,6 @@ pub(crate) struct Noted<'a> {
 pub const SOCKETS_ADVICE: &str = "uses sockets, which kitbag never grants; use `wasi:http`, for \
                                   example the crate `wstd`";
 
-/// The interfaces with which a guest begins to use sockets.
-const BEGINNINGS: [&str; 3] = [
-    "wasi:sockets/ip-name-lookup",
-    "wasi:sockets/tcp-create-socket",
-    "wasi:sockets/udp-create-socket",
-];
-
-/// Whether a component with this import uses sockets.
-pub(crate) fn is_use(import: &str) -> bool {
-    import.split('@').next().is_some_and(|name| BEGINNINGS.contains(&name))
-}
-
 impl HasData for NotedSockets {
     type Data<'a> = Noted<'a>;
 }

@@ -1,0 +1,72 @@
+//! Of several processes that miss the same entry one compiles it, and the others
+//! wait.
+//!
+//! The lock is one on an empty file beside the entry. The kernel releases it when
+//! the process ends, for whatever reason, and the next process continues. Where it
+//! cannot be had, since the directory cannot be written or the file system has no
+//! locks, or after waiting for as long as a compilation may take, each process compiles for itself: the lock
+//! saves work, and nothing else depends on it.
+
+use std::fs::{File, TryLockError};
+use std::io;
+
+use kitbag_files::{FileKind, Stat};
+
+use super::key::{Key, is_digest};
+use super::private::private;
+use crate::sys::{lock_file_at, remove_at};
+use crate::wait::Wait;
+
+/// What the name of a lock file starts with.
+const PREFIX: &str = ".lock-";
+
+/// The right to compile an entry, which one process has until this is dropped.
+pub struct CompileLock {
+    directory: File,
+    name: String,
+    file: File,
+}
+
+/// Whether a file of the cache's directory is a lock file.
+pub(super) fn is_lock(name: &str) -> bool {
+    name.strip_prefix(PREFIX).is_some_and(is_digest)
+}
+
+impl CompileLock {
+    /// Waits until no other process has the lock of a key in the cache's directory.
+    ///
+    /// `None` where another process has compiled the entry meanwhile, or no lock can be
+    /// had.
+    pub(super) fn acquire(directory: File, key: Key, wait: &Wait<'_>) -> Option<Self> {
+        let name = format!("{PREFIX}{key}");
+        let file = lock_file_at(&directory, &name).ok()?;
+        private(&file, FileKind::File).ok()?;
+        let is_ours = wait.poll(wait.limit(), || {
+            let locked = file.try_lock();
+            // A process that finished has removed the file; one that was killed has
+            // not.
+            let is_over = Stat::of(&file).map_or(true, |stat| stat.link_count() == 0);
+            match locked {
+                _ if is_over => Some(false),
+                Ok(()) => Some(true),
+                Err(TryLockError::WouldBlock) => None,
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                    None
+                }
+                Err(TryLockError::Error(_)) => Some(false),
+            }
+        });
+        is_ours?.then_some(Self { directory, name, file })
+    }
+}
+
+impl Drop for CompileLock {
+    /// Removes the file, so that the processes that wait look for the entry.
+    fn drop(&mut self) {
+        // Unless the cache was emptied: the name may belong to another process now.
+        if Stat::of(&self.file).is_ok_and(|stat| stat.link_count() > 0) {
+            // The next process locks a file that could not be removed.
+            let _ = remove_at(&self.directory, &self.name);
+        }
+    }
+}

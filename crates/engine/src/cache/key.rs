@@ -1,0 +1,82 @@
+//! What names a file of the cache.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use blake3::Hasher;
+use kitbag_contract::ContentDigest;
+
+use super::private::is_partial;
+use crate::engines::SETTINGS;
+use crate::metering::Metering;
+
+/// What an entry's file name ends in.
+pub(super) const EXTENSION: &str = ".kitbag";
+
+/// What names an entry: a component under one engine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Key(pub(super) [u8; 32]);
+
+/// The digest of a component's content, and how long the content is.
+///
+/// # Errors
+///
+/// Where the content cannot be read.
+pub(crate) fn digest_of(content: impl Read) -> io::Result<(ContentDigest, u64)> {
+    let mut hasher = Hasher::new();
+    hasher.update_reader(content)?;
+    Ok((ContentDigest(*hasher.finalize().as_bytes()), hasher.count()))
+}
+
+/// The digest of content that is in memory.
+pub fn digest_of_bytes(content: &[u8]) -> ContentDigest {
+    ContentDigest(*blake3::hash(content).as_bytes())
+}
+
+impl Key {
+    /// The key of a component.
+    pub fn of(component: ContentDigest, metering: Metering) -> Self {
+        let mut hasher = Hasher::new();
+        for part in [
+            env!("CARGO_PKG_VERSION"),
+            SETTINGS,
+            match metering {
+                Metering::Off => "",
+                Metering::Fuel => "fuel",
+            },
+            std::env::consts::ARCH,
+            std::env::consts::OS,
+        ] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        hasher.update(&component.0);
+        Self(*hasher.finalize().as_bytes())
+    }
+
+    pub(super) fn file_name(self) -> String {
+        format!("{self}{EXTENSION}")
+    }
+}
+
+/// Whether a text is a digest or a key as they are written.
+pub(super) fn is_digest(text: &str) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    text.len() == 64 && text.bytes().all(is_digit)
+}
+
+/// Whether a file of the cache's directory has the name of a finished entry.
+pub(super) fn names_entry(name: &str) -> bool {
+    name.strip_suffix(EXTENSION).is_some_and(is_digest)
+}
+
+/// Whether a file of the directory is an entry, finished or not.
+pub(super) fn is_entry(name: &str) -> bool {
+    names_entry(name) || is_partial(name)
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ContentDigest(self.0).fmt(f)
+    }
+}

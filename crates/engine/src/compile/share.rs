@@ -1,0 +1,52 @@
+//! What a compilation may take of this machine.
+
+use kitbag_contract::ByteSize;
+
+use super::in_process::STACK_BYTES;
+use crate::inspect::Heaviest;
+
+/// The most threads that compile one component.
+const THREADS: usize = 16;
+
+/// How much memory a compilation may take where the server has no bound on it. The
+/// worst that is let through to the compiler takes 1.0 GiB.
+pub(super) const MEMORY: ByteSize = ByteSize::mib(2 << 10);
+
+/// What a compilation may take of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) threads: usize,
+    pub(super) memory: ByteSize,
+}
+
+impl Share {
+    /// What a component of so many bytes needs, of a budget of this size.
+    pub(super) fn of(bytes: u64, heaviest: Heaviest, budget: Option<ByteSize>) -> Self {
+        let at_once = heaviest.at_once().max(1);
+        let threads = processors().min(at_once).min(THREADS);
+        let Some(budget) = budget else { return Self { threads, memory: MEMORY } };
+        let most = budget.min(MEMORY).as_u64();
+        let memory = |threads| needed(bytes, threads, at_once);
+        let threads = (1..=threads).rev().find(|n| memory(*n) <= most).unwrap_or(1);
+        Self { threads, memory: ByteSize::bytes(memory(threads).min(most)) }
+    }
+}
+
+/// How many processors this process may use.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What a compilation takes at most, in bytes. Measured: 27 MiB for 0.2 MiB of honest
+/// code, 63 MiB for 2 MiB, 374 MiB for 18 MiB, and 1.0 GiB for the heaviest function.
+fn needed(bytes: u64, threads: usize, at_once: usize) -> u64 {
+    const BASE: u64 = 64 << 20;
+    const PER_BYTE: u64 = 32;
+    const HEAVIEST: u64 = 1 << 30;
+    let (threads, at_once) = (threads as u64, at_once as u64);
+    let functions = HEAVIEST.saturating_mul(threads) / at_once;
+    bytes
+        .saturating_mul(PER_BYTE)
+        .saturating_add(BASE + threads * STACK_BYTES as u64)
+        .saturating_add(functions)
+}

@@ -1,0 +1,79 @@
+//! A component that the caller has in memory.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::path::Path;
+use std::sync::Arc;
+
+use kitbag_contract::ContentDigest;
+
+use crate::cache::digest_of_bytes;
+use crate::content::{Content, check_size};
+use crate::load_error::LoadError;
+
+/// The bytes of a component, for which the caller vouches.
+///
+/// Cheap to clone. Two are equal where their bytes are, whatever their names.
+#[derive(Clone)]
+pub struct ComponentBytes {
+    name: Arc<str>,
+    bytes: Arc<[u8]>,
+    digest: ContentDigest,
+}
+
+impl ComponentBytes {
+    /// Names the bytes of a component. Their digest is computed here; whether they are a
+    /// component is checked at the first use.
+    ///
+    /// `name` stands for it in errors and in reports.
+    pub fn new(name: impl Into<Arc<str>>, bytes: impl Into<Arc<[u8]>>) -> Self {
+        let (name, bytes) = (name.into(), bytes.into());
+        let digest = digest_of_bytes(&bytes);
+        Self { name, bytes, digest }
+    }
+
+    /// The digest of the bytes.
+    pub fn digest(&self) -> ContentDigest {
+        self.digest
+    }
+
+    /// How many bytes there are.
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+}
+
+impl Content for ComponentBytes {
+    fn path(&self) -> &Path {
+        Path::new(&*self.name)
+    }
+
+    fn digest(&mut self) -> Result<ContentDigest, LoadError> {
+        Ok(self.digest)
+    }
+
+    fn read(&mut self) -> Result<Vec<u8>, LoadError> {
+        check_size(self.path(), self.size())?;
+        Ok(self.bytes.to_vec())
+    }
+}
+
+impl PartialEq for ComponentBytes {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for ComponentBytes {}
+
+impl Hash for ComponentBytes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest.hash(state);
+    }
+}
+
+impl fmt::Debug for ComponentBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ComponentBytes").field("name", &self.name).finish_non_exhaustive()
+    }
+}

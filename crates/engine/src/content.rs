@@ -1,0 +1,80 @@
+//! The bytes that a component is compiled from, wherever they are.
+
+use std::path::Path;
+
+use kitbag_contract::{ByteSize, ContentDigest, Pin};
+
+use crate::artifact::EmbeddedArtifact;
+use crate::cache::digest_of_bytes;
+use crate::component_file::Opened;
+use crate::limits::COMPONENT_BYTES;
+use crate::load_error::LoadError;
+
+/// The bytes that a component is compiled from.
+pub trait Content {
+    /// As messages name it.
+    fn path(&self) -> &Path;
+
+    /// The digest of the bytes.
+    fn digest(&mut self) -> Result<ContentDigest, LoadError>;
+
+    /// The bytes, which a file may have changed since.
+    fn read(&mut self) -> Result<Vec<u8>, LoadError>;
+
+    /// The digests that the bytes must have. Default: any will do.
+    fn pins(&self) -> &[Pin] {
+        &[]
+    }
+}
+
+impl Content for Opened<'_> {
+    fn path(&self) -> &Path {
+        self.path
+    }
+
+    fn digest(&mut self) -> Result<ContentDigest, LoadError> {
+        Self::digest(self)
+    }
+
+    fn read(&mut self) -> Result<Vec<u8>, LoadError> {
+        Self::read(self)
+    }
+
+    fn pins(&self) -> &[Pin] {
+        self.pins
+    }
+}
+
+impl Content for EmbeddedArtifact {
+    fn path(&self) -> &Path {
+        Path::new(self.name())
+    }
+
+    fn digest(&mut self) -> Result<ContentDigest, LoadError> {
+        Ok(digest_of_bytes(&self.component()))
+    }
+
+    fn read(&mut self) -> Result<Vec<u8>, LoadError> {
+        Ok(self.component())
+    }
+}
+
+/// Refuses a component whose digest is another one than those that it is pinned to.
+pub fn check_pins(path: &Path, pins: &[Pin], found: ContentDigest) -> Result<(), LoadError> {
+    match pins.iter().find(|pin| pin.digest != found) {
+        None => Ok(()),
+        Some(pin) => {
+            let (path, pin) = (path.to_owned(), Box::new(pin.clone()));
+            Err(LoadError::Pinned { path, found, pin })
+        }
+    }
+}
+
+/// Refuses a component that is too large.
+pub(crate) fn check_size(path: &Path, size: u64) -> Result<(), LoadError> {
+    if size <= COMPONENT_BYTES.as_u64() {
+        return Ok(());
+    }
+    let (path, size) = (path.to_owned(), ByteSize::bytes(size));
+    Err(LoadError::TooLarge { path, size, limit: COMPONENT_BYTES })
+}

@@ -1,0 +1,91 @@
+//! What a component says of itself, read within a budget.
+
+use kitbag_contract::Description;
+use kitbag_contract::json::{self, JsonBudget};
+
+use crate::inspect::Support;
+
+/// What came of asking a component what it is: the same for each build of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Described {
+    /// It says nothing.
+    #[default]
+    Nothing,
+    /// It describes itself. Untrusted.
+    Description(Description),
+    /// It says something that cannot be used, and why. It is as if it said nothing.
+    Unusable(String),
+}
+
+impl Described {
+    /// The description, where there is one.
+    pub fn description(&self) -> Option<&Description> {
+        match self {
+            Self::Description(description) => Some(description),
+            Self::Nothing | Self::Unusable(_) => None,
+        }
+    }
+
+    /// What is wrong with what it says.
+    pub fn problem(&self) -> Option<&str> {
+        match self {
+            Self::Unusable(problem) => Some(problem),
+            Self::Nothing | Self::Description(_) => None,
+        }
+    }
+
+    /// Reads what a component says.
+    pub fn read(text: &[u8], support: &Support) -> Self {
+        let value = match json::parse(text, JsonBudget::DESCRIPTION) {
+            Ok(value) => value,
+            Err(error) => return Self::Unusable(error.to_string()),
+        };
+        if !value.is_object() {
+            return Self::Unusable("it is not a JSON object".to_owned());
+        }
+        let described = serde_json::from_value(value).and_then(|description: Description| {
+            let mut requested = description.tools.iter().filter_map(|tool| tool.grants.as_ref());
+            requested.try_for_each(support.check_grants)?;
+            Ok(description)
+        });
+        match described {
+            Ok(description) => Self::Description(description),
+            Err(error) => Self::Unusable(error.to_string()),
+        }
+    }
+
+    /// As the cache keeps it: a JSON object, a JSON string with the problem, or
+    /// nothing.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let bytes = match self {
+            Self::Nothing => Ok(Vec::new()),
+            Self::Description(description) => serde_json::to_vec(description),
+            Self::Unusable(problem) => serde_json::to_vec(problem),
+        };
+        bytes.expect("a description has string keys only")
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote, which is within the budget.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(match bytes {
+            [] => Self::Nothing,
+            [b'"', ..] => Self::Unusable(serde_json::from_slice(bytes).ok()?),
+            _ => Self::Description(serde_json::from_slice(bytes).ok()?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_is_kept_as_it_was() {
+        for text in [r#"{"name":"a","inputSchema":{"x":[1]}}"#, "[1,", "{}", "[]", ""] {
+            let described = Described::read(text.as_bytes(), &Support::ANY);
+            assert_eq!(Described::from_bytes(&described.to_bytes()), Some(described), "{text}");
+        }
+        assert_eq!(Described::from_bytes(&Described::Nothing.to_bytes()), Some(Described::Nothing));
+        assert_eq!(Described::from_bytes(b"{}"), None);
+    }
+}

@@ -1,0 +1,215 @@
+//! Function bodies: whether they are valid, and what a compiler takes for them.
+//!
+//! What Cranelift needs does not follow the size of a function. It keeps a table
+//! of every local at every point where control flow meets, and a value wherever
+//! one is handed over: a few kilobytes of WebAssembly can ask for many gigabytes.
+
+use kitbag_contract::ByteSize;
+use wasmparser::{
+    BinaryReaderError, FuncToValidate, FuncValidatorAllocations, FunctionBody, Operator,
+    ValidatorResources,
+};
+
+use crate::load_error::InvalidComponent;
+
+/// Locals times meeting points of control flow in one function. At the limit the
+/// table takes about 1 GiB; the interpreter's loop of CPython has a tenth of it.
+const CELLS: u64 = 1 << 27;
+
+/// Values that all instructions of one function together take and leave. At the
+/// limit they take about 1 GiB; what compilers make has less than one for each of
+/// its bytes, of which there are half as many at most.
+const VALUES: u64 = 1 << 21;
+
+/// The largest function that is compiled. The interpreter's loop of CPython has
+/// a fifth of it; what a compiler needs grows faster than the function.
+const FUNCTION_BYTES: ByteSize = ByteSize::mib(1);
+
+/// The most that one function of a component asks of a compiler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heaviest {
+    cells: u64,
+    values: u64,
+    bytes: u64,
+}
+
+impl Heaviest {
+    /// How many functions may be compiled at once, so that together they take no
+    /// more than one that is just allowed.
+    #[cfg(any(feature = "compiler", test))]
+    pub(crate) fn at_once(self) -> usize {
+        let times = |heaviest: u64, limit: u64| limit / heaviest.max(1);
+        let at_once = times(self.cells, CELLS)
+            .min(times(self.values, VALUES))
+            .min(times(self.bytes, FUNCTION_BYTES.as_u64()));
+        usize::try_from(at_once).unwrap_or(usize::MAX)
+    }
+}
+
+/// What is wrong with a function.
+pub(super) enum FunctionProblem {
+    Malformed(BinaryReaderError),
+    Heavy(InvalidComponent),
+}
+
+impl From<BinaryReaderError> for FunctionProblem {
+    fn from(error: BinaryReaderError) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+/// Checks one function, and gives the validator's memory back for the next.
+/// `heaviest` is kept.
+pub(super) fn check(
+    function: FuncToValidate<ValidatorResources>,
+    body: &FunctionBody<'_>,
+    allocations: FuncValidatorAllocations,
+    heaviest: &mut Heaviest,
+) -> Result<FuncValidatorAllocations, FunctionProblem> {
+    let size = ByteSize::bytes(body.range().len() as u64);
+    if size > FUNCTION_BYTES {
+        let limit = FUNCTION_BYTES;
+        return Err(FunctionProblem::Heavy(InvalidComponent::LargeFunction { size, limit }));
+    }
+    let mut validator = function.into_validator(allocations);
+    validator.read_locals(&mut body.get_binary_reader())?;
+    let (mut meetings, mut values) = (1, 0);
+    let mut operators = body.get_operators_reader()?;
+    while !operators.eof() {
+        let (operator, offset) = operators.read_with_offset()?;
+        // Before it is validated, as it may leave the block that it ends. One
+        // that is not valid has no arity and is refused next.
+        let arity = operator.operator_arity(&validator.visitor(offset));
+        let (taken, left) = arity.unwrap_or_default();
+        validator.op(offset, &operator)?;
+        // Each target is handed what the table takes.
+        let times = match &operator {
+            Operator::BrTable { targets } => u64::from(targets.len()) + 1,
+            _ => 1,
+        };
+        values += times * (u64::from(taken) + u64::from(left));
+        if values > VALUES {
+            return Err(FunctionProblem::Heavy(InvalidComponent::HeavyFunction {
+                what: "passes on more values",
+                limit: VALUES,
+            }));
+        }
+        meetings += meeting_points(&operator);
+    }
+    operators.finish()?;
+    let cells = u64::from(validator.len_locals()) * meetings;
+    if cells > CELLS {
+        return Err(FunctionProblem::Heavy(InvalidComponent::HeavyFunction {
+            what: "has more locals times branches",
+            limit: CELLS,
+        }));
+    }
+    heaviest.cells = heaviest.cells.max(cells);
+    heaviest.values = heaviest.values.max(values);
+    heaviest.bytes = heaviest.bytes.max(size.as_u64());
+    Ok(validator.into_allocations())
+}
+
+/// How many blocks an instruction makes in the compiler, about.
+fn meeting_points(operator: &Operator<'_>) -> u64 {
+    match operator {
+        // With the look at the clock in each turn.
+        Operator::Loop { .. } => 4,
+        // A table's element may still have to be made.
+        Operator::CallIndirect { .. }
+        | Operator::ReturnCallIndirect { .. }
+        | Operator::TableGet { .. }
+        | Operator::If { .. } => 2,
+        Operator::Block { .. }
+        | Operator::Else
+        | Operator::Br { .. }
+        | Operator::BrIf { .. }
+        | Operator::BrTable { .. }
+        | Operator::BrOnNull { .. }
+        | Operator::BrOnNonNull { .. } => 1,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks a component that holds these core functions and is no tool.
+    #[track_caller]
+    fn check(functions: &str, heavy: Option<&'static str>) {
+        let text = format!("(component (core module {functions}))");
+        let found =
+            crate::inspect::check(&wat::parse_str(text).unwrap(), &crate::Support::ANY, || false);
+        match (found, heavy) {
+            (Err(InvalidComponent::NoRun), None) => {}
+            (Err(InvalidComponent::HeavyFunction { what, .. }), Some(heavy)) if what == heavy => {}
+            (found, _) => panic!("{found:?}"),
+        }
+    }
+
+    #[test]
+    fn locals_count_for_every_block() {
+        let function = |locals: usize, blocks: usize| {
+            format!("(func (local{}) {})", " i32".repeat(locals), "(block)".repeat(blocks))
+        };
+        // The function itself is a block too.
+        check(&function(1 << 15, (1 << 12) - 1), None);
+        check(&function(1 << 15, 1 << 12), Some("has more locals times branches"));
+        // Each function by itself.
+        check(&function(1 << 15, 1 << 11).repeat(4), None);
+    }
+
+    #[test]
+    fn values_count_for_every_hand_they_go_through() {
+        let wide = " i32".repeat(1_000);
+        let function = |calls: usize| {
+            format!(
+                "(func $f (param{wide}) (result{wide}) {} {})",
+                "local.get 0 ".repeat(1_000),
+                "call $f ".repeat(calls)
+            )
+        };
+        // 2,000 for each call, 1,000 to begin with and 2,000 at the end.
+        check(&function(1_047), None);
+        check(&function(1_048), Some("passes on more values"));
+    }
+
+    #[test]
+    fn values_count_for_every_target_of_a_table() {
+        let wide = " i32".repeat(1_000);
+        let function = |targets: usize| {
+            format!(
+                "(func (result{wide}) {} (br_table{}))",
+                "i32.const 0 ".repeat(1_001),
+                " 0".repeat(targets)
+            )
+        };
+        check(&function(2_000), None);
+        check(&function(2_200), Some("passes on more values"));
+    }
+
+    #[test]
+    fn heavy_functions_are_compiled_one_at_a_time() {
+        let at_once = |cells, values, bytes| Heaviest { cells, values, bytes }.at_once();
+        assert_eq!(at_once(0, 0, 0), 1 << 20);
+        assert_eq!(at_once(CELLS, 1, 1), 1);
+        assert_eq!(at_once(1, VALUES / 2, 1), 2);
+        assert_eq!(at_once(1, 1, FUNCTION_BYTES.as_u64() / 2 + 1), 1);
+        // What is kept is the most of each function.
+        let function = format!("(func (local{}) {})", " i32".repeat(100), "(block)".repeat(99));
+        let text = format!("(component (core module (func) {function} (func)))");
+        let bytes = wat::parse_str(text).unwrap();
+        let heaviest =
+            crate::inspect::read(&bytes, &crate::Support::ANY, || false).unwrap().unwrap().heaviest;
+        assert_eq!((heaviest.cells, heaviest.bytes), (10_000, 301));
+    }
+
+    #[test]
+    fn a_body_that_is_not_valid_is_refused() {
+        let text = "(component (core module (func (result i32))))";
+        let found =
+            crate::inspect::check(&wat::parse_str(text).unwrap(), &crate::Support::ANY, || false);
+        assert!(matches!(found, Err(InvalidComponent::Malformed(_))), "{found:?}");
+    }
+}

@@ -1,0 +1,47 @@
+//! From a component's bytes to native code: the one configuration of wasmtime, reading and
+//! compiling components, and the cache of what was compiled.
+//!
+//! `kitbag-host` runs components with it, and the build script of kitbag compiles the built-ins
+//! with it. It knows no grants, no HTTP and no interfaces of WASI, so a change in those compiles
+//! no built-in again.
+
+mod artifact;
+mod cache;
+mod compile;
+mod component_bytes;
+mod component_file;
+mod content;
+mod description;
+mod embed;
+mod engines;
+mod inspect;
+mod limits;
+mod load_error;
+mod metering;
+mod section;
+mod sys;
+mod wait;
+
+pub use artifact::{EmbeddedArtifact, NativeCode, load_compiled, load_verified};
+pub use cache::{
+    CacheEntry, CacheError, CacheProblem, CompileLock, DiskCache, Entry, Key, Verified,
+    digest_of_bytes,
+};
+#[cfg(feature = "compiler")]
+pub use compile::{COMPILE_COMMAND, compile_worker, precompile};
+pub use compile::{CompileMemory, Compiled, Unlimited, compile};
+pub use component_bytes::ComponentBytes;
+pub use component_file::{ComponentFile, Opened, Stamp};
+pub use content::{Content, check_pins};
+pub use description::Described;
+pub use embed::EmbeddedComponent;
+pub use engines::{Engines, config};
+pub use inspect::{
+    Export, INSTANCE_BYTES, Import, Inspection, RUN_TYPE, ReadComponent, Support, inspect_file,
+    read_component,
+};
+pub use limits::{COMPONENT_BYTES, INSTANCES, STACK_BYTES};
+pub use load_error::{InvalidComponent, LoadError};
+pub use metering::Metering;
+pub use section::described as described_section;
+pub use wait::{Compiling, Patient, Wait, Waiter};
