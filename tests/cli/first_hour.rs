@@ -1,5 +1,8 @@
 //! Mistakes of the first hour, and the command that was meant.
 
+use std::fs;
+use std::process::Command;
+
 use crate::support::Workspace;
 
 #[test]
@@ -10,6 +13,10 @@ fn a_mistake_gets_the_command_that_was_meant() {
         (&["read_file", "a.txt"], "kitbag run read_file a.txt"),
         (&["install", "./x.wasm"], "kitbag add ./x.wasm"),
         (&["test"], "kitbag check"),
+        (&["tools", "list"], "kitbag list"),
+        (&["tools"], "kitbag list"),
+        (&["version"], "kitbag --version"),
+        (&["config", "show"], "kitbag config --show"),
     ] {
         let run = workspace.run(typed);
         assert_eq!(run.code, 2, "{}", run.shown());
@@ -18,6 +25,13 @@ fn a_mistake_gets_the_command_that_was_meant() {
         let run = workspace.run(&[typed, &["--json"]].concat());
         assert!(run.stdout.contains(&format!("did you mean `{meant}")), "{}", run.shown());
     }
+}
+
+#[test]
+fn a_prompt_is_answered_with_the_commands_that_exist() {
+    let run = Workspace::new().run(&["-p", "hello"]);
+    assert_eq!(run.code, 2, "{}", run.shown());
+    assert!(run.stderr.contains("kitbag does not run a model: `kitbag serve`"), "{}", run.stderr);
 }
 
 #[test]
@@ -58,12 +72,39 @@ fn a_list_shows_one_toolset_or_tool() {
 
 #[test]
 fn a_description_ends_with_a_command_that_works() {
-    let workspace = Workspace::with_toolsets(&["time", "calc"]);
-    for tool in ["now", "calculate"] {
+    let toolsets =
+        ["files", "search", "data", "text", "time", "calc", "python", "memory", "write", "learn"];
+    let workspace = Workspace::with_toolsets(&toolsets);
+    // These need what a workspace has: a topic, a memory, an image; and a person who consents.
+    let others = ["learn", "forget", "read_media", "remove_path"];
+    let tools = workspace.run(&["list", "--json"]).json();
+    let tools = tools.as_array().unwrap().iter().filter(|tool| tool["disabled"].is_null());
+    let mut count = 0;
+    for tool in tools.map(|tool| tool["name"].as_str().unwrap()) {
         let description = workspace.run(&["describe", tool]).success();
         let (_, command) = description.rsplit_once("\nCall it\n  kitbag ").unwrap();
         assert!(command.starts_with(&format!("run {tool}")), "{command}");
+        if others.contains(&tool) {
+            continue;
+        }
+        workspace.file("notes.txt", "hello\n");
+        if tool == "write_file" {
+            fs::remove_file(workspace.path("notes.txt")).unwrap();
+        }
+        let script = format!("exec \"$KITBAG\" {command}");
+        let mut shell = workspace.command();
+        let program = shell.get_program().to_owned();
+        let variables: Vec<_> = shell
+            .get_envs()
+            .filter_map(|(key, value)| Some((key.to_owned(), value?.to_owned())))
+            .collect();
+        shell = Command::new("sh");
+        let shell = shell.args(["-c", &script]).env_clear().envs(variables);
+        let output = shell.env("KITBAG", program).current_dir(workspace.path("")).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        count += 1;
     }
+    assert!(count > 25, "{count}");
     let description = workspace.run(&["describe", "now"]).success();
     assert!(description.ends_with("\nCall it\n  kitbag run now\n"), "{description}");
 }
@@ -80,6 +121,15 @@ fn a_source_that_is_no_file_gets_directions() {
             "https://example.com/x/echo.wasm?raw=1",
             "--output echo.wasm 'https://example.com/x/echo.wasm?raw=1'`, then `kitbag add ./echo.wasm`",
         ),
+        (
+            "ghcr.io/a/tool:1.0",
+            "`wkg oci pull ghcr.io/a/tool:1.0 -o tool.wasm`, then `kitbag add ./tool.wasm`",
+        ),
+        (
+            "localhost:5000/a/tool@sha256:00",
+            "`wkg oci pull localhost:5000/a/tool@sha256:00 -o tool.wasm`",
+        ),
+        ("a:tool@1.0.0", "`wkg get a:tool@1.0.0 -o tool.wasm`, then `kitbag add ./tool.wasm`"),
         ("docker://mcp/time", "an image of a container"),
         ("pip:mcp-server-time", "a package whose program has all of your rights"),
         (
