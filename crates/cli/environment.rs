@@ -4,7 +4,7 @@
 pub(crate) const HELP: &str = "\
 Environment:
   KITBAG_WORKSPACE       the workspace, like --workspace
-  KITBAG_CONFIG          your own config.toml [default: $XDG_CONFIG_HOME/kitbag/config.toml]
+  KITBAG_CONFIG          your user config [default: $XDG_CONFIG_HOME/kitbag/config.toml]
   KITBAG_CACHE_DIR       compiled tools [default: $XDG_CACHE_HOME/kitbag]
   KITBAG_STATE_DIR       what kitbag has to remember [default: $XDG_STATE_HOME/kitbag]
   KITBAG_TRUST_WORKSPACE 1 trusts the workspace, like --trust-workspace

@@ -134,7 +134,7 @@ enum Command {
     /// Keep secrets for tools, and say where each may go
     ///
     /// A tool never gets a value: kitbag adds it to the requests for the places of the
-    /// secret. Values are kept encrypted; where they go stands in your own config.toml.
+    /// secret. Values are kept encrypted; your user config says where they go.
     Secret(commands::secret::Args),
     /// Show what was called and what became of it, and verify that the log is whole
     ///
@@ -263,12 +263,12 @@ fn explain(error: &clap::Error) -> Exit {
     output::note(&text);
     let words: Vec<_> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let command = Cli::command();
-    let run = command.find_subcommand("run").map(clap::Command::get_arguments);
-    let options: Vec<_> = run.into_iter().flatten().filter_map(clap::Arg::get_long).collect();
-    let meant = meant::command(error.kind(), &words, &options);
-    if let Some(command) = &meant {
-        output::note(&format!("did you mean `{command}`?"));
+    let mut kitbag = Cli::command();
+    // Arguments of commands exist once they are built.
+    kitbag.build();
+    let hint = meant::hint(error.kind(), &words, &kitbag);
+    if let Some(hint) = &hint {
+        output::note(hint);
     }
     // The parser has not got as far as to say whether this was given.
     if std::env::args_os().any(|argument| argument == "--json") {
@@ -276,8 +276,8 @@ fn explain(error: &clap::Error) -> Exit {
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         let paragraph = text.split("\n\n").next().unwrap_or_default();
         let mut message = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-        if let Some(command) = meant {
-            message.push_str(&format!("; did you mean `{command}`?"));
+        if let Some(hint) = hint {
+            message.push_str(&format!("; {hint}"));
         }
         if let Err(error) = output::json(&CliError::Usage(message).json()) {
             return fail(&error, false);

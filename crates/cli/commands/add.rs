@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Choose this tool if a component or a configuration has several
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// Add it for all workspaces, beside your own config.toml
+    /// Add it for all workspaces, beside your user config
     #[arg(long)]
     user: bool,
     /// Add it without asking

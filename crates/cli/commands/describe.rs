@@ -46,8 +46,46 @@ impl Args {
     }
 }
 
-/// A command that calls the tool, with a value of each required argument.
+/// Arguments with which a built-in works, sorted by its name. Those that need a file name
+/// `notes.txt`, which the example of `write_file` makes.
+const EXAMPLES: [(&str, &[&str]); 25] = [
+    ("add_time", &["time=2026-03-01T09:00:00Z", "duration=2 days"]),
+    ("apply_patch", &["patch=*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch"]),
+    ("calculate", &["expression=2 + 3 * 4"]),
+    ("convert_data", &[r#"text={"a":1}"#, "to=yaml"]),
+    ("convert_time", &["time=2026-03-01T09:00:00Z", "to=Europe/Berlin"]),
+    ("count_text", &["text=hello"]),
+    ("decode_text", &["text=aGVsbG8=", "encoding=base64"]),
+    ("diff_text", &["old=one", "new=two"]),
+    ("edit_file", &["path=notes.txt", r#"edits:=[{"old_text":"hello","new_text":"hi"}]"#]),
+    ("encode_text", &["text=hello", "encoding=base64"]),
+    ("file_info", &["path=."]),
+    ("hash_text", &["text=hello"]),
+    ("html_to_markdown", &["text=<h1>Hello</h1>"]),
+    ("make_dir", &["path=notes"]),
+    ("move_path", &["path=notes.txt", "to=moved.txt"]),
+    ("parse_time", &["time=2026-03-01T09:00:00Z"]),
+    ("patch_data", &[r#"text={"a":1}"#, r#"merge:={"a":2}"#]),
+    ("python", &["code=print(1 + 1)"]),
+    ("query_data", &[r#"text={"a":1}"#, "query=$.a"]),
+    ("read_file", &["path=notes.txt"]),
+    ("remember", &["text=The build takes two minutes."]),
+    ("time_between", &["from=2026-03-01T09:00:00Z", "to=2026-04-01T09:00:00Z"]),
+    ("todo", &["action=add", "text=Write the tests"]),
+    ("validate_data", &[r#"text={"a":1}"#, r#"schema:={"type":"object"}"#]),
+    ("write_file", &["path=notes.txt", "content=hello"]),
+];
+
+/// A command that calls the tool: the example of a built-in, else with a value of each required
+/// argument.
 fn call(called: &[String], tool: &Tool) -> String {
+    if let ToolSource::Builtin { name } = &tool.source
+        && let Some((_, example)) = EXAMPLES.iter().find(|(builtin, _)| name.value == *builtin)
+    {
+        let words = ["kitbag", "run"].into_iter().chain(called.iter().map(String::as_str));
+        let words: Vec<_> = words.chain(example.iter().copied()).collect();
+        return format!("\nCall it\n  {}\n", shell::command(words));
+    }
     let schema = json!(tool.input_schema.value);
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().collect();
     let required = required.into_iter().filter_map(Value::as_str);

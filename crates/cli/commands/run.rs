@@ -211,7 +211,7 @@ fn leak_note(what: &str, tool: &str, leak: &FoundLeak) -> String {
     match is_masked {
         true => format!(
             "note: {kind} in the {what} is masked {place}; `mask = false` under `[tools.{tool}]` in \
-             your own config.toml shows what this tool gives as it is"
+             your user config turns masking off for this tool"
         ),
         false => format!("warning: the {what} holds what looks like {kind} {place}"),
     }

@@ -318,7 +318,7 @@ async fn question(
 /// What would allow the call without a question: what to change at the place of each rule.
 fn advice(inner: &Inner, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -> String {
     let own = inner.config.own_file.as_deref();
-    let own = own.map_or("your own config.toml".into(), |path| path.to_string_lossy());
+    let own = own.map_or("your user config".into(), |path| path.to_string_lossy());
     let name = &tool.name;
     let line = format!("write `approve = \"never\"` under `[tools.{name}]` in {own}");
     let mut steps: Vec<String> = Vec::new();

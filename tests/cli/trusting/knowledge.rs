@@ -48,7 +48,7 @@ fn untrusted_documents_are_not_learned() {
         assert!(!text.contains("<knowledge>"), "{text}");
     }
     let prompt = workspace.run(&["prompt"]);
-    assert!(prompt.stderr.contains("since the workspace is not trusted"), "{}", prompt.shown());
+    assert!(prompt.stderr.contains("because the workspace is not trusted"), "{}", prompt.shown());
     assert_eq!(prompt.success(), "");
     // The topics are there for who asks, by their names.
     let mut client = Client::stateless(&workspace, json!({}));

@@ -68,7 +68,7 @@ impl Place {
         Ok(match layer {
             Layer::User => {
                 let config = own_file.ok_or_else(|| {
-                    let why = "it is not known where your own config.toml is: set `HOME` or \
+                    let why = "there is no path for your user config: set `HOME` or \
                                `KITBAG_CONFIG`";
                     CliError::Usage(why.to_owned())
                 })?;

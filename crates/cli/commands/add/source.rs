@@ -67,6 +67,13 @@ fn elsewhere(named: &Path) -> Option<String> {
     let text = named.to_str()?;
     let shown = shown(text);
     let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
+    // `ghcr.io/owner/name:tag`; a host with a port, such as `localhost:5000`, looks like a scheme.
+    let (host, image) = text.split_once('/').unwrap_or_default();
+    let is_host = (host.contains('.') || host.contains(':'))
+        && !host.ends_with(':')
+        && host.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let is_registry = is_host && (image.contains([':', '@']) || host == "ghcr.io");
+    let rest = if is_registry { text } else { rest };
     let file = rest.rsplit('/').next().unwrap_or_default();
     let file = file.split(['?', '#', '@', ':']).next().unwrap_or_default();
     let file = Path::new(file).with_extension("wasm");
@@ -93,11 +100,26 @@ fn elsewhere(named: &Path) -> Option<String> {
             let steps = then(&["curl", "--fail", "--location", "--output", &file, text]);
             format!("`{shown}` is a URL, and `kitbag add` takes files: {steps}")
         }
+        _ if is_registry => {
+            let steps = then(&["wkg", "oci", "pull", text, "-o", &file]);
+            format!("`{shown}` is in a registry, and `kitbag add` takes files: {steps}")
+        }
         "pip" | "pypi" | "npm" | "uvx" | "npx" | "cargo" | "brew" => package(text),
         "" if text.starts_with('@') && text.contains('/') => package(text),
         "" if matches!(text, "npx" | "uvx" | "pip" | "npm" | "docker") => package(text),
+        // `namespace:package@version`, as package managers of WebAssembly write it.
+        _ if is_package_name(scheme) && rest.split('@').next().is_some_and(is_package_name) => {
+            let steps = then(&["wkg", "get", text, "-o", &file]);
+            format!("`{shown}` is a package of a registry, and `kitbag add` takes files: {steps}")
+        }
         _ => return None,
     })
+}
+
+/// Whether a word may be the namespace or the name of a package.
+fn is_package_name(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_ascii_lowercase())
+        && word.chars().all(|char| matches!(char, 'a'..='z' | '0'..='9' | '-'))
 }
 
 fn package(text: &str) -> String {

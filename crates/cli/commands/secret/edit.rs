@@ -22,10 +22,10 @@ pub(super) struct Changes<'a> {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EditError {
     /// It is not TOML.
-    #[error("your own config.toml is left as it is: {0}")]
+    #[error("your user config was not changed: {0}")]
     Syntax(#[from] toml_edit::TomlError),
     /// Something else stands where a table should.
-    #[error("your own config.toml is left as it is: `{0}` in it is no table")]
+    #[error("your user config was not changed: its `{0}` is not a table")]
     Form(String),
 }
 

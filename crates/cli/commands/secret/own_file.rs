@@ -60,7 +60,7 @@ fn path() -> Result<PathBuf, CliError> {
     let places = Places::from_environment(std::env::vars_os());
     let usual = places.config_dir.map(|directory| directory.join("config.toml"));
     places.user_file.or(usual).ok_or_else(|| {
-        let why = "it is not known where your own config.toml is: set `HOME` or `KITBAG_CONFIG`";
+        let why = "there is no path for your user config: set `HOME` or `KITBAG_CONFIG`";
         CliError::Usage(why.into())
     })
 }
@@ -75,7 +75,7 @@ fn lock_directory(file: &Path) -> io::Result<File> {
     match directory.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            output::note("waiting for another command that changes your own config.toml");
+            output::note("waiting for another command that changes your user config");
             directory.lock()?;
         }
         Err(TryLockError::Error(error)) => return Err(error),

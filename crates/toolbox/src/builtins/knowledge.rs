@@ -75,8 +75,8 @@ pub(crate) async fn prompt(
         enabled(config).partition(|topic| is_untrusted(config, topic));
     if !untrusted.is_empty() {
         problems.push(
-            "the topics of the workspace are left out of the prompt, since the workspace is not \
-             trusted; `kitbag trust` shows what it requests"
+            "the prompt omits the topics of the workspace, because the workspace is not trusted; \
+             `kitbag trust` shows its requests"
                 .to_owned(),
         );
     }
@@ -113,7 +113,7 @@ pub(crate) async fn prompt(
         }
     }
     if unread > 0 {
-        problems.push(format!("the same of {unread} more topics, whose subjects were not read"));
+        problems.push(format!("the prompt also omits {unread} more topics, which were not read"));
     }
     let text = block.render(Some(tool.name.as_str()));
     Ok(KnowledgePrompt { text, problems })
