@@ -16,21 +16,21 @@ use tokio::sync::oneshot;
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
-use crate::blocking::{block_on, in_own_runtime, set_outer_runtime};
-use crate::budget::{MemoryBudget, Reservation, ServerMemory};
+use crate::call::context::RunContext;
+use crate::call::native;
+use crate::call::state::State;
 use crate::call::{self, Call, Completion};
+use crate::component::components::Components;
+use crate::component::support::SUPPORT;
 use crate::component::{Compilation, Component, ComponentSource};
-use crate::components::Components;
-use crate::context::RunContext;
 use crate::description::NotNow;
 use crate::error::CallError;
-use crate::native;
 use crate::pool::pool;
-use crate::queue::{Concurrency, Permit, Queue, processors};
-use crate::state::State;
-use crate::support::SUPPORT;
-use crate::threads::Threads;
-use crate::timer::{Cancellation, Timer};
+use crate::schedule::blocking::{block_on, in_own_runtime, set_outer_runtime};
+use crate::schedule::budget::{MemoryBudget, Reservation, ServerMemory};
+use crate::schedule::queue::{Concurrency, Permit, Queue, processors};
+use crate::schedule::threads::Threads;
+use crate::schedule::timer::{Cancellation, Timer};
 
 /// The sandbox: loads components and runs calls.
 ///

@@ -4,7 +4,7 @@ use kitbag_contract::{ARGUMENTS_BYTES, ByteSize, LimitKind, Limits, format_durat
 use kitbag_engine::{INSTANCES, STACK_BYTES};
 
 use crate::error::CallError;
-use crate::limiter::{MEMORIES, TABLE_ELEMENTS};
+use crate::schedule::limiter::{MEMORIES, TABLE_ELEMENTS};
 
 /// Handles that a guest holds at once. Most hold a file descriptor of the
 /// host's, of which a process has 1,024 by default.

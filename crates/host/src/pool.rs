@@ -3,8 +3,8 @@
 use kitbag_engine::INSTANCES;
 use wasmtime::{Enabled, PoolingAllocationConfig};
 
-use crate::limiter;
-use crate::queue::{Concurrency, INNER_DEPTHS, inner_calls};
+use crate::schedule::limiter;
+use crate::schedule::queue::{Concurrency, INNER_DEPTHS, inner_calls};
 
 /// How much memory, and of tables, the pool keeps for the next calls altogether:
 /// 4 MiB for each of the calls that two processors run.

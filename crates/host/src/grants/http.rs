@@ -27,7 +27,7 @@ use wasmtime_wasi_http::{
 
 use super::granting::Granting;
 use super::secrets::HeldSecrets;
-use crate::refusals::{Refusal, Refusals, RefusedKind};
+use crate::call::refusals::{Refusal, Refusals, RefusedKind};
 
 /// The most that the header fields of one `fields` take. A guest has up to
 /// [`HANDLES`](crate::limits::HANDLES) of them.

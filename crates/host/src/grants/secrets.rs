@@ -8,7 +8,7 @@ use kitbag_policy::Grants;
 use kitbag_secrets::{CallSecrets, Secrets};
 use wasmtime_wasi::WasiCtxBuilder;
 
-use crate::capture::Captured;
+use crate::call::capture::Captured;
 use crate::error::CallError;
 
 /// The secrets of one call. A call without any has them too: its requests are looked through

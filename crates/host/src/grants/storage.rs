@@ -17,7 +17,7 @@ use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTabl
 
 use self::bindings::wasi::keyvalue::{atomics, batch, store};
 use super::granting::Granting;
-use crate::refusals::{Refusals, RefusedKind};
+use crate::call::refusals::{Refusals, RefusedKind};
 
 /// The most bytes that one use gives a guest.
 const ANSWER_BYTES: ByteSize = ByteSize::mib(16);

@@ -13,8 +13,8 @@ use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi_io::poll::{DynPollable, Pollable, subscribe};
 
-use crate::refusals::{Refusals, RefusedKind};
-use crate::replay::Replay;
+use crate::call::refusals::{Refusals, RefusedKind};
+use crate::call::replay::Replay;
 
 /// What a call needs in order to call other tools.
 #[derive(Clone, Debug)]

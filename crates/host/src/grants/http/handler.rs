@@ -7,7 +7,7 @@ use wasmtime_wasi_http::p2::bindings::http::types::{
     ErrorCode, FutureIncomingResponse, Host as _, OutgoingRequest, RequestOptions,
 };
 
-use crate::state::State;
+use crate::call::state::State;
 
 type Handed = (Resource<OutgoingRequest>, Option<Resource<RequestOptions>>);
 type Answer = Result<Resource<FutureIncomingResponse>, ErrorCode>;

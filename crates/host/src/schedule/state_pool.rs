@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use kitbag_http::Account;
 
-use crate::budget::{MemoryBudget, Reservation, Shortage};
+use crate::schedule::budget::{MemoryBudget, Reservation, Shortage};
 
 /// How many entries are kept, and how many of one client.
 const ENTRIES: usize = 512;

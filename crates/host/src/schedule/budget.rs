@@ -11,7 +11,7 @@ use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY};
 use kitbag_http::{Account, Share, Shares};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::state_pool::StatePool;
+use crate::schedule::state_pool::StatePool;
 
 /// What is counted at once: smaller reservations are rounded up to it.
 const UNIT_BYTES: u64 = 1 << 10;

@@ -1,5 +1,16 @@
 //! One call: a fresh store and a fresh instance, and nothing of either that survives.
 
+pub(crate) mod capture;
+pub(crate) mod context;
+pub(crate) mod guest_exit;
+pub(crate) mod native;
+pub(crate) mod random;
+pub(crate) mod refusals;
+pub(crate) mod replay;
+pub(crate) mod report;
+pub(crate) mod state;
+pub(crate) mod truncate;
+
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,24 +31,24 @@ use tokio::sync::SemaphorePermit;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Store, UpdateDeadline};
 
-use crate::budget::{MemoryBudget, Reservation};
-use crate::capture::Captured;
+use crate::call::capture::Captured;
+use crate::call::context::RunContext;
+use crate::call::guest_exit::GuestExit;
+use crate::call::refusals::{Refusals, RefusedKind};
+use crate::call::report::{Emitted, Reports};
+use crate::call::state::{State, Stdio};
+use crate::call::truncate::truncate_outcome;
 use crate::component::Component;
-use crate::context::RunContext;
+use crate::component::imports;
+use crate::component::support::SUPPORT;
 use crate::description::NotNow;
 use crate::error::CallError;
-use crate::filesystem::Touched;
+use crate::grants::filesystem::Touched;
 use crate::grants::{Granting, HeldSecrets, TOOLS_BYTES, ToolCalls, ToolStorage};
-use crate::guest_exit::GuestExit;
-use crate::imports;
 use crate::limits::{HANDLES, exceeded, host_data};
-use crate::refusals::{Refusals, RefusedKind};
-use crate::report::{Emitted, Reports};
-use crate::state::{State, Stdio};
-use crate::support::SUPPORT;
-use crate::threads::give_way;
-use crate::timer::{Cancellation, Timer};
-use crate::truncate::truncate_outcome;
+use crate::schedule::budget::{MemoryBudget, Reservation};
+use crate::schedule::threads::give_way;
+use crate::schedule::timer::{Cancellation, Timer};
 
 /// How long a component may take to describe itself, which is to answer with a
 /// constant.

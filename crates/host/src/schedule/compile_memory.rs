@@ -3,8 +3,8 @@
 use kitbag_contract::ByteSize;
 use kitbag_engine::{CompileMemory, Wait};
 
-use crate::blocking::block_on;
-use crate::budget::{MemoryBudget, Reservation};
+use crate::schedule::blocking::block_on;
+use crate::schedule::budget::{MemoryBudget, Reservation};
 
 impl CompileMemory for MemoryBudget {
     type Reservation = Reservation;
@@ -32,7 +32,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::context::RunContext;
+    use crate::call::context::RunContext;
 
     #[test]
     fn a_compilation_waits_for_memory_until_it_is_cancelled() {

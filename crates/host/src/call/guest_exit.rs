@@ -6,10 +6,10 @@ use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 use wasmtime_wasi::I32Exit;
 
-use crate::capture::Captured;
+use crate::call::capture::Captured;
 use crate::error::CallError;
 use crate::limits::{Refused, exceeded};
-use crate::timer::Reason;
+use crate::schedule::timer::Reason;
 
 /// Limits that wasmtime reports with an error that has no public type, by the
 /// text that tells.

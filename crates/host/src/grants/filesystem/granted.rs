@@ -22,8 +22,8 @@ use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::touched::Touched;
+use crate::call::refusals::{Refusals, RefusedKind};
 use crate::error::CallError;
-use crate::refusals::{Refusals, RefusedKind};
 
 /// How many refused files a call remembers: what is said of them is for a person.
 const REFUSED: usize = 5;

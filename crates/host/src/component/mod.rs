@@ -1,5 +1,9 @@
 //! From where a component comes to something that can be instantiated.
 
+pub(crate) mod components;
+pub(crate) mod imports;
+pub(crate) mod support;
+
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,12 +17,11 @@ use kitbag_engine::{
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
-use crate::budget::{MemoryBudget, Reservation};
-use crate::context::RunContext;
+use crate::call::context::RunContext;
+use crate::call::state::State;
+use crate::component::support::SUPPORT;
 use crate::description::NotNow;
-use crate::imports;
-use crate::state::State;
-use crate::support::SUPPORT;
+use crate::schedule::budget::{MemoryBudget, Reservation};
 
 /// Where a component comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -20,14 +20,14 @@ use wasmtime_wasi_http::WasiHttp;
 use wasmtime_wasi_http::p2::bindings::http;
 use wasmtime_wasi_io::bindings::wasi::io;
 
-use crate::filesystem::GuardedFilesystem;
+use crate::call::random::BoundedRandom;
+use crate::call::report::Reporting;
+use crate::call::state::State;
+use crate::grants::filesystem::GuardedFilesystem;
+use crate::grants::sockets::NotedSockets;
 use crate::grants::{HTTP_BYTES, ToolCalling, add_handler_to_linker};
 #[cfg(feature = "storage")]
 use crate::grants::{STORAGE_BYTES, add_atomics, add_batch, add_store};
-use crate::random::BoundedRandom;
-use crate::report::Reporting;
-use crate::sockets::NotedSockets;
-use crate::state::State;
 
 type Add = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 

@@ -12,10 +12,10 @@ use kitbag_engine::{
 };
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
-use crate::budget::{MemoryBudget, Reservation};
+use crate::call::state::State;
 use crate::component::{Compilation, Component, ComponentSource};
 use crate::description::NotNow;
-use crate::state::State;
+use crate::schedule::budget::{MemoryBudget, Reservation};
 
 /// The components of one host, each loaded at its first use.
 pub(crate) struct Components {

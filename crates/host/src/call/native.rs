@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use kitbag_contract::{LimitKind, Limits, Outcome};
 
-use crate::blocking::in_outer_runtime;
+use crate::call::context::RunContext;
+use crate::call::truncate::truncate_outcome;
 use crate::call::{Completion, Usage};
-use crate::context::RunContext;
 use crate::error::CallError;
 use crate::limits::exceeded;
-use crate::timer::{Reason, Timer};
-use crate::truncate::truncate_outcome;
+use crate::schedule::blocking::in_outer_runtime;
+use crate::schedule::timer::{Reason, Timer};
 
 /// Waits for native code within the limits on time and output.
 ///

@@ -11,9 +11,9 @@ use kitbag_contract::{ByteSize, Content, LogLevel, Progress};
 use kitbag_engine::Compiling;
 use wasmtime::component::HasData;
 
+use crate::call::replay::Replay;
+use crate::call::truncate::{truncate_line, truncate_text};
 use crate::grants::HeldSecrets;
-use crate::replay::Replay;
-use crate::truncate::{truncate_line, truncate_text};
 
 /// The longest message of a log, in bytes.
 const LOG_BYTES: usize = 4 << 10;

@@ -2,6 +2,9 @@
 //! crate. Each kind is opened by a file of its own: directories by `filesystem`, another
 //! kind by a module below this one.
 
+pub(crate) mod filesystem;
+pub(crate) mod sockets;
+
 mod granting;
 mod http;
 mod secrets;
@@ -30,10 +33,10 @@ use kitbag_policy::{Grants, StorageRefusal, VariableGrant};
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi_config::WasiConfigVariables;
 
+use crate::call::refusals::Refusals;
 use crate::error::CallError;
-use crate::filesystem::Granted;
+use crate::grants::filesystem::Granted;
 use crate::grants::http::HeldHttp;
-use crate::refusals::Refusals;
 
 /// The grants of one call, opened.
 pub(crate) struct HeldGrants {

@@ -5,7 +5,7 @@ use std::path::Path;
 use kitbag_engine::{Inspection, LoadError, ReadComponent, Support};
 use kitbag_policy::RequestedGrants;
 
-use crate::imports;
+use crate::component::imports;
 
 /// What this host offers to components.
 pub(crate) const SUPPORT: Support = Support {

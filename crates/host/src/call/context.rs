@@ -7,8 +7,8 @@ use kitbag_engine::{Compiling, Waiter};
 use kitbag_http::Account;
 use tokio::sync::Semaphore;
 
-use crate::report::EventSink;
-use crate::timer::Cancellation;
+use crate::call::report::EventSink;
+use crate::schedule::timer::Cancellation;
 
 /// Where a load or a call reports its events, and what ends it early.
 ///

@@ -10,18 +10,18 @@ use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_config::WasiConfig;
 use wasmtime_wasi_http::WasiHttpCtxView;
 
-use crate::capture::Capture;
+use crate::call::capture::Capture;
+use crate::call::random::Bounded;
+use crate::call::refusals::Refusals;
+use crate::call::report::Reports;
 use crate::error::CallError;
-use crate::filesystem::{Guarded, Quota};
 #[cfg(feature = "storage")]
 use crate::grants::StorageView;
+use crate::grants::filesystem::{Guarded, Quota};
+use crate::grants::sockets::Noted;
 use crate::grants::{Granting, HeldGrants, ToolCalls, ToolPort, ToolsView};
-use crate::limiter::Limiter;
 use crate::limits::HANDLES;
-use crate::random::Bounded;
-use crate::refusals::Refusals;
-use crate::report::Reports;
-use crate::sockets::Noted;
+use crate::schedule::limiter::Limiter;
 
 /// What belongs to one call while it runs.
 pub(crate) struct State {

@@ -1,0 +1,10 @@
+//! Turns, threads, time and memory: what a call waits for, and what bounds it.
+
+pub(crate) mod blocking;
+pub(crate) mod budget;
+pub(crate) mod compile_memory;
+pub(crate) mod limiter;
+pub(crate) mod queue;
+pub(crate) mod state_pool;
+pub(crate) mod threads;
+pub(crate) mod timer;
