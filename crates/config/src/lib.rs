@@ -46,59 +46,42 @@
 //! # }
 //! ```
 
-mod audience;
+mod advise;
 mod config;
-mod content;
-mod discover;
-mod file;
 mod format;
-mod invalid_keys;
-mod key;
-mod limit_set;
-mod lock;
-mod origin;
-mod outside;
-mod parse;
-mod path;
-mod path_refusal;
+mod layers;
+mod read;
 mod report;
 mod resolve;
-mod review;
-mod rows;
-mod schema;
-mod script;
-mod sources;
-mod toolsets;
 mod trust;
-mod untrusted;
-mod workspace_trust;
-mod written;
 
-pub use audience::Audience;
+pub use advise::audience::Audience;
+pub use advise::path_refusal::PathRefusal;
+pub use advise::places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace, PathAdvice};
+pub use config::rows::Row;
 pub use config::{
-    Audit, AuditSync, BytesTool, Config, FileAdvice, GrantAdvice, GrantLine, GrantPlace,
-    IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest, LockedTool, NameResolution,
-    Network, Output, Parameter, ParameterType, Parameters, PathAdvice, Recorded, RootFile,
-    ScreenAction, Screening, ScriptTool, Secret, SecretStore, SecretStoreKind, Tool, ToolApproval,
-    ToolGrants, ToolRate, ToolSource, Topic, Trust, secret_destinations, set_secret_command,
+    Audit, AuditSync, BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool,
+    LockedManifest, LockedTool, NameResolution, Network, Output, Parameter, ParameterType,
+    Parameters, Recorded, RootFile, ScreenAction, Screening, ScriptTool, Secret, SecretStore,
+    SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate, ToolSource, Topic, Trust,
+    secret_destinations, set_secret_command,
 };
-pub use file::{Layer, MAX_BYTES as FILE_BYTES, SourceFile};
+pub use format::parse::dismantle;
+pub use format::schema::{json_schema, json_schema_text};
 pub use kitbag_files::Distrust;
-pub use limit_set::{EffectiveLimits, HigherLimit, LimitFlags, LimitSet};
-pub use lock::Lock;
-pub use origin::{Origin, Sourced};
-pub use path::settled;
-pub use path_refusal::PathRefusal;
-pub use report::{Broken, ConfigErrors, Diagnostic, DiagnosticKind, Excerpt};
-pub use review::{TrustChange, TrustChanges, TrustReview, TrustSubject};
-pub use rows::Row;
-pub use schema::{json_schema, json_schema_text};
-pub use sources::{
+pub use layers::limits::{EffectiveLimits, HigherLimit, LimitFlags, LimitSet};
+pub use layers::origin::{Origin, Sourced};
+pub use layers::path::settled;
+pub use layers::toolsets::{Disabled, OFF_BY_DEFAULT, TOOLSETS, Toolsets};
+pub use read::file::{Layer, MAX_BYTES as FILE_BYTES, SourceFile};
+pub use read::lock::Lock;
+pub use read::sources::{
     BuiltinTool, CallGrants, ComponentTool, PYTHON, Proposal, ScriptFile, Sources, TRUST_VARIABLE,
     TrustSource, VARIABLES, Variables,
 };
-pub use toolsets::{Disabled, OFF_BY_DEFAULT, TOOLSETS, Toolsets};
-pub use workspace_trust::{
+pub use report::{Broken, ConfigErrors, Diagnostic, DiagnosticKind, Excerpt};
+pub use trust::review::{TrustChange, TrustChanges, TrustReview, TrustSubject};
+pub use trust::workspace::{
     TrustedBy, UntrustedReason, UntrustedWorkspace, WorkspaceContent, WorkspacePattern,
     WorkspaceTrust,
 };
@@ -108,7 +91,7 @@ use std::sync::Arc;
 
 use kitbag_state::trust::{TrustRecord, TrustStore};
 
-use discover::Reading;
+use read::Reading;
 use report::Report;
 
 /// Reads, merges and checks everything that is configured.
@@ -233,7 +216,7 @@ fn trusted(record: &Arc<TrustRecord>, sources: &Sources<'_>) -> Option<Config> {
 /// [`ConfigErrors`] where the one that was named is not there.
 pub fn find_workspace(sources: &Sources<'_>) -> Result<PathBuf, ConfigErrors> {
     let mut report = Report::default();
-    let workspace = discover::workspace(sources, &mut report);
+    let workspace = read::workspace(sources, &mut report);
     report.finish()?;
     Ok(workspace.expect("one that is not there is reported").canonical)
 }
@@ -242,8 +225,8 @@ pub fn find_workspace(sources: &Sources<'_>) -> Result<PathBuf, ConfigErrors> {
 fn attempt(sources: &Sources<'_>, reading: Reading<'_>) -> (Option<Config>, Report) {
     let mut report = Report::default();
     let overrides = resolve::overrides(sources, &mut report);
-    let config = discover::workspace(sources, &mut report).map(|workspace| {
-        let read = discover::read(workspace, sources, reading, &mut report);
+    let config = read::workspace(sources, &mut report).map(|workspace| {
+        let read = read::read(workspace, sources, reading, &mut report);
         if !read.is_complete {
             report.is_incomplete_from_here();
         }

@@ -4,7 +4,7 @@ use kitbag_contract::ByteSize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::origin::Sourced;
+use crate::layers::origin::Sourced;
 
 /// The audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]

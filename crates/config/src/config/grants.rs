@@ -11,7 +11,7 @@ use kitbag_policy::{
     VariableRequest, WantedTool,
 };
 
-use crate::origin::{Origin, Sourced};
+use crate::layers::origin::{Origin, Sourced};
 use crate::report::Diagnostic;
 
 /// The key of what a tool is denied.

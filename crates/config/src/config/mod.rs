@@ -6,8 +6,8 @@ mod grants;
 mod network;
 mod output;
 mod parameters;
-mod places;
 mod recorded;
+pub(crate) mod rows;
 mod secret_files;
 mod secrets;
 mod tool;
@@ -21,7 +21,6 @@ pub(crate) use grants::workspace_grant;
 pub use network::{NameResolution, Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
 pub use parameters::{Parameter, ParameterType, Parameters};
-pub use places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace, PathAdvice};
 pub use recorded::{LockedManifest, LockedTool, Recorded};
 pub(crate) use secret_files::SecretFiles;
 pub use secrets::{
@@ -42,13 +41,13 @@ use kitbag_files::{Guard, GuardedPaths, Located, Owners, locate};
 use kitbag_policy::http::Deny;
 use kitbag_policy::{ApprovalRule, ClassRule, SecretName, SecretSource, is_of_class};
 
-use crate::file::SourceFile;
-use crate::limit_set::EffectiveLimits;
-use crate::origin::{Origin, Sourced};
+use crate::layers::limits::EffectiveLimits;
+use crate::layers::origin::{Origin, Sourced};
+use crate::layers::toolsets::Toolsets;
+use crate::read::file::SourceFile;
 use crate::report::{Broken, Diagnostic};
-use crate::review::TrustReview;
-use crate::toolsets::Toolsets;
-use crate::workspace_trust::{WorkspaceContent, WorkspaceTrust};
+use crate::trust::review::TrustReview;
+use crate::trust::workspace::{WorkspaceContent, WorkspaceTrust};
 
 /// Everything that is configured, with where each value came from.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use kitbag_policy::http::ProxyRules;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::origin::Sourced;
+use crate::layers::origin::Sourced;
 
 /// How connections of tools are made. Default: without a proxy, with the authorities of the
 /// system.

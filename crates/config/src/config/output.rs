@@ -4,7 +4,7 @@ use kitbag_policy::screening::Severity;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::origin::Sourced;
+use crate::layers::origin::Sourced;
 
 /// What becomes of answers before a model reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::origin::Sourced;
+use crate::layers::origin::Sourced;
 
 /// The parameters of a tool, or the properties of an object, by name.
 #[derive(Clone, Debug, Default, PartialEq)]

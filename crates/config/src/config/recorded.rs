@@ -3,7 +3,7 @@
 use kitbag_contract::ContentDigest;
 use serde::Serialize;
 
-use crate::origin::Origin;
+use crate::layers::origin::Origin;
 
 /// What was recorded of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -2,7 +2,7 @@
 
 use kitbag_files::SecretNames;
 
-use crate::origin::Sourced;
+use crate::layers::origin::Sourced;
 
 /// What the configuration changes of the built-in list of names that look like secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use kitbag_secrets::AllowedLeak;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::origin::{Origin, Sourced};
+use crate::layers::origin::{Origin, Sourced};
 
 /// A secret of the user: where its value comes from, and where it may go.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use super::grants::ToolGrants;
 use super::parameters::Parameters;
 use super::recorded::Recorded;
-use crate::file::Layer;
-use crate::limit_set::EffectiveLimits;
-use crate::origin::{Origin, Sourced};
-use crate::toolsets::Disabled;
+use crate::layers::limits::EffectiveLimits;
+use crate::layers::origin::{Origin, Sourced};
+use crate::layers::toolsets::Disabled;
+use crate::read::file::Layer;
 
 /// A tool.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::origin::Sourced;
+use crate::layers::origin::Sourced;
 
 /// A topic of the team's knowledge.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use kitbag_files::{Distrust, Owners, Stat};
 use kitbag_glob::Glob;
 
 use super::directory::DIRECTORY;
-use crate::origin::{Origin, Sourced};
+use crate::layers::origin::{Origin, Sourced};
 use crate::report::text::{self, shown_path};
-use crate::workspace_trust::WorkspacePattern;
+use crate::trust::workspace::WorkspacePattern;
 
 /// What the user trusts by name.
 #[derive(Clone, Debug, PartialEq, Eq)]

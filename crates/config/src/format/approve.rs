@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use super::grants::ConditionConfig;
-use crate::written::{StringOr, Table, Written};
+use crate::format::spanned::{StringOr, Table, Written};
 
 /// Before which calls you are asked.
 #[derive(Debug, Deserialize, JsonSchema)]

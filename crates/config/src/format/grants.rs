@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
-use crate::written::{AnyValue, BoolOr, StringOr, Table, Written};
+use crate::format::spanned::{AnyValue, BoolOr, StringOr, Table, Written};
 
 /// What a tool may reach. What is not granted is not there.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::grants::CeilingGrantsConfig;
-use crate::file::SourceFile;
-use crate::limit_set::{LimitSet, with_limits};
-use crate::written::{At, Written};
+use crate::format::spanned::{At, Written};
+use crate::layers::limits::{LimitSet, with_limits};
+use crate::read::file::SourceFile;
 
 macro_rules! define {
     ([$($function:ident)*] $($key:ident: $param:ident $map:ident $form:ident, $variable:literal $parse:expr,

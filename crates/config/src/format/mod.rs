@@ -7,8 +7,13 @@
 
 mod approve;
 mod grants;
+pub(crate) mod invalid_keys;
+pub(crate) mod key;
 mod limits;
+pub(crate) mod parse;
+pub(crate) mod schema;
 mod secrets;
+pub(crate) mod spanned;
 mod tool;
 
 pub(crate) use approve::{ApproveConfig, ClassConfig, WhenConfig};
@@ -29,8 +34,8 @@ use limits::CeilingConfig;
 use secrets::SecretStoreConfig;
 
 use crate::config::{AuditSync, NameResolution, ScreenAction};
-use crate::toolsets::TOOLSETS;
-use crate::written::{BoolOr, Table, Written};
+use crate::format::spanned::{BoolOr, Table, Written};
+use crate::layers::toolsets::TOOLSETS;
 
 /// What kitbag carries, what its tools may reach and use up, and what a team
 /// knows.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::config::SecretStoreKind;
-use crate::written::Written;
+use crate::format::spanned::Written;
 
 /// A secret: where its value comes from, and where it may go. Without `variable` and
 /// `command` the value is in the store, where `kitbag secret set` puts it.

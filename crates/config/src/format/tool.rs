@@ -7,7 +7,7 @@ use super::approve::ApproveConfig;
 use super::grants::GrantsConfig;
 use super::limits::LimitsConfig;
 use crate::config::ParameterType;
-use crate::written::{AnyValue, Span, Table, Written};
+use crate::format::spanned::{AnyValue, Span, Table, Written};
 
 /// A tool: one that is built in, or one of your own. The manifest `NAME.toml`
 /// beside `.kitbag/tools/NAME.wasm` has the same keys, without `source`,

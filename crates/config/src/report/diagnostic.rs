@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::excerpt::Excerpt;
-use crate::origin::Origin;
+use crate::layers::origin::Origin;
 
 /// Everything that is wrong with a configuration, as far as it could be found
 /// in one go: at least one [`Diagnostic`], in the order of files and lines.

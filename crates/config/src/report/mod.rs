@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use kitbag_policy::DirectoryGrant;
 
-use crate::file::{Layer, SourceFile};
-use crate::origin::Origin;
-use crate::written::{At, Span};
+use crate::format::spanned::{At, Span};
+use crate::layers::origin::Origin;
+use crate::read::file::{Layer, SourceFile};
 
 /// Collects diagnostics, each with the piece of the configuration that it spoils.
 #[derive(Debug, Default)]

@@ -9,9 +9,9 @@ use kitbag_contract::ToolName;
 use kitbag_contract::text::{alternatives, shown};
 
 use super::Diagnostic;
-use crate::file::{Layer, SourceFile};
-use crate::key::KeyPath;
-use crate::toolsets::TOOLSETS;
+use crate::format::key::KeyPath;
+use crate::layers::toolsets::TOOLSETS;
+use crate::read::file::{Layer, SourceFile};
 
 /// How much a mistake spoils.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use kitbag_contract::text::shown;
 
 use super::{DiagnosticKind, Problem};
-use crate::key::KeyPath;
+use crate::format::key::KeyPath;
 
 /// Shows a path of unknown origin, as [`shown`] does a text.
 pub(crate) fn shown_path(path: &Path) -> String {

@@ -1,15 +1,15 @@
 //! Ceilings: what the files of a workspace may set a limit to, at most.
 
 use super::limits::{Quantity, SIZE, TIME};
-use crate::file::{Layer, SourceFile};
 use crate::format::ConfigFile;
-use crate::invalid_keys::InvalidKeys;
-use crate::key::KeyPath;
-use crate::limit_set::{EffectiveLimits, KnownLimits};
-use crate::origin::Sourced;
+use crate::format::invalid_keys::InvalidKeys;
+use crate::format::key::KeyPath;
+use crate::format::schema::CEILING;
+use crate::format::spanned::At;
+use crate::layers::limits::{EffectiveLimits, KnownLimits};
+use crate::layers::origin::Sourced;
+use crate::read::file::{Layer, SourceFile};
 use crate::report::Report;
-use crate::schema::CEILING;
-use crate::written::At;
 
 /// What the person's own file says of ceilings, over the defaults of the limits. One that
 /// was written wrong is `None`: nothing can be measured against it.

@@ -13,13 +13,13 @@ use kitbag_policy::Access;
 
 use super::resolver::Resolver;
 use crate::config::{DIRECTORY, LocalTool, TOOLS, Tool, ToolSource, Topic};
-use crate::file::{Layer, SourceFile};
 use crate::format::ConfigFile;
-use crate::limit_set::EffectiveLimits;
-use crate::origin::Sourced;
+use crate::layers::limits::EffectiveLimits;
+use crate::layers::origin::Sourced;
+use crate::layers::toolsets::Disabled;
+use crate::read::file::{Layer, SourceFile};
+use crate::read::sources::BuiltinTool;
 use crate::report::{Broken, DiagnosticKind, Found, Piece, Restricts, consequence};
-use crate::sources::BuiltinTool;
-use crate::toolsets::Disabled;
 
 /// How many broken pieces are named one by one.
 const MOST: usize = 20;

@@ -11,15 +11,15 @@ use kitbag_contract::{
 };
 
 use super::resolver::Resolver;
-use crate::file::{Layer, SourceFile};
+use crate::format::key::KeyPath;
+use crate::format::spanned::At;
 use crate::format::{ConfigFile, LimitsConfig};
-use crate::key::KeyPath;
-use crate::limit_set::{EffectiveLimits, KnownLimits};
-use crate::origin::{Origin, Sourced};
+use crate::layers::limits::{EffectiveLimits, KnownLimits};
+use crate::layers::origin::{Origin, Sourced};
+use crate::read::file::{Layer, SourceFile};
+use crate::read::sources::{BuiltinTool, Sources, TRUST_VARIABLE, VARIABLES};
 use crate::report::text::{did_you_mean, known_words, own_file, user_only};
 use crate::report::{Diagnostic, DiagnosticKind, Problem, Report};
-use crate::sources::{BuiltinTool, Sources, TRUST_VARIABLE, VARIABLES};
-use crate::written::At;
 
 /// A limit that is typed as a number and a unit, and has a ceiling.
 pub(super) struct Quantity<T> {

@@ -1,30 +1,15 @@
 //! From what a person typed to what is in effect: the layers merged, the
 //! defaults filled in, and everything checked.
 
-mod absent;
-mod aliases;
-mod allowed_leaks;
-mod approve;
-mod audit;
 mod ceiling;
-mod fit;
 mod grants;
 mod isolate;
 mod limits;
-mod network;
-mod output;
 mod parameters;
 mod resolver;
-mod scripts;
-mod secret_files;
-mod secrets;
-mod served;
-mod switches;
 mod tools;
-mod toolsets;
 mod topics;
-mod untrusted;
-mod value;
+mod user;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -35,16 +20,16 @@ use ceiling::{ceilings, lowered};
 use grants::ceiling::grant_ceiling;
 use kitbag_files::{Guard, GuardedPaths};
 use resolver::Resolver;
-use switches::{Switches, WorkspacePlace};
+use tools::switches::{Switches, WorkspacePlace};
 
 use crate::config::{Config, SecretStore, ToolGrants, own_directories};
-use crate::discover::{Read, Workspace};
-use crate::key::KeyPath;
-use crate::limit_set::EffectiveLimits;
-use crate::path::Bases;
+use crate::format::key::KeyPath;
+use crate::layers::limits::EffectiveLimits;
+use crate::layers::path::Bases;
+use crate::read::sources::{ComponentTool, Sources};
+use crate::read::{Read, Workspace};
 use crate::report::{DiagnosticKind, Piece, Report};
-use crate::review::TrustReview;
-use crate::sources::{ComponentTool, Sources};
+use crate::trust::review::TrustReview;
 
 /// Merges and checks what was read.
 ///
@@ -134,7 +119,7 @@ pub(crate) fn resolve(
     let mut server_memory = resolver.server_memory(&configs);
     resolver.report.enter(key("serve.session_idle"));
     let session_idle = resolver.session_idle(&configs);
-    let unknown_arguments = served::unknown_arguments(&configs);
+    let unknown_arguments = tools::served::unknown_arguments(&configs);
     resolver.report.enter(key("secret_files"));
     let secret_files = resolver.secret_files(&configs);
     resolver.report.enter(key("secrets"));
@@ -181,7 +166,7 @@ pub(crate) fn resolve(
     resolver.isolate_tools(&configs, &mut tools, &limits, sources.is_server);
     resolver.isolate_memory(&mut server_memory);
     let mut unmatched = resolver.switches.unmatched(sources.builtins);
-    served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);
+    tools::served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);
     let mut topics = resolver.topics(&configs);
     resolver.isolate_topics(&mut topics);
     let broken = resolver.broken(&tools);

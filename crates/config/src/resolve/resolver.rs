@@ -10,20 +10,20 @@ use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
 use kitbag_policy::http::Deny;
 use kitbag_policy::{ApprovalRule, SecretName};
 
-use super::switches::Switches;
+use super::tools::switches::Switches;
 use crate::config::{Secret, ToolGrants};
-use crate::discover::{FoundScript, Locks};
-use crate::file::SourceFile;
 use crate::format::ToolConfig;
-use crate::invalid_keys::InvalidKeys;
-use crate::limit_set::KnownLimits;
-use crate::origin::Sourced;
-use crate::path::{Bases, is_fixed};
+use crate::format::invalid_keys::InvalidKeys;
+use crate::format::spanned::{At, Part, Span, last};
+use crate::layers::limits::KnownLimits;
+use crate::layers::origin::Sourced;
+use crate::layers::path::{Bases, is_fixed};
+use crate::read::file::SourceFile;
+use crate::read::sources::{BuiltinTool, Variables};
+use crate::read::{FoundScript, Locks};
 use crate::report::text::{did_you_mean, known_words};
 use crate::report::{Diagnostic, Piece, Problem, Report};
-use crate::sources::{BuiltinTool, Variables};
-use crate::workspace_trust::WorkspaceTrust;
-use crate::written::{At, Part, Span, last};
+use crate::trust::workspace::WorkspaceTrust;
 
 /// What resolving needs to know, and what it has found out so far.
 pub(super) struct Resolver<'a> {
@@ -139,7 +139,7 @@ impl<'a> Resolver<'a> {
             Err(OpenError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err("it does not exist".to_owned())
             }
-            Err(OpenError::Io(error)) => Err(crate::file::reason(&error)),
+            Err(OpenError::Io(error)) => Err(crate::read::file::reason(&error)),
             Err(error) => Err(error.to_string()),
         };
         self.directories.insert(path.to_owned(), result.clone());

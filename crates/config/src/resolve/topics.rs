@@ -10,15 +10,15 @@ use kitbag_glob::Glob;
 
 use super::resolver::Resolver;
 use crate::config::{Tool, Topic};
-use crate::file::{Layer, SourceFile};
+use crate::format::key::KeyPath;
+use crate::format::spanned::{At, Part, Written, all, copied, last, merge};
 use crate::format::{ConfigFile, TopicConfig};
-use crate::key::KeyPath;
-use crate::origin::Sourced;
-use crate::path::is_fixed;
+use crate::layers::origin::Sourced;
+use crate::layers::path::is_fixed;
+use crate::read::file::{Layer, SourceFile};
 use crate::report::text::{did_you_mean, shown_path};
 use crate::report::{Diagnostic, DiagnosticKind, Piece, Problem};
-use crate::workspace_trust::{TrustedBy, WorkspaceTrust};
-use crate::written::{At, Part, Written, all, copied, last, merge};
+use crate::trust::workspace::{TrustedBy, WorkspaceTrust};
 
 /// The longest id, in characters.
 const MAX_ID_CHARS: usize = 64;

@@ -1,6 +1,6 @@
 //! TOML as a tree. A key that stands twice makes the whole document invalid, as TOML says.
 
-use toml::Spanned;
+use kitbag::config::dismantle;
 use toml::de::{DeTable, DeValue};
 
 use crate::commands::add::manifests::node::{Budget, DEPTH, Node, Problem, check_size};
@@ -42,20 +42,6 @@ fn node(value: &DeValue<'_>, depth: usize, budget: &mut Budget) -> Result<Node, 
             Node::Table(entries)
         }
     })
-}
-
-/// Drops a value without recursion: one that nests too deep would take too much of the stack.
-fn dismantle(value: DeValue<'_>) {
-    let mut pending = vec![value];
-    while let Some(value) = pending.pop() {
-        match value {
-            DeValue::Array(array) => pending.extend(array.into_iter().map(Spanned::into_inner)),
-            DeValue::Table(table) => {
-                pending.extend(table.into_iter().map(|(_, value)| value.into_inner()));
-            }
-            _ => {}
-        }
-    }
 }
 
 const _: () = assert!(DEPTH < 64, "reading recurses as deep");

@@ -1,10 +1,10 @@
 //! What a workspace grants beyond the ceiling, which does not count.
 
-use crate::file::Layer;
+use crate::format::spanned::At;
+use crate::read::file::Layer;
 use crate::report::text::own_file;
 use crate::report::{Diagnostic, DiagnosticKind, Problem};
 use crate::resolve::resolver::Resolver;
-use crate::written::At;
 
 /// Who decides what a tool does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,12 +17,12 @@ use super::tools::CallGrant;
 use super::typed::{FLAG, table};
 use crate::config::{Config, Tool, ToolGrants};
 use crate::format::HttpGrantConfig;
-use crate::origin::{Origin, Sourced};
+use crate::format::spanned::StringOr;
+use crate::layers::origin::{Origin, Sourced};
+use crate::read::sources::{CallGrants, VariableValue};
 use crate::report::Problem;
 use crate::report::text::{did_you_mean, own_file};
 use crate::resolve::resolver::Resolver;
-use crate::sources::{CallGrants, VariableValue};
-use crate::written::StringOr;
 
 /// The kinds that can be granted like this.
 const KINDS: [&str; 4] =

@@ -9,9 +9,9 @@ use kitbag_policy::tools::ToolGrants as CallableTools;
 
 use super::{environment, http, secrets, storage, tools};
 use crate::config::ToolGrants;
-use crate::file::{Layer, SourceFile};
 use crate::format::ConfigFile;
-use crate::origin::Sourced;
+use crate::layers::origin::Sourced;
+use crate::read::file::{Layer, SourceFile};
 use crate::report::Report;
 
 /// What the user's own file says.

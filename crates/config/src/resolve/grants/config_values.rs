@@ -3,8 +3,8 @@
 use kitbag_policy::{ConfigValueError, ConfigValues};
 
 use crate::config::ToolGrants;
+use crate::format::spanned::{At, Table, merge};
 use crate::resolve::resolver::Resolver;
-use crate::written::{At, Table, merge};
 
 impl Resolver<'_> {
     /// The configuration values of a tool: those of every layer, of which a stronger one

@@ -7,12 +7,12 @@ use kitbag_policy::{SecretName, VariableGrant, VariableName};
 use super::beyond::{Code, own_of, replaces};
 use crate::config::ToolGrants;
 use crate::format::VariableConfig;
-use crate::origin::Sourced;
+use crate::format::spanned::{At, Written};
+use crate::layers::origin::Sourced;
+use crate::read::sources::VariableValue;
 use crate::report::text::listed_twice;
 use crate::report::{DiagnosticKind, Problem, Report};
 use crate::resolve::resolver::Resolver;
-use crate::sources::VariableValue;
-use crate::written::{At, Written};
 
 /// A list of names, as a file has it.
 type Names = Vec<Written<String>>;

@@ -9,16 +9,16 @@ use kitbag_files::{Guard, GuardedPaths, ProtectedNames, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 
 use crate::config::{Tool, workspace_grant, writable};
-use crate::file::Layer;
 use crate::format::DirectoryGrantConfig;
-use crate::origin::{Origin, Sourced};
-use crate::outside::is_led;
-use crate::path::is_fixed;
+use crate::format::spanned::{At, Written};
+use crate::layers::origin::{Origin, Sourced};
+use crate::layers::path::is_fixed;
+use crate::read::file::Layer;
+use crate::read::sources::BuiltinTool;
 use crate::report::text::shown_path;
 use crate::report::{DiagnosticKind, Problem};
 use crate::resolve::resolver::{Linked, Resolver};
-use crate::sources::BuiltinTool;
-use crate::written::{At, Written};
+use crate::trust::destinations::is_led;
 
 /// The most directories that one tool is granted. Each takes a handle of the
 /// call, and each is compared with each.

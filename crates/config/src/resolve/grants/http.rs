@@ -9,12 +9,12 @@ use kitbag_policy::{HttpGrant, HttpGrants, UrlPattern};
 
 use super::beyond::{Code, own_of, replaces};
 use crate::config::ToolGrants;
-use crate::file::{Layer, SourceFile};
+use crate::format::spanned::{At, StringOr, Written};
 use crate::format::{ConfigFile, HttpConfig, HttpGrantConfig};
-use crate::origin::Sourced;
+use crate::layers::origin::Sourced;
+use crate::read::file::{Layer, SourceFile};
 use crate::report::{Problem, Report};
 use crate::resolve::resolver::Resolver;
-use crate::written::{At, StringOr, Written};
 
 /// The most grants that one tool has. Each request is held against each.
 const MAX_GRANTS: usize = 256;

@@ -20,10 +20,10 @@ use kitbag_contract::ToolName;
 use self::beyond::Code;
 use super::resolver::Resolver;
 use crate::config::ToolGrants;
-use crate::file::Layer;
 use crate::format::GrantsConfig;
-use crate::sources::BuiltinTool;
-use crate::written::{At, Written};
+use crate::format::spanned::{At, Written};
+use crate::read::file::Layer;
+use crate::read::sources::BuiltinTool;
 
 impl Resolver<'_> {
     /// What a tool may reach, by what each layer says of it, the weakest first. Whether

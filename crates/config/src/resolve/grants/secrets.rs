@@ -7,10 +7,10 @@ use super::beyond::{Code, own_of, replaces};
 use super::environment::Placeholder;
 use crate::config::ToolGrants;
 use crate::format::SecretGrantConfig;
-use crate::origin::Sourced;
+use crate::format::spanned::{At, Table, Written, merge};
+use crate::layers::origin::Sourced;
 use crate::report::{Diagnostic, DiagnosticKind, Problem, Report};
 use crate::resolve::resolver::Resolver;
-use crate::written::{At, Table, Written, merge};
 
 /// What the user's own file lets a workspace name.
 pub(super) fn ceiling(

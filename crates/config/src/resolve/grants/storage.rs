@@ -7,11 +7,11 @@ use super::beyond::{Code, own_of, replaces};
 use super::typed::table;
 use crate::config::ToolGrants;
 use crate::format::StorageConfig;
-use crate::origin::{Origin, Sourced};
+use crate::format::spanned::{At, BoolOr};
+use crate::layers::origin::{Origin, Sourced};
+use crate::read::sources::BuiltinTool;
 use crate::report::{Problem, Report};
 use crate::resolve::resolver::Resolver;
-use crate::sources::BuiltinTool;
-use crate::written::{At, BoolOr};
 
 /// What the user's own file lets a workspace grant.
 pub(super) fn ceiling(

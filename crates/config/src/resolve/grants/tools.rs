@@ -12,14 +12,14 @@ use kitbag_policy::{Kind, Rates};
 use super::beyond::{Code, own_of, replaces};
 use super::typed;
 use crate::config::{Tool, ToolGrants};
+use crate::format::spanned::{At, StringOr, Table};
 use crate::format::{ConditionConfig, ToolGrantConfig, ToolsCeilingConfig, ToolsConfig};
-use crate::origin::{Origin, Sourced};
+use crate::layers::origin::{Origin, Sourced};
+use crate::read::sources::BuiltinTool;
 use crate::report::text::did_you_mean;
 use crate::report::{DiagnosticKind, Problem, Report};
+use crate::resolve::parameters::value::json;
 use crate::resolve::resolver::Resolver;
-use crate::resolve::value::json;
-use crate::sources::BuiltinTool;
-use crate::written::{At, StringOr, Table};
 
 /// What a file says.
 enum Said<'a> {

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::file::{Layer, SourceFile};
-use crate::parse::syntax_error;
+use crate::format::parse::syntax_error;
+use crate::format::spanned::{At, Written};
+use crate::read::file::{Layer, SourceFile};
 use crate::report::{Problem, Report};
-use crate::written::{At, Written};
 
 /// The option.
 pub(super) const FLAG: &str = "--grant";

@@ -1,0 +1,5 @@
+//! Advice: the line of a file that would allow a request, put for its reader.
+
+pub(crate) mod audience;
+pub(crate) mod path_refusal;
+pub(crate) mod places;

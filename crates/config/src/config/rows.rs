@@ -1,0 +1,352 @@
+//! Every value that is in effect, as a list: what `config --show` prints.
+
+use kitbag_contract::{ByteSize, UnknownArguments, format_duration};
+use kitbag_policy::tools::ToolGrants as CallableTools;
+use kitbag_policy::{ApprovalRule, Placement, SecretPlace, SecretSource};
+use kitbag_secrets::AllowedLeak;
+use serde_json::{Value, json};
+
+use crate::config::{
+    Config, LeakAllowance, Parameter, Parameters, RootFile, SecretStoreKind, Tool, ToolGrants,
+    ToolRate, ToolSource, Topic,
+};
+use crate::format::key::KeyPath;
+use crate::layers::limits::EffectiveLimits;
+use crate::layers::origin::{Origin, Sourced};
+use crate::layers::toolsets::Disabled;
+
+/// A value that is in effect.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its dotted key, as it would be typed: `tools.word_count.limits.time`.
+    pub key: String,
+    /// The value. Its text as JSON is also TOML, except for a table.
+    pub value: Value,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+impl Config {
+    /// Every value that is in effect, defaults among them: the workspace, the
+    /// state directory, the ceilings, the limits of all tools, the files that look like
+    /// secrets, the server, the toolsets, the tools by name, the topics by id.
+    ///
+    /// What has neither a value nor a default has no row.
+    pub fn rows(&self) -> Vec<Row> {
+        let mut rows = Rows(Vec::new());
+        let root = &KeyPath::ROOT;
+        rows.add(root.key("workspace"), &self.root, |path| path.to_string_lossy().into());
+        if let Some(state) = &self.state {
+            rows.add(root.key("state"), state, |path| path.to_string_lossy().into());
+        }
+        rows.limits(&root.key("ceiling"), &self.ceiling);
+        rows.ceiling_grants(&root.key("ceiling").key("grants"), &self.grant_ceiling);
+        rows.add(root.key("deny"), &self.deny, |deny| {
+            deny.patterns().iter().map(ToString::to_string).collect()
+        });
+        let network = root.key("network");
+        if let Some(proxies) = &self.network.proxies {
+            // The credentials are not shown.
+            rows.add(network.key("proxy"), proxies, |proxies| proxies.to_string().into());
+            if !proxies.value.direct.is_empty() {
+                rows.add(network.key("no_proxy"), proxies, |proxies| {
+                    proxies.direct.iter().map(ToString::to_string).collect()
+                });
+            }
+            let resolve = &self.network.resolve;
+            rows.add(network.key("resolve"), resolve, |resolve| resolve.as_str().into());
+        }
+        if let Some(first) = self.network.roots.first() {
+            let paths = |path: &Sourced<RootFile>| path.value.path.to_string_lossy().into_owned();
+            rows.add(network.key("roots"), first, |_| {
+                self.network.roots.iter().map(paths).collect()
+            });
+        }
+        let (audit, log) = (root.key("audit"), &self.audit);
+        for (name, switch) in
+            [("enable", &log.enable), ("arguments", &log.arguments), ("required", &log.required)]
+        {
+            rows.add(audit.key(name), switch, |switch| (*switch).into());
+        }
+        rows.add(audit.key("sync"), &log.sync, |sync| sync.as_str().into());
+        rows.size(audit.key("size"), &log.size);
+        let output = root.key("output");
+        if self.output.fence.origin != Origin::Default {
+            rows.add(output.key("fence"), &self.output.fence, |fence| (*fence).into());
+        }
+        for (severity, action) in self.output.screen.iter().flat_map(|screen| &screen.actions) {
+            let key = output.key("screen");
+            rows.add(key.key(severity.as_str()), action, |action| action.as_str().into());
+        }
+        if let Some(default) = &self.approve_default {
+            rows.add(root.key("approve").key("default"), default, ApprovalRule::to_json);
+        }
+        for (class, rule) in &self.approve_classes {
+            rows.add(root.key("approve").key("classes").key(class), rule, |rule| json!(rule));
+        }
+        rows.add(root.key("trust").key("directories"), &self.trust.directories, |directories| {
+            directories.iter().map(|path| path.to_string_lossy()).collect()
+        });
+        rows.limits(&root.key("limits"), &self.limits);
+        let (secret_files, globs) =
+            (root.key("secret_files"), |globs: &Vec<String>| Value::from(globs.as_slice()));
+        rows.add(secret_files.key("names"), &self.secret_files.names, globs);
+        rows.add(secret_files.key("except"), &self.secret_files.except, globs);
+        rows.secrets(root, self);
+        rows.add(root.key("allow_leak"), &self.allowed_leaks, |allowed| {
+            allowed.iter().map(allowed_leak).collect()
+        });
+        rows.size(root.key("serve").key("memory"), &self.server_memory);
+        rows.add(root.key("serve").key("session_idle"), &self.session_idle, |idle| {
+            format_duration(*idle).to_string().into()
+        });
+        rows.add(root.key("serve").key("unknown_arguments"), &self.unknown_arguments, |unknown| {
+            match unknown {
+                UnknownArguments::Drop => "drop".into(),
+                UnknownArguments::Refuse => "error".into(),
+            }
+        });
+        let toolsets = root.key("toolsets");
+        rows.add(toolsets.key("write"), &self.toolsets.write, |write| (*write).into());
+        for (name, switch) in &self.toolsets.switches {
+            rows.add(toolsets.key(name), switch, |switch| (*switch).into());
+        }
+        if let Some(zone) = &self.toolsets.zone {
+            rows.add(toolsets.key("time").key("zone"), zone, |zone| zone.as_str().into());
+        }
+        let tools = root.key("tools");
+        // A tool that is off with its toolset has no values that are in effect.
+        let tools_in_effect = self
+            .tools
+            .iter()
+            .filter(|(_, tool)| matches!(tool.disabled, None | Some(Disabled::Tool { .. })));
+        for (name, tool) in tools_in_effect {
+            rows.tool(&tools.key(name.as_str()), tool);
+        }
+        let knowledge = root.key("knowledge");
+        for (id, topic) in &self.topics {
+            rows.topic(&knowledge.key(id), topic);
+        }
+        rows.0
+    }
+}
+
+/// An allowed leak, as it would be typed.
+fn allowed_leak(LeakAllowance { leak, reason }: &LeakAllowance) -> Value {
+    match leak {
+        AllowedLeak::Fingerprint(digits) => {
+            json!({ "fingerprint": digits.to_string(), "reason": reason })
+        }
+        AllowedLeak::Rule(rule) => json!({ "rule": rule, "reason": reason }),
+    }
+}
+
+/// How a secret is added, as it would be typed.
+fn placement(placement: &Placement) -> Value {
+    match placement {
+        Placement::Bearer => "bearer".into(),
+        Placement::Basic { user: None } => "basic".into(),
+        Placement::Basic { user: Some(user) } => json!({ "basic": user }),
+        Placement::Header { name, prefix } if prefix.is_empty() => json!({ "header": name }),
+        Placement::Header { name, prefix } => json!({ "header": name, "prefix": prefix }),
+        Placement::Query { name } => json!({ "query": name }),
+        Placement::Path { text } => json!({ "path": text }),
+    }
+}
+
+struct Rows(Vec<Row>);
+
+impl Rows {
+    fn add<T>(&mut self, key: KeyPath<'_>, sourced: &Sourced<T>, value: impl FnOnce(&T) -> Value) {
+        let value = value(&sourced.value);
+        self.0.push(Row { key: key.to_string(), value, origin: sourced.origin.clone() });
+    }
+
+    fn text(&mut self, key: KeyPath<'_>, text: &Option<Sourced<String>>) {
+        if let Some(text) = text {
+            self.add(key, text, |text| text.as_str().into());
+        }
+    }
+
+    fn secrets(&mut self, root: &KeyPath<'_>, config: &Config) {
+        let secrets = root.key("secrets");
+        for (name, secret) in &config.secrets {
+            let key = secrets.key(name.as_str());
+            match &secret.source.value {
+                SecretSource::Store => {}
+                SecretSource::Variable(name) => {
+                    self.add(key.key("variable"), &secret.source, |_| name.as_str().into());
+                }
+                SecretSource::Command(words) => {
+                    self.add(key.key("command"), &secret.source, |_| words.as_slice().into());
+                }
+            }
+            self.add(key.key("to"), &secret.to, |to| {
+                to.iter().map(SecretPlace::to_string).collect()
+            });
+            self.add(key.key("as"), &secret.placement, placement);
+            self.add(key.key("placeholder"), &secret.placeholder, |(query, body)| {
+                let parts = [("query", query), ("body", body)];
+                parts.into_iter().filter(|(_, is_in)| **is_in).map(|(part, _)| part).collect()
+            });
+        }
+        let (key, store) = (root.key("secret_store"), &config.secret_store);
+        let Some(kind) = &store.kind else { return };
+        let path = |path: &std::path::PathBuf| path.to_string_lossy().into();
+        self.add(key.key("kind"), kind, |kind| kind.as_str().into());
+        if let Some(file) = &store.file
+            && kind.value != SecretStoreKind::Keyring
+        {
+            self.add(key.key("file"), file, path);
+        }
+        match (kind.value, &store.key_file, &store.passphrase_command) {
+            (SecretStoreKind::KeyFile, Some(file), _) => self.add(key.key("key_file"), file, path),
+            (SecretStoreKind::Passphrase, _, Some(command)) => {
+                self.add(key.key("passphrase_command"), command, |words| words.as_slice().into());
+            }
+            _ => {}
+        }
+    }
+
+    fn tool(&mut self, key: &KeyPath<'_>, tool: &Tool) {
+        let source = &tool.source;
+        self.add(key.key("source"), source, |source| match source {
+            ToolSource::Builtin { .. } => "builtin".into(),
+            ToolSource::Local(_) => "local".into(),
+            ToolSource::Script(_) => "script".into(),
+            ToolSource::Bytes(_) => "bytes".into(),
+            ToolSource::Native => "native".into(),
+        });
+        match &source.value {
+            ToolSource::Builtin { name } => {
+                self.add(key.key("builtin"), name, |name| name.as_str().into());
+            }
+            ToolSource::Local(local) => {
+                self.add(key.key("wasm"), &local.wasm, |path| path.to_string_lossy().into());
+                self.text(key.key("replaces"), &local.replaces);
+            }
+            ToolSource::Script(script) => {
+                self.add(key.key("script"), &script.path, |path| {
+                    path.file_stem().unwrap_or_default().to_string_lossy().into()
+                });
+                self.text(key.key("replaces"), &script.replaces);
+            }
+            ToolSource::Bytes(_) | ToolSource::Native => {}
+        }
+        self.add(key.key("enable"), &tool.enable, |enable| (*enable).into());
+        self.text(key.key("title"), &tool.title);
+        self.text(key.key("description"), &tool.description);
+        if let Some(parameters) = source.value.parameters() {
+            self.parameters(&key.key("parameters"), parameters);
+        }
+        let is_builtin = matches!(source.value, ToolSource::Builtin { .. });
+        self.grants(&key.key("grants"), &tool.grants, is_builtin);
+        self.limits(&key.key("limits"), &tool.limits);
+        for ToolRate { rates, counted_as } in &tool.rates {
+            // That of another name stands there.
+            if *counted_as == tool.name {
+                self.add(key.key("rate"), rates, |rates| rates.to_string().into());
+            }
+        }
+        for rule in &tool.approve.rules {
+            self.add(key.key("approve"), rule, ApprovalRule::to_json);
+        }
+        if let (true, Some(origin)) = (tool.approve.rules.is_empty(), &tool.approve.never) {
+            let never = Sourced { value: ApprovalRule::Never, origin: origin.clone() };
+            self.add(key.key("approve"), &never, ApprovalRule::to_json);
+        }
+        if tool.mask.origin != Origin::Default {
+            self.add(key.key("mask"), &tool.mask, |mask| (*mask).into());
+        }
+        for (id, answer) in &tool.answers {
+            self.add(key.key("answers").key(id), answer, Value::clone);
+        }
+    }
+
+    /// What a built-in gets for a call only is no grant of the configuration. A kind of
+    /// which nothing is granted has a row where that was written.
+    fn grants(&mut self, key: &KeyPath<'_>, grants: &ToolGrants, is_builtin: bool) {
+        for kind in grants.value.kinds() {
+            let origin = grants.origin_of(kind.key()).clone();
+            let is_written = origin != Origin::Default && !(is_builtin && origin == Origin::Tool);
+            if kind.is_empty() && !is_written {
+                continue;
+            }
+            let (key, value) = (key.key(kind.key()).to_string(), kind.to_json());
+            self.0.push(Row { key, value, origin });
+        }
+    }
+
+    /// As [`grants`](Self::grants). Tools stand in a ceiling by their names alone.
+    fn ceiling_grants(&mut self, key: &KeyPath<'_>, grants: &ToolGrants) {
+        let first = self.0.len();
+        self.grants(key, grants, false);
+        let tools = key.key(CallableTools::KEY).to_string();
+        for row in self.0[first..].iter_mut().filter(|row| row.key == tools) {
+            if let Value::Object(names) = &row.value {
+                row.value = names.keys().map(String::as_str).collect();
+            }
+        }
+    }
+
+    fn parameters(&mut self, key: &KeyPath<'_>, parameters: &Parameters) {
+        for (name, parameter) in &parameters.entries {
+            self.parameter(&key.key(name), parameter, true);
+        }
+    }
+
+    fn parameter(&mut self, key: &KeyPath<'_>, parameter: &Parameter, has_required: bool) {
+        if let Some(kind) = &parameter.kind {
+            self.add(key.key("type"), kind, |kind| kind.as_str().into());
+        }
+        self.text(key.key("description"), &parameter.description);
+        if has_required {
+            self.add(key.key("required"), &parameter.required, |required| (*required).into());
+        }
+        if let Some(default) = &parameter.default {
+            self.add(key.key("default"), default, Value::clone);
+        }
+        if let Some(choices) = &parameter.choices {
+            self.add(key.key("enum"), choices, |choices| choices.clone().into());
+        }
+        if let Some(items) = &parameter.items {
+            self.parameter(&key.key("items"), items, false);
+        }
+        if let Some(properties) = &parameter.properties {
+            self.parameters(&key.key("properties"), properties);
+        }
+    }
+
+    fn limits(&mut self, key: &KeyPath<'_>, limits: &EffectiveLimits) {
+        limits.clone().map(
+            &mut (self, key),
+            |(rows, key), limit, size| rows.size(key.key(limit), &size),
+            |(rows, key), limit, time| {
+                rows.add(key.key(limit), &time, |time| format_duration(*time).to_string().into());
+            },
+            |(rows, key), limit, number| {
+                rows.add(key.key(limit), &number, |number| (*number).into());
+            },
+            |(rows, key), limit, fuel| {
+                if let Some(fuel) = fuel {
+                    rows.add(key.key(limit), &fuel, |fuel| (*fuel).into());
+                }
+            },
+        );
+    }
+
+    fn size(&mut self, key: KeyPath<'_>, size: &Sourced<ByteSize>) {
+        self.add(key, size, |size| size.to_string().into());
+    }
+
+    fn topic(&mut self, key: &KeyPath<'_>, topic: &Topic) {
+        self.add(key.key("subjects"), &topic.subjects, |path| path.to_string_lossy().into());
+        self.add(key.key("enable"), &topic.enable, |enable| (*enable).into());
+        self.add(key.key("title"), &topic.title, |title| title.as_str().into());
+        self.text(key.key("introduction"), &topic.introduction);
+        self.text(key.key("description"), &topic.description);
+        self.add(key.key("learned"), &topic.learned, |globs| globs.as_slice().into());
+        self.add(key.key("include"), &topic.include, |globs| globs.as_slice().into());
+        self.add(key.key("disabled"), &topic.disabled, |slugs| slugs.as_slice().into());
+    }
+}

@@ -1,0 +1,326 @@
+//! The limits of a call, with what is known of each: one set for what is in effect, for
+//! ceilings, for flags and for whatever lies between.
+
+use std::fmt;
+use std::time::Duration;
+
+use kitbag_contract::{
+    ByteSize, Limits, ParseLimitError, format_duration, parse_duration, parse_fuel, parse_requests,
+    parse_tool_calls,
+};
+
+use crate::layers::origin::{Origin, Sourced};
+use crate::report::Report;
+
+/// Hands the table of limits to another macro. A new limit is a new row here, a field of
+/// [`Limits`] and what enforces it.
+///
+/// First come the names of the functions that map a limit, of which each row names one.
+///
+/// A row has the key, the parameter of [`LimitSet`] with the function that maps it, the type in a
+/// file, the variable of the environment and what parses it, the limit in a workspace that is not
+/// trusted, the default as it is written in a file, and the help for a file. Help that is only for
+/// `[limits]` follows, and then help that is only for `[ceiling]`.
+macro_rules! with_limits {
+    ($then:ident) => {
+        $then! {
+            [size time number fuel]
+            memory: S size String, "KITBAG_LIMITS_MEMORY" str::parse, ByteSize::mib(32), ["64MiB"],
+                "Memory of the call: a number and a unit, such as `64MiB`.";
+            time: T time String, "KITBAG_LIMITS_TIME" parse_duration, Duration::from_secs(10), ["30s"],
+                "Time from start to end: a number and a unit, such as `30s` or `500ms`.";
+            output: S size String, "KITBAG_LIMITS_OUTPUT" str::parse, ByteSize::bytes(256 << 10), ["1MiB"],
+                "Size of what the tool answers: a number and a unit, such as `1MiB`.";
+            written: S size String, "KITBAG_LIMITS_WRITTEN" str::parse, ByteSize::mib(64), ["1GiB"],
+                "Size of what the tool writes to files in a call: a number and a unit, such as `1GiB`. \
+                 Each file, directory or link that it creates counts 4 KiB.";
+            requests: N number NonZeroU64, "KITBAG_LIMITS_REQUESTS" parse_requests, 10, [50],
+                "Requests over HTTP of the call, with each hop of a redirect: a positive integer, such \
+                 as `100`.";
+            tool_calls: N number NonZeroU64, "KITBAG_LIMITS_TOOL_CALLS" parse_tool_calls, 10, [20],
+                "Calls of other tools of the call: a positive integer, such as `100`.";
+            fuel: F fuel NonZeroU64, "KITBAG_LIMITS_FUEL" parse_fuel, None, [],
+                "WebAssembly instructions of the call, counted the same on every machine: a positive \
+                 integer, such as `1000000`.",
+                "Default: they are not counted.",
+                "Also the budget of a tool that has none. Default: no ceiling.";
+            compile: T time String, "KITBAG_LIMITS_COMPILE" parse_duration, Duration::from_secs(20), ["1m"],
+                "Time for compiling the tool's component, where that has to be done: a number and a \
+                 unit, such as `5m`. It does not count towards `time`.";
+        }
+    };
+}
+
+pub(crate) use with_limits;
+
+macro_rules! define {
+    ([$size:ident $time:ident $number:ident $fuel:ident] $($key:ident: $param:ident $map:ident $form:ident, $variable:literal $parse:expr,
+       $untrusted:expr, [$($default:literal)?], $($help:literal),*;)*) => {
+        /// A value for each limit. The parameters say what is known of a size, of a time, of a
+        /// number and of a budget of instructions. [`Limits`] has the meaning of each.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct LimitSet<S, T, N, F> {
+            $(#[doc = concat!("The limit [`Limits::", stringify!($key), "`].")] pub $key: $param,)*
+        }
+
+        /// The number of limits.
+        pub(crate) const LIMITS: usize = [$(stringify!($key)),*].len();
+
+        impl<S, T, N, F> LimitSet<S, T, N, F> {
+            /// Makes another set of this one; each function is given `context`, the key of the
+            /// limit and what is known of it.
+            pub(crate) fn map<C, S2, T2, N2, F2>(
+                self,
+                context: &mut C,
+                $size: fn(&mut C, &'static str, S) -> S2,
+                $time: fn(&mut C, &'static str, T) -> T2,
+                $number: fn(&mut C, &'static str, N) -> N2,
+                $fuel: fn(&mut C, &'static str, F) -> F2,
+            ) -> LimitSet<S2, T2, N2, F2> {
+                LimitSet { $($key: $map(context, stringify!($key), self.$key)),* }
+            }
+
+            /// Puts what another set knows of each limit beside what this one knows.
+            pub(crate) fn zip<S2, T2, N2, F2>(
+                self,
+                other: LimitSet<S2, T2, N2, F2>,
+            ) -> LimitSet<(S, S2), (T, T2), (N, N2), (F, F2)> {
+                LimitSet { $($key: (self.$key, other.$key)),* }
+            }
+        }
+
+        impl<S, T, N, F> Default for LimitSet<Option<S>, Option<T>, Option<N>, Option<F>> {
+            /// Nothing is known of any of them.
+            fn default() -> Self {
+                Self { $($key: None),* }
+            }
+        }
+
+        impl From<Limits> for LimitValues {
+            fn from(limits: Limits) -> Self {
+                Self { $($key: limits.$key),* }
+            }
+        }
+
+        impl From<LimitValues> for Limits {
+            fn from(limits: LimitValues) -> Self {
+                Self { $($key: limits.$key),* }
+            }
+        }
+
+        /// The limits in a workspace that is not trusted: about a quarter of the defaults.
+        const UNTRUSTED: LimitValues = LimitSet { $($key: $untrusted),* };
+
+        impl KnownLimits {
+            /// Reads the variable of a limit. Returns whether the variable is that of a limit.
+            pub(crate) fn read_variable(
+                &mut self,
+                name: &str,
+                value: &str,
+                report: &mut Report,
+            ) -> bool {
+                match name {
+                    $($variable => self.$key = of_variable(name, $parse(value), report),)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+with_limits!(define);
+
+/// The values of limits.
+type LimitValues = LimitSet<ByteSize, Duration, u64, Option<u64>>;
+
+fn of_variable<T>(
+    name: &str,
+    parsed: Result<T, ParseLimitError>,
+    report: &mut Report,
+) -> Option<Sourced<T>> {
+    let origin = Origin::environment(name.to_owned());
+    match parsed {
+        Ok(value) => Some(Sourced { value, origin }),
+        Err(error) => {
+            report.origin(origin, error);
+            None
+        }
+    }
+}
+
+/// Limits that are in effect, or the most that the files of a workspace may set them to.
+/// Without `fuel`, instructions are not counted, and any budget may be set.
+///
+/// A ceiling binds a workspace's files and the defaults, and neither the person's own
+/// file nor the environment nor the command line.
+pub type EffectiveLimits =
+    LimitSet<Sourced<ByteSize>, Sourced<Duration>, Sourced<u64>, Option<Sourced<u64>>>;
+
+/// Limits given on the command line; they hold for every tool. `requests`,
+/// `tool_calls` and `fuel` are at least 1.
+pub type LimitFlags = LimitSet<Option<ByteSize>, Option<Duration>, Option<u64>, Option<u64>>;
+
+/// Limits as far as they are known, and from where.
+pub(crate) type KnownLimits = LimitSet<
+    Option<Sourced<ByteSize>>,
+    Option<Sourced<Duration>>,
+    Option<Sourced<u64>>,
+    Option<Sourced<u64>>,
+>;
+
+impl EffectiveLimits {
+    /// The values alone.
+    pub fn limits(&self) -> Limits {
+        let values = self.clone().map(
+            &mut (),
+            |(), _, size| size.value,
+            |(), _, time| time.value,
+            |(), _, number| number.value,
+            |(), _, fuel| fuel.map(|fuel| fuel.value),
+        );
+        values.into()
+    }
+
+    /// What is known of others, over these.
+    pub(crate) fn under(self, others: &KnownLimits) -> Self {
+        self.zip(others.clone()).map(
+            &mut (),
+            |(), _, (limit, other)| other.unwrap_or(limit),
+            |(), _, (limit, other)| other.unwrap_or(limit),
+            |(), _, (limit, other)| other.unwrap_or(limit),
+            |(), _, (limit, other)| other.or(limit),
+        )
+    }
+}
+
+/// A limit that an edited workspace sets higher than the trusted one did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RaisedLimit {
+    key: &'static str,
+    now: String,
+    then: String,
+}
+
+impl fmt::Display for RaisedLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, now, then } = self;
+        write!(f, "`{key}` is {now} and was {then}")
+    }
+}
+
+impl EffectiveLimits {
+    /// These limits, none of them higher than the trusted ones. `raised` gets those that were.
+    pub(crate) fn at_most(self, trusted: &Self, raised: &mut Vec<RaisedLimit>) -> Self {
+        self.zip(trusted.clone()).map(
+            raised,
+            |raised, key, (now, then)| at_most(raised, key, now, then, ByteSize::to_string),
+            |raised, key, (now, then)| {
+                at_most(raised, key, now, then, |time| format_duration(*time).to_string())
+            },
+            |raised, key, (now, then)| at_most(raised, key, now, then, u64::to_string),
+            |raised, key, (now, then)| {
+                // Without a budget instructions are not counted.
+                let Some(then) = then else { return now };
+                let no_budget = Sourced { value: u64::MAX, origin: Origin::Default };
+                let now = now.unwrap_or(no_budget);
+                Some(at_most(raised, key, now, then, |fuel| match *fuel {
+                    u64::MAX => "none".to_owned(),
+                    fuel => fuel.to_string(),
+                }))
+            },
+        )
+    }
+
+    /// The limits in a workspace that is not trusted, instead of the defaults: about a quarter.
+    /// What the user's own file, a variable or a flag says counts instead of them.
+    pub(crate) fn untrusted() -> Self {
+        Self::of(UNTRUSTED, &Origin::Untrusted)
+    }
+}
+
+/// A limit of one call that is higher than that of its tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HigherLimit {
+    /// Its key.
+    pub key: &'static str,
+    /// What the call was to have, as it would be typed.
+    pub wanted: String,
+    /// What the tool has, as it would be typed, and who set it.
+    pub own: Sourced<String>,
+}
+
+impl EffectiveLimits {
+    /// These limits, with lower ones for a single call.
+    ///
+    /// # Errors
+    ///
+    /// [`HigherLimit`] for the first one that would be higher.
+    pub fn lowered(&self, by: LimitFlags) -> Result<Limits, HigherLimit> {
+        let mut higher = None;
+        let limits = self.clone().zip(by).map(
+            &mut higher,
+            |higher, key, (own, by)| lower(higher, key, own, by, ByteSize::to_string),
+            |higher, key, (own, by)| {
+                lower(higher, key, own, by, |time| format_duration(*time).to_string())
+            },
+            |higher, key, (own, by)| lower(higher, key, own, by, u64::to_string),
+            |higher, key, (own, by)| match own {
+                Some(own) => Some(lower(higher, key, own, by, u64::to_string)),
+                None => by,
+            },
+        );
+        higher.map_or(Ok(limits.into()), Err)
+    }
+}
+
+fn at_most<T: PartialOrd>(
+    raised: &mut Vec<RaisedLimit>,
+    key: &'static str,
+    now: Sourced<T>,
+    then: Sourced<T>,
+    show: fn(&T) -> String,
+) -> Sourced<T> {
+    if now.value <= then.value {
+        return now;
+    }
+    raised.push(RaisedLimit { key, now: show(&now.value), then: show(&then.value) });
+    Sourced { value: then.value, origin: Origin::Trusted }
+}
+
+fn lower<T: PartialOrd>(
+    higher: &mut Option<HigherLimit>,
+    key: &'static str,
+    own: Sourced<T>,
+    by: Option<T>,
+    show: fn(&T) -> String,
+) -> T {
+    match by {
+        None => own.value,
+        Some(by) => {
+            if by > own.value && higher.is_none() {
+                let own = Sourced { value: show(&own.value), origin: own.origin };
+                *higher = Some(HigherLimit { key, wanted: show(&by), own });
+            }
+            by
+        }
+    }
+}
+
+impl Default for EffectiveLimits {
+    fn default() -> Self {
+        Self::of(Limits::default().into(), &Origin::Default)
+    }
+}
+
+impl EffectiveLimits {
+    fn of(values: LimitValues, origin: &Origin) -> Self {
+        values.map(
+            &mut &*origin,
+            |origin, _, value| Sourced { value, origin: origin.clone() },
+            |origin, _, value| Sourced { value, origin: origin.clone() },
+            |origin, _, value| Sourced { value, origin: origin.clone() },
+            |origin, _, value| value.map(|value| Sourced { value, origin: origin.clone() }),
+        )
+    }
+}

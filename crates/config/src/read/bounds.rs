@@ -1,0 +1,100 @@
+//! Bounds on the files of a workspace together: an untrusted clone has to be cheap.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use kitbag_contract::ToolName;
+
+use super::own_files::OwnFiles;
+use crate::format::ConfigFile;
+use crate::format::spanned::{Entry, Table};
+use crate::layers::origin::Origin;
+use crate::read::file::{self, Layer, SourceFile};
+use crate::report::{Piece, Report};
+
+/// The most that the files of a workspace have together, in bytes.
+pub(crate) const BYTES: u64 = 16 << 20;
+
+/// The most components and scripts in the directories of a workspace together.
+pub(crate) const TOOLS: usize = 2_000;
+
+/// The most tables of tools in the file of a workspace.
+pub(crate) const TABLES: usize = 2_000;
+
+/// The most topics in the file of a workspace.
+pub(crate) const TOPICS: usize = 500;
+
+/// The most entries of a directory that are looked at.
+pub(crate) const ENTRIES: usize = 20_000;
+
+impl OwnFiles {
+    /// Leaves out the components and scripts beyond [`TOOLS`], the last ones by name.
+    pub(super) fn bound_tools(&mut self) {
+        let (mut left, mut beyond) = (TOOLS, BTreeMap::new());
+        let mut keep = |name: &ToolName, path: &PathBuf| {
+            let is_kept = left > 0;
+            left = left.saturating_sub(1);
+            if !is_kept {
+                beyond.insert(name.clone(), path.clone());
+            }
+            is_kept
+        };
+        self.tools.retain(|name, found| keep(name, &found.wasm));
+        self.scripts.retain(|name, found| keep(name, &found.path));
+        let Some((first, path)) = beyond.first_key_value() else { return };
+        let origin = Origin::Found { path: file::relative(path, &self.texts.root) };
+        let problem = format!(
+            "is left out, with {} more: `.kitbag` may hold {TOOLS} components and scripts together",
+            beyond.len() - 1
+        );
+        let piece = (Layer::Manifest, Piece::Tool(first.to_string()));
+        let names = beyond.keys().map(ToString::to_string).collect();
+        self.texts.report.piece_of(origin, problem, piece, names);
+    }
+}
+
+/// Leaves out the tables of tools and the topics of a workspace's file beyond what it may have,
+/// the last ones of the file.
+///
+/// A tool whose table is left out is off: the table may restrict it.
+pub(super) fn bound_tables(
+    mut config: ConfigFile,
+    file: &SourceFile,
+    report: &mut Report,
+) -> ConfigFile {
+    if let Some(tables) = &mut config.tools {
+        let beyond = tables.split_off(|_| true, TABLES);
+        if let Some(Entry { key, .. }) = beyond.first() {
+            let more = beyond.len() - 1;
+            let problem =
+                format!("is left out, with {more} more: a file may have {TABLES} tables of tools");
+            let names = beyond.iter().map(|entry| entry.key.value.clone()).collect();
+            let piece = Piece::Tool(key.value.clone());
+            report.span_of(file, key.span, problem, (piece, names));
+        }
+    }
+    if let Some(topics) = &mut config.knowledge {
+        // Other tables only change topics of the user's own file.
+        let beyond = topics.split_off(|topic| topic.subjects.is_some(), TOPICS);
+        if let Some(Entry { key, .. }) = beyond.first() {
+            let more = beyond.len() - 1;
+            let problem =
+                format!("is left out, with {more} more: a workspace may have {TOPICS} topics");
+            let piece = Piece::Topic(key.value.clone());
+            report.span_of(file, key.span, problem, (piece, Vec::new()));
+        }
+    }
+    config
+}
+
+impl<V> Table<V> {
+    /// Takes out the entries beyond the first `most` of those that count.
+    fn split_off(&mut self, counts: impl Fn(&V) -> bool, most: usize) -> Vec<Entry<V>> {
+        let mut left = most;
+        self.take_out(|value| {
+            let is_beyond = left == 0 && counts(value);
+            left = left.saturating_sub(usize::from(counts(value)));
+            is_beyond
+        })
+    }
+}

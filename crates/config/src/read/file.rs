@@ -1,0 +1,315 @@
+//! One file: its text, and the line and column of a place in it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use kitbag_contract::ContentDigest;
+use kitbag_files::sys::{has_no_other_end, is_too_many_files};
+use kitbag_files::{FileKind, OpenError, Stat, check_file_system};
+use kitbag_state::trust::digest_of;
+
+use crate::layers::origin::Origin;
+use crate::read::script::Header;
+use crate::report::{DiagnosticKind, Problem};
+
+/// The largest file that is read, in bytes. A thousand tools take a third.
+pub const MAX_BYTES: u64 = 1 << 20;
+
+/// The message for a directory where a file should be.
+pub(crate) const DIRECTORY_HERE: &str = "is a directory; a file is expected here";
+
+/// The message for a FIFO, a socket or a device where a file should be.
+pub(crate) const NOT_A_FILE: &str = "is not a regular file";
+
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// A file that was read.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    path: PathBuf,
+    shown: Arc<Path>,
+    layer: Layer,
+    text: Arc<str>,
+    /// Whether it begins with a byte order mark, which is no part of the text.
+    has_mark: bool,
+    /// Made when a place is looked up for the first time.
+    lines: OnceLock<Lines>,
+    is_quoted: bool,
+    /// Lines of the file before the first of `text`, and characters before each of its lines.
+    before: (u32, u32),
+}
+
+/// Whose file it is, from the weakest to the strongest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// `NAME.toml` beside `NAME.wasm` in `.kitbag/tools/`, or a script with its header.
+    Manifest,
+    /// The person's own `config.toml`, for all workspaces.
+    User,
+    /// `.kitbag/config.toml` of the workspace.
+    Workspace,
+}
+
+/// Where the lines start, and how many characters come before a place.
+#[derive(Clone, Debug)]
+struct Lines {
+    /// Offset of the first byte of each line.
+    starts: Vec<u32>,
+    /// Number of characters before each block of [`Lines::BLOCK`] bytes, so
+    /// that a column costs the same in a line of 10 bytes and one of a million.
+    chars: Vec<u32>,
+}
+
+impl SourceFile {
+    /// The file; absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whose file it is.
+    pub fn layer(&self) -> Layer {
+        self.layer
+    }
+
+    /// What was read, without a byte order mark. Of the header of a script, what stands in
+    /// its comments.
+    ///
+    /// What is in effect comes from this text and no other, also when the file
+    /// has changed since.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The same text, shared.
+    pub(crate) fn shared_text(&self) -> Arc<str> {
+        Arc::clone(&self.text)
+    }
+
+    /// All that was read, with the byte order mark.
+    pub fn content(&self) -> Cow<'_, str> {
+        match self.has_mark {
+            false => Cow::Borrowed(&self.text),
+            true => Cow::Owned(format!("{BYTE_ORDER_MARK}{}", self.text)),
+        }
+    }
+
+    /// The digest of all that was read.
+    pub fn digest(&self) -> ContentDigest {
+        digest_of(self.content().as_bytes())
+    }
+
+    /// Takes a text as the content of a file. `root` is the workspace, to which
+    /// the path is shown relative.
+    pub(crate) fn new(path: PathBuf, root: &Path, layer: Layer, text: String) -> Self {
+        let (text, lines, before) = (text.into(), OnceLock::new(), (0, 0));
+        let shown = relative(&path, root);
+        Self { shown, path, layer, text, has_mark: false, lines, is_quoted: true, before }
+    }
+
+    /// The header of a script, whose file this is.
+    pub(crate) fn header(&self, header: Header) -> Self {
+        const MARK: &str = "# ";
+        let Header { text, lines_before } = header;
+        let (text, lines) = (text.into(), OnceLock::new());
+        let before = (lines_before, MARK.len() as u32);
+        let (path, shown) = (self.path.clone(), Arc::clone(&self.shown));
+        let is_quoted = self.is_quoted;
+        Self { path, shown, layer: self.layer, text, has_mark: false, lines, is_quoted, before }
+    }
+
+    /// The same file, which began with a byte order mark.
+    pub(crate) fn marked(self) -> Self {
+        Self { has_mark: true, ..self }
+    }
+
+    /// The same file, of which no message shows anything: a link of a workspace leads to it, and
+    /// it may be a private key.
+    pub(crate) fn unquoted(self) -> Self {
+        Self { is_quoted: false, ..self }
+    }
+
+    /// Whether messages show what is in it.
+    pub(crate) fn is_quoted(&self) -> bool {
+        self.is_quoted
+    }
+
+    /// The path as it is shown.
+    pub(crate) fn shown(&self) -> &Arc<Path> {
+        &self.shown
+    }
+
+    /// The place of a byte.
+    pub(crate) fn origin(&self, offset: u32) -> Origin {
+        let (line, column) =
+            self.lines.get_or_init(|| Lines::new(&self.text)).position(&self.text, offset);
+        let (lines, columns) = self.before;
+        let (line, column) = (line + lines, column + columns);
+        Origin::File { path: Arc::clone(&self.shown), line, column }
+    }
+}
+
+impl Lines {
+    const BLOCK: usize = 256;
+
+    fn new(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let after_newline = |(index, byte): (usize, &u8)| (*byte == b'\n').then_some(index + 1);
+        let starts = std::iter::once(0).chain(bytes.iter().enumerate().filter_map(after_newline));
+        let mut count = 0;
+        let chars = bytes.chunks(Self::BLOCK).map(|block| {
+            let before = count;
+            count += chars(block);
+            before
+        });
+        Self { chars: chars.collect(), starts: starts.map(|start| start as u32).collect() }
+    }
+
+    /// Line and column of a byte, both counted from 1; the column in characters.
+    fn position(&self, text: &str, offset: u32) -> (u32, u32) {
+        let offset = offset.min(text.len() as u32);
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts[line - 1];
+        let before = match text.as_bytes().get(start as usize..offset as usize) {
+            Some(short) if short.len() <= Self::BLOCK => chars(short),
+            _ => self.chars_before(text, offset) - self.chars_before(text, start),
+        };
+        (line as u32, before + 1)
+    }
+
+    fn chars_before(&self, text: &str, offset: u32) -> u32 {
+        let offset = offset as usize;
+        let block = offset / Self::BLOCK;
+        // A text that ends with a full block has no entry for its end.
+        let Some(before) = self.chars.get(block) else {
+            let last = self.chars.len().saturating_sub(1);
+            let before = self.chars.last().copied().unwrap_or(0);
+            return before + chars(&text.as_bytes()[last * Self::BLOCK..offset]);
+        };
+        before + chars(&text.as_bytes()[block * Self::BLOCK..offset])
+    }
+}
+
+/// Reads a file whole. It was opened without blocking, so that it may be anything.
+pub(crate) fn read(opened: File) -> Result<Vec<u8>, Problem> {
+    read_within(opened, MAX_BYTES, "is larger than 1 MiB, which is the most that is read")
+}
+
+/// As [`read`], of a file that has at most `most` bytes; `beyond` says that it has more.
+pub(crate) fn read_within(opened: File, most: u64, beyond: &str) -> Result<Vec<u8>, Problem> {
+    let stat = Stat::of(&opened).map_err(|error| unreadable(&error))?;
+    // What the kernel shows there, such as an environment, is not for messages to quote.
+    check_file_system(&opened).map_err(cannot_be_read)?;
+    match stat.kind() {
+        FileKind::File => {}
+        FileKind::Directory => return Err(DIRECTORY_HERE.into()),
+        _ => return Err(NOT_A_FILE.into()),
+    }
+    if stat.size() > most {
+        return Err(beyond.into());
+    }
+    let mut bytes = Vec::with_capacity(stat.size() as usize + 1);
+    opened
+        .take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| cannot_be_read(reason(&error)))?;
+    if bytes.len() as u64 > most {
+        return Err(beyond.into());
+    }
+    Ok(bytes)
+}
+
+/// Takes a byte order mark off. Returns whether there was one.
+pub(crate) fn take_mark(bytes: &mut Vec<u8>) -> bool {
+    let has_mark = bytes.starts_with(BYTE_ORDER_MARK.as_bytes());
+    if has_mark {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    has_mark
+}
+
+/// A file or directory that cannot be read.
+pub(crate) fn cannot_be_read(reason: impl fmt::Display) -> Problem {
+    format!("cannot be read: {reason}").into()
+}
+
+/// Why something could not be opened.
+pub(crate) fn not_opened(error: &OpenError) -> Problem {
+    match error {
+        OpenError::Io(error) => unreadable(error),
+        error => cannot_be_read(error),
+    }
+}
+
+/// Why a file could not be opened.
+pub(crate) fn unreadable(error: &io::Error) -> Problem {
+    match error {
+        // A socket.
+        error if has_no_other_end(error) => NOT_A_FILE.into(),
+        error if is_too_many_files(error) => {
+            Problem { kind: DiagnosticKind::TooManyFiles, ..cannot_be_read(reason(error)) }
+        }
+        error => cannot_be_read(reason(error)),
+    }
+}
+
+/// What the operating system says of a failure, without its number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error ") {
+        Some(end) => text[..end].to_lowercase(),
+        None => text,
+    }
+}
+
+/// A path as it is shown: relative to the workspace where it lies inside.
+pub(crate) fn relative(path: &Path, root: &Path) -> Arc<Path> {
+    match path.strip_prefix(root) {
+        Ok(inside) if !inside.as_os_str().is_empty() => inside.into(),
+        _ => path.into(),
+    }
+}
+
+/// The number of characters that start in these bytes of UTF-8.
+fn chars(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|byte| (**byte as i8) >= -0x40).count() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn file(text: &str) -> SourceFile {
+        SourceFile::new("/w/a.toml".into(), Path::new("/w"), Layer::Workspace, text.to_owned())
+    }
+
+    #[test]
+    fn a_path_is_shown_relative_only_inside_the_workspace() {
+        let check = |path: &str, expected: &str| {
+            assert_eq!(*relative(Path::new(path), Path::new("/w")), *Path::new(expected));
+        };
+        check("/w/.kitbag/config.toml", ".kitbag/config.toml");
+        check("/wide/config.toml", "/wide/config.toml");
+        check("/w", "/w");
+    }
+
+    proptest! {
+        #[test]
+        fn a_position_is_what_counting_by_hand_gives(
+            text in "([a-zäß\u{1f9f0}\n]|\r\n){0,700}",
+            at in any::<prop::sample::Index>(),
+        ) {
+            let offset = text.floor_char_boundary(at.index(text.len() + 1));
+            let before = &text[..offset];
+            let line = before.matches('\n').count() as u32 + 1;
+            let column = before.chars().rev().take_while(|c| *c != '\n').count() as u32 + 1;
+            let path = Path::new("a.toml").into();
+            prop_assert_eq!(file(&text).origin(offset as u32), Origin::File { path, line, column });
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! `kitbag.lock`: what was recorded of each tool when a person agreed to it.
+//!
+//! The file of a workspace lies in `.kitbag`, the user's own beside their `config.toml`.
+//! `kitbag add` and `kitbag update` write it; here it is read, and given the form that it is
+//! written in.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+
+use kitbag_contract::ToolName;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::{DIRECTORY, LOCK, LockedManifest, LockedTool, Recorded};
+use crate::format::invalid_keys::InvalidKeys;
+use crate::format::key::KeyPath;
+use crate::format::parse::{Form, parse};
+use crate::format::schema::schema_of;
+use crate::format::spanned::{Span, Table, Written};
+use crate::layers::origin::Origin;
+use crate::read::file::{Layer, SourceFile};
+use crate::report::text::missing_key;
+use crate::report::{ConfigErrors, Piece, Report};
+
+/// The version of the form that this build writes.
+const VERSION: u64 = 2;
+
+/// The oldest version that it reads: without manifests.
+const OLDEST: u64 = 1;
+
+/// What stands at the start of the file.
+const HEADER: &str = "\
+# What `kitbag add` and `kitbag update` recorded of tools, for a team to review. A tool whose
+# component, description or schema is another one does not run until `kitbag update NAME` has shown
+# the difference.
+";
+
+/// What was recorded of tools, by their names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lock {
+    /// The tools.
+    pub tools: BTreeMap<ToolName, LockedTool>,
+    /// Where the digest of each component stands.
+    places: BTreeMap<ToolName, Origin>,
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "What was recorded of the tools of kitbag")]
+struct LockFile {
+    /// The version of this form. Required.
+    version: Option<Written<NonZeroU64>>,
+    /// The tools, by name.
+    tools: Option<Table<LockedToolConfig>>,
+}
+
+/// What was recorded of a tool.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Tool")]
+struct LockedToolConfig {
+    /// Its version.
+    version: Option<Written<String>>,
+    /// Where its component came from.
+    origin: Option<Written<String>>,
+    /// The BLAKE3 digest of its component.
+    component: Written<String>,
+    /// The BLAKE3 digest of what it says of itself.
+    description: Option<Written<String>>,
+    /// The BLAKE3 digest of its schemas.
+    schema: Option<Written<String>>,
+    /// What it would like to be granted.
+    wishes: Option<Written<Vec<Written<String>>>>,
+    /// What it imports.
+    imports: Option<Written<Vec<Written<String>>>>,
+    /// The manifest that it was added with.
+    manifest: Option<LockedManifestConfig>,
+}
+
+/// The record of a manifest.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Manifest")]
+struct LockedManifestConfig {
+    /// The name of its file.
+    file: Written<String>,
+    /// The BLAKE3 digest of its content.
+    digest: Written<String>,
+    /// The version that it gives the tool.
+    version: Option<Written<String>>,
+    /// The author that it names.
+    author: Option<Written<String>>,
+    /// Its requested grants and its settings.
+    requests: Option<Written<Vec<Written<String>>>>,
+}
+
+impl Lock {
+    /// The path of the file of a workspace.
+    pub fn path_in(root: &Path) -> PathBuf {
+        root.join(DIRECTORY).join(LOCK)
+    }
+
+    /// The path of the user's own file, beside their `config.toml`.
+    pub fn path_beside(user_file: &Path) -> PathBuf {
+        user_file.with_file_name(LOCK)
+    }
+
+    /// Reads the text of a file. Messages name it by its path relative to `root`, where it lies
+    /// there.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it.
+    pub fn read(text: &str, path: &Path, root: &Path) -> Result<Self, ConfigErrors> {
+        let file = SourceFile::new(path.to_owned(), root, Layer::Workspace, text.to_owned());
+        let mut report = Report::default();
+        let lock = Self::of_file(&file, &mut report, &mut InvalidKeys::default());
+        report.finish()?;
+        Ok(lock.unwrap_or_default())
+    }
+
+    /// Reads a file. `None`, where it cannot be understood.
+    pub(crate) fn of_file(
+        file: &SourceFile,
+        report: &mut Report,
+        invalid: &mut InvalidKeys,
+    ) -> Option<Self> {
+        let schema = schema_of::<LockFile>;
+        let form = Form { base: &KeyPath::ROOT, schema, misplaced: Vec::new() };
+        let LockFile { version, tools } = parse(file, &form, report, invalid)?;
+        let Some(version) = version else {
+            report.span(file, Span::default(), missing_key("version", ""));
+            return None;
+        };
+        if !(OLDEST..=VERSION).contains(&version.value.get()) {
+            let problem = format!(
+                "this file has version {}, and this kitbag reads version {VERSION}; take another \
+                 version of kitbag",
+                version.value
+            );
+            report.at(version.at(file), problem);
+            return None;
+        }
+        let mut lock = Self::default();
+        let whole = report.at_piece().clone();
+        for part in tools.iter().flat_map(|tools| tools.parts(file)) {
+            if whole != Piece::Everything {
+                report.enter(Piece::Tool(part.key.value.to_owned()));
+            }
+            let mut digest = |written: &Written<String>| match written.value.parse() {
+                Ok(digest) => Some(digest),
+                Err(error) => {
+                    report.at(written.at(file), error);
+                    None
+                }
+            };
+            let LockedToolConfig {
+                version,
+                origin,
+                component,
+                description,
+                schema,
+                wishes,
+                imports,
+                manifest,
+            } = part.at.value;
+            let place = component.at(file).origin();
+            let component = digest(component);
+            let description = description.as_ref().and_then(&mut digest);
+            let schema = schema.as_ref().and_then(&mut digest);
+            let text = |written: &Option<Written<String>>| Some(written.as_ref()?.value.clone());
+            let list = |written: &Option<Written<Vec<Written<String>>>>| {
+                let texts = written.iter().flat_map(|list| &list.value);
+                texts.map(|text| text.value.clone()).collect()
+            };
+            let manifest = manifest.as_ref().and_then(|manifest| {
+                Some(LockedManifest {
+                    file: manifest.file.value.clone(),
+                    digest: digest(&manifest.digest)?,
+                    version: text(&manifest.version),
+                    author: text(&manifest.author),
+                    requests: list(&manifest.requests),
+                })
+            });
+            let name = match ToolName::new(part.key.value) {
+                Ok(name) => name,
+                Err(error) => {
+                    report.at(part.key, error);
+                    continue;
+                }
+            };
+            let Some(component) = component else { continue };
+            let tool = LockedTool {
+                version: text(version),
+                origin: text(origin),
+                component,
+                description,
+                schema,
+                wishes: list(wishes),
+                imports: list(imports),
+                manifest,
+            };
+            lock.places.insert(name.clone(), place);
+            lock.tools.insert(name, tool);
+        }
+        report.enter(whole);
+        Some(lock)
+    }
+
+    /// What was recorded of a tool, and where.
+    pub fn recorded(&self, name: &ToolName) -> Option<Recorded> {
+        let tool = self.tools.get(name)?.clone();
+        let place = self.places.get(name).cloned().unwrap_or_default();
+        Some(Recorded { tool, place })
+    }
+}
+
+/// The text of the file: the tools by name, each with its keys in the same order.
+impl std::fmt::Display for Lock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{HEADER}version = {VERSION}")?;
+        for (name, tool) in &self.tools {
+            let keys = toml::to_string_pretty(tool).map_err(|_| std::fmt::Error)?;
+            write!(f, "\n[tools.{name}]\n{keys}")?;
+            if let Some(manifest) = &tool.manifest {
+                let keys = toml::to_string_pretty(manifest).map_err(|_| std::fmt::Error)?;
+                write!(f, "\n[tools.{name}.manifest]\n{keys}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kitbag_contract::ContentDigest;
+
+    use super::*;
+
+    fn digest(byte: u8) -> ContentDigest {
+        ContentDigest([byte; 32])
+    }
+
+    fn read(text: &str) -> Result<Lock, String> {
+        let read = Lock::read(text, Path::new("/w/.kitbag/kitbag.lock"), Path::new("/w"));
+        read.map_err(|errors| errors.to_string())
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let bare = LockedTool {
+            version: None,
+            origin: None,
+            component: digest(1),
+            description: None,
+            schema: None,
+            wishes: Vec::new(),
+            imports: Vec::new(),
+            manifest: None,
+        };
+        let whole = LockedTool {
+            version: Some("1.2.0".into()),
+            origin: Some("~/Downloads/\"weather\".wasm".into()),
+            description: Some(digest(2)),
+            schema: Some(digest(3)),
+            wishes: vec!["http GET https://a.example/**".into()],
+            imports: vec!["wasi:cli/environment@0.2.6".into(), "wasi:io/streams@0.2.6".into()],
+            manifest: Some(LockedManifest {
+                file: "skill.toml".into(),
+                digest: digest(4),
+                version: Some("1.2.0".into()),
+                author: Some("Ada".into()),
+                requests: vec!["http: \"https://a.example\"".into()],
+            }),
+            ..bare.clone()
+        };
+        let tools = [("z-tool", bare), ("a_tool", whole)];
+        let tools = tools.map(|(name, tool)| (ToolName::new(name).unwrap(), tool));
+        let lock = Lock { tools: tools.into_iter().collect(), places: BTreeMap::new() };
+        let text = lock.to_string();
+        let again = read(&text).unwrap();
+        assert_eq!(again.tools, lock.tools);
+        assert_eq!(again.to_string(), text);
+        assert!(text.find("a_tool").unwrap() < text.find("z-tool").unwrap(), "{text}");
+        let recorded = again.recorded(&ToolName::new("z-tool").unwrap()).unwrap();
+        assert_eq!(recorded.place.to_string(), ".kitbag/kitbag.lock:26:13");
+        assert_eq!(read("version = 1\n").unwrap().tools, BTreeMap::new());
+    }
+
+    #[test]
+    fn a_file_of_version_1_is_read_and_written_as_version_2() {
+        let tool = |version: u64| {
+            let digest = digest(1);
+            format!(
+                "version = {version}\n\n[tools.a]\nversion = \"0.1.0\"\ncomponent = \"{digest}\"\n"
+            )
+        };
+        let lock = read(&tool(1)).unwrap();
+        assert_eq!(lock.tools["a"].version.as_deref(), Some("0.1.0"));
+        assert_eq!(lock.to_string(), format!("{HEADER}{}", tool(2)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let check = |text: &str, expected: &str| {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("", "kitbag.lock:1:1: missing key `version`");
+        check("version = 3\n", "kitbag.lock:1:11: this file has version 3, and this kitbag reads");
+        check("version = 1\n[tools.a]\n", "missing key `component` in `tools.a`");
+        let component = "version = 1\n[tools.a]\ncomponent = ";
+        check(&format!("{component}\"ab\"\n"), "kitbag.lock:3:13: a digest has 64 hexadecimal");
+        check(&format!("{component}1\n"), "`tools.a.component`");
+        check(&format!("version = 1\n[tools.\"a b\"]\ncomponent = \"{}\"\n", digest(1)), "`a b`");
+        check("version = 1\nnews = 1\n", "unknown key `news`");
+        check("version = 1\nversion = 1\n", "duplicate key");
+    }
+}

@@ -1,0 +1,152 @@
+//! The text of files.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use kitbag_contract::ByteSize;
+use kitbag_files::OpenError;
+
+use super::bounds;
+use crate::format::spanned::Span;
+use crate::layers::origin::Origin;
+use crate::read::file::{self, Layer, SourceFile};
+use crate::read::sources::Sources;
+use crate::report::{Piece, Problem, Report};
+use crate::trust::examiner::{Opened, open_own};
+
+/// Reads the text of files, and keeps what is wrong with them.
+pub(super) struct Texts {
+    pub(super) root: PathBuf,
+    /// The root without links, once it was opened.
+    pub(super) real_root: Option<PathBuf>,
+    /// How many more bytes may be read of files that are not the user's own.
+    left: u64,
+    /// Whether every file could be read.
+    pub(super) is_complete: bool,
+    pub(super) report: Report,
+}
+
+impl Texts {
+    pub(super) fn new(root: &Path) -> Self {
+        let root = root.to_owned();
+        let (is_complete, report) = (true, Report::default());
+        Self { root, real_root: None, left: bounds::BYTES, is_complete, report }
+    }
+
+    /// Reads a file of the user's own, which was named by the caller and must be there. It is
+    /// `piece` of the configuration.
+    pub(super) fn user_file(
+        &mut self,
+        path: PathBuf,
+        sources: &Sources<'_>,
+        piece: Piece,
+    ) -> Option<SourceFile> {
+        const VARIABLE: &str = "KITBAG_CONFIG";
+        match open_own(&path, sources.home.as_deref()) {
+            Ok(file) => {
+                let opened = Opened { file, path: path.clone() };
+                self.read(path, (Layer::User, piece), Ok(opened))
+            }
+            Err(problem) => {
+                let is_named = sources.environment.iter().any(|(name, _)| name == VARIABLE);
+                let hint = (is_named && !path.exists()).then(|| {
+                    format!(
+                        "`{VARIABLE}` names it: correct that, make the file, or unset the variable"
+                    )
+                });
+                // A file that is named and is not there is a mistake of who names it.
+                let piece = if hint.is_some() { Piece::Everything } else { piece };
+                self.fail(&path, problem.hint(hint), (Layer::User, piece));
+                None
+            }
+        }
+    }
+
+    /// Reads a file that the caller has named.
+    pub(super) fn named(
+        &mut self,
+        path: PathBuf,
+        layer: Layer,
+        opened: Result<File, Problem>,
+    ) -> Option<SourceFile> {
+        match opened.and_then(file::read) {
+            Ok(bytes) => self.text(path, layer, bytes, false),
+            Err(problem) => {
+                self.fail(&path, problem, (layer, Piece::Everything));
+                None
+            }
+        }
+    }
+
+    /// Reads a file that was opened, which is `piece` of the configuration.
+    pub(super) fn read(
+        &mut self,
+        path: PathBuf,
+        (layer, piece): (Layer, Piece),
+        opened: Result<Opened, OpenError>,
+    ) -> Option<SourceFile> {
+        let opened = opened.map_err(|error| file::not_opened(&error));
+        let most = if layer == Layer::User { file::MAX_BYTES } else { self.left };
+        let beyond = format!(
+            "is not read: the files of `.kitbag` have more than {} together, which is the most \
+             that is read",
+            ByteSize::bytes(bounds::BYTES)
+        );
+        let read = opened.and_then(|Opened { file, path }| match most < file::MAX_BYTES {
+            true => Ok((file::read_within(file, most, &beyond)?, path)),
+            false => Ok((file::read(file)?, path)),
+        });
+        let (bytes, real) = match read {
+            Ok(read) => read,
+            Err(problem) => {
+                self.fail(&path, problem, (layer, piece));
+                return None;
+            }
+        };
+        if layer != Layer::User {
+            self.left = self.left.saturating_sub(bytes.len() as u64);
+        }
+        // Where what was read lies: a link led there from the workspace.
+        let is_inside = self.real_root.as_ref().is_some_and(|root| real.starts_with(root));
+        let is_outside = layer != Layer::User && !is_inside;
+        let before = self.report.enter(piece);
+        let file = self.text(path, layer, bytes, is_outside);
+        self.report.enter(before);
+        file
+    }
+
+    /// What was read as a text. Nothing is shown of what lies outside.
+    pub(super) fn text(
+        &mut self,
+        path: PathBuf,
+        layer: Layer,
+        mut bytes: Vec<u8>,
+        is_outside: bool,
+    ) -> Option<SourceFile> {
+        let has_mark = file::take_mark(&mut bytes);
+        let source = |text: String| {
+            let file = SourceFile::new(path, &self.root, layer, text);
+            let file = if has_mark { file.marked() } else { file };
+            if is_outside { file.unquoted() } else { file }
+        };
+        match String::from_utf8(bytes) {
+            Ok(text) => Some(source(text)),
+            Err(error) => {
+                // Only the part that is text can be shown, and counted.
+                let end = error.utf8_error().valid_up_to();
+                let text = String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned();
+                let file = source(text);
+                let problem = "is not UTF-8 from here on; save the file as UTF-8";
+                self.report.span(&file, Span::from(end..end), problem);
+                self.is_complete = false;
+                None
+            }
+        }
+    }
+
+    pub(super) fn fail(&mut self, path: &Path, problem: impl Into<Problem>, piece: (Layer, Piece)) {
+        self.is_complete = false;
+        let origin = Origin::Found { path: file::relative(path, &self.root) };
+        self.report.piece(origin, problem, piece);
+    }
+}

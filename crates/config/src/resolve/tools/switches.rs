@@ -1,0 +1,113 @@
+//! `[toolsets]`: what the layers switch on and off.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::config::{DIRECTORY, FILE};
+use crate::format::ConfigFile;
+use crate::layers::origin::{Origin, Sourced};
+use crate::layers::path::holds;
+use crate::layers::toolsets::{OFF_BY_DEFAULT, Toolsets};
+use crate::read::Workspace;
+use crate::read::file::{Layer, SourceFile};
+use crate::read::sources::BuiltinTool;
+use crate::report::{Diagnostic, Problem};
+
+/// What decides whether a built-in tool is on.
+#[derive(Default)]
+pub(in crate::resolve) struct Switches {
+    /// What `[toolsets]` says.
+    pub(in crate::resolve) toolsets: Toolsets,
+    /// Whether the user's own file has `write = false`: a workspace's grants do not count
+    /// then.
+    pub(in crate::resolve) user_forbids_writing: bool,
+    /// What the user's own file says of toolsets that are off by default.
+    pub(in crate::resolve) own: BTreeMap<&'static str, bool>,
+    pub(in crate::resolve) place: WorkspacePlace,
+}
+
+/// What is known of the directory that tools read where configuration says nothing.
+#[derive(Default)]
+pub(in crate::resolve) struct WorkspacePlace {
+    /// Absolute.
+    pub(in crate::resolve) root: PathBuf,
+    /// Whether it was named, or found by `.kitbag` or `.git`.
+    pub(in crate::resolve) is_chosen: bool,
+    /// Whether it is `/`, or holds the home directory.
+    pub(in crate::resolve) is_home: bool,
+}
+
+impl WorkspacePlace {
+    pub(in crate::resolve) fn new(workspace: &Workspace, home: Option<&Path>) -> Self {
+        Self {
+            root: workspace.root.value.clone(),
+            is_chosen: workspace.root.origin != Origin::Default,
+            is_home: holds(&workspace.canonical, home),
+        }
+    }
+}
+
+impl Switches {
+    /// Merges what the layers say, the weakest first. What the user's own file switches off
+    /// of what is off by default stays off: the files of a workspace count without
+    /// confirmation. `own_file` is that file, unless the workspace has one that counts.
+    /// `local_zone` is the time zone of the user, if no layer names one.
+    pub(in crate::resolve) fn new(
+        layers: &[(&SourceFile, &ConfigFile)],
+        place: WorkspacePlace,
+        own_file: Option<&Path>,
+        is_ignored: bool,
+        local_zone: Option<Sourced<String>>,
+    ) -> Self {
+        let file = match (place.is_chosen && !is_ignored, own_file) {
+            (false, Some(file)) => file.to_owned(),
+            _ => place.root.join(DIRECTORY).join(FILE),
+        };
+        let mut switches = Self { place, ..Self::default() };
+        let Toolsets { write, switches: by_name, zone, file: names } = &mut switches.toolsets;
+        *zone = local_zone;
+        *names = file.into();
+        for (file, config) in layers {
+            let Some(table) = &config.toolsets else { continue };
+            let said = table.switches();
+            let named = said.iter();
+            let named = named.filter_map(|(name, switch)| Some((*name, switch.as_ref()?.at(file))));
+            for (name, at) in named {
+                if switches.own.get(name) != Some(&false) {
+                    by_name.insert(name, at.sourced(*at.value));
+                }
+                if OFF_BY_DEFAULT.contains(&name) && file.layer() == Layer::User {
+                    switches.own.insert(name, *at.value);
+                }
+            }
+            if let Some(at) = table.zone().map(|zone| zone.at(file)) {
+                *zone = Some(at.sourced(at.value.clone()));
+            }
+            if let Some(at) = table.write.as_ref().map(|write| write.at(file))
+                && !switches.user_forbids_writing
+            {
+                switches.user_forbids_writing = file.layer() == Layer::User && !at.value;
+                *write = at.sourced(*at.value);
+            }
+        }
+        switches
+    }
+
+    /// The toolsets that are switched on and that this binary was built without.
+    pub(in crate::resolve) fn unmatched(&self, builtins: &[BuiltinTool<'_>]) -> Vec<Diagnostic> {
+        let is_absent = |name: &str| builtins.iter().all(|builtin| builtin.toolset != name);
+        let on = self.toolsets.switches.iter().filter(|(_, switch)| switch.value);
+        let absent = on.filter(|(name, _)| is_absent(name)).map(|(toolset, switch)| {
+            let message = format!(
+                "this kitbag was built without the toolset `{toolset}`: it switches nothing"
+            );
+            Problem::from(message).at(switch.origin.clone())
+        });
+        absent.collect()
+    }
+
+    /// Whether the user's own file turned a toolset on that is off by default.
+    pub(in crate::resolve) fn is_own_choice(&self, builtin: &BuiltinTool<'_>) -> bool {
+        self.own.get(builtin.toolset) == Some(&true)
+    }
+}

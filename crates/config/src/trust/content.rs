@@ -1,0 +1,143 @@
+//! What configures a workspace, and whether it takes effect: it does if a person trusts what it
+//! asks for, or has said so of the workspace.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kitbag_state::trust::{Change, TrustRecord, TrustStore};
+
+use crate::config::{Config, Trust};
+use crate::layers::origin::{Origin, Sourced};
+use crate::layers::path::holds;
+use crate::read::file::SourceFile;
+use crate::read::sources::{Sources, TRUST_VARIABLE, TrustSource};
+use crate::trust::review::TrustReview;
+use crate::trust::workspace::{
+    TrustedBy, UntrustedReason, UntrustedWorkspace, WorkspaceContent, WorkspaceTrust,
+};
+
+/// What configures a workspace, of which nothing was digested yet.
+pub(crate) struct OwnContent<'a> {
+    pub(crate) root: &'a Path,
+    pub(crate) files: Vec<(String, &'a SourceFile)>,
+    pub(crate) components: Vec<String>,
+    /// Whether there are scripts, which may not have been read yet.
+    pub(crate) has_scripts: bool,
+}
+
+/// Whether the state directory lies in a workspace, which could then hold any record. A home
+/// directory that is a workspace has it in it, and is the user's own.
+pub(crate) fn lies_in(state: &Path, root: &Path, home: Option<&Path>) -> bool {
+    kitbag_files::canonical(state).starts_with(root) && !holds(root, home)
+}
+
+impl Config {
+    /// The records of the workspaces that the user trusts. `None`: there is no state directory.
+    pub fn trust_store(&self) -> Option<TrustStore> {
+        self.state.as_ref().map(|state| TrustStore::new(&state.value))
+    }
+
+    /// The state directory, where it lies in the workspace of this canonical path, which could
+    /// then hold any record.
+    pub fn state_inside(&self, root: &Path) -> Option<&Path> {
+        let state = &self.state.as_ref()?.value;
+        lies_in(state, root, self.home.as_deref()).then_some(state.as_path())
+    }
+
+    /// The record of a workspace that no file configures any more, with what is gone as the
+    /// edits.
+    pub(crate) fn record_of_nothing(&mut self) -> Option<Arc<TrustRecord>> {
+        let root = kitbag_files::canonical(&self.root.value);
+        let is_usable = self.ignored.is_none() && self.state_inside(&root).is_none();
+        let record = self.trust_store().filter(|_| is_usable)?.find(&root).ok()??;
+        self.note_edits(OwnContent::empty(&root).digested().changes(&record));
+        Some(Arc::new(record))
+    }
+
+    /// The record of what was trusted before, for a workspace that is read to show what it asks.
+    pub(crate) fn record_before(&mut self) -> Option<Arc<TrustRecord>> {
+        let content = self.content.as_ref()?;
+        let record = self.trust_store()?.find(&content.root).ok()??;
+        let edits = content.changes(&record);
+        self.note_edits(edits);
+        Some(Arc::new(record))
+    }
+
+    fn note_edits(&mut self, files: Vec<Change>) {
+        if !files.is_empty() {
+            self.review = Some(TrustReview { files, ..TrustReview::default() });
+        }
+    }
+}
+
+impl<'a> OwnContent<'a> {
+    /// That of a workspace which nothing configures.
+    pub(crate) fn empty(root: &'a Path) -> Self {
+        Self { root, files: Vec::new(), components: Vec::new(), has_scripts: false }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.components.is_empty() && !self.has_scripts
+    }
+
+    /// The content with its digests.
+    pub(crate) fn digested(&self) -> WorkspaceContent {
+        let digest = |(path, file): &(String, &SourceFile)| (path.clone(), file.digest());
+        WorkspaceContent {
+            root: self.root.to_owned(),
+            files: self.files.iter().map(digest).collect(),
+            components: self.components.clone(),
+        }
+    }
+
+    /// Whether it counts. `root` is the workspace as it was found.
+    pub(crate) fn trust(
+        &self,
+        root: &Path,
+        trust: &Trust,
+        sources: &Sources<'_>,
+    ) -> WorkspaceTrust {
+        let untrusted = |reason| {
+            let root = root.to_owned();
+            WorkspaceTrust::Untrusted(Box::new(UntrustedWorkspace {
+                root,
+                reason,
+                leaves_out: false,
+            }))
+        };
+        let by = match &sources.trust {
+            TrustSource::Asked => TrustedBy::Question,
+            TrustSource::Said(Sourced { value: true, origin }) => TrustedBy::Caller(origin.clone()),
+            TrustSource::Said(Sourced { value: false, .. }) if self.is_empty() => {
+                return WorkspaceTrust::Nothing;
+            }
+            TrustSource::Said(Sourced { value: false, origin }) => {
+                return untrusted(UntrustedReason::Caller(origin.clone()));
+            }
+            TrustSource::Recorded if sources.variable_trusts() => {
+                TrustedBy::Caller(Origin::environment(TRUST_VARIABLE))
+            }
+            TrustSource::Recorded => match trust.pattern(self.root) {
+                Some(origin) => TrustedBy::Pattern(origin.clone()),
+                None if self.is_empty() => return WorkspaceTrust::Nothing,
+                None => match self.record(sources) {
+                    Ok(record) => TrustedBy::Record(Arc::new(record)),
+                    Err(reason) => return untrusted(reason),
+                },
+            },
+        };
+        WorkspaceTrust::Trusted(by)
+    }
+
+    /// The record by which it is trusted.
+    fn record(&self, sources: &Sources<'_>) -> Result<TrustRecord, UntrustedReason> {
+        let Some(state) = &sources.state else { return Err(UntrustedReason::NoState) };
+        let state = &state.value;
+        if lies_in(state, self.root, sources.home.as_deref()) {
+            return Err(UntrustedReason::StateInside(state.clone()));
+        }
+        let found = TrustStore::new(state).find(self.root);
+        let found = found.map_err(|error| UntrustedReason::Record(error.to_string()))?;
+        found.ok_or(UntrustedReason::New)
+    }
+}

@@ -1,0 +1,133 @@
+//! Where what the files of a workspace name leads: outside of it, or elsewhere in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use kitbag_contract::{ContentDigest, Pin};
+use kitbag_files::{Link, canonical, locate};
+use kitbag_policy::{Access, DirectoryGrant};
+use kitbag_state::trust::Place;
+
+use crate::config::{Config, LocalTool, ToolSource};
+use crate::layers::origin::Origin;
+use crate::read::file::Layer;
+use crate::trust::review::{by_tool, by_topic};
+use crate::trust::workspace::COMMAND;
+
+/// What is done with a topic, or a directory to read.
+pub(crate) const READ: &str = "read";
+
+/// What is done with a directory to read and write.
+pub(crate) const READ_AND_WRITE: &str = "read and write";
+
+/// What is done with a component.
+const RUN: &str = "run";
+
+/// Whether one of the links that were followed lies in the workspace, by its canonical path.
+pub(crate) fn is_led(links: &[Link], root: &Path) -> bool {
+    links.iter().any(|link| link.path.starts_with(root))
+}
+
+impl Config {
+    /// The places that the files of the workspace name and that are not where their paths say:
+    /// outside of it, and those to which a link in it leads. They are topics, directories that
+    /// tools are granted, and components outside; another component inside has another digest.
+    pub fn named_places(&self) -> BTreeSet<Place> {
+        let root = canonical(&self.root.value);
+        let mut places = BTreeSet::new();
+        let mut name = |by: String, written: &Path, access: &str| {
+            let path = canonical(written);
+            let is_led_inside = || match access {
+                RUN => false,
+                // That of a grant is canonical by now.
+                _ if path == written => self.through_links.contains(&path),
+                _ => locate(written).is_ok_and(|located| is_led(&located.links, &root)),
+            };
+            if !path.starts_with(&root) || is_led_inside() {
+                let (path, access) = (path.to_string_lossy().into_owned(), access.to_owned());
+                places.insert(Place { by, path, access });
+            }
+        };
+        for topic in
+            self.topics.values().filter(|topic| self.is_of_workspace(&topic.subjects.origin))
+        {
+            name(by_topic(&topic.id), &topic.subjects.value, READ);
+        }
+        for tool in self.tools.values() {
+            if self.is_of_workspace(tool.grants.origin_of(DirectoryGrant::KEY)) {
+                let directories = tool.grants.value.directories.iter();
+                for grant in directories.filter(|grant| !grant.is_temporary()) {
+                    let access = match grant.access {
+                        Access::ReadOnly => READ,
+                        Access::ReadWrite => READ_AND_WRITE,
+                    };
+                    name(by_tool(&tool.name), &grant.host, access);
+                }
+            }
+            if let ToolSource::Local(local) = &tool.source.value
+                && self.is_of_workspace(&local.wasm.origin)
+            {
+                name(by_tool(&tool.name), &local.wasm.value, RUN);
+            }
+        }
+        places
+    }
+
+    /// The components that the workspace holds or names, by the names that a record of trust
+    /// has for them.
+    pub fn workspace_components(&self) -> BTreeMap<String, PathBuf> {
+        let mut components = BTreeMap::new();
+        for path in self.content.iter().flat_map(|content| &content.components) {
+            components.insert(path.clone(), self.root.value.join(path));
+        }
+        for tool in self.tools.values() {
+            if let ToolSource::Local(local) = &tool.source.value
+                && self.is_of_workspace(&local.wasm.origin)
+            {
+                components.insert(self.record_name(local), local.wasm.value.clone());
+            }
+        }
+        components
+    }
+
+    /// Has the components of the workspace checked against the digests that a person trusts,
+    /// where there is a record of that.
+    pub(crate) fn pin_components(&mut self) {
+        /// No content has this digest.
+        const NONE: ContentDigest = ContentDigest([0; 32]);
+        let Some(record) = self.workspace_trust.record().cloned() else { return };
+        let mut tools = std::mem::take(&mut self.tools);
+        for tool in tools.values_mut() {
+            let ToolSource::Local(local) = &mut tool.source.value else { continue };
+            if !self.is_of_workspace(&local.wasm.origin) {
+                continue;
+            }
+            let digest = record.components.get(&self.record_name(local)).copied().flatten();
+            local.add_pin(Pin {
+                digest: digest.unwrap_or(NONE),
+                recorded_in: "the record of what was trusted".into(),
+                renewed_by: COMMAND.into(),
+            });
+        }
+        self.tools = tools;
+    }
+
+    /// The name that a record of trust has for a component.
+    fn record_name(&self, local: &LocalTool) -> String {
+        let path = &local.wasm.value;
+        let path = path.strip_prefix(&self.root.value).unwrap_or(path);
+        path.to_string_lossy().into_owned()
+    }
+
+    /// Whether a file of the workspace is where something came from.
+    pub fn is_of_workspace(&self, origin: &Origin) -> bool {
+        match origin {
+            Origin::Found { .. } => true,
+            Origin::File { path, .. } => {
+                let file = self.files.iter().find(|file| file.shown() == path);
+                file.is_some_and(|file| file.layer() != Layer::User)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Keeps an edited workspace to what a person trusted.
+//!
+//! A tool or topic that asks for more is off. A limit that is higher, and a restriction of the
+//! whole workspace that is weaker, stays as it was trusted.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use kitbag_contract::UnknownArguments;
+use kitbag_state::trust::{Change, TrustRecord};
+
+use super::{TrustChange, TrustReview, TrustSubject, compare};
+use crate::config::{Config, DIRECTORY, TOOLS, Tool, ToolSource};
+use crate::layers::origin::Sourced;
+use crate::layers::toolsets::Disabled;
+
+impl Config {
+    /// Compares the configuration with the trusted one, and turns nothing off.
+    ///
+    /// Returns what grew only because a path leads elsewhere.
+    pub(crate) fn compare_with(
+        &mut self,
+        trusted: &Self,
+        record: &TrustRecord,
+    ) -> Vec<TrustChange> {
+        let mut review = self.review.take().unwrap_or_default();
+        review.changes = compare::between(self, trusted);
+        let moved = compare::moved(self, trusted, record);
+        let is_news = |change: &TrustChange| !review.changes.grows(&change.subject);
+        let moved: Vec<_> = moved.into_iter().filter(is_news).collect();
+        review.changes.added.extend(moved.iter().cloned());
+        self.review = Some(review);
+        moved
+    }
+
+    /// Turns off what asks for more than was trusted. `record` has the places to which paths led
+    /// when it was trusted.
+    pub(crate) fn keep_to(&mut self, trusted: &Self, record: &TrustRecord) {
+        let moved = self.compare_with(trusted, record);
+        let mut review = self.review.take().unwrap_or_default();
+        let cause = |review: &TrustReview, subject: &TrustSubject, own: &[String]| {
+            let is_moved = moved.iter().any(|change| change.subject == *subject);
+            review.changes.grows(subject).then(|| match is_moved {
+                true => Change::Places.to_string(),
+                false => review.cause(own),
+            })
+        };
+        let root = self.root.value.clone();
+        let (mut off, mut freed) = (Vec::new(), BTreeSet::new());
+        for (name, tool) in &mut self.tools {
+            let subject = TrustSubject::Tool(name.clone());
+            match cause(&review, &subject, &own_files(tool, &root)) {
+                Some(cause) => {
+                    freed.extend(taken_builtin(&tool.source.value));
+                    tool.turn_off(Disabled::Edited { cause: cause.clone() });
+                    off.push((subject, cause));
+                }
+                None => {
+                    if let Some(trusted) = trusted.tools.get(name) {
+                        let limits = tool.limits.clone();
+                        tool.limits = limits.at_most(&trusted.limits, &mut Vec::new());
+                    }
+                }
+            }
+        }
+        for (id, topic) in &mut self.topics {
+            let subject = TrustSubject::Topic(id.clone());
+            if let Some(cause) = cause(&review, &subject, &[]) {
+                topic.enable = Sourced { value: false, origin: topic.subjects.origin.clone() };
+                off.push((subject, cause));
+            }
+        }
+        self.restore(trusted, &freed);
+        self.limits = self.limits.clone().at_most(&trusted.limits, &mut Vec::new());
+        if self.server_memory.value > trusted.server_memory.value {
+            self.server_memory = trusted.server_memory.clone();
+        }
+        if trusted.unknown_arguments.value == UnknownArguments::Refuse {
+            self.unknown_arguments = trusted.unknown_arguments.clone();
+        }
+        let names = &mut self.secret_files.names.value;
+        for name in &trusted.secret_files.names.value {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        review.off = off;
+        self.review = Some(review);
+    }
+
+    /// Brings back built-ins whose place a tool has taken that is off.
+    fn restore(&mut self, trusted: &Self, freed: &BTreeSet<String>) {
+        for (name, tool) in &trusted.tools {
+            let ToolSource::Builtin { name: own } = &tool.source.value else { continue };
+            let is_on = tool
+                .toolset
+                .as_deref()
+                .is_none_or(|toolset| self.toolsets.disabled(toolset).is_none());
+            if freed.contains(&own.value) && is_on && !self.tools.contains_key(name) {
+                self.tools.insert(name.clone(), tool.clone());
+            }
+        }
+    }
+}
+
+/// The files of a tool of its own, by their paths in the workspace.
+fn own_files(tool: &Tool, root: &Path) -> Vec<String> {
+    let path = match &tool.source.value {
+        ToolSource::Local(local) => &local.wasm.value,
+        ToolSource::Script(script) => &script.path.value,
+        ToolSource::Builtin { .. } | ToolSource::Bytes(_) | ToolSource::Native => {
+            return Vec::new();
+        }
+    };
+    let inside = path.strip_prefix(root).unwrap_or(path);
+    let manifest = inside.starts_with(Path::new(DIRECTORY).join(TOOLS));
+    let manifest = manifest.then(|| inside.with_extension("toml"));
+    let paths = [Some(inside.to_owned()), manifest].into_iter().flatten();
+    paths.map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+/// The built-in that is not there under its own name because of a tool.
+fn taken_builtin(source: &ToolSource) -> Option<String> {
+    match source {
+        ToolSource::Builtin { name } => Some(name.value.clone()),
+        source => Some(source.replaces()?.value.clone()),
+    }
+}

@@ -1,0 +1,255 @@
+//! What an edited workspace asks for beyond what a person trusted.
+//!
+//! Every part of the configuration is named here, so that a new one is decided on. A part is a
+//! request, a restriction, or neither: text that only a person reads, or a setting that only the
+//! user config has.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kitbag_contract::text::shown;
+use kitbag_contract::{ToolName, UnknownArguments};
+use kitbag_files::canonical;
+use kitbag_policy::ApprovalRule;
+use kitbag_state::trust::{Place, TrustRecord};
+
+use super::{TrustChange, TrustChanges, TrustSubject, tool};
+use crate::config::{Config, SecretFiles, Tool, Topic};
+use crate::layers::limits::EffectiveLimits;
+use crate::trust::destinations::{READ, READ_AND_WRITE};
+
+/// How an edited configuration differs from the trusted one. Both were resolved under the same
+/// user config.
+pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
+    // Each field, so that one that is added is decided on.
+    let Config {
+        // What a workspace asks for, and what it restricts.
+        limits,
+        secret_files,
+        server_memory,
+        unknown_arguments,
+        tools,
+        topics,
+        // Shows in the tools that it turns on.
+        toolsets: _,
+        // Of the user config, the environment, or the caller.
+        trust: _,
+        state: _,
+        ceiling: _,
+        grant_ceiling: _,
+        deny: _,
+        network: _,
+        audit: _,
+        approve_default: _,
+        approve_classes: _,
+        output: _,
+        secrets: _,
+        secret_store: _,
+        allowed_leaks: _,
+        session_idle: _,
+        own_file: _,
+        private: _,
+        protected: _,
+        home: _,
+        // Where the workspace is, and what was read of it.
+        root: _,
+        has_workspace: _,
+        ignored: _,
+        workspace_trust: _,
+        content: _,
+        review: _,
+        files: _,
+        tool_links: _,
+        through_links: _,
+        // A tool that a mistake may free from a restriction is off.
+        broken: _,
+        // What a person is warned of.
+        warnings: _,
+        unmatched: _,
+        absent: _,
+    } = now;
+    let mut changes = TrustChanges::default();
+    for name in tools.keys().chain(then.tools.keys()).collect::<BTreeSet<_>>() {
+        of_tool(name, (tools.get(name), now), (then.tools.get(name), then), &mut changes);
+    }
+    for id in topics.keys().chain(then.topics.keys()).collect::<BTreeSet<_>>() {
+        of_topic(id, topics.get(id), then.topics.get(id), &mut changes);
+    }
+    let SecretFiles { names, except: _ } = secret_files;
+    for name in &then.secret_files.names.value {
+        if !names.value.contains(name) {
+            let text = format!("`[secret_files]` no longer has `{}`", shown(name));
+            changes.loosened.push(of_workspace(text));
+        }
+    }
+    let (memory, trusted) = (server_memory.value, then.server_memory.value);
+    if memory > trusted {
+        let text = format!("`[serve] memory` is {memory} and was {trusted}");
+        changes.loosened.push(of_workspace(text));
+    }
+    if unknown_arguments.value != then.unknown_arguments.value
+        && then.unknown_arguments.value == UnknownArguments::Refuse
+    {
+        let text = "`[serve] unknown_arguments` is no longer `error`".to_owned();
+        changes.loosened.push(of_workspace(text));
+    }
+    of_limits(limits, now, then, &mut changes);
+    changes
+}
+
+/// The tools and topics whose paths lead elsewhere than when they were trusted: the text of a file
+/// can be the same, and a link on the way another one.
+pub(super) fn moved(now: &Config, then: &Config, record: &TrustRecord) -> Vec<TrustChange> {
+    let is_trusted = |place: &Place| {
+        record.places.iter().any(|trusted| {
+            let holds = trusted.access == place.access
+                || (trusted.access == READ_AND_WRITE && place.access == READ);
+            trusted.by == place.by && trusted.path == place.path && holds
+        })
+    };
+    let (places, again) = (now.named_places(), then.named_places());
+    let tools = now.tools.values().filter(|tool| tool.is_enabled());
+    let tools = tools.map(|tool| (by_tool(&tool.name), TrustSubject::Tool(tool.name.clone())));
+    let topics = now.topics.values().filter(|topic| topic.enable.value);
+    let topics = topics.map(|topic| (by_topic(&topic.id), TrustSubject::Topic(topic.id.clone())));
+    let mut moved = Vec::new();
+    for (by, subject) in tools.chain(topics) {
+        let of_subject = |place: &&Place| place.by == by;
+        let other = places.iter().filter(of_subject).find(|place| !is_trusted(place));
+        // What was trusted would lead elsewhere by now, also to a place without any link.
+        let is_same = record.places.iter().filter(of_subject).eq(again.iter().filter(of_subject));
+        let text = match other {
+            Some(place) => format!("it leads to `{}` ({})", shown(&place.path), place.access),
+            None if is_same => continue,
+            None => "a path of it leads elsewhere".to_owned(),
+        };
+        moved.push(TrustChange { subject, text });
+    }
+    moved
+}
+
+/// The name that a place has for a tool.
+pub(crate) fn by_tool(name: &ToolName) -> String {
+    format!("tool `{name}`")
+}
+
+/// The name that a place has for a topic.
+pub(crate) fn by_topic(id: &str) -> String {
+    format!("topic `{}`", shown(id))
+}
+
+fn of_workspace(text: String) -> TrustChange {
+    TrustChange { subject: TrustSubject::Workspace, text }
+}
+
+fn of_tool(
+    name: &ToolName,
+    (now, now_config): (Option<&Tool>, &Config),
+    (then, then_config): (Option<&Tool>, &Config),
+    changes: &mut TrustChanges,
+) {
+    let change = |text: String| {
+        let subject = TrustSubject::Tool(name.clone());
+        TrustChange { subject, text }
+    };
+    let is_on = |tool: &&Tool| tool.is_enabled();
+    match (now.filter(is_on), then.filter(is_on)) {
+        (None, None) => {}
+        (None, Some(_)) => changes.removed.push(change("it is off or gone".to_owned())),
+        (Some(now), None) if then.is_some() => {
+            let brief = now.grants.value.brief(&[]);
+            changes.loosened.push(change(format!("it was off, is on and {brief}")));
+        }
+        (Some(now), None) => {
+            let brief = now.grants.value.brief(&[]);
+            changes.added.push(change(format!("it is new and {brief}")));
+        }
+        (Some(now), Some(then)) => {
+            let has_conditions =
+                has_conditions(now, &now_config.tools) || has_conditions(then, &then_config.tools);
+            let tool::ToolChanges { added, removed, loosened } =
+                tool::between(now, then, has_conditions, &then_config.secret_files.secret_names());
+            changes.added.extend(added.into_iter().map(change));
+            changes.removed.extend(removed.into_iter().map(change));
+            changes.loosened.extend(loosened.into_iter().map(change));
+        }
+    }
+}
+
+/// Whether a rule compares the arguments of a tool with patterns: of its approval, or of an alias
+/// by which another tool calls it. Such a pattern can name a path as the tool sees it.
+fn has_conditions(tool: &Tool, tools: &BTreeMap<ToolName, Tool>) -> bool {
+    let is_conditional = |rule: &ApprovalRule| matches!(rule, ApprovalRule::When(_));
+    tool.approve.rules.iter().any(|rule| is_conditional(&rule.value))
+        || tools
+            .values()
+            .flat_map(|other| other.grants.value.tools.iter())
+            .any(|(_, grant)| grant.tool == tool.name && !grant.conditions.is_empty())
+}
+
+fn of_topic(id: &str, now: Option<&Topic>, then: Option<&Topic>, changes: &mut TrustChanges) {
+    let change = |text: String| {
+        let subject = TrustSubject::Topic(id.to_owned());
+        TrustChange { subject, text }
+    };
+    let is_on = |topic: &&Topic| topic.enable.value;
+    let (now, then) = match (now.filter(is_on), then.filter(is_on)) {
+        (None, None) => return,
+        (None, Some(_)) => return changes.removed.push(change("it is off or gone".to_owned())),
+        (Some(_), None) if then.is_some() => {
+            return changes.loosened.push(change("it was off and is on".to_owned()));
+        }
+        (Some(now), None) => {
+            let path = now.subjects.value.to_string_lossy();
+            return changes.added.push(change(format!("it is new and reads `{path}`")));
+        }
+        (Some(now), Some(then)) => (now, then),
+    };
+    let Topic {
+        id: _,
+        subjects,
+        // Follows from the directory and the record.
+        within: _,
+        enable: _,
+        // Texts, which a workspace may also give before it is trusted.
+        title: _,
+        introduction: _,
+        description: _,
+        learned,
+        include,
+        disabled,
+        entries: _,
+    } = now;
+    if canonical(&subjects.value) != canonical(&then.subjects.value) {
+        let path = subjects.value.to_string_lossy();
+        changes.added.push(change(format!("it reads `{path}`")));
+    }
+    for glob in learned.value.iter().filter(|glob| !then.learned.value.contains(glob)) {
+        changes.added.push(change(format!("`learned` has `{glob}`")));
+    }
+    for glob in include.value.iter().filter(|glob| !then.include.value.contains(glob)) {
+        changes.added.push(change(format!("`include` has `{glob}`")));
+    }
+    for glob in then.include.value.iter().filter(|glob| !include.value.contains(glob)) {
+        changes.removed.push(change(format!("`include` had `{glob}`")));
+    }
+    for glob in then.disabled.value.iter().filter(|glob| !disabled.value.contains(glob)) {
+        changes.loosened.push(change(format!("`disabled` no longer has `{glob}`")));
+    }
+}
+
+/// The limits that are higher: those of all tools first, then those of single tools.
+fn of_limits(limits: &EffectiveLimits, now: &Config, then: &Config, changes: &mut TrustChanges) {
+    let mut of_all = Vec::new();
+    let _ = limits.clone().at_most(&then.limits, &mut of_all);
+    for raised in &of_all {
+        changes.loosened.push(of_workspace(format!("limit {raised}")));
+    }
+    for (name, tool) in now.tools.iter().filter(|(_, tool)| tool.is_enabled()) {
+        let Some(then) = then.tools.get(name).filter(|then| then.is_enabled()) else { continue };
+        let mut raised = Vec::new();
+        let _ = tool.limits.clone().at_most(&then.limits, &mut raised);
+        for raised in raised.iter().filter(|raised| !of_all.contains(raised)) {
+            changes.loosened.push(of_workspace(format!("limit {raised}, for tool `{name}`")));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Edits of a workspace since a person trusted it.
+//!
+//! Trust covers what the trusted files ask for, together with their restrictions. After an edit,
+//! the trusted texts are resolved again, under the same user config and on the same file system
+//! as the edited files, and the two results are compared. So neither the form of a file nor a
+//! change of the user config is an edit. [`compare`] finds what the edited files ask for beyond
+//! what was trusted; [`apply`] turns that off and leaves everything else as it is.
+
+mod apply;
+mod compare;
+mod tool;
+
+pub(crate) use compare::{by_tool, by_topic};
+
+use std::fmt;
+
+use kitbag_contract::ToolName;
+use kitbag_contract::text::shown;
+use kitbag_state::trust::Change;
+
+use crate::config::{Config, DIRECTORY, FILE};
+use crate::trust::workspace::COMMAND;
+
+/// The edits of a workspace since a person trusted it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustReview {
+    /// The files that are not the trusted ones.
+    pub files: Vec<Change>,
+    /// How the requests and restrictions differ from the trusted ones.
+    pub changes: TrustChanges,
+    /// The tools and topics that are off until a person reviews the edits, each with its cause.
+    pub off: Vec<(TrustSubject, String)>,
+}
+
+/// How the requests and restrictions of a workspace differ from those that a person trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustChanges {
+    /// Requests that were not trusted.
+    pub added: Vec<TrustChange>,
+    /// Trusted requests that the workspace no longer makes.
+    pub removed: Vec<TrustChange>,
+    /// Trusted restrictions that are weaker or gone.
+    pub loosened: Vec<TrustChange>,
+}
+
+/// One request or restriction that changed.
+///
+/// Reads as ``tool `fetch`: GET, HEAD  https://docs.rs/**``.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustChange {
+    /// The tool or topic that it belongs to.
+    pub subject: TrustSubject,
+    /// The request or restriction, in words.
+    pub text: String,
+}
+
+/// The part of a workspace that a request or restriction belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrustSubject {
+    /// A tool.
+    Tool(ToolName),
+    /// A topic, by its id.
+    Topic(String),
+    /// A setting of the whole workspace.
+    Workspace,
+}
+
+impl TrustChanges {
+    /// Whether the workspace asks for nothing beyond what was trusted.
+    pub fn is_within(&self) -> bool {
+        self.added.is_empty() && self.loosened.is_empty()
+    }
+
+    /// Whether a tool or topic asks for more than was trusted.
+    fn grows(&self, subject: &TrustSubject) -> bool {
+        self.added.iter().chain(&self.loosened).any(|change| change.subject == *subject)
+    }
+}
+
+impl TrustReview {
+    /// The edit that most likely explains why a tool or topic is off. `own` are the paths of the
+    /// tool's own files in the workspace.
+    fn cause(&self, own: &[String]) -> String {
+        let config = format!("{DIRECTORY}/{FILE}");
+        let is_own = |change: &&Change| own.iter().any(|own| change.path() == Some(own));
+        // A tool that is there has not lost its component.
+        let is_left = |change: &&Change| match change {
+            Change::Removed(path) => !path.ends_with(".wasm"),
+            _ => true,
+        };
+        let edits = || self.files.iter().filter(is_left);
+        let edit = edits()
+            .find(is_own)
+            .or_else(|| edits().find(|change| change.path() == Some(&config)))
+            .or_else(|| edits().next())
+            .or(self.files.first());
+        edit.unwrap_or(&Change::Places).to_string()
+    }
+
+    /// The sentence for a person: what is off, which restrictions are kept, and why. `None`: the
+    /// workspace asks for nothing beyond what was trusted.
+    pub fn notice(&self) -> Option<String> {
+        let mut causes: Vec<(&str, Vec<String>)> = Vec::new();
+        for (subject, cause) in &self.off {
+            let name = subject.to_string();
+            match causes.iter_mut().find(|(other, _)| other == cause) {
+                Some((_, names)) => names.push(name),
+                None => causes.push((cause, vec![name])),
+            }
+        }
+        let mut sentences: Vec<_> = causes
+            .into_iter()
+            .map(|(cause, names)| format!("{} off because {cause}", listed(&names)))
+            .collect();
+        if self.changes.grows(&TrustSubject::Workspace) {
+            let cause = self.cause(&[]);
+            sentences.push(format!(
+                "the limits and restrictions that you trusted are kept because {cause}"
+            ));
+        }
+        (!sentences.is_empty()).then(|| format!("{}; run `{COMMAND}`", sentences.join("; ")))
+    }
+}
+
+/// Names with their verb, cut to a readable number.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    match names {
+        [one] => format!("{one} is"),
+        [names @ .., last] if names.len() < SHOWN => {
+            format!("{} and {last} are", names.join(", "))
+        }
+        names => {
+            let more = names.len() - SHOWN;
+            format!("{} and {more} more are", names[..SHOWN].join(", "))
+        }
+    }
+}
+
+impl Config {
+    /// The sentence for a person about trust in the workspace, if something of its files does
+    /// not take effect.
+    pub fn trust_notice(&self) -> Option<String> {
+        let untrusted = self.workspace_trust.notice().map(ToString::to_string);
+        untrusted.or_else(|| self.review.as_ref()?.notice())
+    }
+
+    /// Why a topic is off until a person reviews the edits of the workspace.
+    pub fn topic_off(&self, id: &str) -> Option<String> {
+        let (_, cause) =
+            self.review.as_ref()?.off.iter().find(
+                |(subject, _)| matches!(subject, TrustSubject::Topic(topic) if topic == id),
+            )?;
+        Some(format!("off because {cause}; run `{COMMAND}`"))
+    }
+}
+
+impl fmt::Display for TrustSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool(name) => write!(f, "`{name}`"),
+            Self::Topic(id) => write!(f, "topic `{}`", shown(id)),
+            Self::Workspace => f.write_str("the workspace"),
+        }
+    }
+}
+
+impl fmt::Display for TrustChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = shown(&self.text);
+        match &self.subject {
+            TrustSubject::Tool(name) => write!(f, "tool `{name}`: {text}"),
+            TrustSubject::Topic(id) => write!(f, "topic `{}`: {text}", shown(id)),
+            TrustSubject::Workspace => write!(f, "{text}"),
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! What an edited tool asks for beyond the trusted one of its name.
+
+use std::sync::Arc;
+
+use kitbag_contract::text::shown;
+use kitbag_files::{ProtectedNames, SecretNames};
+use kitbag_policy::http::HttpGrants;
+use kitbag_policy::tools::ToolGrants as CallableTools;
+use kitbag_policy::{
+    Access, ApprovalRule, ConfigValues, DirectoryGrant, Grants, Rates, SecretGrant,
+};
+
+use crate::config::{
+    BytesTool, LocalTool, LockedTool, Parameters, ScriptTool, Tool, ToolApproval, ToolGrants,
+    ToolRate, ToolSource,
+};
+use crate::layers::origin::Sourced;
+use crate::report::DiagnosticKind;
+
+/// How an edited tool differs from the trusted one, in words.
+#[derive(Debug, Default)]
+pub(super) struct ToolChanges {
+    pub(super) added: Vec<String>,
+    pub(super) removed: Vec<String>,
+    pub(super) loosened: Vec<String>,
+}
+
+/// Compares two tools that are both on. `has_conditions`: a rule compares arguments with
+/// patterns, so that a path has to mean the same file as before. `secrets` are the names of files
+/// that only an explicit grant opens.
+pub(super) fn between(
+    now: &Tool,
+    then: &Tool,
+    has_conditions: bool,
+    secrets: &SecretNames,
+) -> ToolChanges {
+    let mut changes = ToolChanges::default();
+    // Each field, so that one that is added is decided on.
+    let Tool {
+        name: _,
+        source,
+        // Both are on.
+        enable: _,
+        toolset: _,
+        disabled: _,
+        title,
+        description,
+        grants,
+        // The lower ones apply.
+        limits: _,
+        // Only the user config sets it.
+        mask: _,
+        rates,
+        approve,
+        answers,
+    } = now;
+    of_source(&source.value, &then.source.value, &mut changes);
+    // Without a text of the configuration a tool has its own, which is trusted with its code.
+    for (text, trusted, what) in
+        [(title, &then.title, "title"), (description, &then.description, "description")]
+    {
+        let value = |text: &Option<Sourced<String>>| text.as_ref().map(|text| text.value.clone());
+        if let Some(text) = value(text)
+            && Some(&text) != value(trusted).as_ref()
+        {
+            changes.added.push(format!("its {what} is `{text}`"));
+        }
+    }
+    for (id, answer) in answers {
+        if then.answers.get(id).map(|trusted| &trusted.value) != Some(&answer.value) {
+            let text = format!("`{id}` is answered with {} without asking you", answer.value);
+            changes.added.push(text);
+        }
+    }
+    for id in then.answers.keys().filter(|id| !answers.contains_key(*id)) {
+        changes.removed.push(format!("a preset answer to `{id}`"));
+    }
+    if grants.is_of_workspace && !then.grants.is_of_workspace {
+        changes.added.push("the workspace decides what it does".to_owned());
+    }
+    of_grants(&grants.value, &then.grants.value, secrets, &mut changes);
+    for secret in missing_secrets(grants) {
+        if !asks_for_secret(&then.grants, secret) {
+            let text = format!("secret {}, which you do not have yet", shown(secret));
+            changes.added.push(text);
+        }
+    }
+    if has_conditions && !same_paths(&grants.value, &then.grants.value) {
+        let text = "its paths mean other files, and a rule compares them with patterns";
+        changes.added.push(text.to_owned());
+    }
+    of_approval(approve, &then.approve, &mut changes);
+    of_rates(rates, &then.rates, &mut changes);
+    changes
+}
+
+fn of_source(now: &ToolSource, then: &ToolSource, changes: &mut ToolChanges) {
+    match (now, then) {
+        (ToolSource::Builtin { name: now }, ToolSource::Builtin { name: then })
+            if now.value == then.value => {}
+        (ToolSource::Local(now), ToolSource::Local(then)) => of_local(now, then, changes),
+        (ToolSource::Script(now), ToolSource::Script(then)) => of_script(now, then, changes),
+        (ToolSource::Bytes(now), ToolSource::Bytes(then)) => {
+            let BytesTool { component, parameters } = now;
+            if *component != then.component {
+                changes.added.push(format!("it runs the component `{component}`"));
+            }
+            of_parameters(parameters.as_ref(), then.parameters.as_ref(), changes);
+        }
+        (ToolSource::Native, ToolSource::Native) => {}
+        (now, _) => {
+            let text = match now {
+                ToolSource::Builtin { name } => format!("it is the built-in `{}`", name.value),
+                ToolSource::Local(local) => runs(&local.wasm.value),
+                ToolSource::Script(script) => runs(&script.path.value),
+                ToolSource::Bytes(_) | ToolSource::Native => "it is a tool of the program".into(),
+            };
+            changes.added.push(text);
+        }
+    }
+}
+
+fn runs(path: &std::path::Path) -> String {
+    format!("it runs `{}`", path.to_string_lossy())
+}
+
+fn of_local(now: &LocalTool, then: &LocalTool, changes: &mut ToolChanges) {
+    let LocalTool {
+        // The record pins the bytes that it holds.
+        wasm,
+        pins: _,
+        recorded,
+        layer,
+        dev,
+        replaces,
+        parameters,
+    } = now;
+    if wasm.value != then.wasm.value {
+        changes.added.push(runs(&wasm.value));
+    }
+    let held = |tool: &LocalTool| {
+        let recorded = tool.recorded.as_ref()?;
+        // Texts for a person.
+        Some(LockedTool { version: None, origin: None, ..recorded.tool.clone() })
+    };
+    let is_recorded = recorded.is_some();
+    if then.recorded.is_some() && (!is_recorded || held(now) != held(then) || *layer != then.layer)
+    {
+        changes.loosened.push("`kitbag.lock` no longer has the trusted record of it".to_owned());
+    }
+    if dev.value && !then.dev.value {
+        changes.added.push("each later build of it runs".to_owned());
+    }
+    of_replaced(replaces.as_ref(), then.replaces.as_ref(), changes);
+    of_parameters(parameters.as_ref(), then.parameters.as_ref(), changes);
+}
+
+fn of_script(now: &ScriptTool, then: &ScriptTool, changes: &mut ToolChanges) {
+    let ScriptTool {
+        path,
+        replaces,
+        code,
+        parameters,
+        output,
+        // Grants nothing, and is part of the code.
+        asks: _,
+    } = now;
+    if path.value != then.path.value {
+        changes.added.push(runs(&path.value));
+    } else if *code != then.code {
+        changes.added.push("its script is another one".to_owned());
+    }
+    let schema = |output: &Option<Sourced<serde_json::Value>>| {
+        output.as_ref().map(|output| output.value.clone())
+    };
+    if schema(output) != schema(&then.output) {
+        changes.added.push("it answers in another form".to_owned());
+    }
+    of_replaced(replaces.as_ref(), then.replaces.as_ref(), changes);
+    of_parameters(Some(parameters), Some(&then.parameters), changes);
+}
+
+fn of_replaced(
+    now: Option<&Sourced<String>>,
+    then: Option<&Sourced<String>>,
+    changes: &mut ToolChanges,
+) {
+    if let Some(now) = now
+        && then.is_none_or(|then| then.value != now.value)
+    {
+        changes.added.push(format!("it takes the place of the built-in `{}`", now.value));
+    }
+}
+
+fn of_parameters(now: Option<&Parameters>, then: Option<&Parameters>, changes: &mut ToolChanges) {
+    // Without parameters of the configuration a tool has its own, which are trusted with its code.
+    if let Some(now) = now
+        && then.is_none_or(|then| then.input_schema() != now.input_schema())
+    {
+        changes.added.push("it takes other arguments".to_owned());
+    }
+}
+
+fn of_grants(now: &Grants, then: &Grants, secrets: &SecretNames, changes: &mut ToolChanges) {
+    changes.added.extend(singles(now).iter().filter_map(|grant| grant.beyond(then)));
+    let entered = now.directories.iter().filter(|grant| enters(grant, then, secrets));
+    changes.added.extend(entered.map(DirectoryGrant::to_string));
+    for grant in singles(then) {
+        let Some(line) = grant.beyond(now) else { continue };
+        match grant.config.iter().next() {
+            // A value can be what keeps the tool to something.
+            Some(_) => changes.loosened.push(format!("{line} is gone")),
+            None => changes.removed.push(line),
+        }
+    }
+    let denied = &now.http.deny.patterns();
+    for pattern in then.http.deny.patterns().iter().filter(|pattern| !denied.contains(pattern)) {
+        changes.loosened.push(format!("`deny` no longer has `{pattern}`"));
+    }
+}
+
+/// Whether a directory is in a trusted directory, and its grant opens what the grant of that
+/// directory does not.
+fn enters(grant: &DirectoryGrant, then: &Grants, secrets: &SecretNames) -> bool {
+    let mut holding = then.directories.iter().filter(|own| own.holds(grant)).peekable();
+    holding.peek().is_some()
+        && holding.all(|own| {
+            let Ok(below) = grant.host.strip_prefix(&own.host) else { return false };
+            let protected = ProtectedNames::of_grant(own.protected.as_deref()).unwrap_or_default();
+            let protected = (grant.access == Access::ReadWrite).then_some(&protected);
+            secrets.need_own_grant(&own.host, below, protected)
+        })
+}
+
+/// The secrets that a tool is granted as soon as the user has them.
+fn missing_secrets(grants: &ToolGrants) -> impl Iterator<Item = &str> {
+    grants.warnings.iter().filter_map(|warning| match &warning.kind {
+        DiagnosticKind::NoSecret(name) => Some(name.as_str()),
+        _ => None,
+    })
+}
+
+fn asks_for_secret(grants: &ToolGrants, secret: &str) -> bool {
+    let is_it = |held: &SecretGrant| held.name.as_str() == secret;
+    grants.value.secrets.iter().any(is_it) || missing_secrets(grants).any(|it| it == secret)
+}
+
+/// Each grant by itself.
+fn singles(grants: &Grants) -> Vec<Grants> {
+    // Each kind, so that one that is added is compared.
+    let Grants { directories, variables, config, http, secrets, storage, tools } = grants;
+    let HttpGrants { grants: http, deny: _ } = http;
+    let mut singles = Vec::new();
+    let none = Grants::default;
+    singles
+        .extend(directories.iter().map(|one| Grants { directories: vec![one.clone()], ..none() }));
+    singles.extend(variables.iter().map(|one| Grants { variables: vec![one.clone()], ..none() }));
+    singles.extend(config.iter().map(|(key, value)| {
+        let mut config = ConfigValues::default();
+        config.set(key, value).expect("it was set before");
+        Grants { config, ..none() }
+    }));
+    singles.extend(http.iter().map(|one| {
+        let http = HttpGrants { grants: vec![Arc::clone(one)], ..HttpGrants::default() };
+        Grants { http, ..none() }
+    }));
+    singles.extend(secrets.iter().map(|one| Grants { secrets: vec![one.clone()], ..none() }));
+    singles.extend(storage.iter().map(|one| Grants { storage: Some(*one), ..none() }));
+    match tools {
+        CallableTools::None => {}
+        CallableTools::Caller => singles.push(Grants { tools: tools.clone(), ..none() }),
+        CallableTools::Aliases(_) => singles.extend(tools.iter().map(|(alias, grant)| {
+            let tools = CallableTools::aliases([(alias.clone(), grant.clone())]);
+            Grants { tools, ..none() }
+        })),
+    }
+    singles
+}
+
+/// Whether each path of the tool means the same file as before, or none.
+fn same_paths(now: &Grants, then: &Grants) -> bool {
+    let is_same = |now: &DirectoryGrant| {
+        then.directories.iter().any(|then| then.guest == now.guest && then.host == now.host)
+    };
+    now.root() == then.root() && now.directories.iter().all(is_same)
+}
+
+fn of_approval(now: &ToolApproval, then: &ToolApproval, changes: &mut ToolChanges) {
+    let ToolApproval { rules, never } = now;
+    for trusted in &then.rules {
+        if !rules.iter().any(|rule| asks_as_often(&rule.value, &trusted.value)) {
+            changes.loosened.push(format!("`approve = {}` is gone", trusted.value));
+        }
+    }
+    if never.is_some() && then.never.is_none() {
+        changes.loosened.push("`approve` of the tool itself is ignored".to_owned());
+    }
+}
+
+/// Whether a rule asks before each call before which another one asks.
+fn asks_as_often(rule: &ApprovalRule, other: &ApprovalRule) -> bool {
+    match (rule, other) {
+        (ApprovalRule::Always, _) | (_, ApprovalRule::Never) => true,
+        (ApprovalRule::OnWrite, ApprovalRule::OnWrite) => true,
+        // All conditions have to fit, so that fewer of them fit more often.
+        (ApprovalRule::When(rule), ApprovalRule::When(other)) => {
+            rule.iter().all(|(argument, condition)| other.get(argument) == Some(condition))
+        }
+        _ => false,
+    }
+}
+
+fn of_rates(now: &[ToolRate], then: &[ToolRate], changes: &mut ToolChanges) {
+    let holds = |now: &Rates, then: &Rates| now.and(then) == *now;
+    for trusted in then {
+        let is_held = |rate: &ToolRate| {
+            let ToolRate { rates, counted_as } = rate;
+            *counted_as == trusted.counted_as && holds(&rates.value, &trusted.rates.value)
+        };
+        if !now.iter().any(is_held) {
+            let rates = &trusted.rates.value;
+            changes.loosened.push(format!("`rate = \"{}\"` is gone", shown(&rates.to_string())));
+        }
+    }
+}

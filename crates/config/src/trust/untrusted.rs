@@ -1,0 +1,221 @@
+//! What counts of the file of a workspace that is not trusted: that which can only narrow, and
+//! topics that lie in the workspace.
+//!
+//! Every key is named here, so that a new one is decided on.
+
+use kitbag_contract::ToolName;
+
+use crate::format::spanned::{BoolOr, Span, Written};
+use crate::format::{
+    ConfigFile, SecretFilesConfig, ServeConfig, SourceConfig, ToolConfig, ToolsetsConfig,
+    TopicConfig,
+};
+
+/// A tool that the file names and that does not run.
+pub(crate) struct NamedTool {
+    pub(crate) name: ToolName,
+    /// Where it stands.
+    pub(crate) span: Span,
+    pub(crate) source: NamedSource,
+}
+
+/// What the name of such a tool stands for.
+pub(crate) enum NamedSource {
+    /// The component at this path, as it is written.
+    Component(String),
+    /// The built-in of this name.
+    Builtin(String),
+}
+
+/// Whether all that a file says counts without trust: it narrows, or names topics, of which those
+/// outside of the workspace are left out later. The closures are those of [`narrowed`].
+pub(crate) fn counts_wholly(
+    config: &ConfigFile,
+    is_known: impl Fn(&str) -> bool,
+    has_topic: impl Fn(&str) -> bool,
+) -> bool {
+    let is_off = |switch: &Option<Written<bool>>| switch.as_ref().is_none_or(|it| !it.value);
+    let toolsets = config.toolsets.as_ref().is_none_or(|toolsets| {
+        let switches = toolsets.switches();
+        let narrows = is_off(&toolsets.write) && toolsets.zone().is_none();
+        narrows && switches.iter().all(|(_, switch)| is_off(switch))
+    });
+    let tools = config.tools.iter().flat_map(|tools| tools.iter());
+    let tools = tools.map(|entry| (&entry.key.value, &entry.value.value)).all(|(name, tool)| {
+        let ToolConfig {
+            // What makes a tool.
+            source: _,
+            builtin: _,
+            replaces: _,
+            wasm: _,
+            script: _,
+            title: _,
+            description: _,
+            parameters: _,
+            enable,
+            grants,
+            limits: _,
+            rate: _,
+            // It adds to the calls before which a person is asked.
+            approve: _,
+            answers,
+            dev,
+            mask,
+        } = tool;
+        let is_own = dev.is_some() || mask.is_some();
+        let says_more = tool.makes_tool() || grants.is_some() || answers.is_some() || is_own;
+        is_known(name) && is_off(enable) && !says_more
+    });
+    let topics = config.knowledge.iter().flat_map(|topics| topics.iter());
+    let topics = topics.map(|entry| (&entry.key.value, &entry.value.value));
+    let topics = topics.into_iter().all(|(id, topic)| {
+        // Nothing is learned before trust.
+        topic.include.is_none() && topic.learned.is_none() && !has_topic(id)
+    });
+    toolsets && tools && topics
+}
+
+/// Keeps of a file what counts, and returns the tools that it names.
+///
+/// `is_known` says whether there is a tool of a name without the workspace, and `has_topic`
+/// whether the user's own file has a topic.
+pub(crate) fn narrowed(
+    config: ConfigFile,
+    is_known: impl Fn(&str) -> bool,
+    has_topic: impl Fn(&str) -> bool,
+) -> (ConfigFile, Vec<NamedTool>) {
+    let ConfigFile {
+        limits,
+        ceiling: _,
+        deny: _,
+        network: _,
+        audit: _,
+        approve: _,
+        output: _,
+        trust: _,
+        secrets: _,
+        secret_store: _,
+        allow_leak: _,
+        secret_files,
+        serve,
+        toolsets,
+        tools,
+        knowledge,
+    } = config;
+    let mut named = Vec::new();
+    let tools = tools.map(|tools| {
+        tools.filter_map(|key, span, tool| match is_known(key) {
+            true => Some(narrowed_tool(tool)),
+            false => {
+                named.extend(named_tool(key, span, &tool));
+                None
+            }
+        })
+    });
+    let knowledge = knowledge.map(|topics| {
+        topics.filter_map(|id, _, topic| match has_topic(id) {
+            true => off(topic.enable)
+                .map(|enable| TopicConfig { enable: Some(enable), ..TopicConfig::default() }),
+            false => Some(TopicConfig { include: None, ..topic }),
+        })
+    });
+    let narrowed = ConfigFile {
+        limits,
+        ceiling: None,
+        deny: None,
+        network: None,
+        audit: None,
+        approve: None,
+        output: None,
+        trust: None,
+        secrets: None,
+        secret_store: None,
+        allow_leak: None,
+        secret_files: secret_files.map(|SecretFilesConfig { names, except: _ }| {
+            SecretFilesConfig { names, except: None }
+        }),
+        // Of each key the strictest value of all files is in effect, and of `session_idle` the
+        // user's.
+        serve: serve.filter(
+            |ServeConfig { memory: _, tools: _, session_idle: _, unknown_arguments: _ }| true,
+        ),
+        toolsets: toolsets.map(narrowed_toolsets),
+        tools,
+        knowledge,
+    };
+    (narrowed, named)
+}
+
+/// Switches may only switch off.
+fn narrowed_toolsets(toolsets: ToolsetsConfig) -> ToolsetsConfig {
+    let ToolsetsConfig {
+        write,
+        learn,
+        files,
+        search,
+        data,
+        text,
+        time,
+        calc,
+        python,
+        fetch,
+        memory,
+    } = toolsets;
+    ToolsetsConfig {
+        write: off(write),
+        learn: off(learn),
+        files: off(files),
+        search: off(search),
+        data: off(data),
+        text: off(text),
+        time: time.filter(|time| match &time.value {
+            BoolOr::Bool(is_on) => !is_on,
+            BoolOr::Other(config) => config.enable.as_ref().is_some_and(|is_on| !is_on.value),
+        }),
+        calc: off(calc),
+        python: off(python),
+        fetch: off(fetch),
+        memory: off(memory),
+    }
+}
+
+/// What it says of a tool that is there without it. Grants are narrowed where they are resolved.
+fn narrowed_tool(tool: ToolConfig) -> ToolConfig {
+    let ToolConfig {
+        source: _,
+        builtin: _,
+        replaces: _,
+        wasm: _,
+        script: _,
+        title: _,
+        description: _,
+        enable,
+        parameters: _,
+        grants,
+        limits,
+        rate,
+        approve,
+        answers: _,
+        dev: _,
+        mask: _,
+    } = tool;
+    let grants = grants.map(|Written { value, span }| Written { value: value.narrowed(), span });
+    ToolConfig { enable: off(enable), grants, limits, rate, approve, ..ToolConfig::default() }
+}
+
+fn named_tool(key: &str, span: Span, tool: &ToolConfig) -> Option<NamedTool> {
+    let source = match (&tool.builtin, &tool.wasm, &tool.source) {
+        (Some(builtin), ..) => NamedSource::Builtin(builtin.value.clone()),
+        (None, Some(wasm), _) => NamedSource::Component(wasm.value.clone()),
+        (None, None, Some(Written { value: SourceConfig::Builtin, .. })) => {
+            NamedSource::Builtin(key.to_owned())
+        }
+        _ => return None,
+    };
+    Some(NamedTool { name: ToolName::new(key).ok()?, span, source })
+}
+
+/// What is written, where that is `false`.
+fn off(switch: Option<Written<bool>>) -> Option<Written<bool>> {
+    switch.filter(|switch| !switch.value)
+}
