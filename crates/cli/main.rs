@@ -3,22 +3,19 @@
 
 mod commands;
 mod consent;
-mod emitted;
 mod environment;
 mod error;
 mod exit;
+mod files;
 mod input;
 mod interrupt;
-mod links;
 mod listener;
 #[cfg(feature = "serve")]
 mod log;
-mod meant;
-mod new_file;
 mod output;
-mod replace;
-mod save;
+mod suggestion;
 mod sys;
+mod tool_content;
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -266,7 +263,7 @@ fn explain(error: &clap::Error) -> Exit {
     let command = Cli::command();
     let run = command.find_subcommand("run").map(clap::Command::get_arguments);
     let options: Vec<_> = run.into_iter().flatten().filter_map(clap::Arg::get_long).collect();
-    let meant = meant::command(error.kind(), &words, &options);
+    let meant = suggestion::command(error.kind(), &words, &options);
     if let Some(command) = &meant {
         output::note(&format!("did you mean `{command}`?"));
     }
