@@ -3,22 +3,19 @@
 
 mod commands;
 mod consent;
-mod emitted;
 mod environment;
 mod error;
 mod exit;
+mod files;
 mod input;
 mod interrupt;
-mod links;
 mod listener;
 #[cfg(feature = "serve")]
 mod log;
-mod meant;
-mod new_file;
 mod output;
-mod replace;
-mod save;
+mod suggestion;
 mod sys;
+mod tool_content;
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -266,7 +263,7 @@ fn explain(error: &clap::Error) -> Exit {
     let mut kitbag = Cli::command();
     // Arguments of commands exist once they are built.
     kitbag.build();
-    let hint = meant::hint(error.kind(), &words, &kitbag);
+    let hint = suggestion::hint(error.kind(), &words, &kitbag);
     if let Some(hint) = &hint {
         output::note(hint);
     }

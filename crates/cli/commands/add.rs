@@ -1,15 +1,15 @@
 //! `kitbag add`.
 
-pub(crate) mod asked;
+pub(crate) mod grants;
 mod manifests;
 pub(crate) mod place;
-pub(crate) mod requested;
 pub(crate) mod requests;
-pub(crate) mod shown;
+pub(crate) mod screen;
 pub(crate) mod source;
 pub(crate) mod table;
 pub(crate) mod trial;
-pub(crate) mod trusted;
+pub(crate) mod wording;
+pub(crate) mod workspace_trust;
 
 use std::path::{Path, PathBuf};
 
@@ -21,12 +21,12 @@ use kitbag::toolbox::DescribedParts;
 use kitbag::toolbox::consent::Consent;
 use serde_json::json;
 
-use self::asked::{Asked, Bounds, Granted};
+use self::grants::{Asked, Bounds, Granted};
 use self::place::Place;
-use self::requested::Group;
 use self::source::{OtherProgram, Source};
 use self::table::ToolTable;
-use self::trusted::TrustBefore;
+use self::wording::Group;
+use self::workspace_trust::TrustBefore;
 use crate::commands::{Global, built, limits_now};
 use crate::consent::{self, Choice};
 use crate::error::CliError;
@@ -113,8 +113,8 @@ impl Args {
             let text = place.with_table(&table, &text, is_unfinished)?;
             trial::read(trial::with_config(&global, layer, text)?)
         })?;
-        let groups = requested::groups(&asked, &name, &bounds);
-        let consent = shown::consent(&name, &source, &described, &asked, &groups, &bounds);
+        let groups = wording::groups(&asked, &name, &bounds);
+        let consent = screen::consent(&name, &source, &described, &asked, &groups, &bounds);
         let addition = Addition {
             parts: source.parts(&described, &name),
             name: name.clone(),
@@ -369,7 +369,7 @@ impl Addition<'_> {
     fn as_value(&self, granted: Option<&Granted>) -> serde_json::Value {
         let (place, name) = (self.place, &self.name);
         let inspection = &self.source.component.inspection;
-        let unexplained = shown::unexplained(inspection, self.asked).into_iter();
+        let unexplained = screen::unexplained(inspection, self.asked).into_iter();
         let requested = self.asked.grants.iter();
         json!({
             "name": name,

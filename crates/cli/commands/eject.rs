@@ -9,8 +9,9 @@ use serde_json::json;
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::links::refuse_links;
-use crate::{new_file, output};
+use crate::files::links::refuse_links;
+use crate::files::new_file;
+use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

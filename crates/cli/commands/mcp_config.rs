@@ -15,9 +15,9 @@ use self::merge::{Entry, Others};
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::links::refuse_links;
+use crate::files::links::refuse_links;
+use crate::files::replace::Original;
 use crate::output;
-use crate::replace::Original;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

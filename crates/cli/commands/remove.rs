@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::commands::Global;
 use crate::commands::add::place::{LockedPlace, Place};
-use crate::commands::add::trusted::TrustBefore;
+use crate::commands::add::workspace_trust::TrustBefore;
 use crate::commands::add::{is_in, table};
 use crate::error::CliError;
 use crate::exit::Exit;

@@ -20,14 +20,14 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::{Global, Grants, Limits, Named, warn, warn_description, warn_unlogged};
 use crate::consent::{self, Choice};
-use crate::emitted;
 use crate::error::{CliError, allow_more};
 use crate::exit::Exit;
+use crate::files::save::Saved;
 use crate::input::{self, Input};
 use crate::interrupt::Interrupt;
 use crate::listener::Screen;
 use crate::output;
-use crate::save::Saved;
+use crate::tool_content;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -318,8 +318,8 @@ fn finish(
     let print = |mut value: Value| {
         if !emitted.is_empty() {
             let json = |(content, file): (&Content, &Option<PathBuf>)| match file {
-                Some(file) => emitted::saved_json(content, file),
-                None => emitted::json(content),
+                Some(file) => tool_content::saved_json(content, file),
+                None => tool_content::json(content),
             };
             value["emitted"] = emitted.iter().zip(&files).map(json).collect();
         }
@@ -374,11 +374,11 @@ fn tell(emitted: &[Content], files: &[Option<PathBuf>], as_json: bool) {
         return;
     }
     for (content, file) in emitted.iter().zip(files) {
-        if let Some(notes) = emitted::notes(content) {
+        if let Some(notes) = tool_content::notes(content) {
             output::note(&notes);
             continue;
         }
-        let sentence = emitted::sentence(content);
+        let sentence = tool_content::sentence(content);
         let more = match (file, content) {
             (Some(file), _) => format!(": {}", shown(&file.to_string_lossy())),
             (None, Content::Link(_)) => String::new(),

@@ -10,14 +10,14 @@ use kitbag::policy::RequestedGrants;
 use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, request_item};
 use serde_json::{Value, json};
 
-use crate::commands::add::asked::{Asked, Bounds};
+use crate::commands::add::grants::{Asked, Bounds};
 use crate::commands::add::place::Place;
-use crate::commands::add::requested::{Reader, is_kind};
 use crate::commands::add::requests::{self, RequestedGrant};
-use crate::commands::add::shown::{beginning, own_risks};
+use crate::commands::add::screen::{beginning, own_risks};
 use crate::commands::add::source::{OtherProgram, Source};
 use crate::commands::add::trial;
-use crate::commands::add::trusted::TrustBefore;
+use crate::commands::add::wording::{Reader, is_kind};
+use crate::commands::add::workspace_trust::TrustBefore;
 use crate::commands::add::{is_in, recorded};
 use crate::commands::findings::Finding;
 use crate::commands::{Global, built, limits_now};

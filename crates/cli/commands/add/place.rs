@@ -11,12 +11,13 @@ use kitbag::trust::digest_of;
 use tempfile::NamedTempFile;
 
 use super::table::{self, ToolTable};
-use super::trusted::Changed;
+use super::workspace_trust::Changed;
 use crate::commands::Global;
 use crate::error::CliError;
-use crate::links::refuse_links;
-use crate::replace::Original;
-use crate::{new_file, output};
+use crate::files::links::refuse_links;
+use crate::files::new_file;
+use crate::files::replace::Original;
+use crate::output;
 
 /// The files that adding a tool changes.
 pub(crate) struct Place {

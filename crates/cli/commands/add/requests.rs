@@ -5,9 +5,9 @@ use kitbag::contract::text::shown;
 use kitbag::policy::StorageGrant;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
 
-use super::asked::OWN_KEYS;
-use super::requested::is_kind;
+use super::grants::OWN_KEYS;
 use super::source::{ManifestContent, SourceManifest, fitting_version};
+use super::wording::is_kind;
 
 /// The most lines that are recorded. The digest tells the rest from other ones.
 const MOST_LINES: usize = 256;

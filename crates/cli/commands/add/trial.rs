@@ -7,7 +7,7 @@ use kitbag::host::Limits;
 use kitbag::{Builder, Kitbag};
 use toml_edit::{Array, InlineTable, Value};
 
-use super::asked::Asked;
+use super::grants::Asked;
 use crate::commands::Global;
 use crate::commands::findings::Findings;
 use crate::error::CliError;

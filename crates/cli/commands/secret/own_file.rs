@@ -8,8 +8,8 @@ use kitbag::policy::SecretName;
 use kitbag::{Config, Places};
 
 use crate::error::CliError;
+use crate::files::replace::Original;
 use crate::output;
-use crate::replace::Original;
 
 /// The user's own file, whether it exists or not. Of several commands that change it each
 /// waits for the one before, and starts from what that wrote.

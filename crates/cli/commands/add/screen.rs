@@ -5,9 +5,9 @@ use kitbag::contract::{ByteSize, ContentDigest, ToolName};
 use kitbag::host::{Described, Inspection, SOCKETS_ADVICE};
 use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, Risk, imitated, quoted};
 
-use super::asked::{Asked, Bounds};
-use super::requested::Group;
+use super::grants::{Asked, Bounds};
 use super::source::Source;
+use super::wording::Group;
 
 /// The kinds of grants that an import can use: the key, the word for it, and how the names of
 /// the imports begin.

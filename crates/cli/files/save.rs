@@ -14,8 +14,8 @@ use kitbag::{Config, Content};
 use kitbag_files::{ProtectedNames, SecretNames, is_guarded};
 
 use crate::error::CliError;
-use crate::links::{in_workspace, refuse_links};
-use crate::new_file;
+use crate::files::links::{in_workspace, refuse_links};
+use crate::files::new_file;
 
 /// The longest name that is taken from a URI, in bytes. File systems have 255, of which
 /// a number and an extension need some.

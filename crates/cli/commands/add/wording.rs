@@ -14,7 +14,7 @@ use kitbag::policy::{
 use kitbag::toolbox::consent::{Ability, Item, Requester, Risk, Surroundings, kind_items, quoted};
 use toml_edit::{InlineTable, Value};
 
-use super::asked::{Asked, Bounds};
+use super::grants::{Asked, Bounds};
 
 /// The kinds of grants by their keys, each with the word for the group.
 const GROUPS: [(&str, &str); 8] = [

@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::new_file;
+use crate::files::new_file;
 
 /// What the name of a copy ends in, with a number where there are several.
 #[cfg(feature = "serve")]

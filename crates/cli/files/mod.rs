@@ -1,0 +1,6 @@
+//! Files that the program writes: whole or not at all, and never through a link.
+
+pub(crate) mod links;
+pub(crate) mod new_file;
+pub(crate) mod replace;
+pub(crate) mod save;
