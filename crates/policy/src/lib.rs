@@ -319,6 +319,11 @@ impl Request {
         self.of_kind().brief()
     }
 
+    /// Whether a person chooses which directory is granted for it: any but the workspace.
+    pub fn needs_directory(&self) -> bool {
+        matches!(self, Self::Path(request) if !request.is_workspace())
+    }
+
     /// What it is about.
     pub fn reach(&self) -> Reach {
         self.of_kind().reach()

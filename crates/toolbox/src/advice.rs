@@ -62,10 +62,14 @@ impl Refused<'_> {
     fn lines(&self, audience: Audience) -> Vec<String> {
         let Self { config, tool, completion } = *self;
         let kinds = self.kinds();
-        let mut lines: Vec<_> = tool
+        let requested: Vec<_> = tool
             .missing_requests()
             .filter(|(request, _)| kinds.contains(request.key()) && self.is_missed(request))
-            .map(|(_, missing)| missing_line(config, &tool.name, &tool.grants, &missing, audience))
+            .map(|(_, missing)| missing)
+            .collect();
+        let mut lines: Vec<_> = requested
+            .iter()
+            .map(|missing| missing_line(config, &tool.name, &tool.grants, missing, audience))
             .collect();
         if lines.is_empty() && completion.misses_directories {
             lines.extend(self.no_directories(audience));
@@ -84,12 +88,8 @@ impl Refused<'_> {
             lines.extend(config.ignored_proxy_advice(audience));
         }
         for StorageRefusal { reason, missing } in &completion.refused_storage {
-            // If the tool asks for it, the line above has the same advice.
-            let is_said = |missing: &MissingGrant| {
-                let advice = config.advice(&tool.name, &tool.grants, missing).action(audience);
-                lines.iter().any(|line| line.contains(&advice))
-            };
-            if !missing.as_ref().is_some_and(is_said) {
+            // If the tool requests it, a line above has the same advice.
+            if !missing.as_ref().is_some_and(|missing| requested.contains(missing)) {
                 lines.push(self.request(reason, missing.as_ref(), audience));
             }
         }

@@ -98,7 +98,7 @@ impl Asked {
 
     fn take_requested(&mut self, requested: &RequestedGrants) {
         for (request, missing) in requested.missing(&Grants::default()) {
-            if missing.entry.contains("host = \"DIRECTORY\"") {
+            if request.needs_directory() {
                 let text = format!(
                     "it requests `{request}`, a directory that you choose; nothing is granted until you add \
                      `{}` with its path to `grants.{}`",
