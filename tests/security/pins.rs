@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::crafted::describing;
 use crate::support::mcp::Client;
-use crate::support::terminal::on_a_terminal;
+use crate::support::terminal::{on_a_terminal, unwrapped};
 use crate::support::{Workspace, guest, snapshot};
 
 fn says(description: &str, grants: Value) -> Value {
@@ -115,6 +115,7 @@ fn new_requests_of_an_update_are_shown_with_their_risks() {
     });
     swap(&workspace, &component("Tells the weather.", grants));
     let (_, terminal) = on_a_terminal(&workspace, &["update", "weather"], "n\n");
+    let terminal = unwrapped(&terminal);
     for line in [
         "+ a variable that looks like a secret: tool `weather` requests env AWS_SECRET_ACCESS_KEY\n",
         "+ cloud metadata and link-local addresses, any method: tool `weather` requests * http",

@@ -253,7 +253,6 @@ fn a_component_in_the_directory_of_tools_is_a_tool() {
         .file("w/elsewhere.wasm", "")
         .link("w/.kitbag/tools/linked.wasm", "../../elsewhere.wasm")
         .link("w/.kitbag/tools/dangling.wasm", "nowhere.wasm")
-        .directory("w/.kitbag/tools/directory.wasm")
         .file("w/.kitbag/tools/README.md", "")
         .file("w/.kitbag/tools/no-extension", "")
         .file("w/.kitbag/tools/sub/nested.wasm", "");
@@ -303,6 +302,7 @@ fn a_file_in_the_directory_of_tools_must_make_sense() {
         &[
             &format!(".kitbag/tools/a b.wasm: `a b` {form}"),
             ".kitbag/tools/dir.toml: describes a tool that is not there; `.kitbag/tools/dir.wasm` is missing",
+            ".kitbag/tools/dir.wasm: is a directory; a file is expected here",
             ".kitbag/tools/lone.toml: describes a tool that is not there; `.kitbag/tools/lone.wasm` is missing",
             &format!(".kitbag/tools/tar.gz.toml: `tar.gz` {form}"),
         ],
