@@ -172,7 +172,7 @@ fn compile<'a>(
 fn compiler(guests: &Guests) -> Result<Vec<u8>, Failure> {
     let Guests { root, target_dir, .. } = guests;
     let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    let names = ["build.rs", "crates/contract", "crates/engine", "wit"];
+    let names = ["build.rs", "crates/base", "crates/contract", "crates/engine", "wit"];
     let mut waiting: Vec<_> = names.map(|name| root.join(name)).into();
     let mut digest = Sha256::new();
     if target_dir.ancestors().nth(2) == Some(root) {

@@ -1,7 +1,7 @@
 //! What is fuzzed of grants of HTTP: `cargo fuzz` runs it for as long as one likes, and
 //! `crates/policy/tests/fuzzing.rs` over the corpus with every `cargo test`.
 
-use kitbag_contract::text::is_hidden;
+use kitbag_base::text::is_hidden;
 use kitbag_policy::{HttpGrant, HttpGrants, HttpRequest, UrlPattern};
 
 /// A pattern, a method and a URL, each in a line: what is read is written as it was read, the

@@ -8,9 +8,10 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kitbag::contract::json::{self, JsonBudget};
-use kitbag::contract::text::{is_hidden, printable, shown};
-use kitbag::contract::{Action, ByteSize, Limits};
+use kitbag::base::ByteSize;
+use kitbag::base::json::{self, JsonBudget};
+use kitbag::base::text::{is_hidden, printable, shown};
+use kitbag::contract::{Action, Limits};
 use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, RunContext, inspect_file};
 use kitbag::{Arguments, CallContext, Invocation, Kitbag, NoAnswers, Outcome};
 use serde_json::Value;

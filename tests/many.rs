@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use kitbag::contract::ByteSize;
+use kitbag::base::ByteSize;
 use kitbag::{Cancellation, Concurrency, Kitbag, Outcome, Places, ToolboxError};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};

@@ -61,7 +61,7 @@ impl Measure {
             name: "arguments",
             size: "bytes of the arguments",
             memory: "peak of the process",
-            end: "arguments have at most 1 MiB, `ARGUMENTS_BYTES` in crates/contract/src/limit.rs",
+            end: "arguments have at most 1 MiB, `ARGUMENTS_BYTES` in crates/base/src/json.rs",
             series: vec![
                 self.library("a call in the library, a text", &workspace, &sizes, Work::Text),
                 self.library("a call in the library, a list", &workspace, &sizes, Work::List),

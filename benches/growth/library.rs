@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use kitbag::base::ByteSize;
 use kitbag::config::LimitFlags;
-use kitbag::contract::ByteSize;
 use kitbag::{Cancellation, Concurrency, Kitbag, Outcome, Places};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::{Map, Value, json};

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, IsTerminal};
 
-use kitbag::contract::text::printable;
-use kitbag::contract::wrap::wrapped;
+use kitbag::base::text::printable;
+use kitbag::base::wrap::wrapped;
 use kitbag::toolbox::consent::{Consent, ScreenSize, cut_barred};
 
 use crate::error::CliError;
@@ -99,7 +99,7 @@ pub(crate) fn ask(question: &str, choices: &[Choice]) -> Result<Option<Choice>, 
             return Ok(Some(*choice));
         }
         let words: Vec<_> = choices.iter().map(|choice| choice.words()[0]).collect();
-        output::note(&format!("type {}", kitbag::contract::text::alternatives(&words)));
+        output::note(&format!("type {}", kitbag::base::text::alternatives(&words)));
     }
 }
 

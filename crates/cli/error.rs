@@ -6,9 +6,10 @@ use std::io;
 
 use kitbag::BuildError;
 use kitbag::audit::AuditError;
+use kitbag::base::shell;
+use kitbag::base::text::alternatives;
 use kitbag::config::{ConfigErrors, Origin, Tool};
-use kitbag::contract::text::alternatives;
-use kitbag::contract::{ErrorKind, LimitKind, barred, shell};
+use kitbag::contract::{ErrorKind, LimitKind, barred};
 use kitbag::host::{CallError, LoadError, StorageError};
 use kitbag::secret_store::StoreError;
 use kitbag::secrets::ReadError;

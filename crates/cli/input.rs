@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use kitbag::contract::json::{self as strict, JsonBudget};
-use kitbag::contract::{ARGUMENTS_BYTES, ByteSize};
+use kitbag::base::json::{self as strict, JsonBudget};
+use kitbag::base::{ARGUMENTS_BYTES, ByteSize};
 
 use crate::error::CliError;
 

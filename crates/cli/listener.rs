@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use kitbag::contract::text::{printable, shown};
+use kitbag::base::text::{printable, shown};
 use kitbag::{Compiling, EventSink, Listener, LogLevel, Progress};
 use unicode_width::UnicodeWidthChar as _;
 

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kitbag::contract::text::{is_hidden, printable};
+use kitbag::base::text::{is_hidden, printable};
 use serde_json::Value;
 
 use crate::error::CliError;

@@ -3,8 +3,8 @@
 use clap::Command;
 use clap::error::ErrorKind;
 use kitbag::Kitbag;
-use kitbag::contract::shell;
-use kitbag::contract::text::nearest;
+use kitbag::base::shell;
+use kitbag::base::text::nearest;
 
 /// Names of other programs for a command of kitbag's.
 const OTHER_NAMES: [(&str, &str); 27] = [

@@ -5,8 +5,9 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kitbag::Content;
-use kitbag::contract::text::shown;
-use kitbag::contract::{ByteSize, Media, ResourceBody};
+use kitbag::base::ByteSize;
+use kitbag::base::text::shown;
+use kitbag::contract::{Media, ResourceBody};
 use serde_json::{Value, json};
 
 /// The name of the document that holds notes on an answer.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kitbag_config::{
     Config, DiagnosticKind, OFF_BY_DEFAULT, Tool, ToolSource, secret_destinations,
 };
-use kitbag_files::canonical;
+use kitbag_fs_guard::canonical;
 use kitbag_policy::ToolGrants as CallableTools;
 use kitbag_policy::{DirectoryGrant, HttpGrant, SecretGrant, StorageGrant, VariableGrant};
 use kitbag_toolbox::consent::{

@@ -44,15 +44,17 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use kitbag_base::ByteSize;
 use kitbag_config::{
     AuditSync, BuiltinTool, CallGrants, ComponentTool, LimitFlags, Network, Origin, Proposal,
     ScriptFile, Sourced, Sources, TrustSource,
 };
-use kitbag_contract::{ByteSize, ToolName};
+use kitbag_contract::ToolName;
 use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
 use kitbag_secrets::Secrets;
 use kitbag_state::audit::{AuditLog, AuditSize, Auditor, Syncing, Writing};
 
+pub use kitbag_base as base;
 pub use kitbag_config::{self as config, Config, ConfigErrors};
 pub use kitbag_contract::{
     self as contract, Answer, AnswerError, AnswerType, Content, ErrorInfo, LogLevel, Outcome,

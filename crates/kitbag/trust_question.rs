@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use kitbag_base::text::{printable, shown};
+use kitbag_base::{ByteSize, ContentDigest};
 use kitbag_config::{
     Config, IgnoredWorkspace, TrustChange, TrustChanges, TrustSubject, WorkspaceContent,
 };
-use kitbag_contract::text::{printable, shown};
-use kitbag_contract::{ByteSize, ContentDigest};
-use kitbag_files::{OpenError, OwnerError, Owners};
+use kitbag_fs_guard::{OpenError, OwnerError, Owners};
 use kitbag_host::COMPONENT_BYTES;
 use kitbag_state::audit::{AuditError, AuditEvent, TrustEvent};
 use kitbag_state::trust::{Shown, TrustError, TrustRecord, TrustStore, digest_of_reader};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use kitbag::base::ByteSize;
 use kitbag::config::{LimitFlags, Origin, Sourced};
-use kitbag::contract::ByteSize;
 use kitbag::policy::{Grants, ToolGrants};
 use kitbag::{Invocation, Kitbag, Places};
 use kitbag_test_servers::{Behaviour, Server};

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::process::Stdio;
 
-use kitbag::contract::text::is_hidden;
+use kitbag::base::text::is_hidden;
 use serde_json::json;
 
 use crate::support::mcp::Client;

@@ -1,5 +1,5 @@
 """An agent in a clone of a real repository that has no tools but those of `kitbag serve`:
-it finds a function, reads it, renames it in three files with one patch, undoes that with
+it finds a function, reads it, renames it in every file with one patch, undoes that with
 another, validates a JSON file against its schema and converts a saved web page.
 
 The client is that of the official Python SDK. The first argument is the program, the
@@ -22,10 +22,9 @@ from expect import check
 KITBAG, REPOSITORY = sys.argv[1:]
 PATIENCE = 60
 
-# The function, and files of the repository that name it.
+# The function.
 FUNCTION = "repository_above"
 RENAMED = "repository_around"
-FILES = ["crates/files/src/guard.rs", "crates/files/src/lib.rs", "crates/toolbox/src/narrow.rs"]
 
 PAGE = """<!doctype html><html><head><title>Release notes</title></head><body>
 <nav><a href="/">Home</a> <a href="/about">About</a></nav>
@@ -48,25 +47,30 @@ def git(clone, *arguments):
 
 
 async def work(client, clone):
+    # Where the function is, by git.
+    files = git(clone, "grep", "--files-with-matches", FUNCTION, "--", "crates/**/*.rs").split()
+    defined = git(clone, "grep", "--files-with-matches", f"fn {FUNCTION}", "--", "crates").strip()
+    check(len(files) > 2 and defined in files, True)
+
     # Find the function and read it.
     found = await call(client, "search_files", pattern=f"fn {FUNCTION}", types=["rust"])
-    check(FILES[0] in found, True)
+    check(defined in found, True)
     line = next(int(line.split(":")[0]) for line in found.splitlines() if f"fn {FUNCTION}" in line)
-    text = await call(client, "read_file", path=FILES[0], start_line=line, end_line=line + 2)
+    text = await call(client, "read_file", path=defined, start_line=line, end_line=line + 2)
     check(f"pub fn {FUNCTION}(directory: &Path)" in text, True)
 
-    # Rename it, in three files with one patch.
+    # Rename it, in all of them with one patch.
     patch = ["*** Begin Patch"]
-    for file in FILES:
+    for file in files:
         lines = pathlib.Path(clone, file).read_text().splitlines()
         patch.append(f"*** Update File: {file}")
         for old in [line for line in lines if FUNCTION in line]:
             patch += ["@@", f"-{old}", f"+{old.replace(FUNCTION, RENAMED)}"]
     patch.append("*** End Patch\n")
     await call(client, "apply_patch", patch="\n".join(patch))
-    check(git(clone, "diff", "--name-only").split(), FILES)
+    check(git(clone, "diff", "--name-only").split(), files)
     left = await call(client, "search_files", pattern=FUNCTION, literal=True, show="files", globs=["crates/**/*.rs"])
-    check([file for file in FILES if file in left], [])
+    check([file for file in files if file in left], [])
 
     # Undo it with another: the difference, the other way round.
     await call(client, "apply_patch", patch=git(clone, "diff", "-R"))

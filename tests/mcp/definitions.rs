@@ -353,5 +353,5 @@ fn what_a_tool_says_cannot_reach_a_terminal_unescaped() {
     ));
     let stdout = workspace.run(&["export", "--format", "anthropic", "probe"]).success();
     assert!(stdout.contains(r#""a\u001b[2J\u202eb\u009b""#), "{stdout}");
-    assert!(stdout.trim_end().chars().all(|c| !kitbag::contract::text::is_hidden(c)));
+    assert!(stdout.trim_end().chars().all(|c| !kitbag::base::text::is_hidden(c)));
 }

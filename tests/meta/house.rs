@@ -64,7 +64,7 @@ fn messages_hold_no_debug_text() {
     }
     let expected = [
         // Names of variants, which become words.
-        ("crates/contract/src/text.rs", 1),
+        ("crates/base/src/text.rs", 1),
         // Source text of the built-ins, for the build script.
         ("crates/engine/src/embed.rs", 2),
         // Keys of connections, which are shown nowhere.

@@ -6,8 +6,9 @@ use std::os::unix::fs::symlink;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
+use kitbag::base::ByteSize;
 use kitbag::config::LimitFlags;
-use kitbag::contract::{ByteSize, ToolDescription};
+use kitbag::contract::ToolDescription;
 use kitbag::{Cancellation, Invocation, NativeCall, NativeTool, Outcome, Question, ToolboxError};
 use kitbag_test_servers::{Answer, Behaviour, Server};
 use serde_json::{Value, json};

@@ -16,8 +16,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
+use kitbag::base::ByteSize;
 use kitbag::config::TOOLSETS;
-use kitbag::contract::ByteSize;
 use kitbag::{
     Builder, CallContext, Cancellation, Invocation, Kitbag, Listener, LogLevel, NoAnswers, Outcome,
     Places, Progress, ToolboxError,

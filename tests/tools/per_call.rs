@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::symlink;
 
+use kitbag::base::ByteSize;
 use kitbag::config::LimitFlags;
-use kitbag::contract::ByteSize;
 use kitbag::policy::{Access, DirectoryGrant, Grants, ToolGrant, ToolGrants};
 use kitbag::{Invocation, Kitbag, Outcome};
 use serde_json::{Value, json};

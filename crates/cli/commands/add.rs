@@ -14,8 +14,9 @@ pub(crate) mod workspace_trust;
 use std::path::{Path, PathBuf};
 
 use kitbag::Config;
+use kitbag::base::shell;
 use kitbag::config::{Layer, LockedTool, ToolSource};
-use kitbag::contract::{ToolName, shell};
+use kitbag::contract::ToolName;
 use kitbag::host::Described;
 use kitbag::toolbox::DescribedParts;
 use kitbag::toolbox::consent::Consent;
@@ -141,7 +142,7 @@ impl Args {
     fn chosen(&self, described: &Described) -> Result<Option<ToolName>, CliError> {
         let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let all = || kitbag::contract::text::alternatives(&names);
+        let all = || kitbag::base::text::alternatives(&names);
         match &self.tool {
             Some(own) if names.contains(&own.as_str()) => {
                 let name = ToolName::new(own.as_str());

@@ -1,7 +1,7 @@
 //! `kitbag cache`.
 
 use kitbag::Places;
-use kitbag::contract::ByteSize;
+use kitbag::base::ByteSize;
 use kitbag::host::{CacheEntry, DiskCache};
 use serde_json::json;
 

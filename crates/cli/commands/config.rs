@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use kitbag::Config;
+use kitbag::base::text::{printable, shown};
 use kitbag::config::{Origin, Row, json_schema_text};
-use kitbag::contract::text::{printable, shown};
 use serde_json::json;
 
 use crate::commands::{Global, built};

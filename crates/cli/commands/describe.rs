@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use kitbag::Tool;
+use kitbag::base::format_duration;
+use kitbag::base::shell;
+use kitbag::base::text::{printable, shown};
 use kitbag::config::{Origin, Sourced, ToolRate, ToolSource};
-use kitbag::contract::format_duration;
-use kitbag::contract::shell;
-use kitbag::contract::text::{printable, shown};
 use kitbag::policy::Kind;
 use serde_json::{Value, json};
 

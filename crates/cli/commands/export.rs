@@ -1,7 +1,7 @@
 //! `kitbag export`.
 
 use clap::ValueEnum;
-use kitbag::contract::shell;
+use kitbag::base::shell;
 use kitbag::toolbox::definitions::Format;
 
 use crate::commands::{Global, Limits, warn, warn_description};

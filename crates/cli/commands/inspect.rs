@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use kitbag::contract::ByteSize;
-use kitbag::contract::text::{printable, shown};
+use kitbag::base::ByteSize;
+use kitbag::base::text::{printable, shown};
 use kitbag::host::{Described, Inspection, SOCKETS_ADVICE, inspect_file};
 use kitbag::policy::RequestedGrants;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! `kitbag list`.
 
+use kitbag::base::text::{nearest, printable, shown};
 use kitbag::config::{Disabled, TOOLSETS};
-use kitbag::contract::text::{nearest, printable, shown};
 use kitbag::{Summary, Toolbox};
 use serde_json::json;
 

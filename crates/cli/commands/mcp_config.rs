@@ -5,9 +5,9 @@ mod merge;
 
 use std::path::{Path, PathBuf};
 
+use kitbag::base::shell;
+use kitbag::base::text::{printable, shown};
 use kitbag::config::Origin;
-use kitbag::contract::shell;
-use kitbag::contract::text::{printable, shown};
 use serde_json::{Map, Value, json};
 
 use self::client::{Client, Connection, FileFormat};

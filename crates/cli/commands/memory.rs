@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use kitbag::base::ByteSize;
 use kitbag::config::{Config, ToolSource};
-use kitbag::contract::{ByteSize, ToolName};
+use kitbag::contract::ToolName;
 use kitbag::policy::{Access, DirectoryGrant, GuestPath};
 use kitbag::{CallContext, Caller, Ended, EventSink, Invocation, Outcome, Toolbox, ToolboxError};
 use serde_json::{Map, Value, json};

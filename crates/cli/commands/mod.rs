@@ -33,11 +33,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kitbag::audit::Auditor;
+use kitbag::base::ByteSize;
+use kitbag::base::text::{alternatives, printable};
+use kitbag::base::{parse_duration, parse_fuel, parse_requests, parse_tool_calls};
 use kitbag::config::{CallGrants, LimitFlags, Origin, Sourced, TrustSource};
-use kitbag::contract::text::{alternatives, printable};
-use kitbag::contract::{
-    ByteSize, ToolName, parse_duration, parse_fuel, parse_requests, parse_tool_calls,
-};
+use kitbag::contract::ToolName;
 use kitbag::host::CacheProblem;
 use kitbag::{Builder, Kitbag, Places, Toolbox};
 

@@ -8,8 +8,9 @@ use std::io;
 use std::path::PathBuf;
 
 use kitbag::Config;
+use kitbag::base::shell;
 use kitbag::config::Layer;
-use kitbag::contract::{ToolName, shell};
+use kitbag::contract::ToolName;
 use serde_json::json;
 
 use crate::commands::Global;
@@ -128,7 +129,7 @@ fn not_added(name: &ToolName, config: Option<&Config>) -> String {
         ),
         None => {
             let known = tools.into_iter().flatten().map(|(known, _)| known.as_str());
-            let near = kitbag::contract::text::nearest(name.as_str(), known);
+            let near = kitbag::base::text::nearest(name.as_str(), known);
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             format!("there is no tool `{name}`{near}")
         }

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kitbag::base::ByteSize;
+use kitbag::base::format_duration;
+use kitbag::base::json::{self as strict, Digits, JsonBudget};
+use kitbag::base::shell;
+use kitbag::base::text::{alternatives, printable, shown};
 use kitbag::config::{Config, Origin, Sourced};
-use kitbag::contract::json::{self as strict, Digits, JsonBudget};
-use kitbag::contract::shell;
-use kitbag::contract::text::{alternatives, printable, shown};
-use kitbag::contract::{Action, ApprovalRequest, ByteSize, Field, barred, format_duration};
+use kitbag::contract::{Action, ApprovalRequest, Field, barred};
 use kitbag::host::{CallError, Captured};
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::toolbox::{Cut, FoundLeak, Marks};

@@ -6,8 +6,8 @@ mod own_file;
 mod set;
 mod store;
 
+use kitbag::base::text::shown;
 use kitbag::config::{Secret, SecretStoreKind, Sourced};
-use kitbag::contract::text::shown;
 use kitbag::policy::{SecretName, SecretPlace, SecretSource};
 use kitbag::secrets::{CallEnd, ReadSecret};
 use kitbag::{Config, secret_sources};

@@ -9,12 +9,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use kitbag::base::ByteSize;
 use kitbag::config::{Origin, Sourced};
-use kitbag::contract::{ByteSize, LEAST_SERVER_MEMORY};
+use kitbag::contract::LEAST_SERVER_MEMORY;
 use kitbag::mcp::{HTTP_PATH, HttpOptions, KEY_BYTES, Load, Server, Token, is_loopback};
 #[cfg(feature = "otlp")]
 use kitbag::mcp::{Otlp, OtlpError};
-use kitbag_files::sys::{effective_user, mode_of_metadata, owner_of_metadata};
+use kitbag_fs_guard::sys::{effective_user, mode_of_metadata, owner_of_metadata};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 use tokio_util::sync::CancellationToken;

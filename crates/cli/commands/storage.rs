@@ -1,8 +1,8 @@
 //! `kitbag storage`.
 
 use kitbag::Toolbox;
-use kitbag::contract::ByteSize;
-use kitbag::contract::text::shown;
+use kitbag::base::ByteSize;
+use kitbag::base::text::shown;
 use kitbag::host::{Storage, StorageUsage};
 use serde_json::{Value, json};
 

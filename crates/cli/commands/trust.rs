@@ -5,8 +5,8 @@ mod show;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use kitbag::base::text::shown;
 use kitbag::config::TrustChange;
-use kitbag::contract::text::shown;
 use kitbag::trust::TrustRecord;
 use kitbag::{Caller, TrustQuestion};
 use serde_json::{Value, json};

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use kitbag::base::shell;
+use kitbag::base::text::shown as escaped;
 use kitbag::config::{Disabled, Layer, LockedManifest, LockedTool, Network, ToolSource};
-use kitbag::contract::text::shown as escaped;
-use kitbag::contract::{Description, ErrorKind, ToolName, shell};
+use kitbag::contract::{Description, ErrorKind, ToolName};
 use kitbag::host::{Described, read_component};
 use kitbag::policy::RequestedGrants;
 use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, request_item};
@@ -58,7 +59,7 @@ impl Args {
         let name = &self.tool;
         let Some(tool) = config.tools.get(name.as_str()) else {
             let known = config.tools.keys().map(ToolName::as_str);
-            let near = kitbag::contract::text::nearest(name.as_str(), known);
+            let near = kitbag::base::text::nearest(name.as_str(), known);
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(CliError::Usage(format!("there is no tool `{name}`{near}")));
         };

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use kitbag::base::text::{printable, shown};
+use kitbag::base::{ByteSize, shell};
 use kitbag::config::{
     Config, DiagnosticKind, Disabled, GrantPlace, PathAdvice, PathRefusal, Tool, ToolSource,
 };
-use kitbag::contract::text::{printable, shown};
-use kitbag::contract::{ByteSize, shell};
 use kitbag::policy::http::{Host, HttpRefusal};
 use kitbag::policy::tools::Alias;
 use kitbag::policy::{

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kitbag::contract::text::shown;
+use kitbag::base::text::shown;
 
 use crate::error::CliError;
 

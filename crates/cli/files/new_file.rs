@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use kitbag_files::sys::{new_permissions, private_permissions};
+use kitbag_fs_guard::sys::{new_permissions, private_permissions};
 use tempfile::NamedTempFile;
 
 /// Writes a file under a name that nothing else has, synced, ready to be persisted. It

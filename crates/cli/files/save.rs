@@ -8,10 +8,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use kitbag::base::text::shown;
 use kitbag::contract::ResourceBody;
-use kitbag::contract::text::shown;
 use kitbag::{Config, Content};
-use kitbag_files::{ProtectedNames, SecretNames, is_guarded};
+use kitbag_fs_guard::{ProtectedNames, SecretNames, is_guarded};
 
 use crate::error::CliError;
 use crate::files::links::{in_workspace, refuse_links};

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use kitbag_files::sys::is_too_many_files;
+use kitbag_fs_guard::sys::is_too_many_files;
 use rustix::process::{Resource, getrlimit};
 
 /// As many as kitbag opens at once for one step of a call: to start a compiler.

@@ -68,7 +68,7 @@ pub use config::{
 };
 pub use format::parse::dismantle;
 pub use format::schema::{json_schema, json_schema_text};
-pub use kitbag_files::Distrust;
+pub use kitbag_fs_guard::Distrust;
 pub use layers::limits::{EffectiveLimits, HigherLimit, LimitFlags, LimitSet};
 pub use layers::origin::{Origin, Sourced};
 pub use layers::path::settled;

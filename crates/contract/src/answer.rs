@@ -6,9 +6,10 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::json::{self as strict, JsonBudget};
-use crate::text::shown;
-use crate::{ByteSize, QUESTION_CLASS_BYTES};
+use crate::QUESTION_CLASS_BYTES;
+use kitbag_base::ByteSize;
+use kitbag_base::json::{self as strict, JsonBudget};
+use kitbag_base::text::shown;
 
 /// The kind of answer a question takes.
 ///

@@ -7,9 +7,10 @@ mod emitted;
 
 use crate::answer::QuestionMarks;
 use crate::{
-    ANSWER_TYPE_BYTES, Action, AnswerError, AnswerType, ByteSize, Context, ErrorInfo, Outcome,
+    ANSWER_TYPE_BYTES, Action, AnswerError, AnswerType, Context, ErrorInfo, Outcome,
     QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
 };
+use kitbag_base::ByteSize;
 
 pub use generated::kitbag::tool::{host, tools, types};
 

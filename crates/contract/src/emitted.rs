@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::{is_hidden, shown};
+use kitbag_base::text::{is_hidden, shown};
 
 /// How much a message matters, from the least to the most: the levels of syslog
 /// (RFC 5424) and of the Model Context Protocol.

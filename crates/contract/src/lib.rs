@@ -13,16 +13,11 @@ mod call;
 mod description;
 mod emitted;
 mod error_kind;
-mod file_id;
-pub mod json;
 mod limit;
 mod name;
 mod outcome;
 mod pin;
 mod question_text;
-pub mod shell;
-pub mod text;
-pub mod wrap;
 
 pub use answer::{Answer, AnswerError, AnswerType, Choice, Field, is_class};
 pub use call::{Action, Context, UnknownArguments};
@@ -35,18 +30,15 @@ pub use emitted::{
     ResourceLink,
 };
 pub use error_kind::ErrorKind;
-pub use file_id::FileId;
 pub use limit::{
-    ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, ENTRY_BYTES, LEAST_SERVER_MEMORY, LimitKind,
-    Limits, ParseLimitError, SERVER_MEMORY, SESSION_IDLE, STDIO_BYTES, format_duration,
-    parse_duration, parse_fuel, parse_requests, parse_tool_calls,
+    ENTRY_BYTES, LEAST_SERVER_MEMORY, LimitKind, Limits, SERVER_MEMORY, SESSION_IDLE, STDIO_BYTES,
 };
 pub use name::{ToolName, ToolNameError};
 pub use outcome::{
     ANSWER_TYPE_BYTES, ApprovalRequest, ErrorInfo, Outcome, QUESTION_CLASS_BYTES,
     QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
 };
-pub use pin::{ContentDigest, ContentDigestError, Pin};
+pub use pin::Pin;
 pub use question_text::barred;
 
 /// Name of the WIT package that holds the contract, without its version.

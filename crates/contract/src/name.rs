@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::shown;
+use kitbag_base::text::shown;
 
 /// The name of a tool, known to fit `^[a-zA-Z_][a-zA-Z0-9_-]{0,47}$`.
 ///

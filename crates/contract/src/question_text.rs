@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use crate::text::{is_hidden, is_ignorable, printable};
 use crate::{AnswerType, ApprovalRequest, Question};
+use kitbag_base::text::{is_hidden, is_ignorable, printable};
 
 /// Words that ask for a secret: each entry is a sequence of whole words.
 const SECRET_WORDS: [&[&str]; 47] = [

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 
-use kitbag_contract::ContentDigest;
+use kitbag_base::ContentDigest;
 
 use crate::cache::digest_of_bytes;
 use crate::content::{Content, check_size};

@@ -6,8 +6,9 @@ use std::io::{Read, Seek, Take};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::{ContentDigest, FileId, Pin};
-use kitbag_files::{FileKind, OpenAs, Owners, Stat, open};
+use kitbag_base::{ContentDigest, FileId};
+use kitbag_contract::Pin;
+use kitbag_fs_guard::{FileKind, OpenAs, Owners, Stat, open};
 
 use crate::cache::digest_of;
 use crate::content::check_size;

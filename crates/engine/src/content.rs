@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use kitbag_contract::{ByteSize, ContentDigest, Pin};
+use kitbag_base::{ByteSize, ContentDigest};
+use kitbag_contract::Pin;
 
 use crate::artifact::EmbeddedArtifact;
 use crate::cache::digest_of_bytes;

@@ -1,7 +1,7 @@
 //! What a component says of itself, read within a budget.
 
+use kitbag_base::json::{self, JsonBudget};
 use kitbag_contract::Description;
-use kitbag_contract::json::{self, JsonBudget};
 
 use crate::inspect::Support;
 

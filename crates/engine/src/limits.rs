@@ -1,6 +1,6 @@
 //! The fixed limits of components and of the engines that run them.
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 
 /// The largest component that is compiled.
 pub const COMPONENT_BYTES: ByteSize = ByteSize::mib(128);

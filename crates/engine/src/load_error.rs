@@ -4,9 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kitbag_contract::text::shown;
-use kitbag_contract::{ByteSize, ContentDigest, ErrorKind, Pin, format_duration};
-use kitbag_files::{Distrust, OpenError, OwnerError};
+use kitbag_base::format_duration;
+use kitbag_base::text::shown;
+use kitbag_base::{ByteSize, ContentDigest};
+use kitbag_contract::{ErrorKind, Pin};
+use kitbag_fs_guard::{Distrust, OpenError, OwnerError};
 
 use crate::metering::Metering;
 

@@ -7,8 +7,8 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kitbag_contract::ByteSize;
-use kitbag_contract::text::shown;
+use kitbag_base::ByteSize;
+use kitbag_base::text::shown;
 
 /// When a wait is reported first; from then on it is at each whole second. Most
 /// components are compiled before that.

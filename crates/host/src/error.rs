@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, ErrorKind, LimitKind, format_duration};
+use kitbag_base::ByteSize;
+use kitbag_base::format_duration;
+use kitbag_contract::{ErrorKind, LimitKind};
 
 use kitbag_engine::LoadError;
 

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use kitbag_contract::{ByteSize, ContentDigest, Limits, Outcome};
+use kitbag_base::{ByteSize, ContentDigest};
+use kitbag_contract::{Limits, Outcome};
 use kitbag_engine::{
     Content as _, Described, DiskCache, Engines, Key, LoadError, Metering, Opened, check_pins,
     config, described_section, digest_of_bytes,

@@ -42,7 +42,7 @@ pub use kitbag_engine::{
     ComponentFile, Described, DiskCache, EmbeddedArtifact, Export, Import, Inspection,
     InvalidComponent, LoadError, Metering, RUN_TYPE, ReadComponent,
 };
-pub use kitbag_files::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};
+pub use kitbag_fs_guard::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};
 pub use kitbag_http::{
     Account, ClientOptions, Direct, DirectError, FailedConnection, Nameservers, Proxy, ProxyError,
     ProxyRules, RequestRecord, Roots, RootsError,

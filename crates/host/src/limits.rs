@@ -1,6 +1,8 @@
 //! The fixed limits of the host, and the error that names one.
 
-use kitbag_contract::{ARGUMENTS_BYTES, ByteSize, LimitKind, Limits, format_duration};
+use kitbag_base::format_duration;
+use kitbag_base::{ARGUMENTS_BYTES, ByteSize};
+use kitbag_contract::{LimitKind, Limits};
 use kitbag_engine::{INSTANCES, STACK_BYTES};
 
 use crate::error::CallError;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kitbag_contract::text::variant_words;
+use kitbag_base::text::variant_words;
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use serde_json::Value;
 
 use crate::kind::{Effects, Kind, Reach};

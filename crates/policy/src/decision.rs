@@ -1,6 +1,6 @@
 //! What comes of a request.
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,9 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
-use kitbag_contract::text::shown;
-use kitbag_contract::{FileId, PROTECTED_BY_DEFAULT, WORKSPACE_GUEST_PATH};
+use kitbag_base::FileId;
+use kitbag_base::text::shown;
+use kitbag_contract::{PROTECTED_BY_DEFAULT, WORKSPACE_GUEST_PATH};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use serde::{Deserialize, Serialize};
 
 /// Rates that hold together: a call counts where all of them allow it, and only then.

@@ -12,7 +12,7 @@ mod words;
 pub use finding::{Finding, Severity};
 
 use aho_corasick::AhoCorasick;
-use kitbag_contract::text::is_ignorable;
+use kitbag_base::text::is_ignorable;
 
 use crate::screening::rules::{Look, Rule};
 use crate::screening::words::Words;

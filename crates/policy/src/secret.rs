@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

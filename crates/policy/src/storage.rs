@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use kitbag_base::text::{nearest, printable, shown};
 use kitbag_contract::ToolName;
-use kitbag_contract::text::{nearest, printable, shown};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -4,7 +4,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, parse_duration};
+use kitbag_base::ByteSize;
+use kitbag_base::parse_duration;
 use kitbag_policy::addresses::is_global;
 use kitbag_policy::http::{Deny, Headers, Methods};
 use kitbag_policy::{HttpGrant, HttpGrants, HttpRequest, RefusalKind, UrlPattern};

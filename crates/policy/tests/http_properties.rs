@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use kitbag_policy::http::{Deny, Headers, Methods};
 use kitbag_policy::{HttpGrant, HttpGrants, HttpRequest, UrlPattern};
 use proptest::prelude::*;

@@ -6,9 +6,10 @@ mod coercion;
 mod unknown;
 mod views;
 
-use kitbag_contract::json::{self, Digits, JsonBudget, pointer};
-use kitbag_contract::text::shown;
-use kitbag_contract::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, UnknownArguments};
+use kitbag_base::json::{self, Digits, JsonBudget, pointer};
+use kitbag_base::text::shown;
+use kitbag_base::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize};
+use kitbag_contract::UnknownArguments;
 use serde_json::{Map, Value};
 
 use self::coercion::Coercer;

@@ -17,13 +17,13 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::ptr;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use referencing::{Draft, Registry, RegistryBuilder, Resolved, Resolver, uri};
 use serde_json::Value;
 
 use self::patterns::{PROGRAMS_BYTES, TRANSLATED_BYTES, patterns, program};
 use crate::keywords::{Target, schemas};
-use kitbag_contract::json::pointer;
+use kitbag_base::json::pointer;
 
 pub(crate) use self::patterns::options;
 

@@ -1,6 +1,6 @@
 //! What can be wrong with a schema, or with a value that is checked against one.
 
-use kitbag_contract::ARGUMENTS_DEPTH;
+use kitbag_base::ARGUMENTS_DEPTH;
 
 use crate::problems::ArgumentProblem;
 

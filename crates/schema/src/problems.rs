@@ -3,12 +3,12 @@
 use std::fmt;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use kitbag_contract::text::{alternatives, nearest, shown};
+use kitbag_base::text::{alternatives, nearest, shown};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::complexity::size;
-use kitbag_contract::json::pointer;
+use kitbag_base::json::pointer;
 
 /// How many problems of one value are reported. A value with more has one mistake many
 /// times.

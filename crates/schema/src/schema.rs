@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kitbag_contract::shell;
-use kitbag_contract::text::shown;
+use kitbag_base::shell;
+use kitbag_base::text::shown;
 use kitbag_policy::SecretName;
 
 use crate::value::ValueError;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use kitbag_policy::SecretName;
 
 use crate::fingerprint::Fingerprint;

@@ -14,7 +14,7 @@ pub use file::{FileStore, Key};
 pub use keyring::Keyring;
 
 use crate::{CallEnd, ReadError, ReadSecret, SecretValue};
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use kitbag_policy::SecretName;
 
 /// What keeps values.

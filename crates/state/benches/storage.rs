@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use divan::Bencher;
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use kitbag_policy::StorageGrant;
 use kitbag_state::storage::{Namespace, Storage};
 use tempfile::TempDir;

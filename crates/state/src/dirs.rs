@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kitbag_contract::text::shown;
-use kitbag_files::sys::{
+use kitbag_base::text::shown;
+use kitbag_fs_guard::sys::{
     create_private_directory, effective_user, mode_of_metadata, owner_of_metadata, private_file,
 };
 

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use kitbag_policy::StorageGrant;
 use kitbag_state::storage::{Namespace, Storage};
 

@@ -6,9 +6,11 @@
 
 use std::collections::BTreeSet;
 
+use kitbag_base::format_duration;
+use kitbag_base::text::{bound_error, printable, shown};
+use kitbag_base::{ByteSize, shell};
 use kitbag_config::{Audience, Config, DiagnosticKind, Disabled, Origin, Sourced};
-use kitbag_contract::text::{bound_error, printable, shown};
-use kitbag_contract::{Action, ByteSize, ErrorInfo, LimitKind, Outcome, format_duration, shell};
+use kitbag_contract::{Action, ErrorInfo, LimitKind, Outcome};
 use kitbag_host::{CallError, Completion, LoadError, SOCKETS_ADVICE};
 use kitbag_policy::{
     DirectoryGrant, HttpGrant, MissingGrant, RefusedFile, Request, StorageGrant, StorageRefusal,

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use kitbag_base::text::{escape, is_hidden, shown};
 use kitbag_config::{Audit, Config};
 use kitbag_contract::ToolName;
-use kitbag_contract::text::{escape, is_hidden, shown};
-use kitbag_files::canonical;
+use kitbag_fs_guard::canonical;
 use kitbag_host::{Completion, Component, Refusal, Refusals, RefusedKind, Touched, TouchedPaths};
 use kitbag_policy::Grants;
 use kitbag_state::audit::{

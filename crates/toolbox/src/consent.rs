@@ -17,7 +17,7 @@ pub use imitation::imitated;
 pub use render::{ScreenSize, cut_barred};
 pub use risk::{Risk, Severity};
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 /// A request for consent, as a person reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

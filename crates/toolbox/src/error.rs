@@ -4,11 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kitbag_base::text::{nearest, shown};
+use kitbag_base::{ARGUMENTS_DEPTH, ByteSize};
 use kitbag_config::{Disabled, GrantAdvice, HigherLimit, Origin, Sourced};
-use kitbag_contract::text::{nearest, shown};
-use kitbag_contract::{
-    ARGUMENTS_DEPTH, AnswerError, ApprovalRequest, ByteSize, ErrorKind, LimitKind,
-};
+use kitbag_contract::{AnswerError, ApprovalRequest, ErrorKind, LimitKind};
 use kitbag_host::{CallError, LoadError};
 use kitbag_policy::Rate;
 use kitbag_schema::{ArgumentProblem, CheckError, SchemaError};

@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use kitbag_base::text::nearest;
 use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource};
 use kitbag_contract::ToolName;
-use kitbag_contract::text::nearest;
-use kitbag_files::{Guard, Owners};
+use kitbag_fs_guard::{Guard, Owners};
 #[cfg(feature = "storage")]
 use kitbag_host::Storage;
 use kitbag_host::{ComponentBytes, ComponentIdentity, EventSink, Host, RunContext};

@@ -1,6 +1,6 @@
 //! What a tool tells and gives besides its text.
 
-use kitbag::contract::json::{self, JsonBudget};
+use kitbag::base::json::{self, JsonBudget};
 use serde_json::{Value, json};
 
 use super::texts;

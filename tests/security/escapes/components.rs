@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use kitbag::contract::ByteSize;
+use kitbag::base::ByteSize;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::{Map, Value, json};

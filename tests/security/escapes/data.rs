@@ -4,7 +4,7 @@
 //! The commands run under a limit on the memory of their own that they may write to,
 //! which ends them where that count is missing; a server says how much it held.
 
-use kitbag::contract::ByteSize;
+use kitbag::base::ByteSize;
 use serde_json::{Value, json};
 
 use crate::support::mcp::Client;

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use kitbag::Kitbag;
-use kitbag::contract::text::{is_hidden, printable};
+use kitbag::base::text::{is_hidden, printable};
 use serde_json::{Value, json};
 
 use crate::support::http::HttpServer;

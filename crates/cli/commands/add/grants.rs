@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::add::manifests::Manifest;
 use kitbag::Config;
+use kitbag::base::ByteSize;
+use kitbag::base::parse_duration;
+use kitbag::base::text::shown;
 use kitbag::config::Layer;
-use kitbag::contract::text::shown;
-use kitbag::contract::{ByteSize, ToolDescription, ToolName, parse_duration};
+use kitbag::contract::{ToolDescription, ToolName};
 use kitbag::host::Described;
 use kitbag::policy::{DirectoryGrant, Grants, RequestedGrants};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
@@ -355,7 +357,7 @@ fn above_ceiling(key: &str, text: &str, bounds: &Bounds<'_>) -> Option<String> {
         "time" => {
             let time = parse_duration(text).ok()?;
             let most = ceiling.time.value;
-            (time > most).then(|| kitbag::contract::format_duration(most).to_string())
+            (time > most).then(|| kitbag::base::format_duration(most).to_string())
         }
         "fuel" => {
             let fuel: u64 = text.parse().ok()?;

@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use kitbag::Config;
+use kitbag::base::ContentDigest;
 use kitbag::config::{Layer, Lock};
-use kitbag::contract::{ContentDigest, ToolName};
+use kitbag::contract::ToolName;
 use kitbag::trust::digest_of;
 use tempfile::NamedTempFile;
 

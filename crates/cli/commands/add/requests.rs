@@ -1,7 +1,7 @@
 //! The requested grants and the settings of a manifest as the lock file records them.
 
+use kitbag::base::text::shown;
 use kitbag::config::LockedManifest;
-use kitbag::contract::text::shown;
 use kitbag::policy::StorageGrant;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
 

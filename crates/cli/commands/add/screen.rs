@@ -1,7 +1,8 @@
 //! The screen that a person reads before they add a tool.
 
-use kitbag::contract::text::shown;
-use kitbag::contract::{ByteSize, ContentDigest, ToolName};
+use kitbag::base::text::shown;
+use kitbag::base::{ByteSize, ContentDigest};
+use kitbag::contract::ToolName;
 use kitbag::host::{Described, Inspection, SOCKETS_ADVICE};
 use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, Risk, imitated, quoted};
 

@@ -5,10 +5,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::commands::add::manifests::{Format, Manifest};
+use kitbag::base::ContentDigest;
+use kitbag::base::shell;
+use kitbag::base::text::shown;
 use kitbag::config::settled;
-use kitbag::contract::shell;
-use kitbag::contract::text::shown;
-use kitbag::contract::{ContentDigest, ToolName};
+use kitbag::contract::ToolName;
 use kitbag::host::{
     ComponentBytes, ComponentSource, Described, Host, Limits, ReadComponent, RunContext,
     read_component,
@@ -405,7 +406,7 @@ impl Entries {
                 "`{place}` has no component: no file in it ends in `.wasm`"
             ))),
             (None, several) => {
-                let names = kitbag::contract::text::alternatives(several);
+                let names = kitbag::base::text::alternatives(several);
                 Err(CliError::Usage(format!("`{place}` has several components: name {names}")))
             }
         }

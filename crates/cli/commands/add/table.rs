@@ -1,7 +1,7 @@
 //! The table of a tool in a configuration, added and removed without touching the rest.
 
-use kitbag::contract::shell;
-use kitbag::contract::text::shown;
+use kitbag::base::shell;
+use kitbag::base::text::shown;
 use toml_edit::{Array, DocumentMut, Formatted, Item, Table, TableLike, Value};
 
 /// What begins the comment above a table that was added.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kitbag::base::ContentDigest;
 use kitbag::config::{TrustedBy, WorkspaceTrust};
-use kitbag::contract::{ContentDigest, ToolName};
+use kitbag::contract::ToolName;
 use kitbag::host::Limits;
 use kitbag::trust::TrustRecord;
 use kitbag::{Caller, Config};

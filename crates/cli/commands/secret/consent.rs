@@ -1,8 +1,8 @@
 //! The tools that are granted a secret, and the consent to give it to them.
 
 use kitbag::Config;
+use kitbag::base::text::shown;
 use kitbag::config::{DiagnosticKind, Tool, secret_destinations};
-use kitbag::contract::text::shown;
 use kitbag::policy::{SecretGrant, SecretName};
 use serde_json::Value;
 

@@ -8,9 +8,9 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
 
 use kitbag::Config;
+use kitbag::base::shell;
+use kitbag::base::text::shown;
 use kitbag::config::{Secret, SecretStoreKind};
-use kitbag::contract::shell;
-use kitbag::contract::text::shown;
 use kitbag::policy::{Placement, SecretName, SecretPlace, SecretSource};
 use kitbag::secrets::{CallEnd, Leaks, SecretValue};
 use serde_json::json;

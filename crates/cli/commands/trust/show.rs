@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use kitbag::TrustQuestion;
+use kitbag::base::ContentDigest;
+use kitbag::base::text::shown;
 use kitbag::config::TrustChanges;
-use kitbag::contract::ContentDigest;
-use kitbag::contract::text::shown;
 use kitbag::toolbox::consent::{Change, Consent, Part, quoted};
 use kitbag::trust::{Shown, TrustRecord};
 use similar::{Algorithm, ChangeTag, TextDiff};

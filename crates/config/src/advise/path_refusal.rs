@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kitbag_files::{Change, Located, OpenAs, ProtectedNames, Writable, canonical, locate, open};
+use kitbag_fs_guard::{Change, Located, OpenAs, ProtectedNames, Writable, canonical, locate, open};
 use kitbag_glob::Include;
 use kitbag_policy::{Access, DirectoryGrant, GuestPath, PathRequest, RefusedFile, WhyRefused};
 

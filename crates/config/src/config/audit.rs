@@ -1,6 +1,6 @@
 //! The audit log.
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kitbag_contract::{FileId, WORKSPACE_GUEST_PATH};
+use kitbag_base::FileId;
+use kitbag_contract::WORKSPACE_GUEST_PATH;
 use kitbag_policy::tools::ToolGrants as CallableTools;
 use kitbag_policy::{
     Access, DirectoryGrant, Grants, GuestPath, Kind, Request, SecretRequest, UrlPattern,

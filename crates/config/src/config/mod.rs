@@ -36,8 +36,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, ToolName, UnknownArguments};
-use kitbag_files::{Guard, GuardedPaths, Located, Owners, locate};
+use kitbag_base::ByteSize;
+use kitbag_contract::{ToolName, UnknownArguments};
+use kitbag_fs_guard::{Guard, GuardedPaths, Located, Owners, locate};
 use kitbag_policy::http::Deny;
 use kitbag_policy::{ApprovalRule, ClassRule, SecretName, SecretSource, is_of_class};
 

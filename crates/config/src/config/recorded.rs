@@ -1,6 +1,6 @@
 //! What was recorded of a tool when a person agreed to it.
 
-use kitbag_contract::ContentDigest;
+use kitbag_base::ContentDigest;
 use serde::Serialize;
 
 use crate::layers::origin::Origin;

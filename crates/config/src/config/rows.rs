@@ -1,6 +1,8 @@
 //! Every value that is in effect, as a list: what `config --show` prints.
 
-use kitbag_contract::{ByteSize, UnknownArguments, format_duration};
+use kitbag_base::ByteSize;
+use kitbag_base::format_duration;
+use kitbag_contract::UnknownArguments;
 use kitbag_policy::tools::ToolGrants as CallableTools;
 use kitbag_policy::{ApprovalRule, Placement, SecretPlace, SecretSource};
 use kitbag_secrets::AllowedLeak;

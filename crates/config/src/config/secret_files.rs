@@ -1,6 +1,6 @@
 //! Names of files that look like secrets.
 
-use kitbag_files::SecretNames;
+use kitbag_fs_guard::SecretNames;
 
 use crate::layers::origin::Sourced;
 

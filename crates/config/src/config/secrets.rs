@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kitbag_contract::shell;
+use kitbag_base::shell;
 use kitbag_policy::{Grants, Placement, SecretPlace, SecretSource};
 use kitbag_secrets::AllowedLeak;
 use schemars::JsonSchema;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kitbag_contract::{FileId, Pin, ToolName, shell};
+use kitbag_base::{FileId, shell};
+use kitbag_contract::{Pin, ToolName};
 use kitbag_policy::{Access, ApprovalRule, DirectoryGrant, Rates};
 use serde_json::{Map, Value};
 

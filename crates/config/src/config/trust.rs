@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_files::{Distrust, Owners, Stat};
+use kitbag_fs_guard::{Distrust, Owners, Stat};
 use kitbag_glob::Glob;
 
 use super::directory::DIRECTORY;

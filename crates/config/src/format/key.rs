@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 /// A dotted key, as a list that grows at its end and lives on the stack, so
 /// that walking a large file allocates nothing for keys that are not shown.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::num::IntErrorKind;
 use std::ops::Range;
 
-use kitbag_contract::text::{alternatives, nearest, shown};
+use kitbag_base::text::{alternatives, nearest, shown};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use toml::Spanned;

@@ -4,10 +4,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use kitbag_contract::{
-    ByteSize, Limits, ParseLimitError, format_duration, parse_duration, parse_fuel, parse_requests,
-    parse_tool_calls,
+use kitbag_base::ByteSize;
+use kitbag_base::{
+    ParseLimitError, format_duration, parse_duration, parse_fuel, parse_requests, parse_tool_calls,
 };
+use kitbag_contract::Limits;
 
 use crate::layers::origin::{Origin, Sourced};
 use crate::report::Report;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::report::text::shown_path;
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 /// A value and where it came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::report::Problem;
-use kitbag_contract::text::shown;
-use kitbag_files::canonical;
+use kitbag_base::text::shown;
+use kitbag_fs_guard::canonical;
 
 /// What paths in a file can be relative to.
 pub(crate) struct Bases<'a> {

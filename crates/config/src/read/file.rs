@@ -7,9 +7,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use kitbag_contract::ContentDigest;
-use kitbag_files::sys::{has_no_other_end, is_too_many_files};
-use kitbag_files::{FileKind, OpenError, Stat, check_file_system};
+use kitbag_base::ContentDigest;
+use kitbag_fs_guard::sys::{has_no_other_end, is_too_many_files};
+use kitbag_fs_guard::{FileKind, OpenError, Stat, check_file_system};
 use kitbag_state::trust::digest_of;
 
 use crate::layers::origin::Origin;

@@ -235,7 +235,7 @@ impl std::fmt::Display for Lock {
 
 #[cfg(test)]
 mod tests {
-    use kitbag_contract::ContentDigest;
+    use kitbag_base::ContentDigest;
 
     use super::*;
 

@@ -108,7 +108,7 @@ pub(crate) fn read(
         // A directory of another user above does not decide where the workspace is.
         if matches!(workspace.root.origin, Origin::Found { .. }) {
             let start = path::settled(&sources.start);
-            workspace.canonical = kitbag_files::canonical(&start);
+            workspace.canonical = kitbag_fs_guard::canonical(&start);
             workspace.root = Sourced::default(start);
         }
     }

@@ -7,10 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_base::text::shown;
 use kitbag_contract::ToolName;
-use kitbag_contract::text::shown;
-use kitbag_files::sys::{Entries, Entry, is_link_error};
-use kitbag_files::{FileKind, OpenAs, OpenError, Stat};
+use kitbag_fs_guard::sys::{Entries, Entry, is_link_error};
+use kitbag_fs_guard::{FileKind, OpenAs, OpenError, Stat};
 use kitbag_state::trust::{TrustRecord, TrustedTexts};
 
 use super::bounds::ENTRIES;

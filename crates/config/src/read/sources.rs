@@ -6,7 +6,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::{ByteSize, ToolName};
+use kitbag_base::ByteSize;
+use kitbag_contract::ToolName;
 use kitbag_policy::{Access, VariableGrant};
 
 use crate::layers::limits::{LIMITS, LimitFlags, with_limits};

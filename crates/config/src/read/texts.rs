@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use kitbag_contract::ByteSize;
-use kitbag_files::OpenError;
+use kitbag_base::ByteSize;
+use kitbag_fs_guard::OpenError;
 
 use super::bounds;
 use crate::format::spanned::Span;

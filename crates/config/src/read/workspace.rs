@@ -75,7 +75,7 @@ fn trusted_below<'a>(
     let store = TrustStore::new(state);
     let mut below = start.ancestors().take_while(|directory| Some(*directory) != above);
     below.find(|directory| {
-        let directory = kitbag_files::canonical(directory);
+        let directory = kitbag_fs_guard::canonical(directory);
         let is_usable = !lies_in(state, &directory, sources.home.as_deref());
         is_usable && !matches!(store.find(&directory), Ok(None))
     })

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use kitbag_contract::text::{escape, is_hidden};
+use kitbag_base::text::{escape, is_hidden};
 
 use crate::format::spanned::Span;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use kitbag_base::text::{alternatives, shown};
 use kitbag_contract::ToolName;
-use kitbag_contract::text::{alternatives, shown};
 
 use super::Diagnostic;
 use crate::format::key::KeyPath;

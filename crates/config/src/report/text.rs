@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 use super::{DiagnosticKind, Problem};
 use crate::format::key::KeyPath;

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY, ToolName};
+use kitbag_base::ByteSize;
+use kitbag_contract::{LEAST_SERVER_MEMORY, ToolName};
 use kitbag_policy::Access;
 
 use super::resolver::Resolver;

@@ -4,11 +4,10 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use kitbag_contract::text::{nearest, shown};
-use kitbag_contract::{
-    ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, SERVER_MEMORY, SESSION_IDLE, format_duration,
-    parse_duration,
-};
+use kitbag_base::ByteSize;
+use kitbag_base::text::{nearest, shown};
+use kitbag_base::{ParseLimitError, format_duration, parse_duration};
+use kitbag_contract::{LEAST_SERVER_MEMORY, SERVER_MEMORY, SESSION_IDLE};
 
 use super::resolver::Resolver;
 use crate::format::key::KeyPath;

@@ -18,7 +18,7 @@ pub(crate) use limits::{Overrides, overrides};
 
 use ceiling::{ceilings, lowered};
 use grants::ceiling::grant_ceiling;
-use kitbag_files::{Guard, GuardedPaths};
+use kitbag_fs_guard::{Guard, GuardedPaths};
 use resolver::Resolver;
 use tools::switches::{Switches, WorkspacePlace};
 

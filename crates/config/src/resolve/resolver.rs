@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::text::{nearest, shown};
-use kitbag_contract::{FileId, ToolName};
-use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
+use kitbag_base::FileId;
+use kitbag_base::text::{nearest, shown};
+use kitbag_contract::ToolName;
+use kitbag_fs_guard::{Guard, Link, OpenError, Owners, check_file_system, locate};
 use kitbag_policy::http::Deny;
 use kitbag_policy::{ApprovalRule, SecretName};
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use kitbag_base::text::{is_hidden, nearest, shown};
 use kitbag_contract::ToolName;
-use kitbag_contract::text::{is_hidden, nearest, shown};
-use kitbag_files::canonical;
+use kitbag_fs_guard::canonical;
 use kitbag_glob::Glob;
 
 use super::resolver::Resolver;

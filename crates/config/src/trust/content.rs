@@ -28,7 +28,7 @@ pub(crate) struct OwnContent<'a> {
 /// Whether the state directory lies in a workspace, which could then hold any record. A home
 /// directory that is a workspace has it in it, and is the user's own.
 pub(crate) fn lies_in(state: &Path, root: &Path, home: Option<&Path>) -> bool {
-    kitbag_files::canonical(state).starts_with(root) && !holds(root, home)
+    kitbag_fs_guard::canonical(state).starts_with(root) && !holds(root, home)
 }
 
 impl Config {
@@ -47,7 +47,7 @@ impl Config {
     /// The record of a workspace that no file configures any more, with what is gone as the
     /// edits.
     pub(crate) fn record_of_nothing(&mut self) -> Option<Arc<TrustRecord>> {
-        let root = kitbag_files::canonical(&self.root.value);
+        let root = kitbag_fs_guard::canonical(&self.root.value);
         let is_usable = self.ignored.is_none() && self.state_inside(&root).is_none();
         let record = self.trust_store().filter(|_| is_usable)?.find(&root).ok()??;
         self.note_edits(OwnContent::empty(&root).digested().changes(&record));

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kitbag_contract::{ContentDigest, Pin};
-use kitbag_files::{Link, canonical, locate};
+use kitbag_base::ContentDigest;
+use kitbag_contract::Pin;
+use kitbag_fs_guard::{Link, canonical, locate};
 use kitbag_policy::{Access, DirectoryGrant};
 use kitbag_state::trust::Place;
 

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kitbag_files::sys::{is_link_error, open_at, open_following_links_at, read_again};
-use kitbag_files::{
+use kitbag_fs_guard::sys::{is_link_error, open_at, open_following_links_at, read_again};
+use kitbag_fs_guard::{
     Distrust, FileKind, OpenAs, OpenError, OwnerError, Owners, Stat, canonical, distrust,
     distrust_owner, distrust_place, is_group_writable, locate, open,
 };

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::ContentDigest;
+use kitbag_base::ContentDigest;
 use kitbag_state::trust::{Change, TrustRecord};
 
 use crate::layers::origin::Origin;

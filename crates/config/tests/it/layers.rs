@@ -1,7 +1,8 @@
 //! What beats what.
 
+use kitbag_base::ByteSize;
 use kitbag_config::{Disabled, load_lenient};
-use kitbag_contract::{ByteSize, Limits, ToolName};
+use kitbag_contract::{Limits, ToolName};
 
 use crate::support::{Fixture, check_rows};
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use kitbag_base::ByteSize;
 use kitbag_config::{EffectiveLimits, LimitFlags, load};
-use kitbag_contract::{ByteSize, Limits};
+use kitbag_contract::Limits;
 
 use crate::support::{Fixture, check_problems, check_problems_of, check_rows};
 

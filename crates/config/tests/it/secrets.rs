@@ -1,6 +1,6 @@
 //! Secrets and their store, in the user's own file.
 
-use kitbag_files::{Change, locate};
+use kitbag_fs_guard::{Change, locate};
 
 use crate::support::{Fixture, check_problems_of, check_rows};
 
@@ -310,7 +310,7 @@ fn the_programs_that_keep_secrets_are_not_changed_by_tools() {
     let fixture = fixture.user(&user);
     let id = |path: &str| locate(&fixture.path(path)).unwrap().id();
     let table =
-        fixture.load().guard().table(&[kitbag_files::Writable::new(fixture.path("w"), id("w"))]);
+        fixture.load().guard().table(&[kitbag_fs_guard::Writable::new(fixture.path("w"), id("w"))]);
     let check = |parent: &str, name: &str, expected: [bool; 3]| {
         let found = Some(id(&format!("{parent}/{name}")));
         let changes = [Change::Put, Change::Remove, Change::Content];

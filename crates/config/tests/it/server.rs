@@ -1,7 +1,8 @@
 //! What a server may take.
 
+use kitbag_base::ByteSize;
 use kitbag_config::{Origin, Sourced, Sources, load};
-use kitbag_contract::{ByteSize, UnknownArguments};
+use kitbag_contract::UnknownArguments;
 
 use crate::support::{Fixture, check_problems_of, problems};
 

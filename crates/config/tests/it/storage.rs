@@ -1,7 +1,7 @@
 //! What tools may keep between their calls.
 
+use kitbag_base::ByteSize;
 use kitbag_config::{CallGrants, Config, Tool, load};
-use kitbag_contract::ByteSize;
 use kitbag_policy::{Decision, Kind, Request, StorageGrant, StorageRequest, decide};
 
 use crate::support::{Fixture, check_problems, check_problems_of, check_rows};

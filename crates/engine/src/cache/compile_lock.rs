@@ -10,7 +10,7 @@
 use std::fs::{File, TryLockError};
 use std::io;
 
-use kitbag_files::{FileKind, Stat};
+use kitbag_fs_guard::{FileKind, Stat};
 
 use super::key::{Key, is_digest};
 use super::private::private;

@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::Read;
 
 use blake3::{Hash, Hasher};
-use kitbag_contract::ContentDigest;
-use kitbag_contract::json::JsonBudget;
+use kitbag_base::ContentDigest;
+use kitbag_base::json::JsonBudget;
 
 use super::key::is_digest;
 use crate::description::Described;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Read};
 
 use blake3::Hasher;
-use kitbag_contract::ContentDigest;
+use kitbag_base::ContentDigest;
 
 use super::private::is_partial;
 use crate::engines::SETTINGS;

@@ -20,9 +20,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kitbag_contract::ContentDigest;
-use kitbag_files::sys::{is_link_error, open_at, open_directory};
-use kitbag_files::{FileKind, OpenAs};
+use kitbag_base::ContentDigest;
+use kitbag_fs_guard::sys::{is_link_error, open_at, open_directory};
+use kitbag_fs_guard::{FileKind, OpenAs};
 
 pub use self::compile_lock::CompileLock;
 use self::description::is_description;

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kitbag_files::sys::{create_private_directory, effective_user};
-use kitbag_files::{FileKind, Stat};
+use kitbag_fs_guard::sys::{create_private_directory, effective_user};
+use kitbag_fs_guard::{FileKind, Stat};
 
 use crate::sys::{create_at, remove_at, rename_at};
 

@@ -7,8 +7,8 @@
 use std::fs::File;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use kitbag_files::sys::Entries;
-use kitbag_files::{FileKind, Stat};
+use kitbag_fs_guard::sys::Entries;
+use kitbag_fs_guard::{FileKind, Stat};
 
 use super::description::is_description;
 use super::key::is_entry;

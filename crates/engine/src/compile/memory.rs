@@ -1,6 +1,6 @@
 //! The memory that compilations reserve before they take it.
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 
 use crate::wait::Wait;
 

@@ -22,7 +22,7 @@ mod worker;
 
 use std::path::Path;
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 
 pub use self::compiled::Compiled;
 pub use self::memory::{CompileMemory, Unlimited};

@@ -1,6 +1,6 @@
 //! What a compilation may take of this machine.
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 
 use super::in_process::STACK_BYTES;
 use crate::inspect::Heaviest;

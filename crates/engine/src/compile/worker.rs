@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 
 use super::compiled::Compiled;
 use super::in_process::{STACK_BYTES, artifact};
@@ -246,7 +246,7 @@ fn died(wait: &Wait<'_>, status: ExitStatus, said: &str, memory: ByteSize) -> Lo
             invalid(InvalidComponent::TooMuchMemory { limit: memory })
         }
         _ if said.is_empty() => broke_off(wait, status.to_string()),
-        _ => broke_off(wait, format!("{status}: {}", kitbag_contract::text::shown(said))),
+        _ => broke_off(wait, format!("{status}: {}", kitbag_base::text::shown(said))),
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentTypeRef, ElementItems, Encoding, Instance,
     Parser, Payload,

@@ -12,7 +12,8 @@ mod wit;
 
 use std::path::Path;
 
-use kitbag_contract::{ContentDigest, PACKAGE, VERSION};
+use kitbag_base::ContentDigest;
+use kitbag_contract::{PACKAGE, VERSION};
 use serde::Serialize;
 use wasmparser::component_types::{
     ComponentAnyTypeId, ComponentEntityType, ComponentInstanceTypeId,

@@ -4,7 +4,7 @@
 //! of every local at every point where control flow meets, and a value wherever
 //! one is handed over: a few kilobytes of WebAssembly can ask for many gigabytes.
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use wasmparser::{
     BinaryReaderError, FuncToValidate, FuncValidatorAllocations, FunctionBody, Operator,
     ValidatorResources,

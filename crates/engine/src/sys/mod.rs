@@ -1,4 +1,4 @@
-//! Platform-specific code, beside that of `kitbag_files::sys`: files of the cache by a handle of
+//! Platform-specific code, beside that of `kitbag_fs_guard::sys`: files of the cache by a handle of
 //! their directory, the process that compiles, and memory that is executed.
 
 #[cfg(target_arch = "x86_64")]

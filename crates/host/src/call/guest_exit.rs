@@ -1,6 +1,6 @@
 //! Why a guest did not return, in words that a person can act on.
 
-use kitbag_contract::text::{bound_error, printable};
+use kitbag_base::text::{bound_error, printable};
 use kitbag_contract::{LimitKind, Limits};
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;

@@ -15,14 +15,12 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kitbag_base::json::JsonBudget;
+use kitbag_base::{ARGUMENTS_BYTES, ByteSize};
 use kitbag_contract::bindings::{RunParameters, RunResult};
-use kitbag_contract::json::JsonBudget;
-use kitbag_contract::{
-    ARGUMENTS_BYTES, Action, ByteSize, Content, Context, ErrorInfo, LimitKind, Limits, LogLevel,
-    Outcome,
-};
+use kitbag_contract::{Action, Content, Context, ErrorInfo, LimitKind, Limits, LogLevel, Outcome};
 use kitbag_engine::{Described, INSTANCE_BYTES, Metering};
-use kitbag_files::Guard;
+use kitbag_fs_guard::Guard;
 use kitbag_http::{Account, Client, FailedConnection, RequestRecord};
 use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::{Grants, RefusedFile, StorageRefusal};

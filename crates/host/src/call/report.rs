@@ -6,8 +6,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kitbag_base::ByteSize;
 use kitbag_contract::bindings::host;
-use kitbag_contract::{ByteSize, Content, LogLevel, Progress};
+use kitbag_contract::{Content, LogLevel, Progress};
 use kitbag_engine::Compiling;
 use wasmtime::component::HasData;
 

@@ -1,7 +1,7 @@
 //! Texts of a tool are cut to their limit, at a character, with a mark.
 
+use kitbag_base::text::bound_error;
 use kitbag_contract::Outcome;
-use kitbag_contract::text::bound_error;
 
 /// How many lines of an error's trace are kept. They are causes, of which there are
 /// a few.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use kitbag_engine::{
     Content, Described, DiskCache, Engines, LoadError, Metering, NativeCode, Opened, Stamp,
 };

@@ -4,8 +4,9 @@
 //! is made for each component with exactly what that component imports, so
 //! nothing else is within its reach.
 
+use kitbag_base::ByteSize;
+use kitbag_contract::VERSION;
 use kitbag_contract::bindings as contract;
-use kitbag_contract::{ByteSize, VERSION};
 use kitbag_policy::Reach;
 use wasmtime::Engine;
 use wasmtime::component::Linker;

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, ContentDigest, Description};
+use kitbag_base::{ByteSize, ContentDigest};
+use kitbag_contract::Description;
 use kitbag_engine::{
     CacheProblem, Compiled, ComponentBytes, ComponentFile, Content, Described, DiskCache,
     EmbeddedArtifact, Engines, InvalidComponent, Key, LoadError, Metering, NativeCode, Wait,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kitbag_files::Guard;
+use kitbag_fs_guard::Guard;
 use kitbag_http::{Account, Client};
 use kitbag_policy::Grants;
 use kitbag_secrets::Secrets;

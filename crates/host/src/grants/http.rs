@@ -13,7 +13,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
-use kitbag_contract::{ByteSize, Limits};
+use kitbag_base::ByteSize;
+use kitbag_contract::Limits;
 use kitbag_http::{
     Account, BoxError, CallLimits, Client, FailedConnection, IncomingBody, RefusedRequest,
     RequestError, RequestRecord, RequestTimes, Requests, TimePhase,

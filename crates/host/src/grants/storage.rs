@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use kitbag_policy::{
     Decision, Grants, Request, StorageGrant, StorageRefusal, StorageRequest, decide,
 };

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kitbag_base::ByteSize;
 use kitbag_contract::bindings::{tools, types};
-use kitbag_contract::{ByteSize, Content, ErrorInfo};
+use kitbag_contract::{Content, ErrorInfo};
 use tokio::sync::{mpsc, oneshot};
 use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::async_trait;

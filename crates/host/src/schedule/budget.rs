@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY};
+use kitbag_base::ByteSize;
+use kitbag_contract::LEAST_SERVER_MEMORY;
 use kitbag_http::{Account, Share, Shares};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

@@ -1,6 +1,6 @@
 //! The memory of calls, from which compilations reserve their share.
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use kitbag_engine::{CompileMemory, Wait};
 
 use crate::schedule::blocking::block_on;

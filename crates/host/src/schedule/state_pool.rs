@@ -158,7 +158,7 @@ fn remove_oldest(entries: &mut VecDeque<Entry>, account: &Account) {
 
 #[cfg(test)]
 mod tests {
-    use kitbag_contract::ByteSize;
+    use kitbag_base::ByteSize;
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Platform-specific code, beside that of `kitbag_files::sys`: files
+//! Platform-specific code, beside that of `kitbag_fs_guard::sys`: files
 //! by a handle of their directory, their modes, the priority of a thread, and what wakes a thread that waits. Nothing else of this crate asks the system in its own
 //! terms.
 //!

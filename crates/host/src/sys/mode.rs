@@ -9,8 +9,8 @@ use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, fchown};
 
-use kitbag_files::sys::open_at;
-use kitbag_files::{OpenAs, Stat};
+use kitbag_fs_guard::sys::open_at;
+use kitbag_fs_guard::{OpenAs, Stat};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
@@ -106,7 +106,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use kitbag_files::sys::mode_of_metadata;
+    use kitbag_fs_guard::sys::mode_of_metadata;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use kitbag_http::{Client, RequestError, RequestTimes, TimePhase};
 use kitbag_policy::http::{HttpGrant, RefusalKind};
 use kitbag_test_servers::{Answer, Authority, Behaviour, Server};

@@ -3,8 +3,8 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
+use kitbag_base::json::Digits;
 use kitbag_config::{Audience, Origin, Sourced};
-use kitbag_contract::json::Digits;
 use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::EventSink;
 use kitbag_state::audit::Auditor;

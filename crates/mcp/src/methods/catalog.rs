@@ -1,6 +1,6 @@
 //! The tools as `tools/list` tells of them.
 
-use kitbag_contract::text::printable;
+use kitbag_base::text::printable;
 use kitbag_toolbox::definitions::{Definition, Format};
 use kitbag_toolbox::{KnownTool, Toolbox};
 use rmcp::model;

@@ -3,8 +3,8 @@
 //! A subject is `kb://<topic>/<slug>`. Reading, listing and completing subjects are calls of the
 //! tool `learn` by the client, and obey all of its rules: without that tool there is no knowledge.
 
+use kitbag_base::text::{printable, shown};
 use kitbag_contract::ToolName;
-use kitbag_contract::text::{printable, shown};
 use kitbag_toolbox::{Invocation, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Toolbox, ToolboxError};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::model::{

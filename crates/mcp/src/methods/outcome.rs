@@ -1,8 +1,9 @@
 //! What a call's end becomes in the protocol.
 
+use kitbag_base::shell;
+use kitbag_base::text::printable;
 use kitbag_config::{Audience, Config};
-use kitbag_contract::text::printable;
-use kitbag_contract::{AnswerType, ErrorInfo, ErrorKind, Outcome, Question, shell};
+use kitbag_contract::{AnswerType, ErrorInfo, ErrorKind, Outcome, Question};
 use kitbag_host::{CallError, Completion};
 use kitbag_toolbox::{CallStatus, Completed, Marks, Suspended, ToolboxError};
 use rmcp::ErrorData;

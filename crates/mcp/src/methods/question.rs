@@ -1,7 +1,7 @@
 //! A tool's question as a form for a person, and the form as an answer.
 
+use kitbag_base::text::{is_hidden, printable};
 use kitbag_config::{Origin, Sourced};
-use kitbag_contract::text::{is_hidden, printable};
 use kitbag_contract::{Answer, AnswerError, AnswerType, ApprovalRequest, Choice, Question, barred};
 use kitbag_toolbox::Reply;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kitbag_files::check_file_system;
-use kitbag_files::sys::open_directory_following_links;
+use kitbag_fs_guard::check_file_system;
+use kitbag_fs_guard::sys::open_directory_following_links;
 
 /// How many directories of topics are watched, all together. Linux lets a user have
 /// 8,192 watches at least, which other programs need too.

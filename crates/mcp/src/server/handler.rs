@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kitbag_base::text::printable;
 use kitbag_config::{Config, Disabled};
-use kitbag_contract::text::printable;
 use kitbag_toolbox::Toolbox;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,

@@ -11,8 +11,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use kitbag_base::text::printable;
 use kitbag_config::{Broken, Config, ToolSource};
-use kitbag_contract::text::printable;
 use kitbag_host::ComponentSource;
 use kitbag_toolbox::Toolbox;
 use notify::event::{AccessKind, AccessMode};
@@ -163,7 +163,7 @@ impl Watch {
 
 /// A path as a log may show it.
 fn shown(path: &Path) -> String {
-    kitbag_contract::text::shown(&path.to_string_lossy()).to_string()
+    kitbag_base::text::shown(&path.to_string_lossy()).to_string()
 }
 
 /// The directories that a configuration itself is made of.

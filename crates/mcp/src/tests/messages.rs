@@ -1,6 +1,6 @@
 //! Messages that cannot be read, and limits of messages.
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use kitbag_host::{HostOptions, ServerMemory};
 use serde_json::{Value, json};
 

@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_request_gives_its_memory_back() {
-        let budget = MemoryBudget::new(kitbag_contract::ByteSize::mib(1));
+        let budget = MemoryBudget::new(kitbag_base::ByteSize::mib(1));
         let (pending, id) = (InFlight::default(), RequestId::Number(1));
         let request = pending.add(&id, budget.reserve(1 << 20).unwrap());
         drop(request);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 use super::host::{Host, HostError, HostPattern, with_port};
 use crate::addresses::is_within;

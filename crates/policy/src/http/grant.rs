@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use kitbag_contract::{ByteSize, format_duration};
+use kitbag_base::ByteSize;
+use kitbag_base::format_duration;
 use serde_json::{Value, json};
 
 use crate::addresses::{is_global, is_within};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 use crate::http::method::is_token;
 

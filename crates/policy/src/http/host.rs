@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 /// A host as a request names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 use crate::http::refusal::{HttpRefusal, RefusalKind};
 

@@ -38,7 +38,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use kitbag_contract::{ByteSize, format_duration};
+use kitbag_base::ByteSize;
+use kitbag_base::format_duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -257,7 +258,7 @@ impl AllowedRequest {
         let names: Vec<_> = names.into_iter().collect();
         let refused = names.iter().copied().find(|name| !self.by().headers.has(name));
         let reason = |this: &Self| {
-            let refused = kitbag_contract::text::shown(refused.unwrap_or_default()).to_string();
+            let refused = kitbag_base::text::shown(refused.unwrap_or_default()).to_string();
             format!("`{}` is refused: header field `{refused}` is not granted", this.request)
         };
         let allows = |grant: &HttpGrant| names.iter().all(|name| grant.headers.has(name));

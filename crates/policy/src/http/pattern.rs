@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 use crate::http::host::{Host, HostError, HostPattern, with_port};
 use crate::http::path::{PathError, PathPattern};

@@ -1,7 +1,7 @@
 //! Text as the most lenient of servers reads it: for what is denied, and for what is refused
 //! whatever is granted.
 
-use kitbag_contract::text::is_ignorable;
+use kitbag_base::text::is_ignorable;
 use unicode_normalization::UnicodeNormalization;
 
 /// A path, decoded, in every way in which some server could take it: its segments, each in

@@ -4,7 +4,7 @@ use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::str::FromStr;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use serde_json::{Map, Number, Value};
 use url::Url;
 

@@ -1,8 +1,8 @@
 //! Coercions, as `cases/arguments.json` has them: arguments and a schema, and the arguments of the
 //! tool or the errors.
 
+use kitbag_base::json::{self, JsonBudget};
 use kitbag_contract::UnknownArguments;
-use kitbag_contract::json::{self, JsonBudget};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

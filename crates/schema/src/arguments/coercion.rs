@@ -8,9 +8,9 @@
 
 use std::fmt;
 
-use kitbag_contract::json::{self, Digits, JsonBudget, pointer};
-use kitbag_contract::text::shown;
-use kitbag_contract::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH};
+use kitbag_base::json::{self, Digits, JsonBudget, pointer};
+use kitbag_base::text::shown;
+use kitbag_base::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH};
 use serde_json::{Map, Number, Value};
 
 use super::views::Views;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use kitbag_contract::json::pointer;
-use kitbag_contract::text::nearest;
+use kitbag_base::json::pointer;
+use kitbag_base::text::nearest;
 use serde_json::{Map, Value};
 
 use super::coercion::Coercion;

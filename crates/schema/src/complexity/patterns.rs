@@ -1,11 +1,11 @@
 //! Patterns: what it takes to translate, compile and match them.
 
 use jsonschema::PatternOptions;
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use regex_automata::nfa::thompson::{Compiler, Config};
 use serde_json::{Map, Value};
 
-use kitbag_contract::json::pointer;
+use kitbag_base::json::pointer;
 
 /// The largest program that a pattern is compiled to.
 const PROGRAM_BYTES: ByteSize = ByteSize::mib(1);

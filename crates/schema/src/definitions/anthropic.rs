@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::note::Note;
 use super::root;
 use super::tool_info::ToolInfo;
-use kitbag_contract::json::pointer;
+use kitbag_base::json::pointer;
 
 /// What must not stand at the root.
 const FORBIDDEN: [&str; 3] = ["allOf", "anyOf", "oneOf"];

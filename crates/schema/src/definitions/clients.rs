@@ -4,7 +4,7 @@
 //! Sources: ajv 8, which compiles every output schema and reads patterns with the flag `u`, and the
 //! zod schemas of the TypeScript SDK, whose properties are objects.
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use serde_json::{Map, Value, json};
 
 use super::reference::resolve;

@@ -22,8 +22,8 @@ mod tool_info;
 
 use std::fmt;
 
+use kitbag_base::text::shown;
 use kitbag_contract::ToolName;
-use kitbag_contract::text::shown;
 use serde_json::{Value, json};
 
 pub use nulls::without_nulls;

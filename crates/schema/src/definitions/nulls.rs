@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jsonschema::{Registry, Validator};
-use kitbag_contract::ARGUMENTS_DEPTH;
+use kitbag_base::ARGUMENTS_DEPTH;
 use serde_json::{Map, Value, json};
 
 use super::reference::resolve;
@@ -12,7 +12,7 @@ use crate::complexity::{SchemaComplexity, count, options};
 use crate::plain::fits_plainly;
 use crate::types::Types;
 use crate::without_end;
-use kitbag_contract::json::pointer;
+use kitbag_base::json::pointer;
 
 /// The name under which a schema refers to itself here.
 const SCHEMA: &str = "urn:kitbag:schema";

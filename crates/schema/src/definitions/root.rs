@@ -8,7 +8,7 @@ use super::note::Note;
 use super::reference::resolve;
 use crate::complexity::count;
 use crate::types::Types;
-use kitbag_contract::json::pointer;
+use kitbag_base::json::pointer;
 
 /// How many references are followed one after the other. A chain of more is a
 /// ring.

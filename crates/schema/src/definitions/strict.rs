@@ -13,7 +13,7 @@ mod size;
 
 use std::collections::BTreeSet;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use serde_json::{Map, Value, json};
 
 use self::keywords::{
@@ -25,7 +25,7 @@ use super::disjoint::{Comparisons, are_disjoint};
 use super::note::Note;
 use super::root;
 use crate::types::Types;
-use kitbag_contract::json::pointer;
+use kitbag_base::json::pointer;
 
 /// Writes a schema in strict mode, and notes what that cannot say but does not
 /// need to.

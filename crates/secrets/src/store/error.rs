@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::{ReadError, ValueError};
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 /// The largest file that is taken for a store.
 pub(crate) const MOST_BYTES: u64 = 16 << 20;

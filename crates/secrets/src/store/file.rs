@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::SecretValue;
 use age::secrecy::{ExposeSecret, SecretString};
 use age::{scrypt, x25519};
-use kitbag_files::sys::{
+use kitbag_fs_guard::sys::{
     create_private_directories, effective_user, mode_of_metadata, nonblocking, owner_of_metadata,
     private_permissions, with_private_mode,
 };

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::StateError;
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 /// A log that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

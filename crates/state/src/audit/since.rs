@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use kitbag_contract::parse_duration;
-use kitbag_contract::text::shown;
+use kitbag_base::parse_duration;
+use kitbag_base::text::shown;
 
 /// The seconds of a day.
 const DAY: u64 = 24 * 60 * 60;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime};
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 
 use crate::audit::read::Entry;
 use crate::audit::record::{

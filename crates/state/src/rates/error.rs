@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use kitbag_policy::UsedUp;
 
 /// A call that is not counted.

@@ -11,8 +11,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::{Lock, StateError, WorkspaceState, check_file, open};
-use kitbag_contract::FileId;
-use kitbag_files::sys::id_of_metadata;
+use kitbag_base::FileId;
+use kitbag_fs_guard::sys::id_of_metadata;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 

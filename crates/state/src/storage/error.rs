@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::StateError;
-use kitbag_contract::ByteSize;
-use kitbag_contract::text::shown;
+use kitbag_base::ByteSize;
+use kitbag_base::text::shown;
 use kitbag_policy::{MissingGrant, StorageGrant};
 use rusqlite::ErrorCode;
 

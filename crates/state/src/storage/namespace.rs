@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use kitbag_policy::StorageGrant;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 

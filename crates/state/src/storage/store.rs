@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::WorkspaceState;
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use kitbag_policy::StorageGrant;
 use rusqlite::OptionalExtension;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::WorkspaceState;
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use kitbag_policy::StorageGrant;
 use proptest::prelude::*;
 use tempfile::TempDir;

@@ -5,8 +5,8 @@ use std::fmt;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use kitbag_contract::ContentDigest;
-use kitbag_contract::text::shown;
+use kitbag_base::ContentDigest;
+use kitbag_base::text::shown;
 use serde::{Deserialize, Serialize};
 
 /// The form of the file.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::{Lock, SharedState, StateError, check_file, open};
-use kitbag_contract::ContentDigest;
-use kitbag_contract::text::shown;
+use kitbag_base::ContentDigest;
+use kitbag_base::text::shown;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kitbag_base::ContentDigest;
 use kitbag_config::HigherLimit;
-use kitbag_contract::{AnswerError, ContentDigest, Pin};
+use kitbag_contract::{AnswerError, Pin};
 use kitbag_policy::{Period, Rate};
 use kitbag_schema::ArgumentProblem;
 use kitbag_state::audit::AuditError;

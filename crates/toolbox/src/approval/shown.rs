@@ -9,10 +9,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kitbag_base::ByteSize;
+use kitbag_base::text::{printable, shown};
 use kitbag_config::{Origin, ToolSource};
-use kitbag_contract::text::{printable, shown};
-use kitbag_contract::{Action, ByteSize, Limits, Outcome};
-use kitbag_files::canonical;
+use kitbag_contract::{Action, Limits, Outcome};
+use kitbag_fs_guard::canonical;
 use kitbag_host::{Call, CallError, Completion, Component, EventSink, RunContext};
 use serde_json::{Map, Value};
 

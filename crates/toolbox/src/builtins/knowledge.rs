@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use kitbag_base::text::shown;
 use kitbag_config::{Config, Diagnostic, Tool, Topic};
-use kitbag_contract::text::shown;
 use kitbag_contract::{ErrorInfo, Outcome, ToolName};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -5,9 +5,9 @@
 
 use std::fmt::Write as _;
 
+use kitbag_base::ByteSize;
+use kitbag_base::text::{alternatives, shown};
 use kitbag_config::{Config, Topic};
-use kitbag_contract::ByteSize;
-use kitbag_contract::text::{alternatives, shown};
 
 use crate::builtins::learn::topic_line;
 

@@ -4,10 +4,11 @@
 use std::fmt::Write as _;
 use std::io::ErrorKind;
 
+use kitbag_base::ByteSize;
+use kitbag_base::text::{alternatives, nearest, shown};
 use kitbag_config::{Config, Tool, ToolSource, Topic};
-use kitbag_contract::text::{alternatives, nearest, shown};
-use kitbag_contract::{ByteSize, ErrorInfo, Limits};
-use kitbag_files::{OpenError, canonical, locate};
+use kitbag_contract::{ErrorInfo, Limits};
+use kitbag_fs_guard::{OpenError, canonical, locate};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 use serde_json::{Map, Value};
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use kitbag_base::text::shown;
 use kitbag_config::{Config, Tool, ToolSource};
 use kitbag_contract::Limits;
-use kitbag_contract::text::shown;
 use serde_json::{Map, Value};
 
 use crate::builtins::adapter::{Adapter, AdapterRefusal, Additions};

@@ -23,7 +23,7 @@ pub enum Caller {
 impl Caller {
     /// The user whose process this is.
     pub fn this_user() -> Self {
-        Self::User(kitbag_files::sys::real_user().to_string().into())
+        Self::User(kitbag_fs_guard::sys::real_user().to_string().into())
     }
 
     /// The caller as names in the storage have it: `user/1000`, `client/http`, `program/NAME`.

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use kitbag_contract::{LimitKind, format_duration};
+use kitbag_base::format_duration;
+use kitbag_contract::LimitKind;
 use kitbag_host::{CallError, Cancellation};
 
 /// When the work for a call has to end.

@@ -1,7 +1,7 @@
 //! What is called.
 
+use kitbag_base::text::shown;
 use kitbag_config::{LimitFlags, Sourced};
-use kitbag_contract::text::shown;
 use kitbag_contract::{Action, Answer, PromptDescription, ToolName};
 use kitbag_policy::{DirectoryGrant, Grants};
 use kitbag_schema::Arguments;

@@ -1,6 +1,6 @@
 //! JSON as tools get it.
 
-use kitbag_contract::json::Digits;
+use kitbag_base::json::Digits;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kitbag_base::json;
 use kitbag_config::Sourced;
-use kitbag_contract::{Answer, AnswerError, Outcome, Question, json};
+use kitbag_contract::{Answer, AnswerError, Outcome, Question};
 use kitbag_host::{CacheProblem, Call, Completion, Component, Replay, ToolAnswer};
 use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::screening::Finding;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use kitbag_base::text::shown;
 use kitbag_config::Network;
 use kitbag_contract::PROTECTED_BY_DEFAULT;
-use kitbag_contract::text::shown;
 use kitbag_policy::{
     Access, DirectoryGrant, Grants, HttpGrant, Kind, Request, SecretGrant, StorageGrant,
     ToolGrants, VariableGrant, WantedTool,

@@ -1,7 +1,7 @@
 //! The text of a request for consent: all of it, or what fits on a screen.
 
-use kitbag_contract::text::printable;
-use kitbag_contract::wrap;
+use kitbag_base::text::printable;
+use kitbag_base::wrap;
 
 use super::{Change, Consent, Item, Part};
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use kitbag_contract::PROTECTED_BY_DEFAULT;
-use kitbag_files::{ProtectedNames, SecretNames};
+use kitbag_fs_guard::{ProtectedNames, SecretNames};
 use kitbag_policy::addresses::{Block, is_global, is_within};
 use kitbag_policy::http::{Host, HostPattern, Methods};
 use kitbag_policy::{Access, DirectoryGrant, HttpGrant, ToolGrants, VariableName};

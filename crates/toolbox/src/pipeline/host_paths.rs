@@ -15,7 +15,7 @@ use std::cell::LazyCell;
 use std::path::Path;
 
 use kitbag_contract::WORKSPACE_GUEST_PATH;
-use kitbag_files::canonical;
+use kitbag_fs_guard::canonical;
 use kitbag_policy::DirectoryGrant;
 use serde_json::{Map, Value};
 

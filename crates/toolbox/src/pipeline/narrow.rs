@@ -7,9 +7,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_base::FileId;
 use kitbag_config::LimitFlags;
-use kitbag_contract::{FileId, Limits};
-use kitbag_files::{OpenAs, ProtectedNames, canonical, open, repository_above};
+use kitbag_contract::Limits;
+use kitbag_fs_guard::{OpenAs, ProtectedNames, canonical, open, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, Grants, Kind};
 
 use crate::error::ToolboxError;

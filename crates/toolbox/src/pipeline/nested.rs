@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use kitbag_base::json::{self, JsonBudget};
 use kitbag_config::{Audience, Disabled};
-use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{ErrorInfo, LimitKind, Outcome, Question};
 use kitbag_host::{
     Answered, CALL_DEPTH, CallError, CallableTool, Completion, Component, HeldAnswer, Reservation,

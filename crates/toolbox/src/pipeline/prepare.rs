@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use kitbag_config::{Origin, ToolRate, ToolSource};
 use kitbag_contract::{Action, Answer, ErrorInfo, Limits, LogLevel, UnknownArguments};
-use kitbag_files::Guard;
+use kitbag_fs_guard::Guard;
 use kitbag_host::{Call, Component, Metering, ToolStorage};
 use kitbag_policy::{DirectoryGrant, Grants, Rates, UsedUp};
 use kitbag_schema::{Arguments, Checked, Coercion, Schema};

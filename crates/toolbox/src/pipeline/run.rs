@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use kitbag_base::format_duration;
 use kitbag_config::{Origin, Sourced, ToolSource};
-use kitbag_contract::{Action, LimitKind, Outcome, Question, format_duration};
+use kitbag_contract::{Action, LimitKind, Outcome, Question};
 use kitbag_host::{CallError, Completion, Component, LoadError, RunContext};
 use kitbag_policy::ClassRule;
 use serde_json::Value;

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use kitbag_files::sys::private_directory_permissions;
-use kitbag_files::{canonical, locate};
+use kitbag_fs_guard::sys::private_directory_permissions;
+use kitbag_fs_guard::{canonical, locate};
 use kitbag_host::CallError;
 use kitbag_policy::{DirectoryGrant, Grants};
 use tempfile::TempDir;

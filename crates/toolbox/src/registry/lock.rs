@@ -3,8 +3,9 @@
 //! The bytes of a component are checked where it is loaded, by its pins. What it says may be
 //! another thing each time that it is asked, so that is checked by itself.
 
+use kitbag_base::{ContentDigest, shell};
 use kitbag_config::{LocalTool, LockedTool, ToolSource};
-use kitbag_contract::{ContentDigest, Description, shell};
+use kitbag_contract::Description;
 use kitbag_host::Described;
 use kitbag_policy::RequestedGrants;
 use serde::Serialize;

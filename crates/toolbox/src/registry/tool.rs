@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use kitbag_base::json::{self, JsonBudget};
 use kitbag_config::{
     Audience, Config, Diagnostic, DiagnosticKind, Disabled, EffectiveLimits, Origin, Sourced,
     ToolApproval, ToolGrants, ToolRate, ToolSource, set_secret_command,
 };
-use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{Annotations, ToolName};
 use kitbag_policy::{MissingGrant, Request, RequestedGrants};
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use kitbag_config::{BytesTool, ToolSource};
 use kitbag_contract::Pin;
-use kitbag_files::locate;
+use kitbag_fs_guard::locate;
 use kitbag_host::{CallError, ComponentFile, ComponentSource, LoadError};
 
 use crate::error::ToolboxError;

@@ -1,9 +1,9 @@
 //! A script as a tool: a call of it is one of the built-in `python`, with the text of the
 //! script and the arguments of the caller as its variables.
 
+use kitbag_base::json::Digits;
 use kitbag_config::{ScriptTool, ToolSource};
 use kitbag_contract::ToolDescription;
-use kitbag_contract::json::Digits;
 use serde_json::{Map, Value, json};
 
 /// What a script says of itself besides what configuration has taken from its header.

@@ -1,7 +1,7 @@
 //! Secrets that a foreign host adds to requests, and the command that keeps one here.
 
-use kitbag::contract::shell;
-use kitbag::contract::text::shown;
+use kitbag::base::shell;
+use kitbag::base::text::shown;
 use kitbag::policy::{Placement, SecretName, SecretPlace, SecretPlaceError};
 
 use crate::commands::add::manifests::fields::{Fields, Notes};

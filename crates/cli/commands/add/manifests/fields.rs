@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use kitbag::contract::text::shown;
+use kitbag::base::text::shown;
 
 use crate::commands::add::manifests::node::Node;
 use crate::commands::add::manifests::note::Note;

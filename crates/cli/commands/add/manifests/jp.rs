@@ -4,7 +4,7 @@
 //! A file may hold several tools, and `[conversation.tools.'*']` defaults of all. Paths are
 //! relative to JP's workspace. `run = "ask"` has a person approve each call.
 
-use kitbag::contract::text::alternatives;
+use kitbag::base::text::alternatives;
 
 use crate::commands::add::manifests::fields::{Fields, Notes};
 use crate::commands::add::manifests::manifest::{Format, Manifest};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kitbag::contract::ContentDigest;
+use kitbag::base::ContentDigest;
 
 use crate::commands::add::manifests::note::Note;
 use crate::commands::add::manifests::requested_grants::{ManifestGrants, quoted};

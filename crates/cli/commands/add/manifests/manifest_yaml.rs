@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use kitbag::contract::{ByteSize, parse_duration};
+use kitbag::base::ByteSize;
+use kitbag::base::parse_duration;
 use kitbag::policy::DirectoryGrant;
 
 use crate::commands::add::manifests::fields::{Fields, Notes};

@@ -1,6 +1,6 @@
 //! A document of any format as a bounded tree, in which what cannot be used has its reason.
 
-use kitbag::contract::text::shown;
+use kitbag::base::text::shown;
 
 /// The largest document, in bytes.
 pub(crate) const BYTES: usize = 256 << 10;

@@ -5,7 +5,7 @@
 //! workspace here, and the guest finds it under the same path. A host has no scheme and no
 //! methods.
 
-use kitbag::contract::ByteSize;
+use kitbag::base::ByteSize;
 
 use crate::commands::add::manifests::fields::{Fields, Notes};
 use crate::commands::add::manifests::manifest::Manifest;

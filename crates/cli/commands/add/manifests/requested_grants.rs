@@ -2,8 +2,8 @@
 
 use std::path::{Component, Path};
 
+use kitbag::base::text::shown;
 use kitbag::contract::ToolName;
-use kitbag::contract::text::shown;
 use kitbag::policy::http::Methods;
 use kitbag::policy::{GuestPath, SecretName, UrlPattern, VariableName};
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kitbag_contract::text::{alternatives, nearest, shown};
-use kitbag_contract::{ToolName, shell};
+use kitbag_base::shell;
+use kitbag_base::text::{alternatives, nearest, shown};
+use kitbag_contract::ToolName;
 use kitbag_policy::tools::ToolGrants as CallableTools;
 use kitbag_policy::{
     HttpGrant, HttpGrants, Kind, MissingGrant, StorageGrant, VariableGrant, VariableName,

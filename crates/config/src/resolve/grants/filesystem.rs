@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kitbag_contract::text::shown;
-use kitbag_contract::{FileId, ToolName};
-use kitbag_files::{Guard, GuardedPaths, ProtectedNames, repository_above};
+use kitbag_base::FileId;
+use kitbag_base::text::shown;
+use kitbag_contract::ToolName;
+use kitbag_fs_guard::{Guard, GuardedPaths, ProtectedNames, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 
 use crate::config::{Tool, workspace_grant, writable};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use kitbag_contract::text::shown;
-use kitbag_contract::{ByteSize, parse_duration};
+use kitbag_base::ByteSize;
+use kitbag_base::parse_duration;
+use kitbag_base::text::shown;
 use kitbag_policy::http::{Deny, Headers, MAX_FOLLOW, Methods};
 use kitbag_policy::{HttpGrant, HttpGrants, UrlPattern};
 

@@ -1,6 +1,6 @@
 //! Secrets of a tool: by name, and at places of those that the user's own file has.
 
-use kitbag_contract::shell;
+use kitbag_base::shell;
 use kitbag_policy::{SecretGrant, SecretName, UrlPattern};
 
 use super::beyond::{Code, own_of, replaces};

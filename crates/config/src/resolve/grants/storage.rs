@@ -1,6 +1,6 @@
 //! What a tool may keep between its calls.
 
-use kitbag_contract::ByteSize;
+use kitbag_base::ByteSize;
 use kitbag_policy::{StorageGrant, StorageGrantError};
 
 use super::beyond::{Code, own_of, replaces};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kitbag_contract::text::{nearest, shown};
+use kitbag_base::text::{nearest, shown};
 use kitbag_contract::{ToolName, ToolNameError};
 use kitbag_policy::tools::{
     Alias, ArgumentPath, Condition, ToolGrant, ToolGrants as CallableTools,

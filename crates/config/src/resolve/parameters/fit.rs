@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kitbag_contract::text::{alternatives, nearest};
+use kitbag_base::text::{alternatives, nearest};
 use serde_json::{Map, Value};
 
 use crate::config::{Parameter, ParameterType, Parameters};

@@ -5,7 +5,7 @@ pub(in crate::resolve) mod value;
 
 use std::collections::HashSet;
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use serde_json::Value;
 
 use crate::config::{Parameter, ParameterType, Parameters};

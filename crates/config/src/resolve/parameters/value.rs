@@ -1,7 +1,7 @@
 //! Values of any type: from TOML to JSON, and how they are described.
 
 use crate::report::Problem;
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use serde_json::{Map, Number, Value};
 
 /// A TOML value as JSON. Dates become strings, as in RFC 3339.

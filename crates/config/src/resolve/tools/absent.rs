@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use kitbag_base::text::nearest;
 use kitbag_contract::ToolName;
-use kitbag_contract::text::nearest;
 
 use crate::config::Tool;
 use crate::format::ToolConfig;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use kitbag_contract::{FileId, ToolName};
-use kitbag_files::locate;
+use kitbag_base::FileId;
+use kitbag_contract::ToolName;
+use kitbag_fs_guard::locate;
 
 use crate::config::{Tool, ToolSource};
 use crate::format::spanned::{At, merge};

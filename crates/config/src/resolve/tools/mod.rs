@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_base::text::nearest;
 use kitbag_contract::ToolName;
-use kitbag_contract::text::nearest;
 use kitbag_policy::Rates;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Tools that are scripts of Python: what the header says, and which script a table means.
 
+use kitbag_base::text::{nearest, shown};
 use kitbag_contract::ToolName;
-use kitbag_contract::text::{nearest, shown};
 use kitbag_policy::RequestedGrants;
 use serde_json::{Map, Value};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kitbag_contract::text::{nearest, shown};
+use kitbag_base::text::{nearest, shown};
 use kitbag_contract::{ToolName, UnknownArguments};
 use kitbag_glob::Glob;
 

@@ -1,6 +1,6 @@
 //! What looks like a key or a token and is none, as the user's own file says it.
 
-use kitbag_contract::text::{nearest, shown};
+use kitbag_base::text::{nearest, shown};
 use kitbag_secrets::{AllowedLeak, Leaks};
 
 use crate::config::LeakAllowance;

@@ -1,7 +1,7 @@
 //! Before which calls a person is asked.
 
+use kitbag_base::text::shown;
 use kitbag_contract::is_class;
-use kitbag_contract::text::shown;
 use kitbag_policy::{ApprovalRule, ApprovalRuleError, ClassRule};
 use serde_json::Map;
 

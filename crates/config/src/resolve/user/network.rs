@@ -1,7 +1,7 @@
 //! How connections of tools are made: the proxy, and whom they trust besides the system's
 //! authorities.
 
-use kitbag_contract::text::{shown, variant_words};
+use kitbag_base::text::{shown, variant_words};
 use kitbag_policy::http::{Direct, Proxy, ProxyRules};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;

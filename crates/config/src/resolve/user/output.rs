@@ -1,6 +1,6 @@
 //! What becomes of answers before a model reads them.
 
-use kitbag_contract::text::{nearest, shown};
+use kitbag_base::text::{nearest, shown};
 use kitbag_policy::screening::{Screen, Severity};
 
 use crate::config::{Output, ScreenAction, Screening};

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use kitbag_contract::{ToolName, UnknownArguments};
-use kitbag_files::canonical;
+use kitbag_fs_guard::canonical;
 use kitbag_policy::ApprovalRule;
 use kitbag_state::trust::{Place, TrustRecord};
 

@@ -14,8 +14,8 @@ pub(crate) use compare::{by_tool, by_topic};
 
 use std::fmt;
 
+use kitbag_base::text::shown;
 use kitbag_contract::ToolName;
-use kitbag_contract::text::shown;
 use kitbag_state::trust::Change;
 
 use crate::config::{Config, DIRECTORY, FILE};

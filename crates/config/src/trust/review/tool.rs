@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kitbag_contract::text::shown;
-use kitbag_files::{ProtectedNames, SecretNames};
+use kitbag_base::text::shown;
+use kitbag_fs_guard::{ProtectedNames, SecretNames};
 use kitbag_policy::http::HttpGrants;
 use kitbag_policy::tools::ToolGrants as CallableTools;
 use kitbag_policy::{

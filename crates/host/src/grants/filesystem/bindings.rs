@@ -4,8 +4,8 @@ use std::fs::File as SystemFile;
 use std::sync::Arc;
 
 use kitbag_contract::ENTRY_BYTES;
-use kitbag_files::sys::has_no_other_end;
-use kitbag_files::{Change, FileKind, Stat};
+use kitbag_fs_guard::sys::has_no_other_end;
+use kitbag_fs_guard::{Change, FileKind, Stat};
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, OpenMode};

@@ -5,8 +5,8 @@ use std::fs::{File as SystemFile, TryLockError};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kitbag_files::sys::{open_at, read_again};
-use kitbag_files::{Change, FileKind, GuardTable, OpenAs, is_part_of_repository};
+use kitbag_fs_guard::sys::{open_at, read_again};
+use kitbag_fs_guard::{Change, FileKind, GuardTable, OpenAs, is_part_of_repository};
 use wasmtime::component::Resource;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemCtxView};

@@ -7,9 +7,9 @@ use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::FileId;
-use kitbag_contract::text::shown;
-use kitbag_files::{
+use kitbag_base::FileId;
+use kitbag_base::text::shown;
+use kitbag_fs_guard::{
     Change, Guard, GuardTable, OpenAs, OpenError, PrivateTable, ProtectedNames, SecretNames, Stat,
     Writable, canonical, open,
 };

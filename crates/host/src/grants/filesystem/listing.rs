@@ -8,9 +8,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use kitbag_contract::FileId;
-use kitbag_files::sys::{Entries, read_again};
-use kitbag_files::{FileKind, Stat};
+use kitbag_base::FileId;
+use kitbag_fs_guard::sys::{Entries, read_again};
+use kitbag_fs_guard::{FileKind, Stat};
 use wasmtime_wasi::filesystem::Dir;
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, ErrorCode};

@@ -5,7 +5,7 @@
 //! that a path is walked here, one component after the other (`resolve`), so that
 //! nothing of the kernel's own file systems is reached wherever they are mounted,
 //! and what a call changes is compared with what no tool changes
-//! (`kitbag_files::Guard`). Only regular files and directories are opened: a FIFO
+//! (`kitbag_fs_guard::Guard`). Only regular files and directories are opened: a FIFO
 //! or a device would hold the thread in the kernel, where no deadline reaches it.
 //! A directory is read as the guest asks for it; see `listing`.
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use kitbag_contract::{ByteSize, LimitKind};
+use kitbag_base::ByteSize;
+use kitbag_contract::LimitKind;
 use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult};
 
 use crate::sys::disk_full;

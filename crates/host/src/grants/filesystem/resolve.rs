@@ -10,9 +10,9 @@ use std::fs::File;
 use std::io;
 use std::iter;
 
-use kitbag_contract::FileId;
-use kitbag_files::sys::{open_at, read_link};
-use kitbag_files::{FileKind, OpenAs, Stat, check_file_system, is_guarded};
+use kitbag_base::FileId;
+use kitbag_fs_guard::sys::{open_at, read_link};
+use kitbag_fs_guard::{FileKind, OpenAs, Stat, check_file_system, is_guarded};
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use kitbag_contract::json;
+use kitbag_base::json;
 use kitbag_host::{Account, MemoryBudget, Reservation};
 
 /// What a message costs besides its values: its task, its spans, its place in maps.

@@ -7,9 +7,9 @@
 mod memory;
 mod skim;
 
-use kitbag_contract::json::{self, Digits, JsonBudget, JsonError};
-use kitbag_contract::text::shown;
-use kitbag_contract::{ARGUMENTS_BYTES, ByteSize};
+use kitbag_base::json::{self, Digits, JsonBudget, JsonError};
+use kitbag_base::text::shown;
+use kitbag_base::{ARGUMENTS_BYTES, ByteSize};
 use kitbag_host::MemoryBudget;
 use memchr::memmem;
 use rmcp::ErrorData;

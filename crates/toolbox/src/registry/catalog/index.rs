@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use kitbag_contract::text::shown;
+use kitbag_base::text::shown;
 use kitbag_contract::{
     Description, PromptDescription, ResourceDescription, ResourceTemplateDescription, ToolName,
 };

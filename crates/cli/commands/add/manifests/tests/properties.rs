@@ -215,7 +215,7 @@ proptest! {
             let words = words_of(command);
             prop_assert_eq!(&words[..3], ["kitbag", "secret", "set"]);
             prop_assert_eq!(&words[3], name);
-            prop_assert_eq!(kitbag::contract::shell::command(&words), command);
+            prop_assert_eq!(kitbag::base::shell::command(&words), command);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Names that mean something to other programs, in every spelling that some
 //! file system takes for them.
 
-use kitbag_contract::text::is_ignorable;
+use kitbag_base::text::is_ignorable;
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Names that no tool changes at any depth: the hooks and the configuration in

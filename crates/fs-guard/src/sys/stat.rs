@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use kitbag_contract::FileId;
+use kitbag_base::FileId;
 use rustix::fs::{AtFlags, FileType, fstat, lstat, stat, statat};
 
 /// What the system knows of a file at one moment.

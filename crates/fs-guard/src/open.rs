@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use kitbag_contract::FileId;
-use kitbag_contract::text::shown;
+use kitbag_base::FileId;
+use kitbag_base::text::shown;
 
 use crate::sys::{self, FileKind, OpenAs, Stat, open_at};
 

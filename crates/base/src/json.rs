@@ -16,8 +16,14 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 use serde_json::{Map, Number, Value};
 
 pub use self::digits::{Digits, parse_exact};
+use crate::ByteSize;
 use crate::text::shown;
-use crate::{ARGUMENTS_BYTES, ByteSize};
+
+/// The largest arguments of a call, in bytes of JSON.
+pub const ARGUMENTS_BYTES: usize = 1 << 20;
+
+/// How deep arrays and objects may nest in the arguments of a call.
+pub const ARGUMENTS_DEPTH: usize = 128;
 
 /// How much a JSON text may have, and how many values there may be in it.
 ///

@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kitbag_contract::FileId;
+use kitbag_base::FileId;
 
 use crate::names::{fold, is_guarded};
 use crate::owner::{home, read_system_file};

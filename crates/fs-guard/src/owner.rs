@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use kitbag_contract::FileId;
-use kitbag_contract::text::shown;
+use kitbag_base::FileId;
+use kitbag_base::text::shown;
 
 use crate::open::{Link, Located, OpenError, locate, open_by_hand};
 use crate::sys::{OpenAs, Stat, effective_user, has_access_list, read_again};

@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use kitbag_contract::FileId;
+use kitbag_base::FileId;
 
 use crate::git::named_paths;
 use crate::kept::{files_in, places_of_account, private_places_of_account, program, sealed_links};
