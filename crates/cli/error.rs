@@ -8,7 +8,7 @@ use kitbag::BuildError;
 use kitbag::audit::AuditError;
 use kitbag::base::shell;
 use kitbag::base::text::alternatives;
-use kitbag::config::{ConfigErrors, Origin, Tool};
+use kitbag::config::{ConfigErrors, ConfiguredTool, Origin};
 use kitbag::contract::{ErrorKind, LimitKind, barred};
 use kitbag::host::{CallError, LoadError, StorageError};
 use kitbag::secret_store::StoreError;
@@ -227,7 +227,7 @@ impl CliError {
 
     /// The same error. Where a call of this tool has reached a limit, it says how to raise
     /// that, which depends on who set it.
-    pub(crate) fn of_call(self, tool: Option<&Tool>) -> Self {
+    pub(crate) fn of_call(self, tool: Option<&ConfiguredTool>) -> Self {
         let (Self::Toolbox(ToolboxError::Call(CallError::Limit { kind, .. })), Some(tool)) =
             (&self, tool)
         else {

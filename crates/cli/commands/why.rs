@@ -5,7 +5,8 @@ use std::path::Path;
 use kitbag::base::text::{printable, shown};
 use kitbag::base::{ByteSize, shell};
 use kitbag::config::{
-    Config, DiagnosticKind, Disabled, GrantPlace, PathAdvice, PathRefusal, Tool, ToolSource,
+    Config, ConfiguredTool, DiagnosticKind, Disabled, GrantPlace, PathAdvice, PathRefusal,
+    ToolSource,
 };
 use kitbag::policy::http::{Host, HttpRefusal};
 use kitbag::policy::tools::Alias;
@@ -78,7 +79,7 @@ impl Args {
         let (kitbag, name) = self.tool.kitbag_with(&global, Limits::default(), self.grants)?;
         let config = kitbag.toolbox().config();
         // A tool that is off because it is granted nothing is what this is asked for.
-        let is_known = |tool: &&Tool| {
+        let is_known = |tool: &&ConfiguredTool| {
             tool.is_enabled() || matches!(tool.disabled, Some(Disabled::NotGranted { .. }))
         };
         let Some(tool) = config.tools.get(&*name).filter(is_known) else {
@@ -178,7 +179,7 @@ struct Answer {
 }
 
 /// The request that the tool would send.
-fn request(tool: &Tool, method: &str, url: &str) -> Result<HttpRequest, HttpRefusal> {
+fn request(tool: &ConfiguredTool, method: &str, url: &str) -> Result<HttpRequest, HttpRefusal> {
     match &tool.source.value {
         ToolSource::Builtin { name } if name.value == "fetch" => HttpRequest::read(method, url),
         _ => HttpRequest::new(method, url),
@@ -202,7 +203,7 @@ fn refused_url(method: &str, url: &str, refusal: &HttpRefusal) -> Answer {
     Answer { is_allowed: false, text, json }
 }
 
-fn answer(config: &Config, tool: &Tool, request: &Request) -> Answer {
+fn answer(config: &Config, tool: &ConfiguredTool, request: &Request) -> Answer {
     if let Request::Path(path) = request
         && let Some(refusal) = config.path_refusal(tool, path)
     {
@@ -307,7 +308,12 @@ fn answer(config: &Config, tool: &Tool, request: &Request) -> Answer {
 }
 
 /// What a tool does not get although a directory that holds it is granted.
-fn refused_path(config: &Config, tool: &Tool, request: &Request, refusal: &PathRefusal) -> Answer {
+fn refused_path(
+    config: &Config,
+    tool: &ConfiguredTool,
+    request: &Request,
+    refusal: &PathRefusal,
+) -> Answer {
     let mut text = format!("denied: {request}\n  {refusal}");
     let mut json = json!({
         "allowed": false, "request": request.to_string(), "kind": null,

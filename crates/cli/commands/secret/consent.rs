@@ -2,7 +2,7 @@
 
 use kitbag::Config;
 use kitbag::base::text::shown;
-use kitbag::config::{DiagnosticKind, Tool, secret_destinations};
+use kitbag::config::{ConfiguredTool, DiagnosticKind, secret_destinations};
 use kitbag::policy::{SecretGrant, SecretName};
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ impl GrantedTools {
     }
 }
 
-fn granted_tool(tool: &Tool, secret: &SecretName) -> Option<GrantedTool> {
+fn granted_tool(tool: &ConfiguredTool, secret: &SecretName) -> Option<GrantedTool> {
     let grants = &tool.grants.value;
     let origin = match grants.secrets.iter().find(|grant| grant.name == *secret) {
         Some(grant) => tool.grants.place_of(SecretGrant::KEY, &grant.to_string()),
