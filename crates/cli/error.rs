@@ -17,9 +17,9 @@ use kitbag::toolbox::NotApproved;
 use kitbag::{Question, ToolboxError, TrustQuestionError};
 use serde_json::{Value, json};
 
-use crate::commands::findings::Finding;
+use crate::commands::tools::findings::Finding;
+use crate::console::output::labelled;
 use crate::exit::{self, Exit};
-use crate::output::labelled;
 use crate::sys;
 
 /// Why a command did not do what it was asked.

@@ -2,20 +2,15 @@
 //! read in `error.rs`, what the process ends with in `exit.rs`.
 
 mod commands;
-mod consent;
+mod console;
 mod environment;
 mod error;
 mod exit;
 mod files;
-mod input;
-mod interrupt;
-mod listener;
 #[cfg(feature = "serve")]
 mod log;
-mod output;
 mod suggestion;
 mod sys;
-mod tool_content;
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +20,7 @@ use std::sync::Arc;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use signal_hook::consts::SIGXFSZ;
 
+use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -56,106 +52,106 @@ enum Command {
     /// key given twice becomes a list; `key:=value` is JSON as it stands. `key=@FILE` is
     /// the text of a file, `key:=@FILE` the JSON in it, `key=@-` standard input, and
     /// `key=@@…` a text that begins with `@`.
-    Run(commands::run::Args),
+    Run(commands::tools::run::Args),
     /// Run a script of Python in a sandbox, with arguments as its variables
     ///
     /// A header says which arguments it takes: comments between the lines `# /// kitbag`
     /// and `# ///`. A script in .kitbag/scripts is a tool by its name.
-    Script(commands::script::Args),
+    Script(commands::tools::script::Args),
     /// Serve the tools over MCP, the Model Context Protocol
     ///
     /// On standard input and output, for one client that starts kitbag itself:
     /// Claude, Cursor, VS Code and any other. With --http, for any number of clients
     /// that connect to http://ADDRESS/mcp.
     #[cfg(feature = "serve")]
-    Serve(commands::serve::Args),
+    Serve(commands::server::serve::Args),
     /// List the tools by toolset: what each may reach, which are off, and why
     ///
     /// Nothing is compiled and nothing runs.
-    List(commands::list::Args),
+    List(commands::tools::list::Args),
     /// Show a tool: its arguments, grants and limits, and where each came from
-    Describe(commands::describe::Args),
+    Describe(commands::tools::describe::Args),
     /// Say whether a tool may reach something, by which grant, and what would allow it
     ///
     /// Nothing runs. The same check decides while a tool runs.
-    Why(commands::why::Args),
+    Why(commands::tools::why::Args),
     /// Add a tool: its component, what was recorded of it, and what it is granted
     ///
     /// Its requests are shown with their risks, and you are asked. The component is copied to .kitbag/tools; from then on another one under its name does not
     /// run.
-    Add(commands::add::Args),
+    Add(commands::consent::add::Args),
     /// Show what has changed of a tool since it was added, and record that
     ///
     /// A tool whose component, description or schema is another one than was recorded runs
     /// again once you have agreed to the difference.
-    Update(commands::update::Args),
+    Update(commands::consent::update::Args),
     /// Remove a tool that was added
-    Remove(commands::remove::Args),
+    Remove(commands::consent::remove::Args),
     /// Write a built-in tool as a local one: its component, and a manifest with its grants
     ///
     /// In .kitbag/tools, the default, it takes the place of the built-in.
-    Eject(commands::eject::Args),
+    Eject(commands::tools::eject::Args),
     /// Read a component: what it imports and exports, and what it would need
     ///
     /// Nothing runs and nothing is compiled. The exit code says whether kitbag can
     /// run it.
-    Inspect(commands::inspect::Args),
+    Inspect(commands::tools::inspect::Args),
     /// Read all configuration, load every tool, and report everything that is wrong
     ///
     /// Tools are compiled where they have to be, and nothing of yours runs but what they
     /// say of themselves, with no grants. A name in `learned`, `disabled` or `[serve] tools`
     /// that matches nothing is a warning.
-    Check(commands::check::Args),
+    Check(commands::tools::check::Args),
     /// Print the block of knowledge for a system prompt
     ///
     /// It holds what is configured as learned, and tells of the topics from which
     /// more can be learned. Without either it is empty.
-    Prompt(commands::prompt::Args),
+    Prompt(commands::print::prompt::Args),
     /// Print the definitions of tools as a model interface takes them
     ///
     /// They are sorted by name. What a format cannot express of a tool's arguments
     /// is reported on standard error; kitbag checks every call against the tool's
     /// own schema all the same.
-    Export(commands::export::Args),
+    Export(commands::print::export::Args),
     /// Print what a client's configuration has to say to use `kitbag serve`, or write it
     ///
     /// It names this binary, by the path that it was called by, and the workspace. Where
     /// it goes is said on standard error; nothing is written without --write.
     #[cfg(feature = "serve")]
-    McpConfig(commands::mcp_config::Args),
+    McpConfig(commands::server::mcp_config::Args),
     /// Show what the workspace requests, and trust that content
     ///
     /// Until then its tools do not run, and of its configuration only what narrows counts.
     /// Whatever changes is asked about again, as a difference.
-    Trust(commands::trust::Args),
+    Trust(commands::consent::trust::Args),
     /// Keep secrets for tools, and say where each may go
     ///
     /// A tool never gets a value: kitbag adds it to the requests for the places of the
     /// secret. Values are kept encrypted; your user config says where they go.
-    Secret(commands::secret::Args),
+    Secret(commands::data::secret::Args),
     /// Show what was called and what became of it, and verify that the log is whole
     ///
     /// The audit log has a line for each call, in the state directory. `[audit]` in your own
     /// config.toml sets it.
-    Audit(commands::audit::Args),
+    Audit(commands::data::audit::Args),
     /// Show what tools keep between their calls, or remove it
     ///
     /// Each tool with a grant of `storage` has a place of its own in each workspace.
-    Storage(commands::storage::Args),
+    Storage(commands::data::storage::Args),
     /// Write what the tools of `memory` keep to a file, or read it from one
     ///
     /// The files are for people to read and mend.
-    Memory(commands::memory::Args),
+    Memory(commands::data::memory::Args),
     /// Show the configuration in effect, or the schema of its file
-    Config(commands::config::Args),
+    Config(commands::print::config::Args),
     /// Show what is kept of compiled tools, or remove it
     ///
     /// Removing it is always safe: a tool is compiled again when it is next called.
-    Cache(commands::cache::Args),
+    Cache(commands::data::cache::Args),
     /// Print the completions for a shell
-    Completions(commands::completions::Args),
+    Completions(commands::print::completions::Args),
     /// Print a page of the manual
-    Man(commands::man::Args),
+    Man(commands::print::man::Args),
 }
 
 fn main() -> ExitCode {
