@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::test_sources;
 use crate::support::{Workspace, cargo_run, guest, repository};
 
 fn read(path: &str) -> String {
@@ -174,19 +175,7 @@ fn is_test_name(word: &str) -> bool {
 fn pages_name_only_existing_tests() {
     // An option of wasmtime.
     const OTHER_NAMES: [&str; 1] = ["linear_memory_keep_resident"];
-    let mut sources = String::new();
-    let mut directories: Vec<_> =
-        ["tests", "crates", "guest-tools"].map(|name| repository().join(name)).into();
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() && !path.ends_with("target") {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                sources.push_str(&fs::read_to_string(path).unwrap());
-            }
-        }
-    }
+    let sources = test_sources();
     let (mut named, mut missing) = (0, Vec::new());
     for entry in fs::read_dir(repository().join("docs")).unwrap() {
         let path = entry.unwrap().path();

@@ -1,8 +1,8 @@
 //! `docs/tools.md`: the built-in tools as a model reads them, and what that costs in tokens.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
-use std::{env, fs};
 
 use kitbag::config::{OFF_BY_DEFAULT, TOOLSETS};
 use kitbag::toolbox::definitions::Format;
@@ -10,6 +10,7 @@ use kitbag_test_servers::{Answer, Behaviour, Server};
 use serde_json::{Map, Value};
 use tiktoken_rs::o200k_base_singleton;
 
+use super::generated::assert_current;
 use crate::support::{Workspace, repository};
 
 /// What the definitions of all tools that are on by default may cost together.
@@ -75,14 +76,7 @@ fn what_is_on_by_default_costs_a_model_little() {
 
 #[test]
 fn the_page_of_tools_is_current() {
-    let (page, path) = (page(), repository().join("docs/tools.md"));
-    if env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
-        fs::write(&path, &page).unwrap();
-    }
-    assert!(
-        fs::read_to_string(&path).is_ok_and(|current| current == page),
-        "run `INSTA_UPDATE=always cargo test --test main tools_page` and review the change",
-    );
+    assert_current("tools.md", &page());
 }
 
 fn page() -> String {
