@@ -5,3 +5,25 @@ mod fuzzing;
 mod house;
 mod snapshots;
 mod tools_page;
+
+use std::fs;
+
+use crate::support::repository;
+
+/// The source text of all crates, guests and tests.
+fn test_sources() -> String {
+    let mut sources = String::new();
+    let mut directories: Vec<_> =
+        ["tests", "crates", "guest-tools"].map(|name| repository().join(name)).into();
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("target") {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                sources.push_str(&fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    sources
+}
