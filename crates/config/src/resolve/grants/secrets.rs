@@ -102,7 +102,8 @@ fn named_secrets<'a>(
 ) -> Vec<(At<'a, str>, SecretGrant)> {
     let mut named = Vec::new();
     for part in merge([(table.file, table.value)]).into_iter().flatten() {
-        let within = part.at.inner(|grant| grant.to.as_ref()).map(|to| valid(to, report, UrlPattern::parse));
+        let within =
+            part.at.inner(|grant| grant.to.as_ref()).map(|to| valid(to, report, UrlPattern::parse));
         match SecretName::new(part.key.value) {
             Ok(name) => named.push((part.key, SecretGrant { within, ..by_name(name) })),
             Err(error) => report.at(part.key, error),
