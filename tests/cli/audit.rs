@@ -254,34 +254,6 @@ fn each_refused_access_to_a_file_is_a_line() {
 }
 
 #[test]
-fn a_call_names_the_files_that_it_touched() {
-    let workspace = Workspace::with_toolsets(&["files", "write", "search"]);
-    workspace.file("src/a.rs", "fn a() {}\n");
-    workspace.file("old/deep/b.txt", "b\n");
-    let check = |tool: &str, arguments: &[&str], expected: Value, told: &str| {
-        let run = workspace.run(&[&["run", tool], arguments].concat());
-        assert_eq!(run.code, 0, "{}", run.shown());
-        let mut calls = calls(&workspace);
-        let mut paths = calls.pop().unwrap()["paths"].take();
-        if let Some(paths) = paths.as_object_mut() {
-            paths.remove("temporary");
-        }
-        assert_eq!(paths, expected, "{tool}");
-        let shown = story(&workspace, &["--tool", tool]);
-        assert_eq!(*shown.last().unwrap(), format!("  TIME  USER: {tool} {told}"));
-    };
-    check("read_file", &["path=src/a.rs"], json!({ "read": ["src/a.rs"] }), "read src/a.rs");
-    // It lists the directory for what a call that was killed left there.
-    let written = json!({ "read": ["src/"], "written": ["src/new.rs"] });
-    check("write_file", &["path=src/new.rs", "content=x"], written, "wrote src/new.rs");
-    let read = json!({ "read": ["src/"] });
-    check("list_dir", &["path=src"], read, "read src/");
-    let moved = json!({ "written": ["src/c.rs"], "removed": ["src/new.rs"] });
-    let told = "wrote src/c.rs, removed src/new.rs";
-    check("move_path", &["path=src/new.rs", "to=src/c.rs"], moved, told);
-}
-
-#[test]
 fn a_call_names_the_tools_that_it_called_and_was_refused() {
     let workspace = Workspace::with_toolsets(&["calc", "python"]);
     let (relay, probe) = (guest("relay"), guest("probe"));
@@ -344,26 +316,6 @@ fn a_call_names_the_tools_that_it_called_and_was_refused() {
 }
 
 #[test]
-fn calls_that_are_refused_before_they_run_are_lines_with_the_reason() {
-    let workspace = Workspace::with_toolsets(&["calc"]);
-    let probe = guest("probe");
-    workspace.own_config(&format!(
-        "[tools.off]\nsource = \"local\"\nwasm = {probe:?}\nenable = false\n"
-    ));
-    let check = |arguments: &[&str], outcome: &str, reason: &str| {
-        let run = workspace.run(&[&["run"], arguments].concat());
-        assert_ne!(run.code, 0, "{}", run.shown());
-        let lines = logged(&workspace, &[]);
-        let line = lines.last().unwrap();
-        assert_eq!((&line["outcome"], &line["reason"]), (&json!(outcome), &json!(reason)));
-    };
-    check(&["off"], "refused", "disabled");
-    check(&["learn", "topic=none"], "refused", "arguments");
-    workspace.config("[knowledge.gone]\nsubjects = \"gone\"\n");
-    check(&["learn", "topic=gone"], "refused", "topic");
-}
-
-#[test]
 fn a_call_that_asks_for_more_than_its_tool_has_is_refused() {
     let workspace = Workspace::with_probe("");
     let state = workspace.home().join(".local/state/kitbag");
@@ -416,30 +368,6 @@ fn a_client_is_named_as_it_names_itself() {
     assert_eq!(shown.last().unwrap(), "  TIME  client \"test 1\": calculate ran");
     calculate(&workspace, "1").success();
     assert_eq!(logged(&workspace, &[]).last().unwrap()["client"], Value::Null);
-}
-
-#[test]
-fn a_call_that_a_tool_makes_names_the_call_that_it_is_inside_of() {
-    let workspace = Workspace::with_toolsets(&["calc"]);
-    let (relay, probe) = (guest("relay"), guest("probe"));
-    workspace.own_config(&format!(
-        "[audit]\narguments = true\n\
-         [tools.relay]\nsource = \"local\"\nwasm = {relay:?}\n\
-         [tools.relay.grants]\nfilesystem = []\ntools = {{ probe = \"probe\" }}\n\
-         [tools.probe]\nsource = \"local\"\nwasm = {probe:?}\n"
-    ));
-    let arguments = json!({
-        "steps": [{ "call": { "tool": "probe", "arguments": { "do": "echo", "text": "x" } } }],
-    });
-    workspace.run(&["run", "relay", "--args", &arguments.to_string()]).success();
-    let calls = calls(&workspace);
-    let [inner, outer] = &calls[..] else { panic!("{calls:?}") };
-    assert_eq!((&inner["tool"], &outer["tool"]), (&json!("probe"), &json!("relay")));
-    assert_eq!(inner["parent"], outer["id"]);
-    assert_eq!(inner["caller"], json!("tool relay"));
-    assert_eq!(inner["arguments"]["text"], json!("x"));
-    assert_eq!(outer["component"].as_str().unwrap().len(), 64, "the digest of its component");
-    assert_ne!(outer["component"], inner["component"]);
 }
 
 #[test]
@@ -615,21 +543,4 @@ fn no_tool_reads_or_changes_the_log() {
     }
     assert!(fs::read(file(&workspace)).unwrap().starts_with(&before));
     verify(&workspace);
-}
-
-#[test]
-fn the_log_is_read_whatever_is_wrong_with_a_workspace() {
-    let workspace = Workspace::with_toolsets(&["calc"]).untrusted();
-    calculate(&workspace, "1+1").success();
-    workspace.config("[tools.a]\nwasm = \"https:\n");
-    assert!(workspace.run(&["list"]).stderr.contains(".kitbag/config.toml:2:"));
-    assert_eq!(logged(&workspace, &[]).len(), 1);
-    for command in [&["audit"][..], &["audit", "verify"], &["audit", "head"]] {
-        let run = workspace.run(command);
-        assert_eq!((run.code, &*run.stderr), (0, ""), "{command:?}: {}", run.shown());
-    }
-    // Nor does one that is not trusted add to what is read.
-    workspace.config("[knowledge.keys]\nsubjects = \"~\"\n");
-    assert_ne!(workspace.run(&["list"]).stderr, "");
-    assert_eq!(workspace.run(&["audit", "verify"]).stderr, "");
 }

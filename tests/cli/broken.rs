@@ -63,24 +63,6 @@ fn assert_said_once(run: &Run, file: &str, said: &str) {
 }
 
 #[test]
-fn a_limit_above_the_ceiling_turns_no_tool_off() {
-    let workspace = Workspace::with_toolsets(&["time"]);
-    for table in ["tools.now.limits", "limits"] {
-        workspace.config(&format!("[{table}]\ntime = \"10h\"\nmemory = \"32MiB\"\n"));
-        let run = workspace.run(&["run", "now"]);
-        assert_eq!(run.code, 0, "{}", run.shown());
-        let said = format!(":2:8: `{table}.time` is `10h`, above the ceiling of `30s`");
-        assert_said_once(&run, ".kitbag/config.toml", &said);
-        assert!(
-            run.stderr.contains("(the ceiling applies instead; `kitbag check`"),
-            "{}",
-            run.shown()
-        );
-        assert_eq!(workspace.run(&["check"]).code, 4);
-    }
-}
-
-#[test]
 fn a_fresh_clone_never_stops_the_built_ins() {
     for (file, text, said, _) in CASES {
         let workspace = workspace().untrusted();
@@ -159,41 +141,6 @@ fn assert_said_once_or_twice(run: &Run, file: &str, said: &str) {
 }
 
 #[test]
-fn breaking_a_file_loses_none_of_its_restrictions() {
-    // As a person has it, and what an edit, a merge or a newer version makes of it.
-    let whole =
-        "[tools.write_file]\napprove = \"always\"\n[secret_files]\nnames = [\"*.tfvars\"]\n";
-    for broken in [
-        whole.replace("approve", "aprove"),
-        whole.replace("\"always\"", "[]"),
-        whole.replace("\"always\"", "\"alwys\""),
-        whole.replace("[tools.write_file]", "[tools.write_file"),
-        format!("<<<<<<< HEAD\n{whole}"),
-        format!("{whole}\0"),
-        "[tools.\"write\\u005ffile\"]\napprove = \"always\"\n=\n".to_owned(),
-        format!("{whole}[limits]\n[limits]\n"),
-    ] {
-        let workspace = Workspace::with_toolsets(&["files", "write"]);
-        let write = ["run", "write_file", "path=made.txt", "content=x"];
-        workspace.config(whole);
-        assert_eq!(workspace.run(&write).code, 10, "{broken}");
-        workspace.config(&broken);
-        let run = workspace.run(&write);
-        assert_eq!(run.code, 4, "{broken}: {}", run.shown());
-        assert!(!workspace.path("made.txt").exists(), "{broken}");
-    }
-    for broken in ["[secret_file]\nnames = [\"*.tfvars\"]\n", "secret_files.names = \"*.tfvars\"\n"]
-    {
-        let workspace = Workspace::with_toolsets(&["files"]);
-        workspace.file("prod.tfvars", "password = 1234\n");
-        workspace.config(broken);
-        let run = workspace.run(&["run", "read_file", "path=prod.tfvars"]);
-        assert_eq!(run.code, 4, "{broken}: {}", run.shown());
-        assert!(!run.shown().contains("1234"), "{}", run.shown());
-    }
-}
-
-#[test]
 fn a_mistake_of_the_user_stops_commands_and_no_server() {
     let workspace = Workspace::with_toolsets(&["time", "calc"]);
     workspace.config(&probe(""));
@@ -251,4 +198,57 @@ fn an_unreadable_user_restriction_turns_off_served_tools() {
     workspace.own_config("[approve]\ndefault = \"never\"\n");
     client.notification("notifications/tools/list_changed");
     assert!(names(&mut client).contains(&"now".to_owned()));
+}
+
+#[test]
+fn a_limit_above_the_ceiling_turns_no_tool_off() {
+    let workspace = Workspace::with_toolsets(&["time"]);
+    for table in ["tools.now.limits", "limits"] {
+        workspace.config(&format!("[{table}]\ntime = \"10h\"\nmemory = \"32MiB\"\n"));
+        let run = workspace.run(&["run", "now"]);
+        assert_eq!(run.code, 0, "{}", run.shown());
+        let said = format!(":2:8: `{table}.time` is `10h`, above the ceiling of `30s`");
+        assert_said_once(&run, ".kitbag/config.toml", &said);
+        assert!(
+            run.stderr.contains("(the ceiling applies instead; `kitbag check`"),
+            "{}",
+            run.shown()
+        );
+        assert_eq!(workspace.run(&["check"]).code, 4);
+    }
+}
+
+#[test]
+fn breaking_a_file_loses_none_of_its_restrictions() {
+    // As a person has it, and what an edit, a merge or a newer version makes of it.
+    let whole =
+        "[tools.write_file]\napprove = \"always\"\n[secret_files]\nnames = [\"*.tfvars\"]\n";
+    for broken in [
+        whole.replace("approve", "aprove"),
+        whole.replace("\"always\"", "[]"),
+        whole.replace("\"always\"", "\"alwys\""),
+        whole.replace("[tools.write_file]", "[tools.write_file"),
+        format!("<<<<<<< HEAD\n{whole}"),
+        format!("{whole}\0"),
+        "[tools.\"write\\u005ffile\"]\napprove = \"always\"\n=\n".to_owned(),
+        format!("{whole}[limits]\n[limits]\n"),
+    ] {
+        let workspace = Workspace::with_toolsets(&["files", "write"]);
+        let write = ["run", "write_file", "path=made.txt", "content=x"];
+        workspace.config(whole);
+        assert_eq!(workspace.run(&write).code, 10, "{broken}");
+        workspace.config(&broken);
+        let run = workspace.run(&write);
+        assert_eq!(run.code, 4, "{broken}: {}", run.shown());
+        assert!(!workspace.path("made.txt").exists(), "{broken}");
+    }
+    for broken in ["[secret_file]\nnames = [\"*.tfvars\"]\n", "secret_files.names = \"*.tfvars\"\n"]
+    {
+        let workspace = Workspace::with_toolsets(&["files"]);
+        workspace.file("prod.tfvars", "password = 1234\n");
+        workspace.config(broken);
+        let run = workspace.run(&["run", "read_file", "path=prod.tfvars"]);
+        assert_eq!(run.code, 4, "{broken}: {}", run.shown());
+        assert!(!run.shown().contains("1234"), "{}", run.shown());
+    }
 }

@@ -1,8 +1,8 @@
-//! Commands and what they print, as data: `support::case_files` has the form.
+//! Commands and their output, as data: `support::case_files` describes the form.
 
 use crate::support::case_files::check_case_files;
 
 #[test]
-fn commands_print_what_their_cases_say() {
+fn cli_cases_match() {
     check_case_files("tests/cli/cases");
 }

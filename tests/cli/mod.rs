@@ -2,7 +2,6 @@
 
 mod add;
 mod add_attacks;
-mod add_trusted;
 mod audit;
 mod broken;
 mod cases;

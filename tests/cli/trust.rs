@@ -371,17 +371,6 @@ fn the_library_says_what_it_ignores() {
 }
 
 #[test]
-fn a_workspace_counts_again_where_the_user_trusts_it_by_name() {
-    let workspace = workspace();
-    mode(&workspace.path(".kitbag"), 0o777);
-    workspace.own_config(&format!("[trust]\ndirectories = [{:?}]\n", workspace.root()));
-    let run = workspace.run(&["run", "learn", "topic=keys", "subjects=key"]);
-    assert_eq!((run.code, &*run.stdout, &*run.stderr), (0, "the secret\n", ""));
-    workspace.own_config(&format!("[trust]\ndirectories = [{:?}]\n", workspace.outside()));
-    assert_eq!(workspace.run(&["check"]).code, 4);
-}
-
-#[test]
 fn a_server_stops_serving_what_others_can_write_and_logs_it() {
     let workspace = workspace();
     let names = |client: &mut Client| {
@@ -401,35 +390,6 @@ fn a_server_stops_serving_what_others_can_write_and_logs_it() {
     assert_eq!(names(&mut client), ["learn"]);
     let (_, stderr) = client.close();
     assert!(stderr.contains("WARN") && stderr.contains("is ignored: `"), "{stderr}");
-}
-
-#[test]
-fn the_users_own_file_that_others_can_write_is_an_error() {
-    let workspace = Workspace::new();
-    workspace.own_config("[limits]\ntime = \"7s\"\n");
-    let own = workspace.home().join(".config/kitbag");
-    mode(&own, 0o755);
-    mode(&own.join("config.toml"), 0o644);
-    assert!(workspace.run(&["config", "--show"]).success().contains("7s"));
-    let check = |said: &str| {
-        for command in [["list"].as_slice(), &["check"], &["run", "learn", "topic=a"]] {
-            let run = workspace.run(command);
-            assert_eq!(run.code, 4, "{}", run.shown());
-            assert!(run.stderr.contains(said), "{}", run.shown());
-        }
-    };
-    mode(&own.join("config.toml"), 0o666);
-    check("it is writable by every user (mode 0666); use `chmod o-w`");
-    mode(&own.join("config.toml"), 0o1666);
-    check("it is writable by every user (mode 1666); use `chmod o-w`");
-    mode(&own.join("config.toml"), 0o644);
-    mode(&own, 0o777);
-    check("its directory is writable by every user (mode 0777); use `chmod o-w`");
-    mode(&own, 0o755);
-    if rustix::process::geteuid().is_root() {
-        chown(own.join("config.toml"), Some(STRANGER), None).unwrap();
-        check("it belongs to user 65534; make it yours with `chown`");
-    }
 }
 
 #[test]

@@ -2,10 +2,8 @@
 
 mod content;
 mod documented;
-mod greedy;
 mod knowledge;
 mod named;
-mod narrowing;
 mod places;
 mod screens;
 mod served;

@@ -30,110 +30,6 @@ fn run(workspace: &Workspace, arguments: &[&str]) -> crate::support::Run {
 }
 
 #[test]
-fn a_tool_finds_the_variables_that_are_granted_by_name_and_no_other() {
-    let with = |own: &str| run(&workspace(own), &[]).success();
-    assert_eq!(with(""), "");
-    assert_eq!(with("grants.env = []\n"), "");
-    let granted = "grants.env = [\"LANG\", \"UNSET\"]\n";
-    assert_eq!(with(granted), "env LANG=de_DE.UTF-8\n");
-    let unset = run(&workspace(granted), &["variable=UNSET"]);
-    assert_eq!(unset.code, 1, "{}", unset.shown());
-    assert!(unset.stderr.contains("the variable `UNSET` is not set"), "{}", unset.shown());
-    // Whatever the order, and no more after one was taken away.
-    assert_eq!(with("grants.env = [\"CI\", \"LANG\"]\n"), "env CI=true\nenv LANG=de_DE.UTF-8\n");
-}
-
-#[test]
-fn a_workspace_grants_variables_within_the_users_ceiling_alone() {
-    let grants = "[tools.settings.grants]\nenv = [\"LANG\", \"CI\"]\n";
-    let with = |own: &str| {
-        let workspace = workspace(own);
-        workspace.config(grants);
-        workspace
-    };
-    let open = with("");
-    assert_eq!(run(&open, &[]).success(), "env CI=true\nenv LANG=de_DE.UTF-8\n");
-    let closed = with("[ceiling.grants]\nenv = []\n");
-    assert_eq!(run(&closed, &[]).success(), "");
-    let checked = closed.run_with(&["check"], "", &ENV);
-    let line = "include `env = [\"CI\"]`";
-    assert!(checked.stderr.contains(line), "{}", checked.shown());
-    assert_eq!(checked.code, 0, "{}", checked.shown());
-    let failed = run(&closed, &["variable=CI"]);
-    assert!(failed.stderr.contains(line), "{}", failed.shown());
-    let some = with("[ceiling.grants]\nenv = [\"CI\", \"HOME\"]\n");
-    assert_eq!(run(&some, &[]).success(), "env CI=true\n");
-    let lists = with("[ceiling.grants]\nenv = [\"CI\", \"LANG\"]\n");
-    assert_eq!(run(&lists, &[]).success(), "env CI=true\nenv LANG=de_DE.UTF-8\n");
-}
-
-#[test]
-fn a_component_of_the_workspace_does_not_get_what_another_was_granted() {
-    let workspace = Workspace::new();
-    workspace.own_config("[tools.settings.grants]\nenv = [\"GITHUB_TOKEN\"]\n");
-    workspace.file(".kitbag/tools/settings.wasm", fs::read(guest("settings")).unwrap());
-    assert_eq!(run(&workspace, &[]).success(), "");
-    workspace.own_config("[ceiling.grants]\nenv = [\"GITHUB_TOKEN\"]\n[tools.settings.grants]\nenv = [\"GITHUB_TOKEN\"]\n");
-    assert_eq!(run(&workspace, &[]).success(), "env GITHUB_TOKEN=ghp_1\n");
-}
-
-#[test]
-fn check_warns_of_variables_that_are_not_set_or_look_like_secrets() {
-    let workspace = workspace("grants.env = [\"UNSET\", \"GITHUB_TOKEN\"]\n");
-    let checked = workspace.run_with(&["check"], "", &ENV);
-    for expected in [
-        "the variable `UNSET` is not set, so that the tool does not find it",
-        "`GITHUB_TOKEN` looks like a secret",
-        // Its wish.
-        "add `\"SETTINGS_MODE\"` to `tools.settings.grants.env`",
-    ] {
-        assert!(checked.stderr.contains(expected), "{expected}\n{}", checked.shown());
-    }
-    assert_eq!(checked.code, 0, "{}", checked.shown());
-}
-
-#[test]
-fn kitbags_own_variables_are_never_granted() {
-    let refused = run(&workspace("grants.env = [\"KITBAG_CACHE_DIR\"]\n"), &[]);
-    assert_eq!(refused.code, 4, "{}", refused.shown());
-    assert!(refused.stderr.contains("`KITBAG_CACHE_DIR` cannot be granted"), "{}", refused.shown());
-}
-
-#[test]
-fn a_tool_reads_its_configuration_values() {
-    let workspace = workspace("grants.config = { api_version = \"2022-11-28\", \"b c\" = \"\" }\n");
-    workspace.config("[tools.settings.grants.config]\nmode = \"a\\u001b[31m\"\n");
-    assert_eq!(run(&workspace, &["key=api_version"]).success(), "2022-11-28\n");
-    assert_eq!(run(&workspace, &["key=b c"]).success(), "");
-    assert_eq!(run(&workspace, &["key=other"]).success(), "none\n");
-    let described = workspace.run(&["describe", "settings"]).success();
-    for line in [
-        "  config api_version = \"2022-11-28\"\n",
-        "  config b c = \"\"\n",
-        "  config mode = \"a\\u001b[31m\"\n",
-    ] {
-        assert!(described.contains(line), "{described}");
-    }
-    let json = workspace.run(&["describe", "settings", "--json"]).json();
-    assert_eq!(json["grants"]["config"]["value"]["api_version"], "2022-11-28");
-    // Rendering a call holds no grants.
-    let rendered = run(&workspace, &["key=api_version", "--format-arguments"]);
-    assert_eq!(rendered.success(), "settings api_version (0 values)\n");
-}
-
-#[test]
-fn describe_shows_variables_without_their_values() {
-    let workspace = workspace("grants.env = [\"LANG\", \"UNSET\"]\n");
-    let described = workspace.run_with(&["describe", "settings"], "", &ENV).success();
-    assert!(described.contains("  env LANG\n  env UNSET (not set)\n"), "{described}");
-    for command in [&["config", "--show"][..], &["describe", "settings", "--json"], &["list"]] {
-        let shown = workspace.run_with(command, "", &ENV).success();
-        assert!(shown.contains("LANG"), "{shown}");
-        assert!(!shown.contains("de_DE"), "{shown}");
-    }
-}
-
-#[test]
 fn a_program_hands_variables_over_and_a_call_gets_fewer() {
     let workspace = workspace("grants.env = [\"LANG\", \"CI\"]\n");
     let variables = ENV.map(|(name, value)| (name.into(), value.into()));
@@ -227,19 +123,6 @@ fn processes_count_calls_together_and_the_rate_refuses_one_too_many() {
     let described = workspace.run(&["describe", "settings"]).success();
     assert!(described.contains("\nRate ["), "{described}");
     assert!(described.contains("\n  2/h, 100/d\n"), "{described}");
-}
-
-#[test]
-fn what_is_not_run_is_not_counted() {
-    let workspace = workspace("rate = \"1/d\"\n");
-    for _ in 0..3 {
-        assert_eq!(run(&workspace, &["unknown=x"]).code, 2);
-        run(&workspace, &["key=a", "--format-arguments"]).success();
-        workspace.run(&["describe", "settings"]).success();
-        workspace.run(&["check"]).success();
-    }
-    run(&workspace, &["key=a"]).success();
-    assert_eq!(run(&workspace, &["key=a"]).code, 9);
 }
 
 #[test]

@@ -23,6 +23,10 @@ fn test_sources() -> String {
                 directories.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 sources.push_str(&fs::read_to_string(path).unwrap());
+            } else if path.extension().is_some_and(|extension| extension == "case") {
+                // The name of a case is the name of a test.
+                let name = path.file_stem().unwrap().to_str().unwrap();
+                sources.push_str(&format!("fn {name}("));
             }
         }
     }

@@ -295,18 +295,6 @@ fn knowledge_counts_for_the_rate_and_is_audited() {
 }
 
 #[test]
-fn a_rate_counts_calls_by_a_script_for_the_caller_of_the_script() {
-    let workspace = Workspace::with_toolsets(&["calc", "python"]);
-    workspace.own_config("[tools.calculate]\nrate = \"3/d\"\n");
-    workspace.run(&["run", "calculate", "expression=1"]).success();
-    let script = "code=[calculate(expression='1') for _ in range(2)]";
-    workspace.run(&["run", "python", script]).success();
-    let run = workspace.run(&["run", "python", "code=calculate(expression='1')"]);
-    assert!(run.code != 0 && run.shown().contains("rate"), "{}", run.shown());
-    assert_eq!(workspace.run(&["run", "calculate", "expression=1"]).code, 9);
-}
-
-#[test]
 fn the_start_of_a_call_survives_a_kill_of_its_process() {
     let server = Server::start(Behaviour::Silent);
     let workspace = Workspace::with_toolsets(&["python", "calc"]);
@@ -337,13 +325,6 @@ fn the_start_of_a_call_survives_a_kill_of_its_process() {
     let told = workspace.run(&["audit", "--caller", "user"]).success();
     assert_eq!(told.matches("began").count(), 0, "{told}");
     assert_eq!(workspace.run(&["audit", "--outcome", "unfinished"]).success().lines().count(), 3);
-}
-
-#[test]
-fn a_call_that_changes_nothing_has_one_line() {
-    let workspace = Workspace::with_toolsets(&["calc"]);
-    workspace.run(&["run", "calculate", "expression=1"]).success();
-    assert_eq!(lines(&workspace).len(), 1);
 }
 
 #[test]

@@ -168,21 +168,6 @@ fn the_answers_of_built_ins_are_looked_at_too_and_a_person_reads_of_it() {
     assert!(said.starts_with("error: the answer of `read_file` is withheld"), "{said}");
 }
 
-#[test]
-fn only_the_users_own_file_says_what_becomes_of_answers() {
-    let workspace = Workspace::new();
-    workspace.config("[output]\nfence = false\n");
-    let run = workspace.run(&["list"]);
-    assert_eq!(run.code, 0, "{}", run.shown());
-    assert!(run.stderr.contains("`output` has no place in a workspace's file"), "{}", run.shown());
-    workspace.config("");
-    workspace.own_config("[output.screen]\nexcept = [\"chat-markups\"]\n");
-    let run = workspace.run(&["list"]);
-    assert_eq!(run.code, 4);
-    assert!(run.stderr.contains("config.toml:2:11: there is no rule `chat-markups`\n"));
-    assert!(run.stderr.contains("did you mean `chat-markup`?"), "{}", run.shown());
-}
-
 /// What a client gets of a component that serves a prompt and a resource with this text.
 fn served(own: &str, says: &str) -> (Value, Value) {
     let workspace = Workspace::new();

@@ -130,19 +130,6 @@ fn what_a_tool_reports_and_emits_is_masked() {
 }
 
 #[test]
-fn a_key_in_a_page_is_masked() {
-    let workspace = Workspace::with_toolsets(&["text"]);
-    let tokens: Vec<_> = keys().iter().take(2).map(|(key, _)| key.clone()).collect();
-    let page = tokens.iter().map(|token| format!("<p>{token}</p><p><b>{token}</b>"));
-    workspace.file("page.html", page.collect::<String>());
-    let shown = workspace.run(&["run", "html_to_markdown", "path=page.html"]).shown();
-    for part in ["notARealToken", "notARealKey"] {
-        assert!(!shown.contains(part), "{shown}");
-    }
-    assert_eq!(shown.matches("[kitbag-mask:github-token]").count(), 2, "{shown}");
-}
-
-#[test]
 fn each_text_that_leaves_with_an_answer_is_masked() {
     let workspace = workspace();
     let [(token, mask), ..] = keys();
@@ -161,17 +148,6 @@ fn each_text_that_leaves_with_an_answer_is_masked() {
     let (_, logged) = client.close();
     assert!(!logged.contains(&token), "{logged}");
     assert!(logged.contains(mask), "{logged}");
-}
-
-#[test]
-fn a_script_copies_a_file_with_keys_as_it_is() {
-    let workspace = workspace();
-    // The first line of an answer of `read_file` is not the file's.
-    let code = "text = read_file(path='notes.txt')\n\
-                write_file(path='copy.txt', content=text.split('\\n', 1)[1])";
-    let answer = workspace.call("python", json!({ "code": code }));
-    let copy = fs::read_to_string(workspace.path("copy.txt")).expect(&answer);
-    assert_eq!(copy.trim_end(), notes().0.trim_end());
 }
 
 #[test]
@@ -213,26 +189,6 @@ fn a_tool_that_writes_or_runs_code_refuses_a_mask() {
 }
 
 #[test]
-fn generic_findings_are_marked_and_stay() {
-    let workspace = workspace();
-    let text = "url = postgres://app:S3cretHorse9@db.internal/app\npassword = \"hunter2hunter2\"\n";
-    workspace.file("settings.txt", text);
-    let run = workspace.run(&["--json", "run", "read_file", "path=settings.txt"]).json();
-    let content = run["content"].as_str().unwrap();
-    assert!(content.contains("S3cretHorse9") && content.contains("hunter2hunter2"), "{run}");
-    let leaks = run["leaks"].as_array().unwrap();
-    let rules: Vec<_> = leaks.iter().map(|leak| leak["rule"].as_str().unwrap()).collect();
-    assert_eq!(rules, ["url-password", "password-assignment"]);
-    assert!(leaks.iter().all(|leak| leak["masked"] == false), "{run}");
-    let shown = workspace.run(&["run", "read_file", "path=settings.txt"]);
-    assert!(
-        shown.stderr.contains("warning: the answer holds what looks like a password"),
-        "{}",
-        shown.stderr
-    );
-}
-
-#[test]
 fn generic_findings_do_not_leave() {
     let server = Server::start(Behaviour::Answer(Answer::ok("text/plain", "got it".to_owned())));
     let workspace = Workspace::new();
@@ -261,29 +217,6 @@ fn generic_findings_do_not_leave() {
     assert!(server.seen().requests.is_empty());
     let done = call(json!({ "url": server.url(), "headers": ["x-a: password = \"changeme\""] }));
     assert_eq!(done.code, 0, "{}", done.shown());
-}
-
-#[test]
-fn a_person_may_have_the_raw_text_of_a_tool() {
-    let workspace = workspace();
-    let (raw, masked) = notes();
-    let read = || workspace.run(&["run", "read_file", "path=notes.txt"]);
-    let code = "print(read_file(path='notes.txt'))";
-    workspace.own_config("[tools.read_file]\nmask = false\n");
-    assert!(read().success().contains(raw.lines().next().unwrap()));
-    // Of that tool alone.
-    check_masked(&workspace.call("python", json!({ "code": code })));
-    workspace.own_config("[tools.python]\nmask = false\n");
-    assert!(read().success().contains(masked.lines().next().unwrap()));
-    assert!(
-        workspace.call("python", json!({ "code": code })).contains(raw.lines().next().unwrap())
-    );
-    // A workspace says nothing of it.
-    workspace.own_config("");
-    workspace.config("[tools.read_file]\nmask = false\n");
-    let refused = read();
-    assert_eq!(refused.code, 4, "{}", refused.shown());
-    assert!(refused.stderr.contains("`mask`"), "{}", refused.shown());
 }
 
 #[test]

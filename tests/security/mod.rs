@@ -3,6 +3,7 @@
 mod advice;
 mod approval;
 mod audit_coverage;
+mod cases;
 mod escapes;
 mod killed;
 mod marks;

@@ -1,12 +1,12 @@
 //! Secrets in requests, through the binary: servers get them, and nothing else does.
 
+use base64::Engine;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kitbag_test_servers::{Answer, Authority, Behaviour, Server};
 use serde_json::{Value, json};

@@ -7,10 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
-
-use crate::support::terminal::on_a_terminal;
-use crate::support::{Run, Workspace, probe};
+use crate::support::{Run, Workspace};
 
 const TOKEN: &str = "a-token-of-the-tests";
 
@@ -139,168 +136,6 @@ fn ungranted(workspace: &Workspace, name: &str) -> String {
     )
 }
 
-/// Grants the secret `github` to `fetch` and to a tool of the workspace.
-fn granting() -> Workspace {
-    let workspace = Workspace::with_toolsets(&["fetch"]);
-    workspace.own_config(
-        "[tools.fetch.grants]\nhttp = [\"https://api.github.com/**\"]\nsecrets.github = {}\n",
-    );
-    workspace.config(&probe("grants.env = [{ name = \"TOKEN\", secret = \"github\" }]\n"));
-    workspace
-}
-
-const GRANTED: &str = "`github` goes to https://api.github.com/**. Granted to:\n  \
-                       tool `fetch`, which may send https://api.github.com/** \
-                       (<home>/.config/kitbag/config.toml:";
-
-#[test]
-fn a_granted_secret_needs_consent_when_it_first_goes_somewhere() {
-    let workspace = granting();
-    let own_config = || fs::read_to_string(workspace.own_config_file()).unwrap();
-    let before = own_config();
-    let set = ["set", "github", "--to", "https://api.github.com/**"];
-    let refused = secret(&workspace, &set, TOKEN);
-    assert_eq!((refused.code, &*refused.stdout), (3, ""), "{}", refused.stderr);
-    assert!(refused.stderr.starts_with(&format!("error: {GRANTED}")), "{}", refused.stderr);
-    let probe = "\n  tool `probe`, which may send no requests (.kitbag/config.toml:";
-    assert!(refused.stderr.contains(probe), "{}", refused.stderr);
-    assert!(refused.stderr.contains("to agree, add `--yes`"), "{}", refused.stderr);
-    assert_eq!(own_config(), before);
-    // Without a destination there is nothing to agree to yet.
-    let kept = secret(&workspace, &["set", "github"], TOKEN);
-    assert_eq!(kept.code, 0, "{}", kept.stderr);
-    let to = ["set", "github", "--keep-value", "--to", "https://api.github.com/**"];
-    assert_eq!(secret(&workspace, &to, "").code, 3);
-    let agreed = secret(&workspace, &[&to[..], &["--yes"]].concat(), "");
-    assert_eq!((agreed.code, &*agreed.stderr), (0, ""));
-    assert!(agreed.stdout.ends_with("\ngranted to `fetch`, `probe`\n"), "{}", agreed.stdout);
-    // It has a destination, and a new value is for that.
-    assert_eq!(secret(&workspace, &["set", "github"], "another-value-of-it").code, 0);
-    let json = secret(&workspace, &["set", "github", "--json"], "another-value-of-it").json();
-    assert_eq!(json["tools"], json!(["fetch", "probe"]));
-    assert_eq!(json["to"], json!(["https://api.github.com/**"]));
-    let deleted = secret(&workspace, &["delete", "github"], "");
-    let note = "calls of `fetch`, `probe` fail until it is set again or no longer granted: kitbag \
-                secret set github\n";
-    assert!(deleted.code == 0 && deleted.stderr.ends_with(note), "{}", deleted.stderr);
-}
-
-#[test]
-fn a_person_is_asked_on_their_terminal_about_a_granted_secret() {
-    let workspace = granting();
-    let own_config = || fs::read_to_string(workspace.own_config_file()).unwrap();
-    let before = own_config();
-    let to = "https://api.github.com/**";
-    let set = ["secret", "set", "github", "--variable", "TOKEN", "--to", to];
-    for (typed, is_set) in [("\nperhaps\nn\n", false), ("", false), ("y\n", true)] {
-        let (_, seen) = on_a_terminal(&workspace, &set, typed);
-        assert!(seen.contains("Granted to:"), "{seen}");
-        assert!(seen.contains("Give it to them? [y]es / [n]o: "), "{seen}");
-        assert_eq!(seen.contains("nothing was set"), !is_set, "{seen}");
-        assert_eq!(own_config() != before, is_set, "{seen}");
-    }
-}
-
-#[test]
-fn what_is_no_secret_or_no_place_for_one_changes_nothing() {
-    let workspace = Workspace::new();
-    let own_config = || fs::read_to_string(workspace.own_config_file()).unwrap();
-    let before = own_config();
-    let check = |arguments: &[&str], value: &str, message: &str| {
-        check_failed(&workspace, &[&["set", "github"], arguments].concat(), value, 2, message);
-    };
-    check(&["--to", "http://api.github.com/**"], TOKEN, "would send it unencrypted");
-    check(&["--to", "https://*.github.com/**"], TOKEN, "name each, or add `--wildcard`");
-    check(&["--to", "https://api.github.com/**"], "short", "the value has 5 bytes");
-    check(&[], "two\nlines of it", "a secret is one line");
-    check(&["--header", "Host"], TOKEN, "says how a request is sent");
-    check(&["--header", "a", "--query", "b"], TOKEN, "cannot be used with");
-    check(&["--variable", "A", "--command", "b"], "", "cannot be used with");
-    check(&["--keep-value"], "", "there is no secret `github`");
-    check(&["--basic"], "ada-and-no-password", "it has no `:`");
-    check(&["--basic"], "ada.lovelace:1234567", "the password has 7 bytes");
-    check_failed(&workspace, &["set", "a b"], TOKEN, 2, "is not the name of a secret");
-    check_failed(&workspace, &["delete", "github"], "", 2, "there is no secret `github`");
-    assert_eq!(own_config(), before);
-}
-
-#[test]
-fn a_store_is_chosen_once_and_a_passphrase_opens_it() {
-    let workspace = Workspace::new();
-    let run = |arguments: &[&str], value: &str, passphrase: Option<&str>| {
-        let env: Vec<_> = passphrase.map(|text| ("KITBAG_PASSPHRASE", text)).into_iter().collect();
-        let run = workspace.run_with(&[&["secret"], arguments].concat(), value, &env);
-        (run.code, run.stderr)
-    };
-    let own = Some("the passphrase of it");
-    let set = ["set", "github", "--store", "passphrase", "--to", "https://api.github.com/**"];
-    let done = (0, ungranted(&workspace, "github"));
-    let (code, message) = run(&set, TOKEN, None);
-    assert_eq!(code, 6);
-    assert!(message.contains("the variable `KITBAG_PASSPHRASE` is not set"), "{message}");
-    assert_eq!(run(&set, TOKEN, own), done);
-    assert_eq!(run(&["test", "github"], "", own), (0, String::new()));
-    let (code, message) = run(&["test", "github"], "", Some("another passphrase"));
-    assert_eq!(code, 6);
-    assert!(message.contains("cannot be opened with its passphrase"), "{message}");
-    let (code, message) = run(&["set", "mail", "--store", "key-file"], TOKEN, own);
-    assert_eq!(code, 2);
-    assert!(message.contains("the store is `passphrase` already"), "{message}");
-    assert!(message.contains("it keeps github; delete those first"), "{message}");
-    assert_eq!(run(&["delete", "github"], "", own), (0, String::new()));
-    let (code, message) = run(&["set", "mail", "--store", "key-file"], TOKEN, own);
-    assert_eq!(code, 2);
-    assert!(message.contains("secrets.age` first"), "{message}");
-    fs::remove_file(workspace.home().join(".local/state/kitbag/secrets.age")).unwrap();
-    let (code, message) = run(&["set", "mail", "--store", "key-file"], TOKEN, None);
-    assert_eq!(code, 0, "{message}");
-    assert_eq!(run(&["test", "mail"], "", None), (0, String::new()));
-}
-
-#[test]
-fn what_opens_no_store_is_said_once_and_changes_nothing() {
-    let workspace = Workspace::new();
-    let set = ["secret", "set", "github", "--to", "https://a.example/**"];
-    let run = |arguments: &[&str], passphrase: &str| {
-        let run = workspace.run_with(arguments, TOKEN, &[("KITBAG_PASSPHRASE", passphrase)]);
-        (run.code, run.stderr)
-    };
-    let own_config = || fs::read_to_string(workspace.own_config_file()).unwrap();
-    let before = own_config();
-    let new = [&set[..], &["--store", "passphrase"]].concat();
-    let closed = "error: the store of secrets cannot be opened\n\
-                  caused by: the passphrase has 5 bytes, and one has at least 8\n";
-    assert_eq!(run(&new, "short"), (6, closed.to_owned()));
-    assert_eq!(own_config(), before);
-    assert_eq!(run(&new, "the passphrase of it"), (0, ungranted(&workspace, "github")));
-    assert_eq!(run(&set, "short"), (6, closed.to_owned()));
-    let before = own_config();
-    let moved = ["secret", "set", "github", "--to", "https://b.example/**"];
-    let (code, message) = run(&moved, "another passphrase");
-    assert_eq!((code, message.lines().count()), (6, 1), "{message}");
-    assert!(message.contains("secrets.age` cannot be opened with its passphrase"), "{message}");
-    assert_eq!(own_config(), before);
-}
-
-#[test]
-fn a_value_is_no_argument_and_no_message_repeats_it() {
-    let workspace = Workspace::new();
-    let before = fs::read_to_string(workspace.own_config_file()).unwrap();
-    let token = format!("ghp_{}", "notARealToken01234567890123456789012");
-    for arguments in [
-        &["set", "github", &token][..],
-        &["set", "github", "a-value", &token, "--to", "https://a.example/**"],
-        &["set", &token],
-    ] {
-        let run = secret(&workspace, arguments, TOKEN);
-        assert_eq!((run.code, &*run.stdout), (2, ""), "{}", run.stderr);
-        assert!(run.stderr.contains("a value is no argument"), "{}", run.stderr);
-        assert!(run.stderr.contains("| kitbag secret set"), "{}", run.stderr);
-        assert!(!run.stderr.contains(&token) && !run.stderr.contains("a-value"), "{}", run.stderr);
-    }
-    assert_eq!(fs::read_to_string(workspace.own_config_file()).unwrap(), before);
-}
-
 #[test]
 fn many_that_set_secrets_at_once_lose_nothing_and_leave_nothing_behind() {
     let workspace = Workspace::new();
@@ -326,36 +161,6 @@ fn many_that_set_secrets_at_once_lose_nothing_and_leave_nothing_behind() {
     let mut left: Vec<_> = directory.map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["config.toml", "secrets.key"]);
-}
-
-#[test]
-fn places_change_with_the_value_or_without_it() {
-    let workspace = Workspace::new();
-    let set = |arguments: &[&str], value: &str| {
-        let run = secret(&workspace, &[&["set"], arguments].concat(), value);
-        assert_eq!(run.code, 0, "{}", run.stderr);
-        run.stdout
-    };
-    set(&["github", "--to", "https://a.example/**"], TOKEN);
-    let kept = ["github", "--keep-value", "--to", "https://b.example/**", "--header", "X-A"];
-    let file = file_of(&workspace);
-    let changed = "`github` is changed; its value is kept\n\
-                   it goes to https://b.example/**, as header x-a";
-    assert_eq!(set(&kept, "another-value-of-it"), format!("{changed} ({file})\n"));
-    let listed = "github  store  header x-a  https://b.example/**\n";
-    check(&workspace, &["list"], "", listed);
-    set(&["ci", "--variable", "CI_TOKEN"], "");
-    set(&["ci", "--keep-value", "--to", "https://c.example/**"], "");
-    let listed = "ci      variable CI_TOKEN  bearer      https://c.example/**\n\
-                  github  store              header x-a  https://b.example/**\n";
-    check(&workspace, &["list"], "", listed);
-    for given in [&["--variable", "A"][..], &["--command", "a"], &["--store", "key-file"]] {
-        let arguments = [&["set", "github", "--keep-value"], given].concat();
-        check_failed(&workspace, &arguments, "", 2, "cannot be used with");
-    }
-    // Without the option a value is read, and an empty one is none.
-    let to = ["set", "github", "--to", "https://d.example/**"];
-    check_failed(&workspace, &to, "", 2, "the value has 0 bytes");
 }
 
 /// A `kitbag secret set` that has been given its value, and waits for the store.
@@ -401,19 +206,6 @@ fn a_new_value_never_goes_to_the_old_places_and_one_that_is_killed_shows_what_is
         assert!(!own_config().contains("old.example") && !own_config().contains(to));
         check(&workspace, &["list"], "", listed);
     }
-}
-
-#[test]
-fn without_a_keyring_the_error_says_what_keeps_values_else() {
-    let workspace = Workspace::new();
-    let before = fs::read_to_string(workspace.own_config_file()).unwrap();
-    let bus = [("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at-all")];
-    let set = ["secret", "set", "github", "--store", "keyring"];
-    let run = workspace.run_with(&set, TOKEN, &bus);
-    assert_eq!((run.code, &*run.stdout), (6, ""), "{}", run.stderr);
-    assert!(run.stderr.contains("there is no keyring of the system to ask"), "{}", run.stderr);
-    assert!(run.stderr.contains("`--store key-file` keeps values in a file"), "{}", run.stderr);
-    assert_eq!(fs::read_to_string(workspace.own_config_file()).unwrap(), before);
 }
 
 #[test]

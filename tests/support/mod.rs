@@ -274,16 +274,16 @@ impl Workspace {
 
     /// Runs the binary with this standard input and these variables.
     pub(crate) fn run_with(&self, arguments: &[&str], stdin: &str, env: &[(&str, &str)]) -> Run {
+        let mut command = self.command();
+        command.args(arguments).envs(env.iter().copied());
+        self.finish(command, stdin)
+    }
+
+    /// Runs a command with this standard input to its end.
+    pub(crate) fn finish(&self, mut command: Command, stdin: &str) -> Run {
         use std::io::Write;
-        let mut child = self
-            .command()
-            .args(arguments)
-            .envs(env.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         // A process that does not read its input may have ended before it is written.
         let _ = input.write_all(stdin.as_bytes());

@@ -2,12 +2,101 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
-use super::Workspace;
+use super::{Run, Workspace};
 
-/// Runs the binary on a terminal where a person types, and returns what went to
-/// standard output and what stood on the terminal.
+/// How long the terminal may stay the same before the test fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A command on a terminal.
+pub(crate) struct Terminal {
+    person: File,
+    child: Child,
+    output: Receiver<Vec<u8>>,
+    seen: Vec<u8>,
+}
+
+impl Terminal {
+    /// Starts a command whose input and errors are on a terminal, where `before` is already typed.
+    pub(crate) fn start(command: Command, before: &str) -> Self {
+        Self::open(command, before, None)
+    }
+
+    /// Starts a command whose input, output and errors are on a terminal of 40 lines.
+    pub(crate) fn with_output(command: Command) -> Self {
+        let size = nix::pty::Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+        Self::open(command, "", Some(size))
+    }
+
+    fn open(mut command: Command, before: &str, size: Option<nix::pty::Winsize>) -> Self {
+        let terminal = nix::pty::openpty(size.as_ref(), None).unwrap();
+        let mut person = File::from(terminal.master);
+        person.write_all(before.as_bytes()).unwrap();
+        let slave = || Stdio::from(terminal.slave.try_clone().unwrap());
+        command.stdin(slave()).stderr(slave());
+        command.stdout(size.map_or_else(Stdio::piped, |_| slave()));
+        let child = command.spawn().unwrap();
+        // The terminal ends when the last process closes it: this process has it no longer.
+        drop((terminal.slave, command));
+        let (sender, output) = channel();
+        let mut screen = person.try_clone().unwrap();
+        thread::spawn(move || {
+            let mut part = [0; 1024];
+            // Linux ends a terminal that is no longer open with an error.
+            while let Ok(length @ 1..) = screen.read(&mut part) {
+                if sender.send(part[..length].to_owned()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { person, child, output, seen: Vec::new() }
+    }
+
+    /// Reads until the screen shows it. `false`: the command ended before.
+    #[track_caller]
+    pub(crate) fn wait(&mut self, mut is_shown: impl FnMut(&str) -> bool) -> bool {
+        loop {
+            match self.output.recv_timeout(PATIENCE) {
+                Ok(part) => self.seen.extend(part),
+                Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) => {
+                    let _ = self.child.kill();
+                    panic!("the terminal shows nothing more after\n{}", self.screen());
+                }
+            }
+            if is_shown(&self.screen()) {
+                return true;
+            }
+        }
+    }
+
+    pub(crate) fn enter(&mut self, text: &str) {
+        self.person.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// The text on the terminal.
+    pub(crate) fn screen(&self) -> String {
+        String::from_utf8_lossy(&self.seen).replace('\r', "")
+    }
+
+    /// Waits for the end of the command. `stderr` is the text on the terminal.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Run {
+        while self.wait(|_| false) {}
+        let stderr = self.screen();
+        let output = self.child.wait_with_output().unwrap();
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        Run { code: output.status.code().unwrap_or(-1), stdout, stderr }
+    }
+}
+
+/// Runs the binary on a terminal where a person types, and returns its standard output and the
+/// text on the terminal.
+#[track_caller]
 pub(crate) fn on_a_terminal(
     workspace: &Workspace,
     arguments: &[&str],
@@ -16,69 +105,59 @@ pub(crate) fn on_a_terminal(
     on_a_watched_terminal(workspace, arguments, typed, |_| {})
 }
 
-/// The text of a terminal with the rows of each line of kitbag's in one.
-pub(crate) fn unwrapped(shown: &str) -> String {
-    shown.replace("\r\n", "\n").replace("\n    ", "")
-}
-
-/// As [`on_a_terminal`], and reacts to what the terminal shows.
+/// As [`on_a_terminal`], and reacts to the text on the terminal.
+#[track_caller]
 pub(crate) fn on_a_watched_terminal(
     workspace: &Workspace,
     arguments: &[&str],
     typed: &str,
-    mut watch: impl FnMut(&str),
+    watch: impl FnMut(&str),
 ) -> (String, String) {
-    with_a_person(workspace, arguments, "", typed, &mut watch)
+    let mut command = workspace.command();
+    command.args(arguments);
+    let run = answered(Terminal::start(command, ""), typed, watch);
+    (run.stdout, run.stderr)
 }
 
 /// As [`on_a_terminal`], with a person who types something before the command starts.
+#[track_caller]
 pub(crate) fn on_a_hasty_terminal(
     workspace: &Workspace,
     arguments: &[&str],
     before: &str,
     typed: &str,
 ) -> (String, String) {
-    with_a_person(workspace, arguments, before, typed, &mut |_| {})
+    let mut command = workspace.command();
+    command.args(arguments);
+    let run = answered(Terminal::start(command, before), typed, |_| {});
+    (run.stdout, run.stderr)
+}
+
+/// Types a line at each question. A person who has nothing more to say ends the input.
+#[track_caller]
+pub(crate) fn answered(mut terminal: Terminal, typed: &str, mut watch: impl FnMut(&str)) -> Run {
+    let mut answers = typed.split_inclusive('\n');
+    let mut answered = 0;
+    loop {
+        let is_asked = terminal.wait(|screen| {
+            watch(screen);
+            waits(&screen[answered..])
+        });
+        if !is_asked {
+            return terminal.end();
+        }
+        answered = terminal.screen().len();
+        terminal.enter(answers.next().unwrap_or("\u{4}"));
+    }
+}
+
+/// The text of a terminal with the rows of each line of kitbag's in one.
+pub(crate) fn unwrapped(shown: &str) -> String {
+    shown.replace("\r\n", "\n").replace("\n    ", "")
 }
 
 /// Whether a terminal shows a question that waits for its answer.
 fn waits(shown: &str) -> bool {
     let line = shown.rsplit('\n').next().unwrap_or_default();
     line.contains("[n]o") && line.ends_with(": ") || line.starts_with('(') && line.ends_with(") ")
-}
-
-/// Runs a command on a terminal. Each line of `typed` is typed at a question, `before` earlier.
-fn with_a_person(
-    workspace: &Workspace,
-    arguments: &[&str],
-    before: &str,
-    typed: &str,
-    watch: &mut dyn FnMut(&str),
-) -> (String, String) {
-    let terminal = nix::pty::openpty(None, None).unwrap();
-    let mut person = File::from(terminal.master);
-    person.write_all(before.as_bytes()).unwrap();
-    let mut answers = typed.split_inclusive('\n');
-    let mut answered = 0;
-    let child = {
-        let mut command = workspace.command();
-        command.args(arguments).stdin(terminal.slave.try_clone().unwrap());
-        command.stderr(terminal.slave).stdout(Stdio::piped());
-        command.spawn().unwrap()
-    };
-    let (mut seen, mut part) = (Vec::new(), [0; 1024]);
-    let shown = |seen: &[u8]| String::from_utf8_lossy(seen).replace('\r', "");
-    // Linux ends a terminal that is no longer open with an error.
-    while let Ok(length @ 1..) = person.read(&mut part) {
-        seen.extend_from_slice(&part[..length]);
-        let text = shown(&seen);
-        watch(&text);
-        if waits(&shown(&seen[answered..])) {
-            answered = seen.len();
-            // One that has nothing more to say ends the input.
-            person.write_all(answers.next().unwrap_or("\u{4}").as_bytes()).unwrap();
-        }
-    }
-    let output = child.wait_with_output().unwrap();
-    (String::from_utf8_lossy(&output.stdout).into_owned(), shown(&seen))
 }

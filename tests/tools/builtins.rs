@@ -77,82 +77,6 @@ fn one_component_serves_several_tools() {
 }
 
 #[test]
-fn a_grant_that_a_tool_asks_for_and_does_not_have_is_named_with_what_would_give_it() {
-    let workspace = Workspace::new();
-    workspace.file(".kitbag/tools/mine.wasm", fs::read(guest("learn")).unwrap());
-    let missing = "tool `mine` asks for a grant that it does not have; to give it, add `{ host = \
-                   \"DIRECTORY\", guest = \"/subjects\", mode = \"ro\" }` to \
-                   `tools.mine.grants.filesystem` of your own `<home>/.config/kitbag/config.toml`";
-    let check = workspace.run(&["check"]);
-    let warning = format!("warning: {missing}, which replaces the default\n");
-    assert_eq!((check.code, &*check.stderr), (0, &*warning), "{}", check.shown());
-    let check = workspace.run(&["check", "--json"]).json();
-    assert_eq!(
-        check["warnings"],
-        serde_json::json!([format!("{missing}, which replaces the default")])
-    );
-    // The call fails for want of it, which the host does not see.
-    let run = workspace.run(&["run", "mine", "topic=team"]);
-    assert_eq!(run.code, 1, "{}", run.shown());
-    assert!(!run.stderr.contains("asks for a grant"), "{}", run.shown());
-    workspace.file("notes/rules.md", "Be kind.\n");
-    workspace.config(
-        "[tools.mine]\ngrants.filesystem = [{ host = \"notes\", guest = \"/subjects\" }]\n",
-    );
-    let check = workspace.run(&["check"]);
-    assert_eq!((check.code, &*check.stderr), (0, ""), "{}", check.shown());
-}
-
-#[test]
-fn an_ejected_tool_replaces_the_built_in_with_the_same_grants() {
-    let workspace = Workspace::new();
-    workspace.file("notes/rules.md", "Be kind.\n");
-    let run = workspace.run(&["eject", "learn"]);
-    let (wasm, manifest) = (".kitbag/tools/learn.wasm", ".kitbag/tools/learn.toml");
-    assert_eq!(run.success(), format!("<workspace>/{wasm}\n<workspace>/{manifest}\n"));
-    let ejected = fs::read(workspace.path(wasm)).unwrap();
-    assert!(ejected == fs::read(guest("learn")).unwrap(), "another component");
-    let text = fs::read_to_string(workspace.path(manifest)).unwrap();
-    assert_eq!(
-        text,
-        "replaces = \"learn\"\n\n[grants]\n\
-         # Each call of the built-in is given a directory here; a local tool is granted one:\n\
-         # filesystem = [{ host = \"DIRECTORY\", guest = \"/subjects\", mode = \"ro\" }]\n\
-         filesystem = []\n"
-    );
-    let list = workspace.run(&["list"]).success();
-    assert!(list.contains("learn.wasm, replaces `learn`"), "{list}");
-    // With the directory that it says.
-    let granted = text.replace("filesystem = []\n", "").replace("# filesystem", "filesystem");
-    workspace.file(manifest, granted.replace("DIRECTORY", "notes"));
-    let described = workspace.run(&["describe", "learn"]).success();
-    assert!(described.contains("  ro  /subjects ← <workspace>/notes"), "{described}");
-    // Nothing is written over.
-    let again = workspace.run(&["eject", "learn"]);
-    assert_eq!(again.code, 2, "{}", again.shown());
-    assert!(again.stderr.contains("learn.wasm` exists already"), "{}", again.shown());
-    let elsewhere = workspace.run(&["eject", "learn", "--to", "mine", "--json"]).json();
-    assert_eq!(elsewhere["wasm"], "mine/learn.wasm");
-    let unknown = workspace.run(&["eject", "lern"]);
-    assert_eq!(unknown.code, 2, "{}", unknown.shown());
-    assert!(unknown.stderr.contains("did you mean `learn`?"), "{}", unknown.shown());
-}
-
-#[test]
-fn a_local_tool_takes_no_name_of_a_built_in_by_accident() {
-    let workspace = Workspace::new();
-    workspace.file(".kitbag/tools/learn.wasm", fs::read(guest("probe")).unwrap());
-    let list = workspace.run(&["list"]);
-    // It is left out, and the built-in stays.
-    assert_eq!(list.code, 0, "{}", list.shown());
-    assert!(!list.stdout.contains("learn.wasm"), "{}", list.shown());
-    let line = "replace the built-in with `replaces = \"learn\"` in `tools.learn`";
-    assert!(list.stderr.contains(line), "{}", list.shown());
-    workspace.config("[tools.learn]\nreplaces = \"learn\"\n");
-    assert!(workspace.run(&["list"]).success().contains("replaces `learn`"));
-}
-
-#[test]
 fn what_a_model_reads_of_a_tool_of_files_names_its_directories() {
     let workspace = Workspace::new();
     let mut tools = builtins("conformance", &["test_simple_text", "test_error_handling"]).to_vec();
@@ -229,19 +153,4 @@ fn clients_read_titles_and_hints_of_what_each_built_in_does() {
     let listed = client.request("tools/list", serde_json::json!({}))["result"]["tools"].clone();
     let listed: String = listed.as_array().unwrap().iter().map(hints).collect();
     snapshot!("hints", &listed);
-}
-
-#[test]
-fn a_tool_is_not_ejected_through_a_planted_link() {
-    let workspace = Workspace::new();
-    let elsewhere = workspace.outside().join("elsewhere");
-    fs::create_dir(&elsewhere).unwrap();
-    std::os::unix::fs::symlink(&elsewhere, workspace.path(".kitbag/tools")).unwrap();
-    std::os::unix::fs::symlink(&elsewhere, workspace.path("mine")).unwrap();
-    for arguments in [&["eject", "learn"][..], &["eject", "learn", "--to", "mine/x"]] {
-        let run = workspace.run(arguments);
-        assert_eq!(run.code, 2, "{}", run.shown());
-        assert!(run.stderr.contains("is a symbolic link, and kitbag writes into"), "{run:?}");
-    }
-    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
 }

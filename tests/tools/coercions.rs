@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
+use crate::support::Workspace;
 use crate::support::http::HttpServer;
 use crate::support::mcp::Client;
-use crate::support::{Workspace, guest};
 
 /// The arguments that n8n adds to every call.
 fn with_host_keys(mut arguments: Value) -> Value {
@@ -123,67 +123,6 @@ fn unknown_arguments_are_refused_where_that_is_set() {
     let error = refused(&mut client, "read_file", with_host_keys(json!({ "path": "a.txt" })));
     assert!(error.contains("`/sessionId`: is unknown"), "{error}");
     called(&mut client, "read_file", json!({ "path": "a.txt", "numbered": "true" }));
-}
-
-/// A workspace in which `relay` calls `read_file` as `read`, with this table.
-fn with_alias(table: &str) -> Workspace {
-    let workspace = Workspace::with_toolsets(&["files"]);
-    workspace.file("7", "seven\n");
-    workspace.file("a.txt", "one\n");
-    workspace.own_config(&format!(
-        "[tools.relay]\nsource = \"local\"\nwasm = {:?}\n[tools.relay.grants]\n\
-         tools = {{ read = {{ tool = \"read_file\", {table} }} }}\n",
-        guest("relay")
-    ));
-    workspace
-}
-
-/// What inner calls of `read` answer, a line each.
-fn relayed(workspace: &Workspace, calls: &[Value]) -> Vec<String> {
-    let steps =
-        calls.iter().map(|arguments| json!({ "call": { "tool": "read", "arguments": arguments } }));
-    let arguments = json!({ "steps": steps.collect::<Vec<_>>() }).to_string();
-    let said = workspace.run(&["run", "relay", "--args", &arguments]).success();
-    said.lines()
-        .filter(|line| line.starts_with("ok") || line.starts_with("error"))
-        .map(str::to_owned)
-        .collect()
-}
-
-#[test]
-fn conditions_of_inner_calls_see_coerced_arguments() {
-    let workspace = with_alias("where = { path = \"7\", numbered = false }");
-    let answers = relayed(
-        &workspace,
-        &[
-            json!({ "path": 7, "numbered": "false" }),
-            json!({ "path": 7, "numbered": "true" }),
-            json!({ "path": "7", "numbered": true }),
-            json!({ "path": "a.txt", "numbered": "false" }),
-            with_host_keys(json!({ "path": "a.txt", "numbered": false })),
-        ],
-    );
-    assert!(answers[0].starts_with("ok"), "{answers:?}");
-    assert_eq!(answers.len(), 5);
-    for (index, argument) in [(1, "numbered"), (2, "numbered"), (3, "path"), (4, "path")] {
-        let answer = &answers[index];
-        assert!(answer.starts_with("error") && answer.contains(argument), "{answers:?}");
-    }
-}
-
-#[test]
-fn rates_count_calls_however_they_are_spelled() {
-    let workspace = with_alias("rate = \"2/min\"");
-    let answers = relayed(
-        &workspace,
-        &[
-            json!({ "path": 7 }),
-            with_host_keys(json!({ "path": "7", "numbered": null })),
-            json!({ "path": "7" }),
-        ],
-    );
-    assert!(answers[0].starts_with("ok") && answers[1].starts_with("ok"), "{answers:?}");
-    assert!(answers[2].starts_with("error"), "{answers:?}");
 }
 
 #[test]

@@ -22,26 +22,6 @@ fn check_error(workspace: &Workspace, arguments: &[&str], expected: &str) {
 }
 
 #[test]
-fn the_extension_says_the_format_and_numbers_keep_their_digits() {
-    let workspace = Workspace::with_toolsets(&["data"]);
-    let document = "ä: [1.10, 12345678901234567890123]\n日本: 1e400\n";
-    let file = workspace.file("a.yml", document);
-    workspace.file("a.toml", "d = 2026-01-02\nn = 1.10\n");
-    workspace.file("a.tsv", "a\tb\n1.10\t007\n");
-    workspace.file("empty.yaml", "");
-    let json = "{\"ä\":[1.10,12345678901234567890123],\"日本\":1e+400}";
-    check(&workspace, &["path=a.yml", "to=jsonl"], json);
-    check(&workspace, &["path=a.toml", "to=jsonl"], "{\"d\":\"2026-01-02\",\"n\":1.10}");
-    check(&workspace, &["path=a.tsv", "to=jsonl"], "{\"a\":1.10,\"b\":\"007\"}");
-    check(&workspace, &["path=empty.yaml", "to=json"], "null");
-    check(&workspace, &["text=[{\"a\":\"x,y\"}]", "to=csv"], "a\n\"x,y\"");
-    check_error(&workspace, &["path=a.toml", "from=json", "to=yaml"], "`a.toml` is not JSON");
-    check_error(&workspace, &["text={\"a\":null}", "to=toml"], "null (line 1, column 6, in `/a`)");
-    check_error(&workspace, &["path=none.csv", "to=json"], "`none.csv` does not exist");
-    assert_eq!(fs::read_to_string(file).unwrap(), document);
-}
-
-#[test]
 fn rows_of_a_large_file_are_read_one_by_one() {
     let workspace = Workspace::with_toolsets(&["data"]).with_time();
     // More than a document may have.
@@ -58,7 +38,11 @@ fn rows_of_a_large_file_are_read_one_by_one() {
     let array = ["path=a.jsonl", "to=json", "limit=1"];
     check(&workspace, &array, "[\n  {\n    \"n\": 1,\n    \"text\": \"of no interest\"\n  }\n]");
     workspace.file("open.csv", "a\n\"".to_owned() + &"x".repeat(17 << 20));
-    check_error(&workspace, &["path=open.csv", "to=json"], "a row has more than 4 MiB; is a quote not closed? (line 2");
+    check_error(
+        &workspace,
+        &["path=open.csv", "to=json"],
+        "a row has more than 4 MiB; is a quote not closed? (line 2",
+    );
     workspace.file("a.yaml", format!("a: {}\n", "x".repeat(17 << 20)));
     check_error(&workspace, &["path=a.yaml", "to=json"], "`a.yaml` has more than 16 MiB");
 }

@@ -22,8 +22,7 @@ fn calls_at_once_do_not_disturb_each_other() {
     let workspace = Workspace::with_toolsets(&["text"]);
     let kitbag = workspace.kitbag();
     let calls = [("aGk=", "base64"), ("zz", "hex"), ("%41", "percent"), ("&amp;", "html")];
-    let calls = calls.map(|(text, encoding)| {
-        ("decode_text", json!({ "text": text, "encoding": encoding }))
-    });
+    let calls = calls
+        .map(|(text, encoding)| ("decode_text", json!({ "text": text, "encoding": encoding })));
     check_concurrent(&kitbag, &calls);
 }

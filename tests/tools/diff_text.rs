@@ -13,7 +13,8 @@ fn differences_are_a_unified_diff() {
 #[test]
 fn large_files_without_a_common_line_are_compared_in_the_memory_of_a_call() {
     let workspace = Workspace::with_toolsets(&["text"]).with_time();
-    let lines = |from: usize| (from..from + 200_000).map(|it| format!("{it}\n")).collect::<String>();
+    let lines =
+        |from: usize| (from..from + 200_000).map(|it| format!("{it}\n")).collect::<String>();
     workspace.file("old", lines(0));
     workspace.file("new", lines(1_000_000));
     let arguments = json!({ "old_path": "old", "new_path": "new", "max_bytes": 60 });

@@ -157,20 +157,6 @@ fn without_a_home_everything_but_the_cache_works() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named() {
-    let workspace = tiny();
-    fs::remove_file(workspace.path(".kitbag/tools/tiny.wasm")).unwrap();
-    // A link to what is in the kernel's own files.
-    std::os::unix::fs::symlink("/proc/self/mem", workspace.path(".kitbag/tools/tiny.wasm"))
-        .unwrap();
-    fs::create_dir(workspace.path(".kitbag/config.toml")).unwrap();
-    let mut report = workspace.session(&[&["list"]]);
-    fs::remove_dir(workspace.path(".kitbag/config.toml")).unwrap();
-    report.push_str(&workspace.session(&[&["run", "tiny"]]));
-    snapshot!("unreadable", &report);
-}
-
-#[test]
 fn a_process_that_is_killed_leaves_nothing_that_is_believed() {
     let workspace = tiny();
     // Killed at ever later moments, from before the cache to after it, in steps of a

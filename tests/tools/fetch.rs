@@ -75,7 +75,10 @@ fn what_is_not_granted_is_refused_with_the_line_that_would_allow_it() {
         let run = workspace.tool("fetch", &json!({ "url": url }), &[]);
         let shown = format!("{}{}", run.stdout, run.stderr);
         assert_ne!(run.code, 0, "{shown}");
-        assert!(shown.contains(&format!("`GET {url}` failed: the request is not allowed")), "{shown}");
+        assert!(
+            shown.contains(&format!("`GET {url}` failed: the request is not allowed")),
+            "{shown}"
+        );
         assert!(shown.contains("to `tools.fetch.grants.http`"), "{shown}");
         // What is printed is typed back, for one call.
         let hint = format!("hint: for one call, add --grant 'http={url}'\n");
@@ -111,7 +114,8 @@ fn the_users_own_file_names_roots_and_a_proxy() {
     let authority = Authority::new();
     let server = Server::start_tls(Behaviour::Echo, &authority.local());
     let workspace = Workspace::with_toolsets(&["fetch"]);
-    let grants = format!("[tools.fetch.grants]\nhttp = [\"{}\", \"http://10.9.8.7/**\"]\n", all(&server));
+    let grants =
+        format!("[tools.fetch.grants]\nhttp = [\"{}\", \"http://10.9.8.7/**\"]\n", all(&server));
     let url = format!("url={}/", server.url());
     workspace.own_config(&grants);
     let stranger = workspace.run(&["run", "fetch", &url]);
@@ -273,7 +277,12 @@ fn a_redirect_within_the_site_is_followed_if_granted() {
         workspace.tool("fetch", &json!({ "url": url }), &[]).success()
     };
     let shown = fetch("/docs/a");
-    let note = format!("[redirected from {}/to/302?{} to {}]", server.url(), url("/docs/a"), url("/docs/a"));
+    let note = format!(
+        "[redirected from {}/to/302?{} to {}]",
+        server.url(),
+        url("/docs/a"),
+        url("/docs/a")
+    );
     assert!(shown.trim_end().ends_with(&note), "{shown}");
     assert_eq!(server.seen().requests.len(), 2);
 

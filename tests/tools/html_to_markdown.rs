@@ -26,7 +26,8 @@ fn pages_become_markdown() {
 fn what_lies_deep_keeps_its_text_in_the_stack_of_a_call() {
     let workspace = Workspace::with_toolsets(&["text"]).with_time();
     let kitbag = workspace.kitbag();
-    for tag in ["div", "b", "ul><li", "blockquote", "table><tr><td", "p", "pre", "code", "a href=x"] {
+    for tag in ["div", "b", "ul><li", "blockquote", "table><tr><td", "p", "pre", "code", "a href=x"]
+    {
         let page = format!("<p>before</p>{}deep", format!("<{tag}>").repeat(100_000));
         workspace.file("deep.html", page);
         let arguments = json!({ "path": "deep.html", "max_bytes": 900_000 });

@@ -17,7 +17,9 @@ fn list(workspace: &Workspace, arguments: Value) -> String {
 #[test]
 fn a_directory_is_listed_with_what_is_left_out() {
     let workspace = Workspace::with_toolsets(&["files"]);
-    for path in ["src/main.rs", "src/deep/er/x", ".env", "keys/server.pem", ".ssh/id_rsa", "日本", "a\nb"] {
+    for path in
+        ["src/main.rs", "src/deep/er/x", ".env", "keys/server.pem", ".ssh/id_rsa", "日本", "a\nb"]
+    {
         workspace.file(path, "");
     }
     workspace.file(".git/HEAD", "ref: x\n");
@@ -36,8 +38,10 @@ fn a_directory_is_listed_with_what_is_left_out() {
         json!({ "path": ".." }),
         json!({ "limit": 2, "after": "a\nb" }),
     ];
-    let session: String =
-        calls.into_iter().map(|call| format!("{call}\n{}\n", list(&workspace, call.clone()))).collect();
+    let session: String = calls
+        .into_iter()
+        .map(|call| format!("{call}\n{}\n", list(&workspace, call.clone())))
+        .collect();
     snapshot!("calls", &session);
 }
 

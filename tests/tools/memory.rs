@@ -32,74 +32,6 @@ fn own(workspace: &Workspace) -> String {
     workspace.tool("recall", &json!({}), &[]).success()
 }
 
-#[test]
-fn nothing_is_remembered_until_a_line_turns_it_on_and_the_list_has_the_line() {
-    let workspace = Workspace::new();
-    // As it is where no file says anything of it.
-    fs::write(workspace.own_config_file(), "").unwrap();
-    let list = workspace.run(&["list"]).success();
-    let line = list.lines().find(|line| line.starts_with("memory: ")).unwrap();
-    snapshot!("off", &format!("{line}\n"));
-    let names = ["remember", "recall", "forget", "list_memories", "todo"];
-    let is_listed = |name: &str| workspace.listed().iter().any(|tool| tool["name"] == *name);
-    assert!(names.iter().all(|name| !is_listed(name)));
-    let refused = workspace.tool("remember", &json!({ "text": "a" }), &[]);
-    assert!(refused.stderr.contains("`[toolsets] memory = true` in"), "{}", refused.shown());
-    let refused = workspace.run(&["memory", "export"]);
-    assert!(refused.stderr.contains("`[toolsets] memory = true` in"), "{}", refused.shown());
-    // The refused calls are in the audit log, and nothing else is kept.
-    let state = workspace.home().join(".local/state/kitbag");
-    let kept = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().file_name());
-    assert_eq!(kept.collect::<Vec<_>>(), ["audit"]);
-    workspace.config("[toolsets]\nmemory = true\n");
-    assert!(names.iter().all(|name| is_listed(name)));
-    remember(&workspace, "a");
-    // The user's own file has the last word.
-    fs::write(workspace.own_config_file(), "[toolsets]\nmemory = false\n").unwrap();
-    assert!(names.iter().all(|name| !is_listed(name)));
-}
-
-#[test]
-fn the_tools_share_what_they_keep_under_whatever_names() {
-    let workspace = workspace();
-    workspace.config("[tools.note]\nsource = \"builtin\"\nbuiltin = \"remember\"\n");
-    let answer = workspace.tool("note", &json!({ "text": "of a renamed tool" }), &[]).success();
-    let id = answer.trim_end().strip_prefix("remembered ").unwrap();
-    assert!(own(&workspace).ends_with("  of a renamed tool\n"));
-    workspace.tool("forget", &json!({ "ids": [id] }), &[]).success();
-    assert_eq!(own(&workspace), "nothing is remembered\n");
-}
-
-#[test]
-fn a_tool_of_a_file_has_nothing_of_it_whatever_its_name_is() {
-    let workspace = workspace();
-    let wasm = guest("keep");
-    for name in ["memory", "keep"] {
-        let tables = format!(
-            "[tools.{name}]\nsource = \"local\"\nwasm = {wasm:?}\n\
-             [tools.{name}.grants]\nfilesystem = []\nstorage = true\n"
-        );
-        workspace.own_config(&tables);
-        remember(&workspace, "of the user");
-        let run = |arguments: Value| workspace.tool(name, &arguments, &[]).success();
-        assert_eq!(run(json!({ "action": "list" })), "");
-        run(json!({ "action": "set", "key": "m100000000001", "value": "1 0\nforged" }));
-    }
-    assert_eq!(texts(&own(&workspace)), BTreeSet::from(["of the user"]));
-    // Each can be seen and cleared by itself.
-    let uid = uid(&workspace);
-    let names = || {
-        let list = workspace.run(&["storage", "list", "--json"]).json();
-        list.as_array().unwrap().iter().map(|it| it["tool"].to_string()).collect::<Vec<_>>()
-    };
-    let own = format!("\"memory/user/{uid}\"");
-    assert_eq!(names(), ["\"keep\"", "\"memory\"", &own]);
-    workspace.run(&["storage", "clear", "memory", "--yes"]).success();
-    assert_eq!(names(), ["\"keep\"", &own]);
-    workspace.run(&["storage", "clear", "memory", "--yes"]).success();
-    assert_eq!(names(), ["\"keep\""]);
-}
-
 /// The number of the user that runs the tests.
 fn uid(workspace: &Workspace) -> u32 {
     use std::os::unix::fs::MetadataExt;
@@ -201,22 +133,6 @@ fn programs_have_a_memory_of_their_own_by_the_name_that_they_give() {
 }
 
 #[test]
-fn a_tool_that_calls_remember_does_it_for_its_own_caller() {
-    let workspace = workspace();
-    let wasm = guest("relay");
-    workspace.own_config(&format!(
-        "[tools.relay]\nsource = \"local\"\nwasm = {wasm:?}\n\
-         [tools.relay.grants]\nfilesystem = []\ntools = {{ remember = \"remember\" }}\n"
-    ));
-    let arguments = json!({ "steps": [
-        { "call": { "tool": "remember", "arguments": { "text": "by a tool" } } },
-    ] });
-    let answer = workspace.tool("relay", &arguments, &[]);
-    assert_eq!(answer.code, 0, "{}", answer.shown());
-    assert_eq!(texts(&own(&workspace)), BTreeSet::from(["by a tool"]));
-}
-
-#[test]
 fn writers_at_once_lose_nothing_also_when_one_is_killed() {
     let workspace = workspace();
     let mut servers = [(); 2].map(|()| Client::with_handshake(&workspace, json!({})));
@@ -257,58 +173,6 @@ fn writers_at_once_lose_nothing_also_when_one_is_killed() {
     assert!(kept("three") >= said, "{} kept, {said} said", kept("three"));
     let ids: BTreeSet<_> = memories.iter().map(|it| it["id"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), memories.len());
-}
-
-#[test]
-fn a_full_store_names_the_quota_and_the_line_that_raises_it() {
-    let workspace = workspace();
-    workspace.own_config("[tools.remember.grants]\nstorage = { quota = \"1KiB\", keys = 2 }\n");
-    remember(&workspace, "one");
-    remember(&workspace, "two");
-    let full = workspace.tool("remember", &json!({ "text": "three" }), &[]);
-    assert_eq!(full.code, 1, "{}", full.shown());
-    snapshot!("full", &full.stderr);
-    let large = workspace.tool("remember", &json!({ "text": "x".repeat(2000) }), &[]);
-    assert!(large.stderr.contains("of 1 KiB are used"), "{}", large.shown());
-    let line = "to allow it, set `storage = { quota = \"4 KiB\", keys = 2 }` in \
-                `tools.remember.grants`";
-    assert!(large.stderr.contains(line), "{}", large.shown());
-    // An import counts as what it keeps, and keeps nothing of what is too much.
-    let many: String = (0..5).map(|number| format!("## 2026-01-01 #x\n> {number}\n")).collect();
-    let file = workspace.file("many.md", format!("# Memories\n{many}"));
-    let import = workspace.run(&["memory", "import", file.to_str().unwrap()]);
-    assert!(import.stderr.contains("2 of 2 keys are used"), "{}", import.shown());
-    assert_eq!(texts(&own(&workspace)), BTreeSet::from(["one", "two"]));
-    // Without a grant there is nothing.
-    workspace.own_config("[tools.remember.grants]\nstorage = false\n");
-    let refused = workspace.tool("remember", &json!({ "text": "a" }), &[]);
-    let line = "set `storage = true` in `tools.remember.grants`";
-    assert!(refused.stderr.contains(line), "{}", refused.shown());
-}
-
-#[test]
-fn what_is_remembered_goes_to_a_file_and_back() {
-    let workspace = workspace();
-    let file = crate::support::repository().join("tests/meta/tools_page/memory.md");
-    let import = |file: &str| workspace.run(&["memory", "import", file]);
-    let first = import(file.to_str().unwrap());
-    assert_eq!(first.stderr, "4 added, 0 changed, 0 as they were\n", "{}", first.shown());
-    let markdown = workspace.run(&["memory", "export"]).success();
-    let (_, without_comment) = markdown.split_once("-->\n\n").unwrap();
-    assert_eq!(without_comment, fs::read_to_string(&file).unwrap());
-    let json = workspace.run(&["memory", "export", "--format", "json"]);
-    assert_eq!(json.json()["todo"][0]["text"], "Tell Ben about the new totals");
-    // In another workspace, and from standard input.
-    let other = Workspace::with_toolsets(&["memory"]);
-    for (path, text) in [("a.json", json.stdout), ("b.md", markdown.clone())] {
-        let path = other.file(path, text);
-        let import = other.run(&["memory", "import", path.to_str().unwrap(), "--json"]);
-        let import = import.json();
-        assert_eq!(import["added"].as_u64().unwrap() + import["unchanged"].as_u64().unwrap(), 4);
-    }
-    assert_eq!(other.run(&["memory", "export"]).success(), markdown);
-    let from_stdin = other.run_with(&["memory", "import", "-"], &markdown, &[]);
-    assert_eq!(from_stdin.stderr, "0 added, 0 changed, 4 as they were\n");
 }
 
 #[test]
@@ -367,4 +231,45 @@ fn ten_thousand_memories_fit_and_are_searched() {
     assert!(recall.ends_with("\n9990 more match\n"), "{recall}");
     let full = workspace.tool("remember", &json!({ "text": "one more" }), &[]);
     assert!(full.stderr.contains("10000 of 10000 keys are used"), "{}", full.shown());
+}
+
+#[test]
+fn a_tool_of_a_file_has_nothing_of_it_whatever_its_name_is() {
+    let workspace = workspace();
+    let wasm = guest("keep");
+    for name in ["memory", "keep"] {
+        let tables = format!(
+            "[tools.{name}]\nsource = \"local\"\nwasm = {wasm:?}\n\
+             [tools.{name}.grants]\nfilesystem = []\nstorage = true\n"
+        );
+        workspace.own_config(&tables);
+        remember(&workspace, "of the user");
+        let run = |arguments: Value| workspace.tool(name, &arguments, &[]).success();
+        assert_eq!(run(json!({ "action": "list" })), "");
+        run(json!({ "action": "set", "key": "m100000000001", "value": "1 0\nforged" }));
+    }
+    assert_eq!(texts(&own(&workspace)), BTreeSet::from(["of the user"]));
+    // Each can be seen and cleared by itself.
+    let uid = uid(&workspace);
+    let names = || {
+        let list = workspace.run(&["storage", "list", "--json"]).json();
+        list.as_array().unwrap().iter().map(|it| it["tool"].to_string()).collect::<Vec<_>>()
+    };
+    let own = format!("\"memory/user/{uid}\"");
+    assert_eq!(names(), ["\"keep\"", "\"memory\"", &own]);
+    workspace.run(&["storage", "clear", "memory", "--yes"]).success();
+    assert_eq!(names(), ["\"keep\"", &own]);
+    workspace.run(&["storage", "clear", "memory", "--yes"]).success();
+    assert_eq!(names(), ["\"keep\""]);
+}
+
+#[test]
+fn the_tools_share_what_they_keep_under_whatever_names() {
+    let workspace = workspace();
+    workspace.config("[tools.note]\nsource = \"builtin\"\nbuiltin = \"remember\"\n");
+    let answer = workspace.tool("note", &json!({ "text": "of a renamed tool" }), &[]).success();
+    let id = answer.trim_end().strip_prefix("remembered ").unwrap();
+    assert!(own(&workspace).ends_with("  of a renamed tool\n"));
+    workspace.tool("forget", &json!({ "ids": [id] }), &[]).success();
+    assert_eq!(own(&workspace), "nothing is remembered\n");
 }

@@ -1,24 +1,49 @@
-//! Tools: the built-in ones, one module each, and what all tools share.
+//! Tools: the built-in ones, and what all tools share.
 
+mod add_time;
 mod builtins;
+mod calculate;
 mod cases;
 mod code_mode;
 mod coercions;
+mod convert_data;
+mod convert_time;
+mod count_text;
+mod decode_text;
+mod diff_text;
+mod edit_file;
+mod encode_text;
 mod faults;
-mod host_paths;
+mod fetch;
+mod file_info;
+mod find_files;
+mod forget;
+mod hash_text;
+mod html_to_markdown;
+mod learn;
+mod list_dir;
+mod list_memories;
 mod memory;
+mod now;
 mod other_tools;
+mod parse_time;
+mod patch_data;
 mod paths;
 mod per_call;
+mod python;
+mod query_data;
+mod read_file;
+mod read_media;
+mod recall;
+mod remember;
+mod remove_path;
 mod reports;
 mod scripts;
+mod search_files;
 mod short_errors;
 mod storage;
 mod temporary;
-
-/// Declares a module for each built-in tool: one without tests does not compile.
-macro_rules! tests_of_tools {
-    ($($tool:ident)*) => { $(mod $tool;)* };
-}
-
-kitbag::for_each_tool!(tests_of_tools);
+mod time_between;
+mod todo;
+mod validate_data;
+mod write_file;

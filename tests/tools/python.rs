@@ -2,7 +2,6 @@
 //! rules in detail are tested in `guest-tools/python`.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,82 +25,6 @@ fn writable() -> Workspace {
 }
 
 #[test]
-fn a_script_answers_what_it_printed_and_its_value_or_its_traceback() {
-    let workspace = workspace();
-    workspace.file("data.csv", "name,size\nä,3\nb,4\n");
-    let sum = "code=rows = [line.strip().split(',') for line in open('data.csv').readlines()]\n\
-               print(rows[0])\nsum(int(size) for _, size in rows[1:])";
-    snapshot!(
-        "answers",
-        &workspace.session(&[
-            &["run", "python", sum],
-            &["run", "python", "code=words", r#"inputs:={"words":["é",1.50,null]}"#],
-            &["run", "python", "code=x = 1"],
-            &["run", "python", "code="],
-            &["run", "python", "code=print('before')\n{}['key']"],
-            &["run", "python", "code=import requests"],
-            &["run", "python", "code=class A(B): pass"],
-            &["run", "python", "code=x", r#"inputs:={"a b":1}"#],
-            &["run", "python"],
-            &["describe", "python"],
-        ]),
-    );
-}
-
-#[test]
-fn a_script_reads_what_is_granted_and_nothing_else() {
-    let workspace = workspace();
-    workspace.file("notes.txt", "inside\n");
-    workspace.file(".env", "TOKEN=1\n");
-    fs::write(workspace.outside().join("outside.txt"), "outside\n").unwrap();
-    symlink(workspace.outside().join("outside.txt"), workspace.path("leaving")).unwrap();
-    let tries = [
-        "open('notes.txt').read()",
-        "from pathlib import Path\nsorted(p.name for p in Path('/workspace').iterdir())",
-        "open('/etc/passwd').read()",
-        "open('../outside.txt').read()",
-        "open('leaving').read()",
-        "from pathlib import Path\nPath('/').iterdir()",
-        "from pathlib import Path\n[Path(p).exists() for p in ('/etc', '..', '/proc/self')]",
-        "open('.env').read()",
-        "open('notes.txt', 'w')",
-        "from pathlib import Path\nPath('notes.txt').unlink()",
-        "from pathlib import Path\nPath('made').mkdir()",
-        "import os\ndict(os.environ)",
-    ];
-    let mut shown = String::new();
-    for code in tries {
-        let answer = workspace.call("python", json!({ "code": code }));
-        // The last lines say what became of it; those before are the traceback.
-        let end = answer.lines().position(|line| line.contains("Error: ")).unwrap_or(0);
-        let answer: Vec<_> = answer.lines().skip(end).collect();
-        shown.push_str(&format!("{code}\n=> {}\n\n", answer.join("\n   ")));
-    }
-    snapshot!("reach", &shown);
-    assert_eq!(fs::read_to_string(workspace.path("notes.txt")).unwrap(), "inside\n");
-}
-
-#[test]
-fn a_script_changes_no_files_whatever_it_is_granted() {
-    let workspace = writable();
-    workspace.file("a.txt", "one\n");
-    for change in [
-        "open('a.txt', 'a').write('two')",
-        "from pathlib import Path\nPath('a.txt').write_text('two')",
-        "from pathlib import Path\nPath('a.txt').unlink()",
-        "from pathlib import Path\nPath('made').mkdir()",
-    ] {
-        let answer = workspace.call("python", json!({ "code": change }));
-        let refused = "a script changes files by tools alone, such as \
-                       `write_file(path=…, content=…)`, which the user turns on with \
-                       `[toolsets] write = true`";
-        assert!(answer.ends_with(refused), "{change}: {answer}");
-    }
-    assert_eq!(fs::read_to_string(workspace.path("a.txt")).unwrap(), "one\n");
-    assert!(!workspace.path("made").exists());
-}
-
-#[test]
 fn what_does_not_end_or_takes_too_much_ends_as_a_named_limit() {
     let workspace = workspace();
     let check = |code: &str, expected: &str| {
@@ -114,7 +37,10 @@ fn what_does_not_end_or_takes_too_much_ends_as_a_named_limit() {
     check("while True: pass", "error: limit: time (3s): ask for less, or for a part");
     check("while True: print('x')", "error: limit: time (3s): ask for less, or for a part");
     check("import re\nre.sub('(x+x+)+y', '', 'x' * 40)", "");
-    check("x = []\nwhile True: x.append('a' * 100_000)", "error: limit: memory (64 MiB): give it less data, or a part of it");
+    check(
+        "x = []\nwhile True: x.append('a' * 100_000)",
+        "error: limit: memory (64 MiB): give it less data, or a part of it",
+    );
     check("[0] * 10 ** 7", "error: limit: memory (64 MiB): give it less data, or a part of it");
     check("[0] * 10 ** 9", "MemoryError: memory limit exceeded");
     check("2 ** 10 ** 9", "error: limit: memory (64 MiB): give it less data, or a part of it");
@@ -123,8 +49,14 @@ fn what_does_not_end_or_takes_too_much_ends_as_a_named_limit() {
     check("int('9' * 5000)", "ValueError: Exceeds the limit (4300 digits)");
     let nested = "(".repeat(5000) + "1" + &")".repeat(5000);
     check(&nested, "SyntaxError: Source is too deeply nested");
-    check(&["1"; 50_000].join("+"), "error: limit: stack (512 KiB): give arguments or data that nest less deep");
-    check("a = 1\nfor _ in range(100_000): a = [a]\na", "error: limit: stack (512 KiB): give arguments or data that nest less deep");
+    check(
+        &["1"; 50_000].join("+"),
+        "error: limit: stack (512 KiB): give arguments or data that nest less deep",
+    );
+    check(
+        "a = 1\nfor _ in range(100_000): a = [a]\na",
+        "error: limit: stack (512 KiB): give arguments or data that nest less deep",
+    );
 }
 
 #[test]
@@ -133,7 +65,8 @@ fn a_huge_input_is_read_and_a_huge_answer_is_cut() {
     let text = "ü".repeat(400_000);
     let answer = workspace.call("python", json!({ "code": "len(t)", "inputs": { "t": text } }));
     assert_eq!(answer, "400000");
-    let answer = workspace.call("python", json!({ "code": "print('ü' * 1_000_000)\n'b' * 10 ** 6" }));
+    let answer =
+        workspace.call("python", json!({ "code": "print('ü' * 1_000_000)\n'b' * 10 ** 6" }));
     assert!(answer.len() < (64 << 10) + 300, "{}", answer.len());
     assert!(answer.contains("\n[1967233 more bytes were printed: print less]"), "{}", answer.len());
     assert!(answer.ends_with("\n[967234 more bytes of the value: end with a part of it]"));

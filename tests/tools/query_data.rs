@@ -37,7 +37,8 @@ fn parts_of_a_document_are_found_and_numbers_keep_their_digits() {
 #[test]
 fn json_lines_are_read_one_by_one_and_other_documents_have_a_limit() {
     let workspace = Workspace::with_toolsets(&["data"]).with_time();
-    workspace.file("a.jsonl", "{\"n\":1,\"text\":\"of no interest\"}\n".repeat(600_000) + "{\"n\":2}\n");
+    workspace
+        .file("a.jsonl", "{\"n\":1,\"text\":\"of no interest\"}\n".repeat(600_000) + "{\"n\":2}\n");
     check(&workspace, &["path=a.jsonl", "query=select(.n == 2).n"], "{\"results\":[2]}");
     workspace.file("a.json", format!("\"{}\"", "x".repeat(17 << 20)));
     check_error(&workspace, &["path=a.json", "query=$"], "`a.json` has more than 16 MiB");
@@ -61,7 +62,11 @@ fn hostile_documents_and_filters_end_with_what_was_too_much() {
     for filter in ["def f: 1 + f; f", "def f(g): g | f(g); f(.)", "def g(f): f | g(g(f)); g(.)"] {
         check_error(&workspace, &["text=0", &format!("query={filter}")], "recursion is too deep");
     }
-    check(&workspace, &["text=0", "query=range(1; infinite)", "limit=2"], "{\"results\":[1,2],\"more\":true,\"next_offset\":2}");
+    check(
+        &workspace,
+        &["text=0", "query=range(1; infinite)", "limit=2"],
+        "{\"results\":[1,2],\"more\":true,\"next_offset\":2}",
+    );
 }
 
 #[test]

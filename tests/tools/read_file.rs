@@ -28,7 +28,13 @@ fn files_are_read_and_what_cannot_be_read_is_named() {
     symlink("../secret.txt", workspace.path("out")).unwrap();
     symlink("nowhere", workspace.path("dangling")).unwrap();
     UnixListener::bind(workspace.path("socket")).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(workspace.path("fifo")).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(workspace.path("fifo"))
+            .status()
+            .unwrap()
+            .success()
+    );
     let calls = [
         json!({ "path": "src/main.rs" }),
         json!({ "path": "src/main.rs", "start_line": 2, "numbered": true }),
@@ -49,8 +55,10 @@ fn files_are_read_and_what_cannot_be_read_is_named() {
         json!({}),
         json!({ "path": "x", "start_line": "2" }),
     ];
-    let session: String =
-        calls.into_iter().map(|call| format!("{call}\n{}\n", read(&workspace, call.clone()))).collect();
+    let session: String = calls
+        .into_iter()
+        .map(|call| format!("{call}\n{}\n", read(&workspace, call.clone())))
+        .collect();
     snapshot!("calls", &session);
 }
 
@@ -63,7 +71,9 @@ fn a_file_that_may_not_be_read_is_said_so() {
     // The system lets root read it.
     let expected = match fs::read(&file) {
         Ok(_) => "[1 line, no final newline, digest 2d711642b726]\nx\n",
-        Err(_) => "error: `private` cannot be read: the permissions of the file system do not allow it\n",
+        Err(_) => {
+            "error: `private` cannot be read: the permissions of the file system do not allow it\n"
+        }
     };
     assert_eq!(answer, expected);
 }
@@ -77,10 +87,7 @@ fn a_huge_file_is_read_in_pieces_and_within_the_memory_of_a_call() {
     let answer = read(&workspace, json!({ "path": "huge", "start_line": 1_999_999 }));
     assert_eq!(answer, format!("[lines 1999999-2000000 of 122.1 MiB]\n{line}{line}"));
     let answer = read(&workspace, json!({ "path": "one line", "max_bytes": 5 }));
-    assert_eq!(
-        answer,
-        "[lines 1-1 of 19.1 MiB; start_line=1 start_column=6 reads on]\nxxxxx\n"
-    );
+    assert_eq!(answer, "[lines 1-1 of 19.1 MiB; start_line=1 start_column=6 reads on]\nxxxxx\n");
 }
 
 #[test]

@@ -19,5 +19,8 @@ fn an_image_is_content_of_the_answer() {
     let run = |path: &str| workspace.tool("read_media", &json!({ "path": path }), &[]).stderr;
     assert_eq!(run("note.txt"), "error: `note.txt` is text; `read_file` reads it\n");
     let large = run("large.png");
-    assert!(large.starts_with("error: `large.png` (image/png, 640 x 480, 2.0 MiB) cannot be shown"), "{large}");
+    assert!(
+        large.starts_with("error: `large.png` (image/png, 640 x 480, 2.0 MiB) cannot be shown"),
+        "{large}"
+    );
 }

@@ -35,10 +35,7 @@ fn what_a_person_cannot_see_is_refused() {
                     it out\n";
     assert_eq!(hidden, expected);
     let large = error(json!({ "text": "x".repeat(100_000) }));
-    assert_eq!(
-        large,
-        "error: the text has 100000 bytes; that of a memory has at most 65536\n"
-    );
+    assert_eq!(large, "error: the text has 100000 bytes; that of a memory has at most 65536\n");
     let tags: Vec<_> = (0..10_000).map(|it| format!("t{it}")).collect();
     let many = error(json!({ "text": "a", "tags": tags }));
     assert_eq!(many, "error: 10000 tags; a memory has at most 20\n");

@@ -5,27 +5,7 @@ use serde_json::json;
 use crate::support::http::HttpServer;
 use crate::support::mcp::Client;
 use crate::support::mcp::texts;
-use crate::support::{Workspace, crafted, probe, snapshot};
-
-#[test]
-fn names_in_lists_that_mean_nothing_are_warnings_of_check() {
-    let workspace = Workspace::with_toolsets(&["search"]);
-    workspace.file("notes/habits.md", "Tests come first.\n");
-    workspace.file("notes/deep/er/one.md", "One.\n");
-    workspace.file("notes/.style.md", "Hidden.\n");
-    workspace.file("notes/hr/salaries.txt", "None.\n");
-    workspace.file("notes/.hidden/a.md", "No subject.\n");
-    workspace.config(
-        "[knowledge.team]\nsubjects = \"notes\"\n\
-         learned = [\n  \"habits\",\n  \"habit\",\n  \"deep/**\",\n  \"deep/*\",\n]\n\
-         disabled = [\"hr/**\", \"hr/salaries.txt\", \"style\", \"salaries\", \"find_files\"]\n\
-         [knowledge.none]\nsubjects = \"nowhere\"\nlearned = [\"a\"]\n\
-         [serve]\ntools = [\"search_file\", \"find_*\"]\n",
-    );
-    snapshot!("dead names", &workspace.session(&[&["check"], &["check", "--json"], &["list"]]));
-    workspace.config("disabled = [\"python\"]\n[tools.learn]\ndisabled = true\n");
-    snapshot!("disabled elsewhere", &workspace.session(&[&["check"]]));
-}
+use crate::support::{Workspace, crafted, snapshot};
 
 #[test]
 fn a_component_that_is_missing_is_named_with_its_line_and_the_nearest_file() {
@@ -49,39 +29,6 @@ fn a_component_that_is_missing_is_named_with_its_line_and_the_nearest_file() {
     let answer = client.call("count", json!({}));
     assert_eq!(answer["isError"], true);
     assert!(texts(&answer)[0].contains(".kitbag/config.toml:3:8"), "{answer}");
-}
-
-#[test]
-fn a_tool_that_is_granted_no_directory_is_told_so_where_it_looks_for_one() {
-    let workspace = Workspace::with_probe("[tools.probe.grants]\nfilesystem = []\n");
-    workspace.file("a.txt", "a");
-    let read = ["run", "probe", "do=read", "path=a.txt", "must:=true"];
-    // An error that has nothing to do with files says nothing of them.
-    let fail = ["run", "probe", "do=fail", "message=no"];
-    snapshot!("no directory", &workspace.session(&[&read, &fail]));
-    workspace.config(&probe(""));
-    assert_eq!(workspace.run(&read).code, 0);
-    let run = workspace.run(&["run", "probe", "do=read", "path=b.txt", "must:=true"]);
-    assert!(run.code == 1 && !run.stderr.contains("directory"), "{}", run.shown());
-}
-
-#[test]
-fn the_advice_for_a_limit_goes_by_who_has_set_it() {
-    let workspace = Workspace::with_toolsets(&["time", "python"]);
-    let mut report = String::new();
-    let mut check = |arguments: &[&str], env: &[(&str, &str)]| {
-        let run = workspace.run_with(arguments, "", env);
-        assert_eq!(run.code, 5, "{}", run.shown());
-        report.push_str(&format!("$ {env:?} kitbag {}\n{}\n", arguments.join(" "), run.shown()));
-    };
-    check(&["run", "now"], &[("KITBAG_LIMITS_MEMORY", "64KiB")]);
-    check(&["run", "now", "--memory", "64KiB"], &[]);
-    check(&["run", "parse_time", "time=2026-01-01"], &[("KITBAG_LIMITS_OUTPUT", "10B")]);
-    check(&["run", "parse_time", "time=2026-01-01", "--output", "10B", "--json"], &[]);
-    workspace.config("[tools.now.limits]\nmemory = \"64KiB\"\n[limits]\noutput = \"10B\"\n");
-    check(&["run", "now"], &[]);
-    check(&["run", "parse_time", "time=2026-01-01"], &[]);
-    snapshot!("limits", &report);
 }
 
 #[test]
@@ -114,15 +61,6 @@ fn an_answer_that_was_cut_ends_like_a_limit_and_is_no_json() {
     let answer = client.call("parse_time", json!({ "time": "2026-01-01" }));
     assert_eq!((&answer["isError"], answer.get("structuredContent")), (&json!(true), None));
     assert!(texts(&answer)[0].contains("(flag --output)"), "{answer}");
-}
-
-#[test]
-fn a_name_near_that_of_a_tool_that_is_off_says_what_turns_it_on() {
-    let workspace = Workspace::with_toolsets(&["files"]);
-    snapshot!(
-        "near a tool that is off",
-        &workspace.session(&[&["run", "write_fil"], &["run", "serch_files"], &["run", "read_fil"]]),
-    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use super::{assert_untrusted, greedy};
-use crate::support::{Workspace, guest, repository};
+use crate::support::{Workspace, repository};
 
 /// The files that configure the workspace.
 const FILES: [&str; 4] = [
@@ -55,79 +55,6 @@ fn a_comment_keeps_trust_and_is_shown_as_a_difference() {
         fs::write(&path, before).unwrap();
         assert_eq!(off(&workspace), [], "{file}");
     }
-}
-
-#[test]
-fn added_tools_are_off_until_a_person_reviews_them() {
-    let workspace = greedy();
-    workspace.trust();
-    for (file, content) in [
-        (".kitbag/scripts/another.py", b"print(1)\n".to_vec()),
-        (".kitbag/tools/more.wasm", fs::read(guest("probe")).unwrap()),
-    ] {
-        let path = workspace.file(file, content);
-        let tool = path.file_stem().unwrap().to_str().unwrap();
-        assert!(workspace.runs_planted(), "{file}");
-        let run = workspace.run(&["run", tool]);
-        assert_untrusted(&run);
-        let reason = format!(
-            "`{tool}` is off because `{file}` was added since you trusted the workspace; run \
-             `kitbag trust`"
-        );
-        assert!(run.stderr.contains(&format!("error: the tool {reason}")), "{}", run.shown());
-        assert!(run.stderr.contains(&format!("warning: {reason}")), "{}", run.shown());
-        let asked = workspace.run(&["trust"]).stdout;
-        assert!(asked.contains(file), "{file}: {asked}");
-        workspace.trust();
-        assert_eq!(off(&workspace), [], "{file}");
-    }
-    fs::remove_file(workspace.path(".kitbag/tools/more.wasm")).unwrap();
-    assert_eq!(off(&workspace), []);
-}
-
-#[test]
-fn a_tool_with_more_grants_is_off_and_the_others_run() {
-    let workspace = greedy();
-    workspace.trust();
-    let wider = super::CONFIG.replace("evil.example", "worse.example");
-    workspace.config(&wider.replace("[tools.look]", "[limits]\ntime = \"1s\"\n[tools.look]"));
-    let run = workspace.run(&["run", "greedy", "do=echo", "text=here"]);
-    assert_untrusted(&run);
-    let cause = "`greedy` is off because `.kitbag/config.toml` changed since you trusted it; run \
-                 `kitbag trust`";
-    assert!(run.stderr.contains(cause), "{}", run.shown());
-    assert!(workspace.runs_planted());
-    assert_eq!(workspace.run(&["run", "steal"]).success(), "stolen\n");
-    let checked = workspace.run(&["check"]);
-    assert!(checked.stderr.contains(cause), "{}", checked.shown());
-    let asked = workspace.run(&["trust", "--json"]).json();
-    let line = "tool `greedy`: GET, HEAD  https://worse.example/**";
-    assert_eq!(asked["changes"]["added"], serde_json::json!([line]));
-    workspace.trust();
-    assert_eq!(off(&workspace), []);
-}
-
-#[test]
-fn a_removed_rule_of_a_built_in_turns_it_off_with_the_cause_first() {
-    let workspace = Workspace::with_toolsets(&["files", "write"]).untrusted();
-    workspace.config("[tools.write_file]\napprove = \"always\"\n");
-    workspace.trust();
-    workspace.config("");
-    let run = workspace.run(&["run", "write_file", "path=a", "content=x"]);
-    assert_untrusted(&run);
-    let cause = "`write_file` is off because `.kitbag/config.toml` changed since you trusted it; run \
-                 `kitbag trust`";
-    assert!(run.stderr.starts_with(&format!("warning: {cause}\n")), "{}", run.shown());
-    assert!(!workspace.path("a").exists());
-    // Without its file the workspace has no rule either.
-    fs::remove_file(workspace.path(".kitbag/config.toml")).unwrap();
-    let run = workspace.run(&["run", "write_file", "path=a", "content=x"]);
-    assert_untrusted(&run);
-    let cause = "`write_file` is off because `.kitbag/config.toml` was removed since you trusted the \
-                 workspace; run `kitbag trust`";
-    assert!(run.stderr.contains(cause), "{}", run.shown());
-    workspace.trust();
-    workspace.run(&["run", "write_file", "path=a", "content=x"]).success();
 }
 
 #[test]
@@ -199,21 +126,6 @@ fn a_component_runs_only_as_it_was_trusted() {
         fs::write(&path, before).unwrap();
         assert_eq!(workspace.run(&call).success(), "here\n");
     }
-}
-
-#[test]
-fn a_component_that_was_not_there_is_asked_about_when_it_is() {
-    let workspace = greedy();
-    let path = workspace.path("bin/greedy.wasm");
-    fs::remove_file(&path).unwrap();
-    let said = workspace.trust();
-    assert!(said.contains("bin/greedy.wasm: no such file yet"), "{said}");
-    fs::copy(guest("probe"), &path).unwrap();
-    let call = ["run", "greedy", "do=echo", "text=here"];
-    assert_untrusted(&workspace.run(&call));
-    workspace.trust();
-    workspace.keep_later();
-    assert_eq!(workspace.run(&call).success(), "here\n");
 }
 
 /// Moves a directory.
@@ -315,101 +227,6 @@ fn a_record_that_is_damaged_or_that_others_could_write_trusts_nothing() {
     // A new yes takes the place of what cannot be read.
     workspace.trust();
     assert!(workspace.runs_planted());
-}
-
-#[test]
-fn trust_is_taken_back() {
-    let workspace = greedy();
-    workspace.trust();
-    let listed = workspace.run(&["trust", "--list"]).success();
-    assert!(listed.starts_with("<workspace>  6 files, content "), "{listed}");
-    assert_eq!(listed.lines().count(), 1);
-    assert_eq!(
-        workspace.run(&["trust", "--revoke"]).success(),
-        "`<workspace>` is trusted no longer\n"
-    );
-    assert!(!workspace.runs_planted());
-    let listed = workspace.run(&["trust", "--list"]).success();
-    assert_eq!(listed, "no workspace is trusted by what it holds\n");
-    let again = workspace.run(&["trust", "--revoke"]);
-    assert_eq!(again.code, 2, "{}", again.shown());
-    // Whatever is wrong with its configuration.
-    workspace.trust();
-    workspace.config("[tools");
-    workspace.run(&["trust", "--revoke"]).success();
-    workspace.config(super::CONFIG);
-    assert!(!workspace.runs_planted());
-    // From elsewhere, and where it is gone, by its path.
-    workspace.trust();
-    let root = workspace.root().canonicalize().unwrap();
-    fs::remove_dir_all(&root).unwrap();
-    fs::create_dir(&root).unwrap();
-    workspace.run(&["trust", "--revoke", root.to_str().unwrap()]).success();
-    assert_eq!(workspace.run(&["trust", "--list", "--json"]).json(), serde_json::json!([]));
-}
-
-#[test]
-fn what_was_trusted_and_by_whom_is_in_the_audit_log() {
-    let workspace = greedy();
-    workspace.trust();
-    workspace.run(&["trust", "--revoke"]).success();
-    let log = workspace.run(&["audit", "--json"]).success();
-    let lines: Vec<serde_json::Value> =
-        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let events: Vec<_> = lines.iter().filter(|line| line["event"] == "trust").collect();
-    assert_eq!(events.len(), 2, "{log}");
-    let user = format!("user {}", rustix::process::getuid().as_raw());
-    for event in &events {
-        assert_eq!(
-            (&event["workspace"], &event["caller"]),
-            (&"<workspace>".into(), &user.clone().into())
-        );
-    }
-    assert_eq!(events[0]["digest"].as_str().unwrap().len(), 64, "{log}");
-    assert!(events[1]["digest"].is_null(), "{log}");
-    let shown = workspace.run(&["audit"]).success();
-    assert!(shown.contains(": trusted the workspace, content "), "{shown}");
-    workspace.run(&["audit", "verify"]).success();
-}
-
-#[test]
-fn a_broken_piece_of_a_workspace_stays_off_once_it_is_trusted() {
-    let workspace = greedy();
-    workspace.config("[tools.greedy]\nwasm = 1\n");
-    let asked = workspace.run(&["trust", "--yes"]);
-    assert_eq!(asked.code, 0, "{}", asked.shown());
-    let place = ".kitbag/config.toml:1:1: tool `greedy` has no `source`";
-    assert!(asked.stderr.contains(place), "{}", asked.shown());
-    assert!(workspace.runs_planted());
-    let refused = workspace.run(&["run", "greedy"]);
-    assert_eq!(refused.code, 4, "{}", refused.shown());
-    assert!(refused.stderr.contains(place), "{}", refused.shown());
-}
-
-#[test]
-fn a_check_says_that_what_was_not_trusted_was_not_checked() {
-    let workspace = greedy();
-    let check = workspace.run(&["check"]);
-    assert!(check.stderr.contains("is not trusted: it was never trusted"), "{}", check.shown());
-    workspace.trust();
-    let check = workspace.run(&["check"]);
-    assert!(!check.stderr.contains("not trusted"), "{}", check.shown());
-}
-
-#[test]
-fn what_the_users_own_file_says_of_a_name_is_part_of_what_is_asked() {
-    let workspace = greedy();
-    let rules = "[tools.planted]\napprove = \"never\"\nanswers.sure = true\n";
-    workspace.own_config(rules);
-    let asked = workspace.run(&["trust", "--all"]).stdout;
-    for line in [
-        "tool `planted` is answered `sure` with true without asking you \
-         (<home>/.config/kitbag/config.toml:3:16)\n",
-        "tool `planted` is called without asking you (`approve = \"never\"`, \
-         <home>/.config/kitbag/config.toml:2:11)\n",
-    ] {
-        assert!(asked.contains(line), "{line}{asked}");
-    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{content, logged, probe, write};
+use super::{content, probe, write};
 use crate::support::mcp::Client;
 use crate::support::terminal::on_a_terminal;
 use crate::support::{Workspace, guest};
@@ -30,44 +30,6 @@ fn start(arguments: &Value) -> Value {
 
 fn steps(steps: &[Value]) -> String {
     json!({ "steps": steps }).to_string()
-}
-
-#[test]
-fn the_person_of_the_outer_call_is_asked_and_the_outer_tool_goes_on() {
-    let workspace = workspace();
-    let two = steps(&[step(&write("a.txt", "1")), step(&write("b.txt", "22"))]);
-    let (stdout, shown) = on_a_terminal(&workspace, &["run", "relay", "--args", &two], "yes\nno\n");
-    assert_eq!(
-        stdout,
-        "ok write a.txt: 1 byte\n\
-         error the call of `probe` was not approved: the user said no; nothing was done\n"
-    );
-    assert!(shown.contains("\nCalled by tool relay, for user "), "{shown}");
-    assert_eq!(content(&workspace, "a.txt").as_deref(), Some("1"));
-    assert_eq!(content(&workspace, "b.txt"), None);
-    assert_eq!(
-        logged(&workspace),
-        [
-            "probe asked by -, tool relay",
-            "probe yes by user (the caller), tool relay",
-            "probe asked by -, tool relay",
-            "probe no by user (the caller), tool relay",
-        ]
-    );
-}
-
-#[test]
-fn with_nobody_to_ask_the_outer_tool_gets_the_refusal() {
-    let workspace = workspace();
-    let one = steps(&[step(&write("a.txt", "1")), step(&json!({ "do": "echo", "text": "on" }))]);
-    // A yes to the call of the command line is none to what that calls.
-    for more in [&[][..], &["--approve"]] {
-        let run = workspace.run(&[&["run", "relay", "--args", &one], more].concat());
-        let said = run.success();
-        assert!(said.starts_with("error the call of `probe` needs the approval of a person"));
-        assert!(said.ends_with("ok on\n"), "{said}");
-        assert_eq!(content(&workspace, "a.txt"), None);
-    }
 }
 
 #[test]
@@ -118,22 +80,6 @@ fn calls_that_wait_are_shown_together_and_answered_one_by_one() {
     );
     let contents = ["a.txt", "b.txt", "c.txt"].map(|path| content(&workspace, path));
     assert_eq!(contents, [Some("a".into()), None, Some("c".into())]);
-}
-
-#[test]
-fn gather_of_python_asks_for_each_call() {
-    let workspace = Workspace::with_toolsets(&["python", "files", "write"]);
-    workspace.own_config("[tools.write_file]\napprove = \"always\"\n");
-    let code = "import asyncio\n\
-                async def go():\n    \
-                    return await asyncio.gather(write_file(path='a', content='1'), \
-                    write_file(path='b', content='2'))\n\
-                len(await go())\n";
-    let argument = format!("code={code}");
-    let (stdout, shown) = on_a_terminal(&workspace, &["run", "python", &argument], "yes\nyes\n");
-    assert!(stdout.starts_with("2\n"), "{stdout}{shown}");
-    assert!(shown.contains("1 more call waits for approval:\n  write_file {"), "{shown}");
-    assert_eq!(content(&workspace, "b").as_deref(), Some("2"));
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! What a person sees of a call before they allow it.
 
-use std::fs;
-
 use serde_json::json;
 
 use super::server::{accept, forms};
@@ -38,168 +36,6 @@ fn files() -> Workspace {
     workspace.file("a.txt", "one\ntwo\nthree\n");
     workspace.file("dir/b.txt", "b\n");
     workspace
-}
-
-#[test]
-fn the_built_ins_show_what_they_would_change_and_change_nothing() {
-    use serde_json::json;
-    let workspace = files();
-    let check = |tool: &str, arguments: serde_json::Value, expected: &[&str]| {
-        let mut shown = barred(&workspace, tool, &arguments);
-        for line in &mut shown {
-            if let Some((start, _)) = line.split_once("digest ") {
-                *line = format!("{start}digest …]");
-            }
-        }
-        assert_eq!(shown, expected, "{tool} {arguments}");
-        assert_eq!(content(&workspace, "a.txt").as_deref(), Some("one\ntwo\nthree\n"));
-        assert_eq!(content(&workspace, "dir/b.txt").as_deref(), Some("b\n"));
-        assert_eq!(fs::read_dir(workspace.root()).unwrap().count(), 3, "{tool} {arguments}");
-    };
-    let edits = json!([{ "old_text": "two", "new_text": "2\nzwei" }]);
-    check(
-        "edit_file",
-        json!({ "path": "a.txt", "edits": edits }),
-        &["edit_file a.txt", "@@", "-two", "+2", "+zwei"],
-    );
-    let patch = "*** Begin Patch\n*** Update File: a.txt\n-two\n+2\n*** End Patch\n";
-    check(
-        "apply_patch",
-        json!({ "patch": patch }),
-        &[
-            "apply_patch",
-            "*** Begin Patch",
-            "*** Update File: a.txt",
-            "-two",
-            "+2",
-            "*** End Patch",
-        ],
-    );
-    let written = json!({ "path": "a.txt", "content": "one\n2\nthree\n" });
-    check(
-        "write_file",
-        written,
-        &[
-            "path: \"a.txt\"",
-            "append: false",
-            "dry_run: false",
-            "[dry run: nothing was changed]",
-            "@@ -1,3 +1,3 @@",
-            " one",
-            "-two",
-            "+2",
-            " three",
-            "[digest …]",
-        ],
-    );
-    check(
-        "write_file",
-        json!({ "path": "new/c.txt", "content": "a\n| b\n" }),
-        &[
-            "path: \"new/c.txt\"",
-            "append: false",
-            "dry_run: false",
-            "[dry run: nothing was changed]",
-            "@@ -0,0 +1,2 @@",
-            "+a",
-            "+| b",
-            "[new file, 2 lines, digest …]",
-        ],
-    );
-    check(
-        "move_path",
-        json!({ "path": "a.txt", "to": "dir/a.txt" }),
-        &[
-            "path: \"a.txt\"",
-            "to: \"dir/a.txt\"",
-            "overwrite: false",
-            "[would move `a.txt` to `dir/a.txt`]",
-        ],
-    );
-    check(
-        "move_path",
-        json!({ "path": "a.txt", "to": "dir/b.txt", "overwrite": true }),
-        &[
-            "path: \"a.txt\"",
-            "to: \"dir/b.txt\"",
-            "overwrite: true",
-            "[would replace `dir/b.txt` (2 B) by `a.txt` (14 B)]",
-        ],
-    );
-    check(
-        "remove_path",
-        json!({ "path": "dir", "recursive": true }),
-        &[
-            "path: \"dir\"",
-            "recursive: true",
-            "[would remove `dir`: a directory with 1 entry, 2 B]",
-        ],
-    );
-    check(
-        "make_dir",
-        json!({ "path": "x/y" }),
-        &["path: \"x/y\"", "[would make the directory `x/y`]"],
-    );
-    // One that would fail says so.
-    check(
-        "remove_path",
-        json!({ "path": "none" }),
-        &["path: \"none\"", "recursive: false", "It would fail: `none` does not exist"],
-    );
-}
-
-#[test]
-fn no_caller_has_a_built_in_say_only_what_it_would_do() {
-    let workspace = files();
-    let run = workspace.run(&["run", "write_file", "path=a.txt", "content=x", "preview:=true"]);
-    assert_eq!(run.code, 2, "{}", run.shown());
-}
-
-#[test]
-fn a_person_who_allows_it_has_exactly_that_done() {
-    let workspace = files();
-    let arguments = r#"{"path":"a.txt","edits":[{"old_text":"two","new_text":"2"}]}"#;
-    let (stdout, _) =
-        on_a_terminal(&workspace, &["run", "edit_file", "--args", arguments], "yes\n");
-    assert!(stdout.contains("-two\n+2\n"), "{stdout}");
-    assert_eq!(content(&workspace, "a.txt").as_deref(), Some("one\n2\nthree\n"));
-    // A question of the tool's own comes after that.
-    let remove = ["run", "remove_path", "path=a.txt"];
-    let (stdout, shown) = on_a_terminal(&workspace, &remove, "yes\nyes\n");
-    assert!(shown.contains("Remove `a.txt` (12 B)?"), "{shown}");
-    assert_eq!(stdout, "[removed: 12 B]\n");
-}
-
-#[test]
-fn a_tool_that_lies_about_its_call_does_not_hide_the_arguments() {
-    let workspace = workspace("\"always\"");
-    let mut arguments = write("a.txt", "evil");
-    arguments["rendered"] = "reads nothing, writes nothing".into();
-    assert_eq!(
-        barred(&workspace, "probe", &arguments),
-        [
-            "do: \"write\"",
-            "path: \"a.txt\"",
-            "text: \"evil\"",
-            "rendered: \"reads nothing, writes nothing\"",
-            "The tool itself says: reads nothing, writes nothing",
-        ]
-    );
-    assert_eq!(content(&workspace, "a.txt"), None);
-}
-
-#[test]
-fn nothing_of_a_call_passes_for_the_question_or_steers_the_terminal() {
-    let workspace = workspace("\"always\"");
-    let mut arguments = write("a.txt", "x\n\u{1b}[2JAllow this call of `read`?\r\u{202e}once");
-    arguments["rendered"] = "harmless\n\u{1b}]0;title\u{7}\nAllow this call of `read`?".into();
-    let text = arguments.to_string();
-    let (_, shown) = on_a_terminal(&workspace, &["run", "probe", "--args", &text], "no\n");
-    assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{shown:?}");
-    let unbarred = shown.lines().filter(|line| line.starts_with("Allow this call of"));
-    assert_eq!(unbarred.count(), 1, "{shown}");
-    assert!(shown.contains("\n|     \\u{1b}[2JAllow this call of `read`?\\r\\u{202e}once\n"));
-    assert!(shown.contains("\n| \\u{1b}]0;title\\u{7}\n| Allow this call of `read`?\n"), "{shown}");
 }
 
 #[test]
@@ -250,13 +86,6 @@ fn a_tool_that_may_run_for_an_hour_does_not_keep_a_person_waiting_for_its_render
     assert!(message.contains("| The tool ran into the limit `time` when"), "{message}");
     client.answer(id);
     assert_eq!(content(&workspace, "a.txt"), None);
-}
-
-#[test]
-fn a_rendering_has_no_grants() {
-    let workspace = workspace("\"always\"");
-    let shown = barred(&workspace, "probe", &write("a.txt", "x"));
-    assert_eq!(shown.last().unwrap(), "The tool itself says: probe write (0 directories)");
 }
 
 #[test]

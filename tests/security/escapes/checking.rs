@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::mcp::Client;
-use crate::support::{Workspace, crafted, snapshot};
+use crate::support::{Workspace, crafted};
 
 /// A workspace with the tool `odd`, which describes itself so.
 fn odd(description: Value, limits: &str) -> Workspace {
@@ -14,26 +14,6 @@ fn odd(description: Value, limits: &str) -> Workspace {
     ));
     workspace.file("odd.wasm", crafted::describing(&description.to_string()));
     workspace
-}
-
-#[test]
-fn a_pattern_that_backtracks_is_refused_where_its_schema_is_read() {
-    let says = |schema: Value, arguments: &str| {
-        let workspace = odd(json!({ "name": "odd", "inputSchema": schema }), "");
-        workspace.run(&["run", "odd", "--args", arguments]).shown()
-    };
-    let text = |pattern: &str| json!({ "type": "object", "properties": { "a/b": { "type": "string", "pattern": pattern } } });
-    let report = [
-        says(text("^(?:a(?=a))*b$"), r#"{"a/b": "aaaa"}"#),
-        says(text(r"(a*)\1$"), r#"{"a/b": "aaaa"}"#),
-        says(json!({ "patternProperties": { "^(?!x)": { "minLength": 1 } } }), r#"{"a": "b"}"#),
-        says(json!({ "propertyNames": { "pattern": "(?<=a)b" } }), r#"{"ab": 1}"#),
-        says(text(r"^(?:\p{L}{500}){500}$"), r#"{"a/b": "aaaa"}"#),
-        // Linear ones hold as before.
-        says(text("^[a-c]+$"), r#"{"a/b": "abd"}"#),
-        says(text("^[a-c]+$"), r#"{"a/b": "abc"}"#),
-    ];
-    snapshot!("patterns", &report.join("\n"));
 }
 
 #[test]

@@ -279,19 +279,6 @@ fn where_no_compiler_can_be_started_the_process_compiles_itself() {
 }
 
 #[test]
-fn nothing_but_kitbag_asks_it_to_compile() {
-    let workspace = Workspace::new();
-    let asked = [
-        &["__compile"][..],
-        &["__compile", "another build", "plain", "1", "1", "1", "1", "normal"],
-        &["__compile", "--help"],
-    ];
-    snapshot!("asked by others", &workspace.session(&asked));
-    let help = workspace.run(&["--help"]).success();
-    assert!(!help.contains("__compile"), "{help}");
-}
-
-#[test]
 fn a_component_that_is_taken_in_parts_is_compiled_whole() {
     // Longer than a pipe, in both directions.
     let workspace = odd();

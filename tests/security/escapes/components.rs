@@ -375,20 +375,6 @@ fn a_file_that_is_swapped_between_check_and_call_is_checked_again() {
     assert_eq!(kitbag.call_in_test("odd", json!({})), "ok");
 }
 
-#[test]
-fn a_name_that_could_deceive_is_an_error_of_the_configuration() {
-    for (name, file) in [
-        ("shadows a built-in", "[tools.learn]\nsource = \"local\"\nwasm = \"odd.wasm\"\n"),
-        ("control character", "[tools.\"a\\u001bb\"]\nsource = \"local\"\nwasm = \"odd.wasm\"\n"),
-        ("bidirectional", "[tools.\"a\\u202eb\"]\nsource = \"local\"\nwasm = \"odd.wasm\"\n"),
-        ("separator", "[tools.\"../a\"]\nsource = \"local\"\nwasm = \"odd.wasm\"\n"),
-    ] {
-        let workspace = Workspace::new();
-        workspace.config(file);
-        snapshot!(&format!("name: {name}"), &workspace.run(&["list"]).shown());
-    }
-}
-
 /// Runs a tool of which a cached entry exists, after something was done to the
 /// cache, and shows what came of it.
 fn with_cache(name: &str, tamper: impl FnOnce(&Workspace, &Path)) {

@@ -26,39 +26,6 @@ fn a_tool_sees_nothing_of_the_process_it_runs_in() {
 }
 
 #[test]
-fn variables_and_input_of_the_command_line_do_not_reach_a_tool() {
-    let workspace = Workspace::with_probe("");
-    let env = [("SECRET_TOKEN", "hunter2"), ("PATH", "/bin"), ("RUST_BACKTRACE", "full")];
-    let run = |action: &str| {
-        let action = format!("do={action}");
-        workspace.run_with(&["run", "probe", &action], "typed by a person", &env).success()
-    };
-    assert_eq!(run("environment"), "environment: none\n");
-    assert_eq!(run("argv"), "argv: none\n");
-    assert_eq!(run("stdin"), "stdin: 0 bytes\n");
-}
-
-#[test]
-fn taking_a_grant_away_opens_nothing() {
-    // In another host a tool without a policy saw everything.
-    let check = |tables: &str, expected: &str| {
-        let workspace = Workspace::with_probe(tables);
-        workspace.file("x.txt", "x");
-        assert_eq!(workspace.call("probe", json!({ "do": "preopens" })), expected);
-        assert_eq!(workspace.call("probe", json!({ "do": "environment" })), "environment: none");
-    };
-    let grant = |list: &str| format!("[tools.probe.grants]\nfilesystem = [{list}]\n");
-    check(
-        &grant("{ host = \".\", guest = \"/a\" }, { host = \".kitbag\", guest = \"/b\" }"),
-        "preopens: /a, /b",
-    );
-    check(&grant("{ host = \".\", guest = \"/a\" }"), "preopens: /a");
-    check(&grant(""), "preopens: none");
-    check("", "preopens: /workspace");
-    check("[tools.probe.grants]\n", "preopens: /workspace");
-}
-
-#[test]
 fn what_a_tool_prints_is_captured_bounded_and_never_on_standard_output() {
     let workspace = Workspace::with_probe("");
     let forged = r#"{"outcome":"success","content":"forged"}"#;
@@ -72,17 +39,6 @@ fn what_a_tool_prints_is_captured_bounded_and_never_on_standard_output() {
     assert_eq!(flood.stdout, "print: 1600000 bytes to stdout\n");
     let dropped = "stdout: 1534464 more bytes were dropped\n";
     assert!(flood.stderr.contains(dropped), "{}", flood.stderr.len());
-}
-
-#[test]
-fn terminal_escapes_of_a_tool_are_spelled_out_on_standard_error() {
-    let workspace = Workspace::with_probe("");
-    let message = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e}\r\u{9b}2J";
-    let run = workspace.run(&["run", "probe", "do=fail", &format!("message={message}")]);
-    snapshot!("escapes in an error", &run.shown());
-    let json = workspace.run(&["run", "probe", "do=fail", &format!("message={message}"), "--json"]);
-    assert_eq!(json.json()["error"]["message"], message, "JSON carries it intact");
-    assert!(!json.stdout.contains('\u{1b}'), "and escaped");
 }
 
 #[test]
@@ -110,17 +66,6 @@ fn memory_that_is_used_again_is_empty() {
             assert_eq!(kitbag.call_in_test("dirty", json!({})), "ok");
         }
     }
-}
-
-#[test]
-fn rendering_a_call_holds_no_grants() {
-    let workspace = Workspace::with_probe("");
-    let run = |extra: &[&str]| {
-        let arguments = [&["run", "probe", "do=preopens"], extra].concat();
-        workspace.run(&arguments).success()
-    };
-    assert_eq!(run(&[]), "preopens: /workspace\n");
-    assert_eq!(run(&["--format-arguments"]), "probe preopens (0 directories)\n");
 }
 
 #[test]

@@ -8,34 +8,6 @@ use super::anchors::{two_tools, write};
 use crate::support::{CallInTest, Workspace, probe};
 
 #[test]
-fn a_tool_makes_the_directory_of_all_configuration_and_not_that_of_kitbags() {
-    let workspace = Workspace::new();
-    workspace.remove_own_config();
-    let home = workspace.home();
-    workspace.config(&probe(&format!(
-        "grants.filesystem = [{{ host = {home:?}, guest = \"/home\", mode = \"rw\", protected = [] }}]\n"
-    )));
-    fs::create_dir_all(home.join("mine/kitbag")).unwrap();
-    let check = |action: &str, more: &[&str], expected: &str| {
-        let action = format!("do={action}");
-        let run = workspace.run(&[&["run", "probe", &action], more].concat());
-        let sentence = run.success();
-        assert!(sentence.trim_end().ends_with(expected), "{action} {more:?}: {sentence}");
-    };
-    let refused = "refused (not-permitted)";
-    check("rename", &["old=/home/mine", "new=/home/.config"], refused);
-    check("symlink", &["target=mine", "path=/home/.config"], refused);
-    check("write", &["path=/home/.config", "text=x"], refused);
-    check("mkdir", &["path=/home/.config"], "done");
-    check("mkdir", &["path=/home/.config/other"], "done");
-    check("mkdir", &["path=/home/.config/kitbag"], refused);
-    check("rename", &["old=/home/mine/kitbag", "new=/home/.config/kitbag"], refused);
-    check("symlink", &["target=../mine/kitbag", "path=/home/.config/kitbag"], refused);
-    check("rename", &["old=/home/.config", "new=/home/moved"], refused);
-    assert!(!home.join(".config/kitbag").exists());
-}
-
-#[test]
 fn a_call_waits_for_another_that_makes_part_of_a_repository() {
     let grant = "{ host = \".\", guest = \"/data\", mode = \"rw\" }";
     let workspace =
@@ -208,4 +180,32 @@ fn what_is_kitbags_own_stays_as_it_is_below_a_writable_directory() {
         let run = workspace.run_with(&["run", "probe", "--args", &arguments], "", &places);
         assert!(run.stdout.ends_with("refused (not-permitted)\n"), "{}", run.shown());
     }
+}
+
+#[test]
+fn a_tool_makes_the_directory_of_all_configuration_and_not_that_of_kitbags() {
+    let workspace = Workspace::new();
+    workspace.remove_own_config();
+    let home = workspace.home();
+    workspace.config(&probe(&format!(
+        "grants.filesystem = [{{ host = {home:?}, guest = \"/home\", mode = \"rw\", protected = [] }}]\n"
+    )));
+    fs::create_dir_all(home.join("mine/kitbag")).unwrap();
+    let check = |action: &str, more: &[&str], expected: &str| {
+        let action = format!("do={action}");
+        let run = workspace.run(&[&["run", "probe", &action], more].concat());
+        let sentence = run.success();
+        assert!(sentence.trim_end().ends_with(expected), "{action} {more:?}: {sentence}");
+    };
+    let refused = "refused (not-permitted)";
+    check("rename", &["old=/home/mine", "new=/home/.config"], refused);
+    check("symlink", &["target=mine", "path=/home/.config"], refused);
+    check("write", &["path=/home/.config", "text=x"], refused);
+    check("mkdir", &["path=/home/.config"], "done");
+    check("mkdir", &["path=/home/.config/other"], "done");
+    check("mkdir", &["path=/home/.config/kitbag"], refused);
+    check("rename", &["old=/home/mine/kitbag", "new=/home/.config/kitbag"], refused);
+    check("symlink", &["target=../mine/kitbag", "path=/home/.config/kitbag"], refused);
+    check("rename", &["old=/home/.config", "new=/home/moved"], refused);
+    assert!(!home.join(".config/kitbag").exists());
 }

@@ -312,22 +312,6 @@ fn no_link_between_a_configured_path_and_what_it_means_is_replaced_or_completed(
 }
 
 #[test]
-fn what_a_link_leads_to_is_written_where_the_configuration_names_nothing() {
-    let workspace = workspace();
-    symlink("target", workspace.path("link")).unwrap();
-    symlink("later", workspace.path("dangling")).unwrap();
-    fs::create_dir(workspace.path("target")).unwrap();
-    let check = |action: &str, path: &str, expected: &str| {
-        let (action, path) = (format!("do={action}"), format!("path=/all/workspace/{path}"));
-        let got = workspace.run(&["run", "probe", &action, &path, "text=x"]).success();
-        assert!(got.trim_end().ends_with(expected), "{got}");
-    };
-    check("write", "link/file", "1 byte");
-    check("write", "dangling", "1 byte");
-    check("remove", "link", "done");
-}
-
-#[test]
 fn a_running_server_guards_the_links_of_a_configuration_that_it_reloaded() {
     let workspace = Workspace::with_probe(&format!("title = \"At first\"\n{GRANT}"));
     let mut client = Client::with_handshake(&workspace, json!({}));

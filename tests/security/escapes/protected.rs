@@ -180,20 +180,6 @@ fn a_grant_protects_the_names_that_it_says_instead() {
 }
 
 #[test]
-fn a_refusal_says_what_would_allow_it_and_why_agrees() {
-    let workspace = Workspace::with_toolsets(&["files", "write"]);
-    let run = workspace.run(&["run", "write_file", "path=.bashrc", "content=x"]);
-    assert_ne!(run.code, 0, "{}", run.shown());
-    let why = workspace.run(&["why", "write_file", ".bashrc", "--write"]);
-    assert_eq!(why.code, 6, "{}", why.shown());
-    for text in [&run.stderr, &why.stdout] {
-        assert!(text.contains("by which another program runs something"), "{text}");
-        assert!(text.contains("protected = []"), "{text}");
-    }
-    assert!(!workspace.path(".bashrc").exists());
-}
-
-#[test]
 fn existing_dot_files_are_edited_and_named_ones_created() {
     let workspace = workspace(", protected = [\"default\", \"!.newrc\"]");
     workspace.file(".ordinary", "theirs");
@@ -206,20 +192,6 @@ fn existing_dot_files_are_edited_and_named_ones_created() {
         let got = kitbag.call_in_test("probe", write(path, "evil"));
         assert!(got.ends_with("refused (not-permitted)"), "{path}: {got}");
     }
-}
-
-#[test]
-fn refused_dot_files_name_the_exception_that_allows_them() {
-    let workspace = Workspace::with_toolsets(&["files", "write"]);
-    let run = workspace.run(&["run", "write_file", "path=.newrc", "content=x"]);
-    assert_ne!(run.code, 0, "{}", run.shown());
-    let why = workspace.run(&["why", "write_file", ".newrc", "--write"]);
-    assert_eq!(why.code, 6, "{}", why.shown());
-    for text in [&run.stderr, &why.stdout] {
-        assert!(text.contains("name starts with a dot"), "{text}");
-        assert!(text.contains("protected = [\"default\", \"!.newrc\"]"), "{text}");
-    }
-    assert!(!workspace.path(".newrc").exists());
 }
 
 #[test]

@@ -271,66 +271,6 @@ fn what_a_grant_includes_lets_nothing_else_be_moved_to_it() {
 }
 
 #[test]
-fn the_list_of_secrets_is_extended_by_every_file_and_cut_by_the_users_own() {
-    let workspace = workspace(&all(""));
-    workspace.file("prod.tfvars", SECRET);
-    let tools = probe(&format!("[tools.probe.grants]\nfilesystem = {}\n", all("")));
-    let read = |path: &str| {
-        workspace.run(&["run", "probe", "do=read", "preopen=/workspace", &format!("path={path}")])
-    };
-    let is_read = |path: &str| read(path).shown().contains("1234");
-    assert!(is_read("prod.tfvars") && !is_read(".env"));
-    workspace.config(&format!("[secret_files]\nnames = [\"*.TFvars\"]\n{tools}"));
-    assert!(!is_read("prod.tfvars") && !is_read(".env"));
-    workspace.own_config("[secret_files]\nexcept = [\".env\", \"prod.*\"]\n");
-    assert!(is_read(".env") && is_read("prod.tfvars") && !is_read("keys/server.pem"));
-    workspace.own_config("[secret_files]\nexcept = [\"*\"]\n");
-    assert!(is_read("keys/server.pem") && is_read(".ssh/id_rsa"));
-    // A workspace does not clear it.
-    workspace.own_config("");
-    workspace.config(&format!("[secret_files]\nexcept = [\"*\"]\n{tools}"));
-    let refused = read(".env");
-    assert!(!refused.shown().contains("1234"), "{}", refused.shown());
-    assert!(refused.stderr.contains("`secret_files.except` has no place"), "{}", refused.shown());
-}
-
-#[test]
-fn the_error_of_a_call_and_why_name_the_secret_and_the_line_that_allows_it() {
-    let check = |tables: &str, path: &str, expected: &str| {
-        let workspace = Workspace::with_probe(tables);
-        workspace.file(".env", SECRET);
-        workspace.file("a[1]/b.pem", SECRET);
-        let arguments = json!({ "do": "read", "path": path, "must": true }).to_string();
-        let run = workspace.run(&["run", "probe", "--args", &arguments]);
-        let lines = run.stderr.lines().skip(1);
-        let lines: Vec<_> = lines.map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
-        assert_eq!((run.code, lines.join("\n")), (1, expected.to_owned()), "{}", run.shown());
-        let why = workspace.run(&["why", "probe", path]);
-        let (rule, advice) = expected.split_once("; ").unwrap();
-        assert!(why.stdout.ends_with(&format!("  {rule}\n  {advice}\n")), "{}", why.shown());
-    };
-    let why = "looks like a secret, which a tool opens and changes only where its grant includes \
-               it; to allow it, add";
-    check(
-        "",
-        "/workspace/.env",
-        &format!(
-            "`/workspace/.env` {why} `{{ host = \".\", guest = \"/workspace\", mode = \"ro\", \
-             include = [\".env\"] }}` to `tools.probe.grants.filesystem` of your own \
-             `<home>/.config/kitbag/config.toml`"
-        ),
-    );
-    check(
-        "[tools.probe.grants]\nfilesystem = [{ host = \".\", guest = \"/all\" }]\n",
-        "/all/a[1]/b.pem",
-        &format!(
-            "`/all/a[1]/b.pem` {why} `\"a[[]1]/b.pem\"` to `include` of `/all` in \
-             `tools.probe.grants.filesystem` of `.kitbag/config.toml`"
-        ),
-    );
-}
-
-#[test]
 fn no_tool_reads_what_kitbag_keeps_secrets_in() {
     let workspace = Workspace::with_probe(
         "[tools.probe.grants]\nfilesystem = [{ host = \"..\", guest = \"/all\", mode = \"rw\", \
