@@ -11,19 +11,11 @@ use crate::layers::origin::Sourced;
 use crate::report::{DiagnosticKind, Problem, Report};
 use crate::resolve::context::valid;
 
-/// What the user's own file lets a workspace name.
 pub(super) fn ceiling(
     at: At<'_, Vec<Written<String>>>,
     report: &mut Report,
 ) -> Sourced<Vec<SecretGrant>> {
-    let mut grants = Vec::new();
-    for text in at.value.iter().map(|text| text.at(at.file)) {
-        match SecretName::new(text.value.as_str()) {
-            Ok(name) => grants.push(by_name(name)),
-            Err(error) => report.at(text, error),
-        }
-    }
-    at.sourced(grants)
+    at.sourced(valid(at, report, |name| SecretName::new(name).map(by_name)))
 }
 
 /// A secret of which nothing but the name is known.
@@ -102,7 +94,8 @@ fn named_secrets<'a>(
 ) -> Vec<(At<'a, str>, SecretGrant)> {
     let mut named = Vec::new();
     for part in merge([(table.file, table.value)]).into_iter().flatten() {
-        let within = part.at.inner(|grant| grant.to.as_ref()).map(|to| valid(to, report, UrlPattern::parse));
+        let within =
+            part.at.inner(|grant| grant.to.as_ref()).map(|to| valid(to, report, UrlPattern::parse));
         match SecretName::new(part.key.value) {
             Ok(name) => named.push((part.key, SecretGrant { within, ..by_name(name) })),
             Err(error) => report.at(part.key, error),
@@ -140,7 +133,6 @@ fn grant<T: ?Sized>(
     })
 }
 
-/// Which of these patterns are places of a secret, and which are not.
 fn inside(
     grant: &SecretGrant,
     within: Option<Vec<UrlPattern>>,
