@@ -184,6 +184,14 @@ fn pages_name_only_existing_tests() {
                 directories.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 sources.push_str(&fs::read_to_string(path).unwrap());
+            } else if path.extension().is_some_and(|extension| extension == "case") {
+                // The name of a case is the name of a test.
+                let name = path.file_stem().unwrap().to_str().unwrap();
+                sources.push_str(&format!("fn {name}("));
+                let text = fs::read_to_string(&path).unwrap();
+                let names = text.lines().filter_map(|line| line.strip_prefix("=== case "));
+                let names = names.filter_map(|name| name.split(' ').next());
+                names.for_each(|name| sources.push_str(&format!("fn {name}(")));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Cases as data: the files of a workspace, and what a configuration makes of them.
 //!
 //! ```text
-//! === case a workspace lowers a limit
+//! === case a_workspace_lowers_a_limit
 //! === config
 //! [limits]
 //! time = "5s"
@@ -9,11 +9,11 @@
 //! limits.time = "5s" # .kitbag/config.toml:2:8
 //! ```
 //!
-//! A case begins with an empty workspace. The next sections are its state: `config` and `user`
-//! (the two files), `file PATH`, `directory PATH`, `link PATH -> TARGET`, `variable NAME=VALUE` of
-//! kitbag, `env NAME=VALUE` for tools, `builtins NAME` and `homeless`. Sections that begin with
-//! `---` show what is made of it; [`output`] has their kinds. `/t` stands for the directory of the
-//! case, with the workspace `w` and the home directory `h`.
+//! A case has the name of a test and begins with an empty workspace. The next sections are its
+//! state: `config` and `user` (the files), `file PATH`, `directory PATH`, `link PATH -> TARGET`,
+//! `variable NAME=VALUE` of kitbag, `env NAME=VALUE` for tools, `builtins NAME` and `homeless`.
+//! Sections that begin with `---` show what is made of it; [`output`] has their kinds. `/t` stands
+//! for the directory of the case, with the workspace `w` and the home directory `h`.
 //!
 //! `INSTA_UPDATE=always` writes the output of all cases.
 
