@@ -24,9 +24,13 @@ fn test_sources() -> String {
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 sources.push_str(&fs::read_to_string(path).unwrap());
             } else if path.extension().is_some_and(|extension| extension == "case") {
-                // The name of a case is the name of a test.
-                let name = path.file_stem().unwrap().to_str().unwrap();
-                sources.push_str(&format!("fn {name}("));
+                // The name of a case is the name of a test; a file may hold several.
+                let text = fs::read_to_string(&path).unwrap();
+                let cases = text.lines().filter_map(|line| line.strip_prefix("=== case "));
+                let cases = cases.filter_map(|name| name.split(' ').next());
+                for name in cases.chain(path.file_stem().unwrap().to_str()) {
+                    sources.push_str(&format!("fn {name}("));
+                }
             }
         }
     }

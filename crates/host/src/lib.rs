@@ -18,7 +18,7 @@ mod sys;
 
 pub use call::capture::Captured;
 pub use call::context::RunContext;
-pub use call::refusals::{Refusal, Refusals, RefusedKind};
+pub use call::refusals::{Refusal, Refusals, RefusedAccess, RefusedKind};
 pub use call::replay::Replay;
 pub use call::report::{EventSink, Listener, TextMask};
 pub use call::truncate::cut_at;

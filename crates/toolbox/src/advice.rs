@@ -11,10 +11,10 @@ use kitbag_base::text::{bound_error, printable, shown};
 use kitbag_base::{ByteSize, shell};
 use kitbag_config::{Audience, Config, DiagnosticKind, Disabled, Origin, Sourced};
 use kitbag_contract::{Action, ErrorInfo, LimitKind, Outcome};
-use kitbag_host::{CallError, Completion, LoadError, SOCKETS_ADVICE};
+use kitbag_host::{CallError, Completion, LoadError, RefusedAccess, SOCKETS_ADVICE};
 use kitbag_policy::{
-    DirectoryGrant, HttpGrant, MissingGrant, RefusedFile, Request, StorageGrant, StorageRefusal,
-    ToolGrants, VariableGrant,
+    DirectoryGrant, HttpRefusal, MissingGrant, RefusedFile, Request, StorageRefusal, ToolGrants,
+    VariableGrant,
 };
 
 use crate::call::outcome::Prepared;
@@ -78,9 +78,13 @@ impl Refused<'_> {
         }
         let warnings = tool.grants.warnings.iter().filter(|it| is_cause(&it.kind, &kinds));
         lines.extend(warnings.map(|warning| tool.grant_warning(warning)));
-        lines.extend(completion.refused_files.iter().map(|file| self.file(file, audience)));
-        let requests = completion.refused_requests.iter();
-        lines.extend(requests.map(|it| self.request(&it.reason, it.missing.as_ref(), audience)));
+        lines.extend(completion.refused.iter().filter_map(|refused| match refused {
+            RefusedAccess::File(file) => Some(self.file(file, audience)),
+            RefusedAccess::Request(HttpRefusal { reason, missing, .. }) => {
+                Some(self.request(reason, missing.as_ref(), audience))
+            }
+            RefusedAccess::Storage(_) => None,
+        }));
         if completion.tried_sockets {
             lines.push(format!("the tool `{}` {SOCKETS_ADVICE}", tool.name));
         }
@@ -89,9 +93,11 @@ impl Refused<'_> {
         if !completion.failed_connections.is_empty() {
             lines.extend(config.ignored_proxy_advice(audience));
         }
-        for StorageRefusal { reason, missing } in &completion.refused_storage {
+        for refused in &completion.refused {
             // If the tool requests it, a line above has the same advice.
-            if !missing.as_ref().is_some_and(|missing| requested.contains(missing)) {
+            if let RefusedAccess::Storage(StorageRefusal { reason, missing }) = refused
+                && !missing.as_ref().is_some_and(|missing| requested.contains(missing))
+            {
                 lines.push(self.request(reason, missing.as_ref(), audience));
             }
         }
@@ -100,21 +106,10 @@ impl Refused<'_> {
 
     /// The kinds of grants of which something was refused.
     fn kinds(&self) -> BTreeSet<&'static str> {
-        let Completion {
-            refused_files,
-            refused_requests,
-            refused_storage,
-            misses_directories,
-            misses_tools,
-            ..
-        } = self.completion;
-        let kinds = [
-            (DirectoryGrant::KEY, *misses_directories || !refused_files.is_empty()),
-            (HttpGrant::KEY, !refused_requests.is_empty()),
-            (StorageGrant::KEY, !refused_storage.is_empty()),
-            (ToolGrants::KEY, *misses_tools),
-        ];
-        kinds.into_iter().filter(|(_, is_refused)| *is_refused).map(|(key, _)| key).collect()
+        let Completion { refused, misses_directories, misses_tools, .. } = self.completion;
+        let missed = [(DirectoryGrant::KEY, *misses_directories), (ToolGrants::KEY, *misses_tools)];
+        let missed = missed.into_iter().filter(|(_, is_missed)| *is_missed).map(|(key, _)| key);
+        refused.iter().map(RefusedAccess::key).chain(missed).collect()
     }
 
     /// Whether a grant that the tool requests would have allowed something that it was refused.

@@ -11,7 +11,7 @@ use kitbag::base::shell;
 use kitbag::base::text::{alternatives, printable, shown};
 use kitbag::config::{Config, Origin, Sourced};
 use kitbag::contract::{Action, ApprovalRequest, Field, barred};
-use kitbag::host::{CallError, Captured};
+use kitbag::host::{CallError, Captured, RefusedAccess};
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::toolbox::{Cut, FoundLeak, Marks};
 use kitbag::{
@@ -168,7 +168,8 @@ impl Call {
             matches!(&completion.result, Ok(Outcome::Error(_)) | Err(CallError::Trap { .. }));
         let blocked = |reason: &str| output::warn(&format!("a request was blocked: {reason}"));
         if !is_said {
-            completion.refused_requests.iter().for_each(|refused| blocked(&refused.reason));
+            let requests = completion.refused.iter().filter_map(RefusedAccess::as_request);
+            requests.for_each(|refused| blocked(&refused.reason));
         }
         // The error of a tool that does not catch those of its calls has them.
         let said = match &completion.result {
@@ -221,9 +222,7 @@ fn leak_note(what: &str, tool: &str, leak: &FoundLeak) -> String {
 
 /// The options that grant for one call what a tool was refused.
 fn grant_hint(config: &Config, completion: &Completion) -> Option<String> {
-    let requests = completion.refused_requests.iter().map(|refused| &refused.missing);
-    let storage = completion.refused_storage.iter().map(|refused| &refused.missing);
-    let missing = requests.chain(storage).flatten();
+    let missing = completion.refused.iter().filter_map(RefusedAccess::missing);
     let flags: Vec<_> = missing.filter_map(|missing| config.grant_flag(missing)).collect();
     (!flags.is_empty()).then(|| format!("for one call, add {}", flags.join(" ")))
 }

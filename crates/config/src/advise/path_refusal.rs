@@ -85,7 +85,6 @@ impl Config {
         }
     }
 
-    /// What no tool with these grants changes where it would change a path.
     fn unchanged(
         &self,
         grants: &[DirectoryGrant],
@@ -120,7 +119,6 @@ impl Config {
     }
 }
 
-/// Why a path in a granted directory is not changed, or not created, for the names on it.
 fn unwritable(grant: &DirectoryGrant, inner: &str, exists: bool) -> Option<WhyRefused> {
     let protected = protected(grant);
     if protected.are_on(&grant.host, inner) {
@@ -132,7 +130,6 @@ fn unwritable(grant: &DirectoryGrant, inner: &str, exists: bool) -> Option<WhyRe
     is_new.then_some(WhyRefused::NewDotName)
 }
 
-/// The names that a tool does not change by a grant.
 fn protected(grant: &DirectoryGrant) -> ProtectedNames {
     // Texts that are no names were refused with the configuration.
     ProtectedNames::of_grant(grant.protected.as_deref()).unwrap_or_default()

@@ -26,7 +26,6 @@ pub struct GrantPlace {
     file: GrantFile,
 }
 
-/// A file in which grants count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum GrantFile {
     /// The user's own, where it is known.
@@ -224,7 +223,6 @@ impl Config {
         PathAdvice::Grant(self.advice(tool, grants, &directory.missing()))
     }
 
-    /// The table of a tool's grants in the file that says which of a kind it has.
     fn grants_table(&self, tool: &ToolName, grants: &ConfiguredGrants, kind: &str) -> GrantPlace {
         let own = GrantPlace { key: own_table(tool), file: self.own_grant_file() };
         let Origin::File { path, .. } = grants.origin_of(kind) else { return own };

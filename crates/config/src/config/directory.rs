@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The directory that makes its parent a workspace.
 pub(crate) const DIRECTORY: &str = ".kitbag";
 
-/// The file in it.
 pub(crate) const FILE: &str = "config.toml";
 
 /// The file in it with what was recorded of tools.

@@ -23,7 +23,6 @@ const DENY: &str = "deny";
 pub struct ConfiguredGrants {
     /// The grants. Calls share them.
     pub value: Arc<Grants>,
-    /// Whether the workspace decides what the tool does.
     pub(crate) is_of_workspace: bool,
     /// By the key of the kind.
     origins: BTreeMap<&'static str, Origin>,
@@ -37,12 +36,10 @@ pub struct ConfiguredGrants {
 }
 
 impl ConfiguredGrants {
-    /// None of any kind.
     pub(crate) fn none(is_of_workspace: bool) -> Self {
         Self { is_of_workspace, ..Self::default() }
     }
 
-    /// Sets the grants of a kind.
     pub(crate) fn set<T: Kind>(
         &mut self,
         kind: impl FnOnce(&mut Grants) -> &mut T,
@@ -52,7 +49,6 @@ impl ConfiguredGrants {
         *kind(self.value_mut()) = grants.value;
     }
 
-    /// The grants, to be changed.
     pub(crate) fn value_mut(&mut self) -> &mut Grants {
         Arc::make_mut(&mut self.value)
     }
@@ -62,7 +58,6 @@ impl ConfiguredGrants {
         self.places.insert((kind, line), origin);
     }
 
-    /// Notes a grant that does not count, by its name.
     pub(crate) fn leave_out(&mut self, kind: &'static str, name: &str, problem: &Diagnostic) {
         self.left_out.insert((kind, name.to_owned()), problem.clone());
     }
@@ -122,7 +117,6 @@ impl ConfiguredGrants {
 
 static DEFAULT: Origin = Origin::Default;
 
-/// What a component gets that says nothing of files: the workspace, to read.
 pub(crate) fn workspace_grant(host: PathBuf, identity: Option<FileId>) -> DirectoryGrant {
     let guest = GuestPath::new(WORKSPACE_GUEST_PATH).expect("the contract's own path is one");
     DirectoryGrant {

@@ -141,7 +141,6 @@ pub struct Config {
     pub(crate) tool_links: Vec<PathBuf>,
     /// The granted directories to which a link in the workspace leads; canonical.
     pub(crate) through_links: BTreeSet<PathBuf>,
-    /// The home directory of the caller.
     pub(crate) home: Option<PathBuf>,
 }
 

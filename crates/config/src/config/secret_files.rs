@@ -14,7 +14,6 @@ pub struct SecretFiles {
 }
 
 impl SecretFiles {
-    /// The names with the built-in list.
     pub(crate) fn secret_names(&self) -> SecretNames {
         SecretNames::new(&self.names.value, &self.except.value)
     }

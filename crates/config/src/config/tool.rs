@@ -239,7 +239,6 @@ impl LocalTool {
         }
     }
 
-    /// What was recorded of it, from now on: its digest among it.
     pub(crate) fn record(&mut self, name: &ToolName, recorded: Recorded) {
         self.add_pin(Pin {
             digest: recorded.tool.component,

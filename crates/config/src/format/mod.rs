@@ -375,7 +375,7 @@ impl ToolsetsConfig {
             self;
         let [a, b, c, d, e, f, g, h, i, j] = TOOLSETS;
         let time = time.as_ref().and_then(|time| match &time.value {
-            BoolOr::Bool(value) => Some(Written { value: *value, span: time.span }),
+            BoolOr::Short(value) => Some(Written { value: *value, span: time.span }),
             BoolOr::Other(config) => config.enable.clone(),
         });
         [
@@ -395,7 +395,7 @@ impl ToolsetsConfig {
     /// The local time zone.
     pub(crate) fn zone(&self) -> Option<&Written<String>> {
         match &self.time.as_ref()?.value {
-            BoolOr::Bool(_) => None,
+            BoolOr::Short(_) => None,
             BoolOr::Other(config) => config.zone.as_ref(),
         }
     }

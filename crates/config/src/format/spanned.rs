@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 
 use crate::layers::origin::{Origin, Sourced};
 use crate::read::file::SourceFile;
@@ -41,22 +41,50 @@ pub(crate) struct Entry<V> {
 #[derive(Clone, Debug)]
 pub(crate) struct AnyValue(pub(crate) toml::Value);
 
-/// A text, or a value of another form: a short way to write what is meant most often.
+/// A short form, or a value of another form that says more.
 #[derive(Clone, Debug)]
-pub(crate) enum StringOr<T> {
-    /// The text.
-    String(String),
-    /// The long form.
+pub(crate) enum Or<S, T> {
+    Short(S),
     Other(T),
 }
 
-/// `true`, `false`, or a value of another form that says more.
-#[derive(Clone, Debug)]
-pub(crate) enum BoolOr<T> {
-    /// The short form.
-    Bool(bool),
-    /// The long form.
-    Other(T),
+/// A string, or a table or an array.
+pub(crate) type StringOr<T> = Or<String, T>;
+
+/// `true`, `false`, or a table.
+pub(crate) type BoolOr<T> = Or<bool, T>;
+
+/// A type of TOML that is a short form.
+pub(crate) trait Short: Sized {
+    const EXPECTED: &'static str;
+    /// Its name in a JSON Schema.
+    const TYPE: &'static str;
+
+    fn from_str(_: &str) -> Option<Self> {
+        None
+    }
+
+    fn from_bool(_: bool) -> Option<Self> {
+        None
+    }
+}
+
+impl Short for String {
+    const EXPECTED: &'static str = "a string, a table or an array";
+    const TYPE: &'static str = "string";
+
+    fn from_str(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+}
+
+impl Short for bool {
+    const EXPECTED: &'static str = "`true`, `false` or a table";
+    const TYPE: &'static str = "boolean";
+
+    fn from_bool(value: bool) -> Option<Self> {
+        Some(value)
+    }
 }
 
 /// A written value together with the file it stands in.
@@ -259,55 +287,37 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Table<V> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for StringOr<T> {
+impl<'de, S: Short, T: Deserialize<'de>> Deserialize<'de> for Or<S, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either<T>(PhantomData<T>);
+        struct Either<S, T>(PhantomData<(S, T)>);
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
-            type Value = StringOr<T>;
+        impl<'de, S: Short, T: Deserialize<'de>> Visitor<'de> for Either<S, T> {
+            type Value = Or<S, T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string, a table or an array")
+                f.write_str(S::EXPECTED)
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(StringOr::String(text.to_owned()))
+                let short = S::from_str(text).map(Or::Short);
+                short.ok_or_else(|| E::invalid_type(Unexpected::Str(text), &self))
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+                let short = S::from_bool(value).map(Or::Short);
+                short.ok_or_else(|| E::invalid_type(Unexpected::Bool(value), &self))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(StringOr::Other)
+                T::deserialize(MapAccessDeserializer::new(map)).map(Or::Other)
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(SeqAccessDeserializer::new(seq)).map(StringOr::Other)
+                T::deserialize(SeqAccessDeserializer::new(seq)).map(Or::Other)
             }
         }
 
         // Not by an untagged enum, which loses the places of what it tries.
-        deserializer.deserialize_any(Either(PhantomData))
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for BoolOr<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
-            type Value = BoolOr<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("`true`, `false` or a table")
-            }
-
-            fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
-                Ok(BoolOr::Bool(value))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(BoolOr::Other)
-            }
-        }
-
         deserializer.deserialize_any(Either(PhantomData))
     }
 }
@@ -353,35 +363,17 @@ impl<V: JsonSchema> JsonSchema for Table<V> {
     }
 }
 
-impl<T: JsonSchema> JsonSchema for StringOr<T> {
+impl<S: Short, T: JsonSchema> JsonSchema for Or<S, T> {
     fn inline_schema() -> bool {
         true
     }
 
     fn schema_name() -> Cow<'static, str> {
-        format!("StringOr{}", T::schema_name()).into()
+        format!("{}Or{}", S::TYPE, T::schema_name()).into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "anyOf": [{ "type": "string" }, generator.subschema_for::<T>()],
-        })
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for BoolOr<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        format!("BoolOr{}", T::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "anyOf": [{ "type": "boolean" }, generator.subschema_for::<T>()],
-        })
+        json_schema!({ "anyOf": [{ "type": S::TYPE }, generator.subschema_for::<T>()] })
     }
 }
 

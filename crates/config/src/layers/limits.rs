@@ -64,7 +64,6 @@ macro_rules! define {
             $(#[doc = concat!("The limit [`Limits::", stringify!($key), "`].")] pub $key: $param,)*
         }
 
-        /// The number of limits.
         pub(crate) const LIMITS: usize = [$(stringify!($key)),*].len();
 
         impl<S, T, N, F> LimitSet<S, T, N, F> {
@@ -132,7 +131,6 @@ macro_rules! define {
 
 with_limits!(define);
 
-/// The values of limits.
 type LimitValues = LimitSet<ByteSize, Duration, u64, Option<u64>>;
 
 fn of_variable<T>(
@@ -183,7 +181,6 @@ impl EffectiveLimits {
         values.into()
     }
 
-    /// What is known of others, over these.
     pub(crate) fn under(self, others: &KnownLimits) -> Self {
         self.zip(others.clone()).map(
             &mut (),

@@ -10,12 +10,10 @@ use kitbag_fs_guard::canonical;
 pub(crate) struct Bases<'a> {
     /// The workspace; absolute.
     pub(crate) root: &'a Path,
-    /// What `~/` stands for.
     pub(crate) home: Option<&'a Path>,
 }
 
 impl Bases<'_> {
-    /// The absolute path that was meant by a text.
     pub(crate) fn absolute(&self, text: &str) -> Result<PathBuf, Problem> {
         if text.is_empty() {
             return Err("the path is empty; write `.` for the workspace".into());

@@ -84,7 +84,6 @@ impl SourceFile {
         &self.text
     }
 
-    /// The same text, shared.
     pub(crate) fn shared_text(&self) -> Arc<str> {
         Arc::clone(&self.text)
     }
@@ -132,12 +131,10 @@ impl SourceFile {
         Self { is_quoted: false, ..self }
     }
 
-    /// Whether messages show what is in it.
     pub(crate) fn is_quoted(&self) -> bool {
         self.is_quoted
     }
 
-    /// The path as it is shown.
     pub(crate) fn shown(&self) -> &Arc<Path> {
         &self.shown
     }
@@ -231,12 +228,10 @@ pub(crate) fn take_mark(bytes: &mut Vec<u8>) -> bool {
     has_mark
 }
 
-/// A file or directory that cannot be read.
 pub(crate) fn cannot_be_read(reason: impl fmt::Display) -> Problem {
     format!("cannot be read: {reason}").into()
 }
 
-/// Why something could not be opened.
 pub(crate) fn not_opened(error: &OpenError) -> Problem {
     match error {
         OpenError::Io(error) => unreadable(error),
@@ -244,7 +239,6 @@ pub(crate) fn not_opened(error: &OpenError) -> Problem {
     }
 }
 
-/// Why a file could not be opened.
 pub(crate) fn unreadable(error: &io::Error) -> Problem {
     match error {
         // A socket.

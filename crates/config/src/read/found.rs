@@ -16,7 +16,6 @@ use crate::read::lock::Lock;
 use crate::trust::untrusted::NamedTool;
 use crate::trust::workspace::{UntrustedWorkspace, WorkspaceContent, WorkspaceTrust};
 
-/// Which files of a workspace are read.
 pub(crate) enum Reading<'a> {
     /// Those that are there.
     Found,
@@ -35,9 +34,7 @@ pub(crate) struct Read {
     /// Whether the files of the workspace count. Where they do not, what is read of them is
     /// what counts all the same.
     pub(crate) workspace_trust: WorkspaceTrust,
-    /// The edits since a person trusted the workspace.
     pub(crate) edits: Vec<Change>,
-    /// What configures the workspace, where that was asked for.
     pub(crate) content: Option<WorkspaceContent>,
     /// The tools that a file names and that do not run, by index into `files`.
     pub(crate) named: Vec<(usize, NamedTool)>,
@@ -45,24 +42,18 @@ pub(crate) struct Read {
     pub(crate) files: Vec<SourceFile>,
     /// By index into `files`, the weakest layer first.
     pub(crate) configs: Vec<(usize, ConfigFile)>,
-    /// The tools in `.kitbag/tools`.
     pub(crate) found: BTreeMap<ToolName, FoundTool>,
-    /// The scripts in `.kitbag/scripts`.
     pub(crate) scripts: BTreeMap<ToolName, FoundScript>,
-    /// The script that the caller names.
     pub(crate) named_script: Option<(ToolName, FoundScript)>,
     /// The links among the entries of `.kitbag/tools` that are named like a part of a tool.
     pub(crate) tool_links: Vec<PathBuf>,
     pub(crate) locks: Locks,
     pub(crate) invalid: InvalidKeys,
-    /// Whether every file could be understood.
     pub(crate) is_complete: bool,
 }
 
-/// What was recorded of tools.
 #[derive(Default)]
 pub(crate) struct Locks {
-    /// In the workspace.
     pub(crate) workspace: Lock,
     /// Beside the user's own file.
     pub(crate) user: Lock,
@@ -71,7 +62,6 @@ pub(crate) struct Locks {
 /// A component in `.kitbag/tools`, and its manifest.
 pub(crate) struct FoundTool {
     pub(crate) wasm: PathBuf,
-    /// The path of `wasm` as it is shown.
     pub(crate) shown: Arc<Path>,
     /// By index into [`Read::files`].
     pub(crate) manifest: Option<(usize, ToolConfig)>,
@@ -80,21 +70,17 @@ pub(crate) struct FoundTool {
 /// A script, and what it says of itself.
 pub(crate) struct FoundScript {
     pub(crate) path: PathBuf,
-    /// The same as it is shown.
     pub(crate) shown: Arc<Path>,
-    /// Whether the caller names it.
     pub(crate) is_named: bool,
     /// Its text, by index into [`Read::files`]. `None`: the workspace is not trusted, and the
     /// script was not read.
     pub(crate) file: Option<usize>,
     /// What its docstring and then its header say of the tool, by index as above.
     pub(crate) says: Vec<(usize, ToolConfig)>,
-    /// What only a header says.
     pub(crate) header: Option<(usize, ScriptConfig)>,
 }
 
 impl FoundScript {
-    /// A script of a workspace that is not trusted.
     pub(super) fn unread(path: &Path, root: &Path) -> Self {
         let (path, shown) = (path.to_owned(), file::relative(path, root));
         Self { path, shown, is_named: false, file: None, says: Vec::new(), header: None }

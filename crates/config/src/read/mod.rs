@@ -223,7 +223,6 @@ pub(crate) fn read(
     }
 }
 
-/// What counts of the file of a workspace that is not trusted, and the tools that it names.
 fn counting(
     config: ConfigFile,
     user: Option<&ConfigFile>,

@@ -29,7 +29,6 @@ const LINKED_SCRIPT: &str = "a symbolic link leads to it; a script lies in `.kit
 
 /// The files of a workspace as they stand there, before they are known to count.
 pub(super) struct OwnFiles {
-    /// The root, once it was opened.
     directory: Option<Opened>,
     pub(super) texts: Texts,
     examiner: Examiner,
@@ -45,16 +44,12 @@ pub(super) struct OwnFiles {
 /// A component, with its manifest.
 pub(super) struct OwnTool {
     pub(super) wasm: PathBuf,
-    /// The path of the manifest beside it.
     manifest_path: Option<PathBuf>,
-    /// The manifest, once it was read.
     pub(super) manifest: Option<SourceFile>,
 }
 
-/// A script.
 pub(super) struct OwnScript {
     pub(super) path: PathBuf,
-    /// The script, once it was read.
     pub(super) file: Option<SourceFile>,
 }
 
@@ -153,7 +148,6 @@ impl OwnFiles {
         }
     }
 
-    /// What a person trusts as a whole.
     pub(super) fn content(&self) -> OwnContent<'_> {
         let root = &self.texts.root;
         let name = |path: &Path| {
@@ -212,7 +206,6 @@ impl OwnFiles {
         self.directories[0] = Some(directory);
     }
 
-    /// Finds the scripts in `.kitbag/scripts`.
     fn find_scripts(&mut self, own: &Opened, path: &Path) {
         let Some(directory) = self.directory(own, SCRIPTS, path) else { return };
         let mut found = BTreeMap::new();
@@ -442,7 +435,6 @@ fn of_tool(path: &Path) -> (Layer, Piece) {
     }
 }
 
-/// The kind of an error of the system.
 fn kind(error: &OpenError) -> Option<io::ErrorKind> {
     match error {
         OpenError::Io(error) => Some(error.kind()),

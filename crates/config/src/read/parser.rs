@@ -20,12 +20,9 @@ use crate::read::script;
 use crate::report::text::user_only;
 use crate::report::{Piece, Problem, Report};
 
-/// Understands the text of files.
 pub(super) struct Parser<'a> {
-    /// The person's own file, for messages.
     pub(super) own_file: Option<&'a Path>,
     pub(super) invalid: InvalidKeys,
-    /// Whether every file could be understood.
     pub(super) is_complete: bool,
     pub(super) report: &'a mut Report,
 }
@@ -78,7 +75,6 @@ impl Parser<'_> {
         config
     }
 
-    /// What a script says of itself.
     pub(super) fn script(
         &mut self,
         file: SourceFile,

@@ -69,7 +69,6 @@ pub(crate) fn header(text: &str) -> Result<Option<Header>, (Range<usize>, &'stat
     }
 }
 
-/// Whether a line was most likely meant to begin a header.
 fn is_almost_open(line: &str) -> bool {
     let Some(comment) = line.trim_start().strip_prefix('#') else { return false };
     let Some(kind) = comment.trim_start().strip_prefix("///") else { return false };
@@ -141,7 +140,6 @@ fn without_indentation(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n").trim_matches('\n').to_owned()
 }
 
-/// Whether a parameter can be a variable of a script under this name.
 pub(crate) fn is_variable(name: &str) -> bool {
     const KEYWORDS: [&str; 35] = [
         "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class",

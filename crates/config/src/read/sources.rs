@@ -135,7 +135,6 @@ pub struct CallGrants {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Variables(BTreeMap<OsString, OsString>);
 
-/// The value of a variable that is set.
 pub(crate) enum VariableValue {
     /// It can be given to a guest.
     Text(Arc<str>),
@@ -218,7 +217,6 @@ impl Variables {
         self.0.is_empty()
     }
 
-    /// The value of a variable, where it is set.
     pub(crate) fn get(&self, name: &str) -> Option<VariableValue> {
         let value = self.0.get(OsStr::new(name))?;
         Some(match value.to_str() {
@@ -244,12 +242,10 @@ impl fmt::Debug for Variables {
 }
 
 impl Sources<'_> {
-    /// Whether the variable of the environment says that the files of the workspace count.
     pub(crate) fn variable_trusts(&self) -> bool {
         self.environment.iter().any(|(name, value)| name == TRUST_VARIABLE && value == "1")
     }
 
-    /// The text that is read instead of the file of a layer.
     pub(crate) fn proposed(&self, layer: Layer) -> Option<&str> {
         let proposal = self.proposal.as_ref().filter(|proposal| proposal.layer == layer);
         proposal.map(|proposal| &*proposal.text)
@@ -272,7 +268,6 @@ impl Sources<'_> {
         settled(&settled(&self.start).join(path))
     }
 
-    /// The person's own file, for messages.
     pub(crate) fn own_file(&self) -> Option<&Path> {
         self.user_file.as_deref().or(self.usual_user_file.as_deref())
     }

@@ -21,7 +21,6 @@ pub(super) struct Texts {
     pub(super) real_root: Option<PathBuf>,
     /// How many more bytes may be read of files that are not the user's own.
     left: u64,
-    /// Whether every file could be read.
     pub(super) is_complete: bool,
     pub(super) report: Report,
 }
@@ -62,7 +61,6 @@ impl Texts {
         }
     }
 
-    /// Reads a file that the caller has named.
     pub(super) fn named(
         &mut self,
         path: PathBuf,
@@ -78,7 +76,6 @@ impl Texts {
         }
     }
 
-    /// Reads a file that was opened, which is `piece` of the configuration.
     pub(super) fn read(
         &mut self,
         path: PathBuf,

@@ -16,7 +16,6 @@ use crate::trust::examiner::Examiner;
 /// What makes a directory a workspace that holds no `.kitbag`.
 const GIT: &str = ".git";
 
-/// The workspace.
 pub(crate) struct Workspace {
     /// Absolute, as it was found or named.
     pub(crate) root: Sourced<PathBuf>,

@@ -86,7 +86,6 @@ impl Problem {
         Self { kind, ..Self::from(message) }
     }
 
-    /// Sets the hint.
     pub(crate) fn hint(self, hint: Option<String>) -> Self {
         Self { hint, ..self }
     }

@@ -68,7 +68,6 @@ impl Excerpt {
     }
 }
 
-/// The characters up to the end of the line, with their offsets.
 fn line_end(text: &str) -> impl Iterator<Item = (usize, char)> {
     text.char_indices().take_while(|(at, c)| *c != '\n' && !text[*at..].starts_with("\r\n"))
 }

@@ -26,11 +26,9 @@ use crate::trust::destinations::is_led;
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     found: Vec<Found>,
-    /// The piece that is being read.
     piece: Piece,
     /// Whether a file could not be understood, so that later problems may only follow from that.
     is_incomplete: bool,
-    /// Whether there are more problems than are kept.
     is_full: bool,
     /// Likely mistakes, which change nothing.
     warnings: Vec<Diagnostic>,
@@ -72,7 +70,6 @@ const TOO_MANY_MISTAKES: &str = "from here on mistakes are not counted, since th
 const OUTSIDE: &str = "there is a mistake here, and nothing of this file is shown, since a link \
                        leads to it from the workspace; put a copy into the workspace to see it";
 
-/// A diagnostic in a report.
 #[derive(Debug)]
 pub(crate) struct Found {
     rank: Rank,
@@ -253,12 +250,10 @@ impl Report {
         own.for_each(|found| found.scope.piece = piece.clone());
     }
 
-    /// The piece that is being read.
     pub(crate) fn at_piece(&self) -> &Piece {
         &self.piece
     }
 
-    /// What was taken down so far, in order.
     pub(crate) fn found(&mut self) -> &[Found] {
         self.found.sort_by(|a, b| a.rank.cmp(&b.rank));
         &self.found
@@ -270,13 +265,11 @@ impl Report {
         self.is_incomplete = true;
     }
 
-    /// Takes over what another one has.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.found.append(&mut other.found);
         self.is_full |= other.is_full;
     }
 
-    /// Whether anything is wrong.
     pub(crate) fn has_problem(&self) -> bool {
         !self.found.is_empty()
     }

@@ -33,7 +33,6 @@ pub(crate) enum Piece {
     Key(String),
 }
 
-/// Where a mistake is.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
     /// The layer of its file. `None`: it is not in a file.
@@ -97,7 +96,6 @@ impl Piece {
         }
     }
 
-    /// What tells it from other pieces of its file.
     pub(crate) fn label(&self) -> String {
         match self {
             Self::Everything | Self::File(_) | Self::Lock | Self::Component => String::new(),

@@ -25,7 +25,6 @@ pub(crate) fn unknown_key(key: &str, table: &str) -> String {
     format!("unknown key `{}` {}", shown(key), within(table))
 }
 
-/// A key that is missing in its table.
 pub(crate) fn missing_key(key: &str, table: &str) -> String {
     format!("missing key `{}` {}", shown(key), within(table))
 }
@@ -49,7 +48,6 @@ pub(crate) fn not_a_glob(glob: &str, reason: &str) -> String {
     format!("`{}` is not a glob: {reason}", shown(glob))
 }
 
-/// A value that a list has already.
 pub(crate) fn listed_twice(value: &str) -> String {
     format!("`{}` is listed twice", shown(value))
 }
@@ -63,7 +61,6 @@ pub(crate) fn relative_path(path: &str) -> String {
     )
 }
 
-/// A key that only the user config may have, in a file of a workspace.
 pub(crate) fn user_only(key: &str, user_file: Option<&Path>) -> Problem {
     let message = format!(
         "`{key}` has no place in a workspace's file: only {} may hold it; remove it",

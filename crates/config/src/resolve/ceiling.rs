@@ -46,7 +46,6 @@ pub(super) fn lowered(limits: EffectiveLimits, ceilings: &KnownLimits) -> Effect
     )
 }
 
-/// What reading the table of ceilings needs.
 struct Own<'a> {
     invalid: &'a InvalidKeys,
     report: &'a mut Report,

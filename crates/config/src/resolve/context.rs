@@ -38,7 +38,6 @@ pub(super) fn tables<'a, T: 'a>(
     configs.iter().filter_map(move |(file, config)| Some((*file, table(config)?)))
 }
 
-/// A value of the user config.
 pub(super) fn of_user<'a, T>(
     configs: &ConfigFiles<'a>,
     field: impl FnOnce(&'a ConfigFile) -> Option<&'a Written<T>>,
@@ -77,7 +76,6 @@ pub(super) struct Context<'a> {
     pub(super) canonical_root: &'a Path,
     /// Directories in which no other user may have exchanged a link that leads to a grant.
     pub(super) owners: Owners,
-    /// Whether there is a workspace that does not count.
     pub(super) is_ignored: bool,
     pub(super) directories: Directories,
     /// Files that no grant may make writable.
@@ -88,7 +86,6 @@ pub(super) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The built-in of a name.
     pub(super) fn named(&self, name: &str) -> Option<&'a BuiltinTool<'a>> {
         self.builtins.iter().find(|builtin| builtin.name == name)
     }
@@ -97,7 +94,6 @@ impl<'a> Context<'a> {
         self.builtins.iter().map(|builtin| builtin.name)
     }
 
-    /// A name that no built-in has.
     pub(super) fn unknown_builtin(&self, name: &str) -> Problem {
         let hint = did_you_mean(nearest(name, self.builtin_names()))
             .or_else(|| known_words("built-in tools", self.builtin_names()));
@@ -176,13 +172,11 @@ impl Directory {
 }
 
 /// The values of the texts of a list. Invalid texts are reported and left out.
-pub(super) fn valid<T, E: Into<Problem>>(
-    list: At<'_, Vec<Written<String>>>,
+pub(super) fn valid<'a, T, E: Into<Problem>>(
+    list: At<'a, Vec<Written<String>>>,
     report: &mut Report,
-    read: impl Fn(&str) -> Result<T, E>,
+    read: impl Fn(&'a str) -> Result<T, E>,
 ) -> Vec<T> {
     let texts = list.value.iter().map(|text| text.at(list.file));
-    let values =
-        texts.filter_map(|at| read(at.value).map_err(|problem| report.at(at, problem)).ok());
-    values.collect()
+    texts.filter_map(|at| read(at.value).map_err(|problem| report.at(at, problem)).ok()).collect()
 }

@@ -92,7 +92,6 @@ pub(super) fn memory(context: &Context<'_>, memory: &mut Sourced<ByteSize>, repo
     }
 }
 
-/// Whether a restriction cannot be read.
 fn is_lost(context: &Context<'_>, restriction: Restricts<'_>, report: &mut Report) -> bool {
     let is_trusted = context.trust.is_trusted();
     let found = report.found().iter();
@@ -240,7 +239,6 @@ impl<'a> Lost<'a> {
 }
 
 impl Restricts<'_> {
-    /// Whether it may be a restriction of a tool, which may be a built-in.
     fn applies_to(
         self,
         tool: &ConfiguredTool,

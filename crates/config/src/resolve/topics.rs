@@ -44,7 +44,7 @@ pub(super) fn topics(context: &Context<'_>, report: &mut Report) -> BTreeMap<Str
                 if other != key.value {
                     let problem = format!(
                         "topics `{}` and `{}` are both named `{}`, ignoring case; give one of \
-                             them another title or id",
+                         them another title or id",
                         shown(key.value),
                         shown(other),
                         shown(name.value)
@@ -69,7 +69,7 @@ fn topic(
     if !is_id(id) {
         let problem = format!(
             "`{}` is not the id of a topic: it has 1 to 64 characters, no `/`, nothing \
-                 invisible, and no space at its ends",
+             invisible, and no space at its ends",
             shown(id)
         );
         report.at(key, problem);
@@ -160,7 +160,7 @@ fn leads_out(
     if leads_out {
         let message = format!(
             "the topic `{}` is left out: `{}` is outside of the workspace or looks like a \
-                 secret, and the workspace is not trusted; see `kitbag trust`",
+             secret, and the workspace is not trusted; see `kitbag trust`",
             shown(&topic.id),
             shown_path(&path)
         );
@@ -219,7 +219,6 @@ impl Topic {
     }
 }
 
-/// The entries of a list, each with its place.
 fn entries(
     key: &'static str,
     list: Option<At<'_, Vec<Written<String>>>>,

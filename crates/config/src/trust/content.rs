@@ -80,7 +80,6 @@ impl<'a> OwnContent<'a> {
         self.files.is_empty() && self.components.is_empty() && !self.has_scripts
     }
 
-    /// The content with its digests.
     pub(crate) fn digested(&self) -> WorkspaceContent {
         let digest = |(path, file): &(String, &SourceFile)| (path.clone(), file.digest());
         WorkspaceContent {
@@ -129,7 +128,6 @@ impl<'a> OwnContent<'a> {
         WorkspaceTrust::Trusted(by)
     }
 
-    /// The record by which it is trusted.
     fn record(&self, sources: &Sources<'_>) -> Result<TrustRecord, UntrustedReason> {
         let Some(state) = &sources.state else { return Err(UntrustedReason::NoState) };
         let state = &state.value;

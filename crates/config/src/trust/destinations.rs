@@ -15,13 +15,10 @@ use crate::read::file::Layer;
 use crate::trust::review::{by_tool, by_topic};
 use crate::trust::workspace::COMMAND;
 
-/// What is done with a topic, or a directory to read.
 pub(crate) const READ: &str = "read";
 
-/// What is done with a directory to read and write.
 pub(crate) const READ_AND_WRITE: &str = "read and write";
 
-/// What is done with a component.
 const RUN: &str = "run";
 
 /// Whether one of the links that were followed lies in the workspace, by its canonical path.

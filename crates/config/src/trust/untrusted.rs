@@ -14,12 +14,10 @@ use crate::format::{
 /// A tool that the file names and that does not run.
 pub(crate) struct NamedTool {
     pub(crate) name: ToolName,
-    /// Where it stands.
     pub(crate) span: Span,
     pub(crate) source: NamedSource,
 }
 
-/// What the name of such a tool stands for.
 pub(crate) enum NamedSource {
     /// The component at this path, as it is written.
     Component(String),
@@ -169,7 +167,7 @@ fn narrowed_toolsets(toolsets: ToolsetsConfig) -> ToolsetsConfig {
         data: off(data),
         text: off(text),
         time: time.filter(|time| match &time.value {
-            BoolOr::Bool(is_on) => !is_on,
+            BoolOr::Short(is_on) => !is_on,
             BoolOr::Other(config) => config.enable.as_ref().is_some_and(|is_on| !is_on.value),
         }),
         calc: off(calc),
@@ -215,7 +213,6 @@ fn named_tool(key: &str, span: Span, tool: &ToolConfig) -> Option<NamedTool> {
     Some(NamedTool { name: ToolName::new(key).ok()?, span, source })
 }
 
-/// What is written, where that is `false`.
 fn off(switch: Option<Written<bool>>) -> Option<Written<bool>> {
     switch.filter(|switch| !switch.value)
 }

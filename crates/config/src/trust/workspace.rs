@@ -102,7 +102,6 @@ pub struct WorkspaceContent {
 pub struct WorkspacePattern {
     /// The glob, which canonical paths are held against.
     pub(crate) glob: String,
-    /// Where it stands.
     pub(crate) origin: Origin,
 }
 
@@ -162,7 +161,6 @@ impl WorkspaceContent {
     }
 }
 
-/// Whether a path is that of a component in `.kitbag/tools`.
 fn is_own(path: &str) -> bool {
     let rest = path.strip_prefix(".kitbag/tools/");
     rest.is_some_and(|name| !name.contains('/'))

@@ -7,13 +7,13 @@ use kitbag_config::{
     Config, ConfiguredTool, Disabled, Sourced, Sources, TrustSource, load_isolated,
 };
 
-use crate::support::{BUILTINS, Fixture};
+use crate::support::Fixture;
 
 const MIB: usize = 1 << 20;
 
 fn sources(fixture: &Fixture, trust: TrustSource) -> Sources<'_> {
     let state = Some(Sourced::default(fixture.path("state")));
-    Sources { trust, state, builtins: &*BUILTINS, ..fixture.sources() }
+    Sources { trust, state, ..fixture.sources() }
 }
 
 /// The workspace as a person finds it who has just cloned it.

@@ -3,26 +3,11 @@
 use crate::support::{Fixture, check_problems_of};
 
 #[test]
-fn a_directory_is_no_file() {
-    let fixture = Fixture::empty().directory("w/.kitbag/config.toml");
-    check_problems_of(&fixture, &[".kitbag/config.toml: is a directory; a file is expected here"]);
-}
-
-#[test]
 fn a_fifo_is_not_waited_for() {
     let fixture = Fixture::empty();
     let path = fixture.path("w/.kitbag/config.toml");
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
     check_problems_of(&fixture, &[".kitbag/config.toml: is not a regular file"]);
-}
-
-#[test]
-fn a_link_that_leads_nowhere_is_an_error() {
-    let fixture = Fixture::empty().link("w/.kitbag/config.toml", "nowhere");
-    check_problems_of(
-        &fixture,
-        &[".kitbag/config.toml: cannot be read: no such file or directory"],
-    );
 }
 
 #[test]
@@ -63,12 +48,6 @@ fn a_byte_order_mark_is_no_column() {
             "C:1:1: unknown key `x` at the top level; known keys: `limits`, `secret_files`, `serve`, `toolsets`, `tools`, `knowledge`",
         ],
     );
-}
-
-#[test]
-fn the_directory_of_tools_must_be_one() {
-    let fixture = Fixture::empty().file("w/.kitbag/tools", "");
-    check_problems_of(&fixture, &[".kitbag/tools: is not a directory"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use kitbag_config::{BuiltinTool, Config, Sourced, Sources, load};
 use kitbag_policy::Access;
 
-use crate::support::{Fixture, check_problems, check_problems_of, check_rows, problems};
+use crate::support::{Fixture, check_problems, check_problems_of, problems};
 
 /// A workspace with directories, and a tool `t` with these grants.
 fn fixture(filesystem: &str) -> Fixture {
@@ -27,47 +27,8 @@ fn granted(config: &Config, fixture: &Fixture) -> Vec<String> {
 }
 
 #[track_caller]
-fn check(filesystem: &str, expected: &[&str]) {
-    let fixture = fixture(filesystem);
-    assert_eq!(granted(&fixture.load(), &fixture), expected);
-}
-
-#[track_caller]
 fn check_refused(filesystem: &str, expected: &[&str]) {
     check_problems_of(&fixture(filesystem), expected);
-}
-
-#[test]
-fn a_tool_that_says_nothing_of_files_reads_the_workspace() {
-    let config = "[tools.t]\nsource = \"local\"\nwasm = \"t.wasm\"\n";
-    let expected = r#"tools.t.grants.filesystem = [{"host":"/t/w","guest":"/workspace","mode":"ro"}] # default"#;
-    check_rows(&Fixture::new(config), "tools.t.grants", &[expected]);
-    check_rows(&Fixture::new(&format!("{config}grants = {{}}\n")), "tools.t.grants", &[expected]);
-}
-
-#[test]
-fn any_list_replaces_that_also_an_empty_one() {
-    check_rows(
-        &fixture("[]"),
-        "tools.t.grants",
-        &["tools.t.grants.filesystem = [] # .kitbag/config.toml:4:21"],
-    );
-    check(
-        r#"[{ host = "docs", guest = "/in" }, { host = "../data", guest = "/out", mode = "rw" }]"#,
-        &["/t/w/docs at /in ro", "/t/data at /out rw"],
-    );
-}
-
-#[test]
-fn host_directories_are_canonical() {
-    check(
-        r#"[
-            { host = "./docs-link/../docs-link/in", guest = "/a" },
-            { host = "~", guest = "/b" },
-            { host = "~/../data", guest = "/c", mode = "ro" },
-        ]"#,
-        &["/t/w/docs/in at /a ro", "/t/h at /b ro", "/t/data at /c ro"],
-    );
 }
 
 #[test]
@@ -79,110 +40,6 @@ fn the_workspace_is_granted_by_its_canonical_path() {
     let config = load(&sources).unwrap();
     assert_eq!(config.root.value, fixture.path("link"));
     assert_eq!(granted(&config, &fixture), ["/t/w at /workspace ro"]);
-}
-
-#[test]
-fn a_host_directory_must_be_one() {
-    check_refused(
-        r#"[{ host = "none", guest = "/a" }, { host = "file", guest = "/b" }, { host = "", guest = "/c" }, { host = "a\u0000b", guest = "/d" }]"#,
-        &[
-            "C:4:31: directory `/t/w/none` cannot be granted: it does not exist",
-            "C:4:64: directory `/t/w/file` cannot be granted: it is not a directory",
-            "C:4:97: the path is empty; write `.` for the workspace",
-            "C:4:126: directory `/t/w/a\\0b` cannot be granted: invalid argument",
-        ],
-    );
-}
-
-#[test]
-fn a_guest_path_must_be_absolute_and_clean_in_every_layer() {
-    let form = "must be absolute, such as `/data`, without empty, `.` or `..` components";
-    check_problems_of(
-        &fixture(r#"[{ host = ".", guest = "data" }, { host = ".", guest = "/a/../b" }]"#)
-            .user("[tools.t]\ngrants.filesystem = [{ host = \"none\", guest = \"/x/\" }]\n"),
-        &[
-            &format!("/t/h/config.toml:2:47: guest path `/x/` {form}"),
-            &format!("C:4:44: guest path `data` {form}"),
-            &format!("C:4:76: guest path `/a/../b` {form}"),
-        ],
-    );
-}
-
-#[test]
-fn two_directories_at_one_guest_path_are_refused() {
-    let same = "two directories are granted as `/a`; give one of them another guest path";
-    check_refused(
-        r#"[{ host = "docs", guest = "/a" }, { host = "../data", guest = "/a" }]"#,
-        &[&format!("C:4:55: {same}")],
-    );
-    check_refused(
-        r#"[{ host = "docs", guest = "/a" }, { host = "none", guest = "/a", mode = "rw" }]"#,
-        &[
-            &format!("C:4:55: {same}"),
-            "C:4:64: directory `/t/w/none` cannot be granted: it does not exist",
-        ],
-    );
-}
-
-#[test]
-fn grants_that_overlap_need_one_mode() {
-    let overlap = |at: &str, a: &str, b: &str| {
-        format!("C:4:{at}: `{a}` and `{b}` overlap; give them the same mode, or keep them apart")
-    };
-    check_refused(
-        r#"[{ host = "docs", guest = "/a" }, { host = "../data", guest = "/a/b", mode = "rw" }]"#,
-        &[&overlap("55", "/a/b` (`rw`)", "/a` (`ro`)").replace(")`", ")")],
-    );
-    check_refused(
-        r#"[{ host = "docs", guest = "/a" }, { host = "docs-link/in", guest = "/b", mode = "rw" }]"#,
-        &[&overlap("55", "/t/w/docs/in` (`rw`)", "/t/w/docs` (`ro`)").replace(")`", ")")],
-    );
-    check_refused(
-        r#"[{ host = "docs", guest = "/a", mode = "rw" }, { host = "docs-link", guest = "/b" }]"#,
-        &[&overlap("68", "/t/w/docs` (`ro`)", "/t/w/docs` (`rw`)").replace(")`", ")")],
-    );
-    check_refused(
-        r#"[{ host = "docs/in", guest = "/a", mode = "rw" }, { host = "docs", guest = "/b" }]"#,
-        &[&overlap("71", "/t/w/docs` (`ro`)", "/t/w/docs/in` (`rw`)").replace(")`", ")")],
-    );
-    check(
-        r#"[{ host = "docs", guest = "/a" }, { host = "docs/in", guest = "/a/b" }, { host = "docs", guest = "/c" }]"#,
-        &["/t/w/docs at /a ro", "/t/w/docs/in at /a/b ro", "/t/w/docs at /c ro"],
-    );
-    check(
-        r#"[{ host = "docs", guest = "/a" }, { host = "../data", guest = "/ab", mode = "rw" }]"#,
-        &["/t/w/docs at /a ro", "/t/data at /ab rw"],
-    );
-}
-
-#[test]
-fn what_decides_what_a_tool_may_do_is_never_writable() {
-    let refused = |at: &str, host: &str, guarded: &str| {
-        format!(
-            "C:4:{at}: `{host}` cannot be granted for writing: no tool may change `{guarded}`; use \
-             `mode = \"ro\"`, or another directory"
-        )
-    };
-    check_refused(
-        r#"[{ host = ".git", guest = "/a", mode = "rw" }]"#,
-        &[&refused("31", "/t/w/.git", "/t/w/.git")],
-    );
-    check_refused(
-        r#"[{ host = ".git/hooks", guest = "/a", mode = "rw" }]"#,
-        &[&refused("31", "/t/w/.git/hooks", "/t/w/.git")],
-    );
-    check_refused(
-        r#"[{ host = ".kitbag", guest = "/a", mode = "rw" }]"#,
-        &[&refused("31", "/t/w/.kitbag", "/t/w/.kitbag")],
-    );
-    check_problems_of(
-        &fixture(r#"[{ host = "hooks", guest = "/a", mode = "rw" }]"#)
-            .link("w/hooks", ".git/hooks"),
-        &[&refused("31", "/t/w/.git/hooks", "/t/w/.git")],
-    );
-    // Below the workspace, the host keeps both read-only.
-    check(r#"[{ host = ".", guest = "/a", mode = "rw" }]"#, &["/t/w at /a rw"]);
-    check(r#"[{ host = ".git", guest = "/a" }]"#, &["/t/w/.git at /a ro"]);
 }
 
 #[test]
@@ -206,22 +63,6 @@ fn a_repository_without_a_working_tree_is_never_writable() {
         );
         check_problems_of(&fixture, &[&refused]);
     }
-}
-
-#[test]
-fn a_link_is_followed_where_no_tool_writes_what_it_lies_in() {
-    check(
-        r#"[{ host = "docs-link", guest = "/a" }, { host = "../data", guest = "/b", mode = "rw" }]"#,
-        &["/t/w/docs at /a ro", "/t/data at /b rw"],
-    );
-    let grants = r#"[{ host = "../data/inner", guest = "/a" }, { host = "../data", guest = "/b", mode = "rw" }]"#;
-    check_problems_of(
-        &fixture(grants).link("data/inner", "../w/docs"),
-        &[
-            "C:4:31: directory `/t/w/../data/inner` cannot be granted: `/t/data/inner` is a symbolic \
-           link in a directory that a tool may write; grant the directory that it leads to",
-        ],
-    );
 }
 
 #[test]
@@ -259,29 +100,6 @@ fn directories_that_the_caller_protects_are_never_writable() {
     check("../data", "database", "");
     // What a directory only holds, the host keeps as it is.
     check(".", "w/.kitbag/trust", "");
-}
-
-#[test]
-fn a_tool_that_is_not_enabled_is_checked_for_form_only() {
-    let disabled = |filesystem: &str| {
-        let config = format!(
-            "[tools.t]\nsource = \"local\"\nwasm = \"t.wasm\"\ngrants.filesystem = {filesystem}\nenable = false\n"
-        );
-        Fixture::new(&config)
-    };
-    let fixture = disabled(
-        r#"[{ host = "none", guest = "/a", mode = "rw" }, { host = "none/in", guest = "/b" }]"#,
-    );
-    assert_eq!(granted(&fixture.load(), &fixture), ["/t/w/none at /a rw", "/t/w/none/in at /b ro"]);
-    check_problems_of(
-        &disabled(
-            r#"[{ host = "none", guest = "a" }, { host = "x", guest = "/b" }, { host = "y", guest = "/b" }]"#,
-        ),
-        &[
-            "C:4:47: guest path `a` must be absolute, such as `/data`, without empty, `.` or `..` components",
-            "C:4:84: two directories are granted as `/b`; give one of them another guest path",
-        ],
-    );
 }
 
 #[test]

@@ -1,26 +1,10 @@
 //! A mistake spoils the piece that it is in: which tools are off for it, and what is said.
 
-use kitbag_config::{BuiltinTool, Config, Disabled, Origin, Sourced, Sources, TrustSource};
+use kitbag_config::{Config, Disabled, Origin, Sourced, Sources, TrustSource};
 use kitbag_config::{load, load_isolated};
-use kitbag_policy::Access;
 
-use super::support::Fixture;
-
-/// A tool of each kind that a restriction can be for.
-fn builtins() -> Vec<BuiltinTool<'static>> {
-    let files = |name, access| BuiltinTool {
-        toolset: "files",
-        workspace: Some(access),
-        ..BuiltinTool::from(name)
-    };
-    vec![
-        BuiltinTool { required: &["http = [\"https://docs.rs/**\"]"], .."fetch".into() },
-        BuiltinTool { given_by_call: &["/subjects"], .."learn".into() },
-        BuiltinTool { toolset: "time", .."now".into() },
-        files("read_file", Access::ReadOnly),
-        files("write_file", Access::ReadWrite),
-    ]
-}
+use crate::shown::builtins;
+use crate::support::Fixture;
 
 /// What the user's own file has in every test.
 const OWN: &str =
@@ -34,8 +18,7 @@ fn workspace(config: &str) -> Fixture {
 }
 
 fn isolated<'a>(fixture: &'a Fixture, change: impl FnOnce(&mut Sources<'a>)) -> Config {
-    let builtins = Box::leak(Box::new(builtins()));
-    let mut sources = Sources { builtins, ..fixture.sources() };
+    let mut sources = Sources { builtins: builtins("restricted"), ..fixture.sources() };
     change(&mut sources);
     load_isolated(&sources).unwrap_or_else(|errors| panic!("{errors}"))
 }
@@ -48,11 +31,6 @@ fn untrusted(fixture: &Fixture) -> Config {
     isolated(fixture, |sources| {
         sources.trust = TrustSource::Said(Sourced { value: false, origin: Origin::Caller });
     })
-}
-
-/// A server, which goes on where the user's own file has mistakes.
-fn server(fixture: &Fixture) -> Config {
-    isolated(fixture, |sources| (sources.is_server, sources.isolates_own) = (true, true))
 }
 
 /// The tools that are off for a mistake, those that are broken themselves marked with `!`.
@@ -90,21 +68,6 @@ fn check(fixture: &Fixture, place: &str, expected: &str) {
     load(&fixture.sources()).unwrap_err();
 }
 
-#[track_caller]
-fn check_config(config: &str, place: &str, expected: &str) {
-    check(&workspace(config), &format!(".kitbag/config.toml:{place}: "), expected);
-}
-
-#[test]
-fn a_mistake_in_a_table_of_a_tool_turns_that_tool_off() {
-    check_config("[tools.now]\nlater = 1\n", "2:1", "now!");
-    check_config("[tools.now]\nenable = \"no\"\n", "2:10", "now!");
-    check_config("[tools.now]\napprove = \"sometimes\"\n", "2:11", "now!");
-    check_config("[tools.now.limits]\ntime = \"soon\"\n", "2:8", "now!");
-    check_config("[tools.now]\nrate = \"often\"\n", "2:8", "now!");
-    check_config("[tools.now]\nsource = \"lokal\"\n", "2:10", "now!");
-}
-
 #[test]
 fn a_tool_that_cannot_be_made_out_is_listed_as_broken() {
     let fixture = workspace("[tools.mine]\nsource = \"local\"\n[tools.yours]\nwasm = \"a.wasm\"\n");
@@ -116,38 +79,6 @@ fn a_tool_that_cannot_be_made_out_is_listed_as_broken() {
         "broken: .kitbag/config.toml:1:1: local tool `mine` has no `wasm`; add the path of its \
          component"
     );
-}
-
-#[test]
-fn tables_that_only_the_users_own_file_has_are_left_out() {
-    for table in ["[ceiling]\nmemory = \"1MiB\"\n", "[approve]\ndefault = \"always\"\n"] {
-        check_config(table, "1:2", "");
-    }
-    check_config("deny = [\"https://**\"]\n", "1:1", "");
-}
-
-#[test]
-fn a_key_of_a_newer_version_is_left_out() {
-    check_config("[later]\na = [1]\n", "1:2", "");
-    check_config("[toolsets]\nlater = false\n", "2:1", "");
-    // It may switch off what it names.
-    check_config("disabled = [\"now\", \"other\"]\n", "1:1", "now");
-    check_config("[later]\nfiles = false\n", "1:2", "read_file write_file");
-}
-
-#[test]
-fn an_unreadable_restriction_turns_off_what_it_may_restrict() {
-    check_config("[limits]\ntime = \"soon\"\n", "2:8", ALL);
-    check_config("limit.time = \"1s\"\n", "1:1", ALL);
-    check_config("[secret_files]\nnames = [\"***\"]\n", "2:10", "learn read_file write_file");
-    check_config("[secret_file]\nnames = [\"*.x\"]\n", "1:2", "learn read_file write_file");
-    check_config("[toolsets]\ntime = \"off\"\n", "2:8", "now");
-    check_config("[toolsets]\nwirte = false\n", "2:1", "write_file");
-    check_config("toolsets = false\n", "1:12", ALL);
-    check_config("tools = []\n", "1:9", ALL);
-    check_config("[serve]\ntools = \"now\"\n", "2:9", "");
-    let served = workspace("[serve]\ntools = \"now\"\n");
-    assert_eq!(off(&server(&served)), ALL);
 }
 
 #[test]
@@ -176,33 +107,6 @@ fn a_built_in_that_a_broken_tool_replaces_does_not_come_back() {
     assert!(!config.tools.contains_key("now"));
 }
 
-/// Checks that a table for an unknown built-in turns off the one that it may be for.
-#[track_caller]
-fn check_web(config: &str) {
-    let config = trusted(&workspace(config));
-    assert_eq!(off(&config), "fetch web!");
-}
-
-#[test]
-fn a_name_whose_built_in_cannot_be_read_turns_that_off_too() {
-    // That the tool has no `source` either is the first thing that is wrong.
-    let web = "[tools.web]\nbuitlin = \"fetch\"\napprove = \"always\"\n";
-    check_web(web);
-    check_web("[tools.web]\nbuiltin = [\"fetch\"]\n");
-}
-
-#[test]
-fn a_file_that_is_not_toml_turns_off_what_it_may_restrict() {
-    check_config("[tools.fetch]\napprove = \"always\"\n[oops\n", "3:6", "fetch");
-    check_config("[toolsets]\ntime = false\nfiles = \n", "3:9", "now read_file write_file");
-    check_config("[toolsets]\nwrite = false\n=\n", "3:1", "write_file");
-    check_config("secret_files.names = [\"*.x\"\n", "1:28", "learn read_file write_file");
-    check_config("[limits]\ntime = \"1s\"\n[\n", "3:2", ALL);
-    // An escape may hide any name.
-    check_config("[tools.\"f\\u0065tch\"]\n[\n", "2:2", ALL);
-    check_config("title = \n", "1:9", "");
-}
-
 #[test]
 fn a_file_that_cannot_be_read_at_all_turns_everything_off() {
     let fixture = Fixture::empty().user(OWN).file("w/.kitbag/config.toml", b"a = \"\xff\"");
@@ -224,98 +128,6 @@ fn a_broken_topic_is_left_out() {
     assert_eq!(names(untrusted(&fixture)), ["mine"]);
     let fixture = Fixture::new("[knowledge.mine\n").user(&own).directory("h/docs");
     assert_eq!(names(trusted(&fixture)), [""; 0]);
-}
-
-#[test]
-fn a_file_with_the_wrong_name_is_left_out() {
-    for name in ["a b.wasm", "weather-1.3.wasm", "echo (1).wasm"] {
-        let fixture = workspace("").file(&format!("w/.kitbag/tools/{name}"), "x");
-        check(&fixture, &format!(".kitbag/tools/{name}: "), "");
-    }
-    let fixture = workspace("").file("w/.kitbag/tools/ECHO.WASM", "x");
-    check(&fixture, ".kitbag/tools/ECHO.WASM: is not read: the name of a component", "");
-    // A directory of the name of a built-in turns nothing off.
-    for name in ["weather", "read_file"] {
-        let fixture = workspace("").directory(&format!("w/.kitbag/tools/{name}.wasm"));
-        check(&fixture, &format!(".kitbag/tools/{name}.wasm: is a directory; a file is"), "");
-    }
-    let fixture = workspace("").file("w/.kitbag/tools/read_file.wasm", "x");
-    let config = trusted(&fixture);
-    assert_eq!((off(&config), config.broken.len()), (String::new(), 1));
-    assert_eq!(config.tools["read_file"].disabled, None);
-}
-
-#[test]
-fn a_broken_manifest_turns_its_tool_off() {
-    for text in ["approve = \"always\"\n[", "aprove = \"always\"\n", "limits.time = 3\n"] {
-        let fixture = workspace("").file("w/.kitbag/tools/a.toml", text);
-        let fixture =
-            fixture.file("w/.kitbag/tools/a.wasm", "x").file("w/.kitbag/tools/b.wasm", "x");
-        let config = trusted(&fixture);
-        assert_eq!(off(&config), "a!", "{text}");
-        assert_eq!(config.tools["b"].disabled, None);
-    }
-}
-
-#[test]
-fn a_manifest_without_a_component_is_a_broken_tool() {
-    let fixture = workspace("").file("w/.kitbag/tools/a.toml", "");
-    check(&fixture, ".kitbag/tools/a.toml: ", "a!");
-}
-
-#[test]
-fn a_broken_header_turns_its_script_off() {
-    let text = "# /// kitbag\n# parameters.a = 3\n# ///\n";
-    let fixture = workspace("").file("w/.kitbag/scripts/a.py", text);
-    assert_eq!(off(&trusted(&fixture)), "a!");
-    assert_eq!(said(&untrusted(&fixture), &fixture), [""; 0]);
-}
-
-#[test]
-fn a_broken_lock_file_turns_off_what_may_be_recorded_there() {
-    let lock = |text: &str| {
-        let config = "[tools.named]\nsource = \"local\"\nwasm = \"named.wasm\"\n";
-        let fixture = workspace(config).file("w/.kitbag/kitbag.lock", text);
-        off(&trusted(&fixture.file("w/.kitbag/tools/a.wasm", "x")))
-    };
-    assert_eq!(lock("version = 9\n"), "a named");
-    assert_eq!(lock("version = 1\n["), "a named");
-    assert_eq!(lock("version = 1\n[tools.a]\ncomponent = \"1\"\n"), "a!");
-    assert_eq!(lock("version = 1\n[tools.a]\n"), "a!");
-}
-
-/// Checks which tools are off in a server for a mistake in the user's own file, which is an error
-/// elsewhere.
-#[track_caller]
-fn check_own(own: &str, workspace: &str, expected: &str) {
-    let fixture = Fixture::new(workspace).user(&format!("{own}{OWN}"));
-    let config = server(&fixture);
-    assert_eq!(off(&config), expected, "{:?}", said(&config, &fixture));
-    assert!(config.broken.iter().all(|broken| broken.is_own));
-    let builtins = builtins();
-    load_isolated(&Sources { builtins: &builtins, ..fixture.sources() }).unwrap_err();
-}
-
-#[test]
-fn a_server_starts_with_what_is_safe_of_the_user_file() {
-    check_own("later = 1\n", "", "");
-    check_own("deny = [\"nonsense\"]\n", "", "fetch");
-    check_own("approve.default = \"sometimes\"\n", "", ALL);
-    check_own("ceiling.memory = \"much\"\n", "", ALL);
-    check_own("output.screen.high = \"drop\"\n", "", ALL);
-    check_own("audit.size = \"1B\"\n", "", "");
-    check_own("audit.required = \"yes\"\n", "", ALL);
-    check_own("network.proxy = \"nonsense\"\n", "", "fetch");
-    check_own("allow_leak = [{}]\n", "", "");
-    check_own("[tools.now]\naprove = \"always\"\n", "", "now!");
-    // What it allows is gone with it, so that the others are off by default.
-    check_own("[tools.now]\napprove = \"always\"\n[\n", "", "learn now read_file");
-}
-
-#[test]
-fn a_mistake_of_the_user_holds_for_every_name_of_a_tool() {
-    let alias = "[tools.get]\nsource = \"builtin\"\nbuiltin = \"now\"\n";
-    check_own("[tools.now]\naprove = \"always\"\n", alias, "get now!");
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! Everything through [`kitbag_config::load`], on directories that exist.
 
 mod aliases;
-mod approve;
-mod audit;
 mod bounds;
 mod callable_tools;
+mod cases;
 mod ceilings;
 mod diagnostics;
 mod discovery;
@@ -22,14 +21,12 @@ mod limits;
 mod network;
 mod parameters;
 mod path_refusal;
-mod rates;
 mod review;
-mod rows;
-mod same_names;
 mod scripts;
 mod secret_files;
 mod secrets;
 mod server;
+mod shown;
 mod storage;
 mod support;
 mod tools;

@@ -158,18 +158,6 @@ fn names_are_resolved_by_a_proxy_if_the_user_config_says_so() {
 }
 
 #[test]
-fn a_workspace_names_no_proxy_of_the_environment() {
-    for line in ["proxy = \"environment\"", "resolve = \"proxy\""] {
-        let fixture = Fixture::new(&format!("[network]\n{line}\n")).user("");
-        check_problems_of(
-            &fixture,
-            &["C:1:2: `network` has no place in a workspace's file: only your own \
-               `/t/h/config.toml` may hold it; remove it"],
-        );
-    }
-}
-
-#[test]
 fn own_roots_are_files_of_certificates_that_no_tool_changes() {
     let two = format!("{AUTHORITY}text between\n{AUTHORITY}");
     let fixture = user("[network]\nroots = [\"~/ca.pem\", \"~/two.pem\"]\n")
@@ -257,16 +245,4 @@ fn a_file_that_others_can_write_is_trusted_for_nothing() {
     let expected = "/t/h/config.toml:2:10: the certificates in `/t/h/ca.pem` cannot be used: cannot be \
                     read: it is writable by every user";
     assert!(problems.starts_with(expected), "{problems}");
-}
-
-#[test]
-fn a_workspace_says_nothing_of_connections() {
-    check_problems_of(
-        &Fixture::new("[network]\nproxy = \"http://evil.example.com\"\nroots = [\"/w/ca.pem\"]\n")
-            .user(""),
-        &[
-            "C:1:2: `network` has no place in a workspace's file: only your own `/t/h/config.toml` may \
-           hold it; remove it",
-        ],
-    );
 }

@@ -2,22 +2,14 @@
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::PathBuf;
-use std::sync::LazyLock;
 use std::{fs, iter};
 
-use kitbag_config::{
-    BuiltinTool, Config, ConfigErrors, Origin, ScriptFile, ScriptTool, ToolSource, load,
-};
+use kitbag_config::{Config, ConfigErrors, Origin, ScriptFile, ScriptTool, ToolSource, load};
 use kitbag_policy::{Access, Kind};
 use serde_json::json;
 
+use crate::shown::builtins;
 use crate::support::{Fixture, problems};
-
-/// `python`, and a built-in of another name.
-static BUILTINS: LazyLock<[BuiltinTool<'static>; 2]> = LazyLock::new(|| {
-    let python = BuiltinTool { workspace: Some(Access::ReadOnly), calls: true, .."python".into() };
-    [python, "notes".into()]
-});
 
 /// Counts the words of a file.
 const WORDS: &str = include_str!("../../../../tests/tools/scripts/words.py");
@@ -31,7 +23,7 @@ fn asking() -> String {
 
 fn try_load(fixture: &Fixture) -> Result<Config, ConfigErrors> {
     let mut sources = fixture.sources();
-    sources.builtins = &*BUILTINS;
+    sources.builtins = builtins("python");
     load(&sources)
 }
 
@@ -221,64 +213,6 @@ fn a_name_stands_for_one_tool() {
 }
 
 #[test]
-fn mistakes_of_a_header_are_named_with_their_place() {
-    let header = |lines: &str| {
-        let lines = lines.lines().map(|line| format!("# {line}\n"));
-        script(&format!("x = 1\n# /// kitbag\n{}# ///\n", lines.collect::<String>()))
-    };
-    let check = |lines: &str, expected: &[&str]| {
-        let expected: Vec<_> =
-            expected.iter().map(|line| format!(".kitbag/scripts/words.py:{line}")).collect();
-        let expected: Vec<_> = expected.iter().map(String::as_str).collect();
-        check_problems(&header(lines), &expected);
-    };
-    check(
-        "desciption = 'x'\n[limits]\n[parameters.a]\ntyp = 'string'\n[parameters.b]\ntype = 'text'",
-        &[
-            "3:3: unknown key `desciption` in `tools.words`; did you mean `description`?",
-            "4:4: unknown key `limits` in `tools.words`; known keys: `title`, `description`, \
-             `parameters`, `output`, `grants`, `approve`",
-            "6:3: unknown key `typ` in `tools.words.parameters.a`; did you mean `type`?",
-            "8:10: `tools.words.parameters.b.type` takes `string`, `number`, `integer`, `boolean`, \
-             `array` or `object`, not `text`",
-        ],
-    );
-    check(
-        "title = ",
-        &["3:11: syntax error: string values must be quoted, expected literal string"],
-    );
-    check(
-        "[parameters.class]\n[parameters.'a-b']\n[parameters._a]",
-        &[
-            "3:15: `class` cannot be a variable of a script: it takes letters, digits and `_`, does not \
-             start with a digit, and is not a keyword of Python",
-            "4:15: `a-b` cannot be a variable of a script: it takes letters, digits and `_`, does not \
-             start with a digit, and is not a keyword of Python",
-            "5:15: parameter `_a` starts with `_`, which is reserved for the host; rename it",
-        ],
-    );
-    check(
-        "[output]\ntype = 'string'\nrequired = true\n[grants]\nfilesytem = []\nenv = 'HOME'",
-        &[
-            "5:14: `required` means nothing for the answer of a tool; remove it",
-            "7:3: unknown key `filesytem` in `tools.words.grants`; did you mean `filesystem`?",
-            "8:9: it cannot be asked for like this: invalid type: string \"HOME\", expected a sequence",
-        ],
-    );
-    let shown = try_load(&header("title = 1")).unwrap_err().to_string();
-    assert_eq!(
-        shown,
-        ".kitbag/scripts/words.py:3:11: `tools.words.title` takes a string, not the integer `1`\n  \
-         3 | title = 1\n    |         ^"
-    );
-    check_problems(
-        &script("# /// kitbag\n# title = 'x'\n"),
-        &[".kitbag/scripts/words.py:1:1: this header does not end: lines that begin with `# ` \
-           follow, or `#` alone, and then `# ///`"],
-    );
-}
-
-#[test]
 fn a_script_is_a_file_of_the_directory_itself() {
     let linked = "a symbolic link leads to it; a script lies in `.kitbag/scripts` of the workspace \
                   itself: put the file there";
@@ -358,7 +292,7 @@ fn the_caller_names_one_of_any_place() {
     let named = |fixture: &Fixture, path: &str| {
         let name = "words".parse().unwrap();
         let mut sources = fixture.sources();
-        sources.builtins = &*BUILTINS;
+        sources.builtins = builtins("python");
         sources.script = Some(ScriptFile { name, path: path.into() });
         load(&sources)
     };

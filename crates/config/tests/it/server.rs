@@ -4,7 +4,7 @@ use kitbag_base::ByteSize;
 use kitbag_config::{Origin, Sourced, Sources, load};
 use kitbag_contract::UnknownArguments;
 
-use crate::support::{Fixture, check_problems_of, problems};
+use crate::support::{Fixture, problems};
 
 #[test]
 fn a_workspace_lowers_the_memory_of_a_server() {
@@ -15,24 +15,6 @@ fn a_workspace_lowers_the_memory_of_a_server() {
     assert_eq!(memory(Fixture::new("").user(own)), ByteSize::mib(8192));
     let lower = Fixture::new("[serve]\nmemory = \"4GiB\"\n").user(own);
     assert_eq!(memory(lower), ByteSize::mib(4096));
-}
-
-#[test]
-fn a_workspace_that_raises_it_is_refused() {
-    check_problems_of(
-        &Fixture::new("[serve]\nmemory = \"3GiB\"\n").user("[serve]\nmemory = \"1GiB\"\n"),
-        &["C:2:10: `serve.memory` is `3 GiB`, above `1 GiB` (/t/h/config.toml:2:10), which a \
-           workspace may only lower; lower it, or put `memory = \"3 GiB\"` under `[serve]` in your \
-           own `/t/h/config.toml`"],
-    );
-    check_problems_of(
-        &Fixture::new("[serve]\nmemory = \"383MiB\"\n"),
-        &["C:2:10: `serve.memory` is `383 MiB`; a server needs at least `384 MiB`"],
-    );
-    check_problems_of(
-        &Fixture::new("[serve]\nmemory = \"much\"\n"),
-        &["C:2:10: `much` is not a size; write a number and a unit, such as `64MiB`"],
-    );
 }
 
 #[test]

@@ -1,21 +1,16 @@
 //! A workspace on disk, and what is made of it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 use kitbag_config::{
     BuiltinTool, Config, ConfigErrors, Origin, Sourced, Sources, TrustSource, Variables, load,
 };
 use tempfile::TempDir;
 
-/// The built-in tools of every test: one that is given a directory by each call, and one
-/// that asks for nothing.
-pub(crate) static BUILTINS: LazyLock<[BuiltinTool<'static>; 2]> = LazyLock::new(|| {
-    [BuiltinTool { given_by_call: &["/subjects"], .."learn".into() }, "notes".into()]
-});
+use crate::shown::builtins;
 
 /// A temporary directory with a workspace `w`, a home directory `h` and
 /// whatever else a test puts there.
@@ -24,7 +19,9 @@ pub(crate) struct Fixture {
     has_user_file: bool,
     has_home: bool,
     environment: Vec<(String, String)>,
-    variables: Variables,
+    variables: Vec<(OsString, OsString)>,
+    all_variables: Variables,
+    builtins: &'static [BuiltinTool<'static>],
 }
 
 impl Fixture {
@@ -43,7 +40,9 @@ impl Fixture {
             has_user_file: false,
             has_home: true,
             environment: Vec::new(),
-            variables: Variables::default(),
+            variables: Vec::new(),
+            all_variables: Variables::default(),
+            builtins: builtins("default"),
         }
     }
 
@@ -86,12 +85,20 @@ impl Fixture {
         self
     }
 
-    /// The variables of the environment that tools can be granted.
-    pub(crate) fn variables<const N: usize>(mut self, variables: [(&str, &[u8]); N]) -> Self {
-        let value = |value: &[u8]| OsStr::from_bytes(value).to_owned();
-        let variables = variables.into_iter();
-        self.variables = variables.map(|(name, bytes)| (name.into(), value(bytes))).collect();
+    /// Variables of the environment that tools can be granted.
+    pub(crate) fn variables<const N: usize>(self, variables: [(&str, &[u8]); N]) -> Self {
+        variables.iter().fold(self, |this, (name, value)| this.granted_variable(name, value))
+    }
+
+    pub(crate) fn granted_variable(mut self, name: &str, value: &[u8]) -> Self {
+        self.variables.push((name.into(), OsStr::from_bytes(value).to_owned()));
+        self.all_variables = self.variables.iter().cloned().collect();
         self
+    }
+
+    /// Other built-in tools than `learn` and `notes`.
+    pub(crate) fn builtins(self, builtins: &'static [BuiltinTool<'static>]) -> Self {
+        Self { builtins, ..self }
     }
 
     /// A path below the temporary directory, without symbolic links.
@@ -106,9 +113,9 @@ impl Fixture {
             usual_user_file: self.has_home.then(|| self.path("h/config.toml")),
             home: self.has_home.then(|| self.path("h")),
             environment: self.environment.clone(),
-            variables: Some(&self.variables),
+            variables: Some(&self.all_variables),
             trust: TrustSource::Said(Sourced { value: true, origin: Origin::Caller }),
-            builtins: &*BUILTINS,
+            builtins: self.builtins,
             ..Sources::default()
         }
     }

@@ -10,7 +10,7 @@ use std::{fs, thread};
 use kitbag_config::{Distrust, Origin, Sourced, load};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::support::{Fixture, check_problems, check_problems_of};
+use crate::support::Fixture;
 
 /// A user who is neither the caller nor root.
 const STRANGER: u32 = 65534;
@@ -199,39 +199,6 @@ fn a_workspace_that_is_trusted_by_name_counts() {
     check("[]", false);
     // Neither a directory above, nor one below, nor one that is named alike.
     check("[\"/t/\", \"/\", \"/t/w/.kitbag\", \"~/w\", \"/t/w*\", \"/t/*\"]", false);
-}
-
-#[test]
-fn only_the_own_file_says_who_is_trusted() {
-    check_problems(
-        "[trust]\ndirectories = [\"/\"]",
-        &["C:1:2: `trust` has no place in a workspace's file: only your own `/t/h/config.toml` \
-           may hold it; remove it"],
-    );
-    let fixture = Fixture::empty()
-        .file("w/.kitbag/tools/u.wasm", "")
-        .file("w/.kitbag/tools/u.toml", "trust.directories = []");
-    check_problems_of(
-        &fixture,
-        &[".kitbag/tools/u.toml:1:1: `trust` has no place in a workspace's file: only your own \
-           `/t/h/config.toml` may hold it; remove it"],
-    );
-}
-
-#[test]
-fn what_is_trusted_has_a_path_that_is_the_same_everywhere() {
-    let fixture = Fixture::empty().user("[trust]\ndirectories = [\"w\", \"\", \"~/w\", 1]\nx = 1");
-    check_problems_of(
-        &fixture,
-        &[
-            "/t/h/config.toml:2:16: `w` is relative, and this file is for all workspaces; write \
-             an absolute path, or one that starts with `~/`",
-            "/t/h/config.toml:2:21: `` is relative, and this file is for all workspaces; write an \
-             absolute path, or one that starts with `~/`",
-            "/t/h/config.toml:2:32: `trust.directories[3]` takes a string, not the integer `1`",
-            "/t/h/config.toml:3:1: unknown key `x` in `trust`; known keys: `directories`, `workspaces`",
-        ],
-    );
 }
 
 #[test]

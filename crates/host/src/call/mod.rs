@@ -22,8 +22,7 @@ use kitbag_contract::{Action, Content, Context, ErrorInfo, LimitKind, Limits, Lo
 use kitbag_engine::{Described, INSTANCE_BYTES, Metering};
 use kitbag_fs_guard::Guard;
 use kitbag_http::{Account, Client, FailedConnection, RequestRecord};
-use kitbag_policy::http::HttpRefusal;
-use kitbag_policy::{Grants, RefusedFile, StorageRefusal};
+use kitbag_policy::Grants;
 use kitbag_secrets::Secrets;
 use tokio::sync::SemaphorePermit;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
@@ -32,7 +31,7 @@ use wasmtime::{Engine, Store, UpdateDeadline};
 use crate::call::capture::Captured;
 use crate::call::context::RunContext;
 use crate::call::guest_exit::GuestExit;
-use crate::call::refusals::{Refusals, RefusedKind};
+use crate::call::refusals::{Refusals, RefusedAccess, RefusedKind};
 use crate::call::report::{Emitted, Reports};
 use crate::call::state::{State, Stdio};
 use crate::call::truncate::truncate_outcome;
@@ -91,18 +90,15 @@ pub struct Completion {
     pub stdout: Captured,
     /// What the tool printed to its standard error. Untrusted.
     pub stderr: Captured,
-    /// The files in its directories that the tool was refused, at most five of them.
-    pub refused_files: Vec<RefusedFile>,
-    /// The requests over HTTP that the tool was refused, at most five of them.
-    pub refused_requests: Vec<HttpRefusal>,
+    /// Files, requests over HTTP and uses of storage that the tool was refused, with what would
+    /// allow them: at most five of each kind.
+    pub refused: Vec<RefusedAccess>,
     /// The connections for its requests that could not be made, at most five of them.
     pub failed_connections: Vec<FailedConnection>,
     /// What became of its requests over HTTP, of a hundred at most.
     pub requests: Vec<RequestRecord>,
     /// How many more of these there were.
     pub more_requests: u64,
-    /// The uses of storage that the tool was refused, or that failed, at most five of them.
-    pub refused_storage: Vec<StorageRefusal>,
     /// All that the tool was refused, as the audit log has it.
     pub refusals: Refusals,
     /// The files and directories that the tool touched.
@@ -217,22 +213,18 @@ pub(crate) async fn run(
         Ok(Outcome::NeedsInput(_)) | Err(_) => Vec::new(),
     };
     let stdout = ended.secrets.mask_printed(stdio.out.captured());
-    let refused_files = ended.refused_files;
-    let misses_directories = ended.misses_directories;
     Ok(Completion {
         result,
         emitted,
         stdout,
         stderr,
-        refused_files,
-        refused_requests: ended.refused_requests,
+        refused: ended.refused_accesses,
         failed_connections: ended.failed_connections,
         requests: ended.requests.0,
         more_requests: ended.requests.1,
-        refused_storage: ended.refused_storage,
         refusals: ended.refusals,
         touched: ended.touched,
-        misses_directories,
+        misses_directories: ended.misses_directories,
         misses_tools: ended.misses_tools,
         tried_sockets: ended.tried_sockets,
         usage,
@@ -325,12 +317,10 @@ impl Completion {
             emitted: Vec::new(),
             stdout: Captured::default(),
             stderr: Captured::default(),
-            refused_files: Vec::new(),
-            refused_requests: Vec::new(),
+            refused: Vec::new(),
             failed_connections: Vec::new(),
             requests: Vec::new(),
             more_requests: 0,
-            refused_storage: Vec::new(),
             refusals: Refusals::default(),
             touched: Touched::default(),
             misses_directories: false,
@@ -406,11 +396,9 @@ struct Ended<T> {
     /// The limit that the guest met last, whatever came of it.
     refused: Option<LimitKind>,
     emitted: Emitted,
-    refused_files: Vec<RefusedFile>,
-    refused_requests: Vec<HttpRefusal>,
+    refused_accesses: Vec<RefusedAccess>,
     failed_connections: Vec<FailedConnection>,
     requests: (Vec<RequestRecord>, u64),
-    refused_storage: Vec<StorageRefusal>,
     refusals: Refusals,
     touched: Touched,
     request_warnings: Vec<String>,
@@ -470,13 +458,14 @@ async fn run_guest<T>(
     let tried_sockets = store.data().tried_sockets;
     let emitted = store.data_mut().reports.take_emitted();
     let granted = store.data_mut().granted();
-    let refused_files = granted.directories.take_refused();
+    let files = granted.directories.take_refused().into_iter().map(RefusedAccess::File);
     let misses_directories = granted.directories.is_missed();
-    let refused_requests = granted.http.take_refused();
+    let http = granted.http.take_refused().into_iter().map(RefusedAccess::Request);
     let failed_connections = granted.http.take_unconnected();
     let requests = granted.http.records();
     let request_warnings = granted.http.take_warnings();
-    let refused_storage = granted.take_refused_storage();
+    let storage = granted.take_refused_storage().into_iter().map(RefusedAccess::Storage);
+    let refused_accesses = files.chain(http).chain(storage).collect();
     let mut refusals = granted.take_refusals();
     let touched = granted.directories.take_touched();
     let secrets = granted.secrets.clone();
@@ -488,11 +477,9 @@ async fn run_guest<T>(
         fuel,
         refused,
         emitted,
-        refused_files,
-        refused_requests,
+        refused_accesses,
         failed_connections,
         requests,
-        refused_storage,
         refusals,
         touched,
         request_warnings,

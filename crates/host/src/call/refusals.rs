@@ -1,4 +1,8 @@
-//! What a call tried and was refused, for its record.
+//! Refusals of a call, for its record and for advice.
+
+use kitbag_policy::{
+    DirectoryGrant, HttpGrant, HttpRefusal, MissingGrant, RefusedFile, StorageGrant, StorageRefusal,
+};
 
 /// How many refusals of one call are kept; the rest is counted. A call that probes a million
 /// paths neither takes memory for them nor fills a log.
@@ -20,6 +24,45 @@ pub enum RefusedKind {
     Lookup,
     /// Storage.
     Storage,
+}
+
+/// An access that a call was refused, with what would allow it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RefusedAccess {
+    /// A file in a directory that the tool is granted.
+    File(RefusedFile),
+    /// A request over HTTP.
+    Request(HttpRefusal),
+    /// A use of storage, which was refused or failed.
+    Storage(StorageRefusal),
+}
+
+impl RefusedAccess {
+    /// The key of the kind of grant that allows such an access.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::File(_) => DirectoryGrant::KEY,
+            Self::Request(_) => HttpGrant::KEY,
+            Self::Storage(_) => StorageGrant::KEY,
+        }
+    }
+
+    /// The grant that would allow it. `None`: no grant does, or it is a setting of a directory.
+    pub fn missing(&self) -> Option<&MissingGrant> {
+        match self {
+            Self::File(_) => None,
+            Self::Request(refused) => refused.missing.as_ref(),
+            Self::Storage(refused) => refused.missing.as_ref(),
+        }
+    }
+
+    /// The request over HTTP, if it is one.
+    pub fn as_request(&self) -> Option<&HttpRefusal> {
+        match self {
+            Self::Request(refused) => Some(refused),
+            Self::File(_) | Self::Storage(_) => None,
+        }
+    }
 }
 
 /// Something that a call tried and was refused.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use kitbag_config::{Audience, Sourced};
 use kitbag_contract::{Answer, AnswerError, Question};
-use kitbag_host::{Account, Cancellation, EventSink, RunContext};
+use kitbag_host::{Account, Cancellation, EventSink, RefusedAccess, RunContext};
 use kitbag_policy::http::{HttpRefusal, RefusalKind};
 
 use crate::audit::{Audited, ClientName};
@@ -156,7 +156,7 @@ impl CallContext {
 
     /// Keeps the requests that a call inside another one was refused because they held a key or
     /// a secret: a tool that catches the error must not hide them from the person.
-    pub(crate) fn keep_refusals(&self, refused: &[HttpRefusal]) {
+    pub(crate) fn keep_refusals(&self, refused: &[RefusedAccess]) {
         if self.depth == 0 {
             return;
         }
@@ -164,7 +164,8 @@ impl CallContext {
             matches!(refusal.kind, RefusalKind::Leak | RefusalKind::Secret)
         };
         let mut kept = self.inner_refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        for refusal in refused.iter().filter(is_kept) {
+        let requests = refused.iter().filter_map(RefusedAccess::as_request);
+        for refusal in requests.filter(is_kept) {
             if kept.len() < INNER_REFUSALS && !kept.contains(refusal) {
                 kept.push(refusal.clone());
             }

@@ -137,7 +137,7 @@ fn finish(
     let cut = cut(&call, &completion);
     // Before the content is read as JSON, so that text and structured content are the same.
     let leaks = mask(inner, &call, &mut completion, context);
-    outer.keep_refusals(&completion.refused_requests);
+    outer.keep_refusals(&completion.refused);
     let inner_refusals = outer.take_refusals();
     let structured = match &cut {
         Some(cut) if call.is_structured && call.tool.output_schema.is_some() => {

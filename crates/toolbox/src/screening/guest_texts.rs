@@ -1,7 +1,7 @@
 //! The texts of guests in answers and errors: masks and marks look at the same ones.
 
 use kitbag_contract::{Content, ErrorInfo, Media, Outcome, Resource, ResourceBody, ResourceLink};
-use kitbag_host::{CallError, Completion};
+use kitbag_host::{CallError, Completion, RefusedAccess};
 
 use crate::error::ToolboxError;
 
@@ -14,9 +14,11 @@ pub(crate) fn of_completion(completion: &mut Completion) -> Vec<&mut String> {
     texts.extend(completion.stdout.texts());
     texts.extend(completion.stderr.texts());
     texts.extend(completion.failed_connections.iter_mut().map(|failed| &mut failed.reason));
-    for refused in &mut completion.refused_requests {
-        texts.push(&mut refused.reason);
-        texts.extend(refused.missing.iter_mut().map(|missing| &mut missing.entry));
+    for refused in &mut completion.refused {
+        if let RefusedAccess::Request(refused) = refused {
+            texts.push(&mut refused.reason);
+            texts.extend(refused.missing.iter_mut().map(|missing| &mut missing.entry));
+        }
     }
     texts
 }

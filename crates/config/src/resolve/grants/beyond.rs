@@ -12,7 +12,7 @@ use crate::resolve::context::Context;
 
 /// Who decides what a tool does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::resolve) enum Code {
+pub(crate) enum Code {
     /// kitbag, the user or the program: it is built in, named in the user's own file, or
     /// brought by the program.
     Own,
@@ -23,13 +23,13 @@ pub(in crate::resolve) enum Code {
 
 /// The tool that gets grants.
 #[derive(Clone, Copy)]
-pub(in crate::resolve) struct Grantee<'a> {
-    pub(in crate::resolve) name: &'a ToolName,
+pub(crate) struct Grantee<'a> {
+    pub(crate) name: &'a ToolName,
     /// The built-in whose declaration is the default.
-    pub(in crate::resolve) builtin: Option<&'a BuiltinTool<'a>>,
-    pub(in crate::resolve) code: Code,
+    pub(crate) builtin: Option<&'a BuiltinTool<'a>>,
+    pub(crate) code: Code,
     /// Whether host directories are opened, and warnings are given.
-    pub(in crate::resolve) is_enabled: bool,
+    pub(crate) is_enabled: bool,
 }
 
 /// A kind of grants as the layers have it: the strongest layer takes effect alone.
@@ -61,7 +61,6 @@ pub(super) fn layered<'a, T, R>(
 pub(super) struct Entries<'a, 'g> {
     pub(super) context: &'a Context<'a>,
     pub(super) grantee: Grantee<'a>,
-    /// The key of the kind.
     pub(super) kind: &'static str,
     pub(super) grants: &'g mut ConfiguredGrants,
     is_complete: bool,
@@ -101,7 +100,6 @@ impl<'a, 'g> Entries<'a, 'g> {
         true
     }
 
-    /// Leaves out the entry with a name.
     pub(super) fn leave_out(&mut self, name: &str, problem: Diagnostic) {
         self.grants.leave_out(self.kind, name, &problem);
         self.warn(problem);

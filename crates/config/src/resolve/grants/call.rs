@@ -22,10 +22,8 @@ use crate::report::text::{did_you_mean, own_file};
 use crate::report::{Problem, Report};
 use crate::resolve::context::Context;
 
-/// The kinds that can be granted like this.
 const KINDS: [&str; 4] = [HttpGrant::KEY, VariableGrant::KEY, StorageGrant::KEY, ToolGrants::KEY];
 
-/// A grant as it is typed.
 enum TypedGrant {
     Http(HttpGrants),
     Variable(VariableName),
@@ -54,7 +52,6 @@ impl TypedGrant {
         }
     }
 
-    /// Whether `[ceiling.grants]` of the user config allows it.
     fn is_within(&self, ceiling: &ConfiguredGrants) -> bool {
         let Grants { http, variables, storage, tools, .. } = &*ceiling.value;
         !ceiling.has(self.key())
@@ -76,7 +73,6 @@ impl TypedGrant {
         }
     }
 
-    /// Adds it to the grants of the tool with a name.
     fn add_to(
         self,
         name: &ToolName,
@@ -118,7 +114,7 @@ impl TypedGrant {
 
 /// Adds the grants of one call to those of its tool. They are within `[ceiling.grants]` of the
 /// user config.
-pub(in crate::resolve) fn add(
+pub(crate) fn add(
     context: &Context<'_>,
     tools: &mut BTreeMap<ToolName, ConfiguredTool>,
     call: &CallGrants,

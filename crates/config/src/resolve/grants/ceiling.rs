@@ -13,11 +13,7 @@ use crate::layers::origin::Sourced;
 use crate::report::Report;
 use crate::resolve::context::{ConfigFiles, of_user};
 
-/// What the user's own file says.
-pub(in crate::resolve) fn grant_ceiling(
-    configs: &ConfigFiles<'_>,
-    report: &mut Report,
-) -> ConfiguredGrants {
+pub(crate) fn grant_ceiling(configs: &ConfigFiles<'_>, report: &mut Report) -> ConfiguredGrants {
     let mut ceiling = ConfiguredGrants::default();
     let own = of_user(configs, |config| config.ceiling.as_ref()?.grants.as_ref());
     let Some(own) = own else { return ceiling };
@@ -41,7 +37,7 @@ pub(in crate::resolve) fn grant_ceiling(
 
 impl ConfiguredGrants {
     /// A ceiling that names every kind, and lets nothing be granted.
-    pub(in crate::resolve) fn nothing() -> Self {
+    pub(crate) fn nothing() -> Self {
         let mut nothing = Self::default();
         nothing.set(|grants| &mut grants.http, Sourced::default(HttpGrants::default()));
         nothing.set(|grants| &mut grants.variables, Sourced::default(Vec::new()));

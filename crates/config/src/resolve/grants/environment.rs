@@ -14,10 +14,8 @@ use crate::report::text::listed_twice;
 use crate::report::{DiagnosticKind, Problem, Report};
 use crate::resolve::context::Context;
 
-/// A list of names, as a file has it.
 type Names = Vec<Written<String>>;
 
-/// A variable that holds the placeholder of a secret.
 #[derive(Clone, Debug)]
 pub(super) struct Placeholder {
     pub(super) variable: VariableName,
@@ -26,7 +24,6 @@ pub(super) struct Placeholder {
     pub(super) is_own: bool,
 }
 
-/// What the user's own file lets a workspace grant.
 pub(super) fn ceiling(at: At<'_, Names>, report: &mut Report) -> Sourced<Vec<VariableGrant>> {
     let names = names(at, |name| name, report).into_iter();
     at.sourced(names.map(|(_, _, name)| VariableGrant { name, value: None }).collect())

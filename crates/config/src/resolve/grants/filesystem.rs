@@ -124,7 +124,6 @@ fn narrowed(
     granted
 }
 
-/// Refuses grants where a built-in finds what its calls are given.
 fn check_given_by_call(grants: &[Grant<'_>], builtin: &BuiltinTool<'_>, report: &mut Report) {
     for grant in grants {
         let Some(guest) = &grant.guest else { continue };
@@ -132,7 +131,7 @@ fn check_given_by_call(grants: &[Grant<'_>], builtin: &BuiltinTool<'_>, report: 
         let Some(own) = own.find(|own| own.overlaps(guest)) else { continue };
         let message = format!(
             "`{}` overlaps `{}`, which each call of the built-in `{}` is given by itself; use \
-                 another guest path",
+             another guest path",
             shown(guest.as_str()),
             shown(own.as_str()),
             builtin.name
@@ -153,7 +152,7 @@ fn never_writable(context: &Context<'_>, host: &Path) -> Option<String> {
     if let Some(guarded) = context.guard.guarded_above(host) {
         return Some(format!(
             "`{}` cannot be granted for writing: no tool may change `{}`; use `mode = \"ro\"`, \
-                 or another directory",
+             or another directory",
             shown_path(host),
             shown_path(&guarded)
         ));
@@ -161,20 +160,19 @@ fn never_writable(context: &Context<'_>, host: &Path) -> Option<String> {
     let repository = repository_above(host)?;
     Some(format!(
         "`{}` cannot be granted for writing: git takes `{}` for a repository without a working \
-             tree, in which a tool could leave commands that git runs; use `mode = \"ro\"`, or \
-             another directory",
+         tree, in which a tool could leave commands that git runs; use `mode = \"ro\"`, or \
+         another directory",
         shown_path(host),
         shown_path(&repository)
     ))
 }
 
-/// Why the workspace cannot be granted for writing.
-pub(in crate::resolve) fn workspace_never_writable(context: &Context<'_>) -> Option<String> {
+pub(crate) fn workspace_never_writable(context: &Context<'_>) -> Option<String> {
     never_writable(context, context.canonical_root)
 }
 
 /// Refuses grants whose links one of these tools could have made.
-pub(in crate::resolve) fn check_links(
+pub(crate) fn check_links(
     tools: &BTreeMap<ToolName, ConfiguredTool>,
     links: Vec<GrantedLink>,
     report: &mut Report,
@@ -291,7 +289,6 @@ fn directory(
     Ok((canonical, identity))
 }
 
-/// A directory that cannot be granted.
 fn refused(message: impl std::fmt::Display) -> Problem {
     Problem::new(DiagnosticKind::Grant(DirectoryGrant::KEY), message)
 }
@@ -301,13 +298,11 @@ fn not_granted(host: &Path, reason: &str) -> Problem {
     refused(format_args!("directory `{}` cannot be granted: {reason}", shown_path(host)))
 }
 
-/// Whether some of these grants are for writing.
 pub(super) fn writes(grants: &[Written<DirectoryGrantConfig>]) -> bool {
     let mut modes = grants.iter().filter_map(|grant| grant.value.mode.as_ref());
     modes.any(|mode| mode.value == Access::ReadWrite)
 }
 
-/// Where a built-in finds what its calls are given.
 fn given_by_call(builtin: &BuiltinTool<'_>) -> impl Iterator<Item = GuestPath> {
     builtin.given_by_call.iter().flat_map(|guest| GuestPath::new(*guest))
 }

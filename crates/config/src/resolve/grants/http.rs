@@ -15,7 +15,7 @@ use crate::format::{HttpConfig, HttpGrantConfig};
 use crate::layers::origin::Sourced;
 use crate::read::file::Layer;
 use crate::report::{Problem, Report};
-use crate::resolve::context::{ConfigFiles, Context, of_user};
+use crate::resolve::context::{ConfigFiles, Context, of_user, valid};
 
 /// The most grants that one tool has. Each request is held against each.
 const MAX_GRANTS: usize = 256;
@@ -23,17 +23,13 @@ const MAX_GRANTS: usize = 256;
 const ENCODED_SLASH: &str = "no request has an encoded slash in its path without `encoded_slash = \
                              true`; add it, or write the path without `%2F`";
 
-/// What the user's own file lets a workspace grant.
 pub(super) fn ceiling(at: At<'_, HttpConfig>, report: &mut Report) -> Sourced<HttpGrants> {
     let grants = grants(at, report).into_iter().map(|(_, grant)| Arc::new(grant));
     at.sourced(HttpGrants { grants: grants.collect(), deny: Arc::default() })
 }
 
 /// Requests that no tool may make, by the user config.
-pub(in crate::resolve) fn deny(
-    configs: &ConfigFiles<'_>,
-    report: &mut Report,
-) -> Sourced<Arc<Deny>> {
+pub(crate) fn deny(configs: &ConfigFiles<'_>, report: &mut Report) -> Sourced<Arc<Deny>> {
     let Some(own) = of_user(configs, |config| config.deny.as_ref()) else {
         return Sourced::default(Arc::default());
     };
@@ -100,12 +96,10 @@ pub(super) fn granted(
     entries.grants.set(|grants| &mut grants.http, layers.effective.sourced(granted));
 }
 
-/// The setting of `[ceiling.grants]` that allows a grant.
 pub(super) fn setting(grant: &HttpGrant) -> String {
     format!("http = [{}]", grant.as_entry())
 }
 
-/// The grants of a list, each with its place.
 fn grants<'a>(
     list: At<'a, HttpConfig>,
     report: &mut Report,
@@ -134,7 +128,7 @@ pub(super) fn grant(
     report: &mut Report,
 ) -> Option<HttpGrant> {
     let config = match at.value {
-        StringOr::String(url) => return pattern(at.with(url), false, report).map(HttpGrant::new),
+        StringOr::Short(url) => return pattern(at.with(url), false, report).map(HttpGrant::new),
         StringOr::Other(config) => at.with(config),
     };
     let encoded_slash = config.value.encoded_slash.as_ref().is_some_and(|written| written.value);
@@ -196,8 +190,8 @@ fn pattern(at: At<'_, String>, encoded_slash: bool, report: &mut Report) -> Opti
 
 fn methods_of(at: At<'_, StringOr<Vec<Written<String>>>>, report: &mut Report) -> Option<Methods> {
     let list = match at.value {
-        StringOr::String(text) if text == "*" => return Some(Methods::Any),
-        StringOr::String(_) => {
+        StringOr::Short(text) if text == "*" => return Some(Methods::Any),
+        StringOr::Short(_) => {
             let problem = "`methods` is a list, such as `[\"GET\", \"POST\"]`, or `\"*\"`";
             report.at(at, problem);
             return None;
@@ -214,13 +208,7 @@ fn each<'a, T>(
     report: &mut Report,
     read: impl Fn(&'a str) -> Result<T, Problem>,
 ) -> Option<Vec<T>> {
-    let mut values = Vec::with_capacity(list.value.len());
-    for entry in list.value {
-        match read(&entry.value) {
-            Ok(value) => values.push(value),
-            Err(problem) => report.at(entry.at(list.file), problem),
-        }
-    }
+    let values = valid(list, report, read);
     (values.len() == list.value.len()).then_some(values)
 }
 

@@ -77,12 +77,10 @@ pub(super) fn writes(layers: &[At<'_, GrantsConfig>]) -> Option<Layer> {
     filesystem::writes(effective.value).then(|| effective.file.layer())
 }
 
-/// Whether configuration says which directories a tool may reach.
 pub(super) fn names_directories(layers: &[At<'_, GrantsConfig>]) -> bool {
     !of_kind(layers, |grants| grants.filesystem.as_ref()).is_empty()
 }
 
-/// What each layer says of a kind of grant, the weakest first.
 fn of_kind<'a, T>(
     layers: &[At<'a, GrantsConfig>],
     kind: impl Fn(&'a GrantsConfig) -> Option<&'a Written<T>>,

@@ -11,19 +11,11 @@ use crate::layers::origin::Sourced;
 use crate::report::{DiagnosticKind, Problem, Report};
 use crate::resolve::context::valid;
 
-/// What the user's own file lets a workspace name.
 pub(super) fn ceiling(
     at: At<'_, Vec<Written<String>>>,
     report: &mut Report,
 ) -> Sourced<Vec<SecretGrant>> {
-    let mut grants = Vec::new();
-    for text in at.value.iter().map(|text| text.at(at.file)) {
-        match SecretName::new(text.value.as_str()) {
-            Ok(name) => grants.push(by_name(name)),
-            Err(error) => report.at(text, error),
-        }
-    }
-    at.sourced(grants)
+    at.sourced(valid(at, report, |name| SecretName::new(name).map(by_name)))
 }
 
 /// A secret of which nothing but the name is known.
@@ -141,7 +133,6 @@ fn grant<T: ?Sized>(
     })
 }
 
-/// Which of these patterns are places of a secret, and which are not.
 fn inside(
     grant: &SecretGrant,
     within: Option<Vec<UrlPattern>>,

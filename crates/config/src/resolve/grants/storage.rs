@@ -11,7 +11,6 @@ use crate::format::spanned::{At, BoolOr};
 use crate::layers::origin::{Origin, Sourced};
 use crate::report::{Problem, Report};
 
-/// What the user's own file lets a workspace grant.
 pub(super) fn ceiling(
     at: At<'_, StorageConfig>,
     report: &mut Report,
@@ -62,7 +61,7 @@ pub(super) fn granted(
 /// What is granted, or nothing; `None` where it is not valid.
 fn grant(at: At<'_, StorageConfig>, report: &mut Report) -> Option<Option<StorageGrant>> {
     let config = match at.value {
-        BoolOr::Bool(is_granted) => return Some(is_granted.then(StorageGrant::default)),
+        BoolOr::Short(is_granted) => return Some(is_granted.then(StorageGrant::default)),
         BoolOr::Other(config) => at.with(config),
     };
     let quota = config.inner(|config| config.quota.as_ref());

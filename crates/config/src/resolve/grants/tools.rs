@@ -15,9 +15,9 @@ use crate::format::{ConditionConfig, ToolGrantConfig, ToolsCeilingConfig, ToolsC
 use crate::layers::origin::{Origin, Sourced};
 use crate::report::text::did_you_mean;
 use crate::report::{DiagnosticKind, Problem, Report};
+use crate::resolve::context::valid;
 use crate::resolve::parameters::value::json;
 
-/// What a file says.
 enum Said<'a> {
     /// Whatever the caller may call.
     Caller,
@@ -25,13 +25,12 @@ enum Said<'a> {
     Aliases(Vec<(At<'a, str>, Alias, ToolGrant)>),
 }
 
-/// What the user's own file lets a workspace grant.
 pub(super) fn ceiling(at: At<'_, ToolsCeilingConfig>, report: &mut Report) -> Sourced<ToolGrants> {
     let names = match at.value {
-        StringOr::String(word) if word == ToolGrants::CALLER => {
+        StringOr::Short(word) if word == ToolGrants::CALLER => {
             return at.sourced(ToolGrants::Caller);
         }
-        StringOr::String(word) => {
+        StringOr::Short(word) => {
             let problem = format!(
                 "`{}` is no ceiling; write `tools = \"{}\"` for those that the caller may call, or \
                  a list such as `tools = [\"search_files\"]`",
@@ -41,17 +40,9 @@ pub(super) fn ceiling(at: At<'_, ToolsCeilingConfig>, report: &mut Report) -> So
             report.at(at, problem);
             return at.sourced(ToolGrants::None);
         }
-        StringOr::Other(names) => names,
+        StringOr::Other(names) => valid(at.with(names), report, ToolName::new),
     };
-    let mut tools = BTreeMap::new();
-    for text in names.iter().map(|text| text.at(at.file)) {
-        match ToolName::new(text.value.as_str()) {
-            Ok(name) => {
-                tools.insert(name.clone(), ToolGrant::new(name));
-            }
-            Err(error) => report.at(text, error),
-        }
-    }
+    let tools = names.into_iter().map(|name| (name.clone(), ToolGrant::new(name)));
     at.sourced(ToolGrants::aliases(tools))
 }
 
@@ -118,14 +109,13 @@ pub(super) fn granted(
     entries.grants.set(|grants| &mut grants.tools, effective.sourced(granted));
 }
 
-/// The setting of `[ceiling.grants]` that allows a tool.
 fn setting(grant: &ToolGrant) -> String {
     format!("tools = [\"{}\"]", grant.tool)
 }
 
 /// Warns of tools that are granted and that no file names. A program may still bring one,
 /// so that this is no error.
-pub(in crate::resolve) fn warn_of_absent(tools: &mut BTreeMap<ToolName, ConfiguredTool>) {
+pub(crate) fn warn_of_absent(tools: &mut BTreeMap<ToolName, ConfiguredTool>) {
     let names: Vec<_> = tools.keys().cloned().collect();
     for tool in tools.values_mut().filter(|tool| tool.is_enabled()) {
         let absent = |grant: &ToolGrant| names.binary_search(&grant.tool).is_err();
@@ -135,7 +125,7 @@ pub(in crate::resolve) fn warn_of_absent(tools: &mut BTreeMap<ToolName, Configur
             let hint = did_you_mean(nearest).map(|hint| format!("; {hint}"));
             let message = format!(
                 "`{alias}` is `{}`, and no tool has that name: a call of it fails, where no \
-                     program brings the tool{}",
+                 program brings the tool{}",
                 grant.tool,
                 hint.unwrap_or_default()
             );
@@ -152,8 +142,8 @@ pub(in crate::resolve) fn warn_of_absent(tools: &mut BTreeMap<ToolName, Configur
 /// What a file says; what is wrong with it is reported, and left out.
 fn said<'a>(at: At<'a, ToolsConfig>, name: &ToolName, report: &mut Report) -> Said<'a> {
     let table = match at.value {
-        StringOr::String(word) if word == ToolGrants::CALLER => return Said::Caller,
-        StringOr::String(word) => {
+        StringOr::Short(word) if word == ToolGrants::CALLER => return Said::Caller,
+        StringOr::Short(word) => {
             report.at(at, not_tools(word));
             return Said::Aliases(Vec::new());
         }
@@ -210,7 +200,7 @@ fn itself(alias: &Alias, grant: &ToolGrant, name: &ToolName) -> Result<(), Probl
 /// One grant; what is wrong with any field of it is reported.
 fn grant(at: At<'_, StringOr<ToolGrantConfig>>, report: &mut Report) -> Option<ToolGrant> {
     let config = match at.value {
-        StringOr::String(tool) => return tool_name(at.with(tool), report).map(ToolGrant::new),
+        StringOr::Short(tool) => return tool_name(at.with(tool), report).map(ToolGrant::new),
         StringOr::Other(config) => at.with(config),
     };
     let tool = tool_name(config.value.tool.at(at.file), report);
@@ -259,7 +249,6 @@ fn conditions_of(
     (conditions.len() == count).then_some(conditions)
 }
 
-/// What is granted for one call: `caller`, or an alias and a tool.
 pub(super) enum CallGrant {
     /// Whatever the caller may call.
     Caller,
@@ -282,7 +271,6 @@ impl CallGrant {
         Ok(Self::Alias(alias, Box::new(grant)))
     }
 
-    /// As it is typed after `tools=`.
     pub(super) fn typed(&self) -> String {
         match self {
             Self::Caller => ToolGrants::CALLER.to_owned(),
@@ -293,7 +281,6 @@ impl CallGrant {
         }
     }
 
-    /// As grants of their own.
     pub(super) fn grants(&self) -> ToolGrants {
         match self {
             Self::Caller => ToolGrants::Caller,
@@ -303,7 +290,6 @@ impl CallGrant {
         }
     }
 
-    /// What allows it under `[ceiling.grants]`, in TOML.
     pub(super) fn setting(&self) -> String {
         match self {
             Self::Caller => format!("tools = \"{}\"", ToolGrants::CALLER),
@@ -311,7 +297,6 @@ impl CallGrant {
         }
     }
 
-    /// Adds it to what a tool has, which has this name.
     pub(super) fn add_to(self, name: &ToolName, tools: &mut ToolGrants) -> Result<(), Problem> {
         if let Self::Alias(alias, grant) = &self {
             itself(alias, grant, name)?;

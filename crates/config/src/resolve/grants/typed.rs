@@ -8,7 +8,6 @@ use crate::format::spanned::{At, Written};
 use crate::read::file::{Layer, SourceFile};
 use crate::report::{Problem, Report};
 
-/// The option.
 pub(super) const FLAG: &str = "--grant";
 
 /// A grant as a table in TOML, by what reads such a table in a file.

@@ -12,7 +12,7 @@ use crate::report::text::{did_you_mean, missing_key, unknown_key, unknown_value,
 use crate::resolve::parameters::value::{described, plain};
 
 /// A definition, made ready for measuring values of any size against it.
-pub(in crate::resolve) struct Fit<'a> {
+pub(crate) struct Fit<'a> {
     parameter: &'a Parameter,
     choices: Option<HashSet<String>>,
     items: Option<Box<Fit<'a>>>,
@@ -20,7 +20,7 @@ pub(in crate::resolve) struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    pub(in crate::resolve) fn new(parameter: &'a Parameter) -> Self {
+    pub(crate) fn new(parameter: &'a Parameter) -> Self {
         let properties = |properties: &'a Parameters| {
             properties
                 .entries
@@ -40,11 +40,7 @@ impl<'a> Fit<'a> {
     }
 
     /// Measures a value; `path` is what it is called in the message.
-    pub(in crate::resolve) fn check(
-        &self,
-        path: &KeyPath<'_>,
-        value: &Value,
-    ) -> Result<(), Problem> {
+    pub(crate) fn check(&self, path: &KeyPath<'_>, value: &Value) -> Result<(), Problem> {
         let Some(kind) = &self.parameter.kind else { return self.check_choice(path, value) };
         let expected = match (kind.value, value) {
             (ParameterType::Array, Value::Array(elements)) => {
@@ -118,7 +114,7 @@ impl<'a> Fit<'a> {
 
 /// A text that two values share where they are the same to JSON Schema, to
 /// which `1` is `1.0`.
-pub(in crate::resolve) fn identity(value: &Value) -> String {
+pub(crate) fn identity(value: &Value) -> String {
     match value {
         // Beyond 2^53, a float is one integer of many.
         Value::Number(number) => match number.as_f64() {

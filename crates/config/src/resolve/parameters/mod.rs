@@ -1,7 +1,7 @@
 //! Parameters: the arguments that a local tool takes.
 
 mod fit;
-pub(in crate::resolve) mod value;
+pub(crate) mod value;
 
 use std::collections::HashSet;
 
@@ -21,9 +21,8 @@ use crate::resolve::context::Context;
 use crate::resolve::parameters::fit::{Fit, identity};
 use crate::resolve::parameters::value::{json, plain};
 
-/// What a definition is that of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::resolve) enum ParameterRole {
+pub(crate) enum ParameterRole {
     /// An argument of the tool.
     Argument,
     /// An argument of a script, which is a variable in it.
@@ -36,8 +35,7 @@ pub(in crate::resolve) enum ParameterRole {
     Output,
 }
 
-/// What the layers say, the weakest first.
-pub(in crate::resolve) fn merged(
+pub(crate) fn merged(
     context: &Context<'_>,
     path: &KeyPath<'_>,
     layers: &[At<'_, Table<ParameterConfig>>],
@@ -53,7 +51,7 @@ pub(in crate::resolve) fn merged(
         if !is_name(name) {
             let problem = format!(
                 "`{}` is not the name of a parameter: it takes 1 to 64 letters, digits, `_`, \
-                     `-` and `.`",
+                 `-` and `.`",
                 shown(name)
             );
             report.at(key, problem);
@@ -68,7 +66,7 @@ pub(in crate::resolve) fn merged(
         } else if role == ParameterRole::Variable && !is_variable(name) {
             let problem = format!(
                 "`{}` cannot be a variable of a script: it takes letters, digits and `_`, does \
-                     not start with a digit, and is not a keyword of Python",
+                 not start with a digit, and is not a keyword of Python",
                 shown(name)
             );
             report.at(key, problem);
@@ -80,7 +78,7 @@ pub(in crate::resolve) fn merged(
     Parameters { entries }
 }
 
-pub(in crate::resolve) fn one(
+pub(crate) fn one(
     context: &Context<'_>,
     path: &KeyPath<'_>,
     parts: &[Part<'_, ParameterConfig>],

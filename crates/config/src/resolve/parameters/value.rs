@@ -5,7 +5,7 @@ use kitbag_base::text::shown;
 use serde_json::{Map, Number, Value};
 
 /// A TOML value as JSON. Dates become strings, as in RFC 3339.
-pub(in crate::resolve) fn json(value: &toml::Value) -> Result<Value, Problem> {
+pub(crate) fn json(value: &toml::Value) -> Result<Value, Problem> {
     Ok(match value {
         toml::Value::String(text) => Value::String(text.clone()),
         toml::Value::Integer(integer) => Value::from(*integer),
@@ -28,8 +28,7 @@ pub(in crate::resolve) fn json(value: &toml::Value) -> Result<Value, Problem> {
     })
 }
 
-/// What a value is, in a message.
-pub(in crate::resolve) fn described(value: &Value) -> String {
+pub(crate) fn described(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(value) => format!("`{value}`"),
@@ -42,7 +41,7 @@ pub(in crate::resolve) fn described(value: &Value) -> String {
 }
 
 /// A value as it is quoted in a message: a string without its quotes.
-pub(in crate::resolve) fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         value => value.to_string(),

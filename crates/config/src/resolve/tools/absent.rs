@@ -14,8 +14,7 @@ use crate::report::text::did_you_mean;
 use crate::report::{Diagnostic, DiagnosticKind, Excerpt, Problem};
 use crate::resolve::context::Context;
 
-/// The keys of tables without a tool, by the name of the tool.
-pub(in crate::resolve) type AbsentTables<'a> = BTreeMap<ToolName, Vec<At<'a, str>>>;
+pub(crate) type AbsentTables<'a> = BTreeMap<ToolName, Vec<At<'a, str>>>;
 
 /// Whether only the user config has tables of a name, and they make no tool.
 pub(super) fn is_absent(
@@ -31,7 +30,7 @@ pub(super) fn is_absent(
 }
 
 /// The warnings of such tables, once all tools are known.
-pub(in crate::resolve) fn warnings(
+pub(crate) fn warnings(
     absent: AbsentTables<'_>,
     tools: &BTreeMap<ToolName, ConfiguredTool>,
 ) -> Vec<Diagnostic> {

@@ -30,7 +30,6 @@ enum Identity {
     Missing(PathBuf),
 }
 
-/// What the user's own file says of a name.
 struct OwnTool<'a> {
     at: At<'a, ToolConfig>,
     /// What the name stands for by that file alone. `None`: it does not say.
@@ -63,10 +62,7 @@ impl Identity {
 /// Lets the rates of the user's own file hold for every name of a tool together, has a
 /// person asked before calls by any name where that file says so, and turns off a
 /// workspace's name for what that file has turned off.
-pub(in crate::resolve) fn share(
-    context: &Context<'_>,
-    tools: &mut BTreeMap<ToolName, ConfiguredTool>,
-) {
+pub(crate) fn share(context: &Context<'_>, tools: &mut BTreeMap<ToolName, ConfiguredTool>) {
     let own = own_tools(context);
     let says = |own: &OwnTool<'_>| {
         let ToolConfig { rate, enable, approve, .. } = own.at.value;
@@ -140,7 +136,7 @@ pub(in crate::resolve) fn share(
 
 /// The names of the tool that the user's own file means by a name, or that the name stands
 /// for.
-pub(in crate::resolve) fn names_of_same(
+pub(crate) fn names_of_same(
     context: &Context<'_>,
     name: &ToolName,
     tools: &BTreeMap<ToolName, ConfiguredTool>,
@@ -166,7 +162,6 @@ fn own_tools<'a>(context: &Context<'a>) -> BTreeMap<ToolName, OwnTool<'a>> {
     own.collect()
 }
 
-/// What a table says that its name stands for.
 fn meant(context: &Context<'_>, name: &ToolName, table: &ToolConfig) -> Option<Identity> {
     let is_local = table.source.as_ref().is_some_and(|source| source.value == SourceConfig::Local);
     if is_local || table.wasm.is_some() || table.replaces.is_some() {

@@ -56,7 +56,7 @@ pub(super) fn builtin(
     {
         let problem = format!(
             "tool `{name}` stands for the built-in `{builtin}`, but has the name of another \
-                 built-in; give it another one"
+             built-in; give it another one"
         );
         report.at(at, problem);
     }

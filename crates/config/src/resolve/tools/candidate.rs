@@ -28,7 +28,6 @@ use crate::resolve::parameters::value::json;
 use crate::resolve::user::approve;
 use crate::resolve::{grants, limits};
 
-/// What is known of a tool before it is resolved.
 pub(super) struct Candidate<'a> {
     pub(super) name: &'a ToolName,
     pub(super) found: Option<&'a FoundTool>,
@@ -165,12 +164,10 @@ impl<'a> Candidate<'a> {
         Some(Sourced { value, origin })
     }
 
-    /// Whether the caller names its script.
     fn is_named_script(&self) -> bool {
         matches!(self.script, Script::Found(FoundScript { is_named: true, .. }))
     }
 
-    /// Who decides what the tool does.
     fn code(&self, source: Option<&Sourced<ToolSource>>) -> Code {
         let is_of_workspace = match source.map(|source| &source.value) {
             Some(ToolSource::Script(_)) => !self.is_named_script(),
@@ -244,7 +241,7 @@ fn kind(
         let hint = did_you_mean(nearest(name.as_str(), context.builtin_names()));
         let problem = Problem::from(format!(
             "tool `{name}` has no `source`; add `source = \"local\"` and `wasm`, `source = \
-                 \"builtin\"`, or `script`"
+             \"builtin\"`, or `script`"
         ));
         report.at(at, problem.hint(hint));
     }

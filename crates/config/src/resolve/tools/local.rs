@@ -74,7 +74,7 @@ fn wasm(
             let problem = match path.try_exists() {
                 Ok(false) => format!(
                     "this file does not exist, and `{name}` is the component `{}`; remove \
-                         `wasm`",
+                     `wasm`",
                     shown_path(&found.shown)
                 ),
                 _ => two_tools(name, &found.shown),
@@ -123,7 +123,7 @@ pub(super) fn bytes(
         for (key, span) in part.at.value.source_keys() {
             let problem = format!(
                 "tool `{name}` takes no `{key}`: its component comes from the program; remove \
-                     the key, or give the tool of this table another name"
+                 the key, or give the tool of this table another name"
             );
             report.span(part.at.file, span, problem);
         }

@@ -2,22 +2,22 @@
 //! table names.
 
 mod absent;
-pub(in crate::resolve) mod aliases;
+pub(crate) mod aliases;
 mod builtins;
 mod candidate;
 mod local;
 mod names;
 mod scripts;
-pub(in crate::resolve) mod served;
-pub(in crate::resolve) mod switches;
-pub(in crate::resolve) mod toolsets;
-pub(in crate::resolve) mod untrusted;
+pub(crate) mod served;
+pub(crate) mod switches;
+pub(crate) mod toolsets;
+pub(crate) mod untrusted;
 
 use std::collections::{BTreeMap, HashMap};
 
 use kitbag_contract::ToolName;
 
-pub(in crate::resolve) use absent::{AbsentTables, warnings};
+pub(crate) use absent::{AbsentTables, warnings};
 use candidate::Candidate;
 use names::{is_unused, shadows, two_tools};
 use scripts::{Script, script_key};
@@ -60,7 +60,7 @@ impl Tools<'_> {
 
 /// All tools, and the tables of the user config without a tool. `limits` are those of a tool that
 /// has none of its own.
-pub(in crate::resolve) fn all<'a>(
+pub(crate) fn all<'a>(
     context: &Context<'a>,
     found: &BTreeMap<ToolName, FoundTool>,
     named_script: Option<&(ToolName, FoundScript)>,

@@ -99,7 +99,6 @@ pub(super) fn two_tools(name: &ToolName, other: &Path) -> String {
     )
 }
 
-/// A local tool with the name of a built-in.
 pub(super) fn shadows_builtin(name: &ToolName) -> String {
     format!(
         "local tool `{name}` has the name of a built-in tool; give it another one, or replace the \

@@ -20,7 +20,6 @@ use crate::resolve::parameters::{self, ParameterRole};
 use crate::resolve::tools::candidate::Candidate;
 use crate::resolve::tools::names::shadows_builtin;
 
-/// Which script a tool is.
 #[derive(Clone, Copy)]
 pub(super) enum Script<'a> {
     /// None: it is something else.
@@ -31,7 +30,6 @@ pub(super) enum Script<'a> {
     Unknown,
 }
 
-/// The script that a table names, where no script has the name of the tool.
 pub(super) fn named<'a>(
     context: &Context<'a>,
     tables: &[Part<'_, ToolConfig>],
@@ -40,7 +38,7 @@ pub(super) fn named<'a>(
     let own = all(tables, |tool| tool.script.as_ref()).find(is_own);
     if let Some(at) = own {
         let problem = "this file is for all workspaces, and a script is one of a workspace: name \
-                           it in its `.kitbag/config.toml`";
+                       it in its `.kitbag/config.toml`";
         report.at(at, problem);
         return Script::Unknown;
     }
@@ -60,7 +58,6 @@ pub(super) fn named<'a>(
     }
 }
 
-/// The names of scripts that other tools have taken.
 pub(super) fn taken<'a, 'b>(
     context: &Context<'a>,
     tables: impl Iterator<Item = (&'b ToolName, &'b Vec<Part<'b, ToolConfig>>)>,
@@ -85,7 +82,6 @@ pub(super) fn check_no_script(
     }
 }
 
-/// The tool that a script is.
 pub(super) fn tool(
     context: &Context<'_>,
     candidate: &Candidate<'_>,
@@ -148,7 +144,6 @@ pub(super) fn tool(
     }
 }
 
-/// What a script would like to be granted, as a component says it.
 fn asks(
     at: At<'_, Table<AnyValue>>,
     path: &KeyPath<'_>,

@@ -29,7 +29,7 @@ struct Patterns<'a> {
 ///
 /// A pattern of a file that matches no tool is among `unmatched`, since the file is for
 /// other workspaces and builds as well; one of the command line is an error.
-pub(in crate::resolve) fn choose(
+pub(crate) fn choose(
     tools: &mut BTreeMap<ToolName, ConfiguredTool>,
     configs: &ConfigFiles<'_>,
     sources: &Sources<'_>,
@@ -78,9 +78,7 @@ pub(in crate::resolve) fn choose(
 }
 
 /// The handling of unknown arguments: the strictest value of all files.
-pub(in crate::resolve) fn unknown_arguments(
-    configs: &ConfigFiles<'_>,
-) -> Sourced<UnknownArguments> {
+pub(crate) fn unknown_arguments(configs: &ConfigFiles<'_>) -> Sourced<UnknownArguments> {
     let mut found = Sourced::default(UnknownArguments::default());
     for (file, written) in
         tables(configs, |config| config.serve.as_ref()?.unknown_arguments.as_ref())
@@ -96,7 +94,6 @@ pub(in crate::resolve) fn unknown_arguments(
     found
 }
 
-/// The lists of the files.
 fn lists<'a>(configs: &ConfigFiles<'a>) -> Vec<Patterns<'a>> {
     let lists = tables(configs, |config| config.serve.as_ref()?.tools.as_ref());
     let lists = lists.map(|(file, written)| {

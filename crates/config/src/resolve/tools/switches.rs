@@ -13,32 +13,30 @@ use crate::read::sources::BuiltinTool;
 use crate::report::{Diagnostic, Problem};
 use crate::resolve::context::{ConfigFiles, tables};
 
-/// What decides whether a built-in tool is on.
 #[derive(Default)]
-pub(in crate::resolve) struct Switches {
-    /// What `[toolsets]` says.
-    pub(in crate::resolve) toolsets: Toolsets,
+pub(crate) struct Switches {
+    pub(crate) toolsets: Toolsets,
     /// Whether the user's own file has `write = false`: a workspace's grants do not count
     /// then.
-    pub(in crate::resolve) user_forbids_writing: bool,
+    pub(crate) user_forbids_writing: bool,
     /// What the user's own file says of toolsets that are off by default.
-    pub(in crate::resolve) own: BTreeMap<&'static str, bool>,
-    pub(in crate::resolve) place: WorkspacePlace,
+    pub(crate) own: BTreeMap<&'static str, bool>,
+    pub(crate) place: WorkspacePlace,
 }
 
 /// What is known of the directory that tools read where configuration says nothing.
 #[derive(Default)]
-pub(in crate::resolve) struct WorkspacePlace {
+pub(crate) struct WorkspacePlace {
     /// Absolute.
-    pub(in crate::resolve) root: PathBuf,
+    pub(crate) root: PathBuf,
     /// Whether it was named, or found by `.kitbag` or `.git`.
-    pub(in crate::resolve) is_chosen: bool,
+    pub(crate) is_chosen: bool,
     /// Whether it is `/`, or holds the home directory.
-    pub(in crate::resolve) is_home: bool,
+    pub(crate) is_home: bool,
 }
 
 impl WorkspacePlace {
-    pub(in crate::resolve) fn new(workspace: &Workspace, home: Option<&Path>) -> Self {
+    pub(crate) fn new(workspace: &Workspace, home: Option<&Path>) -> Self {
         Self {
             root: workspace.root.value.clone(),
             is_chosen: workspace.root.origin != Origin::Default,
@@ -52,7 +50,7 @@ impl Switches {
     /// of what is off by default stays off: the files of a workspace count without
     /// confirmation. `own_file` is that file, unless the workspace has one that counts.
     /// `local_zone` is the time zone of the user, if no layer names one.
-    pub(in crate::resolve) fn new(
+    pub(crate) fn new(
         configs: &ConfigFiles<'_>,
         place: WorkspacePlace,
         own_file: Option<&Path>,
@@ -93,7 +91,7 @@ impl Switches {
     }
 
     /// The toolsets that are switched on and that this binary was built without.
-    pub(in crate::resolve) fn unmatched(&self, builtins: &[BuiltinTool<'_>]) -> Vec<Diagnostic> {
+    pub(crate) fn unmatched(&self, builtins: &[BuiltinTool<'_>]) -> Vec<Diagnostic> {
         let is_absent = |name: &str| builtins.iter().all(|builtin| builtin.toolset != name);
         let on = self.toolsets.switches.iter().filter(|(_, switch)| switch.value);
         let absent = on.filter(|(name, _)| is_absent(name)).map(|(toolset, switch)| {
@@ -105,8 +103,7 @@ impl Switches {
         absent.collect()
     }
 
-    /// Whether the user's own file turned a toolset on that is off by default.
-    pub(in crate::resolve) fn is_own_choice(&self, builtin: &BuiltinTool<'_>) -> bool {
+    pub(crate) fn is_own_choice(&self, builtin: &BuiltinTool<'_>) -> bool {
         self.own.get(builtin.toolset) == Some(&true)
     }
 }

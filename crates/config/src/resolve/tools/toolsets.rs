@@ -19,7 +19,7 @@ use crate::resolve::tools::switches::Switches;
 
 /// Turns built-ins off that cannot do without a grant, where they have none of its kind
 /// and no file has turned them on or tried to grant it.
-pub(in crate::resolve) fn without_required(
+pub(crate) fn without_required(
     context: &Context<'_>,
     tools: &mut BTreeMap<ToolName, ConfiguredTool>,
 ) {
@@ -51,7 +51,7 @@ pub(in crate::resolve) fn without_required(
 
 /// Why a built-in is off. `enable` is what its own table says, and `grants` what the
 /// layers grant it, the weakest first.
-pub(in crate::resolve) fn disabled(
+pub(crate) fn disabled(
     context: &Context<'_>,
     builtin: &BuiltinTool<'_>,
     enable: Option<&Sourced<bool>>,

@@ -23,7 +23,6 @@ pub(super) fn listed_components<'b>(
     found.iter().filter(|(name, _)| !is_taken(context, name))
 }
 
-/// The same, of the scripts.
 pub(super) fn listed_scripts<'a>(
     context: &Context<'a>,
     found: &BTreeMap<ToolName, FoundTool>,
@@ -39,10 +38,7 @@ fn is_taken(context: &Context<'_>, name: &ToolName) -> bool {
 
 /// A tool whose code is that of a workspace which is not trusted, of which nothing counts
 /// but its name.
-pub(in crate::resolve) fn turned_off(
-    context: &Context<'_>,
-    mut tool: ConfiguredTool,
-) -> ConfiguredTool {
+pub(crate) fn turned_off(context: &Context<'_>, mut tool: ConfiguredTool) -> ConfiguredTool {
     tool.turn_off(match context.trust.untrusted().map(|untrusted| &untrusted.reason) {
         Some(UntrustedReason::Changed(edits)) => {
             let cause = edits.first().unwrap_or(&Change::Places).to_string();
@@ -54,7 +50,7 @@ pub(in crate::resolve) fn turned_off(
 }
 
 /// Lists the tools that the file of a workspace names which is not trusted.
-pub(in crate::resolve) fn list(
+pub(crate) fn list(
     context: &Context<'_>,
     named: &[(usize, NamedTool)],
     tools: &mut BTreeMap<ToolName, ConfiguredTool>,

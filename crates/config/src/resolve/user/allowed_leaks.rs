@@ -12,7 +12,7 @@ use crate::report::{Problem, Report};
 use crate::resolve::context::{ConfigFiles, of_user};
 
 /// The leaks that the user config allows. Other files have no such key.
-pub(in crate::resolve) fn allowed_leaks(
+pub(crate) fn allowed_leaks(
     configs: &ConfigFiles<'_>,
     report: &mut Report,
 ) -> Sourced<Vec<LeakAllowance>> {
@@ -46,7 +46,7 @@ fn allowed_leak(at: At<'_, AllowedLeakConfig>, report: &mut Report) -> Option<Le
                 let hint = did_you_mean(nearest(rule.value, rules.iter().map(String::as_str)));
                 let problem = Problem::from(format!(
                     "`{}` is no rule of leak detection; a message about a finding names its \
-                         rule",
+                     rule",
                     shown(rule.value)
                 ));
                 report.at(rule, problem.hint(hint));

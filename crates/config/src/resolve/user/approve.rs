@@ -16,7 +16,7 @@ use crate::resolve::parameters::value::json;
 
 /// The rule for tools that have none of their own in the user config. Other files have no such
 /// table.
-pub(in crate::resolve) fn default(
+pub(crate) fn default(
     configs: &ConfigFiles<'_>,
     report: &mut Report,
 ) -> Option<Sourced<ApprovalRule>> {
@@ -25,8 +25,7 @@ pub(in crate::resolve) fn default(
     Some(at.sourced(approval_rule(at, report)?))
 }
 
-/// The rules for questions of a class in the user config.
-pub(in crate::resolve) fn classes(
+pub(crate) fn classes(
     configs: &ConfigFiles<'_>,
     report: &mut Report,
 ) -> Vec<(String, Sourced<ClassRule>)> {
@@ -38,7 +37,7 @@ pub(in crate::resolve) fn classes(
         if pattern != "*" && !is_class(start) {
             let problem = format!(
                 "`{}` is no class: letters, digits, `:`, `_`, `-` and `.`, at most 64 of them, \
-                     or the beginning of one and `*`",
+                 or the beginning of one and `*`",
                 shown(pattern)
             );
             report.at(part.key, problem);
@@ -54,7 +53,7 @@ pub(in crate::resolve) fn classes(
 }
 
 /// The rules of every layer. A workspace can only add to what the user says.
-pub(in crate::resolve) fn rules(
+pub(crate) fn rules(
     context: &Context<'_>,
     parts: &[Part<'_, ToolConfig>],
     report: &mut Report,
@@ -79,7 +78,7 @@ pub(in crate::resolve) fn rules(
 
 fn approval_rule(at: At<'_, ApproveConfig>, report: &mut Report) -> Option<ApprovalRule> {
     let rule = match &at.value.0 {
-        StringOr::String(word) => ApprovalRule::of_word(word).map_err(Problem::from),
+        StringOr::Short(word) => ApprovalRule::of_word(word).map_err(Problem::from),
         StringOr::Other(WhenConfig { when }) => conditions(when),
     };
     rule.map_err(|problem| report.at(at, problem)).ok()

@@ -14,7 +14,7 @@ const SIZE: ByteSize = ByteSize::mib(128);
 const LEAST_SIZE: ByteSize = ByteSize::mib(1);
 
 /// The log by the user config. Other files have no such table.
-pub(in crate::resolve) fn audit(configs: &ConfigFiles<'_>, report: &mut Report) -> Audit {
+pub(crate) fn audit(configs: &ConfigFiles<'_>, report: &mut Report) -> Audit {
     let mut audit = Audit {
         enable: Sourced::default(true),
         sync: Sourced::default(AuditSync::Batch),

@@ -31,7 +31,7 @@ const DIRECT_VARIABLES: [&str; 2] = ["no_proxy", "NO_PROXY"];
 const CGI_VARIABLE: &str = "REQUEST_METHOD";
 
 /// The settings of connections in the user config. Other files have no such table.
-pub(in crate::resolve) fn network(
+pub(crate) fn network(
     configs: &ConfigFiles<'_>,
     variables: Option<&Variables>,
     bases: &Bases<'_>,
@@ -110,8 +110,8 @@ fn environment_proxies(
         for entry in unknown {
             let message = format!(
                 "`{}` in the variable `{name}` is ignored: it is neither a host, such as \
-                     `example.com` or `.example.com`, nor an address, nor a block such as \
-                     `10.0.0.0/8`",
+                 `example.com` or `.example.com`, nor an address, nor a block such as \
+                 `10.0.0.0/8`",
                 shown(&entry)
             );
             report.warn(Problem::from(message).at(at.origin()));
@@ -177,7 +177,7 @@ fn roots(bases: &Bases<'_>, at: At<'_, String>) -> Result<RootFile, Problem> {
     match count {
         0 => Err(Problem::from(format!(
             "`{shown}` holds no certificate in PEM, which begins with `-----BEGIN \
-                 CERTIFICATE-----`"
+             CERTIFICATE-----`"
         ))),
         _ => Ok(RootFile { path, pem: pem.into() }),
     }

@@ -8,10 +8,10 @@ use crate::format::spanned::Written;
 use crate::layers::origin::Sourced;
 use crate::report::text::did_you_mean;
 use crate::report::{Problem, Report};
-use crate::resolve::context::{ConfigFiles, tables};
+use crate::resolve::context::{ConfigFiles, tables, valid};
 
 /// The handling of answers by the user config. Other files have no such table.
-pub(in crate::resolve) fn output(configs: &ConfigFiles<'_>, report: &mut Report) -> Output {
+pub(crate) fn output(configs: &ConfigFiles<'_>, report: &mut Report) -> Output {
     let own = tables(configs, |config| config.output.as_ref()).next();
     let Some((file, table)) = own else { return Output::default() };
     let fence = table.fence.as_ref().map(|it| it.at(file).sourced(it.value));
@@ -20,25 +20,24 @@ pub(in crate::resolve) fn output(configs: &ConfigFiles<'_>, report: &mut Report)
             Some(written) => written.at(file).sourced(written.value),
             None => Sourced::default(default),
         };
-        let mut except = Vec::new();
-        for name in screen.except.iter().flat_map(|names| &names.value) {
-            let names = Screen::names();
-            if names.contains(&name.value) {
-                except.push(name.value.clone());
-                continue;
-            }
-            let hint = did_you_mean(nearest(&name.value, names.iter().map(String::as_str)));
-            let problem = Problem::from(format!("there is no rule `{}`", shown(&name.value)));
-            report.at(name.at(file), problem.hint(hint));
-        }
+        let except = screen.except.as_ref().map(|names| valid(names.at(file), report, rule));
         Screening {
             actions: [
                 (Severity::Low, action(&screen.low, ScreenAction::Pass)),
                 (Severity::Medium, action(&screen.medium, ScreenAction::Mark)),
                 (Severity::High, action(&screen.high, ScreenAction::Fence)),
             ],
-            except,
+            except: except.unwrap_or_default(),
         }
     });
     Output { fence: fence.unwrap_or_default(), screen }
+}
+
+fn rule(name: &str) -> Result<String, Problem> {
+    let names = Screen::names();
+    if names.iter().any(|known| known == name) {
+        return Ok(name.to_owned());
+    }
+    let hint = did_you_mean(nearest(name, names.iter().map(String::as_str)));
+    Err(Problem::from(format!("there is no rule `{}`", shown(name))).hint(hint))
 }

@@ -11,7 +11,7 @@ use crate::resolve::context::{ConfigFiles, tables, valid};
 
 /// Every layer adds names; only the user config takes some away, so that a workspace opens no
 /// file that the user has not.
-pub(in crate::resolve) fn secret_files(
+pub(crate) fn secret_files(
     configs: &ConfigFiles<'_>,
     user_file: Option<&Path>,
     report: &mut Report,
@@ -34,11 +34,7 @@ pub(in crate::resolve) fn secret_files(
     files
 }
 
-/// The valid globs of a list.
-pub(in crate::resolve) fn globs(
-    list: At<'_, Vec<Written<String>>>,
-    report: &mut Report,
-) -> Vec<String> {
+pub(crate) fn globs(list: At<'_, Vec<Written<String>>>, report: &mut Report) -> Vec<String> {
     valid(list, report, |text| match kitbag_glob::Glob::new(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(reason) => Err(not_a_glob(text, reason)),

@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::resolve::context::{ConfigFiles, tables, valid};
 
 /// The secrets of the user config. Other files have no such table.
-pub(in crate::resolve) fn secrets(
+pub(crate) fn secrets(
     configs: &ConfigFiles<'_>,
     report: &mut Report,
 ) -> BTreeMap<SecretName, Secret> {
@@ -88,8 +88,7 @@ fn words(at: At<'_, Vec<Written<String>>>, key: &'static str, report: &mut Repor
     at.value.iter().map(|word| word.value.clone()).collect()
 }
 
-/// The store of the values of secrets.
-pub(in crate::resolve) fn secret_store(
+pub(crate) fn secret_store(
     configs: &ConfigFiles<'_>,
     sources: &Sources<'_>,
     bases: &Bases<'_>,

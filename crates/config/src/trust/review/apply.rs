@@ -103,7 +103,6 @@ impl Config {
     }
 }
 
-/// The files of a tool of its own, by their paths in the workspace.
 fn own_files(tool: &ConfiguredTool, root: &Path) -> Vec<String> {
     let path = match &tool.source.value {
         ToolSource::Local(local) => &local.wasm.value,

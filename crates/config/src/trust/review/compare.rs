@@ -127,7 +127,6 @@ pub(super) fn moved(now: &Config, then: &Config, record: &TrustRecord) -> Vec<Tr
     moved
 }
 
-/// The name that a place has for a tool.
 pub(crate) fn by_tool(name: &ToolName) -> String {
     format!("tool `{name}`")
 }

@@ -71,7 +71,6 @@ impl TrustChanges {
         self.added.is_empty() && self.loosened.is_empty()
     }
 
-    /// Whether a tool or topic asks for more than was trusted.
     fn grows(&self, subject: &TrustSubject) -> bool {
         self.added.iter().chain(&self.loosened).any(|change| change.subject == *subject)
     }

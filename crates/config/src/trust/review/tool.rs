@@ -17,7 +17,6 @@ use crate::config::{
 use crate::layers::origin::Sourced;
 use crate::report::DiagnosticKind;
 
-/// How an edited tool differs from the trusted one, in words.
 #[derive(Debug, Default)]
 pub(super) struct ToolChanges {
     pub(super) added: Vec<String>,

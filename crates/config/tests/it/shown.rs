@@ -1,0 +1,204 @@
+//! What a case shows of a configuration: the output of a `---` section.
+
+use kitbag_config::{
+    BuiltinTool, CallGrants, Config, ConfiguredTool, Diagnostic, Disabled, Origin, Sourced,
+    Sources, ToolSource, TrustSource, load, load_isolated,
+};
+use kitbag_policy::Access;
+
+use crate::support::{Fixture, problems};
+
+const NONE: BuiltinTool<'static> = BuiltinTool {
+    name: "",
+    toolset: "",
+    workspace: None,
+    keeps: false,
+    given_by_call: &[],
+    required: &[],
+    calls: false,
+};
+
+/// A tool that is given a directory by each call.
+const LEARN: BuiltinTool<'static> =
+    BuiltinTool { name: "learn", toolset: "learn", given_by_call: &["/subjects"], ..NONE };
+
+/// A tool that asks for nothing.
+const NOTES: BuiltinTool<'static> = BuiltinTool { name: "notes", toolset: "notes", ..NONE };
+
+const NOW: BuiltinTool<'static> = BuiltinTool { name: "now", toolset: "time", ..NONE };
+
+const fn file(name: &'static str, access: Access) -> BuiltinTool<'static> {
+    BuiltinTool { name, toolset: "files", workspace: Some(access), ..NONE }
+}
+
+/// The built-in tools by the name in a section `builtins`.
+pub(crate) fn builtins(name: &str) -> &'static [BuiltinTool<'static>] {
+    match name {
+        "default" => const { &[LEARN, NOTES] },
+        // One that reads the workspace, one that changes it, and one that touches no file.
+        "files" => {
+            const { &[file("read", Access::ReadOnly), file("edit", Access::ReadWrite), NOW] }
+        }
+        // A tool of a toolset that is off by default.
+        "memory" => {
+            const {
+                &[BuiltinTool {
+                    name: "remember",
+                    toolset: "memory",
+                    keeps: true,
+                    required: &["storage = true"],
+                    ..NONE
+                }]
+            }
+        }
+        "python" => {
+            const {
+                &[
+                    BuiltinTool {
+                        toolset: "python",
+                        calls: true,
+                        ..file("python", Access::ReadOnly)
+                    },
+                    NOTES,
+                ]
+            }
+        }
+        // A tool of each kind that a restriction can be for.
+        "restricted" => {
+            const {
+                &[
+                    BuiltinTool {
+                        name: "fetch",
+                        toolset: "fetch",
+                        required: &["http = [\"https://docs.rs/**\"]"],
+                        ..NONE
+                    },
+                    LEARN,
+                    NOW,
+                    file("read_file", Access::ReadOnly),
+                    file("write_file", Access::ReadWrite),
+                ]
+            }
+        }
+        name => panic!("no built-ins are named `{name}`"),
+    }
+}
+
+/// The output of a section with this head.
+pub(crate) fn output(fixture: &Fixture, head: &str) -> String {
+    let (kind, rest) = head.split_once(' ').unwrap_or((head, ""));
+    let of = |lines: Vec<String>| {
+        fixture.redact(&lines.into_iter().map(|line| line + "\n").collect::<String>())
+    };
+    match kind {
+        "problems" => fixture.problems(),
+        "shown" => fixture.shown() + "\n",
+        "rows" => of(rows(&fixture.load(), rest)),
+        "grants" => of(grants(&fixture.load().tools[rest])),
+        "call" => of(call(fixture, rest)),
+        "tools" => of(fixture.load().tools.values().map(tool).collect()),
+        "warnings" => {
+            let config = fixture.load();
+            let warnings = config.warnings.iter().chain(&config.unmatched).chain(&config.absent);
+            of(warnings.map(Diagnostic::line).collect())
+        }
+        "schema" => {
+            let source = &fixture.load().tools[rest].source.value;
+            let parameters = source.parameters().expect("it has parameters");
+            serde_json::to_string_pretty(&parameters.input_schema()).unwrap() + "\n"
+        }
+        "isolated" => isolated(fixture, rest, of),
+        _ => panic!("`--- {head}` is not a section"),
+    }
+}
+
+/// Every value below a key, with its place.
+fn rows(config: &Config, key: &str) -> Vec<String> {
+    let is_below = |row: &str| {
+        key.is_empty()
+            || row.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let rows = config.rows().into_iter().filter(|row| is_below(&row.key));
+    rows.map(|row| format!("{} = {} # {}", row.key, row.value, row.origin)).collect()
+}
+
+/// The grants of a tool, each with its place, and then the warnings.
+fn grants(tool: &ConfiguredTool) -> Vec<String> {
+    let grants = &tool.grants;
+    let mut lines = Vec::new();
+    for kind in grants.value.kinds() {
+        for line in kind.lines() {
+            lines.push(format!("{line} # {}", grants.place_of(kind.key(), &line)));
+        }
+    }
+    for variable in &grants.value.variables {
+        let value = variable.value.as_deref().map(|value| &value[..value.len().min(20)]);
+        lines.push(format!("{} = {value:?}", variable.name));
+    }
+    for pattern in grants.value.http.deny.patterns() {
+        let place = grants.denied_at(pattern).map_or("every tool".to_owned(), ToString::to_string);
+        lines.push(format!("deny {pattern} # {place}"));
+    }
+    lines.extend(grants.warnings.iter().map(Diagnostic::line));
+    lines
+}
+
+/// The grants of `learn` if the command line grants it something for one call.
+fn call(fixture: &Fixture, grant: &str) -> Vec<String> {
+    let call = CallGrants { tool: "learn".into(), grants: vec![grant.to_owned()] };
+    match load(&Sources { call_grants: Some(call), ..fixture.sources() }) {
+        Ok(config) => {
+            assert!(config.tools["notes"].grants.value.http.grants.is_empty(), "{grant}");
+            grants(&config.tools["learn"])
+        }
+        Err(errors) => vec![errors.to_string()],
+    }
+}
+
+/// What a tool stands for, what it reaches or why it is off, and its rates.
+fn tool(tool: &ConfiguredTool) -> String {
+    let mut line = match &tool.source.value {
+        ToolSource::Builtin { name } => format!("{}: built-in {}", tool.name, name.value),
+        ToolSource::Local(local) => format!("{}: {}", tool.name, local.wasm.value.display()),
+        ToolSource::Script(script) => format!("{}: {}", tool.name, script.path.value.display()),
+        source => panic!("no file names {source:?}"),
+    };
+    line += &match &tool.disabled {
+        None => format!(", {}", tool.grants.value.brief(&[])),
+        Some(reason) => format!(", {reason}"),
+    };
+    for rate in &tool.rates {
+        line += &format!(", {} as {} # {}", rate.rates.value, rate.counted_as, rate.rates.origin);
+    }
+    line
+}
+
+/// The tools that are off for a mistake, and the mistakes. `!` marks tools that are broken
+/// themselves, and `?` tools that are off for another reason.
+fn isolated(fixture: &Fixture, mode: &str, of: impl Fn(Vec<String>) -> String) -> String {
+    let mut sources = fixture.sources();
+    match mode {
+        "" => {}
+        "untrusted" => {
+            sources.trust = TrustSource::Said(Sourced { value: false, origin: Origin::Caller });
+        }
+        // A server continues if the user config has mistakes.
+        "server" => (sources.is_server, sources.isolates_own) = (true, true),
+        mode => panic!("`{mode}` is not a mode"),
+    }
+    let config = match load_isolated(&sources) {
+        Ok(config) => config,
+        errors => return problems(&errors, fixture),
+    };
+    let off = config.tools.values().filter_map(|tool| match tool.disabled.as_ref()? {
+        Disabled::Broken { .. } => Some(format!(" {}!", tool.name)),
+        Disabled::Unrestricted { .. } => Some(format!(" {}", tool.name)),
+        _ => Some(format!(" {}?", tool.name)),
+    });
+    let off = format!("off:{}", off.collect::<String>());
+    let broken = config.broken.iter().map(|broken| match broken.is_own {
+        true => format!("own: {broken}"),
+        false => broken.to_string(),
+    });
+    of([off].into_iter().chain(broken).collect())
+}
