@@ -82,7 +82,7 @@ fn a_grant_that_a_tool_asks_for_and_does_not_have_is_named_with_what_would_give_
     workspace.file(".kitbag/tools/mine.wasm", fs::read(guest("learn")).unwrap());
     let missing = "tool `mine` asks for a grant that it does not have; to give it, add `{ host = \
                    \"DIRECTORY\", guest = \"/subjects\", mode = \"ro\" }` to \
-                   `tools.mine.grants.filesystem` of your own `<home>/.config/kitbag/config.toml`";
+                   `tools.mine.grants.filesystem` of your user config `<home>/.config/kitbag/config.toml`";
     let check = workspace.run(&["check"]);
     let warning = format!("warning: {missing}, which replaces the default\n");
     assert_eq!((check.code, &*check.stderr), (0, &*warning), "{}", check.shown());

@@ -316,7 +316,7 @@ fn the_error_of_a_call_and_why_name_the_secret_and_the_line_that_allows_it() {
         "/workspace/.env",
         &format!(
             "`/workspace/.env` {why} `{{ host = \".\", guest = \"/workspace\", mode = \"ro\", \
-             include = [\".env\"] }}` to `tools.probe.grants.filesystem` of your own \
+             include = [\".env\"] }}` to `tools.probe.grants.filesystem` of your user config \
              `<home>/.config/kitbag/config.toml`"
         ),
     );

@@ -163,7 +163,7 @@ fn what_another_name_asks_beyond_the_ceiling_names_the_ceiling_and_its_place() {
     let user = "[ceiling]\ntime = \"9s\"\n[ceiling.grants]\nenv = [\"LANG\"]\n";
     let above = "C:4:15: `tools.study.limits.time` is `10s`, above the ceiling of `9s` \
                  (/t/h/config.toml:2:8); lower it, or put `time = \"10s\"` under `[ceiling]` in your \
-                 own `/t/h/config.toml`";
+                 user config `/t/h/config.toml`";
     check_problems_of(
         &Fixture::new(&format!("{alias}limits.time = \"10s\"\n")).user(user),
         &[above],
@@ -177,7 +177,7 @@ fn what_another_name_asks_beyond_the_ceiling_names_the_ceiling_and_its_place() {
         format!(
             "this grant does not count: what the files and components of a workspace are granted \
              counts only within `[ceiling.grants]` of your own file{place}; to allow it, have \
-             `[ceiling.grants]` in your own `/t/h/config.toml` include `env = [\"CI\"]`"
+             `[ceiling.grants]` in your user config `/t/h/config.toml` include `env = [\"CI\"]`"
         )
     };
     assert_eq!(grants(user), beyond(" (/t/h/config.toml:4:7)"));

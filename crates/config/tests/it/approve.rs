@@ -49,7 +49,7 @@ fn the_default_counts_for_what_the_users_own_file_says_nothing_of() {
     let own = format!("{default}{}", approve("\"never\""));
     let fixture = Fixture::new("").user(&own);
     check_rows(&fixture, "tools.learn.approve", &[&row("\"never\"", "/t/h/config.toml:4:11")]);
-    let problem = "C:1:2: `approve` has no place in a workspace's file: only your own \
+    let problem = "C:1:2: `approve` has no place in a workspace's file: only your user config \
                    `/t/h/config.toml` may hold it; remove it";
     check_problems(default, &[problem]);
 }

@@ -36,7 +36,7 @@ fn the_users_own_file_sets_the_log_and_a_workspace_does_not() {
     check_problems(
         "[audit]\nenable = false\n",
         &[
-            "C:1:2: `audit` has no place in a workspace's file: only your own `/t/h/config.toml` may \
+            "C:1:2: `audit` has no place in a workspace's file: only your user config `/t/h/config.toml` may \
            hold it; remove it",
         ],
     );

@@ -216,7 +216,7 @@ fn a_workspace_lets_tools_be_called_within_the_ceiling_alone() {
         format!(
             ".kitbag/config.toml:2:{at}: this grant does not count: what the files and components of \
              a workspace are granted counts only within `[ceiling.grants]` of your own \
-             file{ceiling}; to allow it, have `[ceiling.grants]` in your own \
+             file{ceiling}; to allow it, have `[ceiling.grants]` in your user config \
              `/t/h/config.toml` include `tools = {setting}`"
         )
     };
@@ -373,14 +373,14 @@ fn a_call_is_granted_other_tools_by_the_command_line_within_the_ceiling() {
         &ceiling,
         "tools=page=notes",
         "flag --grant: a call is granted no more than `[ceiling.grants]` of your own file allows; \
-         to allow it, have `[ceiling.grants]` in your own `/t/h/config.toml` include `tools = \
+         to allow it, have `[ceiling.grants]` in your user config `/t/h/config.toml` include `tools = \
          [\"notes\"]`",
     );
     check(
         &ceiling,
         "tools=caller",
         "flag --grant: a call is granted no more than `[ceiling.grants]` of your own file allows; \
-         to allow it, have `[ceiling.grants]` in your own `/t/h/config.toml` include `tools = \
+         to allow it, have `[ceiling.grants]` in your user config `/t/h/config.toml` include `tools = \
          \"caller\"`",
     );
 }

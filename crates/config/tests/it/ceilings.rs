@@ -45,25 +45,25 @@ fn a_limit_above_the_ceiling_is_refused_wherever_a_workspace_sets_it() {
         &fixture,
         &[
             ".kitbag/tools/count.toml:2:15: `tools.count.limits.time` is `1h`, above the ceiling of \
-             `30s` (default); lower it, or put `time = \"1h\"` under `[ceiling]` in your own \
+             `30s` (default); lower it, or put `time = \"1h\"` under `[ceiling]` in your user config \
              `/t/h/config.toml`",
             "C:2:10: `limits.memory` is `65 MiB`, above the ceiling of `64 MiB` (default); lower it, \
-             or put `memory = \"65 MiB\"` under `[ceiling]` in your own `/t/h/config.toml`",
+             or put `memory = \"65 MiB\"` under `[ceiling]` in your user config `/t/h/config.toml`",
             "C:3:8: `limits.time` is `30s 1ms`, above the ceiling of `30s` (default); lower it, or \
-             put `time = \"30s 1ms\"` under `[ceiling]` in your own `/t/h/config.toml`",
+             put `time = \"30s 1ms\"` under `[ceiling]` in your user config `/t/h/config.toml`",
             "C:4:10: `limits.output` is `1048577 bytes`, above the ceiling of `1 MiB` (default); \
-             lower it, or put `output = \"1048577 bytes\"` under `[ceiling]` in your own \
+             lower it, or put `output = \"1048577 bytes\"` under `[ceiling]` in your user config \
              `/t/h/config.toml`",
             "C:5:11: `limits.written` is `2 GiB`, above the ceiling of `1 GiB` (default); lower it, \
-             or put `written = \"2 GiB\"` under `[ceiling]` in your own `/t/h/config.toml`",
+             or put `written = \"2 GiB\"` under `[ceiling]` in your user config `/t/h/config.toml`",
             "C:6:12: `limits.requests` is `51`, above the ceiling of `50` (default); lower it, or put \
-             `requests = 51` under `[ceiling]` in your own `/t/h/config.toml`",
+             `requests = 51` under `[ceiling]` in your user config `/t/h/config.toml`",
             "C:7:14: `limits.tool_calls` is `21`, above the ceiling of `20` (default); lower it, or put \
-             `tool_calls = 21` under `[ceiling]` in your own `/t/h/config.toml`",
+             `tool_calls = 21` under `[ceiling]` in your user config `/t/h/config.toml`",
             "C:8:11: `limits.compile` is `1m 1s`, above the ceiling of `1m` (default); lower it, or put \
-             `compile = \"1m 1s\"` under `[ceiling]` in your own `/t/h/config.toml`",
+             `compile = \"1m 1s\"` under `[ceiling]` in your user config `/t/h/config.toml`",
             "C:10:10: `tools.learn.limits.memory` is `1 GiB`, above the ceiling of `64 MiB` (default); \
-             lower it, or put `memory = \"1 GiB\"` under `[ceiling]` in your own `/t/h/config.toml`",
+             lower it, or put `memory = \"1 GiB\"` under `[ceiling]` in your user config `/t/h/config.toml`",
         ],
     );
     // What the messages tell, done.
@@ -79,7 +79,7 @@ fn the_message_shows_the_place_and_who_set_the_ceiling() {
         fixture.shown(),
         "\
 .kitbag/config.toml:2:10: `tools.learn.limits.memory` is `48 MiB`, above the ceiling of `32 MiB` \
-(/t/h/config.toml:3:10); lower it, or put `memory = \"48 MiB\"` under `[ceiling]` in your own \
+(/t/h/config.toml:3:10); lower it, or put `memory = \"48 MiB\"` under `[ceiling]` in your user config \
 `/t/h/config.toml`
   2 | memory = \"48MiB\" # more
     |          ^^^^^^^"
@@ -92,8 +92,8 @@ fn without_a_place_for_a_file_of_ones_own_the_message_names_none() {
         &Fixture::new("[limits]\ntime = \"31s\"\n[ceiling]\n").homeless(),
         &[
             "C:2:8: `limits.time` is `31s`, above the ceiling of `30s` (default); lower it, or put \
-             `time = \"31s\"` under `[ceiling]` in your own `config.toml`",
-            "C:3:2: `ceiling` has no place in a workspace's file: only your own `config.toml` may \
+             `time = \"31s\"` under `[ceiling]` in your user config",
+            "C:3:2: `ceiling` has no place in a workspace's file: only your user config may \
              hold it; remove it",
         ],
     );
@@ -105,12 +105,12 @@ fn a_file_that_was_named_beats_the_usual_one_in_messages() {
     let mut sources = fixture.sources();
     sources.usual_user_file = Some(fixture.path("elsewhere.toml"));
     let errors = fixture.redact(&load(&sources).unwrap_err().to_string());
-    assert!(errors.contains("in your own `/t/h/config.toml`"), "{errors}");
+    assert!(errors.contains("in your user config `/t/h/config.toml`"), "{errors}");
 }
 
 #[test]
 fn only_a_file_of_ones_own_may_hold_a_ceiling() {
-    let refused = "`ceiling` has no place in a workspace's file: only your own `/t/h/config.toml` \
+    let refused = "`ceiling` has no place in a workspace's file: only your user config `/t/h/config.toml` \
                    may hold it; remove it";
     let fixture = Fixture::new("[limits]\nmemory = \"1GiB\"\n[ceiling]\nmemory = \"2GiB\"\n")
         .file("w/.kitbag/tools/count.wasm", "")
@@ -120,10 +120,10 @@ fn only_a_file_of_ones_own_may_hold_a_ceiling() {
         &[
             &format!(".kitbag/tools/count.toml:1:1: {refused}"),
             ".kitbag/tools/count.toml:2:15: `tools.count.limits.time` is `1h`, above the ceiling of \
-             `30s` (default); lower it, or put `time = \"1h\"` under `[ceiling]` in your own \
+             `30s` (default); lower it, or put `time = \"1h\"` under `[ceiling]` in your user config \
              `/t/h/config.toml`",
             "C:2:10: `limits.memory` is `1 GiB`, above the ceiling of `64 MiB` (default); lower it, \
-             or put `memory = \"1 GiB\"` under `[ceiling]` in your own `/t/h/config.toml`",
+             or put `memory = \"1 GiB\"` under `[ceiling]` in your user config `/t/h/config.toml`",
             &format!("C:3:2: {refused}"),
         ],
     );
@@ -137,7 +137,7 @@ fn only_a_file_of_ones_own_may_hold_a_ceiling() {
 
 #[test]
 fn a_ceiling_out_of_place_is_refused_whatever_it_holds() {
-    let refused = "`ceiling` has no place in a workspace's file: only your own `/t/h/config.toml` \
+    let refused = "`ceiling` has no place in a workspace's file: only your user config `/t/h/config.toml` \
                    may hold it; remove it";
     for ceiling in ["3", "{}", "{ memory = 1, speed = [] }", "\"1GiB\""] {
         // The second mistake makes the whole file be looked at once more.
@@ -218,7 +218,7 @@ fn no_other_value_makes_up_for_a_limit_above_the_ceiling() {
         &fixture,
         &[
             "C:2:8: `tools.learn.limits.time` is `31s`, above the ceiling of `30s` (default); lower \
-             it, or put `time = \"31s\"` under `[ceiling]` in your own `/t/h/config.toml`",
+             it, or put `time = \"31s\"` under `[ceiling]` in your user config `/t/h/config.toml`",
         ],
     );
 }
@@ -238,7 +238,7 @@ fn a_workspace_beats_a_person_up_to_the_ceiling_and_no_further() {
         &Fixture::new(workspace).user(&person("[ceiling]\nmemory = \"32MiB\"\n")),
         &["C:2:10: `tools.learn.limits.memory` is `64 MiB`, above the ceiling of `32 MiB` \
            (/t/h/config.toml:2:10); lower it, or put `memory = \"64 MiB\"` under `[ceiling]` in your \
-           own `/t/h/config.toml`"],
+           user config `/t/h/config.toml`"],
     );
 }
 
@@ -257,7 +257,7 @@ fn a_limit_that_a_person_raised_is_no_ceiling_and_may_be_lowered() {
     check_problems_of(
         &Fixture::new("[tools.learn.limits]\nmemory = \"512MiB\"\n").user(raised),
         &["C:2:10: `tools.learn.limits.memory` is `512 MiB`, above the ceiling of `64 MiB` \
-           (default); lower it, or put `memory = \"512 MiB\"` under `[ceiling]` in your own \
+           (default); lower it, or put `memory = \"512 MiB\"` under `[ceiling]` in your user config \
            `/t/h/config.toml`"],
     );
 }
@@ -272,7 +272,7 @@ fn fuel_has_no_ceiling_unless_a_person_sets_one() {
     check_problems_of(
         &Fixture::new(workspace).user(ceiling),
         &["C:4:8: `tools.learn.limits.fuel` is `9`, above the ceiling of `8` \
-           (/t/h/config.toml:2:8); lower it, or put `fuel = 9` under `[ceiling]` in your own \
+           (/t/h/config.toml:2:8); lower it, or put `fuel = 9` under `[ceiling]` in your user config \
            `/t/h/config.toml`"],
     );
     // What the message tells, done.

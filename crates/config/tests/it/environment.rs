@@ -98,7 +98,7 @@ fn beyond(place: &str, setting: &str) -> String {
     format!(
         "{place}: this grant does not count: what the files and components of a workspace are \
          granted counts only within `[ceiling.grants]` of your own file; to allow it, have \
-         `[ceiling.grants]` in your own `/t/h/config.toml` include `{setting}`"
+         `[ceiling.grants]` in your user config `/t/h/config.toml` include `{setting}`"
     )
 }
 
@@ -161,7 +161,7 @@ fn a_manifest_is_the_workspaces() {
 fn a_workspace_has_no_ceiling_of_its_own() {
     check_problems_of(
         &Fixture::new("[ceiling.grants]\nenv = [\"LANG\"]\n"),
-        &["C:1:2: `ceiling` has no place in a workspace's file: only your own \
+        &["C:1:2: `ceiling` has no place in a workspace's file: only your user config \
            `/t/h/config.toml` may hold it; remove it"],
     );
 }

@@ -98,7 +98,7 @@ fn what_a_workspace_does_not_get_says_what_it_takes_the_place_of() {
         format!(
             ".kitbag/config.toml:{place}: this grant does not count: what the files and components \
              of a workspace are granted counts only within `[ceiling.grants]` of your own file \
-             (/t/h/config.toml:8:{column}); to allow it, have `[ceiling.grants]` in your own \
+             (/t/h/config.toml:8:{column}); to allow it, have `[ceiling.grants]` in your user config \
              `/t/h/config.toml` include `{setting}`"
         )
     };

@@ -148,7 +148,7 @@ fn beyond(place: &str, setting: &str) -> String {
     format!(
         "{place}: this grant does not count: what the files and components of a workspace are \
          granted counts only within `[ceiling.grants]` of your own file; to allow it, have \
-         `[ceiling.grants]` in your own `/t/h/config.toml` include `{setting}`"
+         `[ceiling.grants]` in your user config `/t/h/config.toml` include `{setting}`"
     )
 }
 
@@ -236,7 +236,7 @@ fn what_is_denied_holds_for_every_tool_and_stands_in_the_users_own_file_alone() 
             "/t/h/config.toml:1:9: `a.example` is not a pattern of URLs: it must start with `https://` \
              or `http://`",
             "/t/h/config.toml:1:22: `deny[1]` takes a string, not the integer `1`",
-            "C:1:1: `deny` has no place in a workspace's file: only your own `/t/h/config.toml` may hold \
+            "C:1:1: `deny` has no place in a workspace's file: only your user config `/t/h/config.toml` may hold \
              it; remove it",
         ],
     );
@@ -284,7 +284,7 @@ fn a_call_is_granted_what_the_command_line_says_within_the_ceiling() {
         ceiling,
         "http=https://a.example",
         "flag --grant: a call is granted no more than `[ceiling.grants]` of your own file allows; \
-         to allow it, have `[ceiling.grants]` in your own `/t/h/config.toml` include `http = \
+         to allow it, have `[ceiling.grants]` in your user config `/t/h/config.toml` include `http = \
          [\"https://a.example/**\"]`",
     );
     check("[ceiling.grants]\nenv = []\n", "http=https://a.example", a);

@@ -163,7 +163,7 @@ fn a_workspace_names_no_proxy_of_the_environment() {
         let fixture = Fixture::new(&format!("[network]\n{line}\n")).user("");
         check_problems_of(
             &fixture,
-            &["C:1:2: `network` has no place in a workspace's file: only your own \
+            &["C:1:2: `network` has no place in a workspace's file: only your user config \
                `/t/h/config.toml` may hold it; remove it"],
         );
     }
@@ -265,7 +265,7 @@ fn a_workspace_says_nothing_of_connections() {
         &Fixture::new("[network]\nproxy = \"http://evil.example.com\"\nroots = [\"/w/ca.pem\"]\n")
             .user(""),
         &[
-            "C:1:2: `network` has no place in a workspace's file: only your own `/t/h/config.toml` may \
+            "C:1:2: `network` has no place in a workspace's file: only your user config `/t/h/config.toml` may \
            hold it; remove it",
         ],
     );

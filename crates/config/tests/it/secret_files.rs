@@ -27,8 +27,10 @@ fn a_workspace_takes_no_name_away() {
     let fixture = Fixture::new("[secret_files]\nexcept = [\"*\"]\n").user("");
     check_problems_of(
         &fixture,
-        &["C:2:10: `secret_files.except` has no place in a workspace's file: only your own \
-           `/t/h/config.toml` may hold it; remove it"],
+        &[
+            "C:2:10: `secret_files.except` has no place in a workspace's file: only your user config \
+           `/t/h/config.toml` may hold it; remove it",
+        ],
     );
 }
 

@@ -46,9 +46,9 @@ fn a_workspace_says_neither_where_a_secret_goes_nor_what_keeps_it() {
     check_problems_of(
         &fixture,
         &[
-            "C:1:2: `secrets` has no place in a workspace's file: only your own \
+            "C:1:2: `secrets` has no place in a workspace's file: only your user config \
              `/t/h/config.toml` may hold it; remove it",
-            "C:3:2: `secret_store` has no place in a workspace's file: only your own \
+            "C:3:2: `secret_store` has no place in a workspace's file: only your user config \
              `/t/h/config.toml` may hold it; remove it",
         ],
     );
@@ -175,7 +175,7 @@ fn a_workspace_names_secrets_within_the_ceiling_and_narrows_their_places() {
         format!(
             ".kitbag/config.toml:{place}: this grant does not count: what the files and components \
              of a workspace are granted counts only within `[ceiling.grants]` of your own file \
-             (/t/h/config.toml:4:11); to allow it, have `[ceiling.grants]` in your own \
+             (/t/h/config.toml:4:11); to allow it, have `[ceiling.grants]` in your user config \
              `/t/h/config.toml` include `secrets = [\"github\"]`"
         )
     };
@@ -253,7 +253,7 @@ fn a_workspace_allows_no_leak() {
         Fixture::new("[[allow_leak]]\nfingerprint = \"9f86d081884c7d65\"\nreason = \"trust me\"\n");
     check_problems_of(
         &fixture,
-        &["C:1:3: `allow_leak` has no place in a workspace's file: only your own \
+        &["C:1:3: `allow_leak` has no place in a workspace's file: only your user config \
            `/t/h/config.toml` may hold it; remove it"],
     );
 }

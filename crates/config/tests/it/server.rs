@@ -23,7 +23,7 @@ fn a_workspace_that_raises_it_is_refused() {
         &Fixture::new("[serve]\nmemory = \"3GiB\"\n").user("[serve]\nmemory = \"1GiB\"\n"),
         &["C:2:10: `serve.memory` is `3 GiB`, above `1 GiB` (/t/h/config.toml:2:10), which a \
            workspace may only lower; lower it, or put `memory = \"3 GiB\"` under `[serve]` in your \
-           own `/t/h/config.toml`"],
+           user config `/t/h/config.toml`"],
     );
     check_problems_of(
         &Fixture::new("[serve]\nmemory = \"383MiB\"\n"),

@@ -43,7 +43,8 @@ fn tools(fixture: &Fixture) -> Vec<String> {
 fn check_ignored(fixture: &Fixture, expected: &str) {
     let config = fixture.load();
     let ignored = config.ignored.expect("the workspace is ignored").to_string();
-    let way_out = ", or add \"/t/w\" to `[trust] directories` in your own `/t/h/config.toml`";
+    let way_out =
+        ", or add \"/t/w\" to `[trust] directories` in your user config `/t/h/config.toml`";
     assert_eq!(
         fixture.redact(&ignored),
         format!("the configuration in `/t/w/.kitbag` is ignored: {expected}{way_out}")
@@ -205,16 +206,20 @@ fn a_workspace_that_is_trusted_by_name_counts() {
 fn only_the_own_file_says_who_is_trusted() {
     check_problems(
         "[trust]\ndirectories = [\"/\"]",
-        &["C:1:2: `trust` has no place in a workspace's file: only your own `/t/h/config.toml` \
-           may hold it; remove it"],
+        &[
+            "C:1:2: `trust` has no place in a workspace's file: only your user config `/t/h/config.toml` \
+           may hold it; remove it",
+        ],
     );
     let fixture = Fixture::empty()
         .file("w/.kitbag/tools/u.wasm", "")
         .file("w/.kitbag/tools/u.toml", "trust.directories = []");
     check_problems_of(
         &fixture,
-        &[".kitbag/tools/u.toml:1:1: `trust` has no place in a workspace's file: only your own \
-           `/t/h/config.toml` may hold it; remove it"],
+        &[
+            ".kitbag/tools/u.toml:1:1: `trust` has no place in a workspace's file: only your user config \
+           `/t/h/config.toml` may hold it; remove it",
+        ],
     );
 }
 
