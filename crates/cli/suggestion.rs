@@ -67,7 +67,8 @@ pub(crate) fn hint(kind: ErrorKind, words: &[String], kitbag: &Command) -> Optio
         at += 1 + usize::from(WITH_VALUE.contains(&&*words[at]));
     }
     let (before, words) = words.split_at(at.min(words.len()));
-    let meant = meant(kind, words, kitbag)?;
+    // A word that cannot be read, such as `-p`, leaves no better line.
+    let meant = meant(kind, words, kitbag).filter(|meant| meant != words)?;
     let command = shell::command([&["kitbag".to_owned()], before, &meant].concat());
     Some(format!("did you mean `{command}`?"))
 }
@@ -106,6 +107,12 @@ fn meant(kind: ErrorKind, words: &[String], kitbag: &Command) -> Option<Vec<Stri
             meant.extend_from_slice(&rest[1..]);
             meant.extend((first == "help").then(|| "--help".to_owned()));
             Some(meant)
+        }
+        ErrorKind::InvalidSubcommand
+            if first == "help"
+                && rest.first().is_some_and(|tool| Kitbag::builtin_names().contains(&&**tool)) =>
+        {
+            Some([&["describe".to_owned()], rest].concat())
         }
         ErrorKind::InvalidSubcommand if first != "help" => {
             let own = own_name(kitbag, first)?;
@@ -209,6 +216,7 @@ mod tests {
         check(unknown, "serve --port 80", Some("kitbag serve --http 127.0.0.1:80"));
         check(unknown, "serve --port x", None);
         check(unknown, "run now --zone UTC --time 1s", Some("kitbag run now zone=UTC --time 1s"));
+        check(unknown, "run search_files -p x", None);
         // One of ours, misspelled.
         check(unknown, "run now --tiem 1s", None);
         let unrecognized = ErrorKind::InvalidSubcommand;
@@ -223,6 +231,7 @@ mod tests {
         check(unrecognized, "help frobnicate", None);
         check(unrecognized, "mcp list", Some("kitbag list"));
         check(unrecognized, "help tools", Some("kitbag list --help"));
+        check(unrecognized, "help read_file", Some("kitbag describe read_file"));
         check(unrecognized, "version", Some("kitbag --version"));
         check(unrecognized, "frobnicate", None);
         // It goes to a shell.

@@ -103,7 +103,7 @@ fn what_is_no_component_is_refused() {
         (&two, 2, "has several components: name `a.wasm` or `b.wasm`"),
         (&linked, 2, "is a symbolic link, which is not followed"),
         (&outside, 2, "which lies outside"),
-        (&home.join("absent.wasm"), 2, "cannot be read"),
+        (&home.join("absent.wasm"), 2, "does not exist"),
     ] {
         let refused = add(&workspace, path, &["--yes"]);
         assert_eq!(refused.code, code, "{}", refused.shown());

@@ -77,8 +77,7 @@ fn a_model_is_told_what_to_ask_for_and_the_log_has_the_rest() {
     client.logged("To allow it without a question, write `approve = \"never\"`");
     let over =
         text(&client.call("probe", json!({ "do": "allocate", "bytes": 1 << 30, "abort": true })));
-    let line =
-        "; ask the user to add `memory = \"128 MiB\"` to `tools.probe.limits` of their own `";
+    let line = "; ask the user to add `memory = \"128 MiB\"` to `tools.probe.limits` of their user config `";
     assert!(
         over.starts_with("limit: memory (64 MiB): give it less data, or a part of it")
             && over.contains(line),

@@ -57,6 +57,19 @@ fn calls_work_as_clients_and_bridges_send_them() {
 }
 
 #[test]
+fn coercions_are_in_the_log_without_values() {
+    let workspace = workspace();
+    let client = Client::start(&workspace, &["--log", "debug"]);
+    let mut client = client.after_handshake(json!({}));
+    called(&mut client, "list_dir", json!({ "depth": "2", "sessionId": "private" }));
+    let log = client.logged("were coerced").to_owned();
+    let expected = "arguments of `list_dir` were coerced: `/depth`: text, read as a number; \
+                    `/sessionId`: unknown, dropped";
+    assert!(log.contains(expected), "{log}");
+    assert!(!log.contains("private"), "{log}");
+}
+
+#[test]
 fn digits_in_strings_are_numbers_over_http_and_in_inner_calls() {
     let workspace = Workspace::with_toolsets(&["files", "search", "calc", "python"]);
     workspace.file("a.txt", "one\ntwo\nthree\n404\n");

@@ -62,7 +62,8 @@ fn on_a_full_disk_the_old_content_stays_and_nothing_is_left_behind() {
     let content = "x".repeat(100_000);
     let run = workspace.tool("write_file", &json!({ "path": "a", "content": content }), &[]);
     assert_ne!(run.code, 0, "{}", run.shown());
-    assert!(run.stderr.contains("written"), "{}", run.shown());
+    let limit = "limit: written (16 KiB): write less in one call";
+    assert!(run.stderr.contains(limit), "{}", run.shown());
     assert_eq!(fs::read_to_string(&file).unwrap(), "old");
     assert_eq!(names(&workspace.root()), [".kitbag", "a"]);
 }

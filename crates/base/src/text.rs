@@ -111,6 +111,23 @@ pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
     }
 }
 
+/// A name in lower case, with its words separated by `_`: `file_path` for `filePath`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len());
+    let mut was_lower = false;
+    for char in name.chars() {
+        if char.is_uppercase() && was_lower {
+            snake.push('_');
+        }
+        was_lower = char.is_lowercase() || char.is_ascii_digit();
+        match char {
+            '-' => snake.push('_'),
+            char => snake.extend(char.to_lowercase()),
+        }
+    }
+    snake
+}
+
 /// The candidate that was most likely meant by a word, if any is near.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // No known word is longer; a longer one is not worth a comparison whose
@@ -120,18 +137,20 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     if word.len() > LONGEST {
         return None;
     }
-    let fold = |word: &str| word.to_lowercase().replace('-', "_");
-    let word = fold(word);
+    let word = snake_case(word);
     let length = word.chars().count();
     candidates
         .into_iter()
         .filter(|candidate| candidate.len() <= 2 * LONGEST)
         .filter_map(|candidate| {
-            let folded = fold(candidate);
+            let folded = snake_case(candidate);
             let is_prefix = |a: &str, b: &str| a.len() >= SHORTEST_PREFIX && b.starts_with(a);
             let distance = strsim::damerau_levenshtein(&word, &folded);
             let is_near = distance <= length.max(3) / 3;
-            (is_near || is_prefix(&word, &folded) || is_prefix(&folded, &word))
+            // As `path` in `file_path`.
+            let is_last_word = folded.len() >= SHORTEST_PREFIX
+                && word.strip_suffix(&*folded).is_some_and(|before| before.ends_with('_'));
+            (is_near || is_prefix(&word, &folded) || is_prefix(&folded, &word) || is_last_word)
                 .then_some((distance, candidate))
         })
         .min_by_key(|(distance, _)| *distance)
@@ -219,6 +238,9 @@ mod tests {
         check("wsam", Some("wasm"));
         check("mem", Some("memory"));
         check("timeout", Some("time"));
+        check("tool_memory", Some("memory"));
+        check("userTime", Some("time"));
+        check("downtime", None);
         check("http", None);
         check("me", None);
         check(&"wasm".repeat(100), None);

@@ -220,12 +220,25 @@ pub enum InvalidComponent {
     /// It breaks off or breaks the rules of the format.
     #[error("this is not a valid component: {0}")]
     Malformed(String),
+    /// It is valid, and uses a feature of WebAssembly that is off.
+    #[error("the component needs a feature of WebAssembly that this kitbag does not offer: {0}")]
+    Feature(String),
+    /// It is made for WASI 0.3.
+    #[error(
+        "the component needs WASI 0.3, which this kitbag does not offer; build it for WASI 0.2, \
+         with the target `wasm32-wasip2`"
+    )]
+    Wasi3,
     /// It exports no function `run`.
     #[error(
-        "the component exports no `run`; a tool exports the world `tool` of `wit/tool.wit`, in Rust \
-         with `kitbag_sdk::export!`"
+        "the component exports no `run`{}; a tool exports the world `tool` of `wit/tool.wit`, in \
+         Rust with `kitbag_sdk::export!`",
+        made_for(other)
     )]
-    NoRun,
+    NoRun {
+        /// The names of imports and exports that are those of another host.
+        other: Vec<String>,
+    },
     /// It exports what a program does, `wasi:cli/run`, and no function `run`.
     #[error(
         "the component is a program and no tool: it exports `wasi:cli/run`, not `run`; build a \
@@ -400,6 +413,14 @@ fn list(imports: &[String]) -> String {
     match others.len() {
         0 => named.join(", "),
         others => format!("{} and {others} more", named.join(", ")),
+    }
+}
+
+/// The host that a component without `run` is made for, by the names of its interfaces.
+fn made_for(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        names => format!(": it is made for another host, with {}", list(names)),
     }
 }
 

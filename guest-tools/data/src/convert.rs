@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::Answer;
 use crate::document::Document;
 use crate::format::Format;
+use crate::mistake::Mistake;
 use crate::notes::Notes;
 use crate::pointer;
 use crate::shown;
@@ -143,7 +144,7 @@ impl Conversion {
             Some(rows) => rows,
             rows @ None => {
                 let new = Rows::new(self.to, self.max_bytes);
-                rows.insert(new.map_err(|stop| stop.error(&self.name, self.to))?)
+                rows.insert(new.map_err(|stop| stop.error(&self.name, self.to, self.max_bytes))?)
             }
         };
         match rows.add(row) {
@@ -170,7 +171,7 @@ impl Conversion {
     fn finish(self) -> Result<String, ErrorInfo> {
         let Self { name, to, offset, max_bytes, next, .. } = self;
         let rows = self.rows.map_or_else(|| Rows::new(to, max_bytes), Ok);
-        let text = rows.and_then(Rows::finish).map_err(|stop| stop.error(&name, to))?;
+        let text = rows.and_then(Rows::finish).map_err(|stop| stop.error(&name, to, max_bytes))?;
         Ok(match next {
             None => text,
             Some(next) => {
@@ -187,9 +188,14 @@ impl Conversion {
 
 impl Stop {
     /// The error for rows that cannot be one text.
-    fn error(self, name: &str, to: Format) -> ErrorInfo {
+    fn error(self, name: &str, to: Format, max_bytes: usize) -> ErrorInfo {
         ErrorInfo::new(match self {
-            Self::TooLong => format!("{name} as {to} is longer than `max_bytes`; lower `limit`"),
+            Self::TooLong => {
+                format!(
+                    "{name} as {to} is longer than `max_bytes` {max_bytes}; lower `limit`, or raise \
+                     `max_bytes`"
+                )
+            }
             Self::Unfit { what, .. } => format!("{name} has what {to} cannot hold: {what}"),
         })
     }
@@ -206,12 +212,14 @@ fn unfit(
 ) -> ErrorInfo {
     let inner = pointer::written(keys);
     let (line, column) = document.place(&inner);
-    let inner = shown::value(&inner);
     let row = row.map_or_else(String::new, |row| format!("/{row}"));
-    ErrorInfo::new(format!(
-        "{} has what {to} cannot hold: {what} (line {line}, column {column}, in `{row}{inner}`)",
-        document.name
-    ))
+    let mistake = Mistake {
+        what: format!("has what {to} cannot hold: {what}"),
+        line,
+        column,
+        pointer: Some(format!("{row}{inner}")),
+    };
+    mistake.error(&document.name)
 }
 
 /// A delimiter, as a byte.

@@ -40,6 +40,7 @@ impl Mistake {
     pub(crate) fn error(self, name: &str) -> ErrorInfo {
         let Self { what, line, column, pointer } = self;
         let what = shown::message(&what);
+        let pointer = pointer.filter(|pointer| !pointer.is_empty());
         let at = pointer
             .map_or_else(String::new, |pointer| format!(", in `{}`", shown::value(&pointer)));
         ErrorInfo::new(format!("{name} {what} (line {line}, column {column}{at})"))

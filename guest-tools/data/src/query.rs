@@ -77,9 +77,9 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
                 let (before, rest) = query.trim().split_at(at);
                 quoted_key(before, rest)
             });
-            let hint = hint.map_or_else(String::new, |key| {
+            let hint = hint.map_or_else(String::new, |(char, key)| {
                 let key = shown::value(&key);
-                format!("; a key with `-` is written in quotes: `$[\"{key}\"]`")
+                format!("; a key with `{char}` is written in quotes: `$[\"{key}\"]`")
             });
             ErrorInfo::new(format!(
                 "invalid JSONPath at character {}: {}{hint}",

@@ -325,6 +325,7 @@ fn failed(call: &Call, path: &str, error: &std::io::Error) -> ErrorInfo {
 
 fn too_large(name: &str) -> ErrorInfo {
     ErrorInfo::new(format!(
-        "{name} has more than 16 MiB; only JSON Lines (`.jsonl`) and CSV are read row by row"
+        "{name} has more than 16 MiB, the most of a document; split it, or give it as JSON Lines \
+         (`.jsonl`) or CSV, which are read row by row"
     ))
 }

@@ -2,7 +2,9 @@
 
 use fancy_regex::RegexBuilder;
 use jsonschema::error::ValidationErrorKind;
-use jsonschema::{Draft, PatternOptions, Retrieve, Uri, ValidationOptions, Validator};
+use jsonschema::{
+    Draft, PatternOptions, ReferencingError, Retrieve, Uri, ValidationOptions, Validator,
+};
 use kitbag_sdk::{Call, ErrorInfo};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -178,15 +180,35 @@ fn compile(
         options = options.with_draft(Draft::Draft202012);
     }
     options.build(schema).map_err(|error| {
-        let at = shown::value(error.instance_path().as_str());
+        let at = match error.instance_path().as_str() {
+            "" => String::new(),
+            pointer => format!(" (in `{}`)", shown::value(pointer)),
+        };
         let is_pattern =
             matches!(error.kind(), ValidationErrorKind::Format { format } if format == "regex");
         let what = match error.instance().as_str() {
             Some(pattern) if is_pattern => shown::message(&wrong_pattern(pattern)),
-            _ => shown::message(&error.to_string()),
+            _ => match error.kind() {
+                ValidationErrorKind::Referencing(error) => unresolved(error),
+                _ => shown::message(&error.to_string()),
+            },
         };
-        ErrorInfo::new(format!("the schema cannot be used: {what} (in `{at}`)"))
+        ErrorInfo::new(format!("the schema cannot be used: {what}{at}"))
     })
+}
+
+/// Why a reference leads nowhere.
+fn unresolved(error: &ReferencingError) -> String {
+    match error {
+        ReferencingError::Unretrievable { uri, source } => {
+            let why = shown::message(&source.to_string());
+            format!("`$ref` to `{}`: {why}", shown::value(uri))
+        }
+        ReferencingError::PointerToNowhere { pointer } => {
+            format!("`$ref` to `{}`, which it does not have", shown::value(pointer))
+        }
+        error => shown::message(&error.to_string()),
+    }
 }
 
 /// Why a pattern cannot be used.
@@ -241,7 +263,7 @@ impl Found {
             let message = match error.kind() {
                 ValidationErrorKind::BacktrackLimitExceeded { .. } => format!(
                     "the pattern took more than {PATTERN_STEPS} steps back, and the text was not \
-                     checked"
+                     checked: write it with fewer alternatives, look-around or back-references"
                 ),
                 _ => shown::message(&error.to_string()),
             };

@@ -108,8 +108,9 @@ impl Kind {
                 Ok(Shown::Text(text))
             }
             None => {
+                // What is there decides, also where the server says `text/plain`.
                 let found = found.map(|found| found.mime_type().to_owned());
-                let media_type = self.media_type.clone().or(found);
+                let media_type = found.or_else(|| self.media_type.clone());
                 let media_type = media_type.as_deref().unwrap_or("of no known type");
                 Err(ErrorInfo::new(format!(
                     "`{}` is {} ({size} bytes), neither text nor an image",

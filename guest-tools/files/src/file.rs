@@ -81,7 +81,9 @@ impl Opened {
     /// The error for a file that is too large for what is asked.
     pub(crate) fn too_large(&self, what: &str) -> ErrorInfo {
         let (given, found, limit) = (&self.location.given, size(self.size), size(WHOLE_BYTES));
-        ErrorInfo::new(format!("`{given}` has {found}; {what} takes files of at most {limit}"))
+        ErrorInfo::new(format!(
+            "`{given}` has {found}; {what} takes files of at most {limit}; split it"
+        ))
     }
 }
 

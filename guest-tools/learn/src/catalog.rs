@@ -69,7 +69,7 @@ impl Catalog {
             if walk.is_full {
                 return Err(ErrorInfo::new(format!(
                     "topic `{}` is too large: it has more than {ENTRIES} files and directories, \
-                     or paths of more than {} MiB in all",
+                     or paths of more than {} MiB in all; name a directory with fewer",
                     topic.id,
                     PATH_BYTES >> 20,
                 )));

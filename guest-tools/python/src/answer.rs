@@ -8,6 +8,7 @@ use kitbag_sdk::host::{self, Level};
 use kitbag_workspace::cut;
 use monty_types::{ExcType, MontyException, MontyObject, PrintWriterCallback};
 
+use crate::VALUE_BYTES;
 use crate::awaited::Awaited;
 use crate::tools::{Spent, Tools};
 use crate::value::to_text;
@@ -192,6 +193,17 @@ pub(crate) fn failure(
                 "\na call of a tool gives its result; where it stands in `await …` or \
                  `gather(…)`, or in a list that is gathered, it gives a future",
             );
+        }
+        ExcType::MemoryError => {
+            let _ = write!(
+                message,
+                "\na value may take at most {} GiB; work on a part of the data at a time",
+                VALUE_BYTES >> 30
+            );
+        }
+        ExcType::RecursionError => {
+            message
+                .push_str("\ncalls may be 1,000 deep; use a loop, or a list of what is left to do");
         }
         _ => {}
     }

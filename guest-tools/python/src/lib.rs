@@ -36,7 +36,7 @@ const SCRIPT: &str = "script.py";
 
 /// The most that one value may take, in bytes. The memory of the call ends a script before
 /// as a rule; what is larger than a vector can be would end it as a panic.
-const VALUE_BYTES: usize = 1 << 30;
+pub(crate) const VALUE_BYTES: usize = 1 << 30;
 
 /// The component.
 struct Python;

@@ -165,7 +165,11 @@ fn globs(globs: &[String]) -> Result<Override, ErrorInfo> {
     let mut builder = OverrideBuilder::new("");
     for glob in globs {
         builder.add(glob).map_err(|error| {
-            ErrorInfo::new(format!("invalid glob in `globs`: {}", shown(&error.to_string())))
+            let why = match error {
+                ignore::Error::Glob { err, .. } => err,
+                error => error.to_string(),
+            };
+            ErrorInfo::new(format!("invalid glob `{}` in `globs`: {}", shown(glob), shown(&why)))
         })?;
     }
     builder.build().map_err(|error| {

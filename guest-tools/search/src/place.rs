@@ -76,7 +76,12 @@ impl Place {
                 "`{given}` in `globs` is not below `path`; to search there, set `path` to `{}`",
                 other.path
             ))),
-            None => Ok(format!("{sign}{}", glob.strip_prefix("./").unwrap_or(glob))),
+            None => {
+                let glob = glob.strip_prefix("./").unwrap_or(glob);
+                // What is wanted is in the directory.
+                let below = if sign.is_empty() && glob.ends_with('/') { "**" } else { "" };
+                Ok(format!("{sign}{glob}{below}"))
+            }
         }
     }
 }

@@ -135,7 +135,7 @@ fn instructions_explain_why_file_tools_are_off_in_the_home_directory() {
     };
     let expected = "Note: the tools for files are disabled: no tool reads `<home>`, which holds your \
                     home directory; `--workspace DIRECTORY` names another, and `[toolsets] files = \
-                    true` in your own `<home>/.config/kitbag/config.toml` turns `files` on \
+                    true` in your user config `<home>/.config/kitbag/config.toml` turns `files` on \
                     everywhere.\n";
     assert_eq!(instructions(&workspace.home()), expected);
     assert_eq!(instructions(&workspace.root()), "");

@@ -64,6 +64,7 @@ fn a_component_that_is_no_tool_is_refused() {
     let other = host("0.1.0", r#"(param "message" string)"#);
     check("host of other types", &crafted::tool("kitbag:tool/types@0.1.0", &other));
     check("http import", &crafted::tool("kitbag:tool/types@0.1.0", http));
+    check("stream", &crafted::tool("kitbag:tool/types@0.1.0", "(type (stream u8))"));
 }
 
 #[test]

@@ -36,8 +36,8 @@ impl Audience {
     pub(crate) fn own_file(self, file: &Option<Arc<Path>>) -> String {
         match (self, file) {
             (Self::Person, file) => own_file(file.as_deref()),
-            (Self::Model, Some(path)) => format!("their own `{}`", shown_path(path)),
-            (Self::Model, None) => "their own `config.toml`".to_owned(),
+            (Self::Model, Some(path)) => format!("their user config `{}`", shown_path(path)),
+            (Self::Model, None) => "their user config".to_owned(),
         }
     }
 }

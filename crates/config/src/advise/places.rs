@@ -18,7 +18,7 @@ use crate::report::text::shown_path;
 
 /// The table of a tool's grants or limits, or a list in it, in a file.
 ///
-/// Reads as `` `tools.fetch.grants.http` of your own `/home/a/.config/kitbag/config.toml` ``.
+/// Reads as `` `tools.fetch.grants.http` of your user config `/home/a/.config/kitbag/config.toml` ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantPlace {
     /// The dotted key.
@@ -36,7 +36,7 @@ enum GrantFile {
 
 /// What would give a tool a grant that it lacks.
 ///
-/// Reads as ``add `"LANG"` to `tools.a.grants.env` of your own `config.toml` ``.
+/// Reads as ``add `"LANG"` to `tools.a.grants.env` of your user config ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantAdvice {
     /// What is to be written, all of it.

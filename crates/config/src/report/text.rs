@@ -15,8 +15,8 @@ pub(crate) fn shown_path(path: &Path) -> String {
 /// The user's own file, as messages name it.
 pub(crate) fn own_file(file: Option<&Path>) -> String {
     match file {
-        Some(path) => format!("your own `{}`", shown_path(path)),
-        None => "your own `config.toml`".to_owned(),
+        Some(path) => format!("your user config `{}`", shown_path(path)),
+        None => "your user config".to_owned(),
     }
 }
 

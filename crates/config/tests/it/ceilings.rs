@@ -39,12 +39,12 @@ fn a_file_that_was_named_beats_the_usual_one_in_messages() {
     let mut sources = fixture.sources();
     sources.usual_user_file = Some(fixture.path("elsewhere.toml"));
     let errors = fixture.redact(&load(&sources).unwrap_err().to_string());
-    assert!(errors.contains("in your own `/t/h/config.toml`"), "{errors}");
+    assert!(errors.contains("in your user config `/t/h/config.toml`"), "{errors}");
 }
 
 #[test]
 fn only_a_file_of_ones_own_may_hold_a_ceiling() {
-    let refused = "`ceiling` has no place in a workspace's file: only your own `/t/h/config.toml` \
+    let refused = "`ceiling` has no place in a workspace's file: only your user config `/t/h/config.toml` \
                    may hold it; remove it";
     let fixture = Fixture::new("[limits]\nmemory = \"1GiB\"\n[ceiling]\nmemory = \"2GiB\"\n")
         .file("w/.kitbag/tools/count.wasm", "")
@@ -54,10 +54,10 @@ fn only_a_file_of_ones_own_may_hold_a_ceiling() {
         &[
             &format!(".kitbag/tools/count.toml:1:1: {refused}"),
             ".kitbag/tools/count.toml:2:15: `tools.count.limits.time` is `1h`, above the ceiling of \
-             `30s` (default); lower it, or put `time = \"1h\"` under `[ceiling]` in your own \
+             `30s` (default); lower it, or put `time = \"1h\"` under `[ceiling]` in your user config \
              `/t/h/config.toml`",
             "C:2:10: `limits.memory` is `1 GiB`, above the ceiling of `64 MiB` (default); lower it, \
-             or put `memory = \"1 GiB\"` under `[ceiling]` in your own `/t/h/config.toml`",
+             or put `memory = \"1 GiB\"` under `[ceiling]` in your user config `/t/h/config.toml`",
             &format!("C:3:2: {refused}"),
         ],
     );
@@ -123,7 +123,7 @@ fn fuel_has_no_ceiling_unless_a_person_sets_one() {
     check_problems_of(
         &Fixture::new(workspace).user(ceiling),
         &["C:4:8: `tools.learn.limits.fuel` is `9`, above the ceiling of `8` \
-           (/t/h/config.toml:2:8); lower it, or put `fuel = 9` under `[ceiling]` in your own \
+           (/t/h/config.toml:2:8); lower it, or put `fuel = 9` under `[ceiling]` in your user config \
            `/t/h/config.toml`"],
     );
     // What the message tells, done.

@@ -25,7 +25,7 @@ fn a_workspace_names_secrets_within_the_ceiling_and_narrows_their_places() {
         format!(
             ".kitbag/config.toml:{place}: this grant does not count: what the files and components \
              of a workspace are granted counts only within `[ceiling.grants]` of your own file \
-             (/t/h/config.toml:4:11); to allow it, have `[ceiling.grants]` in your own \
+             (/t/h/config.toml:4:11); to allow it, have `[ceiling.grants]` in your user config \
              `/t/h/config.toml` include `secrets = [\"github\"]`"
         )
     };

@@ -40,7 +40,7 @@ fn where_no_workspace_was_chosen_no_tool_reads_it() {
     let reason = |root: &str, why: &str| {
         format!(
             "disabled: no tool reads `{root}`, which {why}, and `[toolsets] files = true` in your \
-             own `/t/h/config.toml` turns `files` on everywhere"
+             user config `/t/h/config.toml` turns `files` on everywhere"
         )
     };
     let check = |start: &str, expected: Option<(&str, &str)>| match expected {

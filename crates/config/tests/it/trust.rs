@@ -43,7 +43,8 @@ fn tools(fixture: &Fixture) -> Vec<String> {
 fn check_ignored(fixture: &Fixture, expected: &str) {
     let config = fixture.load();
     let ignored = config.ignored.expect("the workspace is ignored").to_string();
-    let way_out = ", or add \"/t/w\" to `[trust] directories` in your own `/t/h/config.toml`";
+    let way_out =
+        ", or add \"/t/w\" to `[trust] directories` in your user config `/t/h/config.toml`";
     assert_eq!(
         fixture.redact(&ignored),
         format!("the configuration in `/t/w/.kitbag` is ignored: {expected}{way_out}")

@@ -13,6 +13,7 @@ use wasmparser::{
     Parser, Payload,
 };
 
+use crate::inspect::malformed;
 use crate::limits::INSTANCES;
 use crate::load_error::InvalidComponent;
 
@@ -42,8 +43,6 @@ const INITIAL_BYTES: ByteSize = ByteSize::mib(256);
 
 /// Refuses a component that declares more than one that a compiler makes.
 pub(super) fn check(bytes: &[u8]) -> Result<(), InvalidComponent> {
-    let malformed =
-        |error: wasmparser::BinaryReaderError| InvalidComponent::Malformed(error.to_string());
     let (mut declared, mut instances) = (Declared::default(), Instances::default());
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(malformed)?;

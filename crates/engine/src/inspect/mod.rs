@@ -70,6 +70,9 @@ pub struct Inspection {
     run_shape: Option<String>,
     #[serde(skip)]
     mismatch: Option<InvalidComponent>,
+    /// The problem of a component that needs more than is offered and was read all the same.
+    #[serde(skip)]
+    beyond: Option<InvalidComponent>,
     #[serde(skip)]
     heaviest: Heaviest,
 }
@@ -185,15 +188,18 @@ impl Inspection {
             let (package, _) = path.split_once('/')?;
             (package == PACKAGE && version != VERSION).then(|| version.to_owned())
         };
-        let names = self.imports.iter().map(|import| &import.name);
-        if let Some(found) =
-            names.chain(self.exports.iter().map(|export| &export.name)).find_map(|n| of_contract(n))
-        {
+        if let Some(found) = self.names().find_map(of_contract) {
             return Err(InvalidComponent::ContractVersion {
                 package: PACKAGE,
                 found,
                 known: VERSION,
             });
+        }
+        if let Some(beyond) = &self.beyond {
+            return Err(beyond.clone());
+        }
+        if self.names().any(is_wasi_3) {
+            return Err(InvalidComponent::Wasi3);
         }
         let Some(run) = self.exports.iter().find(|export| export.name == "run") else {
             let is_program =
@@ -201,7 +207,7 @@ impl Inspection {
             return Err(if is_program {
                 InvalidComponent::Program
             } else {
-                InvalidComponent::NoRun
+                InvalidComponent::NoRun { other: self.of_another_host() }
             });
         };
         if self.run_shape.as_deref() != Some(RUN_SHAPE) {
@@ -219,6 +225,26 @@ impl Inspection {
             None => Ok(()),
         }
     }
+
+    /// The names of its imports and exports.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let imports = self.imports.iter().map(|import| &*import.name);
+        imports.chain(self.exports.iter().map(|export| &*export.name))
+    }
+
+    /// The names of the interfaces and functions that neither kitbag nor WASI defines.
+    fn of_another_host(&self) -> Vec<String> {
+        let imports = self.imports.iter().filter(|import| import.offered.is_none());
+        let imports = imports.map(|import| &import.name);
+        let exports = self.exports.iter().map(|export| &export.name);
+        let is_other = |name: &&String| !name.starts_with("wasi:") && *name != "describe";
+        imports.chain(exports).filter(is_other).cloned().collect()
+    }
+}
+
+/// Whether a name is that of an interface of WASI 0.3.
+fn is_wasi_3(name: &str) -> bool {
+    name.starts_with("wasi:") && name.contains("@0.3.")
 }
 
 /// WebAssembly as far as the engine runs it; `engine::config` says the same to
@@ -232,11 +258,47 @@ fn offered_features() -> WasmFeatures {
         .difference(WasmFeatures::THREADS)
 }
 
+/// What components for WASI 0.3 use besides. It is read, so that an error can name it, and not run.
+fn async_features() -> WasmFeatures {
+    WasmFeatures::CM_ASYNC
+        | WasmFeatures::CM_ASYNC_STACKFUL
+        | WasmFeatures::CM_MORE_ASYNC_BUILTINS
+        | WasmFeatures::CM_ERROR_CONTEXT
+}
+
 /// Reads a component, or as much of it as there is time for: `None` then.
 fn read(
     bytes: &[u8],
     support: &Support,
     is_cancelled: impl Fn() -> bool,
+) -> Result<Option<Inspection>, InvalidComponent> {
+    let offered = offered_features();
+    match read_with(offered, bytes, support, &is_cancelled) {
+        Err(InvalidComponent::Feature(feature)) if feature.contains(" async ") => {
+            let features = offered | async_features();
+            let read = read_with(features, bytes, support, &is_cancelled)?;
+            let beyond = Some(InvalidComponent::Wasi3);
+            Ok(read.map(|inspection| Inspection { beyond, ..inspection }))
+        }
+        read => read,
+    }
+}
+
+/// An error of the parser, which tells by its text alone that a feature is off.
+fn malformed(error: wasmparser::BinaryReaderError) -> InvalidComponent {
+    let text = error.to_string();
+    let is_off = |words: &&str| error.message().contains(words);
+    match ["not enabled", "must be enabled", " feature"].iter().any(is_off) {
+        true => InvalidComponent::Feature(text),
+        false => InvalidComponent::Malformed(text),
+    }
+}
+
+fn read_with(
+    features: WasmFeatures,
+    bytes: &[u8],
+    support: &Support,
+    is_cancelled: &impl Fn() -> bool,
 ) -> Result<Option<Inspection>, InvalidComponent> {
     match bytes {
         [] => return Err(InvalidComponent::Empty),
@@ -245,9 +307,7 @@ fn read(
         _ => return Err(InvalidComponent::NotWasm),
     }
     declared::check(bytes)?;
-    let malformed =
-        |error: wasmparser::BinaryReaderError| InvalidComponent::Malformed(error.to_string());
-    let mut validator = Validator::new_with_features(offered_features());
+    let mut validator = Validator::new_with_features(features);
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
     let mut depth = 0;
     let mut types = None;
@@ -332,6 +392,7 @@ impl Inspection {
             heaviest,
             run_shape,
             mismatch,
+            beyond: None,
             contract: contract.cloned(),
             section: None,
             exports: exports
@@ -366,4 +427,79 @@ fn holds_only_types(types: TypesRef<'_>, id: ComponentInstanceTypeId) -> bool {
         matches!(item.ty, ComponentEntityType::Type { created, .. }
             if !matches!(created, ComponentAnyTypeId::Resource(_)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host that offers WASI 0.2 alone.
+    const SUPPORT: Support = Support {
+        offered: |name| (name.starts_with("wasi:") && name.contains("@0.2.")).then_some("WASI 0.2"),
+        check_grants: |_| Ok(()),
+    };
+
+    fn refused(text: &str) -> InvalidComponent {
+        let bytes = wat::parse_str(text).unwrap();
+        check(&bytes, &SUPPORT, || false).unwrap_err()
+    }
+
+    #[test]
+    fn a_component_for_wasi_3_is_named() {
+        let text = InvalidComponent::Wasi3.to_string();
+        assert!(text.contains("needs WASI 0.3, which this kitbag does not offer"), "{text}");
+        for component in [
+            "(component (type (stream u8)))",
+            "(component (type (future u8)))",
+            "(component (import \"read\" (func (result (stream u8)))))",
+            "(component (import \"wasi:clocks/types@0.3.0-rc\" (instance)))",
+            "(component (instance $i) (export \"wasi:cli/run@0.3.0\" (instance $i)))",
+        ] {
+            assert_eq!(refused(component), InvalidComponent::Wasi3, "{component}");
+        }
+    }
+
+    #[test]
+    fn a_component_for_wasi_3_is_inspected() {
+        let text = "(component
+            (import \"wasi:clocks/monotonic-clock@0.3.0\" (instance))
+            (import \"read\" (func (result (stream u8)))))";
+        let bytes = wat::parse_str(text).unwrap();
+        let inspection = read(&bytes, &SUPPORT, || false).unwrap().unwrap();
+        let imports: Vec<_> = inspection.imports.iter().map(|import| &*import.name).collect();
+        assert_eq!(imports, ["wasi:clocks/monotonic-clock@0.3.0", "read"]);
+        assert_eq!(inspection.verdict(), Err(InvalidComponent::Wasi3));
+    }
+
+    #[test]
+    fn another_feature_that_is_off_is_not_called_invalid() {
+        let found = refused("(component (core module (memory i64 1)))").to_string();
+        let expected = "the component needs a feature of WebAssembly that this kitbag does not \
+                        offer: memory64 must be enabled for 64-bit memories";
+        assert!(found.starts_with(expected), "{found}");
+    }
+
+    #[test]
+    fn a_component_of_another_host_is_named_by_its_interfaces() {
+        let other = |text: &str| match refused(text) {
+            InvalidComponent::NoRun { other } => other,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(other("(component)"), [""; 0]);
+        let ironclaw = "(component
+            (import \"near:agent/host@0.4.1\" (instance (export \"log\" (func))))
+            (import \"wasi:cli/environment@0.2.6\" (instance (export \"get\" (func)))))";
+        assert_eq!(other(ironclaw), ["near:agent/host@0.4.1"]);
+        assert_eq!(
+            refused(ironclaw).to_string(),
+            "the component exports no `run`: it is made for another host, with \
+             `near:agent/host@0.4.1`; a tool exports the world `tool` of `wit/tool.wit`, in Rust \
+             with `kitbag_sdk::export!`"
+        );
+        let wassette =
+            "(component (import \"wasi:io/poll@0.2.6\" (instance $i (export \"f\" (func))))
+            (alias export $i \"f\" (func $f))
+            (export \"read-file\" (func $f)) (export \"describe\" (func $f)))";
+        assert_eq!(other(wassette), ["read-file"]);
+    }
 }

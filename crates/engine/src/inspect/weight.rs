@@ -142,7 +142,7 @@ mod tests {
         let found =
             crate::inspect::check(&wat::parse_str(text).unwrap(), &crate::Support::ANY, || false);
         match (found, heavy) {
-            (Err(InvalidComponent::NoRun), None) => {}
+            (Err(InvalidComponent::NoRun { .. }), None) => {}
             (Err(InvalidComponent::HeavyFunction { what, .. }), Some(heavy)) if what == heavy => {}
             (found, _) => panic!("{found:?}"),
         }

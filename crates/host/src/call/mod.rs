@@ -231,16 +231,18 @@ pub(crate) async fn run(
     })
 }
 
-/// Adds the limit to the error of a guest that went on without the memory it needed: it does not
-/// know the limit itself.
+/// Adds the limit to the error of a guest that was refused memory, or a write to a file, and
+/// answered with an error of its own: it does not know the limit.
 fn name_limit(error: &mut ErrorInfo, refused: Option<LimitKind>, limits: &Limits) {
-    if refused != Some(LimitKind::Memory) {
-        return;
-    }
+    let (kind, about): (_, &[&str]) = match refused {
+        Some(LimitKind::Memory) => (LimitKind::Memory, &["memory", "alloc"]),
+        Some(LimitKind::Written) => (LimitKind::Written, &["writ", "disk", "space", "i/o"]),
+        _ => return,
+    };
     let words = error.message.to_lowercase();
-    if words.contains("memory") || words.contains("alloc") {
+    if about.iter().any(|word| words.contains(word)) {
         error.message.push_str("; ");
-        error.message.push_str(&exceeded(LimitKind::Memory, limits).to_string());
+        error.message.push_str(&exceeded(kind, limits).to_string());
     }
 }
 

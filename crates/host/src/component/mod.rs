@@ -305,7 +305,7 @@ fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidCom
     let host_bytes = imports::host_bytes(engine, &component_type);
     let instance = linker.instantiate_pre(component).map_err(refused)?;
     let run = component.get_export_index(None, "run");
-    let run = run.ok_or(InvalidComponent::NoRun)?;
+    let run = run.ok_or(InvalidComponent::NoRun { other: Vec::new() })?;
     let (described, problems) = (Described::Nothing, Vec::new());
     let (memory, digest) = (None, None);
     Ok(Loaded { instance, run, described, problems, compiled: false, host_bytes, memory, digest })

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kitbag_base::text::printable;
 use kitbag_contract::{LogLevel, Progress};
 use kitbag_host::{Compiling, Listener};
 use rmcp::RoleServer;
@@ -110,6 +111,7 @@ impl Waiting {
 
 impl Listener for ClientListener {
     fn log(&self, level: LogLevel, message: &str) {
+        tracing::debug!(%level, "reported: {}", printable(message));
         if self.0.level.is_some_and(|least| level >= least) {
             self.waiting().messages.push((level, message.to_owned()));
             self.0.news.notify_one();

@@ -47,7 +47,7 @@ pub(super) fn define(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
                 format!("many clients refuse for {}", left_out.join(", "))
             }
         };
-        let what = format!("goes out without the output schema beside it, which {refused}");
+        let what = format!("goes out without the output schema, which {refused}");
         notes.push(Note::new("", what));
     }
     finished(value, tool, notes)

@@ -90,7 +90,8 @@ impl HostPaths {
                     (WORKSPACE_GUEST_PATH, true) => ".".to_owned(),
                     (WORKSPACE_GUEST_PATH, false) => rest,
                     _ => join(guest, &rest),
-                }),
+                })
+                .or_else(|| self.own_path(candidates, given)),
             Spelled::Relative(path) => (path != given).then_some(path),
         }
     }
@@ -103,23 +104,34 @@ impl HostPaths {
         };
         match spelling::read(glob, self.home.as_deref()) {
             Spelled::Host(candidates) => {
-                let (guest, rest) = candidates.iter().find_map(|path| self.to_guest(path))?;
-                Some(format!("{sign}{}", join(guest, &rest)))
+                let mapped = candidates.iter().find_map(|path| self.to_guest(path));
+                let mapped = mapped.map(|(guest, rest)| join(guest, &rest));
+                Some(format!("{sign}{}", mapped.or_else(|| self.own_path(candidates, glob))?))
             }
+            Spelled::Relative(path) if spelling::separates(glob) => Some(format!("{sign}{path}")),
             // A backslash escapes the next character in a glob.
             Spelled::Relative(_) => None,
         }
+    }
+
+    /// A path that the tool knows, if it was given in another spelling, such as a URI.
+    fn own_path(&self, candidates: Vec<String>, given: &str) -> Option<String> {
+        candidates.into_iter().find(|path| path != given && self.is_guest(path))
+    }
+
+    /// Whether a path lies in a directory by its guest path.
+    fn is_guest(&self, path: &str) -> bool {
+        self.directories.iter().any(|(_, guest)| {
+            let rest = path.strip_prefix(guest.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
     }
 
     /// The guest path of the directory that a path of the host lies in, and the rest of the
     /// path. The innermost directory is the one that is meant.
     fn to_guest(&self, path: &str) -> Option<(&str, String)> {
         let parts = || path.split('/').filter(|part| !matches!(*part, "" | "."));
-        let is_guest = |guest: &str| {
-            let rest = path.strip_prefix(guest.trim_end_matches('/'));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        if self.directories.iter().any(|(_, guest)| is_guest(guest)) {
+        if self.is_guest(path) {
             return None;
         }
         let inside = self.directories.iter().filter_map(|(host, guest)| {

@@ -55,7 +55,10 @@ impl Filter {
     /// Reads a filter. There is no `input`, which would be another document, and no module.
     pub(crate) fn new(code: &str) -> Result<Self, ErrorInfo> {
         if code.len() > FILTER_BYTES {
-            let what = format!("the filter has more than {} KiB", FILTER_BYTES >> 10);
+            let what = format!(
+                "the filter has more than {} KiB, the most; shorten it",
+                FILTER_BYTES >> 10
+            );
             return Err(invalid(code, "", &what));
         }
         check_brackets(code)?;
@@ -211,24 +214,27 @@ fn hint(code: &str, name: &str) -> String {
     let before = code.get(..offset).unwrap_or_default();
     match name {
         "input" | "inputs" => "; each document is an input by itself".to_owned(),
+        name if name.starts_with('\'') => "; a text is in double quotes".to_owned(),
         _ => match quoted_key(before, &code[before.len()..]) {
-            Some(key) => {
+            Some((char, key)) => {
                 let key = shown::value(&key);
-                format!("; a key with `-` is written in quotes: `.\"{key}\"`")
+                format!("; a key with `{char}` is written in quotes: `.\"{key}\"`")
             }
             None => String::new(),
         },
     }
 }
 
-/// The key as in `.a-b`, of which `before` ends with `.a-`.
-pub(crate) fn quoted_key(before: &str, rest: &str) -> Option<String> {
-    let is_part = |char: char| char.is_alphanumeric() || char == '_' || char == '-';
+/// The key as in `.a-b`, of which `before` ends with `.a-`, and the character in it that needs
+/// quotes: `-`, `@`, or a digit at its beginning.
+pub(crate) fn quoted_key(before: &str, rest: &str) -> Option<(char, String)> {
+    let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '@');
     let begin = before.trim_end_matches(is_part);
     let end = rest.len() - rest.trim_start_matches(is_part).len();
     let key = format!("{}{}", &before[begin.len()..], &rest[..end]);
-    let is_key = begin.ends_with('.') && key.contains('-') && !key.starts_with('-');
-    is_key.then_some(key)
+    let first = key.chars().next().filter(char::is_ascii_digit);
+    let odd = first.or_else(|| key.chars().find(|char| matches!(char, '-' | '@')))?;
+    (begin.ends_with('.') && !key.starts_with('-')).then_some((odd, key))
 }
 
 /// Refuses a filter whose brackets are nested so deep that reading it takes all of the stack.

@@ -95,6 +95,6 @@ fn links_that_multiply_without_end_are_an_error() {
     check_error(
         list(&files, json!({})),
         "topic `skills` is too large: it has more than 100000 files and directories, \
-         or paths of more than 8 MiB in all",
+         or paths of more than 8 MiB in all; name a directory with fewer",
     );
 }

@@ -63,6 +63,20 @@ pub(crate) enum OtherProgram {
     Jp,
 }
 
+/// The error for what does not exist.
+fn absent(named: &Path) -> String {
+    let name = named.to_string_lossy();
+    elsewhere(named).unwrap_or_else(|| match name.contains(['/', '\\']) || name.contains(".wasm") {
+        true => format!("`{}` does not exist", shown(&name)),
+        false => format!(
+            "`{}` does not exist; `kitbag add` takes the `.wasm` file of a component, or a directory \
+             that holds one: packages of npm and PyPI are programs with all of your rights, which \
+             kitbag does not run",
+            shown(&name)
+        ),
+    })
+}
+
 /// Advice for a name of something that is not a file, and that kitbag does not fetch.
 fn elsewhere(named: &Path) -> Option<String> {
     let text = named.to_str()?;
@@ -83,14 +97,17 @@ fn elsewhere(named: &Path) -> Option<String> {
         let add = shell::command(["kitbag", "add", &format!("./{file}")]);
         format!("`{}`, then `{add}`", shell::command(words))
     };
-    let is_github = text.starts_with("github.com/") || scheme.starts_with("git");
+    let web = rest.trim_start_matches('/').trim_end_matches('/');
+    let is_github = web.starts_with("github.com/") && web.split('/').count() <= 3
+        || scheme.starts_with("git")
+        || scheme == "ssh";
     Some(match scheme {
         "oci" => {
             let image = rest.trim_start_matches('/');
             let steps = then(&["wkg", "oci", "pull", image, "-o", &file]);
             format!("`{shown}` is in a registry, and `kitbag add` takes files: {steps}")
         }
-        "docker" => format!(
+        _ if scheme == "docker" || host == "docker.io" => format!(
             "`{shown}` is an image of a container; kitbag runs WebAssembly components, not containers"
         ),
         _ if is_github => format!(
@@ -101,6 +118,17 @@ fn elsewhere(named: &Path) -> Option<String> {
             let steps = then(&["curl", "--fail", "--location", "--output", &file, text]);
             format!("`{shown}` is a URL, and `kitbag add` takes files: {steps}")
         }
+        "file" if rest.starts_with('/') => {
+            let path = rest.strip_prefix("//").unwrap_or(rest);
+            format!(
+                "`{shown}` is a URL; write the path: `{}`",
+                shell::command(["kitbag", "add", path])
+            )
+        }
+        _ if rest.starts_with("//") => format!(
+            "`{shown}` is a URL, and `kitbag add` takes files: download it, then `{}`",
+            shell::command(["kitbag", "add", &format!("./{file}")])
+        ),
         _ if is_registry => {
             let steps = then(&["wkg", "oci", "pull", text, "-o", &file]);
             format!("`{shown}` is in a registry, and `kitbag add` takes files: {steps}")
@@ -144,8 +172,8 @@ impl Source {
         let unreadable = |source| CliError::Read { path: named.display().to_string(), source };
         // Without `..`, as the paths that a manifest requests are compared with it.
         let absolute = settled(&std::path::absolute(named).map_err(unreadable)?);
-        let metadata = fs::metadata(&absolute).map_err(|source| match elsewhere(named) {
-            Some(advice) if source.kind() == io::ErrorKind::NotFound => CliError::Usage(advice),
+        let metadata = fs::metadata(&absolute).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => CliError::Usage(absent(named)),
             _ => unreadable(source),
         })?;
         if let Some(OtherProgram::Jp) = from {

@@ -137,3 +137,11 @@ fn slashed(text: &str) -> String {
     let has_escape = text.match_indices('\\').any(|(at, _)| is_escape(&text[at + 1..]));
     if has_escape { text.to_owned() } else { text.replace('\\', "/") }
 }
+
+/// Whether the backslashes of a glob separate names. A letter, a digit or `**` needs no escape.
+pub(super) fn separates(glob: &str) -> bool {
+    let is_name = |rest: &str| {
+        rest.starts_with(|char: char| char.is_alphanumeric()) || rest.starts_with("**")
+    };
+    glob.match_indices('\\').any(|(at, _)| is_name(&glob[at + 1..])) && slashed(glob) != glob
+}
