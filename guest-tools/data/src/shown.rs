@@ -16,7 +16,8 @@ pub(crate) fn value(text: &str) -> String {
     head(text, VALUE_CHARACTERS)
 }
 
-/// A message in which every JSON value is cut, and which is cut itself.
+/// A message in which every JSON value and every text in backticks is cut, and which is cut
+/// itself.
 pub(crate) fn message(text: &str) -> String {
     // Most messages are short, and a scan would only cost time.
     if text.len() <= VALUE_CHARACTERS {
@@ -24,9 +25,15 @@ pub(crate) fn message(text: &str) -> String {
     }
     let mut shown = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find(['[', '{', '"']) {
+    while let Some(at) = rest.find(['[', '{', '"', '`']) {
         let (words, from) = rest.split_at(at);
         shown.push_str(words);
+        // Text that a message quotes need not be JSON.
+        if let Some((quoted, after)) = from.strip_prefix('`').and_then(|it| it.split_once('`')) {
+            shown.push_str(&format!("`{}`", value(quoted)));
+            rest = after;
+            continue;
+        }
         let mut values = serde_json::Deserializer::from_str(from).into_iter::<&RawValue>();
         let length = match values.next() {
             Some(Ok(_)) => values.byte_offset(),
@@ -68,6 +75,9 @@ mod tests {
         let cut = &long[..200];
         assert_eq!(shown, format!("cannot calculate {cut}… + {cut}… here"));
         assert_eq!(message("cannot index 1 with \"a\""), "cannot index 1 with \"a\"");
+        let number = "0x".repeat(1_000);
+        let shown = message(&format!("the number `{number}`, not `1`, and `"));
+        assert_eq!(shown, format!("the number `{}…`, not `1`, and `", &number[..200]));
     }
 
     #[test]
