@@ -39,7 +39,7 @@ impl Body for Counted {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        let frame = ready!(poll_nonempty(&mut this.body, context));
         // A body that breaks off with its call is not whole.
         if this.allowed.call().ended.is_cancelled() {
             return Poll::Ready(Some(Err(RequestError::Ended.into())));
@@ -59,5 +59,55 @@ impl Body for Counted {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+/// Polls a body for its next frame that is not empty.
+///
+/// Empty frames use no window of HTTP/2, so a guest that writes them without end would fill
+/// the queue of a connection (GHSA-f8mm-ggr3-89wh).
+fn poll_nonempty(
+    body: &mut OutgoingBody,
+    context: &mut Context<'_>,
+) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    loop {
+        let frame = ready!(Pin::new(&mut *body).poll_frame(context));
+        match &frame {
+            Some(Ok(frame)) if frame.data_ref().is_some_and(Bytes::is_empty) => {}
+            _ => return Poll::Ready(frame),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::task::Waker;
+
+    use super::*;
+
+    struct Frames(VecDeque<&'static str>);
+
+    impl Body for Frames {
+        type Data = Bytes;
+        type Error = BoxError;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+            Poll::Ready(self.0.pop_front().map(|text| Ok(Frame::data(Bytes::from(text)))))
+        }
+    }
+
+    #[test]
+    fn empty_frames_of_a_body_are_dropped() {
+        let mut body = Frames(["", "a", "", "", "b", ""].into()).boxed_unsync();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut seen = Vec::new();
+        while let Poll::Ready(Some(frame)) = poll_nonempty(&mut body, &mut context) {
+            seen.push(frame.unwrap().into_data().unwrap());
+        }
+        assert_eq!(seen, ["a", "b"]);
     }
 }
