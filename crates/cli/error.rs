@@ -8,7 +8,7 @@ use kitbag::BuildError;
 use kitbag::audit::AuditError;
 use kitbag::base::shell;
 use kitbag::base::text::alternatives;
-use kitbag::config::{ConfigErrors, Origin, Tool};
+use kitbag::config::{ConfigErrors, ConfiguredTool, Origin};
 use kitbag::contract::{ErrorKind, LimitKind, barred};
 use kitbag::host::{CallError, LoadError, StorageError};
 use kitbag::secret_store::StoreError;
@@ -17,9 +17,9 @@ use kitbag::toolbox::NotApproved;
 use kitbag::{Question, ToolboxError, TrustQuestionError};
 use serde_json::{Value, json};
 
-use crate::commands::findings::Finding;
+use crate::commands::tools::findings::Finding;
+use crate::console::output::labelled;
 use crate::exit::{self, Exit};
-use crate::output::labelled;
 use crate::sys;
 
 /// Why a command did not do what it was asked.
@@ -227,7 +227,7 @@ impl CliError {
 
     /// The same error. Where a call of this tool has reached a limit, it says how to raise
     /// that, which depends on who set it.
-    pub(crate) fn of_call(self, tool: Option<&Tool>) -> Self {
+    pub(crate) fn of_call(self, tool: Option<&ConfiguredTool>) -> Self {
         let (Self::Toolbox(ToolboxError::Call(CallError::Limit { kind, .. })), Some(tool)) =
             (&self, tool)
         else {

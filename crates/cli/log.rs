@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::output;
+use crate::console::output;
 
 /// What may wait to be written, in bytes. The longest line of a tool is about 1 MiB.
 const QUEUE_BYTES: usize = 4 << 20;

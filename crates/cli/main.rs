@@ -4,22 +4,17 @@
 #[cfg(test)]
 mod command_reference;
 mod commands;
-mod consent;
+mod console;
 mod environment;
 mod error;
 #[cfg(all(test, feature = "serve"))]
 mod error_reference;
 mod exit;
 mod files;
-mod input;
-mod interrupt;
-mod listener;
 #[cfg(feature = "serve")]
 mod log;
-mod output;
 mod suggestion;
 mod sys;
-mod tool_content;
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,6 +24,7 @@ use std::sync::Arc;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use signal_hook::consts::SIGXFSZ;
 
+use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -58,104 +54,105 @@ enum Command {
     /// `key=value` is converted to the type in the tool's schema, and a repeated key makes a list.
     /// `key:=value` is JSON. `key=@FILE` is the text of a file, `key:=@FILE` the JSON in it,
     /// `key=@-` standard input, and `key=@@…` a string that begins with `@`.
-    Run(commands::run::Args),
+    Run(commands::tools::run::Args),
     /// Run a Python script in a sandbox, with its arguments as variables
     ///
     /// A header declares the arguments: comments between the lines `# /// kitbag` and `# ///`. A
     /// script in .kitbag/scripts is also a tool of that name.
-    Script(commands::script::Args),
+    Script(commands::tools::script::Args),
     /// Serve the tools over MCP, the Model Context Protocol
     ///
     /// By default on standard input and output, for one client that starts kitbag: Claude, Cursor,
     /// VS Code and others. With --http, for any number of clients that connect to
     /// http://ADDRESS/mcp.
     #[cfg(feature = "serve")]
-    Serve(commands::serve::Args),
+    Serve(commands::server::serve::Args),
     /// List the tools by toolset: their access, and why a tool is off
     ///
     /// The command compiles and runs no tool.
-    List(commands::list::Args),
+    List(commands::tools::list::Args),
     /// Show a tool: its arguments, grants and limits, and the source of each
-    Describe(commands::describe::Args),
+    Describe(commands::tools::describe::Args),
     /// Show whether a tool may reach something, and the line that would allow it
     ///
     /// The command runs no tool. It makes the same decision as a call, and names the grant.
-    Why(commands::why::Args),
+    Why(commands::tools::why::Args),
     /// Add a tool: review its requests, record its component, and grant access
     ///
     /// kitbag shows the requests with their risks and asks you. The component is copied to
     /// .kitbag/tools. Another component under this name does not run.
-    Add(commands::add::Args),
+    Add(commands::consent::add::Args),
     /// Review the changes of an added tool, and record them
     ///
     /// A tool whose component, description or schema differs from the recorded one is off until you
     /// accept the difference.
-    Update(commands::update::Args),
+    Update(commands::consent::update::Args),
     /// Remove an added tool
-    Remove(commands::remove::Args),
+    Remove(commands::consent::remove::Args),
     /// Write a built-in tool as a local tool
     ///
-    /// The command writes the component, and a manifest with its grants. In .kitbag/tools, the default, the copy replaces the built-in.
-    Eject(commands::eject::Args),
+    /// The command writes the component, and a manifest with its grants. In .kitbag/tools, the
+    /// default, the copy replaces the built-in.
+    Eject(commands::tools::eject::Args),
     /// Show the imports, exports and requirements of a component
     ///
     /// The command compiles and runs no code. The exit code shows whether kitbag can run the
     /// component.
-    Inspect(commands::inspect::Args),
+    Inspect(commands::tools::inspect::Args),
     /// Check the configuration and load every tool; report all mistakes
     ///
     /// Tools are compiled if necessary, and run without grants only to describe themselves. A name
     /// in `learned`, `disabled` or `[serve] tools` without a match is a warning.
-    Check(commands::check::Args),
+    Check(commands::tools::check::Args),
     /// Print the block of knowledge for a system prompt
     ///
     /// The block has the learned documents, and lists the topics from which more can be loaded. It
     /// is empty if neither is configured.
-    Prompt(commands::prompt::Args),
+    Prompt(commands::print::prompt::Args),
     /// Print tool definitions in the format of a model API
     ///
     /// Definitions are sorted by name. Parts of a schema that the format cannot express are
     /// reported on standard error. kitbag still checks every call against the tool's own schema.
-    Export(commands::export::Args),
+    Export(commands::print::export::Args),
     /// Print or write the configuration of an MCP client for `kitbag serve`
     ///
     /// The configuration has the path of this binary and of the workspace. The path of the client's
     /// file is printed on standard error. Without --write no file is changed.
     #[cfg(feature = "serve")]
-    McpConfig(commands::mcp_config::Args),
+    McpConfig(commands::server::mcp_config::Args),
     /// Review the requests of the workspace, and trust its content
     ///
     /// Before that its tools do not run, and only settings that restrict access take effect. Later
     /// requests are shown as a difference and need your consent again.
-    Trust(commands::trust::Args),
+    Trust(commands::consent::trust::Args),
     /// Store secrets for tools, and set their destinations
     ///
     /// A tool never receives a value: kitbag adds it to requests to the destinations of the secret.
     /// Values are encrypted; the destinations are in your user config.
-    Secret(commands::secret::Args),
+    Secret(commands::data::secret::Args),
     /// Show past calls and their outcomes, and verify the log
     ///
     /// The audit log has a line for each call, in the state directory. Configure it in `[audit]` of
     /// your user config.
-    Audit(commands::audit::Args),
+    Audit(commands::data::audit::Args),
     /// List or clear the data that tools store between calls
     ///
     /// Each tool with a grant of `storage` has a separate store in each workspace.
-    Storage(commands::storage::Args),
+    Storage(commands::data::storage::Args),
     /// Export the data of the `memory` tools to a file, or import a file
     ///
     /// The files can be read and edited by hand.
-    Memory(commands::memory::Args),
+    Memory(commands::data::memory::Args),
     /// Show the configuration in effect, or its JSON Schema
-    Config(commands::config::Args),
+    Config(commands::print::config::Args),
     /// Show or clear the cache of compiled tools
     ///
     /// Clearing is safe: a tool is compiled again by its next call.
-    Cache(commands::cache::Args),
+    Cache(commands::data::cache::Args),
     /// Print the completions for a shell
-    Completions(commands::completions::Args),
+    Completions(commands::print::completions::Args),
     /// Print a page of the manual
-    Man(commands::man::Args),
+    Man(commands::print::man::Args),
 }
 
 fn main() -> ExitCode {

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use kitbag_config::{
-    Config, DiagnosticKind, OFF_BY_DEFAULT, Tool, ToolSource, secret_destinations,
+    Config, ConfiguredTool, DiagnosticKind, OFF_BY_DEFAULT, ToolSource, secret_destinations,
 };
 use kitbag_fs_guard::canonical;
-use kitbag_policy::ToolGrants as CallableTools;
+use kitbag_policy::ToolGrants;
 use kitbag_policy::{DirectoryGrant, HttpGrant, SecretGrant, StorageGrant, VariableGrant};
 use kitbag_toolbox::consent::{
     Ability, Item, Requester, Risk, Surroundings, imitated, kind_items, place, quoted,
@@ -18,7 +18,7 @@ const KINDS: [&str; 6] = [
     HttpGrant::KEY,
     VariableGrant::KEY,
     DirectoryGrant::KEY,
-    CallableTools::KEY,
+    ToolGrants::KEY,
     StorageGrant::KEY,
 ];
 
@@ -76,7 +76,7 @@ pub(crate) fn asks(config: &Config) -> Vec<Item> {
 }
 
 /// Whether the code of a tool is the workspace's.
-fn is_own(config: &Config, tool: &Tool) -> bool {
+fn is_own(config: &Config, tool: &ConfiguredTool) -> bool {
     match &tool.source.value {
         ToolSource::Local(local) => config.is_of_workspace(&local.wasm.origin),
         ToolSource::Script(script) => config.is_of_workspace(&script.path.origin),
@@ -95,7 +95,7 @@ struct Asker<'a> {
 
 impl Asker<'_> {
     /// The grants of a tool of one kind.
-    fn kind(&self, tool: &Tool, key: &str) -> Vec<Item> {
+    fn kind(&self, tool: &ConfiguredTool, key: &str) -> Vec<Item> {
         let around = Surroundings {
             root: &self.root,
             home: self.home.as_deref(),
@@ -132,7 +132,7 @@ impl Asker<'_> {
     }
 
     /// Everything that is requested of a tool besides its grants.
-    fn tool_itself(&self, tool: &Tool) -> Vec<Item> {
+    fn tool_itself(&self, tool: &ConfiguredTool) -> Vec<Item> {
         let Self { config, root, .. } = self;
         let source = &tool.source.value;
         let is_own = is_own(config, tool);
@@ -203,7 +203,7 @@ impl Asker<'_> {
     }
 }
 
-fn of_tool(tool: &Tool, line: &str) -> Item {
+fn of_tool(tool: &ConfiguredTool, line: &str) -> Item {
     let name = tool.name.as_str();
     Item::new(Requester::Tool(name.to_owned()), format!("tool `{name}` {line}"))
 }

@@ -98,7 +98,9 @@ fn the_summary_of_the_book_has_every_page_once() {
     let entries = fs::read_dir(repository().join("docs")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut pages: Vec<_> = names
-        .filter(|name| name != "SUMMARY.md" && Path::new(name).extension().is_some_and(|it| it == "md"))
+        .filter(|name| {
+            name != "SUMMARY.md" && Path::new(name).extension().is_some_and(|it| it == "md")
+        })
         .collect();
     pages.sort_unstable();
     assert_eq!(listed, pages);

@@ -1,33 +1,11 @@
-//! One file per command: its arguments, whose comments are the help, and what
-//! it does.
+//! One file per command, in a folder per subject. The doc comments of its arguments are the help.
 
-pub(crate) mod add;
-pub(crate) mod audit;
-pub(crate) mod cache;
-pub(crate) mod check;
-pub(crate) mod completions;
-pub(crate) mod config;
-pub(crate) mod describe;
-pub(crate) mod eject;
-pub(crate) mod export;
-pub(crate) mod findings;
-pub(crate) mod inspect;
-pub(crate) mod list;
-pub(crate) mod man;
+pub(crate) mod consent;
+pub(crate) mod data;
+pub(crate) mod print;
 #[cfg(feature = "serve")]
-pub(crate) mod mcp_config;
-pub(crate) mod memory;
-pub(crate) mod prompt;
-pub(crate) mod remove;
-pub(crate) mod run;
-pub(crate) mod script;
-pub(crate) mod secret;
-#[cfg(feature = "serve")]
-pub(crate) mod serve;
-pub(crate) mod storage;
-pub(crate) mod trust;
-pub(crate) mod update;
-pub(crate) mod why;
+pub(crate) mod server;
+pub(crate) mod tools;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,9 +19,9 @@ use kitbag::contract::ToolName;
 use kitbag::host::CacheProblem;
 use kitbag::{Builder, Kitbag, Places, Toolbox};
 
+use crate::console::listener::Screen;
+use crate::console::output;
 use crate::error::CliError;
-use crate::listener::Screen;
-use crate::output;
 
 /// What every command takes.
 #[derive(Debug, clap::Args)]

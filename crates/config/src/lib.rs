@@ -60,10 +60,10 @@ pub use advise::path_refusal::PathRefusal;
 pub use advise::places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace, PathAdvice};
 pub use config::rows::Row;
 pub use config::{
-    Audit, AuditSync, BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool,
-    LockedManifest, LockedTool, NameResolution, Network, Output, Parameter, ParameterType,
-    Parameters, Recorded, RootFile, ScreenAction, Screening, ScriptTool, Secret, SecretStore,
-    SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate, ToolSource, Topic, Trust,
+    Audit, AuditSync, BytesTool, Config, ConfiguredGrants, ConfiguredTool, IgnoredWorkspace,
+    LeakAllowance, LocalTool, LockedManifest, LockedTool, NameResolution, Network, Output,
+    Parameter, ParameterType, Parameters, Recorded, RootFile, ScreenAction, Screening, ScriptTool,
+    Secret, SecretStore, SecretStoreKind, ToolApproval, ToolRate, ToolSource, Topic, Trust,
     secret_destinations, set_secret_command,
 };
 pub use format::parse::dismantle;

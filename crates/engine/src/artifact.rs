@@ -26,6 +26,33 @@ const IN_PLACE: bool = cfg!(target_arch = "x86_64");
 /// unpack that of `learn` takes a process 1.5 ms, as long as a start.
 const LARGE: usize = 8 << 20;
 
+/// Defines the features of a processor that embedded native code for x86-64 needs, and whether
+/// this one has them.
+macro_rules! x86_64_features {
+    ($($feature:tt)*) => {
+        /// The instructions beyond the baseline that embedded native code for x86-64 may use. Nearly
+        /// every processor made since 2009 has them.
+        ///
+        /// Without them, Cranelift turns each shuffle of a vector into a call of a function of
+        /// wasmtime.
+        #[cfg(feature = "compiler")]
+        pub(crate) const X86_64_FEATURES: &[&str] = &[$($feature),*];
+
+        #[cfg(target_arch = "x86_64")]
+        fn has_features() -> bool {
+            $(std::arch::is_x86_feature_detected!($feature))&&*
+        }
+    };
+}
+
+// x86-64-v2.
+x86_64_features!("sse3" "ssse3" "sse4.1" "sse4.2" "popcnt");
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_features() -> bool {
+    true
+}
+
 /// Whether this is the first question about these bytes. wasmtime knows native
 /// code by its address, so one engine of the process can have it in place.
 fn is_first(bytes: &'static [u8]) -> bool {
@@ -106,10 +133,11 @@ impl EmbeddedArtifact {
         unpack(self.component).expect("the build packed it").into_owned()
     }
 
-    /// Its native code for such calls, where there is any.
+    /// The native code for calls with or without fuel. `None` if the binary has none that runs on
+    /// this processor: the component is compiled at its first use then.
     pub fn native(&self, metering: Metering) -> Option<NativeCode> {
         match metering {
-            Metering::Off => self.native,
+            Metering::Off => self.native.filter(|_| has_features()),
             Metering::Fuel => None,
         }
     }

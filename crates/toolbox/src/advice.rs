@@ -14,7 +14,7 @@ use kitbag_contract::{Action, ErrorInfo, LimitKind, Outcome};
 use kitbag_host::{CallError, Completion, LoadError, SOCKETS_ADVICE};
 use kitbag_policy::{
     DirectoryGrant, HttpGrant, MissingGrant, RefusedFile, Request, StorageGrant, StorageRefusal,
-    ToolGrants as CallableTools, VariableGrant,
+    ToolGrants, VariableGrant,
 };
 
 use crate::call::outcome::Prepared;
@@ -112,7 +112,7 @@ impl Refused<'_> {
             (DirectoryGrant::KEY, *misses_directories || !refused_files.is_empty()),
             (HttpGrant::KEY, !refused_requests.is_empty()),
             (StorageGrant::KEY, !refused_storage.is_empty()),
-            (CallableTools::KEY, *misses_tools),
+            (ToolGrants::KEY, *misses_tools),
         ];
         kinds.into_iter().filter(|(_, is_refused)| *is_refused).map(|(key, _)| key).collect()
     }

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use kitbag_base::text::nearest;
-use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource};
+use kitbag_config::{Config, ConfiguredTool, ToolSource};
 use kitbag_contract::ToolName;
 use kitbag_fs_guard::{Guard, Owners};
 #[cfg(feature = "storage")]

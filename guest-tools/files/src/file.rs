@@ -35,29 +35,31 @@ impl Opened {
     /// The same at a location.
     pub(crate) fn at(location: Location) -> Result<Self, ErrorInfo> {
         let failed = |error: io::Error| explain(&location, "read", &error);
-        let given = &location.given;
-        let found = stat(&location.path).map_err(failed)?;
-        match found.kind {
-            Kind::Directory => {
-                return Err(ErrorInfo::new(format!(
-                    "`{given}` is a directory; `list_dir` lists it"
-                )));
+        let is_directory = || {
+            let given = &location.given;
+            ErrorInfo::new(format!("`{given}` is a directory; `list_dir` lists it"))
+        };
+        let file = File::open(&location.path).map_err(|error| {
+            // The host refuses a secret, and names the line that allows it.
+            match stat(&location.path).map(|found| found.kind) {
+                Ok(Kind::Directory) => is_directory(),
+                Ok(Kind::Other) => failed(io::Error::from_raw_os_error(libc::ENOTSUP)),
+                Ok(Kind::File | Kind::Link | Kind::Secret) | Err(_) => failed(error),
             }
-            Kind::Other => {
-                return Err(failed(io::Error::from_raw_os_error(libc::ENOTSUP)));
-            }
-            // The host refuses a secret, and says what would allow it.
-            Kind::File | Kind::Link | Kind::Secret => {}
+        })?;
+        let found = file.metadata().map_err(failed)?;
+        if found.is_dir() {
+            return Err(is_directory());
         }
-        let file = File::open(&location.path).map_err(failed)?;
-        // Of what was opened, which may be another file by now.
-        let size = file.metadata().map_err(failed)?.len();
+        let size = found.len();
         Ok(Self { location, size, file })
     }
 
     /// Reads at most so many bytes from a place on.
     pub(crate) fn read(&mut self, from: u64, bytes: u64) -> Result<Vec<u8>, ErrorInfo> {
-        let mut content = Vec::new();
+        // Without room, the content arrives in pieces that start at 32 bytes.
+        let expected = bytes.min(self.size.saturating_sub(from));
+        let mut content = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
         let read = self
             .file
             .seek(SeekFrom::Start(from))

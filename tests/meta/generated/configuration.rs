@@ -35,7 +35,7 @@ scripts have only keys of `[tools.NAME]`.
 
 struct Page {
     text: String,
-    /// The sections so far, by their properties: a table that appears again becomes a link.
+    /// The written sections, by their properties: a table that appears again becomes a link.
     sections: BTreeMap<String, String>,
 }
 

@@ -6,7 +6,7 @@ use kitbag_fs_guard::{Change, Located, OpenAs, ProtectedNames, Writable, canonic
 use kitbag_glob::Include;
 use kitbag_policy::{Access, DirectoryGrant, GuestPath, PathRequest, RefusedFile, WhyRefused};
 
-use crate::config::{Config, Tool};
+use crate::config::{Config, ConfiguredTool};
 use crate::report::text::shown_path;
 
 /// Why a path in a granted directory is refused, whatever the grant allows.
@@ -33,7 +33,11 @@ pub enum PathRefusal {
 impl Config {
     /// Why a tool is refused a path that a grant of a directory allows: by the same rules as
     /// in a call, on what is there now. `None`: it is not refused, or no grant allows it.
-    pub fn path_refusal(&self, tool: &Tool, request: &PathRequest) -> Option<PathRefusal> {
+    pub fn path_refusal(
+        &self,
+        tool: &ConfiguredTool,
+        request: &PathRequest,
+    ) -> Option<PathRefusal> {
         let grants = &tool.grants.value.directories;
         let allows = |grant: &&DirectoryGrant| {
             grant.guest.contains(&request.guest) && grant.access.includes(request.access)

@@ -10,7 +10,7 @@ use kitbag_policy::{
 };
 
 use crate::advise::audience::Audience;
-use crate::config::{Config, Tool, ToolGrants, ToolSource};
+use crate::config::{Config, ConfiguredGrants, ConfiguredTool, ToolSource};
 use crate::config::{DIRECTORY, FILE};
 use crate::layers::origin::Origin;
 use crate::read::file::Layer;
@@ -92,7 +92,12 @@ impl GrantPlace {
 impl Config {
     /// Where the grants of a kind stand that a tool has, by the key of the kind; in the
     /// user's own file where no file says any.
-    pub fn place_of_grants(&self, tool: &ToolName, grants: &ToolGrants, kind: &str) -> GrantPlace {
+    pub fn place_of_grants(
+        &self,
+        tool: &ToolName,
+        grants: &ConfiguredGrants,
+        kind: &str,
+    ) -> GrantPlace {
         let mut place = self.grants_table(tool, grants, kind);
         place.key = format!("{}.{kind}", place.key);
         place
@@ -108,7 +113,7 @@ impl Config {
     pub fn advice(
         &self,
         tool: &ToolName,
-        grants: &ToolGrants,
+        grants: &ConfiguredGrants,
         missing: &MissingGrant,
     ) -> GrantAdvice {
         let key = missing.key;
@@ -143,7 +148,7 @@ impl Config {
                 vec![line(missing, list), own(missing, own_table(tool))]
             }
         };
-        let is_unnamed = |it: &&Tool| {
+        let is_unnamed = |it: &&ConfiguredTool| {
             it.source.origin == Origin::Caller
                 && matches!(it.source.value, ToolSource::Local(_) | ToolSource::Script(_))
         };
@@ -156,7 +161,7 @@ impl Config {
     pub fn file_advice(
         &self,
         tool: &ToolName,
-        grants: &ToolGrants,
+        grants: &ConfiguredGrants,
         refused: &RefusedFile,
     ) -> Option<FileAdvice> {
         let RefusedFile { directory, why, .. } = refused;
@@ -195,7 +200,7 @@ impl Config {
     pub fn path_advice(
         &self,
         tool: &ToolName,
-        grants: &ToolGrants,
+        grants: &ConfiguredGrants,
         request: &PathRequest,
         is_directory: bool,
     ) -> PathAdvice {
@@ -220,7 +225,7 @@ impl Config {
     }
 
     /// The table of a tool's grants in the file that says which of a kind it has.
-    fn grants_table(&self, tool: &ToolName, grants: &ToolGrants, kind: &str) -> GrantPlace {
+    fn grants_table(&self, tool: &ToolName, grants: &ConfiguredGrants, kind: &str) -> GrantPlace {
         let own = GrantPlace { key: own_table(tool), file: self.own_grant_file() };
         let Origin::File { path, .. } = grants.origin_of(kind) else { return own };
         match self.files.iter().find(|file| file.shown() == path).map(|file| file.layer()) {

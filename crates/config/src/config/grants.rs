@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kitbag_base::FileId;
 use kitbag_contract::WORKSPACE_GUEST_PATH;
-use kitbag_policy::tools::ToolGrants as CallableTools;
+use kitbag_policy::tools::ToolGrants;
 use kitbag_policy::{
     Access, DirectoryGrant, Grants, GuestPath, Kind, Request, SecretRequest, UrlPattern,
     VariableRequest, WantedTool,
@@ -20,7 +20,7 @@ const DENY: &str = "deny";
 
 /// What a tool may reach, and where each kind of it came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolGrants {
+pub struct ConfiguredGrants {
     /// The grants. Calls share them.
     pub value: Arc<Grants>,
     /// Whether the workspace decides what the tool does.
@@ -36,7 +36,7 @@ pub struct ToolGrants {
     pub warnings: Vec<Diagnostic>,
 }
 
-impl ToolGrants {
+impl ConfiguredGrants {
     /// None of any kind.
     pub(crate) fn none(is_of_workspace: bool) -> Self {
         Self { is_of_workspace, ..Self::default() }
@@ -75,7 +75,7 @@ impl ToolGrants {
             Request::Variable(VariableRequest { name }) => of(name.as_str()),
             Request::Secret(SecretRequest { name }) => of(name.as_str()),
             Request::Tool(WantedTool::Alias { alias, .. }) => {
-                of(alias.as_str()).or_else(|| of(CallableTools::CALLER))
+                of(alias.as_str()).or_else(|| of(ToolGrants::CALLER))
             }
             _ => None,
         }

@@ -16,7 +16,7 @@ mod trust;
 
 pub use audit::{Audit, AuditSync};
 pub(crate) use directory::{DIRECTORY, FILE, LOCK, SCRIPTS, TOOLS, own_directories};
-pub use grants::ToolGrants;
+pub use grants::ConfiguredGrants;
 pub(crate) use grants::workspace_grant;
 pub use network::{NameResolution, Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
@@ -27,7 +27,9 @@ pub use secrets::{
     LeakAllowance, Secret, SecretStore, SecretStoreKind, secret_destinations, set_secret_command,
 };
 pub(crate) use tool::writable;
-pub use tool::{BytesTool, LocalTool, ScriptTool, Tool, ToolApproval, ToolRate, ToolSource};
+pub use tool::{
+    BytesTool, ConfiguredTool, LocalTool, ScriptTool, ToolApproval, ToolRate, ToolSource,
+};
 pub use topic::Topic;
 pub use trust::{IgnoredWorkspace, Trust};
 
@@ -89,7 +91,7 @@ pub struct Config {
     /// What the files of the workspace may set a limit to, at most.
     pub ceiling: EffectiveLimits,
     /// What the files and components of the workspace can be granted, at most.
-    pub grant_ceiling: ToolGrants,
+    pub grant_ceiling: ConfiguredGrants,
     /// What no tool may ask for over HTTP, whatever it is granted. Default: nothing.
     pub deny: Sourced<Arc<Deny>>,
     /// How connections of tools are made, of the user's own file alone.
@@ -124,7 +126,7 @@ pub struct Config {
     /// What `[toolsets]` says.
     pub toolsets: Toolsets,
     /// The tools by name, those that are not enabled among them.
-    pub tools: BTreeMap<ToolName, Tool>,
+    pub tools: BTreeMap<ToolName, ConfiguredTool>,
     /// The topics by id, those that are not enabled among them.
     pub topics: BTreeMap<String, Topic>,
     /// The user's own file, where it is known; it need not exist.
@@ -208,17 +210,21 @@ impl Config {
 
     /// A tool whose component the embedding program brings and of which no configuration
     /// says anything.
-    pub fn bytes_tool(&self, name: &ToolName) -> Tool {
+    pub fn bytes_tool(&self, name: &ToolName) -> ConfiguredTool {
         let root = locate(&self.root.value).ok();
         let identity = root.as_ref().map(Located::id);
         let host = root.map_or_else(|| self.root.value.clone(), |located| located.path);
-        let mut grants = ToolGrants::default();
+        let mut grants = ConfiguredGrants::default();
         let directories = Sourced::default(vec![workspace_grant(host, identity)]);
         grants.set(|grants| &mut grants.directories, directories);
         let source = BytesTool { component: name.clone(), parameters: None };
         let source = Sourced { value: ToolSource::Bytes(source), origin: Origin::Caller };
         let approve = self.default_approval();
-        Tool { grants, approve, ..Tool::of_caller(name.clone(), source, self.limits.clone()) }
+        ConfiguredTool {
+            grants,
+            approve,
+            ..ConfiguredTool::of_caller(name.clone(), source, self.limits.clone())
+        }
     }
 
     /// What becomes of a question of this class: the strictest rule of those that mean it.

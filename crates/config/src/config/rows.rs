@@ -3,14 +3,14 @@
 use kitbag_base::ByteSize;
 use kitbag_base::format_duration;
 use kitbag_contract::UnknownArguments;
-use kitbag_policy::tools::ToolGrants as CallableTools;
+use kitbag_policy::tools::ToolGrants;
 use kitbag_policy::{ApprovalRule, Placement, SecretPlace, SecretSource};
 use kitbag_secrets::AllowedLeak;
 use serde_json::{Value, json};
 
 use crate::config::{
-    Config, LeakAllowance, Parameter, Parameters, RootFile, SecretStoreKind, Tool, ToolGrants,
-    ToolRate, ToolSource, Topic,
+    Config, ConfiguredGrants, ConfiguredTool, LeakAllowance, Parameter, Parameters, RootFile,
+    SecretStoreKind, ToolRate, ToolSource, Topic,
 };
 use crate::format::key::KeyPath;
 use crate::layers::limits::EffectiveLimits;
@@ -210,7 +210,7 @@ impl Rows {
         }
     }
 
-    fn tool(&mut self, key: &KeyPath<'_>, tool: &Tool) {
+    fn tool(&mut self, key: &KeyPath<'_>, tool: &ConfiguredTool) {
         let source = &tool.source;
         self.add(key.key("source"), source, |source| match source {
             ToolSource::Builtin { .. } => "builtin".into(),
@@ -267,7 +267,7 @@ impl Rows {
 
     /// What a built-in gets for a call only is no grant of the configuration. A kind of
     /// which nothing is granted has a row where that was written.
-    fn grants(&mut self, key: &KeyPath<'_>, grants: &ToolGrants, is_builtin: bool) {
+    fn grants(&mut self, key: &KeyPath<'_>, grants: &ConfiguredGrants, is_builtin: bool) {
         for kind in grants.value.kinds() {
             let origin = grants.origin_of(kind.key()).clone();
             let is_written = origin != Origin::Default && !(is_builtin && origin == Origin::Tool);
@@ -280,10 +280,10 @@ impl Rows {
     }
 
     /// As [`grants`](Self::grants). Tools stand in a ceiling by their names alone.
-    fn ceiling_grants(&mut self, key: &KeyPath<'_>, grants: &ToolGrants) {
+    fn ceiling_grants(&mut self, key: &KeyPath<'_>, grants: &ConfiguredGrants) {
         let first = self.0.len();
         self.grants(key, grants, false);
-        let tools = key.key(CallableTools::KEY).to_string();
+        let tools = key.key(ToolGrants::KEY).to_string();
         for row in self.0[first..].iter_mut().filter(|row| row.key == tools) {
             if let Value::Object(names) = &row.value {
                 row.value = names.keys().map(String::as_str).collect();

@@ -9,7 +9,7 @@ use kitbag_contract::{Pin, ToolName};
 use kitbag_policy::{Access, ApprovalRule, DirectoryGrant, Rates};
 use serde_json::{Map, Value};
 
-use super::grants::ToolGrants;
+use super::grants::ConfiguredGrants;
 use super::parameters::Parameters;
 use super::recorded::Recorded;
 use crate::layers::limits::EffectiveLimits;
@@ -19,7 +19,7 @@ use crate::read::file::Layer;
 
 /// A tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tool {
+pub struct ConfiguredTool {
     /// The name that a model calls it by.
     pub name: ToolName,
     /// What the name stands for.
@@ -37,7 +37,7 @@ pub struct Tool {
     /// What it may reach. Host directories are canonical and exist, unless the tool is
     /// not enabled. Default: for a component the workspace, read-only, at `/workspace`; for
     /// a built-in the workspace as it asks for it, else nothing.
-    pub grants: ToolGrants,
+    pub grants: ConfiguredGrants,
     /// What one call may use up.
     pub limits: EffectiveLimits,
     /// How often each caller may call it: its own rate first, then those of the user's own
@@ -137,7 +137,7 @@ pub struct BytesTool {
     pub parameters: Option<Parameters>,
 }
 
-impl Tool {
+impl ConfiguredTool {
     /// A tool of the embedding program, without grants, of which no configuration says
     /// anything.
     pub fn of_caller(name: ToolName, source: Sourced<ToolSource>, limits: EffectiveLimits) -> Self {
@@ -149,7 +149,7 @@ impl Tool {
             disabled: None,
             title: None,
             description: None,
-            grants: ToolGrants::default(),
+            grants: ConfiguredGrants::default(),
             limits,
             rates: Vec::new(),
             approve: ToolApproval::default(),
@@ -167,7 +167,7 @@ impl Tool {
         }
         self.disabled = Some(reason);
         (self.title, self.description) = (None, None);
-        self.grants = ToolGrants::default();
+        self.grants = ConfiguredGrants::default();
         self.answers = BTreeMap::new();
     }
 
@@ -251,7 +251,7 @@ impl LocalTool {
 }
 
 /// The directories that some of these tools may write.
-pub(crate) fn writable(tools: &BTreeMap<ToolName, Tool>) -> impl Iterator<Item = FileId> {
+pub(crate) fn writable(tools: &BTreeMap<ToolName, ConfiguredTool>) -> impl Iterator<Item = FileId> {
     let enabled = tools.values().filter(|tool| tool.is_enabled());
     let grants = enabled.flat_map(|tool| &tool.grants.value.directories);
     let writes = |grant: &&DirectoryGrant| grant.access == Access::ReadWrite;

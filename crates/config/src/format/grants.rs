@@ -62,7 +62,7 @@ pub(crate) struct GrantsConfig {
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Ceilings of the grants")]
 pub(crate) struct CeilingGrantsConfig {
-    /// HTTP requests. A grant of a workspace takes effect if it lies within one of these.
+    /// HTTP requests. A grant of a workspace takes effect if it is within one of these.
     #[schemars(extend("examples" = [["https://api.github.com/**"]]))]
     pub(crate) http: Option<Written<HttpConfig>>,
     /// Variables of your environment, by exact name.
@@ -135,7 +135,7 @@ pub(crate) struct HttpGrantConfig {
     #[schemars(extend("default" = false))]
     pub(crate) encoded_slash: Option<Written<bool>>,
     /// The header fields that the tool may send, in addition to those that every client sends.
-    /// Default: all except fields that make some servers treat the request as another one.
+    /// Default: all except fields that make some servers treat the request as a different request.
     #[schemars(extend("examples" = [["authorization"]]))]
     pub(crate) headers: Option<Written<Vec<Written<String>>>>,
     /// The size of the body of a request: a number and a unit, such as `1MiB`.

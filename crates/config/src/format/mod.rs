@@ -76,7 +76,7 @@ pub(crate) struct ConfigFile {
     /// The store of secret values. `kitbag secret set` writes this table. User config only.
     #[schemars(title = "Store of secrets")]
     pub(crate) secret_store: Option<SecretStoreConfig>,
-    /// Texts that look like a key or a token but are not secret. Requests may contain them, and
+    /// Strings that look like a key or a token but are not secret. Requests may contain them, and
     /// answers show them. User config only.
     #[schemars(extend("default" = []))]
     pub(crate) allow_leak: Option<Written<Vec<Written<AllowedLeakConfig>>>>,

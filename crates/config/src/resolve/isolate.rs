@@ -13,7 +13,7 @@ use kitbag_contract::{LEAST_SERVER_MEMORY, ToolName};
 use kitbag_policy::Access;
 
 use super::resolver::Resolver;
-use crate::config::{DIRECTORY, LocalTool, TOOLS, Tool, ToolSource, Topic};
+use crate::config::{ConfiguredTool, DIRECTORY, LocalTool, TOOLS, ToolSource, Topic};
 use crate::format::ConfigFile;
 use crate::layers::limits::EffectiveLimits;
 use crate::layers::origin::Sourced;
@@ -31,7 +31,7 @@ impl Resolver<'_> {
     pub(super) fn isolate_tools(
         &mut self,
         configs: &[(&SourceFile, &ConfigFile)],
-        tools: &mut BTreeMap<ToolName, Tool>,
+        tools: &mut BTreeMap<ToolName, ConfiguredTool>,
         limits: &EffectiveLimits,
         is_server: bool,
     ) {
@@ -100,7 +100,7 @@ impl Resolver<'_> {
     }
 
     /// The pieces that are left out, with the mistakes in each and what these mean.
-    pub(super) fn broken(&mut self, tools: &BTreeMap<ToolName, Tool>) -> Vec<Broken> {
+    pub(super) fn broken(&mut self, tools: &BTreeMap<ToolName, ConfiguredTool>) -> Vec<Broken> {
         let is_trusted = self.trust.is_trusted();
         let mut broken: Vec<Broken> = Vec::new();
         let mut known = HashMap::new();
@@ -215,7 +215,7 @@ impl<'a> Lost<'a> {
     /// The mistake for which a tool may be less restricted than it should be.
     fn restriction_of(
         &self,
-        tool: &Tool,
+        tool: &ConfiguredTool,
         builtins: &[BuiltinTool<'_>],
         is_server: bool,
     ) -> Option<Arc<str>> {
@@ -244,7 +244,12 @@ impl<'a> Lost<'a> {
 
 impl Restricts<'_> {
     /// Whether it may be a restriction of a tool, which may be a built-in.
-    fn applies_to(self, tool: &Tool, builtin: Option<&BuiltinTool<'_>>, is_server: bool) -> bool {
+    fn applies_to(
+        self,
+        tool: &ConfiguredTool,
+        builtin: Option<&BuiltinTool<'_>>,
+        is_server: bool,
+    ) -> bool {
         let (grants, source) = (&tool.grants.value, &tool.source.value);
         match self {
             Self::All => true,
@@ -271,9 +276,9 @@ impl Restricts<'_> {
 }
 
 /// A tool of which nothing is known but its name.
-fn stub(root: &Path, name: ToolName, found: &Found, limits: &EffectiveLimits) -> Tool {
+fn stub(root: &Path, name: ToolName, found: &Found, limits: &EffectiveLimits) -> ConfiguredTool {
     let wasm = root.join(DIRECTORY).join(TOOLS).join(format!("{name}.wasm"));
     let local = ToolSource::Local(LocalTool::new(Sourced::default(wasm), None, None));
     let source = Sourced { value: local, origin: found.diagnostic.place.clone() };
-    Tool::of_caller(name, source, limits.clone())
+    ConfiguredTool::of_caller(name, source, limits.clone())
 }

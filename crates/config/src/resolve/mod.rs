@@ -22,7 +22,7 @@ use kitbag_fs_guard::{Guard, GuardedPaths};
 use resolver::Resolver;
 use tools::switches::{Switches, WorkspacePlace};
 
-use crate::config::{Config, SecretStore, ToolGrants, own_directories};
+use crate::config::{Config, ConfiguredGrants, SecretStore, own_directories};
 use crate::format::key::KeyPath;
 use crate::layers::limits::EffectiveLimits;
 use crate::layers::path::Bases;
@@ -67,7 +67,7 @@ pub(crate) fn resolve(
     let ceilings = ceilings(&configs, &invalid, report);
     let grant_ceiling = grant_ceiling(&configs, report);
     let is_untrusted = workspace_trust.untrusted().is_some();
-    let nothing = ToolGrants::nothing();
+    let nothing = ConfiguredGrants::nothing();
     report.enter(key("deny"));
     let deny = grants::http::deny(&configs, report);
     let is_ignored = ignored.is_some() || is_untrusted;

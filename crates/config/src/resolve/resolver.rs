@@ -12,7 +12,7 @@ use kitbag_policy::http::Deny;
 use kitbag_policy::{ApprovalRule, SecretName};
 
 use super::tools::switches::Switches;
-use crate::config::{Secret, ToolGrants};
+use crate::config::{ConfiguredGrants, Secret};
 use crate::format::ToolConfig;
 use crate::format::invalid_keys::InvalidKeys;
 use crate::format::spanned::{At, Part, Span, last};
@@ -42,9 +42,9 @@ pub(super) struct Resolver<'a> {
     pub(super) overrides: &'a KnownLimits,
     pub(super) ceilings: &'a KnownLimits,
     /// What the user's own file says that a workspace can grant at most.
-    pub(super) grant_ceiling: &'a ToolGrants,
+    pub(super) grant_ceiling: &'a ConfiguredGrants,
     /// The same, or nothing of any kind where the workspace is not trusted.
-    pub(super) workspace_ceiling: &'a ToolGrants,
+    pub(super) workspace_ceiling: &'a ConfiguredGrants,
     /// Whether the files of the workspace count.
     pub(super) trust: &'a WorkspaceTrust,
     /// What no tool may ask for over HTTP.

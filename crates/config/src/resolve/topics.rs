@@ -9,7 +9,7 @@ use kitbag_fs_guard::canonical;
 use kitbag_glob::Glob;
 
 use super::resolver::Resolver;
-use crate::config::{Tool, Topic};
+use crate::config::{ConfiguredTool, Topic};
 use crate::format::key::KeyPath;
 use crate::format::spanned::{At, Part, Written, all, copied, last, merge};
 use crate::format::{ConfigFile, TopicConfig};
@@ -186,7 +186,7 @@ impl Topic {
         &self,
         subjects: &[String],
         files: &[String],
-        tools: &BTreeMap<ToolName, Tool>,
+        tools: &BTreeMap<ToolName, ConfiguredTool>,
     ) -> Vec<Diagnostic> {
         let is_matched = |entry: &str| match Glob::new(entry) {
             Ok(glob) => {

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use kitbag_config::{Config, Disabled, Sourced, Sources, Tool, TrustSource, load_isolated};
+use kitbag_config::{
+    Config, ConfiguredTool, Disabled, Sourced, Sources, TrustSource, load_isolated,
+};
 
 use crate::support::{BUILTINS, Fixture};
 
@@ -53,7 +55,8 @@ fn files_beyond_the_bound_in_bytes_are_left_out_by_name() {
     }
     let config = trusted(&fixture);
     // The configuration takes a part of the 16 MiB.
-    let is_left_out = |tool: &Tool| matches!(tool.disabled, Some(Disabled::Broken { .. }));
+    let is_left_out =
+        |tool: &ConfiguredTool| matches!(tool.disabled, Some(Disabled::Broken { .. }));
     let left_out = config.tools.values().filter(|tool| is_left_out(tool));
     let names: Vec<_> = left_out.map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["s25", "s26", "s27"]);

@@ -49,7 +49,7 @@ fn script(code: &str) -> Fixture {
     Fixture::empty().file("w/.kitbag/scripts/words.py", code)
 }
 
-fn tool<'a>(config: &'a Config, name: &str) -> (&'a kitbag_config::Tool, &'a ScriptTool) {
+fn tool<'a>(config: &'a Config, name: &str) -> (&'a kitbag_config::ConfiguredTool, &'a ScriptTool) {
     let tool = &config.tools[name];
     match &tool.source.value {
         ToolSource::Script(script) => (tool, script),

@@ -1,7 +1,7 @@
 //! What tools may keep between their calls.
 
 use kitbag_base::ByteSize;
-use kitbag_config::{CallGrants, Config, Tool, load};
+use kitbag_config::{CallGrants, Config, ConfiguredTool, load};
 use kitbag_policy::{Decision, Kind, Request, StorageGrant, StorageRequest, decide};
 
 use crate::support::{Fixture, check_problems, check_problems_of, check_rows};
@@ -17,7 +17,7 @@ fn fixture(workspace: &str, user: &str, ceiling: &str) -> Fixture {
 }
 
 /// What a tool may keep, and what there is to warn of.
-fn granted(tool: &Tool) -> (String, Vec<String>) {
+fn granted(tool: &ConfiguredTool) -> (String, Vec<String>) {
     let lines = tool.grants.value.storage.lines().join(", ");
     (lines, tool.grants.warnings.iter().map(|it| format!("{}: {}", it.place, it.message)).collect())
 }

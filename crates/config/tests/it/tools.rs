@@ -1,13 +1,13 @@
 //! Tools: built in, found, and named by a table.
 
-use kitbag_config::{Tool, ToolSource};
+use kitbag_config::{ConfiguredTool, ToolSource};
 
 use crate::support::{Fixture, check_problems, check_problems_of, check_rows};
 
 /// Compares the names and what they stand for; `!` marks what is not enabled.
 #[track_caller]
 fn check(fixture: &Fixture, expected: &[&str]) {
-    let describe = |tool: &Tool| {
+    let describe = |tool: &ConfiguredTool| {
         let enabled = if tool.enable.value { "" } else { "!" };
         let source = match &tool.source.value {
             ToolSource::Builtin { name } => format!("builtin {}", name.value),

@@ -4,6 +4,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use super::compiled::Compiled;
+use crate::artifact::X86_64_FEATURES;
 use crate::engines::config;
 use crate::load_error::InvalidComponent;
 use crate::metering::Metering;
@@ -40,6 +41,18 @@ fn engine(metering: Metering, target: Option<&str>) -> wasmtime::Result<wasmtime
     config.enable_compiler(true);
     if let Some(target) = target {
         config.target(target)?;
+        if target.starts_with("x86_64") {
+            for feature in X86_64_FEATURES {
+                let flag = format!("has_{}", feature.replace('.', ""));
+                // SAFETY: the flags name instructions of the processor, and an artifact that was
+                // compiled with them is loaded only on a processor that has them: wasmtime
+                // checks it, and `EmbeddedArtifact::native` before that.
+                #[expect(unsafe_code, reason = "flags of Cranelift")]
+                unsafe {
+                    config.cranelift_flag_enable(&flag)
+                };
+            }
+        }
     }
     wasmtime::Engine::new(&config)
 }

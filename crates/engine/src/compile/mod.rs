@@ -123,8 +123,8 @@ fn reserve<M: CompileMemory>(
 
 /// Compiles a component to native code for a binary that it is part of.
 ///
-/// `path` names the component in errors, `target` is the triple that the artifact is for. It uses
-/// no feature that not every processor of that target has. It may take `time`, and no longer.
+/// `path` names the component in errors, `target` is the triple that the artifact is for. On x86-64 it
+/// needs the instructions of x86-64-v2. Compiling may take `time`.
 ///
 /// # Errors
 ///

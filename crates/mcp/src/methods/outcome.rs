@@ -118,7 +118,7 @@ pub enum ErrorForm {
     Internal,
     /// A result with `isError`, which a model reads.
     Result {
-        /// Whether the result suggests to repeat the call.
+        /// `true` if the result suggests to repeat the call.
         is_transient: bool,
     },
 }

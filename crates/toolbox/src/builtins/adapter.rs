@@ -1,7 +1,7 @@
 //! What the host does for a built-in of its own: grants that depend on the call, and
 //! arguments that no caller gives.
 
-use kitbag_config::{Config, Tool};
+use kitbag_config::{Config, ConfiguredTool};
 use kitbag_contract::{ErrorInfo, Limits};
 use kitbag_policy::DirectoryGrant;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use crate::registry::Inner;
 pub(crate) trait Adapter: Sync {
     /// Adds to the component's description what a model has to know of this
     /// configuration. A call does without it.
-    fn describe(&self, config: &Config, tool: &Tool, description: &mut String);
+    fn describe(&self, config: &Config, tool: &ConfiguredTool, description: &mut String);
 
     /// Whether its description says which tools it calls.
     fn names_tools(&self) -> bool {

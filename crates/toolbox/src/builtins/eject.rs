@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use kitbag_config::{Tool as ConfiguredTool, ToolSource};
+use kitbag_config::{ConfiguredTool, ToolSource};
 use kitbag_contract::WORKSPACE_GUEST_PATH;
 use kitbag_policy::Access;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kitbag_base::text::shown;
-use kitbag_config::{Config, Diagnostic, Tool, Topic};
+use kitbag_config::{Config, ConfiguredTool, Diagnostic, Topic};
 use kitbag_contract::{ErrorInfo, Outcome, ToolName};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -254,6 +254,6 @@ async fn ask<T: DeserializeOwned>(
 }
 
 /// `learn` as a model calls it, where it may.
-pub(crate) fn learn(config: &Config) -> Option<&Tool> {
+pub(crate) fn learn(config: &Config) -> Option<&ConfiguredTool> {
     config.tools.values().find(|tool| tool.is_enabled() && is_learn(&tool.source.value))
 }

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 
 use kitbag_base::ByteSize;
 use kitbag_base::text::{alternatives, nearest, shown};
-use kitbag_config::{Config, Tool, ToolSource, Topic};
+use kitbag_config::{Config, ConfiguredTool, ToolSource, Topic};
 use kitbag_contract::{ErrorInfo, Limits};
 use kitbag_fs_guard::{OpenError, canonical, locate};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
@@ -31,7 +31,7 @@ const TOPIC_KEY: &str = "_topic";
 pub(crate) struct Learn;
 
 impl Adapter for Learn {
-    fn describe(&self, config: &Config, _: &Tool, description: &mut String) {
+    fn describe(&self, config: &Config, _: &ConfiguredTool, description: &mut String) {
         let mut topics = enabled(config);
         let line = |topic: &Topic| match is_untrusted(config, topic) {
             // Other text of the workspace would be read as that of kitbag.

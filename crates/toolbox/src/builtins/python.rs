@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kitbag_config::{Config, PYTHON, Tool, ToolSource};
+use kitbag_config::{Config, ConfiguredTool, PYTHON, ToolSource};
 use kitbag_contract::Limits;
 use kitbag_policy::{Kind, ToolGrants};
 use serde_json::{Map, Value};
@@ -34,14 +34,14 @@ const MOST_USED: [(&str, &str); MOST] = [
 pub(crate) struct Python;
 
 impl Adapter for Python {
-    fn describe(&self, config: &Config, tool: &Tool, description: &mut String) {
+    fn describe(&self, config: &Config, tool: &ConfiguredTool, description: &mut String) {
         if tool.grants.value.tools.is_empty() {
             description.push_str("\nNo tools are granted to scripts here.");
             return;
         }
         let callable = callable(config, tool);
         let used = MOST_USED.iter().flat_map(|(own, arguments)| {
-            let is_it = |tool: &&(&str, &Tool)| own_name(tool.1) == Some(own);
+            let is_it = |tool: &&(&str, &ConfiguredTool)| own_name(tool.1) == Some(own);
             callable.iter().filter(is_it).map(|(name, _)| (*name, *arguments))
         });
         let others = callable.iter().filter(|(_, tool)| own_name(tool).is_none());
@@ -75,7 +75,10 @@ pub(crate) fn is_python(source: &ToolSource) -> bool {
 }
 
 /// The enabled tools that a tool may call, each with its name for it.
-fn callable<'a>(config: &'a Config, tool: &'a Tool) -> Vec<(&'a str, &'a Tool)> {
+fn callable<'a>(
+    config: &'a Config,
+    tool: &'a ConfiguredTool,
+) -> Vec<(&'a str, &'a ConfiguredTool)> {
     let enabled = |name| config.tools.get(name).filter(|tool| tool.is_enabled());
     match &tool.grants.value.tools {
         ToolGrants::None => Vec::new(),
@@ -92,7 +95,7 @@ fn callable<'a>(config: &'a Config, tool: &'a Tool) -> Vec<(&'a str, &'a Tool)> 
 }
 
 /// The own name of a built-in.
-fn own_name(tool: &Tool) -> Option<&str> {
+fn own_name(tool: &ConfiguredTool) -> Option<&str> {
     match &tool.source.value {
         ToolSource::Builtin { name } => Some(&name.value),
         ToolSource::Local(_)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kitbag_config::{Audience, Config, GrantAdvice, Tool};
+use kitbag_config::{Audience, Config, ConfiguredTool, GrantAdvice};
 use kitbag_contract::{ErrorInfo, ToolName};
 use kitbag_policy::{Rates, ToolGrants, ToolRefusal, ToolRequest};
 use serde_json::{Map, Value};
@@ -155,6 +155,6 @@ impl Via {
 
 /// What would allow the call. `None`: no grant does.
 fn advice(config: &Config, tool: &ToolName, refusal: &ToolRefusal) -> Option<GrantAdvice> {
-    let (missing, Tool { grants, .. }) = refusal.missing().zip(config.tools.get(tool))?;
+    let (missing, ConfiguredTool { grants, .. }) = refusal.missing().zip(config.tools.get(tool))?;
     Some(config.advice(tool, grants, &missing))
 }

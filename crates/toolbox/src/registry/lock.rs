@@ -73,7 +73,10 @@ pub fn wish_lines(requested: &RequestedGrants) -> Vec<String> {
 
 /// Why a tool is not run: what its component says of itself is not what was recorded. `None`: it
 /// is, or nothing was recorded.
-pub(crate) fn refused(tool: &kitbag_config::Tool, described: &Described) -> Option<String> {
+pub(crate) fn refused(
+    tool: &kitbag_config::ConfiguredTool,
+    described: &Described,
+) -> Option<String> {
     let ToolSource::Local(LocalTool { recorded: Some(recorded), dev, .. }) = &tool.source.value
     else {
         return None;

@@ -1,6 +1,6 @@
 //! What can be compiled before its first call.
 
-use kitbag_config::Tool as ConfiguredTool;
+use kitbag_config::ConfiguredTool;
 use kitbag_contract::ToolName;
 use kitbag_host::{Cancellation, ComponentSource, Metering, RunContext};
 

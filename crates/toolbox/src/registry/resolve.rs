@@ -8,7 +8,7 @@ use kitbag_contract::{Annotations, ToolDescription};
 use kitbag_host::{Component, ComponentSource, Described, LoadError, Metering, RunContext};
 use kitbag_policy::{
     Access, DirectoryGrant, Effects, Grants, GuestPath, PathRequest, Request, RequestedGrants,
-    ToolGrants as CallableTools,
+    ToolGrants,
 };
 use kitbag_schema::Schema;
 use serde_json::{Value, json};
@@ -27,7 +27,11 @@ use crate::sources::native::Native;
 use crate::sources::script;
 
 /// Sums a tool up without loading it.
-pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool, known: &mut Known) -> Summary {
+pub(crate) fn summary(
+    inner: &Inner,
+    tool: &kitbag_config::ConfiguredTool,
+    known: &mut Known,
+) -> Summary {
     let mut refused = None;
     let (source, says) = match &tool.source.value {
         ToolSource::Builtin { name } => {
@@ -129,7 +133,7 @@ pub(crate) fn adapter(source: &ToolSource) -> Option<&'static dyn Adapter> {
 /// the tool itself: that component is the second value.
 pub(crate) fn resolve(
     inner: &Inner,
-    tool: &kitbag_config::Tool,
+    tool: &kitbag_config::ConfiguredTool,
     context: &RunContext,
 ) -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
     let asked = match leaves_open(tool) {
@@ -188,7 +192,7 @@ impl Known {
 /// runs; the second value says whether loading it could tell more.
 pub(crate) fn resolve_known(
     inner: &Inner,
-    tool: &kitbag_config::Tool,
+    tool: &kitbag_config::ConfiguredTool,
     known: &mut Known,
 ) -> Result<(Tool, bool), ToolboxError> {
     let leaves_open = leaves_open(tool);
@@ -220,7 +224,7 @@ pub(crate) fn resolve_known(
 /// Puts together what configuration says and what a local tool says.
 fn with(
     inner: &Inner,
-    tool: &kitbag_config::Tool,
+    tool: &kitbag_config::ConfiguredTool,
     says: Option<ToolDescription>,
 ) -> Result<Tool, ToolboxError> {
     let (says, parameters) = match &tool.source.value {
@@ -313,13 +317,13 @@ fn by_tool_text(value: String) -> Sourced<String> {
 
 /// Whether configuration leaves something of what a call needs to the component itself,
 /// which has to be loaded to be asked.
-fn leaves_open(tool: &kitbag_config::Tool) -> bool {
+fn leaves_open(tool: &kitbag_config::ConfiguredTool) -> bool {
     let source = &tool.source.value;
     source.is_component() && (tool.description.is_none() || source.parameters().is_none())
 }
 
 /// Whether its component must have a digest.
-fn is_pinned(tool: &kitbag_config::Tool) -> bool {
+fn is_pinned(tool: &kitbag_config::ConfiguredTool) -> bool {
     matches!(&tool.source.value, ToolSource::Local(local) if !local.pins.is_empty())
 }
 
@@ -343,14 +347,14 @@ fn describe_builtin(builtin: &Builtin) -> ToolDescription {
 
 /// What a tool with its grants can do. One that calls whatever its caller may can do what all
 /// others can that are enabled.
-fn effects(inner: &Inner, tool: &kitbag_config::Tool) -> Effects {
+fn effects(inner: &Inner, tool: &kitbag_config::ConfiguredTool) -> Effects {
     let grants = &tool.grants.value;
-    if grants.tools != CallableTools::Caller {
+    if grants.tools != ToolGrants::Caller {
         return grants.effects();
     }
     let own = |grants: &Grants| {
         let kinds = grants.kinds().into_iter();
-        let own = kinds.filter(|kind| kind.key() != CallableTools::KEY);
+        let own = kinds.filter(|kind| kind.key() != ToolGrants::KEY);
         own.fold(Effects::default(), |all, kind| all.or(kind.effects()))
     };
     let others = inner.config.tools.values();
@@ -365,7 +369,7 @@ fn effects(inner: &Inner, tool: &kitbag_config::Tool) -> Effects {
                     open_world: claims.open_world_hint != Some(false),
                 }
             }
-            (_, grants) if grants.tools == CallableTools::Caller => own(grants),
+            (_, grants) if grants.tools == ToolGrants::Caller => own(grants),
             (_, grants) => grants.effects(),
         })
     })

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use kitbag_base::json::{self, JsonBudget};
 use kitbag_config::{
-    Audience, Config, Diagnostic, DiagnosticKind, Disabled, EffectiveLimits, Origin, Sourced,
-    ToolApproval, ToolGrants, ToolRate, ToolSource, set_secret_command,
+    Audience, Config, ConfiguredGrants, Diagnostic, DiagnosticKind, Disabled, EffectiveLimits,
+    Origin, Sourced, ToolApproval, ToolRate, ToolSource, set_secret_command,
 };
 use kitbag_contract::{Annotations, ToolName};
 use kitbag_policy::{MissingGrant, Request, RequestedGrants};
@@ -55,7 +55,7 @@ pub struct Tool {
     /// what no grant tells.
     pub annotations: Annotations,
     /// What it may reach. A topic's directory is added for the call.
-    pub grants: ToolGrants,
+    pub grants: ConfiguredGrants,
     /// What it says it would like to be granted. It grants nothing.
     pub requested_grants: RequestedGrants,
     /// What one call may use up.
@@ -246,7 +246,7 @@ pub(crate) fn unavailable(
     config: &Config,
     name: &ToolName,
     source: &ToolSource,
-    grants: &ToolGrants,
+    grants: &ConfiguredGrants,
     requested: &RequestedGrants,
     audience: Audience,
 ) -> Option<String> {
@@ -265,7 +265,7 @@ pub(crate) fn unavailable(
 pub(crate) fn missing_line(
     config: &Config,
     tool: &ToolName,
-    grants: &ToolGrants,
+    grants: &ConfiguredGrants,
     missing: &MissingGrant,
     audience: Audience,
 ) -> String {

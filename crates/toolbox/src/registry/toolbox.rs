@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use kitbag_config::{Audience, Diagnostic, Sourced, Tool as ConfiguredTool, ToolSource, Topic};
+use kitbag_config::{Audience, ConfiguredTool, Diagnostic, Sourced, ToolSource, Topic};
 use kitbag_contract::{ErrorInfo, ToolName};
 use kitbag_host::{Cancellation, Component, ComponentSource, Host, Metering};
 use kitbag_schema::Arguments;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kitbag_config::{Config, DiagnosticKind, Origin, Sourced, Tool as ConfiguredTool, ToolSource};
+use kitbag_config::{Config, ConfiguredTool, DiagnosticKind, Origin, Sourced, ToolSource};
 use kitbag_contract::ToolName;
 use kitbag_host::ComponentBytes;
 

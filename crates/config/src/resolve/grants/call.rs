@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kitbag_base::shell;
 use kitbag_base::text::{alternatives, nearest, shown};
 use kitbag_contract::ToolName;
-use kitbag_policy::tools::ToolGrants as CallableTools;
+use kitbag_policy::tools::ToolGrants;
 use kitbag_policy::{
     HttpGrant, HttpGrants, Kind, MissingGrant, StorageGrant, VariableGrant, VariableName,
 };
@@ -16,7 +16,7 @@ use super::http;
 use super::storage;
 use super::tools::CallGrant;
 use super::typed::{FLAG, table};
-use crate::config::{Config, Tool, ToolGrants};
+use crate::config::{Config, ConfiguredGrants, ConfiguredTool};
 use crate::format::HttpGrantConfig;
 use crate::format::spanned::StringOr;
 use crate::layers::origin::{Origin, Sourced};
@@ -26,15 +26,14 @@ use crate::report::text::{did_you_mean, own_file};
 use crate::resolve::resolver::Resolver;
 
 /// The kinds that can be granted like this.
-const KINDS: [&str; 4] =
-    [HttpGrant::KEY, VariableGrant::KEY, StorageGrant::KEY, CallableTools::KEY];
+const KINDS: [&str; 4] = [HttpGrant::KEY, VariableGrant::KEY, StorageGrant::KEY, ToolGrants::KEY];
 
 impl Resolver<'_> {
     /// Adds to the grants of a tool what is granted for one call. Where the user's own file
     /// has a ceiling of the kind they lie within that.
     pub(in crate::resolve) fn call_grants(
         &mut self,
-        tools: &mut BTreeMap<ToolName, Tool>,
+        tools: &mut BTreeMap<ToolName, ConfiguredTool>,
         call: &CallGrants,
     ) {
         let Some(tool) = tools.get_mut(&*call.tool) else { return };
@@ -48,7 +47,7 @@ impl Resolver<'_> {
     fn call_grant(
         &self,
         name: &ToolName,
-        grants: &mut ToolGrants,
+        grants: &mut ConfiguredGrants,
         text: &str,
     ) -> Result<(), Problem> {
         let (kind, value) = text.split_once('=').unwrap_or((text, ""));
@@ -96,14 +95,14 @@ impl Resolver<'_> {
                 grants.set(|grants| &mut grants.storage, Sourced { value: Some(grant), origin });
                 Ok(())
             }
-            CallableTools::KEY => {
+            ToolGrants::KEY => {
                 let grant = CallGrant::new(value)?;
                 let one = grant.grants();
                 let is_within = || self.grant_ceiling.value.tools.contains(&one);
-                self.check_call_ceiling(CallableTools::KEY, is_within, || grant.setting())?;
+                self.check_call_ceiling(ToolGrants::KEY, is_within, || grant.setting())?;
                 grant.add_to(name, &mut grants.value_mut().tools)?;
                 for line in one.lines() {
-                    grants.place(CallableTools::KEY, line, Origin::flag(FLAG));
+                    grants.place(ToolGrants::KEY, line, Origin::flag(FLAG));
                 }
                 Ok(())
             }
@@ -164,7 +163,7 @@ impl Config {
                 let grant = storage::typed(&text).ok()?;
                 ceiling.storage.is_some_and(|ceiling| grant.is_within(&ceiling))
             }
-            CallableTools::KEY => {
+            ToolGrants::KEY => {
                 let grant = CallGrant::new(&text).ok()?;
                 text = grant.typed();
                 ceiling.tools.contains(&grant.grants())

@@ -5,10 +5,10 @@
 //! workspace.
 
 use kitbag_policy::HttpGrants;
-use kitbag_policy::tools::ToolGrants as CallableTools;
+use kitbag_policy::tools::ToolGrants;
 
 use super::{environment, http, secrets, storage, tools};
-use crate::config::ToolGrants;
+use crate::config::ConfiguredGrants;
 use crate::format::ConfigFile;
 use crate::layers::origin::Sourced;
 use crate::read::file::{Layer, SourceFile};
@@ -18,8 +18,8 @@ use crate::report::Report;
 pub(in crate::resolve) fn grant_ceiling(
     configs: &[(&SourceFile, &ConfigFile)],
     report: &mut Report,
-) -> ToolGrants {
-    let mut ceiling = ToolGrants::default();
+) -> ConfiguredGrants {
+    let mut ceiling = ConfiguredGrants::default();
     let own = configs.iter().find(|(file, _)| file.layer() == Layer::User);
     let own =
         own.and_then(|(file, config)| Some(config.ceiling.as_ref()?.grants.as_ref()?.at(file)));
@@ -42,7 +42,7 @@ pub(in crate::resolve) fn grant_ceiling(
     ceiling
 }
 
-impl ToolGrants {
+impl ConfiguredGrants {
     /// A ceiling that names every kind, and lets nothing be granted.
     pub(in crate::resolve) fn nothing() -> Self {
         let mut nothing = Self::default();
@@ -50,7 +50,7 @@ impl ToolGrants {
         nothing.set(|grants| &mut grants.variables, Sourced::default(Vec::new()));
         nothing.set(|grants| &mut grants.secrets, Sourced::default(Vec::new()));
         nothing.set(|grants| &mut grants.storage, Sourced::default(None));
-        nothing.set(|grants| &mut grants.tools, Sourced::default(CallableTools::None));
+        nothing.set(|grants| &mut grants.tools, Sourced::default(ToolGrants::None));
         nothing
     }
 }

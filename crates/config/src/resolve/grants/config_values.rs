@@ -2,7 +2,7 @@
 
 use kitbag_policy::{ConfigValueError, ConfigValues};
 
-use crate::config::ToolGrants;
+use crate::config::ConfiguredGrants;
 use crate::format::spanned::{At, Table, merge};
 use crate::resolve::resolver::Resolver;
 
@@ -12,7 +12,7 @@ impl Resolver<'_> {
     pub(super) fn config_values(
         &mut self,
         layers: &[At<'_, Table<String>>],
-        grants: &mut ToolGrants,
+        grants: &mut ConfiguredGrants,
     ) {
         let Some(strongest) = layers.last() else { return };
         let mut values = ConfigValues::default();

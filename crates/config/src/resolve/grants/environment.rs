@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use kitbag_policy::{SecretName, VariableGrant, VariableName};
 
 use super::beyond::{Code, own_of, replaces};
-use crate::config::ToolGrants;
+use crate::config::ConfiguredGrants;
 use crate::format::VariableConfig;
 use crate::format::spanned::{At, Written};
 use crate::layers::origin::Sourced;
@@ -40,7 +40,7 @@ impl Resolver<'_> {
         mut layers: Vec<At<'a, Vec<Written<VariableConfig>>>>,
         is_enabled: bool,
         code: Code,
-        grants: &mut ToolGrants,
+        grants: &mut ConfiguredGrants,
     ) -> Vec<(At<'a, String>, Placeholder)> {
         let name = |variable: &'a VariableConfig| &variable.name;
         let mut placeholders = Vec::new();

@@ -9,7 +9,7 @@ use kitbag_contract::ToolName;
 use kitbag_fs_guard::{Guard, GuardedPaths, ProtectedNames, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 
-use crate::config::{Tool, workspace_grant, writable};
+use crate::config::{ConfiguredTool, workspace_grant, writable};
 use crate::format::DirectoryGrantConfig;
 use crate::format::spanned::{At, Written};
 use crate::layers::origin::{Origin, Sourced};
@@ -182,7 +182,7 @@ impl Resolver<'_> {
     }
 
     /// Refuses grants whose links one of these tools could have made.
-    pub(in crate::resolve) fn check_links(&mut self, tools: &BTreeMap<ToolName, Tool>) {
+    pub(in crate::resolve) fn check_links(&mut self, tools: &BTreeMap<ToolName, ConfiguredTool>) {
         let linked = std::mem::take(&mut self.linked);
         if linked.is_empty() {
             return;

@@ -9,7 +9,7 @@ use kitbag_policy::http::{Deny, Headers, MAX_FOLLOW, Methods};
 use kitbag_policy::{HttpGrant, HttpGrants, UrlPattern};
 
 use super::beyond::{Code, own_of, replaces};
-use crate::config::ToolGrants;
+use crate::config::ConfiguredGrants;
 use crate::format::spanned::{At, StringOr, Written};
 use crate::format::{ConfigFile, HttpConfig, HttpGrantConfig};
 use crate::layers::origin::Sourced;
@@ -52,7 +52,7 @@ impl Resolver<'_> {
     pub(super) fn tool_denies(
         &mut self,
         layers: Vec<At<'_, Vec<Written<String>>>>,
-        tool: &mut ToolGrants,
+        tool: &mut ConfiguredGrants,
     ) {
         let mut patterns = Vec::new();
         for entry in layers.iter().flat_map(|list| list.value.iter().map(|it| it.at(list.file))) {
@@ -77,7 +77,7 @@ impl Resolver<'_> {
         mut layers: Vec<At<'_, HttpConfig>>,
         is_enabled: bool,
         code: Code,
-        tool: &mut ToolGrants,
+        tool: &mut ConfiguredGrants,
     ) {
         tool.value_mut().http.deny = Arc::clone(&self.deny.value);
         let Some(effective) = layers.pop() else { return };

@@ -19,7 +19,7 @@ use kitbag_contract::ToolName;
 
 use self::beyond::Code;
 use super::resolver::Resolver;
-use crate::config::ToolGrants;
+use crate::config::ConfiguredGrants;
 use crate::format::GrantsConfig;
 use crate::format::spanned::{At, Written};
 use crate::read::file::Layer;
@@ -42,8 +42,8 @@ impl Resolver<'_> {
         is_enabled: bool,
         builtin: Option<&BuiltinTool<'_>>,
         code: Code,
-    ) -> ToolGrants {
-        let mut grants = ToolGrants::none(code == Code::Workspace);
+    ) -> ConfiguredGrants {
+        let mut grants = ConfiguredGrants::none(code == Code::Workspace);
         let directories = of_kind(&layers, |grants| grants.filesystem.as_ref());
         let directories = self.directories(directories, is_enabled, builtin);
         grants.set(|grants| &mut grants.directories, directories);

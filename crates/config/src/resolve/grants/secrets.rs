@@ -5,7 +5,7 @@ use kitbag_policy::{SecretGrant, SecretName, UrlPattern};
 
 use super::beyond::{Code, own_of, replaces};
 use super::environment::Placeholder;
-use crate::config::ToolGrants;
+use crate::config::ConfiguredGrants;
 use crate::format::SecretGrantConfig;
 use crate::format::spanned::{At, Table, Written, merge};
 use crate::layers::origin::Sourced;
@@ -50,7 +50,7 @@ impl Resolver<'_> {
         placeholders: Vec<(At<'_, String>, Placeholder)>,
         is_enabled: bool,
         code: Code,
-        grants: &mut ToolGrants,
+        grants: &mut ConfiguredGrants,
     ) {
         let effective = layers.pop();
         let own = own_of(&layers, code);

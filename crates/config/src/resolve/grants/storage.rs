@@ -5,7 +5,7 @@ use kitbag_policy::{StorageGrant, StorageGrantError};
 
 use super::beyond::{Code, own_of, replaces};
 use super::typed::table;
-use crate::config::ToolGrants;
+use crate::config::ConfiguredGrants;
 use crate::format::StorageConfig;
 use crate::format::spanned::{At, BoolOr};
 use crate::layers::origin::{Origin, Sourced};
@@ -21,7 +21,7 @@ pub(super) fn ceiling(
     at.sourced(grant(at, report).flatten())
 }
 
-impl ToolGrants {
+impl ConfiguredGrants {
     /// What a tool of a workspace may keep by default, by these ceilings.
     pub(super) fn storage_ceiling(&self) -> Option<StorageGrant> {
         match self.has(StorageGrant::KEY) {
@@ -41,7 +41,7 @@ impl Resolver<'_> {
         is_enabled: bool,
         builtin: Option<&BuiltinTool<'_>>,
         code: Code,
-        tool: &mut ToolGrants,
+        tool: &mut ConfiguredGrants,
     ) {
         let Some(effective) = layers.pop() else {
             let Some(builtin) = builtin.filter(|builtin| builtin.keeps && is_enabled) else {

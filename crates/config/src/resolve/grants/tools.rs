@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use kitbag_base::text::{nearest, shown};
 use kitbag_contract::{ToolName, ToolNameError};
-use kitbag_policy::tools::{
-    Alias, ArgumentPath, Condition, ToolGrant, ToolGrants as CallableTools,
-};
+use kitbag_policy::tools::{Alias, ArgumentPath, Condition, ToolGrant, ToolGrants};
 use kitbag_policy::{Kind, Rates};
 
 use super::beyond::{Code, own_of, replaces};
 use super::typed;
-use crate::config::{Tool, ToolGrants};
+use crate::config::{ConfiguredGrants, ConfiguredTool};
 use crate::format::spanned::{At, StringOr, Table};
 use crate::format::{ConditionConfig, ToolGrantConfig, ToolsCeilingConfig, ToolsConfig};
 use crate::layers::origin::{Origin, Sourced};
@@ -30,23 +28,20 @@ enum Said<'a> {
 }
 
 /// What the user's own file lets a workspace grant.
-pub(super) fn ceiling(
-    at: At<'_, ToolsCeilingConfig>,
-    report: &mut Report,
-) -> Sourced<CallableTools> {
+pub(super) fn ceiling(at: At<'_, ToolsCeilingConfig>, report: &mut Report) -> Sourced<ToolGrants> {
     let names = match at.value {
-        StringOr::String(word) if word == CallableTools::CALLER => {
-            return at.sourced(CallableTools::Caller);
+        StringOr::String(word) if word == ToolGrants::CALLER => {
+            return at.sourced(ToolGrants::Caller);
         }
         StringOr::String(word) => {
             let problem = format!(
                 "`{}` is no ceiling; write `tools = \"{}\"` for those that the caller may call, or \
                  a list such as `tools = [\"search_files\"]`",
                 shown(word),
-                CallableTools::CALLER
+                ToolGrants::CALLER
             );
             report.at(at, problem);
-            return at.sourced(CallableTools::None);
+            return at.sourced(ToolGrants::None);
         }
         StringOr::Other(names) => names,
     };
@@ -59,7 +54,7 @@ pub(super) fn ceiling(
             Err(error) => report.at(text, error),
         }
     }
-    at.sourced(CallableTools::aliases(tools))
+    at.sourced(ToolGrants::aliases(tools))
 }
 
 impl Resolver<'_> {
@@ -73,18 +68,18 @@ impl Resolver<'_> {
         is_enabled: bool,
         builtin: Option<&BuiltinTool<'_>>,
         code: Code,
-        grants: &mut ToolGrants,
+        grants: &mut ConfiguredGrants,
     ) {
         let Some(effective) = layers.pop() else {
             if builtin.is_some_and(|builtin| builtin.calls) {
                 // A script of the workspace has no more by default than that could grant it.
                 let ceiling = &self.workspace_ceiling;
-                let granted = match code == Code::Workspace && ceiling.has(CallableTools::KEY) {
+                let granted = match code == Code::Workspace && ceiling.has(ToolGrants::KEY) {
                     true => Sourced {
                         value: ceiling.value.tools.clone(),
-                        origin: ceiling.origin_of(CallableTools::KEY).clone(),
+                        origin: ceiling.origin_of(ToolGrants::KEY).clone(),
                     },
-                    false => Sourced { value: CallableTools::Caller, origin: Origin::Tool },
+                    false => Sourced { value: ToolGrants::Caller, origin: Origin::Tool },
                 };
                 grants.set(|grants| &mut grants.tools, granted);
             }
@@ -97,58 +92,60 @@ impl Resolver<'_> {
             let said = said(weaker, name, self.report);
             if own.is_some_and(|own| std::ptr::eq(own.value, weaker.value)) {
                 bounds.push(match said {
-                    Said::Caller => CallableTools::Caller,
-                    Said::Aliases(aliases) => CallableTools::aliases(
+                    Said::Caller => ToolGrants::Caller,
+                    Said::Aliases(aliases) => ToolGrants::aliases(
                         aliases.into_iter().map(|(_, alias, grant)| (alias, grant)),
                     ),
                 });
             }
         }
-        let is_within = |one: &CallableTools| bounds.iter().any(|bound| bound.contains(one));
+        let is_within = |one: &ToolGrants| bounds.iter().any(|bound| bound.contains(one));
         let mut all_count = true;
         let granted = match said(effective, name, self.report) {
             Said::Caller => {
-                let setting =
-                    (CallableTools::KEY, format!("tools = \"{}\"", CallableTools::CALLER));
-                let is_within = is_within(&CallableTools::Caller);
+                let setting = (ToolGrants::KEY, format!("tools = \"{}\"", ToolGrants::CALLER));
+                let is_within = is_within(&ToolGrants::Caller);
                 match self.beyond_ceiling(effective, code, is_within, setting) {
                     Some(beyond) => {
                         all_count = false;
-                        grants.leave_out(CallableTools::KEY, CallableTools::CALLER, &beyond);
+                        grants.leave_out(ToolGrants::KEY, ToolGrants::CALLER, &beyond);
                         grants.warnings.extend(is_enabled.then_some(beyond));
-                        CallableTools::None
+                        ToolGrants::None
                     }
-                    None => CallableTools::Caller,
+                    None => ToolGrants::Caller,
                 }
             }
             Said::Aliases(aliases) => {
                 let mut granted = BTreeMap::new();
                 for (at, alias, grant) in aliases {
-                    let one = CallableTools::aliases([(alias.clone(), grant.clone())]);
-                    let setting = (CallableTools::KEY, format!("tools = [\"{}\"]", grant.tool));
+                    let one = ToolGrants::aliases([(alias.clone(), grant.clone())]);
+                    let setting = (ToolGrants::KEY, format!("tools = [\"{}\"]", grant.tool));
                     if let Some(beyond) = self.beyond_ceiling(at, code, is_within(&one), setting) {
                         all_count = false;
-                        grants.leave_out(CallableTools::KEY, alias.as_str(), &beyond);
+                        grants.leave_out(ToolGrants::KEY, alias.as_str(), &beyond);
                         grants.warnings.extend(is_enabled.then_some(beyond));
                         continue;
                     }
                     for line in one.lines() {
-                        grants.place(CallableTools::KEY, line, at.origin());
+                        grants.place(ToolGrants::KEY, line, at.origin());
                     }
                     granted.insert(alias, grant);
                 }
-                CallableTools::aliases(granted)
+                ToolGrants::aliases(granted)
             }
         };
         if !all_count && is_enabled {
-            grants.warnings.extend(replaces(CallableTools::KEY, effective, own));
+            grants.warnings.extend(replaces(ToolGrants::KEY, effective, own));
         }
         grants.set(|grants| &mut grants.tools, effective.sourced(granted));
     }
 
     /// Warns of tools that are granted and that no file names. A program may still bring one,
     /// so that this is no error.
-    pub(in crate::resolve) fn warn_of_absent_tools(&self, tools: &mut BTreeMap<ToolName, Tool>) {
+    pub(in crate::resolve) fn warn_of_absent_tools(
+        &self,
+        tools: &mut BTreeMap<ToolName, ConfiguredTool>,
+    ) {
         let names: Vec<_> = tools.keys().cloned().collect();
         for tool in tools.values_mut().filter(|tool| tool.is_enabled()) {
             let absent = |grant: &ToolGrant| names.binary_search(&grant.tool).is_err();
@@ -162,10 +159,10 @@ impl Resolver<'_> {
                     grant.tool,
                     hint.unwrap_or_default()
                 );
-                let one = CallableTools::aliases([(alias.clone(), grant.clone())]);
+                let one = ToolGrants::aliases([(alias.clone(), grant.clone())]);
                 let line = one.lines().pop().unwrap_or_default();
-                let place = tool.grants.place_of(CallableTools::KEY, &line).clone();
-                let kind = DiagnosticKind::Grant(CallableTools::KEY);
+                let place = tool.grants.place_of(ToolGrants::KEY, &line).clone();
+                let kind = DiagnosticKind::Grant(ToolGrants::KEY);
                 warnings.push(Problem::new(kind, message).at(place));
             }
             tool.grants.warnings.extend(warnings);
@@ -176,7 +173,7 @@ impl Resolver<'_> {
 /// What a file says; what is wrong with it is reported, and left out.
 fn said<'a>(at: At<'a, ToolsConfig>, name: &ToolName, report: &mut Report) -> Said<'a> {
     let table = match at.value {
-        StringOr::String(word) if word == CallableTools::CALLER => return Said::Caller,
+        StringOr::String(word) if word == ToolGrants::CALLER => return Said::Caller,
         StringOr::String(word) => {
             report.at(at, not_tools(word));
             return Said::Aliases(Vec::new());
@@ -184,8 +181,8 @@ fn said<'a>(at: At<'a, ToolsConfig>, name: &ToolName, report: &mut Report) -> Sa
         StringOr::Other(table) => table,
     };
     let count = table.iter().len();
-    if count > CallableTools::MOST {
-        let most = CallableTools::MOST;
+    if count > ToolGrants::MOST {
+        let most = ToolGrants::MOST;
         report.at(at, format!("{count} tools are listed, and {most} is the most"));
         return Said::Aliases(Vec::new());
     }
@@ -213,7 +210,7 @@ fn not_tools(word: &str) -> String {
         "`{}` names no tools; write `tools = \"{}\"` for those that the caller may call, or a table \
          such as `tools = {{ search = \"search_files\" }}`",
         shown(word),
-        CallableTools::CALLER
+        ToolGrants::CALLER
     )
 }
 
@@ -294,7 +291,7 @@ pub(super) enum CallGrant {
 impl CallGrant {
     /// Reads `caller`, `ALIAS=TOOL` or `ALIAS={ tool = "…" }`.
     pub(super) fn new(text: &str) -> Result<Self, Problem> {
-        if text == CallableTools::CALLER {
+        if text == ToolGrants::CALLER {
             return Ok(Self::Caller);
         }
         let (alias, grant) = text.split_once('=').ok_or_else(|| not_tools(text))?;
@@ -309,7 +306,7 @@ impl CallGrant {
     /// As it is typed after `tools=`.
     pub(super) fn typed(&self) -> String {
         match self {
-            Self::Caller => CallableTools::CALLER.to_owned(),
+            Self::Caller => ToolGrants::CALLER.to_owned(),
             Self::Alias(alias, grant) => match &*grant.as_entry() {
                 table if table.starts_with('{') => format!("{alias}={table}"),
                 _ => format!("{alias}={}", grant.tool),
@@ -318,11 +315,11 @@ impl CallGrant {
     }
 
     /// As grants of their own.
-    pub(super) fn grants(&self) -> CallableTools {
+    pub(super) fn grants(&self) -> ToolGrants {
         match self {
-            Self::Caller => CallableTools::Caller,
+            Self::Caller => ToolGrants::Caller,
             Self::Alias(alias, grant) => {
-                CallableTools::aliases([(alias.clone(), ToolGrant::clone(grant))])
+                ToolGrants::aliases([(alias.clone(), ToolGrant::clone(grant))])
             }
         }
     }
@@ -330,13 +327,13 @@ impl CallGrant {
     /// What allows it under `[ceiling.grants]`, in TOML.
     pub(super) fn setting(&self) -> String {
         match self {
-            Self::Caller => format!("tools = \"{}\"", CallableTools::CALLER),
+            Self::Caller => format!("tools = \"{}\"", ToolGrants::CALLER),
             Self::Alias(_, grant) => format!("tools = [\"{}\"]", grant.tool),
         }
     }
 
     /// Adds it to what a tool has, which has this name.
-    pub(super) fn add_to(self, name: &ToolName, tools: &mut CallableTools) -> Result<(), Problem> {
+    pub(super) fn add_to(self, name: &ToolName, tools: &mut ToolGrants) -> Result<(), Problem> {
         if let Self::Alias(alias, grant) = &self {
             itself(alias, grant, name)?;
         }
@@ -350,14 +347,14 @@ impl CallGrant {
         const ALIASES: &str = "aliases";
         let granted = self.grants();
         *tools = match (&*tools, self) {
-            (CallableTools::Caller, Self::Alias(..)) => return Err(both(CALLER, ALIASES)),
-            (own @ CallableTools::Aliases(_), Self::Caller) if !Kind::is_empty(own) => {
+            (ToolGrants::Caller, Self::Alias(..)) => return Err(both(CALLER, ALIASES)),
+            (own @ ToolGrants::Aliases(_), Self::Caller) if !Kind::is_empty(own) => {
                 return Err(both(ALIASES, CALLER));
             }
-            (CallableTools::Aliases(own), Self::Alias(alias, grant)) => {
+            (ToolGrants::Aliases(own), Self::Alias(alias, grant)) => {
                 let mut aliases = BTreeMap::clone(own);
                 aliases.insert(alias, *grant);
-                CallableTools::aliases(aliases)
+                ToolGrants::aliases(aliases)
             }
             _ => granted,
         };

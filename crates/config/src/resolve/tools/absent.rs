@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use kitbag_base::text::nearest;
 use kitbag_contract::ToolName;
 
-use crate::config::Tool;
+use crate::config::ConfiguredTool;
 use crate::format::ToolConfig;
 use crate::format::spanned::Part;
 use crate::read::file::Layer;
@@ -45,7 +45,7 @@ impl Resolver<'_> {
     /// What is said of such tables, once all tools are known.
     pub(in crate::resolve) fn absent_tools(
         &mut self,
-        tools: &BTreeMap<ToolName, Tool>,
+        tools: &BTreeMap<ToolName, ConfiguredTool>,
     ) -> Vec<Diagnostic> {
         let mut absent = std::mem::take(&mut self.absent);
         absent.sort_by(|one, other| one.name.cmp(&other.name));

@@ -9,7 +9,7 @@ use kitbag_base::FileId;
 use kitbag_contract::ToolName;
 use kitbag_fs_guard::locate;
 
-use crate::config::{Tool, ToolSource};
+use crate::config::{ConfiguredTool, ToolSource};
 use crate::format::spanned::{At, merge};
 use crate::format::{ConfigFile, SourceConfig, ToolConfig};
 use crate::layers::origin::Origin;
@@ -45,7 +45,7 @@ impl Identity {
         }
     }
 
-    fn of(tool: &Tool) -> Option<Self> {
+    fn of(tool: &ConfiguredTool) -> Option<Self> {
         match &tool.source.value {
             // A component that the caller names for this call.
             _ if tool.source.origin == Origin::Caller => None,
@@ -67,7 +67,7 @@ impl Resolver<'_> {
     pub(in crate::resolve) fn aliases(
         &self,
         configs: &[(&SourceFile, &ConfigFile)],
-        tools: &mut BTreeMap<ToolName, Tool>,
+        tools: &mut BTreeMap<ToolName, ConfiguredTool>,
     ) {
         let own = self.own_tools(configs);
         let says = |own: &OwnTool<'_>| {
@@ -150,11 +150,11 @@ impl Resolver<'_> {
         &self,
         name: &ToolName,
         configs: &[(&SourceFile, &ConfigFile)],
-        tools: &BTreeMap<ToolName, Tool>,
+        tools: &BTreeMap<ToolName, ConfiguredTool>,
     ) -> Vec<ToolName> {
         let own = self.own_tools(configs).remove(name).and_then(|own| own.meant);
         let identities = [own, tools.get(name).and_then(Identity::of)];
-        let is_same = |(_, tool): &(&ToolName, &Tool)| {
+        let is_same = |(_, tool): &(&ToolName, &ConfiguredTool)| {
             Identity::of(tool).is_some_and(|it| identities.contains(&Some(it)))
         };
         tools.iter().filter(is_same).map(|(name, _)| name.clone()).collect()

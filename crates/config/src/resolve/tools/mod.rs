@@ -19,7 +19,9 @@ use kitbag_contract::ToolName;
 use kitbag_policy::Rates;
 use serde_json::Value;
 
-use crate::config::{BytesTool, LocalTool, Parameters, Tool, ToolGrants, ToolRate, ToolSource};
+use crate::config::{
+    BytesTool, ConfiguredGrants, ConfiguredTool, LocalTool, Parameters, ToolRate, ToolSource,
+};
 use crate::format::key::KeyPath;
 use crate::format::spanned::{At, Part, Span, Written, all, copied, last, merge};
 use crate::format::{ConfigFile, SourceConfig, ToolConfig};
@@ -59,7 +61,7 @@ impl<'a> Resolver<'a> {
         component: Option<ComponentTool>,
         named_script: Option<&(ToolName, FoundScript)>,
         limits: &EffectiveLimits,
-    ) -> BTreeMap<ToolName, Tool> {
+    ) -> BTreeMap<ToolName, ConfiguredTool> {
         let mut tables: HashMap<ToolName, Vec<Part<'_, ToolConfig>>> = HashMap::new();
         for parts in
             merge(configs.iter().filter_map(|(file, config)| Some((*file, config.tools.as_ref()?))))
@@ -134,9 +136,13 @@ impl<'a> Resolver<'a> {
             let local = ToolSource::Local(LocalTool::new(wasm, None, None));
             let source = Sourced { value: local, origin: Origin::Caller };
             let grants = self.grants(&name, Vec::new(), true, None, Code::Own);
-            let tool = Tool::of_caller(name.clone(), source, limits.clone().under(self.overrides));
+            let tool = ConfiguredTool::of_caller(
+                name.clone(),
+                source,
+                limits.clone().under(self.overrides),
+            );
             let approve = self.approve(&[]);
-            tools.insert(name, Tool { grants, approve, ..tool });
+            tools.insert(name, ConfiguredTool { grants, approve, ..tool });
         }
         if let Some((name, script)) = named_script {
             let script = Script::Found(script);
@@ -152,7 +158,11 @@ impl<'a> Resolver<'a> {
     /// Adds the built-ins that no file mentions. One that was given another
     /// name has it instead of its own, and one that is replaced has none, also where that
     /// tool is then taken away.
-    fn add_builtins(&mut self, tools: &mut BTreeMap<ToolName, Tool>, limits: &EffectiveLimits) {
+    fn add_builtins(
+        &mut self,
+        tools: &mut BTreeMap<ToolName, ConfiguredTool>,
+        limits: &EffectiveLimits,
+    ) {
         let renamed: HashSet<String> = tools
             .values()
             .filter_map(|tool| match &tool.source.value {
@@ -163,7 +173,7 @@ impl<'a> Resolver<'a> {
             .collect();
         let builtins = self.builtins;
         // Most of them ask for one of two things.
-        let mut granted: Vec<(bool, &BuiltinTool<'_>, ToolGrants)> = Vec::new();
+        let mut granted: Vec<(bool, &BuiltinTool<'_>, ConfiguredGrants)> = Vec::new();
         for builtin in builtins.iter().filter(|builtin| !renamed.contains(builtin.name)) {
             let name = match ToolName::new(builtin.name) {
                 Ok(name) => name,
@@ -195,14 +205,18 @@ impl<'a> Resolver<'a> {
                 };
                 let toolset = Some(builtin.toolset.to_owned());
                 let limits = self.under(limits, Some(builtin)).under(self.overrides);
-                let tool = Tool::of_caller(name, source, limits);
+                let tool = ConfiguredTool::of_caller(name, source, limits);
                 let approve = self.approve(&[]);
-                vacant.insert(Tool { toolset, disabled, grants, approve, ..tool });
+                vacant.insert(ConfiguredTool { toolset, disabled, grants, approve, ..tool });
             }
         }
     }
 
-    fn tool(&mut self, candidate: &Candidate<'_>, limits: &EffectiveLimits) -> Option<Tool> {
+    fn tool(
+        &mut self,
+        candidate: &Candidate<'_>,
+        limits: &EffectiveLimits,
+    ) -> Option<ConfiguredTool> {
         let Candidate { name, parts, .. } = candidate;
         let tools = KeyPath::ROOT.key("tools");
         let path = tools.key(name.as_str());
@@ -284,7 +298,7 @@ impl<'a> Resolver<'a> {
         let counted = |rates| ToolRate { rates, counted_as: (*name).clone() };
         let answers = self.answers(parts);
         let mask = copied(parts, |tool| tool.mask.as_ref()).unwrap_or(Sourced::default(true));
-        let tool = Tool {
+        let tool = ConfiguredTool {
             name: (*name).clone(),
             source: source?,
             enable: enable.unwrap_or(Sourced::default(true)),
@@ -476,13 +490,13 @@ impl<'a> Resolver<'a> {
     }
 
     /// Refuses two tools in the place of one built-in.
-    fn check_replaced_once(&mut self, tools: &BTreeMap<ToolName, Tool>) {
+    fn check_replaced_once(&mut self, tools: &BTreeMap<ToolName, ConfiguredTool>) {
         let mut replaced: BTreeMap<&str, &ToolName> = BTreeMap::new();
         for (name, tool) in tools {
             let Some(builtin) = tool.source.value.replaces() else { continue };
             if let Some(other) = replaced.insert(&builtin.value, name) {
                 // What the user's own file says beats what the workspace says.
-                let layer = |tool: &Tool| match &tool.source.value {
+                let layer = |tool: &ConfiguredTool| match &tool.source.value {
                     ToolSource::Local(local) => local.layer,
                     _ => Layer::Workspace,
                 };

@@ -6,7 +6,7 @@ use kitbag_base::text::{nearest, shown};
 use kitbag_contract::{ToolName, UnknownArguments};
 use kitbag_glob::Glob;
 
-use crate::config::Tool;
+use crate::config::ConfiguredTool;
 use crate::format::{ConfigFile, UnknownArgumentsConfig};
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::toolsets::Disabled;
@@ -30,7 +30,7 @@ struct Patterns<'a> {
 /// A pattern of a file that matches no tool is among `unmatched`, since the file is for
 /// other workspaces and builds as well; one of the command line is an error.
 pub(in crate::resolve) fn choose(
-    tools: &mut BTreeMap<ToolName, Tool>,
+    tools: &mut BTreeMap<ToolName, ConfiguredTool>,
     layers: &[(&SourceFile, &ConfigFile)],
     sources: &Sources<'_>,
     unmatched: &mut Vec<Diagnostic>,

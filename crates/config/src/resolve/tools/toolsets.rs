@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kitbag_contract::ToolName;
 use kitbag_policy::Access;
 
-use crate::config::{Tool, ToolSource};
+use crate::config::{ConfiguredTool, ToolSource};
 use crate::format::GrantsConfig;
 use crate::format::spanned::At;
 use crate::layers::origin::{Origin, Sourced};
@@ -20,7 +20,10 @@ use crate::resolve::tools::switches::Switches;
 impl Resolver<'_> {
     /// Turns built-ins off that cannot do without a grant, where they have none of its kind
     /// and no file has turned them on or tried to grant it.
-    pub(in crate::resolve) fn without_required(&self, tools: &mut BTreeMap<ToolName, Tool>) {
+    pub(in crate::resolve) fn without_required(
+        &self,
+        tools: &mut BTreeMap<ToolName, ConfiguredTool>,
+    ) {
         for (name, tool) in tools {
             let ToolSource::Builtin { name: own } = &tool.source.value else { continue };
             let Some(builtin) = self.named(&own.value) else { continue };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kitbag_contract::ToolName;
 use kitbag_state::trust::Change;
 
-use crate::config::{LocalTool, Tool, ToolSource};
+use crate::config::{ConfiguredTool, LocalTool, ToolSource};
 use crate::layers::limits::EffectiveLimits;
 use crate::layers::origin::Sourced;
 use crate::layers::toolsets::Disabled;
@@ -41,7 +41,7 @@ impl Resolver<'_> {
 
     /// A tool whose code is that of a workspace which is not trusted, of which nothing counts
     /// but its name.
-    pub(in crate::resolve) fn untrusted(&self, mut tool: Tool) -> Tool {
+    pub(in crate::resolve) fn untrusted(&self, mut tool: ConfiguredTool) -> ConfiguredTool {
         tool.turn_off(match self.trust.untrusted().map(|untrusted| &untrusted.reason) {
             Some(UntrustedReason::Changed(edits)) => {
                 let cause = edits.first().unwrap_or(&Change::Places).to_string();
@@ -56,7 +56,7 @@ impl Resolver<'_> {
     pub(in crate::resolve) fn list_untrusted(
         &self,
         named: &[(usize, NamedTool)],
-        tools: &mut BTreeMap<ToolName, Tool>,
+        tools: &mut BTreeMap<ToolName, ConfiguredTool>,
         limits: &EffectiveLimits,
     ) {
         for (file, NamedTool { name, span, source }) in named {
@@ -79,7 +79,7 @@ impl Resolver<'_> {
                 }
             };
             let source = Sourced { value, origin };
-            let tool = Tool::of_caller(name.clone(), source, limits.clone());
+            let tool = ConfiguredTool::of_caller(name.clone(), source, limits.clone());
             tools.insert(name.clone(), self.untrusted(tool));
         }
     }

@@ -10,7 +10,7 @@ use kitbag_contract::UnknownArguments;
 use kitbag_state::trust::{Change, TrustRecord};
 
 use super::{TrustChange, TrustReview, TrustSubject, compare};
-use crate::config::{Config, DIRECTORY, TOOLS, Tool, ToolSource};
+use crate::config::{Config, ConfiguredTool, DIRECTORY, TOOLS, ToolSource};
 use crate::layers::origin::Sourced;
 use crate::layers::toolsets::Disabled;
 
@@ -104,7 +104,7 @@ impl Config {
 }
 
 /// The files of a tool of its own, by their paths in the workspace.
-fn own_files(tool: &Tool, root: &Path) -> Vec<String> {
+fn own_files(tool: &ConfiguredTool, root: &Path) -> Vec<String> {
     let path = match &tool.source.value {
         ToolSource::Local(local) => &local.wasm.value,
         ToolSource::Script(script) => &script.path.value,

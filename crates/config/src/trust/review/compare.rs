@@ -13,7 +13,7 @@ use kitbag_policy::ApprovalRule;
 use kitbag_state::trust::{Place, TrustRecord};
 
 use super::{TrustChange, TrustChanges, TrustSubject, tool};
-use crate::config::{Config, SecretFiles, Tool, Topic};
+use crate::config::{Config, ConfiguredTool, SecretFiles, Topic};
 use crate::layers::limits::EffectiveLimits;
 use crate::trust::destinations::{READ, READ_AND_WRITE};
 
@@ -143,15 +143,15 @@ fn of_workspace(text: String) -> TrustChange {
 
 fn of_tool(
     name: &ToolName,
-    (now, now_config): (Option<&Tool>, &Config),
-    (then, then_config): (Option<&Tool>, &Config),
+    (now, now_config): (Option<&ConfiguredTool>, &Config),
+    (then, then_config): (Option<&ConfiguredTool>, &Config),
     changes: &mut TrustChanges,
 ) {
     let change = |text: String| {
         let subject = TrustSubject::Tool(name.clone());
         TrustChange { subject, text }
     };
-    let is_on = |tool: &&Tool| tool.is_enabled();
+    let is_on = |tool: &&ConfiguredTool| tool.is_enabled();
     match (now.filter(is_on), then.filter(is_on)) {
         (None, None) => {}
         (None, Some(_)) => changes.removed.push(change("it is off or gone".to_owned())),
@@ -177,7 +177,7 @@ fn of_tool(
 
 /// Whether a rule compares the arguments of a tool with patterns: of its approval, or of an alias
 /// by which another tool calls it. Such a pattern can name a path as the tool sees it.
-fn has_conditions(tool: &Tool, tools: &BTreeMap<ToolName, Tool>) -> bool {
+fn has_conditions(tool: &ConfiguredTool, tools: &BTreeMap<ToolName, ConfiguredTool>) -> bool {
     let is_conditional = |rule: &ApprovalRule| matches!(rule, ApprovalRule::When(_));
     tool.approve.rules.iter().any(|rule| is_conditional(&rule.value))
         || tools

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use kitbag_base::text::shown;
 use kitbag_fs_guard::{ProtectedNames, SecretNames};
 use kitbag_policy::http::HttpGrants;
-use kitbag_policy::tools::ToolGrants as CallableTools;
+use kitbag_policy::tools::ToolGrants;
 use kitbag_policy::{
     Access, ApprovalRule, ConfigValues, DirectoryGrant, Grants, Rates, SecretGrant,
 };
 
 use crate::config::{
-    BytesTool, LocalTool, LockedTool, Parameters, ScriptTool, Tool, ToolApproval, ToolGrants,
-    ToolRate, ToolSource,
+    BytesTool, ConfiguredGrants, ConfiguredTool, LocalTool, LockedTool, Parameters, ScriptTool,
+    ToolApproval, ToolRate, ToolSource,
 };
 use crate::layers::origin::Sourced;
 use crate::report::DiagnosticKind;
@@ -29,14 +29,14 @@ pub(super) struct ToolChanges {
 /// patterns, so that a path has to mean the same file as before. `secrets` are the names of files
 /// that only an explicit grant opens.
 pub(super) fn between(
-    now: &Tool,
-    then: &Tool,
+    now: &ConfiguredTool,
+    then: &ConfiguredTool,
     has_conditions: bool,
     secrets: &SecretNames,
 ) -> ToolChanges {
     let mut changes = ToolChanges::default();
     // Each field, so that one that is added is decided on.
-    let Tool {
+    let ConfiguredTool {
         name: _,
         source,
         // Both are on.
@@ -233,14 +233,14 @@ fn enters(grant: &DirectoryGrant, then: &Grants, secrets: &SecretNames) -> bool 
 }
 
 /// The secrets that a tool is granted as soon as the user has them.
-fn missing_secrets(grants: &ToolGrants) -> impl Iterator<Item = &str> {
+fn missing_secrets(grants: &ConfiguredGrants) -> impl Iterator<Item = &str> {
     grants.warnings.iter().filter_map(|warning| match &warning.kind {
         DiagnosticKind::NoSecret(name) => Some(name.as_str()),
         _ => None,
     })
 }
 
-fn asks_for_secret(grants: &ToolGrants, secret: &str) -> bool {
+fn asks_for_secret(grants: &ConfiguredGrants, secret: &str) -> bool {
     let is_it = |held: &SecretGrant| held.name.as_str() == secret;
     grants.value.secrets.iter().any(is_it) || missing_secrets(grants).any(|it| it == secret)
 }
@@ -267,10 +267,10 @@ fn singles(grants: &Grants) -> Vec<Grants> {
     singles.extend(secrets.iter().map(|one| Grants { secrets: vec![one.clone()], ..none() }));
     singles.extend(storage.iter().map(|one| Grants { storage: Some(*one), ..none() }));
     match tools {
-        CallableTools::None => {}
-        CallableTools::Caller => singles.push(Grants { tools: tools.clone(), ..none() }),
-        CallableTools::Aliases(_) => singles.extend(tools.iter().map(|(alias, grant)| {
-            let tools = CallableTools::aliases([(alias.clone(), grant.clone())]);
+        ToolGrants::None => {}
+        ToolGrants::Caller => singles.push(Grants { tools: tools.clone(), ..none() }),
+        ToolGrants::Aliases(_) => singles.extend(tools.iter().map(|(alias, grant)| {
+            let tools = ToolGrants::aliases([(alias.clone(), grant.clone())]);
             Grants { tools, ..none() }
         })),
     }

@@ -1,0 +1,439 @@
+//! `kitbag add`.
+
+pub(crate) mod grants;
+mod manifests;
+pub(crate) mod place;
+pub(crate) mod requests;
+pub(crate) mod screen;
+pub(crate) mod source;
+pub(crate) mod table;
+pub(crate) mod trial;
+pub(crate) mod wording;
+pub(crate) mod workspace_trust;
+
+use std::path::{Path, PathBuf};
+
+use kitbag::Config;
+use kitbag::base::shell;
+use kitbag::config::{Layer, LockedTool, ToolSource};
+use kitbag::contract::ToolName;
+use kitbag::host::Described;
+use kitbag::toolbox::DescribedParts;
+use kitbag::toolbox::consent::Consent;
+use serde_json::json;
+
+use self::grants::{Asked, Bounds, Granted};
+use self::place::Place;
+use self::source::{OtherProgram, Source};
+use self::table::ToolTable;
+use self::wording::Group;
+use self::workspace_trust::TrustBefore;
+use crate::commands::{Global, built, limits_now};
+use crate::console::consent::{self, Choice};
+use crate::console::output;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kitbag add ~/Downloads/weather.wasm
+  kitbag add ~/Downloads/weather --user
+  kitbag add weather.wasm --yes --grant requested
+  kitbag add --from jp .jp/config.toml --tool word_stats
+
+kitbag also reads a manifest in the directory or beside the component: one of its own,
+skill.toml, manifest.yaml, manifest.toml, NAME.capabilities.json or policy.yaml. It shows the
+requested grants of the manifest; they grant nothing.")]
+pub(crate) struct Args {
+    /// The component, the directory that contains it, or with --from a configuration
+    #[arg(value_name = "FILE.wasm | DIR")]
+    path: PathBuf,
+    /// Import a tool from the configuration of another program
+    #[arg(long, value_name = "PROGRAM")]
+    from: Option<OtherProgram>,
+    /// Name the tool [default: its own name, otherwise the name of the file]
+    #[arg(long, value_name = "NAME")]
+    name: Option<ToolName>,
+    /// Select this tool of a component or a configuration with several
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Add the tool for all workspaces, beside your user config
+    #[arg(long)]
+    user: bool,
+    /// Add the tool without asking
+    #[arg(long)]
+    yes: bool,
+    /// Show the complete lists before the summary, in your pager
+    #[arg(long)]
+    all: bool,
+    /// Grant nothing, or the requested grants [default: ask; nothing with --yes]
+    #[arg(long, value_name = "GRANTS")]
+    grant: Option<GrantChoice>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum GrantChoice {
+    /// Nothing
+    None,
+    /// The requested grants
+    #[value(alias = "wishes")]
+    Requested,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        // All that the workspace says, also where it does not count: nothing of it is called.
+        let kitbag = built(global.builder().ask_trust())?;
+        let config = kitbag.toolbox().config();
+        let home = Global::home();
+        let source = Source::read(&self.path, home.as_deref(), self.from, self.tool.as_deref())?;
+        let layer = if self.user { Layer::User } else { Layer::Workspace };
+        let place = Place::new(layer, config)?;
+        let limits = limits_now(&global)?;
+        let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
+        let own = self.chosen(&described)?;
+        let name = match &self.name {
+            Some(name) => name.clone(),
+            None => own.unwrap_or_else(|| source.name(&described)),
+        };
+        check_known_inside(&described, &name)?;
+        let is_unfinished = check_free(config, &place, &name, &source)?;
+        let bounds = Bounds { config, layer, home: home.as_deref() };
+        let mut asked = Asked::of(&source, &described, &name, &bounds);
+        let text = place.config_text()?;
+        let table = |asked: &Asked, granted: &Granted| ToolTable {
+            name: name.to_string(),
+            origin: source.origin.clone(),
+            wasm: place.written(&place.component(name.as_str())),
+            keys: asked.keys.clone(),
+            grants: asked.written(granted),
+        };
+        asked.without_invalid(|asked| {
+            let table = table(asked, &Granted::Requested);
+            let text = place.with_table(&table, &text, is_unfinished)?;
+            trial::read(trial::with_config(&global, layer, text)?)
+        })?;
+        let groups = wording::groups(&asked, &name, &bounds);
+        let consent = screen::consent(&name, &source, &described, &asked, &groups, &bounds);
+        let addition = Addition {
+            parts: source.parts(&described, &name),
+            name: name.clone(),
+            source: &source,
+            asked: &asked,
+            groups: &groups,
+            place: &place,
+            is_unfinished,
+            is_new_workspace: !config.has_workspace,
+        };
+        if global.json && !self.yes {
+            let error = CliError::NotAgreed(ask_with_yes(&addition.name));
+            output::json(&addition.as_value(None))?;
+            output::note(&error.report());
+            return Ok(error.exit());
+        }
+        let granted = self.agreed(&addition, &consent, global.json)?;
+        addition.write(&table(&asked, &granted), &global)?;
+        addition.report(&granted, global.json)?;
+        Ok(Exit::Done)
+    }
+
+    /// The tool of a component that is meant. `None`: the component has one at most.
+    fn chosen(&self, described: &Described) -> Result<Option<ToolName>, CliError> {
+        let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let all = || kitbag::base::text::alternatives(&names);
+        match &self.tool {
+            Some(own) if names.contains(&own.as_str()) => {
+                let name = ToolName::new(own.as_str());
+                name.map(Some).map_err(|error| CliError::Usage(error.to_string()))
+            }
+            // It has chosen one of a configuration.
+            Some(_) if self.from.is_some() && names.len() <= 1 => Ok(None),
+            Some(own) if !names.is_empty() => Err(CliError::Usage(format!(
+                "the component has no tool `{own}`; its tools are {}",
+                all()
+            ))),
+            None if names.len() > 1 => Err(CliError::Usage(format!(
+                "the component has several tools: choose {} with `--tool`",
+                all()
+            ))),
+            _ => Ok(None),
+        }
+    }
+
+    /// Shows the tool and asks. Returns the grants that it gets.
+    fn agreed(
+        &self,
+        addition: &Addition<'_>,
+        consent: &Consent,
+        as_json: bool,
+    ) -> Result<Granted, CliError> {
+        let Addition { name, place, groups, .. } = addition;
+        let is_interactive = consent::is_interactive(as_json) && !self.yes;
+        if !as_json {
+            consent::show(consent, self.all, is_interactive)?;
+        }
+        let chosen = match self.grant {
+            Some(GrantChoice::Requested) => Granted::Requested,
+            Some(GrantChoice::None) => Granted::Nothing,
+            None if self.yes => Granted::Nothing,
+            None => Granted::Requested,
+        };
+        if self.yes {
+            return Ok(chosen);
+        }
+        if !is_interactive {
+            return Err(CliError::NotAgreed(ask_with_yes(name)));
+        }
+        let path = place.component(name.as_str());
+        // A directory that is no workspace yet is made one.
+        let into = match addition.is_new_workspace {
+            true => path.display().to_string(),
+            false => place.shown(&path),
+        };
+        let (with, choices): (_, &[Choice]) = match self.grant {
+            Some(GrantChoice::None) => (" with no grants", &[Choice::Yes, Choice::No]),
+            Some(GrantChoice::Requested) => {
+                (" with all that it requests", &[Choice::Yes, Choice::No])
+            }
+            None if groups.is_empty() => ("", &[Choice::Yes, Choice::No]),
+            None => (" with these grants", &[Choice::Yes, Choice::No, Choice::Customize]),
+        };
+        match consent::ask(&format!("Add it as {into}{with}?"), choices)? {
+            Some(Choice::Yes) => Ok(chosen),
+            Some(Choice::Customize) => customized(name, groups),
+            _ => Err(not_added(name)),
+        }
+    }
+}
+
+fn not_added(name: &ToolName) -> CliError {
+    CliError::NotAgreed(format!("`{name}` was not added"))
+}
+
+/// Asks about each group of grants. The end of the input adds nothing.
+fn customized(name: &ToolName, groups: &[Group]) -> Result<Granted, CliError> {
+    let mut kinds = Vec::new();
+    // What is denied is denied whatever is granted.
+    for group in groups.iter().filter(|group| group.key != "deny") {
+        let heading = format!("Grants of {}:", group.word);
+        let consent = Consent { heading, items: group.items.clone(), ..Consent::default() };
+        output::note(&consent.requests());
+        match consent::ask(&format!("Grant {}?", group.word), &[Choice::Yes, Choice::No])? {
+            Some(Choice::Yes) => kinds.push(group.key.clone()),
+            Some(_) => {}
+            None => return Err(not_added(name)),
+        }
+    }
+    Ok(match kinds.is_empty() {
+        true => Granted::Nothing,
+        false => Granted::Kinds(kinds),
+    })
+}
+
+/// A component that has several tools knows them by their own names.
+fn check_known_inside(described: &Described, name: &ToolName) -> Result<(), CliError> {
+    let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
+    match tools.len() > 1 && !tools.iter().any(|tool| tool.name == name.as_str()) {
+        true => Err(CliError::Usage(format!(
+            "the component has several tools and knows them by their own names, and `{name}` is none \
+             of them; leave out `--name`"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// What is said where there is nobody to ask.
+fn ask_with_yes(name: &ToolName) -> String {
+    format!(
+        "`{name}` was not added, since there is no terminal to ask on; look at what it asks for, and \
+         add it with `--yes --grant none` or `--yes --grant requested`"
+    )
+}
+
+/// Refuses a name that another tool has, and says where. Whether the tool was added halfway
+/// before.
+fn check_free(
+    config: &Config,
+    place: &Place,
+    name: &ToolName,
+    source: &Source,
+) -> Result<bool, CliError> {
+    let Some(tool) = config.tools.get(name.as_str()) else {
+        let path = place.component(name.as_str());
+        return match path.symlink_metadata() {
+            Ok(_) => Err(taken(name, &format!("`{}`", place.shown(&path)))),
+            Err(_) => Ok(false),
+        };
+    };
+    let holder = match &tool.source.value {
+        ToolSource::Builtin { .. } => "a built-in tool".to_owned(),
+        ToolSource::Local(local) => {
+            let path = &local.wasm.value;
+            let recorded =
+                local.recorded.as_ref().filter(|_| *path == place.component(name.as_str()));
+            match recorded {
+                Some(_) if path.symlink_metadata().is_err() => return Ok(true),
+                Some(recorded) if recorded.tool.component == source.component.digest => {
+                    return Err(CliError::Usage(format!(
+                        "`{name}` is this component already ({})",
+                        recorded.place
+                    )));
+                }
+                Some(recorded) => {
+                    return Err(CliError::Usage(format!(
+                        "the name `{name}` is taken by `{}` ({}); replace it with `{} FILE`, or give \
+                         this one another name with `--name`",
+                        place.shown(path),
+                        recorded.place,
+                        shell::command(["kitbag", "update", name.as_str()])
+                    )));
+                }
+                None => format!("`{}`", place.shown(path)),
+            }
+        }
+        ToolSource::Script(script) => format!("the script `{}`", place.shown(&script.path.value)),
+        ToolSource::Bytes(_) | ToolSource::Native => "another tool".to_owned(),
+    };
+    Err(taken(name, &holder))
+}
+
+fn taken(name: &ToolName, holder: &str) -> CliError {
+    CliError::Usage(format!(
+        "the name `{name}` is taken by {holder}; give this one another name with `--name`"
+    ))
+}
+
+/// A tool that is added.
+struct Addition<'a> {
+    name: ToolName,
+    source: &'a Source,
+    parts: DescribedParts,
+    asked: &'a Asked,
+    groups: &'a [Group],
+    place: &'a Place,
+    /// It was added halfway before.
+    is_unfinished: bool,
+    /// Nothing makes the directory a workspace yet.
+    is_new_workspace: bool,
+}
+
+impl Addition<'_> {
+    /// What is recorded of it.
+    fn record(&self) -> LockedTool {
+        recorded(self.source, self.parts.clone())
+    }
+
+    /// Checks everything, and writes the record, the table, and at last the component: before
+    /// that is there, nothing of the name runs.
+    fn write(&self, table: &ToolTable, global: &Global) -> Result<(), CliError> {
+        let mut locked = self.place.lock()?;
+        let trusted = TrustBefore::now(global)?;
+        let path = self.place.component(self.name.as_str());
+        if path.symlink_metadata().is_ok() {
+            return Err(taken(&self.name, &format!("`{}`", self.place.shown(&path))));
+        }
+        let text = self.place.with_table(table, locked.config_text()?, self.is_unfinished)?;
+        let before = locked.recorded.clone();
+        let builder = || trial::with_config(global, self.place.layer, text.clone());
+        let bytes = &self.source.component.bytes;
+        let limits = trusted.limits(global)?;
+        locked.recorded.tools.insert(self.name.clone(), self.record());
+        let checked = builder()
+            .and_then(trial::read)
+            .and_then(|()| {
+                trial::check_component(builder()?, limits, &self.name, bytes, global.json)
+            })
+            .and_then(|()| trial::check_size("kitbag.lock", &locked.recorded.to_string()));
+        checked.map_err(|error| {
+            let hint = "nothing was added".to_owned();
+            CliError::Hinted { error: Box::new(error), hint }
+        })?;
+        let staged = locked.stage(&path, bytes)?;
+        let before_config = locked.config_text()?.to_owned();
+        let written = locked.write_lock().and_then(|()| locked.write_config(&text));
+        if let Err(error) = written.and_then(|()| locked.put(staged, &path, true)) {
+            locked.recorded = before;
+            locked.write_config(&before_config)?;
+            locked.write_lock()?;
+            return Err(error);
+        }
+        if self.place.layer == Layer::User {
+            return Ok(());
+        }
+        let changed = locked.changed(Some((&path, Some(self.source.component.digest))));
+        trusted.extend(global, &self.name, &changed)
+    }
+
+    /// The tool for a program, with the grants that it got once it was added.
+    fn as_value(&self, granted: Option<&Granted>) -> serde_json::Value {
+        let (place, name) = (self.place, &self.name);
+        let inspection = &self.source.component.inspection;
+        let unexplained = screen::unexplained(inspection, self.asked).into_iter();
+        let requested = self.asked.grants.iter();
+        json!({
+            "name": name,
+            "added": granted.is_some(),
+            "granted": granted.map(|granted| match granted {
+                Granted::Nothing => json!("none"),
+                Granted::Requested => json!("requested"),
+                Granted::Kinds(keys) => json!(keys),
+            }),
+            "wasm": place.component(name.as_str()),
+            "config": place.config,
+            "lock": place.lock,
+            "component": self.source.component.digest,
+            "version": self.source.version(),
+            "author": self.source.foreign().and_then(|manifest| manifest.author.as_deref()),
+            "wishes": requested.map(|(key, value)| format!("{key} = {}", value.to_string().trim()))
+                .collect::<Vec<_>>(),
+            "unexplainedImports": unexplained.map(|(import, _)| import).collect::<Vec<_>>(),
+            "notes": self.asked.notes,
+        })
+    }
+
+    fn report(&self, granted: &Granted, as_json: bool) -> Result<(), CliError> {
+        let (place, name) = (self.place, &self.name);
+        let path = place.component(name.as_str());
+        if as_json {
+            return output::json(&self.as_value(Some(granted)));
+        }
+        let granted = match granted {
+            Granted::Kinds(keys) => {
+                let groups = self.groups.iter().filter(|group| keys.contains(&group.key));
+                groups.map(|group| group.word).collect::<Vec<_>>().join(", ")
+            }
+            Granted::Requested if !self.groups.is_empty() => "what it requests".to_owned(),
+            Granted::Requested | Granted::Nothing => "nothing".to_owned(),
+        };
+        output::data(&format!(
+            "Added {name} as {}, and granted it {granted} in {}.\nCall it with `{}`; `{}` shows its \
+             arguments.",
+            place.shown(&path),
+            place.shown(&place.config),
+            shell::command(["kitbag", "run", name.as_str()]),
+            shell::command(["kitbag", "describe", name.as_str()]),
+        ))
+    }
+}
+
+/// What is recorded of a component.
+pub(crate) fn recorded(source: &Source, parts: DescribedParts) -> LockedTool {
+    let DescribedParts { description, schema, wishes } = parts;
+    LockedTool {
+        version: source.version(),
+        origin: Some(source.origin.clone()),
+        component: source.component.digest,
+        description,
+        schema,
+        wishes,
+        imports: source.imports(),
+        manifest: source.manifest.as_ref().map(requests::recorded),
+    }
+}
+
+/// Whether a file lies right in a directory.
+pub(crate) fn is_in(directory: &Path, path: &Path) -> bool {
+    path.parent() == Some(directory)
+}

@@ -1,0 +1,214 @@
+//! `manifest.toml` of IronClaw: `reborn.extension_manifest.v3`.
+//!
+//! Its `[[tools]]` are served by one component. The grants of all of them are requested together,
+//! since a component here is granted the same whichever of its tools is called. A credential names
+//! the host that it is sent to, which the tool then reaches by any method.
+
+use std::collections::BTreeSet;
+
+use super::credential::Credential;
+use super::fields::{Fields, Notes};
+use super::manifest::Manifest;
+use super::node::{Node, quoted};
+use super::requested_grants::{ManifestHttp, host_pattern};
+
+const VERSION: &str = "reborn.extension_manifest.v3";
+
+/// Fields that the component's own description holds here.
+const DESCRIBED: [&str; 4] =
+    ["description", "input_schema_ref", "output_schema_ref", "prompt_doc_ref"];
+
+/// Tables of other parts of an extension.
+const PARTS: [(&str, &str); 5] = [
+    ("mcp", "it is a server of MCP, which kitbag does not connect to; it is ignored"),
+    ("channel", "kitbag has no channels; it is ignored"),
+    ("memory", "kitbag has no providers of memory; it is ignored"),
+    ("admin_configuration", "it configures another host; it is ignored"),
+    ("metadata", "it is for people; it is ignored"),
+];
+
+pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes) {
+    let Some(mut root) = Fields::of("", root, notes) else { return };
+    match root.text("schema_version", notes) {
+        Some(VERSION) => {}
+        Some(other) => {
+            let text =
+                format!("kitbag reads `{VERSION}`, not {}; nothing is requested", quoted(other));
+            return notes.add(root.path("schema_version"), text);
+        }
+        None => {
+            let text = format!("it does not say `{VERSION}`; nothing is requested");
+            return notes.add(root.path("schema_version"), text);
+        }
+    }
+    let mut text = |key| root.text(key, notes).map(str::to_owned);
+    manifest.name = text("id");
+    manifest.title = text("name");
+    manifest.version = text("version");
+    manifest.description = text("description");
+    root.remark(&["trust"], "trust is yours to give; it is ignored", notes);
+    if let Some(mut runtime) = root.table("runtime", notes) {
+        match runtime.text("kind", notes) {
+            Some("wasm") => manifest.component = runtime.text("module", notes).map(str::to_owned),
+            Some(other) => {
+                let text =
+                    format!("it is {}, and kitbag runs components; it is ignored", quoted(other));
+                notes.add(runtime.path("kind"), text);
+                runtime.take("service");
+            }
+            None => {}
+        }
+        runtime.note_unread(notes);
+    }
+    for (key, text) in PARTS {
+        root.remark(&[key], text, notes);
+    }
+    root.remark(
+        &["auth"],
+        "kitbag obtains no credentials; keep the value yourself with `kitbag secret set`",
+        notes,
+    );
+    let tools = root.list("tools", notes).unwrap_or_default();
+    if tools.len() > 1 {
+        let text = format!("its {} tools are requested together", tools.len());
+        notes.add(root.path("tools"), text);
+    }
+    let mut ids = BTreeSet::new();
+    for (path, node) in tools {
+        // Many tools repeat the same remarks, which are kept once.
+        let Some(mut tool) = Fields::of(root.path("tools"), node, notes) else { continue };
+        if let Some(id) = tool.text("id", notes)
+            && !ids.insert(id)
+        {
+            notes.add(path, format!("{} is there twice", quoted(id)));
+        }
+        self::tool(&mut tool, manifest, notes);
+    }
+    root.note_unread(notes);
+}
+
+fn tool(tool: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
+    tool.remark(&DESCRIBED, "the component describes itself; it is ignored", notes);
+    match tool.text("default_permission", notes) {
+        None | Some("allow") => {}
+        Some("ask") => manifest.is_approved_per_call = true,
+        Some(other) => {
+            manifest.is_approved_per_call = true;
+            let text = format!("{} is read as `ask`: a person approves each call", quoted(other));
+            notes.add(tool.path("default_permission"), text);
+        }
+    }
+    match tool.text("visibility", notes) {
+        None | Some("model") => {}
+        Some(other) => {
+            let text = format!("it is {}, and kitbag offers every tool to models", quoted(other));
+            notes.add(tool.path("visibility"), text);
+        }
+    }
+    tool.remark(
+        &["origin_gate_matrix"],
+        "kitbag asks before calls by `approve`; it is ignored",
+        notes,
+    );
+    tool.remark(
+        &["max_egress_bytes", "resource_profile"],
+        "it has no counterpart for one tool of several; set `limits` of the tool yourself",
+        notes,
+    );
+    let mut has_network = false;
+    for (path, effect) in tool.texts("effects", notes) {
+        match effect {
+            "network" => has_network = true,
+            // Requested by what it needs, below.
+            "use_secret" | "dispatch_capability" | "external_write" => {}
+            "read_filesystem" | "write_filesystem" | "delete_filesystem" => {
+                let text = format!("{} names no directory; grant one yourself", quoted(effect));
+                notes.add(tool.path("effects"), text);
+            }
+            other => {
+                let text = format!("kitbag has no effect {}; it is ignored", quoted(other));
+                notes.add(if other.len() > 64 { path } else { tool.path("effects") }, text);
+            }
+        }
+    }
+    let mut hosts = Vec::new();
+    for (path, node) in tool.list("network_targets", notes).unwrap_or_default() {
+        if let Some(mut target) = Fields::of(path, node, notes) {
+            hosts.extend(host(&mut target, "host_pattern", notes));
+        }
+    }
+    for (_, node) in tool.list("credentials", notes).unwrap_or_default() {
+        let path = tool.path("credentials");
+        let Some(mut credential) = Fields::of(path, node, notes) else { continue };
+        let audience = credential.table("audience", notes);
+        let host = audience.and_then(|mut audience| host(&mut audience, "host", notes));
+        hosts.extend(host.clone());
+        request(&mut credential, host, manifest, notes);
+    }
+    if has_network && hosts.is_empty() {
+        notes.add(tool.path("effects"), "`network` names no host; no request is granted");
+    }
+    if !has_network && !hosts.is_empty() {
+        let text = "it names hosts without the effect `network`; no request is granted";
+        return notes.add(tool.path("effects"), text);
+    }
+    for (path, host) in hosts {
+        match host_pattern(&host, "") {
+            Ok(url) => manifest.requested.requests(ManifestHttp { url, methods: None }),
+            Err(reason) => notes.add(path, reason),
+        }
+    }
+    tool.note_unread(notes);
+}
+
+/// The host of a target with its port, and its place. `None`: it is not reached by `https`.
+fn host(target: &mut Fields<'_>, key: &'static str, notes: &mut Notes) -> Option<(String, String)> {
+    let scheme = target.text("scheme", notes);
+    let host = target.text(key, notes);
+    let port = match target.take("port") {
+        None => String::new(),
+        Some(Node::Integer(port @ 1..=65_535)) => format!(":{port}"),
+        Some(other) => {
+            notes.wrong_type(target.path("port"), "a port", other);
+            return None;
+        }
+    };
+    target.note_unread(notes);
+    if !matches!(scheme, None | Some("https")) {
+        notes.add(target.path("scheme"), "it is not `https`; it is dropped");
+        return None;
+    }
+    let Some(host) = host else {
+        notes.add(target.own_path(), "it names no host; it is dropped");
+        return None;
+    };
+    Some((target.path(key), format!("{host}{port}")))
+}
+
+fn request(
+    credential: &mut Fields<'_>,
+    host: Option<(String, String)>,
+    manifest: &mut Manifest,
+    notes: &mut Notes,
+) {
+    credential.remark(
+        &["vendor", "scopes", "placeholder_env"],
+        "it says how another host obtains the value; it is ignored",
+        notes,
+    );
+    // A secret that a request needs and that is not there fails the request in any case.
+    credential.take("required");
+    let path = credential.own_path().to_owned();
+    let name_path = credential.path("handle");
+    let Some(name) = credential.text("handle", notes) else {
+        return notes.add(path, "it names no secret; it is dropped");
+    };
+    let has_location = credential.take("injection").is_some();
+    let location = credential.table("injection", notes);
+    credential.note_unread(notes);
+    if has_location != location.is_some() {
+        return notes.add(path, "its place in a request is unknown; the secret is not requested");
+    }
+    let hosts = host.into_iter().collect();
+    Credential { path, name: (name_path, name), hosts, location }.request(manifest, notes);
+}

@@ -1,0 +1,145 @@
+//! A manifest in kitbag's own terms.
+
+use std::fmt::Write as _;
+
+use kitbag::base::ContentDigest;
+
+use super::note::Note;
+use super::requested_grants::{ManifestGrants, quoted};
+
+/// The end of the name of a file of credentials and grants.
+const CAPABILITIES: &str = ".capabilities.json";
+
+/// The format of a manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Format {
+    /// `skill.toml`
+    SkillToml,
+    /// `manifest.yaml`
+    ManifestYaml,
+    /// `capabilities.json` or `NAME.capabilities.json`
+    CapabilitiesJson,
+    /// `policy.yaml`
+    PolicyYaml,
+    /// `manifest.toml` of IronClaw
+    ExtensionToml,
+    /// A configuration of JP with `[conversation.tools.NAME]`
+    Jp,
+}
+
+/// A manifest in kitbag's own terms.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Manifest {
+    /// The format of the source.
+    pub(crate) format: Format,
+    /// The BLAKE3 digest of the source.
+    pub(crate) digest: ContentDigest,
+    /// The name of the tool.
+    pub(crate) name: Option<String>,
+    /// The display name of the tool.
+    pub(crate) title: Option<String>,
+    /// The version of the tool.
+    pub(crate) version: Option<String>,
+    /// The author of the tool.
+    pub(crate) author: Option<String>,
+    /// What the tool does.
+    pub(crate) description: Option<String>,
+    /// The file of the component, relative to the manifest.
+    pub(crate) component: Option<String>,
+    /// The requested grants.
+    pub(crate) requested: ManifestGrants,
+    /// The arguments of the tool, in the form of a configuration's `parameters`.
+    pub(crate) parameters: Option<toml::Table>,
+    /// Limits of one call, as `limits` of a configuration: keys and values in TOML.
+    pub(crate) limits: Vec<(&'static str, String)>,
+    /// How often the tool may be called, such as `60/min`.
+    pub(crate) rate: Option<String>,
+    /// Whether a person is asked before each call.
+    pub(crate) is_approved_per_call: bool,
+    /// Remarks on fields that were dropped or restrict less here.
+    pub(crate) notes: Vec<Note>,
+}
+
+impl Format {
+    /// The format of a file, by its name. `None`: the file is not read as a manifest.
+    pub(crate) fn of_file(name: &str) -> Option<Self> {
+        Some(match name {
+            "skill.toml" => Self::SkillToml,
+            "manifest.yaml" | "manifest.yml" => Self::ManifestYaml,
+            "manifest.toml" => Self::ExtensionToml,
+            "policy.yaml" | "policy.yml" => Self::PolicyYaml,
+            "capabilities.json" => Self::CapabilitiesJson,
+            name if name.len() > CAPABILITIES.len() && name.ends_with(CAPABILITIES) => {
+                Self::CapabilitiesJson
+            }
+            _ => return None,
+        })
+    }
+
+    /// The tool that is part of the name of such a file.
+    pub(crate) fn tool_of_file(name: &str) -> Option<&str> {
+        name.strip_suffix(CAPABILITIES).filter(|stem| !stem.is_empty())
+    }
+}
+
+impl Manifest {
+    /// A manifest that requests nothing.
+    pub(crate) fn empty(format: Format, source: &[u8]) -> Self {
+        Self {
+            format,
+            digest: ContentDigest(*blake3::hash(source).as_bytes()),
+            name: None,
+            title: None,
+            version: None,
+            author: None,
+            description: None,
+            component: None,
+            requested: ManifestGrants::default(),
+            parameters: None,
+            limits: Vec::new(),
+            rate: None,
+            is_approved_per_call: false,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The keys of the tool's table besides its grants: each with its value in TOML.
+    pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut settings = Vec::new();
+        let texts = [("title", &self.title), ("description", &self.description)];
+        for (key, text) in texts.into_iter().chain([("rate", &self.rate)]) {
+            settings.extend(text.as_ref().map(|text| (key, quoted(text))));
+        }
+        if self.is_approved_per_call {
+            settings.push(("approve", quoted("always")));
+        }
+        settings
+    }
+
+    /// The table of the tool in TOML, as `NAME.toml` beside a component has it. Directories are
+    /// always among the grants: without a list a tool reads the workspace.
+    pub(crate) fn to_toml(&self) -> String {
+        let mut text = String::new();
+        for (key, value) in self.settings() {
+            let _ = writeln!(text, "{key} = {value}");
+        }
+        text.push_str("\n[grants]\n");
+        for (key, value) in self.requested.grants() {
+            let _ = writeln!(text, "{key} = {value}");
+        }
+        if !self.limits.is_empty() {
+            text.push_str("\n[limits]\n");
+            for (key, value) in &self.limits {
+                let _ = writeln!(text, "{key} = {value}");
+            }
+        }
+        if let Some(parameters) = &self.parameters {
+            let table = toml::Table::from_iter([(
+                "parameters".to_owned(),
+                toml::Value::Table(parameters.clone()),
+            )]);
+            let _ = write!(text, "\n{table}");
+        }
+        text.trim_start().to_owned()
+    }
+}

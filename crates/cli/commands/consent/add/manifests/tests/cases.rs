@@ -1,0 +1,105 @@
+//! Each directory in `cases` holds a manifest, and what it is translated to.
+
+use std::fs;
+use std::path::Path;
+
+use crate::commands::consent::add::manifests::{Format, Manifest};
+
+/// A manifest in kitbag's own terms, with its notes as comments.
+fn shown(manifest: &Manifest) -> String {
+    let mut text = String::new();
+    for (key, value) in [
+        ("name", &manifest.name),
+        ("version", &manifest.version),
+        ("author", &manifest.author),
+        ("component", &manifest.component),
+    ] {
+        let value = value.as_deref().unwrap_or("-");
+        text.push_str(&format!("# {key}: {value}\n"));
+    }
+    for note in &manifest.notes {
+        let key = if note.key.is_empty() { "the file" } else { &note.key };
+        text.push_str(&format!("# {key}: {}\n", note.text));
+    }
+    format!("{text}\n{}", manifest.to_toml())
+}
+
+#[test]
+fn a_manifest_becomes_a_table_and_what_has_no_meaning_is_named() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("crates/cli/commands/consent/add/manifests/tests/cases");
+    let mut names: Vec<_> =
+        fs::read_dir(&cases).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names.len(), 34);
+    for name in names {
+        let directory = cases.join(&name);
+        let mut files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+        let manifest = files.find_map(|path| {
+            let file = path.file_name()?.to_str()?;
+            let source = || fs::read(&path).unwrap();
+            match Format::of_file(file) {
+                Some(format) => {
+                    Some(Ok(Manifest::translate(format, source(), Path::new("/skills/own"))))
+                }
+                None if file == "jp.toml" => Some(Manifest::of_jp(source(), None)),
+                None => None,
+            }
+        });
+        let manifest = manifest.unwrap();
+        let text = match &manifest {
+            Ok(manifest) => shown(manifest),
+            Err(problem) => format!("# {problem}\n"),
+        };
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path(&directory);
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.bind(|| insta::assert_snapshot!("translated", text));
+        // It is TOML, whatever the manifest has in it.
+        if let Ok(manifest) = manifest {
+            toml::from_str::<toml::Table>(&manifest.to_toml()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_begins_with_a_prefix_is_granted() {
+    let entry = |prefix: &str| {
+        let text = format!(
+            r#"{{"http":{{"allowlist":[{{"host":"a.example","path_prefix":"{prefix}"}}]}}}}"#
+        );
+        let manifest = Manifest::translate(Format::CapabilitiesJson, &text, Path::new("/"));
+        let [requested] = &manifest.requested.http[..] else {
+            panic!("{prefix}: {:?}", manifest.notes)
+        };
+        let pattern: kitbag::policy::UrlPattern = requested.url.parse().unwrap();
+        move |path: &str| {
+            let url = format!("https://a.example{path}");
+            pattern.matches(&kitbag::policy::HttpRequest::new("GET", &url).unwrap())
+        }
+    };
+    let with_slash = entry("/api/");
+    assert!(with_slash("/api/x") && with_slash("/api/x/y"));
+    assert!(!with_slash("/api") && !with_slash("/apis"));
+    let without = entry("/api");
+    assert!(without("/api") && without("/api/x"));
+    assert!(!without("/apis"), "a segment is not granted in part");
+    assert!(entry("/")("/any/thing"));
+}
+
+#[test]
+fn a_format_is_known_by_the_name_of_its_file() {
+    let check = |name: &str, expected: Option<Format>, tool: Option<&str>| {
+        assert_eq!(Format::of_file(name), expected, "{name}");
+        assert_eq!(Format::tool_of_file(name), tool, "{name}");
+    };
+    check("skill.toml", Some(Format::SkillToml), None);
+    check("manifest.yaml", Some(Format::ManifestYaml), None);
+    check("policy.yaml", Some(Format::PolicyYaml), None);
+    check("manifest.toml", Some(Format::ExtensionToml), None);
+    check("capabilities.json", Some(Format::CapabilitiesJson), None);
+    check("slack.capabilities.json", Some(Format::CapabilitiesJson), Some("slack"));
+    check(".capabilities.json", None, None);
+    check("Skill.toml", None, None);
+}

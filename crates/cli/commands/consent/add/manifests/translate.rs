@@ -1,0 +1,88 @@
+//! From the text of a manifest to its meaning here.
+
+use std::path::Path;
+
+use super::fields::Notes;
+use super::manifest::{Format, Manifest};
+use super::node::{Node, Problem};
+use super::note::Note;
+use super::requested_grants::ManifestGrants;
+use super::{
+    capabilities_json, extension_toml, json, manifest_yaml, policy_yaml, skill_toml, toml_tree,
+    yaml,
+};
+
+impl Manifest {
+    /// Translates a manifest. `directory` is the absolute path of the manifest's directory, to
+    /// which paths in it may be relative.
+    ///
+    /// It never fails: a manifest that cannot be read requests nothing, and a note says why. One
+    /// of JP holds several tools; [`of_jp`](Self::of_jp) reads those.
+    pub(crate) fn translate(format: Format, source: impl AsRef<[u8]>, directory: &Path) -> Self {
+        let source = source.as_ref();
+        let mut manifest = Self::empty(format, source);
+        let root = match decoded(source).and_then(|text| read(format, text)) {
+            Ok(root) => root,
+            Err(problem) => return manifest.refused(problem),
+        };
+        let mut notes = Notes::default();
+        match &root {
+            Node::Table(entries) if entries.is_empty() => {
+                return manifest.refused("it is empty".to_owned());
+            }
+            Node::Null => return manifest.refused("it is empty".to_owned()),
+            Node::Table(_) => {}
+            other => return manifest.refused(format!("it is {}, not a table", other.kind())),
+        }
+        match format {
+            Format::SkillToml => skill_toml::translate(&root, &mut manifest, &mut notes),
+            Format::ManifestYaml => {
+                manifest_yaml::translate(&root, directory, &mut manifest, &mut notes);
+            }
+            Format::CapabilitiesJson => {
+                capabilities_json::translate(&root, &mut manifest, &mut notes);
+            }
+            Format::PolicyYaml => policy_yaml::translate(&root, &mut manifest, &mut notes),
+            Format::ExtensionToml => extension_toml::translate(&root, &mut manifest, &mut notes),
+            Format::Jp => return manifest.refused("it may hold several tools".to_owned()),
+        }
+        manifest.finish(notes);
+        manifest
+    }
+
+    /// Drops what a limit of zero or a denial forbids, and keeps the notes.
+    pub(crate) fn finish(&mut self, mut notes: Notes) {
+        if notes.has_zero_limit {
+            self.requested = ManifestGrants::default();
+        }
+        self.requested.without_denied(&mut notes);
+        self.notes = notes.into_list();
+    }
+
+    /// The manifest with a note on the whole file; it requests nothing.
+    fn refused(mut self, problem: Problem) -> Self {
+        let text = format!("{problem}; it requests nothing");
+        self.notes.push(Note { key: String::new(), text });
+        self
+    }
+}
+
+/// The text of a manifest, without a byte order mark.
+pub(crate) fn decoded(source: &[u8]) -> Result<&str, Problem> {
+    let text = str::from_utf8(source).map_err(|error| {
+        let before = &source[..error.valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        format!("it is not UTF-8: see line {line}")
+    })?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+/// Reads a text in the language of its format.
+fn read(format: Format, text: &str) -> Result<Node, Problem> {
+    let read = match format {
+        Format::SkillToml | Format::ExtensionToml | Format::Jp => toml_tree::read(text),
+        Format::CapabilitiesJson => json::read(text),
+        Format::ManifestYaml | Format::PolicyYaml => yaml::read(text),
+    };
+    read.map_err(|problem| format!("it cannot be read: {problem}"))
+}

@@ -1,0 +1,459 @@
+//! What is added: a component, and a manifest beside it.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::commands::consent::add::manifests::{Format, Manifest};
+use kitbag::base::ContentDigest;
+use kitbag::base::shell;
+use kitbag::base::text::shown;
+use kitbag::config::settled;
+use kitbag::contract::ToolName;
+use kitbag::host::{
+    ComponentBytes, ComponentSource, Described, Host, Limits, ReadComponent, RunContext,
+    read_component,
+};
+use kitbag::toolbox::DescribedParts;
+use kitbag::trust::digest_of;
+use toml_edit::DocumentMut;
+
+use crate::console::listener::Screen;
+use crate::error::CliError;
+
+/// The largest manifest that is read, in bytes; one that is larger is noted where it is
+/// translated.
+const MANIFEST_BYTES: u64 = 1 << 20;
+
+/// The most entries of a directory that are looked at.
+const MOST_ENTRIES: usize = 10_000;
+
+/// What is added.
+pub(crate) struct Source {
+    /// The component's file, as it was found.
+    pub(crate) path: PathBuf,
+    /// Where it came from, as the lock file has it.
+    pub(crate) origin: String,
+    pub(crate) component: ReadComponent,
+    pub(crate) manifest: Option<SourceManifest>,
+    /// Manifests that are not read, since they are in directories of the named one.
+    pub(crate) nested: Vec<String>,
+}
+
+/// A manifest beside a component.
+pub(crate) struct SourceManifest {
+    /// The name of its file.
+    pub(crate) file: String,
+    /// The digest of its content.
+    pub(crate) digest: ContentDigest,
+    pub(crate) content: ManifestContent,
+}
+
+pub(crate) enum ManifestContent {
+    /// One in kitbag's own form: the table of a tool.
+    Own(Box<DocumentMut>),
+    /// One of another host.
+    Foreign(Box<Manifest>),
+}
+
+/// The configuration of another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum OtherProgram {
+    /// A configuration of JP with `[conversation.tools.NAME]`
+    Jp,
+}
+
+/// Advice for a name of something that is not a file, and that kitbag does not fetch.
+fn elsewhere(named: &Path) -> Option<String> {
+    let text = named.to_str()?;
+    let shown = shown(text);
+    let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
+    // `ghcr.io/owner/name:tag`; a host with a port, such as `localhost:5000`, looks like a scheme.
+    let (host, image) = text.split_once('/').unwrap_or_default();
+    let is_host = (host.contains('.') || host.contains(':'))
+        && !host.ends_with(':')
+        && host.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let is_registry = is_host && (image.contains([':', '@']) || host == "ghcr.io");
+    let rest = if is_registry { text } else { rest };
+    let file = rest.rsplit('/').next().unwrap_or_default();
+    let file = file.split(['?', '#', '@', ':']).next().unwrap_or_default();
+    let file = Path::new(file).with_extension("wasm");
+    let file = file.to_string_lossy();
+    let then = |words: &[&str]| {
+        let add = shell::command(["kitbag", "add", &format!("./{file}")]);
+        format!("`{}`, then `{add}`", shell::command(words))
+    };
+    let is_github = text.starts_with("github.com/") || scheme.starts_with("git");
+    Some(match scheme {
+        "oci" => {
+            let image = rest.trim_start_matches('/');
+            let steps = then(&["wkg", "oci", "pull", image, "-o", &file]);
+            format!("`{shown}` is in a registry, and `kitbag add` takes files: {steps}")
+        }
+        "docker" => format!(
+            "`{shown}` is an image of a container; kitbag runs WebAssembly components, not containers"
+        ),
+        _ if is_github => format!(
+            "`{shown}` is a repository, and `kitbag add` takes files: clone it, build its component, \
+             and add the `.wasm` file"
+        ),
+        "http" | "https" => {
+            let steps = then(&["curl", "--fail", "--location", "--output", &file, text]);
+            format!("`{shown}` is a URL, and `kitbag add` takes files: {steps}")
+        }
+        _ if is_registry => {
+            let steps = then(&["wkg", "oci", "pull", text, "-o", &file]);
+            format!("`{shown}` is in a registry, and `kitbag add` takes files: {steps}")
+        }
+        "pip" | "pypi" | "npm" | "uvx" | "npx" | "cargo" | "brew" => package(text),
+        "" if text.starts_with('@') && text.contains('/') => package(text),
+        "" if matches!(text, "npx" | "uvx" | "pip" | "npm" | "docker") => package(text),
+        // `namespace:package@version`, as package managers of WebAssembly write it.
+        _ if is_package_name(scheme) && rest.split('@').next().is_some_and(is_package_name) => {
+            let steps = then(&["wkg", "get", text, "-o", &file]);
+            format!("`{shown}` is a package of a registry, and `kitbag add` takes files: {steps}")
+        }
+        _ => return None,
+    })
+}
+
+/// Whether a word may be the namespace or the name of a package.
+fn is_package_name(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_ascii_lowercase())
+        && word.chars().all(|char| matches!(char, 'a'..='z' | '0'..='9' | '-'))
+}
+
+fn package(text: &str) -> String {
+    format!(
+        "`{}` is a package whose program has all of your rights; kitbag runs WebAssembly \
+         components: add the `.wasm` file of one",
+        shown(text)
+    )
+}
+
+impl Source {
+    /// Finds and reads the component, and the manifest where there is one. Nothing runs.
+    ///
+    /// `from` says whose configuration the named file is, and `tool` which of its tools is meant.
+    pub(crate) fn read(
+        named: &Path,
+        home: Option<&Path>,
+        from: Option<OtherProgram>,
+        tool: Option<&str>,
+    ) -> Result<Self, CliError> {
+        let unreadable = |source| CliError::Read { path: named.display().to_string(), source };
+        // Without `..`, as the paths that a manifest requests are compared with it.
+        let absolute = settled(&std::path::absolute(named).map_err(unreadable)?);
+        let metadata = fs::metadata(&absolute).map_err(|source| match elsewhere(named) {
+            Some(advice) if source.kind() == io::ErrorKind::NotFound => CliError::Usage(advice),
+            _ => unreadable(source),
+        })?;
+        if let Some(OtherProgram::Jp) = from {
+            return Self::of_jp(&absolute, home, tool);
+        }
+        let (path, directory) = match metadata.is_dir() {
+            true => (None, absolute),
+            false => {
+                let directory = absolute.parent().unwrap_or(Path::new("/")).to_owned();
+                (Some(absolute), directory)
+            }
+        };
+        let entries = Entries::read(&directory, path.as_deref()).map_err(unreadable)?;
+        let manifest = entries.manifest(&directory, path.as_deref())?;
+        let path = match path {
+            Some(path) => path,
+            None => entries.component(&directory, manifest.as_ref())?,
+        };
+        let source = Self::of_component(path, home, manifest)?;
+        Ok(Self { nested: entries.nested, ..source })
+    }
+
+    /// Reads a component where it is in use: manifests beside it are of no other host.
+    pub(crate) fn in_place(path: &Path, home: Option<&Path>) -> Result<Self, CliError> {
+        Self::of_component(path.to_owned(), home, None)
+    }
+
+    /// Reads a tool of JP. Its component is relative to JP's workspace, the nearest directory
+    /// upwards that holds `.jp`.
+    fn of_jp(file: &Path, home: Option<&Path>, tool: Option<&str>) -> Result<Self, CliError> {
+        let directory = file.parent().unwrap_or(Path::new("/"));
+        let root = directory.ancestors().find(|directory| directory.join(".jp").is_dir());
+        let root = root.unwrap_or(directory);
+        let bytes = read_manifest(file)?;
+        let manifest = Manifest::of_jp(&bytes, tool)
+            .map_err(|problem| CliError::Usage(format!("`{}`: {problem}", file.display())))?;
+        let named = manifest.component.clone().unwrap_or_default();
+        let path = inside(root, &named)?;
+        let manifest = SourceManifest {
+            file: file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            digest: manifest.digest,
+            content: ManifestContent::Foreign(Box::new(manifest)),
+        };
+        Self::of_component(path, home, Some(manifest))
+    }
+
+    fn of_component(
+        path: PathBuf,
+        home: Option<&Path>,
+        manifest: Option<SourceManifest>,
+    ) -> Result<Self, CliError> {
+        let component = read_component(&path).map_err(CliError::Component)?;
+        let origin = match home.and_then(|home| path.strip_prefix(home).ok()) {
+            Some(below) => format!("~/{}", below.display()),
+            None => path.display().to_string(),
+        };
+        Ok(Self { path, origin, component, manifest, nested: Vec::new() })
+    }
+
+    /// What the tool says it is called, in its section or manifest; else what its file is.
+    pub(crate) fn name(&self, described: &Described) -> ToolName {
+        let foreign = self.foreign().and_then(|manifest| manifest.name.clone());
+        let own = described.description().and_then(|description| match &description.tools[..] {
+            [only] => Some(only.name.clone()),
+            _ => None,
+        });
+        let said = foreign.or(own).and_then(|name| ToolName::new(name).ok());
+        said.unwrap_or_else(|| crate::commands::name_of(&self.path))
+    }
+
+    /// The manifest, where it is one of another host.
+    pub(crate) fn foreign(&self) -> Option<&Manifest> {
+        match &self.manifest.as_ref()?.content {
+            ManifestContent::Foreign(manifest) => Some(manifest),
+            ManifestContent::Own(_) => None,
+        }
+    }
+
+    /// The version, as the manifest or the component has it.
+    pub(crate) fn version(&self) -> Option<String> {
+        let foreign = self.foreign().and_then(fitting_version);
+        foreign.or_else(|| self.component.version.clone())
+    }
+
+    /// What the component says of itself: in its section, else when it is asked, in the sandbox
+    /// and without any grant.
+    pub(crate) fn described(
+        &self,
+        host: &Host,
+        limits: &Limits,
+        as_json: bool,
+    ) -> Result<Described, CliError> {
+        let inspection = &self.component.inspection;
+        if let Some(section) = &inspection.section {
+            return Ok(section.clone());
+        }
+        if !inspection.describes() {
+            return Ok(Described::Nothing);
+        }
+        let name = self.path.display().to_string();
+        let bytes = ComponentBytes::new(name, self.component.bytes.clone());
+        let source = ComponentSource::Bytes(bytes);
+        let asked = Screen::during(as_json, |events| {
+            let context = RunContext { events, ..RunContext::default() };
+            host.component(&source, limits, &context)
+        });
+        Ok(asked.map_err(CliError::Component)?.described().clone())
+    }
+
+    /// What of it is recorded, for the tool of a name.
+    pub(crate) fn parts(&self, described: &Described, name: &ToolName) -> DescribedParts {
+        DescribedParts::of(described, name.as_str())
+    }
+
+    /// What it imports, sorted.
+    pub(crate) fn imports(&self) -> Vec<String> {
+        let imports = self.component.inspection.imports.iter();
+        // A bare name is a type that the world uses.
+        let named = imports.filter(|import| import.name.contains(':'));
+        let mut names: Vec<_> = named.map(|import| import.name.clone()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+/// The version that a manifest gives, if it is short and plain.
+pub(super) fn fitting_version(manifest: &Manifest) -> Option<String> {
+    let fits = |text: &String| text.len() <= 64 && text.chars().all(|c| c.is_ascii_graphic());
+    manifest.version.clone().filter(fits)
+}
+
+/// The names of the files of a directory that may be part of a tool.
+struct Entries {
+    components: Vec<String>,
+    /// Manifests one level deeper.
+    nested: Vec<String>,
+    manifests: Vec<(String, Option<Format>)>,
+}
+
+impl Entries {
+    /// Looks for manifests, and for components where none was named.
+    fn read(directory: &Path, component: Option<&Path>) -> io::Result<Self> {
+        let (components, nested) = (Vec::new(), Vec::new());
+        let mut entries = Self { components, nested, manifests: Vec::new() };
+        let stem = component.and_then(|path| path.file_stem()?.to_str());
+        for entry in fs::read_dir(directory)?.take(MOST_ENTRIES) {
+            let Ok(name) = entry?.file_name().into_string() else { continue };
+            if name.starts_with('.') {
+                continue;
+            }
+            // `manifest.toml` beside `manifest.wasm` is kitbag's own.
+            let is_own = name == "manifest.toml"
+                && (stem == Some("manifest") || directory.join("manifest.wasm").exists());
+            if let Some(format) = Format::of_file(&name).filter(|_| !is_own) {
+                // That of another tool beside it is no manifest of this one.
+                let own = Format::tool_of_file(&name);
+                if own.is_none_or(|own| stem.is_none_or(|stem| own == stem)) {
+                    entries.manifests.push((name, Some(format)));
+                }
+            } else if let Some(tool) = name.strip_suffix(".toml") {
+                // kitbag's own has the name of the component.
+                let is_own = match stem {
+                    Some(stem) => tool == stem,
+                    None => directory.join(format!("{tool}.wasm")).exists(),
+                };
+                if is_own {
+                    entries.manifests.push((name, None));
+                }
+            } else if name.ends_with(".wasm") {
+                entries.components.push(name);
+            } else if component.is_none() {
+                entries.add_nested(directory, &name);
+            }
+        }
+        entries.nested.sort_unstable();
+        entries.components.sort_unstable();
+        entries.manifests.sort_unstable();
+        Ok(entries)
+    }
+
+    /// Adds the foreign manifests of a directory in the named one, if it is one and not a link.
+    fn add_nested(&mut self, directory: &Path, name: &str) {
+        const MOST: usize = 20;
+        let path = directory.join(name);
+        if path.is_symlink() || !path.is_dir() {
+            return;
+        }
+        let entries = fs::read_dir(&path).into_iter().flatten().take(MOST_ENTRIES).flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let manifests = names.filter(|name| Format::of_file(name).is_some());
+        let room = MOST.saturating_sub(self.nested.len());
+        self.nested.extend(manifests.take(room).map(|file| format!("{name}/{file}")));
+    }
+
+    /// The manifest of a directory.
+    fn manifest(
+        &self,
+        directory: &Path,
+        component: Option<&Path>,
+    ) -> Result<Option<SourceManifest>, CliError> {
+        let (file, format) = match &self.manifests[..] {
+            [] => return Ok(None),
+            [only] => only,
+            [(first, _), (second, _), ..] => {
+                return Err(CliError::Usage(format!(
+                    "`{}` has two manifests, `{first}` and `{second}`; remove the one that is not \
+                     meant",
+                    directory.display()
+                )));
+            }
+        };
+        let path = directory.join(file);
+        let bytes = read_manifest(&path)?;
+        let content = match format {
+            Some(format) => {
+                // A person has named the directory: only links in it are none of their choice.
+                let real = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+                let manifest = Manifest::translate(*format, &bytes, &real);
+                ManifestContent::Foreign(Box::new(manifest))
+            }
+            None => {
+                let text = str::from_utf8(&bytes).map_err(|error| {
+                    CliError::Usage(format!("the manifest `{}`: {error}", path.display()))
+                })?;
+                let document = text.parse::<DocumentMut>().map_err(|error| {
+                    let place = path.display();
+                    CliError::Usage(format!("the manifest `{place}` is not TOML: {error}"))
+                })?;
+                ManifestContent::Own(Box::new(document))
+            }
+        };
+        // One that means another component says nothing of this one.
+        if let (Some(component), ManifestContent::Foreign(foreign)) = (component, &content)
+            && let Some(other) = &foreign.component
+            && component.file_name() != Path::new(other).file_name()
+        {
+            return Ok(None);
+        }
+        Ok(Some(SourceManifest { file: file.clone(), digest: digest_of(&bytes), content }))
+    }
+
+    /// The component of a directory: that of its manifest, else the only one.
+    fn component(
+        &self,
+        directory: &Path,
+        manifest: Option<&SourceManifest>,
+    ) -> Result<PathBuf, CliError> {
+        let place = directory.display();
+        let named = manifest.and_then(|manifest| match &manifest.content {
+            ManifestContent::Foreign(foreign) => foreign.component.as_deref(),
+            ManifestContent::Own(_) => None,
+        });
+        match (named, &self.components[..]) {
+            (Some(named), _) => inside(directory, named),
+            (None, [only]) => inside(directory, only),
+            (None, []) => Err(CliError::Usage(format!(
+                "`{place}` has no component: no file in it ends in `.wasm`"
+            ))),
+            (None, several) => {
+                let names = kitbag::base::text::alternatives(several);
+                Err(CliError::Usage(format!("`{place}` has several components: name {names}")))
+            }
+        }
+    }
+}
+
+/// The path of a component in a directory, to which no link in that leads.
+fn inside(directory: &Path, named: &str) -> Result<PathBuf, CliError> {
+    let mut path = directory.to_owned();
+    for part in Path::new(named).components() {
+        match part {
+            std::path::Component::Normal(part) => path.push(part),
+            std::path::Component::CurDir => continue,
+            _ => {
+                return Err(CliError::Usage(format!(
+                    "the manifest in `{}` names the component `{}`, which lies outside",
+                    directory.display(),
+                    shown(named)
+                )));
+            }
+        }
+        refuse_link(&path)?;
+    }
+    Ok(path)
+}
+
+/// A link in a directory that another user made may lead anywhere.
+fn refuse_link(path: &Path) -> Result<(), CliError> {
+    match path.is_symlink() {
+        false => Ok(()),
+        true => Err(CliError::Usage(format!(
+            "`{}` is a symbolic link, which is not followed; name the file that it leads to",
+            path.display()
+        ))),
+    }
+}
+
+fn read_manifest(path: &Path) -> Result<Vec<u8>, CliError> {
+    refuse_link(path)?;
+    let unreadable = |source| CliError::Read { path: path.display().to_string(), source };
+    let metadata = path.symlink_metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
+        let place = path.display();
+        return Err(CliError::Usage(format!("the manifest `{place}` is not a regular file")));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MANIFEST_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
+}

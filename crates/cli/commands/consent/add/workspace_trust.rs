@@ -1,0 +1,214 @@
+//! Trust in a workspace, which goes on to what a person has just agreed to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kitbag::base::ContentDigest;
+use kitbag::config::{TrustedBy, WorkspaceTrust};
+use kitbag::contract::ToolName;
+use kitbag::host::Limits;
+use kitbag::trust::TrustRecord;
+use kitbag::{Caller, Config};
+
+use crate::commands::{Global, limits_now};
+use crate::console::output;
+use crate::error::CliError;
+
+/// What was trusted before a command changed the files of a workspace.
+pub(crate) enum TrustBefore {
+    /// What this asks for, or nothing, since nothing configured it.
+    Content(Option<Arc<TrustRecord>>),
+    /// Whatever it holds.
+    All,
+    /// It was not trusted.
+    None,
+}
+
+/// The files that a command has changed, by their paths in the workspace. `None`: they are gone.
+pub(crate) type Changed = BTreeMap<String, Option<ContentDigest>>;
+
+impl TrustBefore {
+    /// What is trusted now, while no other command changes the files.
+    pub(crate) fn now(global: &Global) -> Result<Self, CliError> {
+        let kitbag = global.builder().single_call().build()?;
+        Ok(Self::reviewed(kitbag.toolbox().config(), global))
+    }
+
+    /// What is trusted of the content that is there. An edit that asks for more is for a person to
+    /// review first.
+    fn reviewed(config: &Config, global: &Global) -> Self {
+        match &config.review {
+            None => Self::of(config),
+            Some(review) if review.changes.is_within() => Self::edited(config, global),
+            Some(_) => Self::None,
+        }
+    }
+
+    /// The content of a workspace that was edited since and asks for nothing more.
+    fn edited(config: &Config, global: &Global) -> Self {
+        let Some(trusted) = config.workspace_trust.record() else { return Self::None };
+        let (kitbag, _) = global.builder().single_call().ask_trust().build_faulty();
+        let Some(kitbag) = kitbag else { return Self::None };
+        let Ok(question) = kitbag.trust_question() else { return Self::None };
+        let now = question.record.clone();
+        let is_trusted = |(path, digest)| trusted.components.get(path) == Some(digest);
+        match now.components.iter().all(is_trusted) {
+            true => Self::Content(Some(Arc::new(now))),
+            false => Self::None,
+        }
+    }
+
+    /// As [`now`](Self::now), also if the configuration has mistakes. `None`: a file of it cannot
+    /// be read at all.
+    pub(crate) fn now_leniently(global: &Global) -> Option<Self> {
+        let (kitbag, _) = global.builder().single_call().build_faulty();
+        kitbag.map(|kitbag| Self::reviewed(kitbag.toolbox().config(), global))
+    }
+
+    /// The limits that hold for all calls now, where the workspace does not set them itself.
+    pub(crate) fn limits(&self, global: &Global) -> Result<Option<Limits>, CliError> {
+        match self {
+            Self::None => limits_now(global).map(Some),
+            Self::Content(_) | Self::All => Ok(None),
+        }
+    }
+
+    fn of(config: &Config) -> Self {
+        match &config.workspace_trust {
+            WorkspaceTrust::Nothing => Self::Content(None),
+            WorkspaceTrust::Trusted(TrustedBy::Record(record)) => {
+                Self::Content(Some(Arc::clone(record)))
+            }
+            WorkspaceTrust::Trusted(_) => Self::All,
+            WorkspaceTrust::Untrusted(_) => Self::None,
+        }
+    }
+
+    /// Trusts the workspace with what a command has written for a tool, where it was trusted
+    /// before and nothing else has changed meanwhile. Else a note says what is left to do.
+    pub(crate) fn extend(
+        &self,
+        global: &Global,
+        tool: &ToolName,
+        changed: &Changed,
+    ) -> Result<(), CliError> {
+        let before = match self {
+            Self::All => return Ok(()),
+            Self::None => {
+                output::note(
+                    "the workspace is not trusted, so that the tool does not run yet; `kitbag trust` \
+                     shows all that the workspace asks",
+                );
+                return Ok(());
+            }
+            Self::Content(before) => before,
+        };
+        // Mistakes in other places stay as they were trusted.
+        let (kitbag, errors) = global.builder().single_call().ask_trust().build_faulty();
+        let Some(kitbag) = kitbag else {
+            return errors.into_iter().next().map_or(Ok(()), |error| Err(error.into()));
+        };
+        let question = match kitbag.trust_question() {
+            Ok(question) => question,
+            // Nothing is left that could be trusted.
+            Err(_) if changed.values().all(Option::is_none) => return Ok(()),
+            Err(error) => {
+                output::note(&format!("the workspace is not trusted with it: {error}"));
+                return Ok(());
+            }
+        };
+        match is_only(before.as_deref(), &question.record, tool, changed) {
+            true => question.give(&Caller::this_user()).map_err(CliError::from),
+            false => {
+                output::note(
+                    "something else of the workspace has changed, too; `kitbag trust` shows it, and \
+                     trusts it again",
+                );
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether two contents differ in nothing but what was changed, and in places outside of the
+/// workspace that the tool is granted.
+fn is_only(
+    before: Option<&TrustRecord>,
+    now: &TrustRecord,
+    tool: &ToolName,
+    changed: &Changed,
+) -> bool {
+    let (mut files, mut components, places) = match before {
+        Some(before) => (before.files.clone(), before.components.clone(), before.places.clone()),
+        None => Default::default(),
+    };
+    for (path, digest) in changed {
+        let is_component = path.ends_with(".wasm");
+        match (is_component, digest) {
+            (true, Some(digest)) => drop(components.insert(path.clone(), Some(*digest))),
+            (true, None) => drop(components.remove(path)),
+            (false, Some(digest)) => drop(files.insert(path.clone(), *digest)),
+            (false, None) => drop(files.remove(path)),
+        }
+    }
+    let own = format!("tool `{tool}`");
+    let others = |record: &TrustRecord| {
+        let others = record.places.iter().filter(|place| place.by != own);
+        others.cloned().collect::<Vec<_>>()
+    };
+    let places: Vec<_> = places.into_iter().filter(|place| place.by != own).collect();
+    now.files == files && now.components == components && others(now) == places
+}
+
+#[cfg(test)]
+mod tests {
+    use kitbag::trust::Place;
+
+    use super::*;
+
+    fn digest(byte: u8) -> ContentDigest {
+        ContentDigest([byte; 32])
+    }
+
+    fn record(files: &[(&str, u8)], components: &[(&str, u8)], places: &[&str]) -> TrustRecord {
+        let mut record = TrustRecord::new("/w");
+        let entry = |(path, byte): &(&str, u8)| ((*path).to_owned(), digest(*byte));
+        record.files = files.iter().map(entry).collect();
+        record.components =
+            components.iter().map(entry).map(|(path, digest)| (path, Some(digest))).collect();
+        let place = |by: &&str| Place {
+            by: (*by).to_owned(),
+            path: "/srv".to_owned(),
+            access: "read".to_owned(),
+        };
+        record.places = places.iter().map(place).collect();
+        record
+    }
+
+    #[test]
+    fn trust_goes_on_where_nothing_else_has_changed() {
+        const CONFIG: &str = ".kitbag/config.toml";
+        const A: &str = ".kitbag/tools/a.wasm";
+        const B: &str = ".kitbag/tools/b.wasm";
+        let tool = ToolName::new("a").unwrap();
+        let changed: Changed = [(CONFIG, Some(digest(2))), (A, Some(digest(9)))]
+            .map(|(path, it)| (path.to_owned(), it))
+            .into();
+        let before = record(&[(CONFIG, 1)], &[(B, 5)], &["tool `b`"]);
+        let check = |now: TrustRecord, expected: bool| {
+            assert_eq!(is_only(Some(&before), &now, &tool, &changed), expected, "{now:?}");
+        };
+        let components = [(A, 9), (B, 5)];
+        check(record(&[(CONFIG, 2)], &components, &["tool `b`"]), true);
+        check(record(&[(CONFIG, 2)], &components, &["tool `a`", "tool `b`"]), true);
+        // Another command has written something meanwhile.
+        check(record(&[(CONFIG, 3)], &components, &["tool `b`"]), false);
+        check(record(&[(CONFIG, 2), ("x", 1)], &components, &["tool `b`"]), false);
+        check(record(&[(CONFIG, 2)], &[(A, 8), (B, 5)], &["tool `b`"]), false);
+        check(record(&[(CONFIG, 2)], &[(A, 9), (B, 6)], &["tool `b`"]), false);
+        check(record(&[(CONFIG, 2)], &components, &["tool `b`", "topic `keys`"]), false);
+        check(record(&[(CONFIG, 2)], &components, &[]), false);
+        let new = record(&[(CONFIG, 2)], &[(A, 9)], &[]);
+        assert!(is_only(None, &new, &tool, &changed));
+    }
+}

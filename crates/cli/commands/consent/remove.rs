@@ -1,0 +1,146 @@
+//! `kitbag remove`.
+//!
+//! It works on the text of the files, so that it also removes a tool whose entry is invalid, from a
+//! configuration with mistakes in other places.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use kitbag::Config;
+use kitbag::base::shell;
+use kitbag::config::Layer;
+use kitbag::contract::ToolName;
+use serde_json::json;
+
+use crate::commands::Global;
+use crate::commands::consent::add::place::{LockedPlace, Place};
+use crate::commands::consent::add::workspace_trust::TrustBefore;
+use crate::commands::consent::add::{is_in, table};
+use crate::console::output;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  kitbag remove weather")]
+pub(crate) struct Args {
+    /// The name of the tool, as `kitbag list` shows it
+    tool: ToolName,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let name = &self.tool;
+        let place = self.place(&global)?;
+        let mut locked = place.lock_leniently()?;
+        let path = component(&place, &locked, name);
+        // All of the tool is removed or nothing: its table must be found before anything goes.
+        let left = locked.config_text().and_then(|text| {
+            table::without(text, name.as_str()).map_err(|error| {
+                CliError::Usage(format!(
+                    "`{}` cannot be changed: {error}",
+                    place.shown(&place.config)
+                ))
+            })
+        });
+        let left = left.map_err(|error| {
+            let command = shell::command(["kitbag", "remove", name.as_str()]);
+            let config = place.shown(&place.config);
+            let hint = format!("nothing was removed; repair `{config}`, then run `{command}`");
+            CliError::Hinted { error: Box::new(error), hint }
+        })?;
+        // The component first: without it nothing of the name runs.
+        let trusted = TrustBefore::now_leniently(&global);
+        let is_own = is_in(&place.tools, &path);
+        if is_own {
+            let failed = |source| CliError::Save { path: path.display().to_string(), source };
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+                _ => {}
+            }
+        }
+        if let Some(text) = &left {
+            locked.write_config(text)?;
+        }
+        let is_recorded_still = locked.forget(name)?;
+        if is_recorded_still {
+            output::note(&format!(
+                "`{}` cannot be read and is left as it is; remove `[tools.{name}]` in it yourself",
+                place.shown(&place.lock)
+            ));
+        }
+        // Trust that was not given cannot be kept.
+        if place.layer == Layer::Workspace
+            && let Some(trusted) = trusted.filter(|trusted| !matches!(trusted, TrustBefore::None))
+        {
+            let component = is_own.then_some((&*path, None));
+            trusted.extend(&global, name, &locked.changed(component))?;
+        }
+        if global.json {
+            output::json(&json!({ "name": name, "wasm": path, "config": place.config }))?;
+            return Ok(Exit::Done);
+        }
+        let component = match is_own {
+            true => format!("its component {}", place.shown(&path)),
+            false => format!("what was recorded of it; its component {} stays", place.shown(&path)),
+        };
+        output::data(&format!(
+            "Removed {name}: its table in {}, and {component}.",
+            place.shown(&place.config)
+        ))?;
+        Ok(Exit::Done)
+    }
+
+    /// The files that hold the tool: those of the workspace, else the user's own.
+    fn place(&self, global: &Global) -> Result<Place, CliError> {
+        let name = &self.tool;
+        // Also a configuration that is not trusted: nothing is called.
+        let (kitbag, _) = global.builder().ask_trust().single_call().build_faulty();
+        let config = kitbag.as_ref().map(|kitbag| kitbag.toolbox().config());
+        let root = match config {
+            Some(config) => config.root.value.clone(),
+            None => global.builder().find_workspace()?,
+        };
+        let own_file = config.and_then(|config| config.own_file.clone()).or_else(Global::own_file);
+        for layer in [Layer::Workspace, Layer::User] {
+            if let Some(config) = config
+                && layer == Layer::Workspace
+                && config.ignored.is_some()
+            {
+                continue;
+            }
+            let Ok(place) = Place::at(layer, root.clone(), own_file.clone()) else { continue };
+            if place.has_added(name)? {
+                // Links are refused only where something would be written.
+                place.check()?;
+                return Ok(place);
+            }
+        }
+        Err(CliError::Usage(not_added(name, config)))
+    }
+}
+
+/// What is said of a name that no lock file has.
+fn not_added(name: &ToolName, config: Option<&Config>) -> String {
+    let tools = config.map(|config| &config.tools);
+    match tools.and_then(|tools| tools.get(name)) {
+        Some(_) => format!(
+            "`{name}` was not added with `kitbag add`; `kitbag list` shows where it comes from"
+        ),
+        None => {
+            let known = tools.into_iter().flatten().map(|(known, _)| known.as_str());
+            let near = kitbag::base::text::nearest(name.as_str(), known);
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            format!("there is no tool `{name}`{near}")
+        }
+    }
+}
+
+/// The component of a tool: as its table says, else where `kitbag add` puts it.
+fn component(place: &Place, locked: &LockedPlace<'_>, name: &ToolName) -> PathBuf {
+    let text = locked.config_text().unwrap_or_default();
+    let written = table::wasm(text, name.as_str());
+    written
+        .and_then(|written| place.absolute(&written))
+        .unwrap_or_else(|| place.component(name.as_str()))
+}

@@ -1,0 +1,495 @@
+//! `kitbag update`.
+
+use std::path::PathBuf;
+
+use kitbag::base::shell;
+use kitbag::base::text::shown as escaped;
+use kitbag::config::{Disabled, Layer, LockedManifest, LockedTool, Network, ToolSource};
+use kitbag::contract::{Description, ErrorKind, ToolName};
+use kitbag::host::{Described, read_component};
+use kitbag::policy::RequestedGrants;
+use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, request_item};
+use serde_json::{Value, json};
+
+use crate::commands::consent::add::grants::{Asked, Bounds};
+use crate::commands::consent::add::place::Place;
+use crate::commands::consent::add::requests::{self, RequestedGrant};
+use crate::commands::consent::add::screen::{beginning, own_risks};
+use crate::commands::consent::add::source::{OtherProgram, Source};
+use crate::commands::consent::add::trial;
+use crate::commands::consent::add::wording::{Reader, is_kind};
+use crate::commands::consent::add::workspace_trust::TrustBefore;
+use crate::commands::consent::add::{is_in, recorded};
+use crate::commands::tools::findings::Finding;
+use crate::commands::{Global, built, limits_now};
+use crate::console::consent;
+use crate::console::output;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kitbag update weather
+  kitbag update weather ~/Downloads/weather-1.3.wasm
+
+Grants do not change: newly requested grants are shown for you to add.")]
+pub(crate) struct Args {
+    /// The name of the tool, as `kitbag list` shows it
+    tool: ToolName,
+    /// Replace the component with this one, or with the one in this directory
+    #[arg(value_name = "FILE.wasm | DIR")]
+    path: Option<PathBuf>,
+    /// Import the tool from the configuration of another program
+    #[arg(long, value_name = "PROGRAM", requires = "path")]
+    from: Option<OtherProgram>,
+    /// Record the difference without asking
+    #[arg(long)]
+    yes: bool,
+    /// Show the complete lists before the summary, in your pager
+    #[arg(long)]
+    all: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        // All that was recorded, also where it does not count: nothing is called with its grants.
+        let kitbag = built(global.builder().ask_trust())?;
+        let config = kitbag.toolbox().config();
+        let name = &self.tool;
+        let Some(tool) = config.tools.get(name.as_str()) else {
+            let known = config.tools.keys().map(ToolName::as_str);
+            let near = kitbag::base::text::nearest(name.as_str(), known);
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            return Err(CliError::Usage(format!("there is no tool `{name}`{near}")));
+        };
+        // `kitbag check` reports it, and no tool runs with it.
+        if let Some(Disabled::Broken { reason }) = &tool.disabled {
+            let about = "configuration".to_owned();
+            let finding =
+                Finding { about, text: reason.to_string(), kind: ErrorKind::Configuration };
+            let hint = "nothing was recorded".to_owned();
+            return Err(CliError::Hinted { error: Box::new(CliError::Faulty(finding)), hint });
+        }
+        let ToolSource::Local(local) = &tool.source.value else {
+            return Err(CliError::Usage(format!(
+                "`{name}` has no component in a file, of which something could be recorded"
+            )));
+        };
+        let place = Place::new(local.layer, config)?;
+        let path = &local.wasm.value;
+        if self.path.is_some() && !is_in(&place.tools, path) {
+            return Err(CliError::Usage(format!(
+                "the component of `{name}` is `{}`, which `kitbag add` has not put there; replace it \
+                 yourself, and then call `{}`",
+                place.shown(path),
+                shell::command(["kitbag", "update", name.as_str()])
+            )));
+        }
+        let home = Global::home();
+        let source = match &self.path {
+            Some(path) => Source::read(path, home.as_deref(), self.from, Some(name.as_str()))?,
+            None => Source::in_place(path, home.as_deref())?,
+        };
+        let limits = limits_now(&global)?;
+        let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
+        let old = local.recorded.as_ref().map(|recorded| &recorded.tool);
+        let mut new = recorded(&source, source.parts(&described, name));
+        if self.path.is_none()
+            && let Some(old) = old
+        {
+            keep_source(&mut new, old);
+        }
+        let before = old.and_then(|old| kitbag.toolbox().host().remembered(old.component));
+        let difference = Difference::new(old, &new, &source, &config.network);
+        let is_there = || {
+            self.path.is_none() || read_component(path).is_ok_and(|it| it.digest == new.component)
+        };
+        // What was recorded and is not there yet was agreed to: a command was stopped in between.
+        let is_agreed = difference.is_empty();
+        if is_agreed && is_there() {
+            match global.json {
+                true => output::json(&difference.as_value(name, true))?,
+                false => output::data(&format!("{name} is as it was recorded."))?,
+            }
+            return Ok(Exit::Done);
+        }
+        let is_interactive = consent::is_interactive(global.json) && !self.yes;
+        if !global.json && !is_agreed {
+            let bounds = Bounds { config, layer: place.layer, home: home.as_deref() };
+            let asked = Asked::of(&source, &described, name, &bounds);
+            let reader = Reader::new(name, &bounds);
+            let mut consent = difference.consent(name, before.as_ref(), &described, &reader);
+            let inspection = &source.component.inspection;
+            let imports = old.map(|old| &*old.imports);
+            consent.items.extend(own_risks(name, inspection, &asked, imports, &bounds));
+            consent::show(&consent, self.all, is_interactive)?;
+        }
+        if !self.yes && !is_agreed {
+            if !is_interactive {
+                let error = CliError::NotAgreed(format!(
+                    "nothing was recorded of `{name}`, since there is no terminal to ask on; look at the \
+                     difference, and record it with `{}`",
+                    shell::command(["kitbag", "update", name.as_str(), "--yes"])
+                ));
+                if global.json {
+                    output::json(&difference.as_value(name, false))?;
+                    output::note(&error.report());
+                    return Ok(error.exit());
+                }
+                return Err(error);
+            }
+            if !consent::agrees("Record this, so that it runs?")? {
+                return Err(CliError::NotAgreed(format!("nothing was recorded of `{name}`")));
+            }
+        }
+        let mut locked = place.lock()?;
+        let trusted = TrustBefore::now(&global)?;
+        let known = locked.recorded.tools.get(name);
+        if known != old {
+            return Err(CliError::Usage(format!(
+                "another command has recorded something of `{name}` meanwhile; try again"
+            )));
+        }
+        let text = place.config_text()?;
+        let kept = locked.recorded.clone();
+        locked.recorded.tools.insert(name.clone(), new.clone());
+        let checked = trial::with_config(&global, place.layer, text)
+            .and_then(|builder| {
+                let bytes = &source.component.bytes;
+                trial::check_component(builder, trusted.limits(&global)?, name, bytes, global.json)
+            })
+            .and_then(|()| trial::check_size("kitbag.lock", &locked.recorded.to_string()));
+        checked.map_err(|error| {
+            let hint = "nothing was recorded".to_owned();
+            CliError::Hinted { error: Box::new(error), hint }
+        })?;
+        let staged = match self.path {
+            Some(_) => Some(locked.stage(path, &source.component.bytes)?),
+            None => None,
+        };
+        locked.write_lock()?;
+        if let Some(staged) = staged
+            && let Err(error) = locked.put(staged, path, false)
+        {
+            locked.recorded = kept;
+            locked.write_lock()?;
+            return Err(error);
+        }
+        if place.layer == Layer::Workspace {
+            let changed = locked.changed(Some((path, Some(new.component))));
+            trusted.extend(&global, name, &changed)?;
+        }
+        match global.json {
+            true => {
+                let mut value = difference.as_value(name, true);
+                value["component"] = json!(new.component);
+                value["lock"] = json!(place.lock);
+                output::json(&value)?;
+            }
+            false => output::data(&format!("Recorded {name} in {}.", place.shown(&place.lock)))?,
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// The changes since a tool was recorded.
+struct Difference<'a> {
+    old: Option<&'a LockedTool>,
+    new: &'a LockedTool,
+    network: &'a Network,
+    /// The grants that the manifest requests now.
+    requested: Vec<RequestedGrant>,
+}
+
+impl<'a> Difference<'a> {
+    fn new(
+        old: Option<&'a LockedTool>,
+        new: &'a LockedTool,
+        source: &Source,
+        network: &'a Network,
+    ) -> Self {
+        let requested = match (&source.manifest, &new.manifest) {
+            (Some(manifest), _) => requests::grants(&manifest.content),
+            (None, Some(recorded)) => requests::recorded_grants(recorded),
+            (None, None) => Vec::new(),
+        };
+        Self { old, new, network, requested }
+    }
+
+    /// The difference for a program. Requests are those of the component and of the manifest.
+    fn as_value(&self, name: &ToolName, is_recorded: bool) -> Value {
+        let then = self.old.map(|old| &*old.wishes).unwrap_or_default();
+        let added = self.new.wishes.iter().filter(|wish| !then.contains(wish)).cloned();
+        let removed = then.iter().filter(|wish| !self.new.wishes.contains(wish)).cloned();
+        let added_grants = self.requested.iter().flat_map(|grant| &grant.lines);
+        let added_grants = added_grants.filter(|line| !self.is_recorded(line)).cloned();
+        let removed_grants = self.removed_grants().into_iter().flat_map(|grant| grant.lines);
+        json!({
+            "name": name,
+            "recorded": is_recorded,
+            "changed": self.keys(),
+            "addedRequests": added.chain(added_grants).collect::<Vec<_>>(),
+            "removedRequests": removed.chain(removed_grants).collect::<Vec<_>>(),
+        })
+    }
+
+    fn old_manifest(&self) -> Option<&'a LockedManifest> {
+        self.old.and_then(|old| old.manifest.as_ref())
+    }
+
+    /// Whether a line of the manifest was recorded. A line that was cut may stand for another
+    /// grant with the same beginning.
+    fn is_recorded(&self, line: &str) -> bool {
+        let old = self.old_manifest();
+        let is_whole = !line.ends_with('…');
+        old == self.new.manifest.as_ref()
+            || (is_whole && old.is_some_and(|old| old.requests.iter().any(|known| known == line)))
+    }
+
+    /// The grants that the recorded manifest requests, and the new one does not.
+    fn removed_grants(&self) -> Vec<RequestedGrant> {
+        let old = self.old_manifest().map(requests::recorded_grants).unwrap_or_default();
+        let is_kept = |line: &String| self.requested.iter().any(|grant| grant.lines.contains(line));
+        old.into_iter().filter(|grant| !grant.lines.iter().all(is_kept)).collect()
+    }
+
+    /// The keys of what has changed.
+    fn keys(&self) -> Vec<&'static str> {
+        let Some(old) = self.old else { return vec!["component"] };
+        let new = self.new;
+        let changes = [
+            ("component", old.component != new.component),
+            ("version", old.version != new.version),
+            ("description", old.description != new.description),
+            ("schema", old.schema != new.schema),
+            ("wishes", old.wishes != new.wishes),
+            ("imports", old.imports != new.imports),
+            ("manifest", old.manifest != new.manifest),
+        ];
+        changes.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.keys().is_empty()
+    }
+
+    /// The difference for a person. `before` is what the recorded component said of itself,
+    /// where that is known.
+    fn consent(
+        &self,
+        name: &ToolName,
+        before: Option<&Described>,
+        now: &Described,
+        reader: &Reader<'_>,
+    ) -> Consent {
+        let new = self.new;
+        let said = |described: Option<&Described>, part: fn(&Description, &str) -> String| {
+            let description = described.and_then(Described::description);
+            description.map(|description| part(description, name.as_str()))
+        };
+        let more = "`--all` shows them".to_owned();
+        let mut items = self.requests(name, now);
+        items.extend(self.manifest_requests(name, reader));
+        let Some(old) = self.old else {
+            let digest = beginning(&new.component);
+            let heading = format!("{name}: nothing was recorded of it; its digest is {digest}");
+            let description = said(Some(now), description).unwrap_or_default();
+            let lines = description.lines().map(str::to_owned).collect();
+            let imports = new.imports.iter().map(|import| escaped(import).to_string()).collect();
+            let parts = vec![
+                Part::theirs("Its own description:", lines),
+                Part::ours("Imports:", imports),
+                Part::theirs("Manifest:", changed_manifest(None, new.manifest.as_ref())),
+            ];
+            return Consent { heading, parts, items, more };
+        };
+        let heading = format!("{name}, from {}", escaped(new.origin.as_deref().unwrap_or("-")));
+        let mut lines = Vec::new();
+        let version =
+            |tool: &LockedTool| escaped(tool.version.as_deref().unwrap_or("-")).to_string();
+        if old.version != new.version {
+            lines.push(format!("version {} → {}", version(old), version(new)));
+        }
+        let (was, is) = (beginning(&old.component), beginning(&new.component));
+        lines.push(match old.component == new.component {
+            true => format!("digest {is}, the same"),
+            false => format!("digest {was} → {is}"),
+        });
+        let mut parts = vec![Part::ours("Component:", lines)];
+        for (title, changed, part) in [
+            ("Description:", old.description != new.description, description as fn(&_, &str) -> _),
+            ("Schema:", old.schema != new.schema, schema),
+        ] {
+            if !changed {
+                continue;
+            }
+            let before = said(before, part);
+            let now = said(Some(now), part).unwrap_or_default();
+            parts.push(match before {
+                Some(before) => Part::theirs(title, changed_lines(&before, &now)),
+                None => {
+                    let title = format!("{title} not as recorded, now");
+                    Part::theirs(title, now.lines().map(str::to_owned).collect())
+                }
+            });
+        }
+        let imports = imports(&old.imports, &new.imports);
+        if !imports.is_empty() {
+            parts.push(Part::ours("Imports:", imports));
+        }
+        let manifest = changed_manifest(old.manifest.as_ref(), new.manifest.as_ref());
+        if !manifest.is_empty() {
+            parts.push(Part::theirs("Manifest:", manifest));
+        }
+        Consent { heading, parts, items, more }
+    }
+
+    /// The requests of the component, with their changes.
+    fn requests(&self, name: &ToolName, now: &Described) -> Vec<Item> {
+        let says = now.description().and_then(|says| says.tool(name.as_str()));
+        let grants = says.and_then(|says| says.grants.as_ref());
+        let requested = grants.and_then(|grants| RequestedGrants::read(grants).ok());
+        let requests: Vec<_> = requested.iter().flat_map(RequestedGrants::requests).collect();
+        let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let then = self.old.map(|old| &*old.wishes).unwrap_or_default();
+        let item = |wish: &String| {
+            let request = requests.iter().find(|request| line(&request.to_string()) == *wish);
+            let item = match request {
+                Some(request) => request_item(name.as_str(), request, self.network),
+                None => untyped(name, wish),
+            };
+            match self.old.is_none() || then.contains(wish) {
+                true => item,
+                false => item.changed(Change::Added),
+            }
+        };
+        let gone = then.iter().filter(|wish| !self.new.wishes.contains(wish));
+        let gone = gone.map(|wish| untyped(name, wish).changed(Change::Removed));
+        self.new.wishes.iter().map(item).chain(gone).collect()
+    }
+
+    /// The requests of the manifest, with their changes.
+    fn manifest_requests(&self, name: &ToolName, reader: &Reader<'_>) -> Vec<Item> {
+        let items = |grant: &RequestedGrant, change: Change| {
+            let items = match &grant.value {
+                Some(value) => reader.items(&grant.kind, value),
+                None => grant.lines.iter().map(|line| untyped(name, line)).collect(),
+            };
+            items.into_iter().map(move |item| item.changed(change))
+        };
+        let now = self.requested.iter().flat_map(|grant| {
+            let is_known = self.old.is_none() || grant.lines.iter().all(|it| self.is_recorded(it));
+            items(grant, if is_known { Change::Same } else { Change::Added })
+        });
+        let removed = self.removed_grants();
+        let removed = removed.iter().flat_map(|grant| items(grant, Change::Removed));
+        now.chain(removed).collect()
+    }
+}
+
+/// A recorded request, of which nothing but its line is known.
+fn untyped(name: &ToolName, wish: &str) -> Item {
+    let line = format!("tool `{name}` requests {}", escaped(wish));
+    Item::new(Requester::Tool(name.to_string()), line)
+}
+
+/// Takes over the origin, the manifest and the version that a manifest gave, none of which can be
+/// told from a component in place.
+fn keep_source(new: &mut LockedTool, old: &LockedTool) {
+    if old.origin.is_some() {
+        new.origin.clone_from(&old.origin);
+    }
+    new.manifest.clone_from(&old.manifest);
+    let by_manifest = old.manifest.as_ref().is_some_and(|manifest| manifest.version.is_some());
+    if by_manifest || new.version.is_none() || new.component == old.component {
+        new.version.clone_from(&old.version);
+    }
+}
+
+/// The lines that differ of two manifests: their files, authors and settings. Requested grants are
+/// items of the consent.
+fn changed_manifest(old: Option<&LockedManifest>, new: Option<&LockedManifest>) -> Vec<String> {
+    let lines = |manifest: Option<&LockedManifest>| {
+        let Some(manifest) = manifest else { return Vec::new() };
+        let is_setting =
+            |line: &&String| line.split_once(": ").is_some_and(|(key, _)| !is_kind(key));
+        let mut lines = vec![format!("{} {}", manifest.file, beginning(&manifest.digest))];
+        lines.extend(manifest.author.iter().map(|author| format!("author: {author}")));
+        lines.extend(manifest.requests.iter().filter(is_setting).cloned());
+        lines
+    };
+    let (old, new) = (lines(old), lines(new));
+    let removed = old.iter().filter(|line| !new.contains(line)).map(|line| format!("- {line}"));
+    let added = new.iter().filter(|line| !old.contains(line)).map(|line| format!("+ {line}"));
+    removed.chain(added).collect()
+}
+
+fn description(description: &Description, name: &str) -> String {
+    let tool = description.tool(name);
+    let title = tool.and_then(|tool| tool.title.clone());
+    let text = tool.and_then(|tool| tool.description.clone());
+    [title, text].into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+fn schema(description: &Description, name: &str) -> String {
+    let tool = description.tool(name);
+    let schemas = tool.map(|tool| [&tool.input_schema, &tool.output_schema]);
+    let schemas = schemas.into_iter().flatten().flatten();
+    schemas.map(|schema| format!("{schema:#}")).collect::<Vec<_>>().join("\n")
+}
+
+/// The imports that were added and those that are gone. One of another version could do as much
+/// as before, so that such are counted alone.
+fn imports(old: &[String], new: &[String]) -> Vec<String> {
+    let name = |import: &String| match import.split_once('@') {
+        Some((name, _)) => name.to_owned(),
+        None => import.clone(),
+    };
+    let without = |imports: &[String], others: &[String]| -> Vec<String> {
+        let names: Vec<_> = others.iter().map(name).collect();
+        imports.iter().filter(|import| !names.contains(&name(import))).cloned().collect()
+    };
+    let (gone, added) = (without(old, new), without(new, old));
+    let is_other = |import: &&String| !added.contains(import) && !old.contains(import);
+    let gone_lines = gone.iter().map(|import| format!("- {}", escaped(import)));
+    let added_lines = added.iter().map(|import| format!("+ {}", escaped(import)));
+    let others = match new.iter().filter(is_other).count() {
+        0 => None,
+        1 => Some("1 in another version".to_owned()),
+        others => Some(format!("{others} in other versions")),
+    };
+    gone_lines.chain(added_lines).chain(others).collect()
+}
+
+/// The lines that differ of two texts, in their order.
+fn changed_lines(old: &str, new: &str) -> Vec<String> {
+    let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
+    let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let (old, new) = (&old[same..], &new[same..]);
+    let same_end = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+    let gone = old[..old.len() - same_end].iter().map(|line| ("-", line));
+    let added = new[..new.len() - same_end].iter().map(|line| ("+", line));
+    gone.chain(added).map(|(sign, line)| format!("{sign} {line}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imports_that_have_another_version_do_not_hide_a_new_one() {
+        let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let check = |old: &[&str], new: &[&str], expected: &[&str]| {
+            assert_eq!(imports(&list(old), &list(new)), expected);
+        };
+        check(&["a:b/c@1.0.0"], &["a:b/c@1.0.0"], &[]);
+        check(&["a:b/c@1.0.0"], &["a:b/c@1.1.0"], &["1 in another version"]);
+        check(
+            &["a:b/c@1.0.0", "a:b/d@1.0.0", "a:b/e"],
+            &["a:b/c@1.1.0", "a:b/d@1.1.0", "wasi:http/types@0.2.0"],
+            &["- a:b/e", "+ wasi:http/types@0.2.0", "2 in other versions"],
+        );
+        check(&[], &["a:b/c"], &["+ a:b/c"]);
+    }
+}

@@ -1,0 +1,7 @@
+//! Commands for the data that kitbag keeps: secrets, storage, the audit log and the cache.
+
+pub(crate) mod audit;
+pub(crate) mod cache;
+pub(crate) mod memory;
+pub(crate) mod secret;
+pub(crate) mod storage;

@@ -1,0 +1,94 @@
+//! The user's own file while a command changes it.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kitbag::policy::SecretName;
+use kitbag::{Config, Places};
+
+use crate::console::output;
+use crate::error::CliError;
+use crate::files::replace::Original;
+
+/// The user's own file, whether it exists or not. Of several commands that change it each
+/// waits for the one before, and starts from what that wrote.
+pub(super) struct OwnFile {
+    path: String,
+    original: Original,
+    /// Locked until it is closed.
+    _directory: File,
+}
+
+impl OwnFile {
+    /// Waits until no other command changes it.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not known where it is, or it cannot be read.
+    pub(super) fn lock() -> Result<Self, CliError> {
+        let file = path()?;
+        let path = file.display().to_string();
+        let read = |source| CliError::Read { path: path.clone(), source };
+        let directory = lock_directory(&file).map_err(read)?;
+        let original = Original::read(&file).map_err(read)?;
+        Ok(Self { path, original, _directory: directory })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What it holds.
+    pub(super) fn text(&self) -> Result<&str, CliError> {
+        let text = str::from_utf8(self.original.content());
+        text.map_err(|error| CliError::Usage(format!("`{}`: {error}", self.path)))
+    }
+
+    /// Puts this in its place, whole or not at all.
+    pub(super) fn write(&mut self, text: &str) -> Result<(), CliError> {
+        if text.as_bytes() == self.original.content() {
+            return Ok(());
+        }
+        let save = |source| CliError::Save { path: self.path.clone(), source };
+        self.original.replace(text.as_bytes()).map_err(save)
+    }
+}
+
+fn path() -> Result<PathBuf, CliError> {
+    let places = Places::from_environment(std::env::vars_os());
+    let usual = places.config_dir.map(|directory| directory.join("config.toml"));
+    places.user_file.or(usual).ok_or_else(|| {
+        let why = "there is no path for your user config: set `HOME` or `KITBAG_CONFIG`";
+        CliError::Usage(why.into())
+    })
+}
+
+/// Locks the directory in which a file lies, since the file itself is replaced.
+fn lock_directory(file: &Path) -> io::Result<File> {
+    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    let directory = File::open(directory)?;
+    match directory.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            output::note("waiting for another command that changes your user config");
+            directory.lock()?;
+        }
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    Ok(directory)
+}
+
+/// That there is no secret of a name, and which there are.
+pub(super) fn unknown(config: &Config, name: &SecretName) -> CliError {
+    let names: Vec<_> = config.secrets.keys().map(SecretName::as_str).collect();
+    let known = match &*names {
+        [] => "there are none".to_owned(),
+        names => format!("there are {}", names.join(", ")),
+    };
+    CliError::Usage(format!("there is no secret `{name}`; {known}"))
+}

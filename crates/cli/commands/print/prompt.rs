@@ -1,0 +1,42 @@
+//! `kitbag prompt`.
+
+use kitbag::host::Host;
+use kitbag::{CallContext, Caller, ToolboxError};
+use serde_json::json;
+
+use crate::commands::{Global, Limits, warn_unlogged};
+use crate::console::output;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  kitbag prompt >> system-prompt.txt")]
+pub(crate) struct Args {}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let kitbag = global.kitbag(Limits::default())?;
+        let asked = || kitbag.toolbox().knowledge_prompt(CallContext::new(Caller::this_user()));
+        let prompt = Host::block_on(asked).map_err(ToolboxError::from).flatten();
+        warn_unlogged(kitbag.toolbox());
+        let prompt = prompt?;
+        match global.json {
+            true => output::json(&json!({ "prompt": prompt.text, "problems": prompt.problems }))?,
+            false => output::untrusted(&prompt.text)?,
+        }
+        if !kitbag.toolbox().has_learn() {
+            output::note(
+                "there is no prompt, since the tool `learn` is off: `kitbag list` shows why",
+            );
+        } else if prompt.text.is_empty() && prompt.problems.is_empty() {
+            output::note(
+                "there is no prompt, since no topic is configured: `[knowledge.NAME]` with \
+                 `subjects = \"DIRECTORY\"` in `.kitbag/config.toml` makes one",
+            );
+        }
+        for problem in &prompt.problems {
+            output::warn(problem);
+        }
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,121 @@
+//! `kitbag check`.
+
+use kitbag::config::Diagnostic;
+use kitbag::contract::ErrorKind;
+use kitbag::host::Host;
+use kitbag::{BuildError, CallContext, Caller, Toolbox, ToolboxError};
+use serde_json::json;
+
+use crate::commands::tools::findings::{Finding, Findings};
+use crate::commands::{Global, warn};
+use crate::console::output;
+use crate::error::CliError;
+use crate::exit::{self, Exit};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  kitbag check && echo all is well")]
+pub(crate) struct Args {}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let (kitbag, errors) = global.builder().build_faulty();
+        let mut problems = Vec::new();
+        for error in errors {
+            let texts = match &error {
+                BuildError::Config(errors) => {
+                    errors.diagnostics().iter().map(ToString::to_string).collect()
+                }
+                BuildError::Tool(error) => vec![error.to_string()],
+            };
+            problems.extend(texts.into_iter().map(|text| Finding {
+                about: "configuration".into(),
+                text,
+                kind: ErrorKind::Configuration,
+            }));
+        }
+        let mut warnings = Vec::new();
+        let (mut tools, mut topics) = (0, 0);
+        if let Some(kitbag) = &kitbag {
+            let toolbox = kitbag.toolbox();
+            let config = toolbox.config();
+            let unsure = config.warnings.iter().chain(&config.unmatched).chain(&config.absent);
+            warnings.extend(unsure.map(ToString::to_string));
+            warnings.extend(config.trust_notice());
+            problems.extend(toolbox.config().ignored.iter().map(|ignored| Finding {
+                about: "configuration".into(),
+                text: ignored.to_string(),
+                kind: ErrorKind::Configuration,
+            }));
+            let names: Vec<_> = toolbox.summaries().map(|tool| tool.name).collect();
+            for name in &names {
+                tools += 1;
+                let findings = Findings::of_tool(toolbox, name, global.json);
+                warn(&findings.cache_problems);
+                problems.extend(findings.problems);
+                warnings.extend(findings.warnings);
+            }
+            warnings.extend(unmatched_subjects(toolbox)?.iter().map(ToString::to_string));
+            for topic in toolbox.topics() {
+                topics += 1;
+                if let Err(error) = topic {
+                    let text = error.message;
+                    problems.push(Finding {
+                        about: "topic".into(),
+                        text,
+                        kind: ErrorKind::Configuration,
+                    });
+                }
+            }
+        }
+        report(&problems, &warnings, tools, topics, global.json)?;
+        // The first of the kinds in the order of the exit codes.
+        Ok(problems
+            .iter()
+            .map(|problem| exit::of_kind(problem.kind).0)
+            .min_by_key(|exit| *exit as u8)
+            .unwrap_or(Exit::Done))
+    }
+}
+
+/// The names of subjects that no topic has.
+fn unmatched_subjects(toolbox: &Toolbox) -> Result<Vec<Diagnostic>, CliError> {
+    let context = CallContext::new(Caller::this_user());
+    let asked = || toolbox.unmatched_subjects(context);
+    Ok(Host::block_on(asked).map_err(ToolboxError::from).flatten()?)
+}
+
+fn report(
+    problems: &[Finding],
+    warnings: &[String],
+    tools: usize,
+    topics: usize,
+    as_json: bool,
+) -> Result<(), CliError> {
+    if as_json {
+        let problem =
+            |problem: &Finding| json!({ "about": problem.about, "problem": problem.text });
+        return output::json(&json!({
+            "tools": tools,
+            "topics": topics,
+            "problems": problems.iter().map(problem).collect::<Vec<_>>(),
+            "warnings": warnings,
+        }));
+    }
+    for warning in warnings {
+        output::warn(warning);
+    }
+    for problem in problems {
+        let text = match &*problem.about {
+            "configuration" => problem.text.clone(),
+            about => format!("{about}: {}", problem.text),
+        };
+        output::note(&output::labelled("error", &text));
+    }
+    let count = |number: usize, noun: &str| match number {
+        1 => format!("1 {noun}"),
+        number => format!("{number} {noun}s"),
+    };
+    let found =
+        if problems.is_empty() { "no problem".into() } else { count(problems.len(), "problem") };
+    output::data(&format!("{}, {}: {found}", count(tools, "tool"), count(topics, "topic")))
+}

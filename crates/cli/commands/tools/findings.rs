@@ -1,0 +1,101 @@
+//! Everything that is wrong with a tool: the same for `check`, `add` and `update`.
+
+use kitbag::contract::{ErrorKind, ToolName};
+use kitbag::host::CacheProblem;
+use kitbag::toolbox::definitions::Format;
+use kitbag::{Toolbox, ToolboxError};
+
+use crate::console::listener::Screen;
+use crate::error::CliError;
+
+/// Something that is wrong.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    /// The subject: a tool, a topic, or the configuration.
+    pub(crate) about: String,
+    pub(crate) text: String,
+    pub(crate) kind: ErrorKind,
+}
+
+/// The result of examining a tool.
+#[derive(Default)]
+pub(crate) struct Findings {
+    pub(crate) problems: Vec<Finding>,
+    /// Likely mistakes that stop nothing.
+    pub(crate) warnings: Vec<String>,
+    /// What was wrong with the cache meanwhile.
+    pub(crate) cache_problems: Vec<CacheProblem>,
+}
+
+impl Findings {
+    /// Loads a tool and examines it. Nothing of it runs, except that a component without a section
+    /// is asked for its description, in the sandbox and without grants.
+    pub(crate) fn of_tool(toolbox: &Toolbox, name: &ToolName, as_json: bool) -> Self {
+        let mut findings = Self::default();
+        let load = |events| toolbox.with_events(events).load(name.as_str());
+        match Screen::during(as_json, load) {
+            Ok(component) => {
+                findings.cache_problems = component.cache_problems().to_vec();
+                if let Some(problem) = component.described().problem() {
+                    findings.problems.push(Finding {
+                        about: about(name),
+                        text: format!("its description cannot be used: {problem}"),
+                        kind: ErrorKind::Contract,
+                    });
+                }
+            }
+            Err(error) => {
+                findings.problems.push(Finding::of_tool(name, error));
+                return findings;
+            }
+        }
+        let warnings = &mut findings.warnings;
+        let checked = toolbox.tool(name.as_str()).and_then(|tool| {
+            if let Some(reason) = tool.refused {
+                return Err(ToolboxError::NotAsRecorded { tool: name.to_string(), reason });
+            }
+            if tool.unavailable(toolbox.config()).is_some() {
+                warnings.push(format!(
+                    "the tool `{name}` is unavailable until it is granted what it asks for"
+                ));
+            }
+            warnings.extend(tool.grant_warnings());
+            warnings.extend(tool.missing_grants(toolbox.config()));
+            warnings.extend(resolved_by_proxy(toolbox, name));
+            tool.check_schemas()?;
+            let served = Format::Mcp.define(&tool).losses;
+            warnings.extend(served.iter().map(ToString::to_string));
+            Ok(())
+        });
+        findings.problems.extend(checked.err().map(|error| Finding::of_tool(name, error)));
+        findings
+    }
+}
+
+/// The warning that nothing checks the addresses of hosts that a tool is granted.
+fn resolved_by_proxy(toolbox: &Toolbox, name: &ToolName) -> Option<String> {
+    let config = toolbox.config();
+    let grants = &config.tools.get(name)?.grants.value.http.grants;
+    let mut hosts = grants.iter().map(|grant| grant.url.host()).filter(|host| host.is_of_names());
+    let host = hosts.next().filter(|_| config.network.proxy_resolves())?;
+    let more = match hosts.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let origin = &config.network.resolve.origin;
+    Some(format!(
+        "the proxy resolves `{host}`{more} for the tool `{name}`, and nothing checks the addresses \
+         ({origin})"
+    ))
+}
+
+impl Finding {
+    fn of_tool(name: &ToolName, error: ToolboxError) -> Self {
+        let error = CliError::from(error);
+        Self { about: about(name), text: error.to_string(), kind: error.kind() }
+    }
+}
+
+fn about(name: &ToolName) -> String {
+    format!("tool `{name}`")
+}

@@ -1,0 +1,106 @@
+//! `kitbag inspect`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use kitbag::base::ByteSize;
+use kitbag::base::text::{printable, shown};
+use kitbag::host::{Described, Inspection, SOCKETS_ADVICE, inspect_file};
+use kitbag::policy::RequestedGrants;
+use serde_json::{Value, json};
+
+use crate::commands::Global;
+use crate::console::output::{self, labelled};
+use crate::error::CliError;
+use crate::exit::Exit;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  kitbag inspect .kitbag/tools/word_count.wasm")]
+pub(crate) struct Args {
+    /// The component
+    #[arg(value_name = "FILE.wasm")]
+    file: PathBuf,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: &Global) -> Result<Exit, CliError> {
+        let inspection = inspect_file(&self.file).map_err(CliError::Component)?;
+        let verdict = inspection.verdict();
+        match global.json {
+            true => {
+                let mut object = json!(inspection);
+                object["usesSockets"] = inspection.uses_sockets().into();
+                object["runs"] = verdict.is_ok().into();
+                object["problem"] = verdict.as_ref().err().map(ToString::to_string).into();
+                let section = inspection.section.as_ref();
+                object["describedBy"] = match (section, inspection.describes()) {
+                    (Some(_), _) => "section".into(),
+                    (None, true) => "describe".into(),
+                    (None, false) => Value::Null,
+                };
+                object["description"] = json!(section.and_then(Described::description));
+                object["descriptionProblem"] = json!(section.and_then(Described::problem));
+                output::json(&object)?;
+            }
+            false => output::data(&as_text(&inspection))?,
+        }
+        match verdict {
+            Ok(()) => Ok(Exit::Done),
+            Err(problem) => {
+                let problem = format!("error: `{}`: {problem}", self.file.display());
+                output::note(&printable(&problem).to_string());
+                Ok(Exit::Trap)
+            }
+        }
+    }
+}
+
+fn as_text(inspection: &Inspection) -> String {
+    let mut text = format!("Size: {}\n", ByteSize::bytes(inspection.size));
+    if let Some(contract) = &inspection.contract {
+        let _ = writeln!(text, "Types: {contract}");
+    }
+    text.push_str(&description(inspection));
+    text.push_str("\nExports\n");
+    for export in &inspection.exports {
+        let _ = writeln!(text, "  {}: {}", export.name, export.ty);
+    }
+    text.push_str("\nImports, and what each would give it\n");
+    if inspection.imports.is_empty() {
+        text.push_str("  nothing\n");
+    }
+    // A bare name is a type that the world uses; its interface stands there too.
+    for import in inspection.imports.iter().filter(|import| import.name.contains(':')) {
+        let _ = writeln!(text, "  {}: {}", import.name, import.offered.unwrap_or("NOT OFFERED"));
+    }
+    if inspection.uses_sockets() {
+        let _ = writeln!(text, "\nThe component {SOCKETS_ADVICE}");
+    }
+    printable(&text).to_string()
+}
+
+/// What it says of itself, and where: what is in a section, or that it has to be asked.
+fn description(inspection: &Inspection) -> String {
+    let mut text = match (&inspection.section, inspection.describes()) {
+        (Some(Described::Unusable(problem)), _) => {
+            return format!("{}\n", labelled("Description: cannot be used", &problem.to_string()));
+        }
+        (Some(_), true) => {
+            "Description: the section `kitbag:describe`; `describe` is not called\n".to_owned()
+        }
+        (Some(_), false) => "Description: the section `kitbag:describe`\n".to_owned(),
+        (None, true) => return "Description: what `describe` answers once it is compiled\n".into(),
+        (None, false) => return "Description: none\n".into(),
+    };
+    let tools = inspection.section.iter().filter_map(Described::description);
+    for tool in tools.flat_map(|description| &description.tools) {
+        let line = tool.description.as_deref().and_then(|text| text.lines().next());
+        let line = line.map(|line| format!(": {}", shown(line))).unwrap_or_default();
+        let _ = writeln!(text, "  {}{line}", shown(&tool.name));
+        let requested = tool.grants.as_ref().and_then(|grants| RequestedGrants::read(grants).ok());
+        for request in requested.iter().flat_map(RequestedGrants::requests) {
+            let _ = writeln!(text, "    requests {request}");
+        }
+    }
+    text
+}

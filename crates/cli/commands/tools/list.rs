@@ -1,0 +1,183 @@
+//! `kitbag list`.
+
+use kitbag::base::text::{nearest, printable, shown};
+use kitbag::config::{Disabled, TOOLSETS};
+use kitbag::{Summary, Toolbox};
+use serde_json::json;
+
+use crate::commands::{Global, Limits};
+use crate::console::output;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  kitbag list\n  kitbag list data --json")]
+pub(crate) struct Args {
+    /// Show only this tool, or the tools of this toolset [default: all]
+    names: Vec<String>,
+}
+
+/// The heading of the tools that are in no toolset.
+const OWN: &str = "your own";
+
+/// What of a toolset is shown.
+#[derive(Default)]
+struct Group {
+    /// A line for each tool that is enabled.
+    tools: Vec<Vec<String>>,
+    /// Why tools are off or cannot work, each with those that are.
+    disabled: Vec<(String, Vec<String>)>,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let kitbag = global.kitbag(Limits::default())?;
+        let toolbox = kitbag.toolbox();
+        let summaries: Vec<_> = toolbox.all_summaries().filter(|tool| self.has(tool)).collect();
+        if let Some(name) = self.names.iter().find(|name| !is_known(name, toolbox)) {
+            let tools = toolbox.all_summaries().map(|tool| tool.name.to_string());
+            let names: Vec<_> = tools.chain(TOOLSETS.map(str::to_owned)).collect();
+            let nearest = nearest(name, names.iter().map(String::as_str));
+            let meant = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            let name = shown(name);
+            return Err(CliError::Usage(format!(
+                "no tool and no toolset is called `{name}`{meant}"
+            )));
+        }
+        match global.json {
+            true => output::json(&summaries.into_iter().map(as_json).collect())?,
+            false => output::data(&self.as_text(toolbox, summaries))?,
+        }
+        Ok(Exit::Done)
+    }
+
+    fn has(&self, tool: &Summary) -> bool {
+        let is = |name: &String| {
+            *name == tool.name.as_str() || tool.toolset.as_ref().is_some_and(|own| own == name)
+        };
+        self.names.is_empty() || self.names.iter().any(is)
+    }
+
+    /// The toolsets in their order, then the tools that are in none.
+    fn as_text(&self, toolbox: &Toolbox, mut summaries: Vec<Summary>) -> String {
+        let mut text = String::new();
+        for toolset in TOOLSETS {
+            let (own, rest) =
+                summaries.into_iter().partition(|tool| tool.toolset.as_deref() == Some(toolset));
+            summaries = rest;
+            let group = Group::new(own);
+            if group.is_empty()
+                && !self.names.is_empty()
+                && self.names.iter().all(|it| it != toolset)
+            {
+                continue;
+            }
+            text.push_str(&match toolbox.config().toolsets.disabled(toolset) {
+                None | Some(Disabled::OffByDefault { .. })
+                    if group.is_empty() && !toolbox.toolsets().contains(&toolset) =>
+                {
+                    format!("{toolset}: not part of this binary\n")
+                }
+                Some(reason) if group.tools.is_empty() => format!("{toolset}: {reason}\n"),
+                _ => group.shown(toolset),
+            });
+        }
+        text.push_str(&Group::new(summaries).shown(OWN));
+        // What holds for all toolsets is said once.
+        let tools = toolbox.config().tools.values();
+        let disabled = tools.filter_map(|tool| tool.disabled.as_ref());
+        if let Some(reason) = disabled.filter_map(of_all).next() {
+            let reason = reason.to_string();
+            text.push_str(&format!("{OFF}: {}\n", reason.trim_start_matches("disabled: ")));
+        }
+        text
+    }
+}
+
+/// Returns whether a tool or a toolset has this name.
+fn is_known(name: &str, toolbox: &Toolbox) -> bool {
+    TOOLSETS.contains(&name) || toolbox.all_summaries().any(|tool| tool.name.as_str() == name)
+}
+
+fn as_json(tool: Summary) -> serde_json::Value {
+    json!({
+        "name": tool.name,
+        "source": tool.source,
+        "toolset": tool.toolset,
+        "reach": tool.reach,
+        "unavailable": tool.unavailable,
+        "disabled": tool.disabled.map(|reason| reason.to_string()),
+        "description": tool.description,
+    })
+}
+
+/// What stands at tools that are off for want of a workspace.
+const OFF: &str = "off without a workspace";
+
+/// The reason for which tools are off, where it is the same for several toolsets: in the
+/// words that hold for all.
+fn of_all(disabled: &Disabled) -> Option<Disabled> {
+    let Disabled::NoWorkspace { root, is_home, file, .. } = disabled else { return None };
+    let (root, is_home, file) = (root.clone(), *is_home, file.clone());
+    Some(Disabled::NoWorkspace { toolset: "TOOLSET".into(), root, is_home, file })
+}
+
+impl Group {
+    fn new(tools: Vec<Summary>) -> Self {
+        let mut group = Self::default();
+        for tool in tools {
+            match &tool.disabled {
+                None => {
+                    group.tools.push(row(&tool));
+                    if let Some(reason) = &tool.unavailable {
+                        let reason = printable(reason).to_string().replace('\n', " ");
+                        let reason = format!("unavailable: {reason}");
+                        group.disabled.push((reason, vec![tool.name.to_string()]));
+                    }
+                }
+                Some(reason) => {
+                    let text = || reason.to_string();
+                    let reason = of_all(reason).map_or_else(text, |_| OFF.to_owned());
+                    let name = tool.name.to_string();
+                    match group.disabled.iter_mut().find(|(other, _)| *other == reason) {
+                        Some((_, names)) => names.push(name),
+                        None => group.disabled.push((reason, vec![name])),
+                    }
+                }
+            }
+        }
+        group
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.disabled.is_empty()
+    }
+
+    fn shown(&self, heading: &str) -> String {
+        if self.is_empty() {
+            return String::new();
+        }
+        let disabled = self.disabled.iter().map(|(reason, names)| (reason, names.join(", ")));
+        let disabled: String =
+            disabled.map(|(reason, names)| format!("  {names}: {reason}\n")).collect();
+        format!("{heading}\n{}{disabled}", output::aligned(&self.tools))
+    }
+}
+
+/// A tool in a line: its name, what it may reach, where it comes from where that is not
+/// the binary, and what it does.
+fn row(tool: &Summary) -> Vec<String> {
+    let source = tool.toolset.is_none().then(|| shown(&tool.source).to_string());
+    let description = tool.description.as_deref().unwrap_or_default();
+    let mut row = vec![format!("  {}", tool.name)];
+    row.push(tool.reach.clone().unwrap_or_default());
+    row.extend(source);
+    row.push(shown(first_sentence(description)).to_string());
+    row
+}
+
+/// As much of a description as fits beside a name: its first sentence.
+fn first_sentence(description: &str) -> &str {
+    let line = description.lines().next().unwrap_or_default();
+    line.split_once(". ").map_or(line, |(sentence, _)| sentence).trim_end_matches('.')
+}
