@@ -152,6 +152,40 @@ fn examples_of_grants_pass_the_check() {
 }
 
 #[test]
+fn the_example_of_the_page_on_definitions_works() {
+    let shown = block_after(&read("docs/definitions.md"), "<!-- example -->");
+    assert_eq!(in_an_empty_directory(&Workspace::with_toolsets(&["time"]), &shown), shown);
+}
+
+#[test]
+fn the_page_on_clients_shows_the_printed_entries() {
+    let page = read("docs/clients.md");
+    let workspace = Workspace::new();
+    for (client, heading) in [
+        ("claude-code", "## Claude Code"),
+        ("claude-desktop", "## Claude Desktop"),
+        ("cursor", "## Cursor"),
+        ("vscode", "## VS Code"),
+        ("codex", "## Codex"),
+        ("gemini", "## Gemini CLI"),
+        ("windsurf", "## Windsurf"),
+        ("cline", "## Windsurf"),
+        ("goose", "## Goose"),
+        ("opencode", "## opencode"),
+        ("zed", "## Zed"),
+        ("generic", "## Windsurf"),
+    ] {
+        let printed = workspace.run(&["mcp-config", client]).success();
+        let printed = printed
+            .replace(env!("CARGO_BIN_EXE_kitbag"), "/home/ana/.local/bin/kitbag")
+            .replace("<workspace>", "/home/ana/project");
+        assert_eq!(block_after(&page, &format!("\n{heading}\n")), printed, "{client}");
+        let row = format!("| `{client}` |");
+        assert!(page.contains(&row), "no row {row}");
+    }
+}
+
+#[test]
 fn where_no_topic_is_configured_the_error_says_how_to_make_one() {
     let workspace = Workspace::new();
     let run = workspace.run(&["run", "learn", "topic=team"]);
