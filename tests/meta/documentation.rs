@@ -152,12 +152,6 @@ fn examples_of_grants_pass_the_check() {
 }
 
 #[test]
-fn the_example_of_the_page_on_definitions_works() {
-    let shown = block_after(&read("docs/definitions.md"), "<!-- example -->");
-    assert_eq!(in_an_empty_directory(&Workspace::with_toolsets(&["time"]), &shown), shown);
-}
-
-#[test]
 fn the_page_on_clients_shows_the_printed_entries() {
     let page = read("docs/clients.md");
     let workspace = Workspace::new();
