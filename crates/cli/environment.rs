@@ -1,14 +1,14 @@
 //! The variables of the environment, as the help shows them.
 
-/// What each variable says, for the end of the help.
+/// The meaning of each variable, for the end of the help.
 pub(crate) const HELP: &str = "\
 Environment:
   KITBAG_WORKSPACE       the workspace, like --workspace
   KITBAG_CONFIG          your user config [default: $XDG_CONFIG_HOME/kitbag/config.toml]
-  KITBAG_CACHE_DIR       compiled tools [default: $XDG_CACHE_HOME/kitbag]
-  KITBAG_STATE_DIR       what kitbag has to remember [default: $XDG_STATE_HOME/kitbag]
+  KITBAG_CACHE_DIR       cache of compiled tools [default: $XDG_CACHE_HOME/kitbag]
+  KITBAG_STATE_DIR       trust, audit log, data of tools [default: $XDG_STATE_HOME/kitbag]
   KITBAG_TRUST_WORKSPACE 1 trusts the workspace, like --trust-workspace
-  KITBAG_PASSPHRASE      what opens the store of secrets, where that has a passphrase
+  KITBAG_PASSPHRASE      the passphrase of the store of secrets, if it has one
   KITBAG_LIMITS_MEMORY   the limits of every tool, like the options of `kitbag run`
   KITBAG_LIMITS_TIME
   KITBAG_LIMITS_OUTPUT

@@ -1,4 +1,4 @@
-//! Exit codes: the one place where they are given out.
+//! The exit codes of the program.
 
 use std::process::ExitCode;
 
@@ -95,13 +95,13 @@ Exit codes:
   0    done
   1    the tool answered with an error
   2    wrong usage or arguments
-  3    a question without an answer, or without a yes
-  4    wrong configuration, or a file it names is missing
-  5    a limit
-  6    denied: by a grant, without trust, or as another component than was added
-  7    a trap, or no component that kitbag can run
-  8    standard output, or a file that was asked for, cannot be written
+  3    a question without an answer, or consent was not given
+  4    wrong configuration, or a file that it names is missing
+  5    a limit was reached
+  6    denied: missing grant, untrusted workspace, or the component does not match the lock file
+  7    the tool trapped, or the file is not a component that kitbag can run
+  8    standard output or a requested file cannot be written
   9    the rate of the tool is used up
-  10   the call was not approved, or nobody could be asked
+  10   the call was not approved, or no person could be asked
   130  interrupted
   255  a bug in kitbag";

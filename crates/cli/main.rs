@@ -1,10 +1,14 @@
 //! The command line of kitbag: one file per command in `commands/`, how errors
 //! read in `error.rs`, what the process ends with in `exit.rs`.
 
+#[cfg(test)]
+mod command_reference;
 mod commands;
 mod console;
 mod environment;
 mod error;
+#[cfg(all(test, feature = "serve"))]
+mod error_reference;
 mod exit;
 mod files;
 #[cfg(feature = "serve")]
@@ -24,8 +28,7 @@ use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Runs tools for language models, each in a sandbox that holds only what was
-/// granted to it.
+/// Run tools for language models, each in a sandbox with only the access granted to it
 #[derive(Debug, Parser)]
 #[command(
     name = "kitbag",
@@ -46,107 +49,105 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Call a tool and print what it answers
+    /// Call a tool and print its answer
     ///
-    /// An argument `key=value` becomes the type that the tool's schema says, and a
-    /// key given twice becomes a list; `key:=value` is JSON as it stands. `key=@FILE` is
-    /// the text of a file, `key:=@FILE` the JSON in it, `key=@-` standard input, and
-    /// `key=@@…` a text that begins with `@`.
+    /// `key=value` is converted to the type in the tool's schema, and a repeated key makes a list.
+    /// `key:=value` is JSON. `key=@FILE` is the text of a file, `key:=@FILE` the JSON in it,
+    /// `key=@-` standard input, and `key=@@…` a string that begins with `@`.
     Run(commands::tools::run::Args),
-    /// Run a script of Python in a sandbox, with arguments as its variables
+    /// Run a Python script in a sandbox, with its arguments as variables
     ///
-    /// A header says which arguments it takes: comments between the lines `# /// kitbag`
-    /// and `# ///`. A script in .kitbag/scripts is a tool by its name.
+    /// A header declares the arguments: comments between the lines `# /// kitbag` and `# ///`. A
+    /// script in .kitbag/scripts is also a tool of that name.
     Script(commands::tools::script::Args),
     /// Serve the tools over MCP, the Model Context Protocol
     ///
-    /// On standard input and output, for one client that starts kitbag itself:
-    /// Claude, Cursor, VS Code and any other. With --http, for any number of clients
-    /// that connect to http://ADDRESS/mcp.
+    /// By default on standard input and output, for one client that starts kitbag: Claude, Cursor,
+    /// VS Code and others. With --http, for any number of clients that connect to
+    /// http://ADDRESS/mcp.
     #[cfg(feature = "serve")]
     Serve(commands::server::serve::Args),
-    /// List the tools by toolset: what each may reach, which are off, and why
+    /// List the tools by toolset: their access, and why a tool is off
     ///
-    /// Nothing is compiled and nothing runs.
+    /// The command compiles and runs no tool.
     List(commands::tools::list::Args),
-    /// Show a tool: its arguments, grants and limits, and where each came from
+    /// Show a tool: its arguments, grants and limits, and the source of each
     Describe(commands::tools::describe::Args),
-    /// Say whether a tool may reach something, by which grant, and what would allow it
+    /// Show whether a tool may reach something, and the line that would allow it
     ///
-    /// Nothing runs. The same check decides while a tool runs.
+    /// The command runs no tool. It makes the same decision as a call, and names the grant.
     Why(commands::tools::why::Args),
-    /// Add a tool: its component, what was recorded of it, and what it is granted
+    /// Add a tool: review its requests, record its component, and grant access
     ///
-    /// Its requests are shown with their risks, and you are asked. The component is copied to .kitbag/tools; from then on another one under its name does not
-    /// run.
+    /// kitbag shows the requests with their risks and asks you. The component is copied to
+    /// .kitbag/tools. Another component under this name does not run.
     Add(commands::consent::add::Args),
-    /// Show what has changed of a tool since it was added, and record that
+    /// Review the changes of an added tool, and record them
     ///
-    /// A tool whose component, description or schema is another one than was recorded runs
-    /// again once you have agreed to the difference.
+    /// A tool whose component, description or schema differs from the recorded one is off until you
+    /// accept the difference.
     Update(commands::consent::update::Args),
-    /// Remove a tool that was added
+    /// Remove an added tool
     Remove(commands::consent::remove::Args),
-    /// Write a built-in tool as a local one: its component, and a manifest with its grants
+    /// Write a built-in tool as a local tool
     ///
-    /// In .kitbag/tools, the default, it takes the place of the built-in.
+    /// The command writes the component, and a manifest with its grants. In .kitbag/tools, the
+    /// default, the copy replaces the built-in.
     Eject(commands::tools::eject::Args),
-    /// Read a component: what it imports and exports, and what it would need
+    /// Show the imports, exports and requirements of a component
     ///
-    /// Nothing runs and nothing is compiled. The exit code says whether kitbag can
-    /// run it.
+    /// The command compiles and runs no code. The exit code shows whether kitbag can run the
+    /// component.
     Inspect(commands::tools::inspect::Args),
-    /// Read all configuration, load every tool, and report everything that is wrong
+    /// Check the configuration and load every tool; report all mistakes
     ///
-    /// Tools are compiled where they have to be, and nothing of yours runs but what they
-    /// say of themselves, with no grants. A name in `learned`, `disabled` or `[serve] tools`
-    /// that matches nothing is a warning.
+    /// Tools are compiled if necessary, and run without grants only to describe themselves. A name
+    /// in `learned`, `disabled` or `[serve] tools` without a match is a warning.
     Check(commands::tools::check::Args),
     /// Print the block of knowledge for a system prompt
     ///
-    /// It holds what is configured as learned, and tells of the topics from which
-    /// more can be learned. Without either it is empty.
+    /// The block has the learned documents, and lists the topics from which more can be loaded. It
+    /// is empty if neither is configured.
     Prompt(commands::print::prompt::Args),
-    /// Print the definitions of tools as a model interface takes them
+    /// Print tool definitions in the format of a model API
     ///
-    /// They are sorted by name. What a format cannot express of a tool's arguments
-    /// is reported on standard error; kitbag checks every call against the tool's
-    /// own schema all the same.
+    /// Definitions are sorted by name. Parts of a schema that the format cannot express are
+    /// reported on standard error. kitbag still checks every call against the tool's own schema.
     Export(commands::print::export::Args),
-    /// Print what a client's configuration has to say to use `kitbag serve`, or write it
+    /// Print or write the configuration of an MCP client for `kitbag serve`
     ///
-    /// It names this binary, by the path that it was called by, and the workspace. Where
-    /// it goes is said on standard error; nothing is written without --write.
+    /// The configuration has the path of this binary and of the workspace. The path of the client's
+    /// file is printed on standard error. Without --write no file is changed.
     #[cfg(feature = "serve")]
     McpConfig(commands::server::mcp_config::Args),
-    /// Show what the workspace requests, and trust that content
+    /// Review the requests of the workspace, and trust its content
     ///
-    /// Until then its tools do not run, and of its configuration only what narrows counts.
-    /// Whatever changes is asked about again, as a difference.
+    /// Before that its tools do not run, and only settings that restrict access take effect. Later
+    /// requests are shown as a difference and need your consent again.
     Trust(commands::consent::trust::Args),
-    /// Keep secrets for tools, and say where each may go
+    /// Store secrets for tools, and set their destinations
     ///
-    /// A tool never gets a value: kitbag adds it to the requests for the places of the
-    /// secret. Values are kept encrypted; your user config says where they go.
+    /// A tool never receives a value: kitbag adds it to requests to the destinations of the secret.
+    /// Values are encrypted; the destinations are in your user config.
     Secret(commands::data::secret::Args),
-    /// Show what was called and what became of it, and verify that the log is whole
+    /// Show past calls and their outcomes, and verify the log
     ///
-    /// The audit log has a line for each call, in the state directory. `[audit]` in your own
-    /// config.toml sets it.
+    /// The audit log has a line for each call, in the state directory. Configure it in `[audit]` of
+    /// your user config.
     Audit(commands::data::audit::Args),
-    /// Show what tools keep between their calls, or remove it
+    /// List or clear the data that tools store between calls
     ///
-    /// Each tool with a grant of `storage` has a place of its own in each workspace.
+    /// Each tool with a grant of `storage` has a separate store in each workspace.
     Storage(commands::data::storage::Args),
-    /// Write what the tools of `memory` keep to a file, or read it from one
+    /// Export the data of the `memory` tools to a file, or import a file
     ///
-    /// The files are for people to read and mend.
+    /// The files can be read and edited by hand.
     Memory(commands::data::memory::Args),
-    /// Show the configuration in effect, or the schema of its file
+    /// Show the configuration in effect, or its JSON Schema
     Config(commands::print::config::Args),
-    /// Show what is kept of compiled tools, or remove it
+    /// Show or clear the cache of compiled tools
     ///
-    /// Removing it is always safe: a tool is compiled again when it is next called.
+    /// Clearing is safe: a tool is compiled again by its next call.
     Cache(commands::data::cache::Args),
     /// Print the completions for a shell
     Completions(commands::print::completions::Args),

@@ -1,5 +1,6 @@
 //! Pages of `docs/` that tests write from the code, with `INSTA_UPDATE=always`.
 
+mod configuration;
 mod promises;
 
 use std::{env, fs};

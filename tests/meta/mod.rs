@@ -4,6 +4,7 @@ mod documentation;
 mod fuzzing;
 mod generated;
 mod house;
+mod links;
 mod snapshots;
 mod tools_page;
 

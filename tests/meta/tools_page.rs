@@ -13,13 +13,13 @@ use tiktoken_rs::o200k_base_singleton;
 use super::generated::assert_current;
 use crate::support::{Workspace, repository};
 
-/// What the definitions of all tools that are on by default may cost together.
+/// The most tokens of the definitions of all tools that are on by default.
 const MOST: usize = 4_000;
 
 /// A call of each tool whose answer is typical, in the order of the page.
 const EXAMPLES: &str = include_str!("tools_page/examples.json");
 
-/// A page of the web, and the site that it stands for.
+/// A page of the web, and the site that it represents.
 const WEB_PAGE: &str = include_str!("tools_page/page.html");
 const SITE: &str = "https://docs.rs";
 
@@ -48,7 +48,7 @@ fn tokens(text: &str) -> usize {
     o200k_base_singleton().encode_ordinary(text).len()
 }
 
-/// What a model reads of each tool: its name, description and arguments.
+/// The definition of each tool for a model: its name, description and arguments.
 fn definitions(workspace: &Workspace) -> Vec<Value> {
     let definitions = workspace.kitbag().toolbox().definitions(Format::Mcp).unwrap().value;
     let read = |tool: &Value| {
@@ -69,7 +69,7 @@ fn cost_by_default() -> usize {
 }
 
 #[test]
-fn what_is_on_by_default_costs_a_model_little() {
+fn tools_on_by_default_cost_a_model_little() {
     let cost = cost_by_default();
     assert!(cost > 0 && cost <= MOST, "{cost} tokens, of {MOST} at most");
 }
@@ -81,7 +81,7 @@ fn the_page_of_tools_is_current() {
 
 fn page() -> String {
     let on = [&TOOLSETS[..], &["write"]].concat();
-    // What `fetch` reads stands in for a site of the web.
+    // The server represents a site of the web.
     let server = Server::start(Behaviour::Answer(Answer::ok("text/html", WEB_PAGE)));
     let tidy = |text: &str| text.replace(&server.url(), SITE);
     let project = || {
@@ -99,11 +99,11 @@ fn page() -> String {
     let mut missing = definitions.iter().filter_map(|tool| tool["name"].as_str());
     assert_eq!(missing.find(|name| !examples.contains_key(*name)), None, "has no example");
     let mut page = format!(
-        "# The tools inside\n\n\
-         What a model reads of each built-in tool, and what that costs in tokens of\n\
-         `o200k_base`: the name, the description and the arguments. Those that are on by\n\
-         default take {} together. A test writes this page from what the tools say of\n\
-         themselves, and calls them in a small project for the answers.\n",
+        "# Built-in tools\n\n\
+         The built-in tools as a model reads them: the name, the description and the arguments,\n\
+         with their cost in tokens of `o200k_base`. The tools that are on by default cost {}\n\
+         tokens together. This page is generated from the tools' own descriptions; the examples\n\
+         are calls in a small project.\n",
         cost_by_default()
     );
     let mut before = Value::Null;

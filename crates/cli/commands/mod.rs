@@ -26,11 +26,11 @@ use crate::error::CliError;
 /// What every command takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
-    /// Use this workspace, instead of the nearest directory upwards that holds
-    /// `.kitbag`, else the nearest that holds `.git`
+    /// Use this workspace [default: the nearest parent directory with `.kitbag`, otherwise with
+    /// `.git`]
     #[arg(long, short = 'w', global = true, value_name = "DIR", help_heading = "Global options")]
     workspace: Option<PathBuf>,
-    /// Trust the workspace, whatever its files hold: for CI and throw-away machines
+    /// Trust any content of the workspace, for this process: for CI and throw-away machines
     #[arg(long, global = true, help_heading = "Global options")]
     trust_workspace: bool,
     /// Print JSON on standard output
@@ -41,35 +41,31 @@ pub(crate) struct Global {
 // Limits for every tool, instead of the configured ones. No doc comment, which clap would take for the command's.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Limits {
-    /// Allow a call this much memory, such as 128MiB [default: as configured,
-    /// else 64MiB]
+    /// Limit the memory of a call, such as 128MiB [default: as configured, otherwise 64MiB]
     #[arg(long, value_name = "SIZE")]
     memory: Option<ByteSize>,
-    /// Allow a call this much time, such as 5s [default: as configured, else
-    /// 30s]
+    /// Limit the time of a call, such as 5s [default: as configured, otherwise 30s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     time: Option<Duration>,
-    /// Allow an answer of this size, such as 64KiB [default: as configured, else
-    /// 1MiB]
+    /// Limit the size of the answer, such as 64KiB [default: as configured, otherwise 1MiB]
     #[arg(long, value_name = "SIZE")]
     output: Option<ByteSize>,
-    /// Allow a call to write this much to files, such as 64MiB [default: as
-    /// configured, else 1GiB]
+    /// Limit the bytes that a call writes to files, such as 64MiB [default: as configured,
+    /// otherwise 1GiB]
     #[arg(long, value_name = "SIZE")]
     written: Option<ByteSize>,
-    /// Allow a call this many requests over HTTP, with each hop of a redirect [default: as
-    /// configured, else 50]
+    /// Limit the HTTP requests of a call, including each hop of a redirect [default: as configured,
+    /// otherwise 50]
     #[arg(long, value_name = "N", value_parser = parse_requests)]
     requests: Option<u64>,
-    /// Allow a call this many calls of other tools [default: as configured, else 20]
+    /// Limit the calls of other tools [default: as configured, otherwise 20]
     #[arg(long, value_name = "N", value_parser = parse_tool_calls)]
     tool_calls: Option<u64>,
-    /// Allow a call this many WebAssembly instructions, counted the same on
-    /// every machine [default: as configured, else not counted]
+    /// Limit the WebAssembly instructions of a call, the same number on every machine [default: as
+    /// configured, otherwise not counted]
     #[arg(long, value_name = "N", value_parser = parse_fuel)]
     fuel: Option<u64>,
-    /// Allow compiling the tool this much time, such as 5m [default: as configured,
-    /// else 1m]
+    /// Limit the time to compile the tool, such as 5m [default: as configured, otherwise 1m]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     compile: Option<Duration>,
 }
@@ -77,10 +73,10 @@ pub(crate) struct Limits {
 // Grants of a tool for one call. No doc comment, as above.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Grants {
-    /// Grant this for one call, besides what is configured: `http=https://a.example/**`,
-    /// `http={ url = "https://a.example/**", methods = ["POST"] }`, `env=NAME`,
-    /// `storage=1MiB`, `tools=ALIAS=TOOL` or `tools=caller`. No more than `[ceiling.grants]` of
-    /// your own file, where it says something of the kind
+    /// Add a grant for this call: `http=https://a.example/**`, `http={ url =
+    /// "https://a.example/**", methods = ["POST"] }`, `env=NAME`, `storage=1MiB`,
+    /// `tools=ALIAS=TOOL` or `tools=caller`. `[ceiling.grants]` of your user config limits the
+    /// kinds that it names
     #[arg(long = "grant", value_name = "KIND=GRANT")]
     grants: Vec<String>,
 }
@@ -88,10 +84,10 @@ pub(crate) struct Grants {
 // A tool, by its name or by the path of its component. No doc comment, as above.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Named {
-    /// The tool's name, which `kitbag list` shows; or the path of a component, which
-    /// ends in `.wasm` or holds a `/`, or of a script, which ends in `.py`
+    /// The name of the tool, as `kitbag list` shows it, or the path of a component (ends in `.wasm`
+    /// or contains a `/`) or of a script (ends in `.py`)
     tool: String,
-    /// Choose this tool, where a component has several
+    /// Select this tool of a component with several
     #[arg(long = "tool", value_name = "NAME")]
     own: Option<String>,
 }

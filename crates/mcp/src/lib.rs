@@ -20,6 +20,7 @@ mod telemetry;
 mod tests;
 mod transport;
 
+pub use methods::outcome::ErrorForm;
 pub use server::reload::log_broken;
 pub use server::{KEY_BYTES, Load, Server};
 #[cfg(feature = "otlp")]

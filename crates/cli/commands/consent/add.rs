@@ -42,32 +42,32 @@ Examples:
   kitbag add weather.wasm --yes --grant requested
   kitbag add --from jp .jp/config.toml --tool word_stats
 
-A manifest in the directory or beside the component is read as well: one of kitbag's own,
-skill.toml, manifest.yaml, manifest.toml, NAME.capabilities.json or policy.yaml. Its requested
-grants are shown; they grant nothing.")]
+kitbag also reads a manifest in the directory or beside the component: one of its own,
+skill.toml, manifest.yaml, manifest.toml, NAME.capabilities.json or policy.yaml. It shows the
+requested grants of the manifest; they grant nothing.")]
 pub(crate) struct Args {
-    /// The component, a directory that holds it, or with --from a configuration
+    /// The component, the directory that contains it, or with --from a configuration
     #[arg(value_name = "FILE.wasm | DIR")]
     path: PathBuf,
-    /// Take a tool over from a configuration of another program
+    /// Import a tool from the configuration of another program
     #[arg(long, value_name = "PROGRAM")]
     from: Option<OtherProgram>,
-    /// Call the tool by this name [default: what it calls itself, else the name of its file]
+    /// Name the tool [default: its own name, otherwise the name of the file]
     #[arg(long, value_name = "NAME")]
     name: Option<ToolName>,
-    /// Choose this tool if a component or a configuration has several
+    /// Select this tool of a component or a configuration with several
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// Add it for all workspaces, beside your user config
+    /// Add the tool for all workspaces, beside your user config
     #[arg(long)]
     user: bool,
-    /// Add it without asking
+    /// Add the tool without asking
     #[arg(long)]
     yes: bool,
-    /// Show everything that was cut before the summary, in your pager
+    /// Show the complete lists before the summary, in your pager
     #[arg(long)]
     all: bool,
-    /// Grant it nothing, or what it requests [default: you are asked, and nothing with --yes]
+    /// Grant nothing, or the requested grants [default: ask; nothing with --yes]
     #[arg(long, value_name = "GRANTS")]
     grant: Option<GrantChoice>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Args {
 enum GrantChoice {
     /// Nothing
     None,
-    /// What it requests
+    /// The requested grants
     #[value(alias = "wishes")]
     Requested,
 }

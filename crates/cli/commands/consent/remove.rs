@@ -24,7 +24,7 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag remove weather")]
 pub(crate) struct Args {
-    /// The tool's name, which `kitbag list` shows
+    /// The name of the tool, as `kitbag list` shows it
     tool: ToolName,
 }
 

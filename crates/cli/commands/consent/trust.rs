@@ -26,16 +26,16 @@ Examples:
   kitbag trust --list
   kitbag trust --revoke ~/src/project")]
 pub(crate) struct Args {
-    /// Trust what is shown without asking
+    /// Trust the shown content without asking
     #[arg(long, conflicts_with_all = ["list", "revoke"])]
     yes: bool,
-    /// Show all requests and the contents of all files before the summary, in your pager
+    /// Show all requests and the content of all files before the summary, in your pager
     #[arg(long, conflicts_with_all = ["list", "revoke"])]
     all: bool,
-    /// List the workspaces that you trust
+    /// List the trusted workspaces
     #[arg(long, conflicts_with = "revoke")]
     list: bool,
-    /// Trust this workspace no longer [default: the one that is used here]
+    /// Revoke the trust in this workspace [default: the current workspace]
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
     revoke: Option<Option<PathBuf>>,
 }

@@ -33,20 +33,20 @@ Examples:
   kitbag update weather
   kitbag update weather ~/Downloads/weather-1.3.wasm
 
-It changes no grants: newly requested grants are shown, and are yours to write.")]
+Grants do not change: newly requested grants are shown for you to add.")]
 pub(crate) struct Args {
-    /// The tool's name, which `kitbag list` shows
+    /// The name of the tool, as `kitbag list` shows it
     tool: ToolName,
-    /// Take this component, or that of this directory, in place of the one that is there
+    /// Replace the component with this one, or with the one in this directory
     #[arg(value_name = "FILE.wasm | DIR")]
     path: Option<PathBuf>,
-    /// Take the tool over from a configuration of another program
+    /// Import the tool from the configuration of another program
     #[arg(long, value_name = "PROGRAM", requires = "path")]
     from: Option<OtherProgram>,
     /// Record the difference without asking
     #[arg(long)]
     yes: bool,
-    /// Show everything that was cut before the summary, in your pager
+    /// Show the complete lists before the summary, in your pager
     #[arg(long)]
     all: bool,
 }

@@ -35,24 +35,24 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Show only the calls of this tool, and what it was refused
+    /// Show only calls of this tool, and its refusals
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// Show only calls whose caller or client program has this in its name, such as `claude`
+    /// Show only calls whose caller or client program has this text in its name, such as `claude`
     #[arg(long, value_name = "TEXT")]
     caller: Option<String>,
-    /// Show only what was logged since then: today, yesterday, a duration such as 2h or 7d, or a
-    /// time such as 09:30, 2026-11-25 or 2026-11-25T09:30
+    /// Show only lines since this time: today, yesterday, a duration such as 2h or 7d, or a time
+    /// such as 09:30, 2026-11-25 or 2026-11-25T09:30
     #[arg(long, value_name = "TIME", value_parser = since_now)]
     since: Option<SystemTime>,
     /// Show only calls with this outcome: success, error, suspended, refused, limit, trap,
-    /// cancelled, failed or unfinished. `refused` includes what was refused inside a call
+    /// cancelled, failed or unfinished. `refused` includes refusals inside a call
     #[arg(long, value_name = "WORD")]
     outcome: Option<String>,
     /// Show all matching lines [default: the last 50]
     #[arg(long)]
     all: bool,
-    /// Keep showing new lines as they are logged
+    /// Print new lines as they are logged
     #[arg(long)]
     follow: bool,
 }
@@ -63,8 +63,8 @@ enum Command {
     Verify,
     /// Print the hash of the last line
     ///
-    /// Kept elsewhere, it shows later that nothing before that line was changed, also where log
-    /// and head were replaced together.
+    /// Store the hash elsewhere to prove later that no line before it was changed, even if the log
+    /// and its head were replaced together.
     Head,
 }
 

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag cache --clear")]
 pub(crate) struct Args {
-    /// Remove every entry
+    /// Remove all entries
     #[arg(long)]
     clear: bool,
 }

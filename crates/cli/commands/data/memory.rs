@@ -37,8 +37,8 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
-    /// Whose memory it is, as `kitbag storage list` shows it after `memory/`, such as
-    /// `client/http` [default: yours]
+    /// The caller whose memory it is, as `kitbag storage list` shows it after `memory/`, such as
+    /// `client/http` [default: you]
     #[arg(long, global = true, value_name = "CALLER", value_parser = caller)]
     caller: Option<Caller>,
 }
@@ -47,27 +47,27 @@ pub(crate) struct Args {
 enum Command {
     /// Print all memories and tasks
     Export {
-        /// The form [default: markdown]
+        /// The format [default: markdown]
         #[arg(long, value_enum)]
         format: Option<Format>,
     },
-    /// Read memories and tasks from a file: all of them, or none where something is wrong
+    /// Import memories and tasks from a file: all of them, or none if there is a mistake
     ///
-    /// What the file has is added or changed, and nothing is removed. Importing a file twice
-    /// is importing it once.
+    /// Entries are added or changed, never removed. A second import of the same file changes
+    /// nothing.
     Import {
-        /// The file; `-` is standard input
+        /// The file, or `-` for standard input
         file: String,
-        /// The form [default: JSON where the name ends in .json, else Markdown]
+        /// The format [default: JSON for a name that ends in .json, otherwise Markdown]
         #[arg(long, value_enum)]
         format: Option<Format>,
     },
 }
 
-/// The form of a file.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For reading and mending
+    /// For people
     Markdown,
     /// For programs
     Json,

@@ -39,23 +39,23 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Keep a value, and say where it may go
+    /// Store a value, and set its destinations
     ///
-    /// The value is read from the terminal, without showing it, or from standard input. It
-    /// has at least 8 bytes; one line end at its end is left out. What options do not say
-    /// stays as it is, and with --keep-value the value does, too. If tools are granted the
-    /// secret already, they are shown when it first gets a destination, and you are asked.
+    /// The value is read from the terminal, without echo, or from standard input. It has at least 8
+    /// bytes; a line break at its end is removed. Settings without an option keep their value, and
+    /// --keep-value keeps the secret's value too. If tools already have a grant for the secret,
+    /// they are shown when it first gets a destination, and you are asked.
     Set(Box<SetArgs>),
-    /// List the secrets: where each value comes from and where it may go
+    /// List the secrets with their sources and destinations
     List,
     /// Remove a secret, and its value from the store
     Delete {
-        /// The secret
+        /// The name of the secret
         name: SecretName,
     },
-    /// Read a secret as a call would, and say where it may go
+    /// Read a secret as a call would, and show its destinations
     Test {
-        /// The secret
+        /// The name of the secret
         name: SecretName,
     },
 }

@@ -25,17 +25,17 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List what the tools of this workspace keep, and how much each may
+    /// List the stores of this workspace, with their sizes and quotas
     List,
-    /// Remove everything that a tool keeps in this workspace
+    /// Remove all data of a tool in this workspace
     ///
-    /// At a terminal it asks first.
+    /// On a terminal it asks first.
     Clear {
-        /// The tool, by its name in the configuration, or a name that `kitbag storage list`
-        /// shows. It need not be there any more. A toolset such as `memory`, or one of its
-        /// tools, stands for what all of them keep for all callers
+        /// The name of the tool in the configuration or in `kitbag storage list`, also of a removed
+        /// tool. A toolset such as `memory`, or one of its tools, includes the data of the whole
+        /// toolset for all callers
         tool: String,
-        /// Remove it without asking
+        /// Remove the data without asking
         #[arg(long)]
         yes: bool,
     },

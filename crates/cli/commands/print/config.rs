@@ -21,7 +21,7 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     what: What,
-    /// Show the values that built-in tools bring along, too
+    /// Include the values of built-in tools
     #[arg(long, conflicts_with = "schema")]
     all: bool,
 }
@@ -30,8 +30,8 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct What {
-    /// Show the values in effect and where each came from; those that built-in tools
-    /// bring along with --all only
+    /// Print the values in effect, each with its source; without --all, those of built-in tools are
+    /// omitted
     #[arg(long)]
     show: bool,
     /// Print the JSON Schema of config.toml, for editors

@@ -15,10 +15,10 @@ Examples:
   kitbag export --format openai-chat > tools.json
   kitbag export --format anthropic learn word_count")]
 pub(crate) struct Args {
-    /// The tools' names; `kitbag list` shows them [default: all of them]
+    /// The names of the tools, as `kitbag list` shows them [default: all tools]
     #[arg(value_name = "TOOL")]
     tools: Vec<String>,
-    /// The form that the interface takes tools in
+    /// The format of the definitions
     #[arg(long, value_enum)]
     format: FormatName,
 }
@@ -26,13 +26,13 @@ pub(crate) struct Args {
 /// A [`Format`], as it is named on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FormatName {
-    /// OpenAI's chat completions, and what speaks like them
+    /// OpenAI chat completions, and compatible APIs
     #[value(name = "openai-chat")]
     OpenAiChat,
-    /// OpenAI's responses
+    /// OpenAI responses
     #[value(name = "openai-responses")]
     OpenAiResponses,
-    /// Anthropic's messages
+    /// Anthropic messages
     Anthropic,
     /// Gemini
     Gemini,

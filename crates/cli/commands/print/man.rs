@@ -11,13 +11,13 @@ use crate::exit::Exit;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A terminal shows the page as `man` does; elsewhere it is printed as roff.
+On a terminal the page is shown like a page of `man`; otherwise roff is printed.
 
 Examples:
   kitbag man run
   kitbag man run > kitbag-run.1")]
 pub(crate) struct Args {
-    /// The command that the page is about [default: kitbag itself]
+    /// The command [default: kitbag itself]
     command: Option<String>,
 }
 

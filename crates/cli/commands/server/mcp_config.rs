@@ -30,24 +30,22 @@ pub(crate) struct Args {
     /// The client
     #[arg(value_enum)]
     client: Client,
-    /// Write it into the client's file, beside what stands there, and keep a copy of
-    /// what that was
+    /// Add the server to the client's file, and keep a copy of the previous file
     #[arg(long)]
     write: bool,
-    /// Write into the user's own file, instead of the one of the workspace
+    /// Write the user's file of the client, not the one of the workspace
     #[arg(long, requires = "write")]
     user: bool,
-    /// Call the server this, such as for one more workspace in a file that all workspaces
-    /// share
+    /// Name the server, for instance to distinguish workspaces in a file that they share
     #[arg(long, default_value = "kitbag", value_parser = server_name)]
     name: String,
     /// Replace another server of the same name
     #[arg(long, requires = "write")]
     force: bool,
-    /// Connect to a server that runs, which `kitbag serve --http` has started
+    /// Connect to a running server, started with `kitbag serve --http`
     #[arg(long, value_name = "URL", value_parser = url)]
     http: Option<String>,
-    /// The variable from which the client takes the server's token
+    /// The environment variable from which the client reads the server's token
     #[arg(
         long,
         value_name = "NAME",

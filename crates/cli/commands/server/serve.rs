@@ -42,34 +42,32 @@ Examples:
   kitbag serve --workspace ~/project --log info
   kitbag serve --http 127.0.0.1:8620 --token-file ~/.config/kitbag/token")]
 pub(crate) struct Args {
-    /// Serve over Streamable HTTP at this address, such as 127.0.0.1:8620 or
-    /// localhost:8620
+    /// Serve over Streamable HTTP at this address, such as 127.0.0.1:8620 or localhost:8620
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     http: Option<SocketAddr>,
-    /// Let in who shows the token in this file, instead of one that is made up
-    /// and printed
+    /// Require the bearer token in FILE [default: generate one and print it]
     #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "no_token")]
     token_file: Option<PathBuf>,
-    /// Let in everybody who can connect; only on a loopback address
+    /// Accept every connection; for loopback addresses only
     #[arg(long, requires = "http")]
     no_token: bool,
-    /// Answer to this name too, with or without a port; needed for an address
-    /// that is not a loopback one
+    /// Accept this `Host` name, with or without a port; required for an address that is not
+    /// loopback
     #[arg(long, value_name = "HOST", requires = "http")]
     allow_host: Vec<String>,
     /// Let web pages of this origin use the server, such as https://app.example.com
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
-    /// Sign what clients carry between questions with the key in this file, at
-    /// least 32 bytes, so that several servers can take over from each other
+    /// Sign the state that clients carry between questions with the key in this file (at least 32
+    /// bytes), so that several servers can continue each other's calls
     #[arg(long, value_name = "FILE", requires = "http")]
     state_key_file: Option<PathBuf>,
-    /// Let the server take this much memory for calls, components and messages
-    /// together, such as 4GiB; at least 384MiB [default: as configured, else 2GiB]
+    /// Limit the memory of the whole server, with its calls, components and messages, such as 4GiB;
+    /// at least 384MiB [default: as configured, otherwise 2GiB]
     #[arg(long, value_name = "SIZE")]
     total_memory: Option<ByteSize>,
-    /// Offer the tools of these names or globs and no others, such as
-    /// 'search_*,python' [default: as configured, else every tool that is on]
+    /// Offer only the tools that match these names or globs, such as 'search_*,python' [default: as
+    /// configured, otherwise every enabled tool]
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     tools: Vec<String>,
     #[command(flatten)]
@@ -77,10 +75,10 @@ pub(crate) struct Args {
     #[cfg(feature = "otlp")]
     #[command(flatten)]
     otlp: OtlpArgs,
-    /// Say on standard error what happens, from this level up
+    /// Log to standard error, from this level up
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Warn)]
     log: LogLevel,
-    /// The form of what is said
+    /// The format of the log
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     log_format: LogFormat,
 }
@@ -89,12 +87,11 @@ pub(crate) struct Args {
 #[cfg(feature = "otlp")]
 #[derive(Debug, clap::Args)]
 struct OtlpArgs {
-    /// Send a span of each request to the OpenTelemetry collector at this
-    /// address, such as http://localhost:4318; without an address, to where the
-    /// variables OTEL_EXPORTER_OTLP_* say
+    /// Send a span of each request to the OpenTelemetry collector at this address, such as
+    /// http://localhost:4318 [default: the variables OTEL_EXPORTER_OTLP_*]
     #[arg(long, value_name = "URL", num_args = 0..=1)]
     otlp: Option<Option<String>>,
-    /// Let the spans of calls hold arguments and results
+    /// Include arguments and results in the spans of calls
     #[arg(long, requires = "otlp")]
     otlp_content: bool,
 }
@@ -123,9 +120,9 @@ enum LogLevel {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LogFormat {
-    /// A line for a person
+    /// A line of text
     Text,
-    /// A JSON object a line
+    /// A line with a JSON object
     Json,
 }
 

@@ -19,10 +19,10 @@ Examples:
   kitbag eject search_files
   kitbag eject search_files --to ~/tools")]
 pub(crate) struct Args {
-    /// The tool's name, which `kitbag list` shows
+    /// The name of the tool, as `kitbag list` shows it
     tool: String,
-    /// Write into this directory, which is made where it is missing [default:
-    /// .kitbag/tools of the workspace, where the tool then replaces the built-in]
+    /// Write into this directory, and create it if it is missing [default: .kitbag/tools of the
+    /// workspace, where the tool replaces the built-in]
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 }

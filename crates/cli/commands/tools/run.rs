@@ -50,38 +50,33 @@ pub(crate) struct Args {
 // What is said of a call besides its tool. No doc comment, which clap would take for the command's.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Call {
-    /// Arguments. One may be the value alone: of the only required text, or of `path`
+    /// Arguments. A value without a key is the only required string argument, or `path`
     #[arg(value_name = "KEY=VALUE")]
     words: Vec<String>,
-    /// Take arguments as a JSON object: the JSON itself, @FILE, or - for
-    /// standard input
+    /// Read the arguments as a JSON object: the JSON itself, @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
-    /// Take a null in --args as not given where the argument is optional and
-    /// takes no null, as models give them in strict mode
+    /// Ignore a null in --args for an optional argument that does not allow null, as models send in
+    /// strict mode
     #[arg(long, requires = "args")]
     without_nulls: bool,
-    /// Answer a question of the tool's, by the question's id
+    /// Answer a question of the tool, by the id of the question
     #[arg(long = "answer", value_name = "ID=VALUE", value_parser = pair)]
     answers: Vec<(String, String)>,
-    /// Approve the call, where it would be asked whether it may be made. Calls that the tool
-    /// makes of others are asked about all the same
+    /// Approve the call in advance. Calls that the tool makes of other tools still ask
     #[arg(long)]
     approve: bool,
-    /// Print the call as the tool renders it for a person to approve, and do
-    /// not make it
+    /// Print the call as the tool renders it for approval, and do not run it
     #[arg(long)]
     format_arguments: bool,
     #[command(flatten)]
     grants: Grants,
     #[command(flatten)]
     limits: Limits,
-    /// Write what the tool gives besides its text as files into this directory, and
-    /// show their names
+    /// Save files, images and links of the answer in this directory, and print their names
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
-    /// Show on standard error what the tool logs and prints, and what the call
-    /// took
+    /// Print the tool's log and output, and the cost of the call, on standard error
     #[arg(long, short)]
     verbose: bool,
 }

@@ -13,7 +13,7 @@ Examples:
   kitbag script count.py path=README.md
   ./count.py path=README.md
 
-The second one takes a file that is executable and begins with the line
+For the second form make the file executable and begin it with this line:
   #!/usr/bin/env -S kitbag script")]
 pub(crate) struct Args {
     /// The script

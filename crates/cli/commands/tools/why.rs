@@ -35,20 +35,19 @@ Examples:
   kitbag why digest tool page
   kitbag why digest tool page '{ \"url\": \"https://docs.rs/serde\" }'
 
-The exit code is 0 where it is allowed, and 6 where it is denied. Nothing runs and
-nothing is connected to: whether the addresses of a host are those of the public
-internet is decided when a tool connects. Arguments of a call are taken as they are given,
-without the defaults of the tool that is called. `fetch` resolves a URL before it
-requests it, as browsers do; every other tool is taken to request it as it is written.")]
+The exit code is 0 if the access is allowed, and 6 if it is denied. The command runs no tool and
+opens no connection: the addresses of a host are checked when a tool connects. Arguments of a
+call are checked as given, without the defaults of the called tool. `fetch` normalizes a URL
+before the request, as browsers do; other tools are assumed to request the URL as given.")]
 pub(crate) struct Args {
     #[command(flatten)]
     tool: Named,
-    /// What the tool would reach: METHOD URL, a URL for GET, the path of a file where the
-    /// tool finds it, or in the workspace, env NAME, secret NAME, storage [SIZE], or tool ALIAS
-    /// with the arguments of the call as JSON or without; as several arguments or as one
+    /// The access to check: METHOD URL; a URL (for GET); the path of a file, as the tool has it or
+    /// in the workspace; env NAME; secret NAME; storage [SIZE]; or tool ALIAS, optionally with the
+    /// arguments of the call as JSON. One argument or several
     #[arg(required = true, num_args = 1..=3, value_name = "REQUEST")]
     request: Vec<String>,
-    /// Ask whether the tool may change the file, and not just read it
+    /// Check whether the tool may change the file, not only read it
     #[arg(long)]
     write: bool,
     #[command(flatten)]

@@ -26,11 +26,11 @@ pub struct Audit {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum AuditSync {
-    /// When the system does it.
+    /// When the operating system writes them.
     None,
-    /// Together with those of 100 ms, after their calls were answered.
+    /// Together, within 100 ms, after their calls were answered.
     Batch,
-    /// Each before its call is answered.
+    /// Each line before its call is answered.
     Each,
 }
 

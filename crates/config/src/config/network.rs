@@ -38,10 +38,10 @@ impl Network {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum NameResolution {
-    /// kitbag, which checks the addresses.
+    /// kitbag resolves names and checks the addresses.
     #[default]
     Kitbag,
-    /// The proxy.
+    /// The proxy resolves names.
     Proxy,
 }
 

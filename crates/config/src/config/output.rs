@@ -32,13 +32,13 @@ pub struct Screening {
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum ScreenAction {
-    /// Nothing.
+    /// Do nothing.
     Pass,
-    /// The client reads what was found.
+    /// Name the findings to the client.
     Mark,
-    /// And the text stands between marks.
+    /// Name the findings, and enclose the text in marks.
     Fence,
-    /// The model reads what was found, and nothing of the answer.
+    /// Replace the answer with the names of the findings.
     Block,
 }
 

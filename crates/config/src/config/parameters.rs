@@ -45,9 +45,9 @@ pub enum ParameterType {
     Integer,
     /// `true` or `false`.
     Boolean,
-    /// A list; `items` says of what.
+    /// A list, with elements of the type in `items`.
     Array,
-    /// Keys and values; `properties` says which.
+    /// Keys and values, with the keys in `properties`.
     Object,
 }
 

@@ -47,11 +47,11 @@ pub struct SecretStore {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum SecretStoreKind {
-    /// An encrypted file, which a key in another file opens.
+    /// An encrypted file, with the key in another file.
     KeyFile,
-    /// An encrypted file, which a passphrase opens.
+    /// An encrypted file, with a passphrase.
     Passphrase,
-    /// The keyring of the system, and no file.
+    /// The keyring of the system.
     Keyring,
 }
 

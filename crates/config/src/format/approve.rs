@@ -9,29 +9,28 @@ use serde::Deserialize;
 use super::grants::ConditionConfig;
 use crate::format::spanned::{StringOr, Table, Written};
 
-/// Before which calls you are asked.
+/// The calls that need approval.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Approval")]
 pub(crate) struct ApproveTable {
-    /// What counts for a tool of which your own file says nothing else.
+    /// The rule for each tool without a rule of its own in your user config.
     #[schemars(extend("default" = "never"))]
     pub(crate) default: Option<Written<ApproveConfig>>,
-    /// What becomes of questions that tools ask under a class, such as `db:drop`, or under one
-    /// that begins like `db:*`: `deny` ends the call, and `ask` asks a person whatever answers
-    /// are set.
+    /// The handling of questions of a class, such as `db:drop`, or of all classes with a prefix,
+    /// such as `db:*`: `deny` ends the call, and `ask` asks a person even if an answer is preset.
     #[schemars(extend("examples" = [{ "db:drop": "deny" }]))]
     pub(crate) classes: Option<Table<ClassConfig>>,
 }
 
-/// What becomes of questions of a class.
+/// The handling of questions of a class.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum ClassConfig {
-    /// A person is asked, and no preset answers for them.
+    /// Ask a person, even if an answer is preset.
     Ask,
-    /// The call ends without a question.
+    /// End the call without a question.
     Deny,
 }
 
@@ -40,14 +39,14 @@ pub(crate) enum ClassConfig {
 #[serde(transparent)]
 pub(crate) struct ApproveConfig(pub(crate) StringOr<WhenConfig>);
 
-/// With which arguments a person is asked.
+/// The arguments for which a person is asked.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Conditions")]
 pub(crate) struct WhenConfig {
-    /// What arguments are, by name or JSON pointer: patterns and values as in `where` of a
-    /// grant. A person is asked where all of them may fit: where an argument is absent, has
-    /// segments `..` or cannot be compared otherwise, it may.
+    /// Conditions on arguments, by name or JSON pointer, with patterns and values as in `where` of
+    /// a grant. The call needs approval if all of them may hold. A condition may hold if its
+    /// argument is absent, contains `..` segments or cannot be compared.
     #[schemars(extend("examples" = [{ "path": "secrets/**" }]))]
     pub(crate) when: Written<Table<ConditionConfig>>,
 }

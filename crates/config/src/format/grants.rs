@@ -13,58 +13,56 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::format::spanned::{AnyValue, BoolOr, StringOr, Table, Written};
 
-/// What a tool may reach. What is not granted is not there.
+/// The access of a tool. Everything else is denied.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Grants")]
 pub(crate) struct GrantsConfig {
-    /// Directories. Default for a local tool: the workspace, read-only, at
-    /// `/workspace`; a built-in has what it needs. Any list, even an empty one, replaces
-    /// that.
+    /// Directories. Any list, even an empty one, replaces the default. Default for a local tool:
+    /// the workspace, read-only, at `/workspace`; for a built-in: the directories that it needs.
     #[schemars(extend("default" = [{ "host": ".", "guest": "/workspace", "mode": "ro" }]))]
     pub(crate) filesystem: Option<Written<Vec<Written<DirectoryGrantConfig>>>>,
-    /// Requests over HTTP: a pattern, which is granted for `GET` and `HEAD`, or a table. Those
-    /// of a workspace's file count within `[ceiling.grants]` of your own.
+    /// HTTP requests: a pattern, which grants `GET` and `HEAD`, or a table. Grants of a workspace
+    /// take effect up to `[ceiling.grants]` of your user config.
     #[schemars(extend("default" = [], "examples" = [["https://api.github.com/**"]]))]
     pub(crate) http: Option<Written<HttpConfig>>,
-    /// What the tool must not ask for over HTTP, whatever it is granted: patterns as in `http`,
-    /// which are read widely. Those of every file count.
+    /// URL patterns that the tool may not request, even if a grant allows them. Patterns have the
+    /// form of `http` grants and match broadly. The lists of all files are combined.
     #[schemars(extend("default" = [], "examples" = [["https://internal.example.com"]]))]
     pub(crate) deny: Option<Written<Vec<Written<String>>>>,
-    /// Variables of your environment, by exact name: the tool finds them in its own. One that
-    /// is not set is left out. `{ name = "GITHUB_TOKEN", secret = "github" }` holds a
-    /// placeholder of a secret. Those of a workspace's file count within `[ceiling.grants]` of
-    /// your own.
+    /// Variables of your environment, by exact name, passed to the tool. A variable that is not set
+    /// is omitted. `{ name = "GITHUB_TOKEN", secret = "github" }` passes a placeholder of a secret.
+    /// Grants of a workspace take effect up to `[ceiling.grants]` of your user config.
     #[schemars(extend("default" = [], "examples" = [["LANG", "CI"]]))]
     pub(crate) env: Option<Written<Vec<Written<VariableConfig>>>>,
-    /// Configuration values, by key: the tool reads them by `wasi:config`. They are shown
-    /// to everyone, so this is no place for secrets.
+    /// Configuration values, by key, which the tool reads through `wasi:config`. They are shown in
+    /// plain text, so do not put secrets here.
     #[schemars(extend("default" = {}, "examples" = [{ "api_version": "2022-11-28" }]))]
     pub(crate) config: Option<Written<Table<String>>>,
-    /// Your secrets, by name: the host adds them to requests of the tool for their places,
-    /// where it has a grant of HTTP, too. Those of a workspace's file count within
-    /// `[ceiling.grants]` of your own.
+    /// Your secrets, by name. The host adds them to the tool's requests to their destinations, for
+    /// which the tool also needs an `http` grant. Grants of a workspace take effect up to
+    /// `[ceiling.grants]` of your user config.
     #[schemars(extend("default" = {}, "examples" = [{ "github": {} }]))]
     pub(crate) secrets: Option<Written<Table<SecretGrantConfig>>>,
-    /// What the tool may keep between its calls, by `wasi:keyvalue`: `true` for 16 MiB and
-    /// 10,000 keys, or a table. Beyond that, what a workspace's file says counts within
-    /// `[ceiling.grants]` of your own.
+    /// Storage between calls, through `wasi:keyvalue`: `true` for 16 MiB and 10,000 keys, or a
+    /// table. Larger grants of a workspace take effect up to `[ceiling.grants]` of your user
+    /// config.
     #[schemars(extend("default" = false, "examples" = [true, { "quota": "32MiB" }]))]
     pub(crate) storage: Option<Written<StorageConfig>>,
-    /// Other tools that the tool may call, by aliases: `search = "search_files"`, or a table
-    /// with `tool`, `where` and `rate`. `"caller"` is whatever its caller may call. Those of a
-    /// workspace's file count within `[ceiling.grants]` of your own.
+    /// Other tools that the tool may call, by alias: `search = "search_files"`, or a table with
+    /// `tool`, `where` and `rate`. `"caller"` grants every tool that the caller may call. Grants of
+    /// a workspace take effect up to `[ceiling.grants]` of your user config.
     #[schemars(extend("default" = {}, "examples" = [{ "search": "search_files" }, "caller"]))]
     pub(crate) tools: Option<Written<ToolsConfig>>,
 }
 
-/// What the files and components of a trusted workspace can be granted, at most. A kind that is
-/// not named is not limited.
+/// The widest grants for the files and components of a trusted workspace. A kind that is not listed
+/// is not limited.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Ceilings of the grants")]
 pub(crate) struct CeilingGrantsConfig {
-    /// Requests over HTTP: a grant of a workspace counts where one of these has all of it.
+    /// HTTP requests. A grant of a workspace takes effect if it is within one of these.
     #[schemars(extend("examples" = [["https://api.github.com/**"]]))]
     pub(crate) http: Option<Written<HttpConfig>>,
     /// Variables of your environment, by exact name.
@@ -73,41 +71,39 @@ pub(crate) struct CeilingGrantsConfig {
     /// Your secrets, by name.
     #[schemars(extend("examples" = [["github"]]))]
     pub(crate) secrets: Option<Written<Vec<Written<String>>>>,
-    /// What a tool may keep between its calls: `true` for 16 MiB and 10,000 keys, or a table.
+    /// Storage between calls: `true` for 16 MiB and 10,000 keys, or a table.
     #[schemars(extend("examples" = [{ "quota": "1GiB" }, false]))]
     pub(crate) storage: Option<Written<StorageConfig>>,
-    /// Other tools that a tool may call, by name: a list, or `"caller"`, which lets a
-    /// workspace grant what the caller may call.
+    /// Other tools that a tool may call, by name: a list, or `"caller"`, which lets a workspace
+    /// grant every tool that the caller may call.
     #[schemars(extend("examples" = [["search_files"], "caller"]))]
     pub(crate) tools: Option<Written<ToolsCeilingConfig>>,
 }
 
-/// A directory, and where the tool finds it.
+/// A directory, and its path for the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Directory")]
 pub(crate) struct DirectoryGrantConfig {
-    /// The directory: a path, relative to the workspace. It starts with `~/`
-    /// where it is in your home directory. `$TEMP` is a directory that each run has for itself,
-    /// empty and writable, and that is gone after it.
+    /// The directory: a path relative to the workspace, or one that starts with `~/`. `$TEMP` is an
+    /// empty, writable directory for each run, removed after the run.
     #[schemars(extend("examples" = ["."]))]
     pub(crate) host: Written<String>,
-    /// Where the tool finds it: an absolute path.
+    /// The path of the directory for the tool; absolute.
     #[schemars(extend("examples" = ["/workspace"]))]
     pub(crate) guest: Written<String>,
-    /// What the tool may do in there.
+    /// The access to the directory.
     #[serde(default)]
     #[schemars(schema_with = "access_schema")]
     pub(crate) mode: Option<Written<Access>>,
-    /// Globs of files in there that look like secrets, by their paths: without this the tool
-    /// does not open them. In a directory that looks like a secret itself it opens all.
+    /// Globs, by path, of files in the directory that look like secrets. Other such files are not
+    /// opened. In a directory that itself looks like a secret, all files can be opened.
     #[serde(default)]
     #[schemars(extend("default" = [], "examples" = [[".env"]]))]
     pub(crate) include: Option<Written<Vec<Written<String>>>>,
-    /// What the tool does not change in there although it may write, as `NAME`,
-    /// `DIRECTORY/NAME` or `*.EXTENSION`: without this the files by which another program runs
-    /// something, such as `.envrc` and `.vscode/tasks.json`, for which `default` stands among
-    /// other names. `[]` protects nothing.
+    /// Names that the tool may not change despite write access, as `NAME`, `DIRECTORY/NAME` or
+    /// `*.EXTENSION`. Default: files from which other programs run code, such as `.envrc` and
+    /// `.vscode/tasks.json`. In a list, `default` includes them; `[]` protects none.
     #[serde(default)]
     #[schemars(extend("examples" = [[], ["default", "AGENTS.md"]]))]
     pub(crate) protected: Option<Written<Vec<Written<String>>>>,
@@ -116,59 +112,59 @@ pub(crate) struct DirectoryGrantConfig {
 /// A list of grants, as a file has it.
 pub(crate) type HttpConfig = Vec<Written<StringOr<HttpGrantConfig>>>;
 
-/// What a tool may ask of servers.
+/// Requests to servers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "HTTP")]
 pub(crate) struct HttpGrantConfig {
-    /// Where: `scheme://host[:port][/path]`. `*.example.com` is every name below; without a
-    /// port it is the scheme's; without a path every one. In a path `*` is any characters
-    /// within a segment, `**` any number of segments.
+    /// The pattern of URLs: `scheme://host[:port][/path]`. `*.example.com` matches every name below
+    /// the host. Without a port it matches the scheme's port; without a path, every path. In a path
+    /// `*` matches any characters within a segment, and `**` any number of segments.
     #[schemars(extend("examples" = ["https://api.github.com/repos/**"]))]
     pub(crate) url: Written<String>,
-    /// The methods: a list of them, or `*` for every one. `GET` has `HEAD` with it.
+    /// The methods: a list, or `*` for all. `GET` includes `HEAD`.
     #[schemars(extend("default" = ["GET"], "examples" = [["GET", "POST"], "*"]))]
     pub(crate) methods: Option<Written<StringOr<Vec<Written<String>>>>>,
-    /// Addresses that the host may have besides those of the public internet: blocks.
+    /// Blocks of IP addresses that the host may have in addition to public ones.
     #[schemars(extend("default" = [], "examples" = [["10.0.0.0/8"]]))]
     pub(crate) addresses: Option<Written<Vec<Written<String>>>>,
-    /// How many redirects are followed, each of which has to be granted too: a positive
-    /// integer, at most 20. Default: none, the tool gets the redirect.
+    /// The number of redirects to follow: a positive integer, at most 20. Each target needs a
+    /// grant. Default: none; the tool receives the redirect.
     pub(crate) follow: Option<Written<NonZeroU64>>,
-    /// `true` lets a path hold an encoded slash, `%2F`.
+    /// `true` allows an encoded slash, `%2F`, in a path.
     #[schemars(extend("default" = false))]
     pub(crate) encoded_slash: Option<Written<bool>>,
-    /// The header fields that the tool may send, besides those that every client sends.
-    /// Default: all but those that make some servers take a request for another one.
+    /// The header fields that the tool may send, in addition to those that every client sends.
+    /// Default: all except fields that make some servers treat the request as a different request.
     #[schemars(extend("examples" = [["authorization"]]))]
     pub(crate) headers: Option<Written<Vec<Written<String>>>>,
-    /// Size of the body of a request: a number and a unit, such as `1MiB`.
+    /// The size of the body of a request: a number and a unit, such as `1MiB`.
     #[schemars(extend("default" = "1MiB"))]
     pub(crate) max_request: Option<Written<String>>,
-    /// Size of the body of a response, as it comes and decompressed: a number and a unit,
+    /// The size of the body of a response, both compressed and decompressed: a number and a unit,
     /// such as `8MiB`.
     #[schemars(extend("default" = "8MiB"))]
     pub(crate) max_response: Option<Written<String>>,
-    /// Time from the start of a request to the end of its response: a number and a unit,
-    /// such as `10s`. Default: what is left of the call's.
+    /// The time from the start of a request to the end of its response: a number and a unit, such
+    /// as `10s`. Default: the remaining time of the call.
     pub(crate) time: Option<Written<String>>,
 }
 
-/// A variable of a tool: one of the user's environment, or one that holds the placeholder of
-/// a secret.
+/// A variable of a tool: a variable of the user's environment, or a placeholder of a secret.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct VariableConfig {
     pub(crate) name: String,
-    /// The secret, where it holds a placeholder.
+    /// The secret, for a placeholder.
     pub(crate) secret: Option<String>,
 }
 
-/// A secret of your own file, which the host adds to requests of the tool.
+/// A secret of the user config, which the host adds to requests of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Secret of a tool")]
 pub(crate) struct SecretGrantConfig {
-    /// URLs that it goes to, of those that your own file has for it. Default: all of them.
+    /// The destinations of the secret for this tool: a subset of those in your user config.
+    /// Default: all of them.
     #[schemars(extend("examples" = [["https://api.github.com/repos/**"]]))]
     pub(crate) to: Option<Written<Vec<Written<String>>>>,
 }
@@ -176,15 +172,15 @@ pub(crate) struct SecretGrantConfig {
 /// `true`, `false` or how much, as a file has it.
 pub(crate) type StorageConfig = BoolOr<StorageGrantConfig>;
 
-/// How much a tool may keep.
+/// The size of a tool's storage.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Storage")]
 pub(crate) struct StorageGrantConfig {
-    /// The most of all keys and values together: a number and a unit, such as `32MiB`.
+    /// The total size of all keys and values: a number and a unit, such as `32MiB`.
     #[schemars(extend("default" = "16MiB"))]
     pub(crate) quota: Option<Written<String>>,
-    /// The most keys: a positive integer.
+    /// The number of keys: a positive integer.
     #[schemars(extend("default" = 10_000, "minimum" = 1))]
     pub(crate) keys: Option<Written<u64>>,
 }
@@ -195,7 +191,7 @@ pub(crate) type ToolsConfig = StringOr<Table<StringOr<ToolGrantConfig>>>;
 /// The tools of a ceiling, as a file has them.
 pub(crate) type ToolsCeilingConfig = StringOr<Vec<Written<String>>>;
 
-/// A tool that another one may call.
+/// A tool that another tool may call.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Tool")]
@@ -203,14 +199,14 @@ pub(crate) struct ToolGrantConfig {
     /// The name of the tool.
     #[schemars(extend("examples" = ["fetch"]))]
     pub(crate) tool: Written<String>,
-    /// What its arguments have to be, by name or JSON pointer: a pattern, in which `*` is any
-    /// characters within a segment of `/` and `**` any number of segments, `true`, `false`, a
+    /// Conditions on the arguments, by name or JSON pointer: a pattern, in which `*` matches any
+    /// characters within a segment of `/` and `**` any number of segments; `true`, `false`, a
     /// number, or a list of these. Default: any arguments.
     #[serde(rename = "where")]
     #[schemars(extend("examples" = [{ "url": "https://docs.rs/**" }]))]
     pub(crate) conditions: Option<Written<Table<ConditionConfig>>>,
-    /// How often it is called by this name, besides its own rate: `10/min`, or
-    /// `10/min, 100/h`. Default: as often as they like.
+    /// The number of calls by this alias, in addition to the tool's own rate: `10/min`, or `10/min,
+    /// 100/h`. Default: unlimited.
     #[schemars(extend("examples" = ["10/min"]))]
     pub(crate) rate: Option<Written<String>>,
 }

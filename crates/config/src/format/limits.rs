@@ -14,7 +14,7 @@ macro_rules! define {
     ([$($function:ident)*] $($key:ident: $param:ident $map:ident $form:ident, $variable:literal $parse:expr,
        $untrusted:expr, [$($default:literal)?],
        $help:literal $(, $limit_help:literal, $ceiling_help:literal)?;)*) => {
-        /// What one call may use up.
+        /// The limits of one call.
         #[derive(Debug, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         #[schemars(inline, title = "Limits")]
@@ -27,7 +27,7 @@ macro_rules! define {
             )*
         }
 
-        /// What the files of a workspace may set a limit to, and grant, at most.
+        /// The highest limits and the widest grants that the files of a workspace may set.
         #[derive(Debug, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         #[schemars(inline, title = "Ceilings")]
@@ -38,8 +38,8 @@ macro_rules! define {
                 $(#[schemars(extend("default" = $default))])?
                 pub(crate) $key: Option<Written<$form>>,
             )*
-            /// What the files and components of a trusted workspace can be granted of what is
-            /// yours, at most. A kind that is not named here is not limited.
+            /// The widest grants for the files and components of a trusted workspace. A kind that
+            /// is not listed is not limited.
             pub(crate) grants: Option<Written<CeilingGrantsConfig>>,
         }
 

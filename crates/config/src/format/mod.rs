@@ -37,64 +37,62 @@ use crate::config::{AuditSync, NameResolution, ScreenAction};
 use crate::format::spanned::{BoolOr, Table, Written};
 use crate::layers::toolsets::TOOLSETS;
 
-/// What kitbag carries, what its tools may reach and use up, and what a team
-/// knows.
+/// The configuration of kitbag: tools with their grants and limits, the server, and the knowledge
+/// of a team.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Configuration of kitbag")]
 pub(crate) struct ConfigFile {
-    /// Limits of every tool that sets none of its own.
+    /// The limits of every tool that does not set its own.
     #[schemars(title = "Limits of all tools")]
     pub(crate) limits: Option<LimitsConfig>,
-    /// What the files of a workspace may set a limit to, and grant, at most. Only your own
-    /// file has this table; what you set there yourself may be higher.
+    /// The highest limits and the widest grants that the files of a workspace may set. Your user
+    /// config may exceed them. User config only.
     #[serde(default)]
     #[schemars(title = "Ceilings")]
     pub(crate) ceiling: Option<CeilingConfig>,
-    /// What no tool of any workspace may ask for over HTTP, whatever it is granted: patterns
-    /// as in the grants, which are read widely. Only your own file has this key.
+    /// URL patterns that no tool of any workspace may request, even if a grant allows them.
+    /// Patterns have the form of `http` grants and match broadly. User config only.
     #[schemars(extend("default" = [], "examples" = [["https://*.example.com", "http://10.0.0.1"]]))]
     pub(crate) deny: Option<Written<Vec<Written<String>>>>,
-    /// How connections of tools are made: the proxy, and authorities besides those of the
-    /// system. Only your own file has this table.
+    /// Connections of tools: the proxy, and additional root certificates. User config only.
     #[schemars(title = "Network")]
     pub(crate) network: Option<NetworkConfig>,
-    /// The audit log, which has a line for each call. Only your own file has this table.
+    /// The audit log, which has a line for each call. User config only.
     #[schemars(title = "Audit log")]
     pub(crate) audit: Option<AuditConfig>,
-    /// Before which calls you are asked. Only your own file has this table.
+    /// The calls that need your approval. User config only.
     #[schemars(title = "Approval")]
     pub(crate) approve: Option<ApproveTable>,
-    /// What becomes of answers before a model reads them. Only your own file has this table.
+    /// Marks and filters for answers, applied before a model reads them. User config only.
     #[schemars(title = "Answers")]
     pub(crate) output: Option<OutputConfig>,
-    /// The workspaces that you trust by name. Only your own file has this table.
+    /// The workspaces that you trust by path. User config only.
     #[schemars(title = "Trust")]
     pub(crate) trust: Option<TrustConfig>,
-    /// Your secrets, by name: where the value of each comes from, and where it may go. Only
-    /// your own file has this table.
+    /// Your secrets, by name: the source of each value and its destinations. User config only.
     #[schemars(title = "Secrets")]
     pub(crate) secrets: Option<Table<SecretConfig>>,
-    /// What keeps the values of secrets; `kitbag secret set` writes this. Only your own file
-    /// has this table.
+    /// The store of secret values. `kitbag secret set` writes this table. User config only.
     #[schemars(title = "Store of secrets")]
     pub(crate) secret_store: Option<SecretStoreConfig>,
-    /// What looks like a key or a token and is none: requests may hold it, and answers show it.
-    /// Only your own file has this key.
+    /// Strings that look like a key or a token but are not secret. Requests may contain them, and
+    /// answers show them. User config only.
     #[schemars(extend("default" = []))]
     pub(crate) allow_leak: Option<Written<Vec<Written<AllowedLeakConfig>>>>,
-    /// Files that look like secrets, by their names: no tool opens, changes, moves or links
-    /// them unless its grant includes them.
+    /// Files that look like secrets, by name. No tool opens, changes, moves or links them unless
+    /// its grant includes them.
     #[schemars(title = "Files that look like secrets")]
     pub(crate) secret_files: Option<SecretFilesConfig>,
-    /// What `kitbag serve` may take, and what it offers.
+    /// Memory, tools and sessions of `kitbag serve`.
     #[schemars(title = "Server")]
     pub(crate) serve: Option<ServeConfig>,
-    /// The built-in tools, switched on and off by groups.
+    /// The built-in tools, switched on and off in groups. `enable` in the table of a tool overrides
+    /// its toolset.
     #[schemars(title = "Toolsets")]
     pub(crate) toolsets: Option<ToolsetsConfig>,
-    /// The tools, by the name that a model calls them by: letters, digits, `_`
-    /// and `-`, at most 48 of them.
+    /// The tools, by the name that a model calls: letters, digits, `_` and `-`, at most 48
+    /// characters.
     #[schemars(title = "Tools")]
     pub(crate) tools: Option<Table<ToolConfig>>,
     /// The topics of the team's knowledge, by id. The tool `learn` reads them.
@@ -110,164 +108,158 @@ impl ConfigFile {
     }
 }
 
-/// How connections of tools are made.
+/// Connections of tools.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Network")]
 pub(crate) struct NetworkConfig {
-    /// The HTTP proxy through which connections go: `http://HOST:PORT`,
-    /// `http://USER:PASSWORD@HOST:PORT`, or `environment` for the proxies that `HTTPS_PROXY`,
-    /// `HTTP_PROXY` and `ALL_PROXY` name, and what `NO_PROXY` excepts. Connections to this
-    /// machine never go through it. Default: none.
+    /// The HTTP proxy for connections: `http://HOST:PORT`, `http://USER:PASSWORD@HOST:PORT`, or
+    /// `environment` for the proxies in `HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY` with the
+    /// exceptions in `NO_PROXY`. Connections to this machine never use it. Default: none.
     #[schemars(extend("examples" = ["http://proxy.example.com:3128", "environment"]))]
     pub(crate) proxy: Option<Written<String>>,
-    /// Who resolves the names of hosts for connections through a proxy: `kitbag`, which checks
-    /// the addresses, or `proxy`, whose addresses nothing checks. Grants of every host are
-    /// always resolved and checked by kitbag.
+    /// The resolver of host names for connections through a proxy: `kitbag` checks the addresses;
+    /// `proxy` skips that check. Grants of every host are always resolved and checked by kitbag.
     #[schemars(extend("default" = "kitbag"))]
     pub(crate) resolve: Option<Written<NameResolution>>,
-    /// What goes without the proxy: hosts, `*.example.com` for all names below one, and
-    /// addresses or blocks of them, whatever name led there.
+    /// Destinations that skip the proxy: hosts, `*.example.com` for all names below a host, and IP
+    /// addresses or blocks, also if a name resolves to them.
     #[schemars(extend("default" = [], "examples" = [["*.internal.example.com", "10.0.0.0/8"]]))]
     pub(crate) no_proxy: Option<Written<Vec<Written<String>>>>,
-    /// Files in PEM with the certificates of authorities that are trusted besides those of
-    /// the system: absolute paths, or paths that start with `~/`.
+    /// PEM files with root certificates to trust in addition to the system's: absolute paths, or
+    /// paths that start with `~/`.
     #[schemars(extend("default" = [], "examples" = [["~/corp-ca.pem"]]))]
     pub(crate) roots: Option<Written<Vec<Written<String>>>>,
 }
 
-/// The audit log: one line for each call, of which the next one holds the hash.
+/// The audit log: one line for each call, chained by hash.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Audit log")]
 pub(crate) struct AuditConfig {
-    /// `false` logs nothing.
+    /// `false` turns the log off.
     #[schemars(extend("default" = true))]
     pub(crate) enable: Option<Written<bool>>,
-    /// When lines are brought to the disk: `each` before its call is answered, `batch` within
-    /// 100 ms, `none` when the system does it.
+    /// When lines are written to disk: `each` before its call is answered, `batch` within 100 ms,
+    /// `none` when the operating system does it.
     #[schemars(extend("default" = "batch"))]
     pub(crate) sync: Option<Written<AuditSync>>,
-    /// How large the log becomes: a number and a unit, such as `128MiB`, and at least `1MiB`.
-    /// The oldest lines go.
+    /// The largest size of the log: a number and a unit, such as `128MiB`, and at least `1MiB`. The
+    /// oldest lines are removed first.
     #[schemars(extend("default" = "128MiB"))]
     pub(crate) size: Option<Written<String>>,
-    /// `true` logs the arguments of calls, and not their digest alone.
+    /// `true` logs the arguments of calls; `false` logs only their digest.
     #[schemars(extend("default" = false))]
     pub(crate) arguments: Option<Written<bool>>,
-    /// `true` refuses calls while nothing can be logged. Otherwise that is a warning, and what
-    /// could not be logged is counted.
+    /// `true` refuses calls that cannot be logged; `false` warns and counts the lost lines.
     #[schemars(extend("default" = false))]
     pub(crate) required: Option<Written<bool>>,
 }
 
-/// What becomes of answers before a model reads them.
+/// Marks and filters for answers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Answers")]
 pub(crate) struct OutputConfig {
-    /// `true` puts the answers of tools that reach the network or run foreign code between marks
-    /// that say so.
+    /// `true` encloses the answers of tools that reach the network or run third-party code in marks
+    /// that name them as untrusted.
     #[schemars(extend("default" = false))]
     pub(crate) fence: Option<Written<bool>>,
-    /// What becomes of answers that look like instructions to a model. Default: they are not
-    /// looked for.
+    /// The handling of answers that look like instructions to a model. Default: answers are not
+    /// screened.
     pub(crate) screen: Option<ScreenConfig>,
 }
 
-/// What becomes of answers that look like instructions to a model, by how sure that is.
+/// The handling of answers that look like instructions to a model, by severity.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Answers that look like instructions")]
 pub(crate) struct ScreenConfig {
-    /// Of what many honest texts have, too: `pass`, `mark` for the client, `fence` in marks, or
-    /// `block`.
+    /// Weak signs, which many honest answers also have: `pass`, `mark` for the client, `fence` in
+    /// marks, or `block`.
     #[schemars(extend("default" = "pass"))]
     pub(crate) low: Option<Written<ScreenAction>>,
-    /// Of what some have.
+    /// Signs that few honest answers have.
     #[schemars(extend("default" = "mark"))]
     pub(crate) medium: Option<Written<ScreenAction>>,
-    /// Of what hardly anything else has.
+    /// Signs that almost no honest answer has.
     #[schemars(extend("default" = "fence"))]
     pub(crate) high: Option<Written<ScreenAction>>,
-    /// The names of rules that are not looked for.
+    /// The names of rules to skip.
     #[schemars(extend("default" = [], "examples" = [["chat-markup"]]))]
     pub(crate) except: Option<Written<Vec<Written<String>>>>,
 }
 
-/// What looks like a key or a token and is none: one of `fingerprint` and `rule`, and why.
+/// A text that looks like a key or a token but is not secret: `fingerprint` or `rule`, and a
+/// reason.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Allowed leak")]
 pub(crate) struct AllowedLeakConfig {
-    /// The one text that is meant, by the 16 digits that the message about it names.
+    /// The fingerprint of one text: the 16 digits in the message about it.
     #[schemars(extend("examples" = ["9f86d081884c7d65"]))]
     pub(crate) fingerprint: Option<Written<String>>,
-    /// Everything that this rule finds.
+    /// The rule whose findings are all allowed.
     #[schemars(extend("examples" = ["json-web-token"]))]
     pub(crate) rule: Option<Written<String>>,
-    /// Why it is no key, for who reads this file. Required.
+    /// The reason, for readers of this file. Required.
     #[schemars(extend("examples" = ["a public token of the documentation"]))]
     pub(crate) reason: Option<Written<String>>,
 }
 
-/// The workspaces that the user trusts by name.
+/// The workspaces that the user trusts by path.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Trust")]
 pub(crate) struct TrustConfig {
-    /// Roots of workspaces whose configuration counts although they, or files in
-    /// their `.kitbag`, belong to other users or can be written by them: absolute
-    /// paths, or paths that start with `~/`. Workspaces below are not meant. Components
-    /// count that lie in such a directory, or below.
+    /// Roots of workspaces whose configuration is read although they, or files in their `.kitbag`,
+    /// belong to other users or are writable by them: absolute paths, or paths that start with
+    /// `~/`. Workspaces below a root are not included; components below it are.
     #[schemars(extend("default" = [], "examples" = [["~/shared/project"]]))]
     pub(crate) directories: Option<Written<Vec<Written<String>>>>,
-    /// Workspaces whose files count whatever they hold, without `kitbag trust`: globs of their
-    /// roots, absolute or with `~/`. What is cloned there runs its tools with the grants that
-    /// it gives them.
+    /// Workspaces that are trusted with any content, without `kitbag trust`: globs of their roots,
+    /// absolute or starting with `~/`. A repository cloned to such a path runs its tools with the
+    /// grants that it gives them.
     #[schemars(extend("default" = [], "examples" = [["~/src/**"]]))]
     pub(crate) workspaces: Option<Written<Vec<Written<String>>>>,
 }
 
-/// Files that look like secrets, by their names. There is a list of them: `.env`, private
-/// keys, credential stores and the like.
+/// Changes to the built-in list of file names that look like secrets: `.env`, private keys,
+/// credential stores and the like.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Files that look like secrets")]
 pub(crate) struct SecretFilesConfig {
-    /// Globs of names besides those on the list, of files and of directories that hold
-    /// them, in any case. Those of every file count.
+    /// Globs of names to add to the list, for files and for directories that contain them; case is
+    /// ignored. The lists of all files are combined.
     #[schemars(extend("default" = [], "examples" = [["*.tfvars"]]))]
     pub(crate) names: Option<Written<Vec<Written<String>>>>,
-    /// Globs of names that are no secrets after all; `*` clears the whole list. Only your
-    /// own file has this key.
+    /// Globs of names to remove from the list; `*` clears it. User config only.
     #[schemars(extend("default" = [], "examples" = [[".npmrc"]]))]
     pub(crate) except: Option<Written<Vec<Written<String>>>>,
 }
 
-/// What `kitbag serve` may take, and what it offers.
+/// Memory, tools and sessions of the server.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Server")]
 pub(crate) struct ServeConfig {
-    /// Memory of the whole server: its calls, components and messages together. A
-    /// number and a unit, such as `2GiB`, and at least `384MiB`. The files of a
-    /// workspace may only lower it.
+    /// Memory of the whole server, with its calls, components and messages: a number and a unit,
+    /// such as `2GiB`, and at least `384MiB`. The files of a workspace may only lower it.
     #[schemars(extend("default" = "2GiB"))]
     pub(crate) memory: Option<Written<String>>,
-    /// The tools that clients are offered: names, or globs such as `search_*`. Where your
-    /// own file and that of a workspace both have a list, both count. Default: every tool
-    /// that is on.
+    /// The tools offered to clients: names, or globs such as `search_*`. If your user config and a
+    /// workspace both have a list, a tool must match both. Default: every enabled tool.
     #[schemars(extend("examples" = [["search_*", "python"]]))]
     pub(crate) tools: Option<Written<Vec<Written<String>>>>,
-    /// The time after which a session over HTTP ends if its client sends nothing and has no
-    /// stream open: a number and a unit, such as `30min`. Clients that speak a revision without
-    /// sessions are not affected. Only in your own file.
+    /// The time after which an HTTP session ends if its client sends no request and has no open
+    /// stream: a number and a unit, such as `30min`. Protocol revisions without sessions ignore it.
+    /// User config only.
     #[schemars(extend("default" = "30min"))]
     pub(crate) session_idle: Option<Written<String>>,
-    /// The handling of arguments that a tool's schema does not know: `drop` drops them, unless
-    /// one may be a misspelled argument or a required argument is missing, and `error` refuses
-    /// the call. If any file says `error`, that is in effect.
+    /// The handling of arguments that a tool's schema does not have: `drop` drops them, unless one
+    /// may be a misspelled argument or a required argument is missing; `error` refuses the call.
+    /// `error` in any file takes effect.
     #[schemars(extend("default" = "drop"))]
     pub(crate) unknown_arguments: Option<Written<UnknownArgumentsConfig>>,
 }
@@ -283,40 +275,40 @@ pub(crate) enum UnknownArgumentsConfig {
     Error,
 }
 
-/// The built-in tools, switched on and off by groups. `enable` in the table of a tool is
-/// stronger.
+/// The built-in tools, switched on and off in groups. `enable` in the table of a tool overrides its
+/// toolset.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Toolsets")]
 pub(crate) struct ToolsetsConfig {
-    /// The built-in tools that change files do so in the workspace. What your own file
-    /// switches off here, the files of a workspace do not switch on.
+    /// `true` lets built-in tools change files in the workspace. A workspace cannot switch it on if
+    /// your user config switches it off.
     #[schemars(extend("default" = false))]
     pub(crate) write: Option<Written<bool>>,
     /// Read the team's knowledge. Default: on.
     pub(crate) learn: Option<Written<bool>>,
-    /// Read files, and with `write` change them. Default: on in a workspace that was named,
-    /// or found by `.kitbag` or `.git`, and that does not hold your home directory.
+    /// Read files, and change them with `write`. Default: on in a workspace that was named, or that
+    /// has `.kitbag` or `.git`, unless it contains your home directory.
     pub(crate) files: Option<Written<bool>>,
-    /// Find files, and text in them. Default: as for `files`.
+    /// Search for files, and for text in files. Default: as for `files`.
     pub(crate) search: Option<Written<bool>>,
-    /// Query, check and convert JSON, TOML, YAML and CSV. Default: on; tools that read the
-    /// workspace as for `files`.
+    /// Query, validate and convert JSON, TOML, YAML and CSV. Default: on; tools that read the
+    /// workspace, as for `files`.
     pub(crate) data: Option<Written<bool>>,
     /// Convert, compare and measure text. Default: as for `data`.
     pub(crate) text: Option<Written<bool>>,
-    /// Dates, times and time zones: `true`, `false`, or a table with the local zone. Default:
-    /// on.
+    /// Calculate with dates, times and time zones: `true`, `false`, or a table with the local zone.
+    /// Default: on.
     #[schemars(extend("examples" = [{ "zone": "Europe/Paris" }]))]
     pub(crate) time: Option<Written<BoolOr<TimeConfig>>>,
-    /// Exact arithmetic. Default: on.
+    /// Calculate exactly. Default: on.
     pub(crate) calc: Option<Written<bool>>,
     /// Run Python scripts. Default: as for `data`.
     pub(crate) python: Option<Written<bool>>,
-    /// Read pages of the web, where a grant says which. Default: on.
+    /// Read web pages that a grant allows. Default: on.
     pub(crate) fetch: Option<Written<bool>>,
-    /// Remember facts and tasks, which later sessions read. Default: off. What your own file
-    /// switches off here, the files of a workspace do not switch on.
+    /// Store facts and tasks for later sessions. Default: off. A workspace cannot switch it on if
+    /// your user config switches it off.
     pub(crate) memory: Option<Written<bool>>,
 }
 
@@ -328,7 +320,7 @@ pub(crate) struct TimeConfig {
     /// `false` switches the tools off.
     #[schemars(extend("default" = true))]
     pub(crate) enable: Option<Written<bool>>,
-    /// The local time zone, by its IANA name. Default: the variable `TZ`, else none.
+    /// The local time zone, by its IANA name. Default: the variable `TZ`, otherwise none.
     #[schemars(extend("examples" = ["Europe/Paris"]))]
     pub(crate) zone: Option<Written<String>>,
 }
@@ -338,31 +330,28 @@ pub(crate) struct TimeConfig {
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Topic")]
 pub(crate) struct TopicConfig {
-    /// The directory of the documents: a path, relative to the workspace.
-    /// Required.
+    /// The directory of the documents, relative to the workspace. Required.
     #[schemars(extend("examples" = ["docs/skills"]))]
     pub(crate) subjects: Option<Written<String>>,
-    /// `false` takes the topic away.
+    /// `false` turns the topic off.
     #[schemars(extend("default" = true))]
     pub(crate) enable: Option<Written<bool>>,
-    /// A display name, by which the topic can be asked for too, in any case.
-    /// Default: the id.
+    /// The display name, which also selects the topic, in any case. Default: the id.
     pub(crate) title: Option<Written<String>>,
     /// One line about the topic, for the system prompt.
     pub(crate) introduction: Option<Written<String>>,
-    /// More about the topic, shown where its subjects are listed.
+    /// A longer description, shown with the list of subjects.
     pub(crate) description: Option<Written<String>>,
-    /// Globs of the subjects that are in the system prompt already: `*` within
-    /// a level, `**` across levels.
+    /// Globs of the subjects that are part of the system prompt: `*` within a level, `**` across
+    /// levels.
     #[schemars(extend("default" = []))]
     pub(crate) learned: Option<Written<Vec<Written<String>>>>,
-    /// Globs of dot directories and of files that look like secrets, by their paths:
-    /// without this they are no subjects.
+    /// Globs, by path, of dot directories and of files that look like secrets. Other such paths are
+    /// not subjects.
     #[schemars(extend("default" = []))]
     pub(crate) include: Option<Written<Vec<Written<String>>>>,
-    /// Globs or exact names of subjects that can never be loaded, hidden ones among
-    /// them, and not through a link either; they beat `learned`. This holds for the
-    /// subjects of this topic and for nothing else: a tool is switched off by `enable =
+    /// Globs or exact names of subjects of this topic that can never be loaded, including hidden
+    /// ones and those behind a link. They override `learned`. To switch a tool off, set `enable =
     /// false` in its own table.
     #[schemars(extend("default" = []))]
     pub(crate) disabled: Option<Written<Vec<Written<String>>>>,

@@ -116,3 +116,24 @@ fn without_null(schema: &mut Map<String, Value>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `docs/configuration.md` is generated from the descriptions.
+    #[test]
+    fn descriptions_mark_the_keys_of_the_user_config() {
+        let schema = json_schema();
+        let properties = schema["properties"].as_object().unwrap().iter();
+        let is_marked = |property: &Value| {
+            property["description"].as_str().unwrap().ends_with("User config only.")
+        };
+        let marked = properties.filter(|(_, property)| is_marked(property));
+        let mut marked: Vec<_> = marked.map(|(key, _)| key.as_str()).collect();
+        let mut own = OWN_KEYS.to_vec();
+        marked.sort_unstable();
+        own.sort_unstable();
+        assert_eq!(marked, own);
+    }
+}

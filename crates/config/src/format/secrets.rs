@@ -11,32 +11,32 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use crate::config::SecretStoreKind;
 use crate::format::spanned::Written;
 
-/// A secret: where its value comes from, and where it may go. Without `variable` and
-/// `command` the value is in the store, where `kitbag secret set` puts it.
+/// A secret: the source of its value, and its destinations. Without `variable` and `command` the
+/// value is in the store (`kitbag secret set`).
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Secret")]
 pub(crate) struct SecretConfig {
-    /// URLs that it may go to, by `https`, or on this machine.
+    /// URL patterns of its destinations, with `https` or on this machine.
     #[schemars(extend("default" = [], "examples" = [["https://api.github.com/**"]]))]
     pub(crate) to: Option<Written<Vec<Written<String>>>>,
-    /// How the host adds it to a request: `bearer`, `basic` (the value is `USER:PASSWORD`),
-    /// `{ basic = "USER" }`, `{ header = "NAME" }`, also with a `prefix`, `{ query = "NAME" }`,
-    /// or `{ path = "TEXT" }`, which it takes the place of.
+    /// How kitbag adds the value to a request: `bearer`, `basic` (the value is `USER:PASSWORD`), `{
+    /// basic = "USER" }`, `{ header = "NAME" }`, optionally with a `prefix`, `{ query = "NAME" }`,
+    /// or `{ path = "TEXT" }`, which the value replaces.
     #[serde(rename = "as")]
     #[schemars(extend("default" = "bearer", "examples" = ["bearer", { "header": "X-Api-Key" }]))]
     pub(crate) placement: Option<Written<PlacementConfig>>,
-    /// Whether `to` may have more than one host, such as `https://*.example.com/**`.
+    /// `true` allows a pattern in `to` to match several hosts, such as `https://*.example.com/**`.
     #[schemars(extend("default" = false))]
     pub(crate) wildcard: Option<Written<bool>>,
-    /// Where a placeholder is replaced besides headers.
+    /// The parts of a request, in addition to headers, in which placeholders are replaced.
     #[schemars(extend("default" = [], "examples" = [["body"]]))]
     pub(crate) placeholder: Option<Written<Vec<Written<PlaceholderPart>>>>,
-    /// The variable of the environment that has the value, read at the moment of use.
+    /// The environment variable with the value, read at the time of use.
     #[schemars(extend("examples" = ["GITHUB_TOKEN"]))]
     pub(crate) variable: Option<Written<String>>,
-    /// The program that writes the value, with its arguments, run at the moment of use. No
-    /// shell reads it.
+    /// The program that prints the value, with its arguments, run without a shell at the time of
+    /// use.
     #[schemars(extend("examples" = [["pass", "show", "github"]]))]
     pub(crate) command: Option<Written<Vec<Written<String>>>>,
 }
@@ -46,25 +46,25 @@ pub(crate) struct SecretConfig {
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum PlaceholderPart {
-    /// In the query.
+    /// The query.
     Query,
-    /// In the body.
+    /// The body.
     Body,
 }
 
-/// What keeps the values of secrets.
+/// The store of secret values.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Store of secrets")]
 pub(crate) struct SecretStoreConfig {
-    /// What the store is, and how it is opened. It is chosen once.
+    /// The kind of store. It cannot change while the store has values.
     pub(crate) kind: Option<Written<SecretStoreKind>>,
     /// The encrypted file. Default: `secrets.age` in the state directory.
     pub(crate) file: Option<Written<String>>,
     /// The file with its key. Default: `secrets.key` beside this file.
     pub(crate) key_file: Option<Written<String>>,
-    /// The program that writes its passphrase, with its arguments. Default: the variable
-    /// `KITBAG_PASSPHRASE` has it.
+    /// The program that prints the passphrase, with its arguments. Default: the variable
+    /// `KITBAG_PASSPHRASE`.
     pub(crate) passphrase_command: Option<Written<Vec<Written<String>>>>,
 }
 

@@ -9,66 +9,61 @@ use super::limits::LimitsConfig;
 use crate::config::ParameterType;
 use crate::format::spanned::{AnyValue, Span, Table, Written};
 
-/// A tool: one that is built in, or one of your own. The manifest `NAME.toml`
-/// beside `.kitbag/tools/NAME.wasm` has the same keys, without `source`,
-/// `builtin`, `wasm`, `script`, `dev` and `mask`.
+/// A built-in tool or one of your own. A manifest `NAME.toml` beside `.kitbag/tools/NAME.wasm` has
+/// the same keys, without `source`, `builtin`, `wasm`, `script`, `dev` and `mask`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Tool")]
 pub(crate) struct ToolConfig {
-    /// Where the tool comes from. Required, unless the name is a built-in's.
+    /// The source of the tool. Required, unless a built-in has this name.
     pub(crate) source: Option<Written<SourceConfig>>,
-    /// The built-in that this name stands for, which it then has no longer
-    /// under its own. Default: the built-in of this name.
+    /// The built-in tool that gets this name and loses its own. Default: the built-in of this name.
     pub(crate) builtin: Option<Written<String>>,
-    /// The built-in tool that a local tool or a script replaces, most often the one of its own
-    /// name. Without this key no such tool has a built-in's name.
+    /// The built-in tool that a local tool or a script replaces, usually the one of its own name.
+    /// Required for the name of a built-in.
     #[schemars(extend("examples" = ["search_files"]))]
     pub(crate) replaces: Option<Written<String>>,
-    /// The component of a local tool: a path, relative to the workspace. It
-    /// starts with `~/` where it is in your home directory.
+    /// The component of a local tool: a path relative to the workspace, or one that starts with
+    /// `~/`.
     #[schemars(extend("examples" = [".kitbag/tools/word_count.wasm"]))]
     pub(crate) wasm: Option<Written<String>>,
-    /// The script in `.kitbag/scripts` that the tool is, by its name there, which it then has
-    /// no longer. Default: the script of the tool's own name.
+    /// The script in `.kitbag/scripts` that gets this name and loses its own. Default: the script
+    /// of this name.
     #[schemars(extend("examples" = ["word_stats"]))]
     pub(crate) script: Option<Written<String>>,
-    /// What the tool is called where a person reads it.
+    /// The display name, for people.
     pub(crate) title: Option<Written<String>>,
-    /// What the tool does and when to use it, for the model. Default: what the
-    /// tool says of itself.
+    /// The purpose of the tool and when to use it, for the model. Default: the tool's own
+    /// description.
     pub(crate) description: Option<Written<String>>,
-    /// `false` takes the tool away.
+    /// `false` turns the tool off.
     #[schemars(extend("default" = true))]
     pub(crate) enable: Option<Written<bool>>,
-    /// The arguments that a local tool or a script takes, by name. Default: what the tool
-    /// says of itself.
+    /// The arguments of a local tool or a script, by name. Default: the tool's own declaration.
     pub(crate) parameters: Option<Written<Table<ParameterConfig>>>,
-    /// What the tool may reach.
+    /// The access of the tool.
     pub(crate) grants: Option<Written<GrantsConfig>>,
-    /// What one call may use up. Default: the limits of all tools.
+    /// The limits of one call. Default: the limits of all tools.
     pub(crate) limits: Option<LimitsConfig>,
-    /// How often each caller may call the tool: calls in a time, `s`, `min`, `h` or `d`. So
-    /// many may come at once, and then one whenever its part of the time is over. Of several
-    /// files the lowest counts for each time. Default: as often as they like.
+    /// The number of calls for each caller and period: `s`, `min`, `h` or `d`. That many calls may
+    /// come at once; further calls are allowed at an even pace. If several files set a rate, the
+    /// lowest for each period takes effect. Default: unlimited.
     #[schemars(extend("examples" = ["60/min", "10/min, 100/h"]))]
     pub(crate) rate: Option<Written<String>>,
-    /// `true` for a local tool that you build yourself: a component that was built anew runs
-    /// without `kitbag update`, as long as it asks for no more than `kitbag.lock` has of it. Only
-    /// your own file has this key.
+    /// `true` for a local tool that you build yourself: a new build runs without `kitbag update`,
+    /// if it requests no more than `kitbag.lock` records. User config only.
     #[schemars(extend("default" = false))]
     pub(crate) dev: Option<Written<bool>>,
-    /// `false` shows what the tool gives as it is: keys, tokens and private keys in it are not
-    /// masked. A model then reads them, and may pass them on. Only your own file has this key.
+    /// `false` shows the unmasked output of the tool, including keys and tokens, which a model then
+    /// reads and may pass on. User config only.
     #[schemars(extend("default" = true))]
     pub(crate) mask: Option<Written<bool>>,
-    /// Before which calls a person is asked: `never`, `always`, `on-write` for a tool that can
-    /// change something, or with which arguments. The files of a workspace, and what the tool
-    /// says of itself, add to what your own file says and take nothing away. Default: `default`
-    /// of `[approve]`, else `never`.
+    /// The calls that need approval: `never`, `always`, `on-write` for a tool that can change
+    /// something, or calls with certain arguments. Rules of a workspace and of the tool itself can
+    /// only add to those of your user config. Default: `default` of `[approve]`, otherwise `never`.
     pub(crate) approve: Option<Written<ApproveConfig>>,
-    /// Answers to the tool's questions, by the question's id. A question
-    /// that is answered here is not asked.
+    /// Answers to the tool's questions, by the id of the question. A question with an answer here
+    /// is not asked.
     pub(crate) answers: Option<Table<AnyValue>>,
 }
 
@@ -77,29 +72,29 @@ pub(crate) struct ToolConfig {
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Header of a script")]
 pub(crate) struct ScriptConfig {
-    /// What the tool is called where a person reads it.
+    /// The display name, for people.
     pub(crate) title: Option<Written<String>>,
-    /// What the tool does and when to use it, for the model. Default: the docstring.
+    /// The purpose of the tool and when to use it, for the model. Default: the docstring.
     pub(crate) description: Option<Written<String>>,
-    /// The arguments that it takes, by name: each is a variable of the script. Default: none.
+    /// The arguments, by name; each is a variable of the script. Default: none.
     pub(crate) parameters: Option<Written<Table<ParameterConfig>>>,
-    /// What its answer is, where that is JSON: it prints nothing and ends with a value.
+    /// The type of the answer, if it is JSON: the script prints no text and ends with a value.
     pub(crate) output: Option<Written<ParameterConfig>>,
-    /// What it would like to be granted. It grants nothing.
+    /// The requested grants. They grant nothing.
     pub(crate) grants: Option<Written<Table<AnyValue>>>,
-    /// Before which calls a person is asked: `always`, `on-write` for one that can change
-    /// something, or with which arguments. Default: as the configuration says.
+    /// The calls that need approval: `always`, `on-write` for a tool that can change something, or
+    /// calls with certain arguments. Default: the configured rules.
     pub(crate) approve: Option<Written<ApproveConfig>>,
 }
 
-/// Where a tool comes from.
+/// The source of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum SourceConfig {
-    /// It is part of kitbag.
+    /// A tool that is part of kitbag.
     Builtin,
-    /// It is a component of your own; `wasm` says where.
+    /// A component of your own, at the path in `wasm`.
     Local,
 }
 
@@ -108,22 +103,22 @@ pub(crate) enum SourceConfig {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Parameter", title = "Parameter")]
 pub(crate) struct ParameterConfig {
-    /// The type of its value. Default: any JSON value.
+    /// The type of the value. Default: any JSON value.
     #[serde(rename = "type")]
     pub(crate) kind: Option<Written<ParameterType>>,
-    /// What it means, for the model.
+    /// The meaning of the argument, for the model.
     pub(crate) description: Option<Written<String>>,
-    /// Whether a call without it is refused.
+    /// `true` refuses a call without the argument.
     #[schemars(extend("default" = false))]
     pub(crate) required: Option<Written<bool>>,
-    /// The value that it has where a call does not give one.
+    /// The value if a call does not have the argument.
     pub(crate) default: Option<Written<AnyValue>>,
-    /// The values that it takes. Default: every one of its type.
+    /// The allowed values. Default: every value of the type.
     #[serde(rename = "enum")]
     pub(crate) choices: Option<Written<Vec<Written<AnyValue>>>>,
-    /// What each element of an array is. Default: anything.
+    /// The type of each element of an array. Default: any JSON value.
     pub(crate) items: Option<Written<Box<ParameterConfig>>>,
-    /// The keys that an object has, and no others. Default: any.
+    /// The keys of an object; other keys are refused. Default: any keys.
     pub(crate) properties: Option<Written<Table<ParameterConfig>>>,
 }
 

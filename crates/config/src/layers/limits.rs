@@ -31,23 +31,23 @@ macro_rules! with_limits {
             time: T time String, "KITBAG_LIMITS_TIME" parse_duration, Duration::from_secs(10), ["30s"],
                 "Time from start to end: a number and a unit, such as `30s` or `500ms`.";
             output: S size String, "KITBAG_LIMITS_OUTPUT" str::parse, ByteSize::bytes(256 << 10), ["1MiB"],
-                "Size of what the tool answers: a number and a unit, such as `1MiB`.";
+                "Size of the answer: a number and a unit, such as `1MiB`.";
             written: S size String, "KITBAG_LIMITS_WRITTEN" str::parse, ByteSize::mib(64), ["1GiB"],
-                "Size of what the tool writes to files in a call: a number and a unit, such as `1GiB`. \
-                 Each file, directory or link that it creates counts 4 KiB.";
+                "Bytes written to files by the call: a number and a unit, such as `1GiB`. Each new \
+                 file, directory or link adds 4 KiB.";
             requests: N number NonZeroU64, "KITBAG_LIMITS_REQUESTS" parse_requests, 10, [50],
-                "Requests over HTTP of the call, with each hop of a redirect: a positive integer, such \
-                 as `100`.";
+                "HTTP requests of the call, including each hop of a redirect: a positive integer, \
+                 such as `100`.";
             tool_calls: N number NonZeroU64, "KITBAG_LIMITS_TOOL_CALLS" parse_tool_calls, 10, [20],
-                "Calls of other tools of the call: a positive integer, such as `100`.";
+                "Calls of other tools: a positive integer, such as `100`.";
             fuel: F fuel NonZeroU64, "KITBAG_LIMITS_FUEL" parse_fuel, None, [],
-                "WebAssembly instructions of the call, counted the same on every machine: a positive \
+                "WebAssembly instructions of the call, the same number on every machine: a positive \
                  integer, such as `1000000`.",
-                "Default: they are not counted.",
-                "Also the budget of a tool that has none. Default: no ceiling.";
+                "Default: not counted.",
+                "Also the limit of a tool without one. Default: no ceiling.";
             compile: T time String, "KITBAG_LIMITS_COMPILE" parse_duration, Duration::from_secs(20), ["1m"],
-                "Time for compiling the tool's component, where that has to be done: a number and a \
-                 unit, such as `5m`. It does not count towards `time`.";
+                "Time to compile the tool's component if necessary: a number and a unit, such as \
+                 `5m`. It does not count towards `time`.";
         }
     };
 }

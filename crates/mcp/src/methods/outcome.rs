@@ -96,19 +96,44 @@ pub(crate) fn refusal(
     error: ToolboxError,
 ) -> Result<CallToolResult, ErrorData> {
     let message = error.message_for(Audience::Model, Some((config, tool)));
-    match error.kind() {
-        ErrorKind::UnknownTool
-        | ErrorKind::Disabled
-        | ErrorKind::Broken
-        | ErrorKind::Untrusted
-        | ErrorKind::State => Err(ErrorData::invalid_params(message, None)),
-        ErrorKind::Internal => Err(internal(&error)),
-        kind => {
+    match ErrorForm::of(error.kind()) {
+        ErrorForm::InvalidParams => Err(ErrorData::invalid_params(message, None)),
+        ErrorForm::Internal => Err(internal(&error)),
+        ErrorForm::Result { is_transient } => {
             let full = error.message_for(Audience::Person, None);
             if full != message {
                 tracing::warn!(tool, "refused: {}", printable(&full));
             }
-            Ok(failure(&message, kind.is_transient()))
+            Ok(failure(&message, is_transient))
+        }
+    }
+}
+
+/// The form in which a client receives the error of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorForm {
+    /// The JSON-RPC error "invalid params" (-32602).
+    InvalidParams,
+    /// The JSON-RPC error "internal error" (-32603).
+    Internal,
+    /// A result with `isError`, which a model reads.
+    Result {
+        /// `true` if the result suggests to repeat the call.
+        is_transient: bool,
+    },
+}
+
+impl ErrorForm {
+    /// Returns the form of an error of this kind.
+    pub fn of(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::UnknownTool
+            | ErrorKind::Disabled
+            | ErrorKind::Broken
+            | ErrorKind::Untrusted
+            | ErrorKind::State => Self::InvalidParams,
+            ErrorKind::Internal => Self::Internal,
+            kind => Self::Result { is_transient: kind.is_transient() },
         }
     }
 }

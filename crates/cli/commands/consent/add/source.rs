@@ -56,10 +56,10 @@ pub(crate) enum ManifestContent {
     Foreign(Box<Manifest>),
 }
 
-/// A configuration of another program, from which a tool is taken over.
+/// The configuration of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum OtherProgram {
-    /// A file of JP with `[conversation.tools.NAME]`
+    /// A configuration of JP with `[conversation.tools.NAME]`
     Jp,
 }
 

@@ -25,43 +25,41 @@ use crate::{output, sys};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SetArgs {
-    /// The secret: letters, digits, `_` and `-`
+    /// The name of the secret: letters, digits, `_` and `-`
     name: SecretName,
     // What looks like a value, so that no message repeats it.
     #[arg(hide = true)]
     value: Vec<OsString>,
-    /// A URL that it may go to, such as 'https://api.github.com/**'; several times for
-    /// more. They take the place of those that it had
+    /// A URL pattern of a destination, such as 'https://api.github.com/**'. Repeat it for several.
+    /// Replaces the previous destinations
     #[arg(long, value_name = "URL")]
     to: Vec<String>,
-    /// Allow --to more than one host, such as 'https://*.example.com/**'
+    /// Allow --to to match several hosts, such as 'https://*.example.com/**'
     #[arg(long)]
     wildcard: bool,
     #[command(flatten)]
     placement: PlacementArgs,
-    /// What stands before the value in the header, such as 'Bot '
+    /// The text before the value in the header, such as 'Bot '
     #[arg(long, value_name = "TEXT", requires = "header")]
     prefix: Option<String>,
-    /// Replace its placeholder there, too, and not in headers alone
+    /// Replace placeholders in this part of a request too, in addition to headers
     #[arg(long, value_name = "PART")]
     placeholder: Vec<Part>,
-    /// Take the value from this variable of the environment at the moment of use, and keep
-    /// nothing
+    /// Read the value from this environment variable when it is needed, and store no value
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     variable: Option<String>,
-    /// Take the value from what this program writes at the moment of use, and keep nothing;
-    /// once for the program and for each of its arguments
+    /// Read the value from the output of this program when it is needed, and store no value. Repeat
+    /// it for each argument of the program
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     command: Vec<String>,
-    /// Read no value: change where it may go and how it is added, and keep the value or where
-    /// it comes from
+    /// Change the destinations or the placement only, and keep the value or its source
     #[arg(long, conflicts_with_all = ["variable", "command", "store"])]
     keep_value: bool,
-    /// What keeps values, and how it is opened. It is chosen with the first value, and again
-    /// where nothing is kept [default: key-file]
+    /// The kind of store. It is chosen with the first value, and can change while the store is
+    /// empty [default: key-file]
     #[arg(long, value_name = "KIND", conflicts_with_all = ["variable", "command"])]
     store: Option<Kind>,
-    /// Agree that the tools which are granted the secret use it, without asking
+    /// Let the tools with a grant for the secret use it, without asking
     #[arg(long)]
     yes: bool,
 }
@@ -70,20 +68,20 @@ pub(super) struct SetArgs {
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 struct PlacementArgs {
-    /// Add it as `Authorization: Bearer`, which is the default
+    /// Add the value as `Authorization: Bearer` (the default)
     #[arg(long)]
     bearer: bool,
-    /// Add it as `Authorization: Basic`, as the password of this user; without one the
-    /// value is `USER:PASSWORD`
+    /// Add the value as `Authorization: Basic`, as the password of USER; without USER the value is
+    /// `USER:PASSWORD`
     #[arg(long, value_name = "USER", num_args = 0..=1)]
     basic: Option<Option<String>>,
-    /// Add it as this header
+    /// Add the value as this header
     #[arg(long, value_name = "NAME")]
     header: Option<String>,
-    /// Add it to the query, under this name
+    /// Add the value to the query under this name
     #[arg(long, value_name = "NAME")]
     query: Option<String>,
-    /// Put it into the path in place of this text
+    /// Replace this text in the path with the value
     #[arg(long, value_name = "TEXT")]
     path: Option<String>,
 }
@@ -96,11 +94,11 @@ enum Part {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Kind {
-    /// An encrypted file, and its key in another
+    /// An encrypted file, with the key in another file
     KeyFile,
-    /// An encrypted file with a passphrase
+    /// An encrypted file, with a passphrase
     Passphrase,
-    /// The keyring of the system: the Secret Service of a desktop, or the keychain of macOS
+    /// The system's keyring: the Secret Service of a desktop, or the macOS keychain
     Keyring,
 }
 

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use kitbag::Places;
 use serde_json::{Map, Value, json};
 
-/// A program that uses servers of the Model Context Protocol.
+/// An MCP client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Client {
     /// Claude Desktop
