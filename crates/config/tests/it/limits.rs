@@ -188,7 +188,7 @@ fn fuel_is_a_positive_integer() {
         check_problems_of(
             &fixture(value),
             &[&format!(
-                "environment KITBAG_LIMITS_FUEL: `{value}` is not a budget of fuel; write a \
+                "environment KITBAG_LIMITS_FUEL: `{value}` is not a fuel budget; write a \
                  positive integer, such as `1000000`"
             )],
         );
