@@ -187,7 +187,7 @@ fn what_no_honest_tool_would_do_ends_in_an_error() {
     let many = json!({ "action": "get_many", "key": "k", "count": 10_001 });
     is_refused(many, "10001 keys at once; the most is 10000");
     let handles = json!({ "action": "handles", "count": 100_000 });
-    is_refused(handles, "limit: handles (512 handles): ask for less at once");
+    is_refused(handles, "limit: handles (512 handles): request less at once");
     let list = json!({ "action": "list", "cursor": 9_007_199_254_740_991_u64 });
     check(&workspace, list, "");
     check(&workspace, json!({ "action": "delete", "key": "k" }), "done");

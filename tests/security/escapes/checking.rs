@@ -92,7 +92,7 @@ fn checking_arguments_takes_of_the_time_of_the_call() {
     let run = workspace.run_with(&["run", "odd", "--args", "-"], &arguments, &[]);
     assert_eq!(run.code, 5, "{}", run.shown());
     assert!(
-        run.stderr.starts_with("error: limit: time (20ms): ask for less, or for a part\n"),
+        run.stderr.starts_with("error: limit: time (20ms): request less, or a part of it\n"),
         "{}",
         run.shown()
     );
