@@ -309,7 +309,7 @@ fn the_error_of_a_call_and_why_name_the_secret_and_the_line_that_allows_it() {
         let (rule, advice) = expected.split_once("; ").unwrap();
         assert!(why.stdout.ends_with(&format!("  {rule}\n  {advice}\n")), "{}", why.shown());
     };
-    let why = "looks like a secret, which a tool opens and changes only where its grant includes \
+    let why = "looks like a secret; a tool may use it only if its grant includes \
                it; to allow it, add";
     check(
         "",

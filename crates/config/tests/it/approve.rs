@@ -93,13 +93,13 @@ fn what_is_no_rule_is_refused_in_every_file() {
         &Fixture::new(&approve("{ when = {} }")).user(&approve("\"sometimes\"")),
         &[
             &format!("/t/h/config.toml:2:11: `sometimes` is no rule; {end}"),
-            "C:2:11: `when` has no condition; write `always` to be asked before every call",
+            "C:2:11: `when` has no condition; write `always` to ask before every call",
         ],
     );
     let many = approve("{ when = { a = [], b = 1 } }");
     check_problems(
         &many,
-        &["C:2:11: nothing fits an empty list; write what is allowed, or remove the condition"],
+        &["C:2:11: an empty list matches nothing; write the permitted values, or remove the condition"],
     );
     check_problems(
         &approve("true"),

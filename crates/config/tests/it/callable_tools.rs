@@ -149,33 +149,33 @@ fn what_no_grant_of_other_tools_can_be_is_named() {
     condition(
         "\"a b\" = 1",
         "43",
-        "`a b` names no argument: write its name (1 to 64 letters, digits, `_`, `-` and `.`), or a JSON \
+        "`a b` is not an argument: write its name (1 to 64 letters, digits, `_`, `-` and `.`), or a JSON \
          pointer such as `/options/url`, of at most 256 bytes",
     );
     condition(
         "a = []",
         "47",
-        "nothing fits an empty list; write what is allowed, or remove the condition",
+        "an empty list matches nothing; write the permitted values, or remove the condition",
     );
-    let other = "a condition is a text, `true`, `false`, a number, or a list of these";
+    let other = "a condition must be a string, `true`, `false`, a number, or a list of these";
     condition("a = {}", "47", other);
     condition("a = [[1]]", "47", other);
     condition("a = nan", "47", "`nan` cannot be handed to a tool: JSON has no such number");
     condition(
         "a = \"b**\"",
         "47",
-        "`b**` is not a pattern: `**` stands for whole segments: `a/**/b`, not `a**`",
+        "`b**` is not a pattern: `**` matches whole segments: write `a/**/b`, not `a**`",
     );
     condition(
         "a = \"https://docs.rs/?q=*\"",
         "47",
-        "`https://docs.rs/?q=*` is not a pattern: a query has no wildcard, which would let in others; \
-         end with `/**` to let in all",
+        "`https://docs.rs/?q=*` is not a pattern: a query must not have a wildcard, which would match \
+         other parameters; end with `/**` to match every query",
     );
     check(
         "{ a = { tool = \"notes\", rate = \"soon\" }, b = { where = {} } }",
         &[
-            "C:2:40: `soon` is not a rate: there is no `/`; write calls in a time, such as `60/min` or \
+            "C:2:40: `soon` is not a rate: `/` is missing; write calls per period, such as `60/min` or \
              `10/min, 100/h`",
             "C:2:54: missing key `tool` in `tools.learn.grants.tools.b`",
         ],

@@ -196,7 +196,7 @@ fn configuration_values_are_merged_by_their_keys() {
         &[
             "C:2:1: `` is not the key of a configuration value: it has 1 to 128 bytes, and no control \
              characters",
-            "C:3:8: the configuration value `long` has 32769 bytes; 32768 is the most",
+            "C:3:8: the configuration value `long` has 32769 bytes; the limit is 32768",
         ],
     );
 }

@@ -100,10 +100,10 @@ fn what_cannot_be_granted_is_an_error_at_its_place() {
              { url = \"https://a.example\", max_response = \"8\", time = \"0s\" },\n]",
         ),
         &[
-            "/t/h/config.toml:3:1: `api.github.com` is not a pattern of URLs: it must start with \
+            "/t/h/config.toml:3:1: `api.github.com` is not a URL pattern: it must start with \
              `https://` or `http://`",
-            "/t/h/config.toml:4:1: `https://*.com` is not a pattern of URLs: anyone can register names \
-             below `com`; name the hosts that are meant",
+            "/t/h/config.toml:4:1: `https://*.com` is not a URL pattern: anyone can register names \
+             below `com`; name the intended hosts",
             "/t/h/config.toml:5:1: `tools.learn.grants.http[2]` takes a string or a table, not the \
              integer `1`",
             "/t/h/config.toml:6:1: missing key `url` in `tools.learn.grants.http[3]`",
@@ -112,10 +112,10 @@ fn what_cannot_be_granted_is_an_error_at_its_place() {
             "/t/h/config.toml:8:30: unknown key `method` in `tools.learn.grants.http[5]`; did you mean \
              `methods`?",
             "/t/h/config.toml:9:40: `methods` is a list, such as `[\"GET\", \"POST\"]`, or `\"*\"`",
-            "/t/h/config.toml:10:41: methods are compared exactly: write `GET`",
+            "/t/h/config.toml:10:41: methods are case-sensitive: write `GET`",
             "/t/h/config.toml:10:48: `TRACE` cannot be granted",
             "/t/h/config.toml:10:57: `G T` is not a method",
-            "/t/h/config.toml:11:40: a list of methods names at least one",
+            "/t/h/config.toml:11:40: a list of methods must name at least one",
             "/t/h/config.toml:12:40: `tools.learn.grants.http[9].methods` takes a string or an array, not \
              the integer `1`",
             "/t/h/config.toml:13:43: `10.0.0.1/8` names an address in a block; write `10.0.0.0/8`",
@@ -125,7 +125,7 @@ fn what_cannot_be_granted_is_an_error_at_its_place() {
             "/t/h/config.toml:14:39: `follow` is at most 20",
             "/t/h/config.toml:15:39: `tools.learn.grants.http[12].follow` takes a positive integer, not \
              the integer `0`",
-            "/t/h/config.toml:16:41: `host` is decided by the host and cannot be granted",
+            "/t/h/config.toml:16:41: `host` is set by the host and cannot be granted",
             "/t/h/config.toml:16:49: `a b` is not the name of a header field",
             "/t/h/config.toml:17:45: `8` is not a size; write a number and a unit, such as `64MiB`",
             "/t/h/config.toml:17:57: `0s` is not a duration; write a number and a unit, such as `30s` or \
@@ -139,7 +139,7 @@ fn a_workspace_never_grants_every_host() {
     check_problems_of(
         &Fixture::new("[tools.learn.grants]\nhttp = [\"https://*/**\"]\n")
             .user("[ceiling.grants]\nhttp = [\"https://*/**\"]\n"),
-        &["C:2:9: only your own file may grant every host; name the hosts that are meant"],
+        &["C:2:9: only your own file may grant every host; name the intended hosts"],
     );
 }
 
@@ -175,8 +175,8 @@ fn a_workspaces_grants_count_within_the_ceiling_alone() {
     check_problems_of(
         &with(ceiling),
         &[
-            "/t/h/config.toml:2:9: `https://*.example` is not a pattern of URLs: anyone can register \
-           names below `example`; name the hosts that are meant",
+            "/t/h/config.toml:2:9: `https://*.example` is not a URL pattern: anyone can register \
+           names below `example`; name the intended hosts",
         ],
     );
     check(&with("[ceiling.grants]\nhttp = [\"https://*\"]\n"), &[a, &beyond_b]);
@@ -233,7 +233,7 @@ fn what_is_denied_holds_for_every_tool_and_stands_in_the_users_own_file_alone() 
     check_problems_of(
         &Fixture::new("deny = [\"https://a.example\"]\n").user("deny = [\"a.example\", 1]\n"),
         &[
-            "/t/h/config.toml:1:9: `a.example` is not a pattern of URLs: it must start with `https://` \
+            "/t/h/config.toml:1:9: `a.example` is not a URL pattern: it must start with `https://` \
              or `http://`",
             "/t/h/config.toml:1:22: `deny[1]` takes a string, not the integer `1`",
             "C:1:1: `deny` has no place in a workspace's file: only your own `/t/h/config.toml` may hold \
@@ -303,7 +303,7 @@ fn a_call_is_granted_what_the_command_line_says_within_the_ceiling() {
     check(
         "",
         "http=a.example",
-        "flag --grant: `a.example` is not a pattern of URLs: it must start with `https://` or `http://`",
+        "flag --grant: `a.example` is not a URL pattern: it must start with `https://` or `http://`",
     );
     check(
         "",

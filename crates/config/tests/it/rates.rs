@@ -38,12 +38,12 @@ fn a_workspace_and_a_manifest_set_a_rate_too() {
 
 #[test]
 fn what_is_not_a_rate_is_refused_in_every_file() {
-    let end = "write calls in a time, such as `60/min` or `10/min, 100/h`";
+    let end = "write calls per period, such as `60/min` or `10/min, 100/h`";
     check_problems_of(
         &Fixture::new(&rate("0/min")).user(&rate("often")),
         &[
-            &format!("/t/h/config.toml:2:8: `often` is not a rate: there is no `/`; {end}"),
-            &format!("C:2:8: `0/min` is not a rate: the number is not one from 1 to 10000; {end}"),
+            &format!("/t/h/config.toml:2:8: `often` is not a rate: `/` is missing; {end}"),
+            &format!("C:2:8: `0/min` is not a rate: the number must be from 1 to 10000; {end}"),
         ],
     );
 }

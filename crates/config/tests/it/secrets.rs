@@ -69,11 +69,9 @@ fn what_a_secret_cannot_be_is_named() {
         &[
             "/t/h/config.toml:1:10: `a b` is not the name of a secret: it takes letters, digits, \
              `_` and `-`, does not start with `-`, and has at most 64 characters",
-            "/t/h/config.toml:3:7: `http://example.com/**` would send it unencrypted; a secret \
-             goes by `https`, or to this machine",
-            "/t/h/config.toml:5:7: `https://*.example.com/**` has more than one host; name each, \
-             or add `wildcard = true`",
-            "/t/h/config.toml:5:35: `api.example.com` is not a pattern of URLs: it must start with \
+            "/t/h/config.toml:3:7: `http://example.com/**` would send the secret unencrypted; use `https`, or an address of this machine",
+            "/t/h/config.toml:5:7: `https://*.example.com/**` matches more than one host; name each host, or add `wildcard = true`",
+            "/t/h/config.toml:5:35: `api.example.com` is not a URL pattern: it must start with \
              `https://` or `http://`",
             "/t/h/config.toml:7:12: a secret has `variable` or `command`, not both",
             "/t/h/config.toml:10:11: `command` is empty",
@@ -101,7 +99,7 @@ fn how_a_secret_is_added_is_checked() {
     check("{ query = \"a\", prefix = \"b\" }", "`prefix` belongs to `header`");
     check(
         "{ header = \"Host\" }",
-        "the header `host` says how a request is sent and holds no secret",
+        "the header `host` controls how a request is sent and cannot contain a secret",
     );
 }
 

@@ -62,10 +62,10 @@ fn what_is_no_size_is_named() {
         "{ quota = \"16\" }",
         &["C:2:21: `16` is not a size; write a number and a unit, such as `64MiB`"],
     );
-    check("{ quota = \"2TiB\" }", &["C:2:21: `2048 GiB` is more than 1024 GiB, the largest quota"]);
+    check("{ quota = \"2TiB\" }", &["C:2:21: `2048 GiB` exceeds 1024 GiB, the largest quota"]);
     check(
         "{ keys = 10_000_000_000 }",
-        &["C:2:20: `10000000000` keys: it is a number from 1 to 1000000000"],
+        &["C:2:20: `10000000000` keys: the number must be from 1 to 1000000000"],
     );
     check(
         "{ quotas = \"16MiB\" }",
