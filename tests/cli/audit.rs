@@ -156,7 +156,7 @@ fn a_request_that_was_stopped_before_it_was_sent_is_refused() {
         assert_eq!(shown[shown.len() - 2], "  TIME  USER: request ran");
     };
     let url = server.url();
-    let looks = "it holds what looks like a key or a token";
+    let looks = "it contains what looks like a key or a token";
     let sent = |body: &str, header: &str| {
         let headers: &[&str] = if header.is_empty() { &[] } else { &[header] };
         json!({ "method": "POST", "url": url, "body": body, "headers": headers })

@@ -69,8 +69,10 @@ fn what_a_secret_cannot_be_is_named() {
         &[
             "/t/h/config.toml:1:10: `a b` is not the name of a secret: it takes letters, digits, \
              `_` and `-`, does not start with `-`, and has at most 64 characters",
-            "/t/h/config.toml:3:7: `http://example.com/**` would send the secret unencrypted; use `https`, or an address of this machine",
-            "/t/h/config.toml:5:7: `https://*.example.com/**` matches more than one host; name each host, or add `wildcard = true`",
+            "/t/h/config.toml:3:7: `http://example.com/**` would send the secret unencrypted; \
+             use `https`, or an address of this machine",
+            "/t/h/config.toml:5:7: `https://*.example.com/**` matches more than one host; name \
+             each host, or add `wildcard = true`",
             "/t/h/config.toml:5:35: `api.example.com` is not a URL pattern: it must start with \
              `https://` or `http://`",
             "/t/h/config.toml:7:12: a secret has `variable` or `command`, not both",
@@ -236,7 +238,7 @@ fn an_allowed_leak_says_what_it_means_and_why() {
     check(both, &format!("1:1: {one}"));
     check(
         "fingerprint = \"9f86\"\nreason = \"a\"",
-        "2:15: a fingerprint is the 16 digits that the message about the finding names it by",
+        "2:15: a fingerprint has 16 hexadecimal digits, as in the message about the finding",
     );
     check(
         "rule = \"npm-tokens\"\nreason = \"a\"",
