@@ -31,7 +31,8 @@ fn relink(link: &Path, to: &Path) {
 /// That a run says why the workspace is not trusted any more.
 #[track_caller]
 fn assert_leads_elsewhere(run: &Run) {
-    let reason = "off because a path leads elsewhere since you trusted it; run `kitbag trust`";
+    let reason =
+        "off because the target of a path changed since you trusted it; run `kitbag trust`";
     assert!(run.stderr.contains(reason), "{}", run.shown());
 }
 
