@@ -492,7 +492,10 @@ fn a_byte_that_was_flipped_a_line_that_was_removed_and_a_cut_tail_are_found() {
     check([lines[0], lines[2]].concat(), "1 line is missing before line 2 of `");
     check([lines[0], lines[2], &" ".repeat(lines[1].len())].concat(), "1 line is missing");
     check([lines[0], lines[1]].concat(), "the audit log was truncated after line 2: `");
-    check(format!("{}{}", lines[0], &lines[1][..20]), "the audit log was truncated after line 2: `");
+    check(
+        format!("{}{}", lines[0], &lines[1][..20]),
+        "the audit log was truncated after line 2: `",
+    );
     check(format!("{text}garbage\n"), "line 4 of `");
     check(format!("{text}\n"), "line 4 of `");
     fs::remove_file(file(&workspace)).unwrap();

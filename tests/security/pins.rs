@@ -252,7 +252,10 @@ fn a_lock_that_cannot_be_read_is_an_error_with_its_place() {
     let text = fs::read_to_string(&lock).unwrap();
     for (broken, expected) in [
         (text.replace("version = 2", "version = 9"), "this file has version 9"),
-        (text.replace("component = \"", "component = \"x"), "a digest has 64 hexadecimal digits"),
+        (
+            text.replace("component = \"", "component = \"x"),
+            "a digest must have 64 hexadecimal digits",
+        ),
         (text.replace("component", "komponent"), "unknown key `komponent`"),
         ("<<<<<<< HEAD\n".to_owned() + &text, "syntax error"),
     ] {

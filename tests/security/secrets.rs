@@ -411,7 +411,7 @@ fn without_a_keyring_the_error_says_what_keeps_values_else() {
     let set = ["secret", "set", "github", "--store", "keyring"];
     let run = workspace.run_with(&set, TOKEN, &bus);
     assert_eq!((run.code, &*run.stdout), (6, ""), "{}", run.stderr);
-    assert!(run.stderr.contains("there is no keyring of the system to ask"), "{}", run.stderr);
+    assert!(run.stderr.contains("no system keyring is available"), "{}", run.stderr);
     assert!(run.stderr.contains("`--store key-file` keeps values in a file"), "{}", run.stderr);
     assert_eq!(fs::read_to_string(workspace.own_config_file()).unwrap(), before);
 }

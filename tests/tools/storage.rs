@@ -177,7 +177,10 @@ fn what_no_honest_tool_would_do_ends_in_an_error() {
         let run = keep(&workspace, "keep", &arguments);
         assert!(run.stderr.contains(expected), "{arguments}: {}", run.shown());
     };
-    is_refused(json!({ "action": "get", "key": "" }), "a key must have 1 to 1024 bytes, but this one has 0");
+    is_refused(
+        json!({ "action": "get", "key": "" }),
+        "a key must have 1 to 1024 bytes, but this one has 0",
+    );
     let long = json!({ "action": "set", "key": "k", "repeat_key": 10_000_000, "value": "" });
     is_refused(long, "a key must have 1 to 1024 bytes, but this one has 10000000");
     let large = json!({ "action": "set", "key": "k", "value": "x", "repeat": 15_000_000 });

@@ -99,7 +99,9 @@ fn what_is_no_rule_is_refused_in_every_file() {
     let many = approve("{ when = { a = [], b = 1 } }");
     check_problems(
         &many,
-        &["C:2:11: an empty list matches nothing; write the permitted values, or remove the condition"],
+        &[
+            "C:2:11: an empty list matches nothing; write the permitted values, or remove the condition",
+        ],
     );
     check_problems(
         &approve("true"),

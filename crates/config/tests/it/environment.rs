@@ -71,8 +71,8 @@ fn a_name_that_looks_like_a_secret_is_a_warning() {
 
 #[test]
 fn kitbags_own_variables_and_what_is_no_name_are_refused() {
-    let form = "is not the exact name of a variable: it takes 1 to 128 letters, digits and `_`, and no \
-                digit first; write each name, such as `LANG`";
+    let form = "is not the exact name of a variable: use 1 to 128 letters, digits and `_`, without \
+                a leading digit; write each name, such as `LANG`";
     let many = (0..65).map(|number| format!("\"V{number}\"")).collect::<Vec<_>>().join(", ");
     check_problems_of(
         &Fixture::new(&format!(
@@ -194,7 +194,7 @@ fn configuration_values_are_merged_by_their_keys() {
     check_problems_of(
         &Fixture::new(&format!("[tools.learn.grants.config]\n\"\" = \"x\"\nlong = \"{long}\"\n")),
         &[
-            "C:2:1: `` is not the key of a configuration value: it has 1 to 128 bytes, and no control \
+            "C:2:1: `` is not a valid key of a configuration value: use 1 to 128 bytes without control \
              characters",
             "C:3:8: the configuration value `long` has 32769 bytes; the limit is 32768",
         ],

@@ -174,10 +174,8 @@ fn a_workspaces_grants_count_within_the_ceiling_alone() {
     let ceiling = "[ceiling.grants]\nhttp = [\"https://*.example\", \"https://a.example\"]\n";
     check_problems_of(
         &with(ceiling),
-        &[
-            "/t/h/config.toml:2:9: `https://*.example` is not a URL pattern: anyone can register \
-           names below `example`; name the intended hosts",
-        ],
+        &["/t/h/config.toml:2:9: `https://*.example` is not a URL pattern: anyone can register \
+           names below `example`; name the intended hosts"],
     );
     check(&with("[ceiling.grants]\nhttp = [\"https://*\"]\n"), &[a, &beyond_b]);
     // The line of the message allows it.
