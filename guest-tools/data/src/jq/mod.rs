@@ -1,5 +1,5 @@
-//! Filters of jq: the language is that of the crate jaq. What people use of jq and jaq lacks or
-//! does otherwise is in `prelude.jq` and in [`functions`].
+//! jq filters: the language is that of the crate jaq. Parts of jq that jaq lacks or implements
+//! differently are in `prelude.jq` and in [`functions`].
 
 mod functions;
 mod paths;
@@ -21,14 +21,14 @@ use crate::shown;
 /// The longest filter, in bytes.
 const FILTER_BYTES: usize = 64 << 10;
 
-/// How deep the brackets of a filter may be nested.
+/// The deepest nesting of brackets in a filter.
 const BRACKETS: usize = 200;
 
 /// The variables besides those of a filter: the line of the input, its file, and where the
 /// filter itself is.
 const VARIABLES: [&str; 4] = ["$__line", "$__file", "$__loc__", "$ENV"];
 
-/// Filters of jaq that are left out, for those of the same name in [`functions`].
+/// Filters of jaq that are replaced by those with the same name in [`functions`].
 const REPLACED: [&str; 6] = ["delpaths", "setpath", "matches", "split_matches", "split_", "env"];
 
 /// A compiled filter.
@@ -221,7 +221,7 @@ fn hint(code: &str, name: &str) -> String {
     }
 }
 
-/// The key as in `.a-b`, of which `before` ends with `.a-`.
+/// Returns the quoted key in `.a-b`, given that `before` ends with `.a-`.
 pub(crate) fn quoted_key(before: &str, rest: &str) -> Option<String> {
     let is_part = |char: char| char.is_alphanumeric() || char == '_' || char == '-';
     let begin = before.trim_end_matches(is_part);
