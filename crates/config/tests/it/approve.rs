@@ -92,7 +92,7 @@ fn what_is_no_rule_is_refused_in_every_file() {
     check_problems_of(
         &Fixture::new(&approve("{ when = {} }")).user(&approve("\"sometimes\"")),
         &[
-            &format!("/t/h/config.toml:2:11: `sometimes` is no rule; {end}"),
+            &format!("/t/h/config.toml:2:11: `sometimes` is not a rule; {end}"),
             "C:2:11: `when` has no condition; write `always` to ask before every call",
         ],
     );

@@ -148,7 +148,7 @@ fn a_call_is_granted_storage_within_the_ceiling() {
     check("storage=1MiB", "", Ok("storage 1 MiB, 10000 keys"));
     check("storage=1GiB", "", Ok("storage 1 GiB, 10000 keys"));
     check("storage={ quota = \"1KiB\", keys = 2 }", "", Ok("storage 1 KiB, 2 keys"));
-    check("storage={ keys = 2_000_000_000 }", "", Err("it is a number from 1 to 1000000000"));
+    check("storage={ keys = 2_000_000_000 }", "", Err("the number must be from 1 to 1000000000"));
     check("storage=16", "", Err("`16` is not a size"));
     check("storage={ quota", "", Err("syntax error"));
     check("storage=1MiB", "{ quota = \"1MiB\" }", Ok("storage 1 MiB, 10000 keys"));
