@@ -82,6 +82,11 @@ pub use secret_sources::open_store;
 pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
 pub use trust_question::{TrustQuestion, TrustQuestionError};
 
+/// The Rust code of the page on embedding, which has to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/embedding.md")]
+struct EmbeddingPage;
+
 /// The tools of one workspace, ready to be called.
 ///
 /// Cheap to make: nothing of a tool is read and no engine is started before

@@ -588,8 +588,9 @@ fn without_digests(text: &str) -> String {
 }
 
 #[test]
-fn the_page_on_consent_shows_what_is_shown() {
-    let page = fs::read_to_string(crate::support::repository().join("docs/consent.md")).unwrap();
+fn the_page_on_adding_tools_is_real() {
+    let page =
+        fs::read_to_string(crate::support::repository().join("docs/adding-tools.md")).unwrap();
     let (_, block) = page.split_once("<!-- add -->\n```console\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
     let bytes = fs::read(guest("settings")).unwrap();

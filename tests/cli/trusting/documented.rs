@@ -1,39 +1,32 @@
-//! What `docs/consent.md` shows is what happens.
+//! The sessions of `docs/trust.md` are real.
 
 use std::fs;
 
 use crate::support::{Run, Workspace, repository};
 
-/// The page's section on trust.
-fn section() -> String {
-    let page = fs::read_to_string(repository().join("docs/consent.md")).unwrap();
-    let mut sections = page.split("\n## ");
-    sections.find(|text| text.starts_with("Trust in a workspace")).unwrap().to_owned()
-}
-
-/// The commands of the section, each with its output.
-fn blocks(section: &str) -> Vec<String> {
-    let blocks = section.split("```console\n").skip(1);
+/// The commands of the page, each with its output.
+fn blocks(page: &str) -> Vec<String> {
+    let blocks = page.split("```console\n").skip(1);
     blocks.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// A file that the section shows under its name.
-fn file(section: &str, name: &str) -> String {
-    let (_, rest) = section.split_once(&format!("<!-- {name} -->\n```")).unwrap();
+/// A file that the page shows under its name.
+fn file(page: &str, name: &str) -> String {
+    let (_, rest) = page.split_once(&format!("<!-- {name} -->\n```")).unwrap();
     let (_, content) = rest.split_once('\n').unwrap();
     content.split("```").next().unwrap().to_owned()
 }
 
 #[test]
-fn the_page_on_consent_shows_what_happens() {
+fn the_page_on_trust_is_real() {
     let workspace = Workspace::with_toolsets(&["python", "fetch"]).untrusted();
     workspace.own_config("[secrets.weather]\nto = [\"https://api.weather.example/**\"]\n");
     fs::create_dir(workspace.home().join("notes")).unwrap();
-    let section = section();
-    let blocks = blocks(&section);
-    let [called, asked, changed, listed] = &*blocks else { panic!("{blocks:?}") };
+    let page = fs::read_to_string(repository().join("docs/trust.md")).unwrap();
+    let blocks = blocks(&page);
+    let [called, asked, listed, changed] = &*blocks else { panic!("{blocks:?}") };
     for name in [".kitbag/config.toml", ".kitbag/scripts/report.py"] {
-        workspace.file(name, file(&section, name));
+        workspace.file(name, file(&page, name));
     }
     let shown = |run: Run| {
         let text = format!("{}{}", run.stdout, run.stderr);

@@ -11,14 +11,16 @@ pub use excerpt::Excerpt;
 pub use piece::Broken;
 pub(crate) use piece::{Piece, Restricts, Scope, consequence};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_fs_guard::Link;
 use kitbag_policy::DirectoryGrant;
 
 use crate::format::spanned::{At, Span};
 use crate::layers::origin::Origin;
 use crate::read::file::{Layer, SourceFile};
+use crate::trust::destinations::is_led;
 
 /// Collects diagnostics, each with the piece of the configuration that it spoils.
 #[derive(Debug, Default)]
@@ -30,6 +32,34 @@ pub(crate) struct Report {
     is_incomplete: bool,
     /// Whether there are more problems than are kept.
     is_full: bool,
+    /// Likely mistakes, which change nothing.
+    warnings: Vec<Diagnostic>,
+    links: Vec<GrantedLink>,
+}
+
+/// A granted directory whose path leads through links. The grant is a mistake if a tool may write
+/// the links, which is known once all tools are.
+#[derive(Debug)]
+pub(crate) struct GrantedLink {
+    pub(crate) file: SourceFile,
+    pub(crate) span: Span,
+    /// Absolute.
+    pub(crate) host: PathBuf,
+    canonical: PathBuf,
+    pub(crate) links: Vec<Link>,
+    /// The tool that it is granted.
+    pub(crate) piece: Piece,
+}
+
+impl GrantedLink {
+    pub(crate) fn canonical(&self) -> PathBuf {
+        self.canonical.clone()
+    }
+
+    /// Whether a link in a workspace leads to it, and a file of the workspace grants it.
+    pub(crate) fn is_led_by_workspace(&self, root: &Path) -> bool {
+        self.file.layer() != Layer::User && is_led(&self.links, root)
+    }
 }
 
 /// The most problems that are kept. What follows is not known then, so that it counts as a file
@@ -179,6 +209,39 @@ impl Report {
     /// Reads another piece from now on. Returns the one before, to go back to.
     pub(crate) fn enter(&mut self, piece: Piece) -> Piece {
         std::mem::replace(&mut self.piece, piece)
+    }
+
+    /// Reads the value of a dotted key.
+    pub(crate) fn of_key<T>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.enter(Piece::Key(key.to_owned()));
+        let value = read(self);
+        self.enter(before);
+        value
+    }
+
+    /// Takes down what is most likely a mistake.
+    pub(crate) fn warn(&mut self, warning: Diagnostic) {
+        self.warnings.push(warning);
+    }
+
+    pub(crate) fn take_warnings(&mut self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Takes down that a grant of a directory leads through links.
+    pub(crate) fn link(
+        &mut self,
+        at: At<'_, String>,
+        host: PathBuf,
+        canonical: PathBuf,
+        links: Vec<Link>,
+    ) {
+        let (file, span, piece) = (at.file.clone(), at.span, self.piece.clone());
+        self.links.push(GrantedLink { file, span, host, canonical, links, piece });
+    }
+
+    pub(crate) fn take_links(&mut self) -> Vec<GrantedLink> {
+        std::mem::take(&mut self.links)
     }
 
     /// Says which words are in a file that could be read and not understood.

@@ -1,20 +1,20 @@
 //! Ceilings: what the files of a workspace may set a limit to, at most.
 
+use super::context::ConfigFiles;
 use super::limits::{Quantity, SIZE, TIME};
-use crate::format::ConfigFile;
 use crate::format::invalid_keys::InvalidKeys;
 use crate::format::key::KeyPath;
 use crate::format::schema::CEILING;
 use crate::format::spanned::At;
 use crate::layers::limits::{EffectiveLimits, KnownLimits};
 use crate::layers::origin::Sourced;
-use crate::read::file::{Layer, SourceFile};
+use crate::read::file::Layer;
 use crate::report::Report;
 
 /// What the person's own file says of ceilings, over the defaults of the limits. One that
 /// was written wrong is `None`: nothing can be measured against it.
 pub(super) fn ceilings(
-    configs: &[(&SourceFile, &ConfigFile)],
+    configs: &ConfigFiles<'_>,
     invalid: &InvalidKeys,
     report: &mut Report,
 ) -> KnownLimits {
@@ -55,7 +55,7 @@ struct Own<'a> {
 impl Own<'_> {
     fn ceiling<T>(
         &mut self,
-        quantity: &Quantity<T>,
+        quantity: &Quantity<T, String>,
         key: &str,
         written: Option<At<'_, String>>,
         default: Sourced<T>,

@@ -12,126 +12,130 @@ use kitbag_base::ByteSize;
 use kitbag_contract::{LEAST_SERVER_MEMORY, ToolName};
 use kitbag_policy::Access;
 
-use super::resolver::Resolver;
+use super::context::Context;
 use crate::config::{ConfiguredTool, DIRECTORY, LocalTool, TOOLS, ToolSource, Topic};
-use crate::format::ConfigFile;
 use crate::layers::limits::EffectiveLimits;
 use crate::layers::origin::Sourced;
 use crate::layers::toolsets::Disabled;
-use crate::read::file::{Layer, SourceFile};
+use crate::read::file::Layer;
 use crate::read::sources::BuiltinTool;
-use crate::report::{Broken, DiagnosticKind, Found, Piece, Restricts, consequence};
+use crate::report::{Broken, DiagnosticKind, Found, Piece, Report, Restricts, consequence};
+use crate::resolve::tools::aliases;
 
 /// How many broken pieces are named one by one.
 const MOST: usize = 20;
 
-impl Resolver<'_> {
-    /// Turns tools off that are broken or that may be less restricted than they should be. One
-    /// that cannot be made out at all is listed all the same.
-    pub(super) fn isolate_tools(
-        &mut self,
-        configs: &[(&SourceFile, &ConfigFile)],
-        tools: &mut BTreeMap<ToolName, ConfiguredTool>,
-        limits: &EffectiveLimits,
-        is_server: bool,
-    ) {
-        let (is_trusted, builtins) = (self.trust.is_trusted(), self.builtins);
-        let (mut lost, mut own_broken) = (Lost::default(), Vec::new());
-        let found = self.report.found().iter();
-        let found =
-            found.filter(|found| takes_effect(found, is_trusted) && !is_above_ceiling(found));
-        for found in found {
-            let reason: Arc<str> = found.diagnostic.line().into();
-            if let Piece::Tool(name) = &found.scope.piece
-                && let Ok(name) = ToolName::new(name)
-            {
-                let tool = tools
-                    .entry(name.clone())
-                    .or_insert_with(|| stub(self.bases.root, name.clone(), found, limits));
-                if !matches!(tool.disabled, Some(Disabled::Broken { .. })) {
-                    tool.disabled = Some(Disabled::Broken { reason: Arc::clone(&reason) });
-                }
-                if found.scope.layer == Some(Layer::User) {
-                    own_broken.push((name, Arc::clone(&reason)));
-                }
+/// Turns tools off that are broken or that may be less restricted than they should be. One
+/// that cannot be made out at all is listed all the same.
+pub(super) fn tools(
+    context: &Context<'_>,
+    tools: &mut BTreeMap<ToolName, ConfiguredTool>,
+    limits: &EffectiveLimits,
+    report: &mut Report,
+) {
+    let is_trusted = context.trust.is_trusted();
+    let (mut lost, mut own_broken) = (Lost::default(), Vec::new());
+    let found = report.found().iter();
+    let found = found.filter(|found| takes_effect(found, is_trusted) && !is_above_ceiling(found));
+    for found in found {
+        let reason: Arc<str> = found.diagnostic.line().into();
+        if let Piece::Tool(name) = &found.scope.piece
+            && let Ok(name) = ToolName::new(name)
+        {
+            let tool = tools
+                .entry(name.clone())
+                .or_insert_with(|| stub(context.bases.root, name.clone(), found, limits));
+            if !matches!(tool.disabled, Some(Disabled::Broken { .. })) {
+                tool.disabled = Some(Disabled::Broken { reason: Arc::clone(&reason) });
             }
-            lost.add(found, &reason);
-        }
-        for tool in tools.values_mut().filter(|tool| tool.is_enabled()) {
-            if let Some(reason) = lost.restriction_of(tool, builtins, is_server) {
-                tool.disabled = Some(Disabled::Unrestricted { reason });
+            if found.scope.layer == Some(Layer::User) {
+                own_broken.push((name, Arc::clone(&reason)));
             }
         }
-        // What the user's own file says of a tool holds for every name of it.
-        for (name, reason) in own_broken {
-            for alias in self.names_of_same(&name, configs, tools) {
-                if let Some(tool) = tools.get_mut(&alias).filter(|tool| tool.is_enabled()) {
-                    tool.disabled = Some(Disabled::Unrestricted { reason: Arc::clone(&reason) });
-                }
+        lost.add(found, &reason);
+    }
+    for tool in tools.values_mut().filter(|tool| tool.is_enabled()) {
+        if let Some(reason) = lost.restriction_of(tool, context) {
+            tool.disabled = Some(Disabled::Unrestricted { reason });
+        }
+    }
+    // What the user's own file says of a tool holds for every name of it.
+    for (name, reason) in own_broken {
+        for alias in aliases::names_of_same(context, &name, tools) {
+            if let Some(tool) = tools.get_mut(&alias).filter(|tool| tool.is_enabled()) {
+                tool.disabled = Some(Disabled::Unrestricted { reason: Arc::clone(&reason) });
             }
         }
     }
+}
 
-    /// Takes topics away that are broken, or all of them where their table cannot be read.
-    pub(super) fn isolate_topics(&mut self, topics: &mut BTreeMap<String, Topic>) {
-        if self.is_lost(Restricts::Topics) {
-            topics.clear();
-        }
-        for found in self.report.found() {
-            if let Piece::Topic(id) = &found.scope.piece {
-                topics.remove(id);
-            }
-        }
+/// Takes topics away that are broken, or all of them where their table cannot be read.
+pub(super) fn topics(
+    context: &Context<'_>,
+    topics: &mut BTreeMap<String, Topic>,
+    report: &mut Report,
+) {
+    if is_lost(context, Restricts::Topics, report) {
+        topics.clear();
     }
-
-    /// Lets a server take the least memory where what it may take cannot be read.
-    pub(super) fn isolate_memory(&mut self, memory: &mut Sourced<ByteSize>) {
-        if self.is_lost(Restricts::ServerMemory) {
-            *memory = Sourced::default(LEAST_SERVER_MEMORY);
+    for found in report.found() {
+        if let Piece::Topic(id) = &found.scope.piece {
+            topics.remove(id);
         }
     }
+}
 
-    /// Whether a restriction cannot be read.
-    fn is_lost(&mut self, restriction: Restricts<'_>) -> bool {
-        let is_trusted = self.trust.is_trusted();
-        let found = self.report.found().iter();
-        let mut found = found.filter(|found| takes_effect(found, is_trusted));
-        found.any(|found| restricts(found).contains(&restriction))
+/// Lets a server take the least memory where what it may take cannot be read.
+pub(super) fn memory(context: &Context<'_>, memory: &mut Sourced<ByteSize>, report: &mut Report) {
+    if is_lost(context, Restricts::ServerMemory, report) {
+        *memory = Sourced::default(LEAST_SERVER_MEMORY);
     }
+}
 
-    /// The pieces that are left out, with the mistakes in each and what these mean.
-    pub(super) fn broken(&mut self, tools: &BTreeMap<ToolName, ConfiguredTool>) -> Vec<Broken> {
-        let is_trusted = self.trust.is_trusted();
-        let mut broken: Vec<Broken> = Vec::new();
-        let mut known = HashMap::new();
-        for found in self.report.found().iter().filter(|found| !found.is_consequence) {
-            let Some(layer) = found.scope.layer else { continue };
-            // Of a workspace that is not trusted one line for each file is enough.
-            let takes_effect = takes_effect(found, is_trusted);
-            let piece = takes_effect.then(|| found.scope.piece.label());
-            let next = broken.len();
-            let index = *known.entry((found.path(), piece)).or_insert(next);
-            if let Some(broken) = broken.get_mut(index.min(MOST - 1)) {
-                broken.more += 1;
-                continue;
-            }
-            let line = found.diagnostic.line();
-            let off = tools.values().filter(|tool| {
+/// Whether a restriction cannot be read.
+fn is_lost(context: &Context<'_>, restriction: Restricts<'_>, report: &mut Report) -> bool {
+    let is_trusted = context.trust.is_trusted();
+    let found = report.found().iter();
+    let mut found = found.filter(|found| takes_effect(found, is_trusted));
+    found.any(|found| restricts(found).contains(&restriction))
+}
+
+/// The pieces that are left out, with the mistakes in each and what these mean.
+pub(super) fn broken(
+    context: &Context<'_>,
+    tools: &BTreeMap<ToolName, ConfiguredTool>,
+    report: &mut Report,
+) -> Vec<Broken> {
+    let is_trusted = context.trust.is_trusted();
+    let mut broken: Vec<Broken> = Vec::new();
+    let mut known = HashMap::new();
+    for found in report.found().iter().filter(|found| !found.is_consequence) {
+        let Some(layer) = found.scope.layer else { continue };
+        // Of a workspace that is not trusted one line for each file is enough.
+        let takes_effect = takes_effect(found, is_trusted);
+        let piece = takes_effect.then(|| found.scope.piece.label());
+        let next = broken.len();
+        let index = *known.entry((found.path(), piece)).or_insert(next);
+        if let Some(broken) = broken.get_mut(index.min(MOST - 1)) {
+            broken.more += 1;
+            continue;
+        }
+        let line = found.diagnostic.line();
+        let off = tools.values().filter(|tool| {
                 matches!(&tool.disabled, Some(Disabled::Unrestricted { reason }) if **reason == *line)
             });
-            let off: BTreeSet<_> = off.map(|tool| tool.name.as_str()).collect();
-            broken.push(Broken {
-                diagnostic: found.diagnostic.clone(),
-                more: 0,
-                is_own: layer == Layer::User,
-                consequence: match is_above_ceiling(found) && takes_effect {
-                    true => "the ceiling applies instead".to_owned(),
-                    false => consequence(&found.scope.piece, &off, takes_effect),
-                },
-            });
-        }
-        broken
+        let off: BTreeSet<_> = off.map(|tool| tool.name.as_str()).collect();
+        broken.push(Broken {
+            diagnostic: found.diagnostic.clone(),
+            more: 0,
+            is_own: layer == Layer::User,
+            consequence: match is_above_ceiling(found) && takes_effect {
+                true => "the ceiling applies instead".to_owned(),
+                false => consequence(&found.scope.piece, &off, takes_effect),
+            },
+        });
     }
+    broken
 }
 
 /// Whether a mistake turns tools off.
@@ -213,19 +217,12 @@ impl<'a> Lost<'a> {
     }
 
     /// The mistake for which a tool may be less restricted than it should be.
-    fn restriction_of(
-        &self,
-        tool: &ConfiguredTool,
-        builtins: &[BuiltinTool<'_>],
-        is_server: bool,
-    ) -> Option<Arc<str>> {
+    fn restriction_of(&self, tool: &ConfiguredTool, context: &Context<'_>) -> Option<Arc<str>> {
         let builtin = match &tool.source.value {
-            ToolSource::Builtin { name } => builtins.iter().find(|it| it.name == name.value),
-            ToolSource::Local(_)
-            | ToolSource::Script(_)
-            | ToolSource::Bytes(_)
-            | ToolSource::Native => None,
+            ToolSource::Builtin { name } => context.named(&name.value),
+            _ => None,
         };
+        let is_server = context.sources.is_server;
         let own = [tool.name.as_str()].into_iter();
         let mut names = own.chain(builtin.into_iter().flat_map(|it| [it.name, it.toolset]));
         let mut restricts = self.restricts.iter();

@@ -2,41 +2,41 @@
 //! defaults filled in, and everything checked.
 
 mod ceiling;
+mod context;
 mod grants;
 mod isolate;
 mod limits;
 mod parameters;
-mod resolver;
+
 mod tools;
 mod topics;
 mod user;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-pub(crate) use limits::{Overrides, overrides};
+pub(crate) use limits::overrides;
 
 use ceiling::{ceilings, lowered};
+use context::{Context, Directories, tables};
 use grants::ceiling::grant_ceiling;
 use kitbag_fs_guard::{Guard, GuardedPaths};
-use resolver::Resolver;
+use tools::served;
 use tools::switches::{Switches, WorkspacePlace};
+use user::approve;
 
 use crate::config::{Config, ConfiguredGrants, SecretStore, own_directories};
 use crate::format::key::KeyPath;
-use crate::layers::limits::EffectiveLimits;
+use crate::layers::limits::{EffectiveLimits, KnownLimits};
 use crate::layers::path::Bases;
-use crate::read::sources::{ComponentTool, Sources};
+use crate::read::sources::Sources;
 use crate::read::{Read, Workspace};
-use crate::report::{DiagnosticKind, Piece, Report};
+use crate::report::{DiagnosticKind, GrantedLink, Report};
 use crate::trust::review::TrustReview;
 
-/// Merges and checks what was read.
-///
-/// What is faulty is reported, and left out of the result.
+/// Merges and checks what was read. Mistakes are reported and left out of the result.
 pub(crate) fn resolve(
     read: Read,
-    overrides: &Overrides,
+    overrides: &KnownLimits,
     sources: &Sources<'_>,
     report: &mut Report,
 ) -> Config {
@@ -63,123 +63,115 @@ pub(crate) fn resolve(
     let place = WorkspacePlace::new(&workspace, sources.home.as_deref());
     let Workspace { root, canonical, exists } = workspace;
     let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
-    report.enter(key("ceiling"));
-    let ceilings = ceilings(&configs, &invalid, report);
-    let grant_ceiling = grant_ceiling(&configs, report);
+    let (own_file, home) = (sources.own_file(), sources.home.as_deref());
+    let bases = Bases { root: &root.value, home };
     let is_untrusted = workspace_trust.untrusted().is_some();
+
+    let (ceilings, grant_ceiling) = report.of_key("ceiling", |report| {
+        (ceilings(&configs, &invalid, report), grant_ceiling(&configs, report))
+    });
+    let deny = report.of_key("deny", |report| grants::http::deny(&configs, report));
+    let mut server_memory = report.of_key("serve.memory", |report| {
+        limits::server_memory(&configs, is_untrusted, own_file, report)
+    });
+    let session_idle = report
+        .of_key("serve.session_idle", |report| limits::session_idle(&configs, own_file, report));
+    let secret_files = report.of_key("secret_files", |report| {
+        user::secret_files::secret_files(&configs, own_file, report)
+    });
+    let secrets = report.of_key("secrets", |report| user::secrets::secrets(&configs, report));
+    let (approve_default, approve_classes) = report.of_key("approve", |report| {
+        (approve::default(&configs, report), approve::classes(&configs, report))
+    });
+    let network = report.of_key("network", |report| {
+        user::network::network(&configs, sources.variables, &bases, report)
+    });
+    let audit = report.of_key("audit.size", |report| user::audit::audit(&configs, report));
+    let output = report.of_key("output", |report| user::output::output(&configs, report));
+    let secret_store = report.of_key("secret_store", |report| {
+        user::secrets::secret_store(&configs, sources, &bases, report)
+    });
+    let allowed_leaks =
+        report.of_key("allow_leak", |report| user::allowed_leaks::allowed_leaks(&configs, report));
+    let private = private(sources, &secret_store);
+    let state = sources.state.as_ref().map(|state| &state.value);
+    let guard = Guard::new(GuardedPaths {
+        own: own_directories(&root.value, sources.protected.iter().chain(state)),
+        private: private.clone(),
+        ..GuardedPaths::default()
+    });
+    let is_ignored = ignored.is_some();
     let nothing = ConfiguredGrants::nothing();
-    report.enter(key("deny"));
-    let deny = grants::http::deny(&configs, report);
-    let is_ignored = ignored.is_some() || is_untrusted;
-    let switches =
-        Switches::new(&configs, place, sources.own_file(), is_ignored, sources.local_zone());
-    let mut resolver = Resolver {
-        bases: Bases { root: &root.value, home: sources.home.as_deref() },
+    let context = Context {
+        configs: &configs,
+        sources,
+        bases,
         builtins: sources.builtins,
         bytes_tools: &sources.bytes_tools,
         files: &files,
         scripts: &scripts,
         locks: &locks,
         invalid: &invalid,
-        overrides: &overrides.limits,
+        overrides,
         ceilings: &ceilings,
         grant_ceiling: &grant_ceiling,
         workspace_ceiling: if is_untrusted { &nothing } else { &grant_ceiling },
         trust: &workspace_trust,
         deny: &deny,
         variables: sources.variables,
-        own_file: sources.own_file(),
+        own_file,
         canonical_root: &canonical,
-        owners: trust.owners(exists.then_some(&*root.value), sources.home.as_deref()),
-        is_ignored: ignored.is_some(),
-        directories: HashMap::new(),
-        guard: Guard::default(),
-        linked: Vec::new(),
-        through_links: BTreeSet::new(),
-        own_secrets: BTreeMap::new(),
-        approve_default: None,
-        switches,
-        replaced: Vec::new(),
-        warnings: overrides.unknown.clone(),
-        absent: Vec::new(),
-        report,
+        owners: trust.owners(exists.then_some(&*root.value), home),
+        is_ignored,
+        directories: Directories::default(),
+        guard: guard.with_secrets(secret_files.secret_names()),
+        own_secrets: &secrets,
+        approve_default: approve_default.as_ref(),
+        switches: Switches::new(
+            &configs,
+            place,
+            own_file,
+            is_ignored || is_untrusted,
+            sources.local_zone(),
+        ),
     };
-    let own: Vec<_> = configs
-        .iter()
-        .filter_map(|(file, config)| Some((*file, config.limits.as_ref()?)))
-        .collect();
     let defaults = match is_untrusted {
         true => EffectiveLimits::untrusted(),
         false => EffectiveLimits::default(),
     };
-    let lowered = lowered(defaults, &ceilings);
-    resolver.report.enter(key("limits"));
-    let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
-    resolver.report.enter(key("serve.memory"));
-    let mut server_memory = resolver.server_memory(&configs);
-    resolver.report.enter(key("serve.session_idle"));
-    let session_idle = resolver.session_idle(&configs);
-    let unknown_arguments = tools::served::unknown_arguments(&configs);
-    resolver.report.enter(key("secret_files"));
-    let secret_files = resolver.secret_files(&configs);
-    resolver.report.enter(key("secrets"));
-    resolver.own_secrets = resolver.secrets(&configs);
-    resolver.report.enter(key("approve"));
-    resolver.approve_default = resolver.approve_default(&configs);
-    let approve_classes = resolver.approve_classes(&configs);
-    resolver.report.enter(key("network"));
-    let network = resolver.network(&configs);
-    resolver.report.enter(key("audit.size"));
-    let audit = resolver.audit(&configs);
-    resolver.report.enter(key("output"));
-    let output = resolver.output(&configs);
-    resolver.report.enter(key("secret_store"));
-    let secret_store = resolver.secret_store(&configs, sources);
-    let private = private(sources, &secret_store);
-    resolver.guard = Guard::new(GuardedPaths {
-        own: own_directories(
-            &root.value,
-            sources.protected.iter().chain(sources.state.as_ref().map(|state| &state.value)),
-        ),
-        private: private.clone(),
-        ..GuardedPaths::default()
-    })
-    .with_secrets(secret_files.secret_names());
-    resolver.report.enter(key("allow_leak"));
-    let allowed_leaks = resolver.allowed_leaks(&configs);
-    resolver.report.enter(Piece::Everything);
-    let component = sources.component.as_ref().map(|component| ComponentTool {
-        wasm: sources.named_path(&component.wasm),
-        ..component.clone()
+    let limits = report.of_key("limits", |report| {
+        let layers = tables(&configs, |config| config.limits.as_ref());
+        let (path, lowered) = (KeyPath::ROOT.key("limits"), lowered(defaults, &ceilings));
+        limits::merged(&context, &path, layers, &lowered, report)
     });
-    let mut tools = resolver.tools(&configs, &found, component, named_script.as_ref(), &limits);
+    let (mut tools, absent) = tools::all(&context, &found, named_script.as_ref(), &limits, report);
     if is_untrusted {
-        resolver.list_untrusted(&named, &mut tools, &limits);
+        tools::untrusted::list(&context, &named, &mut tools, &limits);
     }
     if let Some(call) = &sources.call_grants {
-        resolver.call_grants(&mut tools, call);
+        grants::call::add(&context, &mut tools, call, report);
     }
-    resolver.without_required(&mut tools);
-    resolver.check_links(&tools);
-    resolver.warn_of_absent_tools(&mut tools);
-    let absent = resolver.absent_tools(&tools);
-    resolver.isolate_tools(&configs, &mut tools, &limits, sources.is_server);
-    resolver.isolate_memory(&mut server_memory);
-    let mut unmatched = resolver.switches.unmatched(sources.builtins);
-    tools::served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);
-    let mut topics = resolver.topics(&configs);
-    resolver.isolate_topics(&mut topics);
-    let broken = resolver.broken(&tools);
-    let (toolsets, secrets) = (resolver.switches.toolsets, resolver.own_secrets);
-    let through_links = resolver.through_links;
-    let approve_default = resolver.approve_default;
-    let warnings = resolver.warnings;
+    tools::toolsets::without_required(&context, &mut tools);
+    let links = report.take_links();
+    let through_links = links.iter().filter(|link| link.is_led_by_workspace(&canonical));
+    let through_links = through_links.map(GrantedLink::canonical).collect();
+    grants::filesystem::check_links(&tools, links, report);
+    grants::tools::warn_of_absent(&mut tools);
+    let absent = tools::warnings(absent, &tools);
+    isolate::tools(&context, &mut tools, &limits, report);
+    isolate::memory(&context, &mut server_memory, report);
+    let mut unmatched = context.switches.unmatched(sources.builtins);
+    served::choose(&mut tools, &configs, sources, &mut unmatched, report);
+    let mut topics = topics::topics(&context, report);
+    isolate::topics(&context, &mut topics, report);
+    let broken = isolate::broken(&context, &tools, report);
+    let toolsets = context.switches.toolsets;
+    let warnings = report.take_warnings();
     if warnings.iter().any(|it| it.kind == DiagnosticKind::UntrustedTopic) {
         workspace_trust.leave_out();
     }
-    let limits = limits.under(&overrides.limits);
-    let ceiling = EffectiveLimits::default().under(&ceilings);
-    let protected = sources.protected.clone();
+    let limits = limits.under(overrides);
+    let unknown_arguments = served::unknown_arguments(&configs);
     Config {
         root,
         has_workspace: exists,
@@ -194,7 +186,7 @@ pub(crate) fn resolve(
         absent,
         state: sources.state.clone(),
         files,
-        ceiling,
+        ceiling: EffectiveLimits::default().under(&ceilings),
         grant_ceiling,
         deny,
         network,
@@ -213,21 +205,16 @@ pub(crate) fn resolve(
         toolsets,
         tools,
         topics,
-        own_file: sources.own_file().map(Path::to_owned),
+        own_file: own_file.map(Path::to_owned),
         private,
-        protected,
+        protected: sources.protected.clone(),
         tool_links,
         through_links,
         home: sources.home.clone(),
     }
 }
 
-/// The piece under a top-level key.
-fn key(key: &str) -> Piece {
-    Piece::Key(key.to_owned())
-}
-
-/// What no tool reads: kitbag's own secrets and counts.
+/// Files that no tool reads: kitbag's own secrets and counts.
 fn private(sources: &Sources<'_>, store: &SecretStore) -> Vec<PathBuf> {
     let state = sources.state.as_ref();
     let own = [state, store.file.as_ref(), store.key_file.as_ref()].into_iter().flatten();

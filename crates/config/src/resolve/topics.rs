@@ -8,174 +8,174 @@ use kitbag_contract::ToolName;
 use kitbag_fs_guard::canonical;
 use kitbag_glob::Glob;
 
-use super::resolver::Resolver;
+use super::context::{Context, tables};
+use super::user::secret_files;
 use crate::config::{ConfiguredTool, Topic};
+use crate::format::TopicConfig;
 use crate::format::key::KeyPath;
 use crate::format::spanned::{At, Part, Written, all, copied, last, merge};
-use crate::format::{ConfigFile, TopicConfig};
 use crate::layers::origin::Sourced;
 use crate::layers::path::is_fixed;
-use crate::read::file::{Layer, SourceFile};
+use crate::read::file::Layer;
 use crate::report::text::{did_you_mean, shown_path};
-use crate::report::{Diagnostic, DiagnosticKind, Piece, Problem};
+use crate::report::{Diagnostic, DiagnosticKind, Piece, Problem, Report};
 use crate::trust::workspace::{TrustedBy, WorkspaceTrust};
 
 /// The longest id, in characters.
 const MAX_ID_CHARS: usize = 64;
 
-impl Resolver<'_> {
-    pub(super) fn topics(
-        &mut self,
-        configs: &[(&SourceFile, &ConfigFile)],
-    ) -> BTreeMap<String, Topic> {
-        let tables =
-            configs.iter().filter_map(|(file, config)| Some((*file, config.knowledge.as_ref()?)));
-        let mut topics = BTreeMap::new();
-        // By each name in lower case, the topic that has it.
-        let mut names: HashMap<String, &str> = HashMap::new();
-        for parts in merge(tables) {
-            let key = parts[0].key;
-            self.report.enter(Piece::Topic(key.value.to_owned()));
-            let Some(topic) = self.topic(&parts) else { continue };
-            if self.leads_out(&topic, &parts) {
-                continue;
-            }
-            // A topic that is taken away leaves its names to others.
-            if topic.enable.value {
-                let title = last(&parts, |topic| topic.title.as_ref());
-                let title = title.map(|title| title.with(title.value.as_str()));
-                for name in [Some(key), title].into_iter().flatten() {
-                    let other = *names.entry(name.value.to_lowercase()).or_insert(key.value);
-                    if other != key.value {
-                        let problem = format!(
-                            "topics `{}` and `{}` are both named `{}`, ignoring case; give one of \
-                             them another title or id",
-                            shown(key.value),
-                            shown(other),
-                            shown(name.value)
-                        );
-                        self.report.at(name, problem);
-                    }
-                }
-            }
-            topics.insert(topic.id.clone(), topic);
+pub(super) fn topics(context: &Context<'_>, report: &mut Report) -> BTreeMap<String, Topic> {
+    let mut topics = BTreeMap::new();
+    // By each name in lower case, the topic that has it.
+    let mut names: HashMap<String, &str> = HashMap::new();
+    for parts in merge(tables(context.configs, |config| config.knowledge.as_ref())) {
+        let key = parts[0].key;
+        report.enter(Piece::Topic(key.value.to_owned()));
+        let Some(topic) = topic(context, &parts, report) else { continue };
+        if leads_out(context, &topic, &parts, report) {
+            continue;
         }
-        self.report.enter(Piece::Everything);
-        topics
-    }
-
-    fn topic(&mut self, parts: &[Part<'_, TopicConfig>]) -> Option<Topic> {
-        let Part { key, at } = parts[0];
-        let id = key.value;
-        if !is_id(id) {
-            let problem = format!(
-                "`{}` is not the id of a topic: it has 1 to 64 characters, no `/`, nothing \
-                 invisible, and no space at its ends",
-                shown(id)
-            );
-            self.report.at(key, problem);
-        }
-        let title = copied(parts, |topic| topic.title.as_ref());
-        if let Some(at) =
-            last(parts, |topic| topic.title.as_ref()).filter(|at| at.value.trim().is_empty())
-        {
-            let problem = format!(
-                "the title of topic `{}` is empty; remove it, and the id is shown",
-                shown(id)
-            );
-            self.report.at(at, problem);
-        }
-        let learned = Self::strings(parts, |topic| topic.learned.as_ref());
-        let globs = [
-            all(parts, |topic| topic.learned.as_ref()).collect::<Vec<_>>(),
-            all(parts, |topic| topic.include.as_ref()).collect(),
-            all(parts, |topic| topic.disabled.as_ref()).collect(),
-        ];
-        for layer in globs.into_iter().flatten() {
-            self.globs(layer);
-        }
-        let subjects = match last(parts, |topic| topic.subjects.as_ref()) {
-            Some(subjects) => self.path(subjects).map(|path| subjects.sourced(path)),
-            None => {
-                let base = KeyPath::ROOT.key("knowledge");
-                if !self.invalid.covers(&base.key(id).key("subjects")) {
+        // A topic that is taken away leaves its names to others.
+        if topic.enable.value {
+            let title = last(&parts, |topic| topic.title.as_ref());
+            let title = title.map(|title| title.with(title.value.as_str()));
+            for name in [Some(key), title].into_iter().flatten() {
+                let other = *names.entry(name.value.to_lowercase()).or_insert(key.value);
+                if other != key.value {
                     let problem = format!(
-                        "topic `{}` has no `subjects`; add the directory of its documents",
-                        shown(id)
+                        "topics `{}` and `{}` are both named `{}`, ignoring case; give one of \
+                             them another title or id",
+                        shown(key.value),
+                        shown(other),
+                        shown(name.value)
                     );
-                    self.report.at(at, problem);
+                    report.at(name, problem);
                 }
-                None
             }
-        };
-        let subjects = subjects?;
-        let within = self.within(&subjects.value, last(parts, |topic| topic.subjects.as_ref()));
-        Some(Topic {
-            id: id.to_owned(),
-            subjects,
-            within,
-            enable: copied(parts, |topic| topic.enable.as_ref()).unwrap_or(Sourced::default(true)),
-            title: title.unwrap_or_else(|| Sourced::default(id.to_owned())),
-            introduction: copied(parts, |topic| topic.introduction.as_ref()),
-            description: copied(parts, |topic| topic.description.as_ref()),
-            learned,
-            include: Self::strings(parts, |topic| topic.include.as_ref()),
-            disabled: Self::strings(parts, |topic| topic.disabled.as_ref()),
-            entries: entries("learned", last(parts, |topic| topic.learned.as_ref()))
-                .chain(entries("disabled", last(parts, |topic| topic.disabled.as_ref())))
-                .collect(),
-        })
-    }
-
-    /// Where the documents of a topic have to lie when they are read. Links of a workspace lead
-    /// out of it only where a person has said so.
-    fn within(&self, subjects: &Path, at: Option<At<'_, String>>) -> Option<PathBuf> {
-        let is_of_user = at.is_some_and(|at| at.file.layer() == Layer::User && is_fixed(at.value));
-        if is_of_user {
-            return None;
         }
-        match self.trust {
-            WorkspaceTrust::Nothing | WorkspaceTrust::Untrusted(_) => {
-                Some(self.canonical_root.to_owned())
+        topics.insert(topic.id.clone(), topic);
+    }
+    report.enter(Piece::Everything);
+    topics
+}
+
+fn topic(
+    context: &Context<'_>,
+    parts: &[Part<'_, TopicConfig>],
+    report: &mut Report,
+) -> Option<Topic> {
+    let Part { key, at } = parts[0];
+    let id = key.value;
+    if !is_id(id) {
+        let problem = format!(
+            "`{}` is not the id of a topic: it has 1 to 64 characters, no `/`, nothing \
+                 invisible, and no space at its ends",
+            shown(id)
+        );
+        report.at(key, problem);
+    }
+    let title = copied(parts, |topic| topic.title.as_ref());
+    if let Some(at) =
+        last(parts, |topic| topic.title.as_ref()).filter(|at| at.value.trim().is_empty())
+    {
+        let problem =
+            format!("the title of topic `{}` is empty; remove it, and the id is shown", shown(id));
+        report.at(at, problem);
+    }
+    let learned = strings(parts, |topic| topic.learned.as_ref());
+    let globs = [
+        all(parts, |topic| topic.learned.as_ref()).collect::<Vec<_>>(),
+        all(parts, |topic| topic.include.as_ref()).collect(),
+        all(parts, |topic| topic.disabled.as_ref()).collect(),
+    ];
+    for layer in globs.into_iter().flatten() {
+        secret_files::globs(layer, report);
+    }
+    let subjects = match last(parts, |topic| topic.subjects.as_ref()) {
+        Some(subjects) => context.path(subjects, report).map(|path| subjects.sourced(path)),
+        None => {
+            let base = KeyPath::ROOT.key("knowledge");
+            if !context.invalid.covers(&base.key(id).key("subjects")) {
+                let problem = format!(
+                    "topic `{}` has no `subjects`; add the directory of its documents",
+                    shown(id)
+                );
+                report.at(at, problem);
             }
-            // The record has each place to which a link leads.
-            WorkspaceTrust::Trusted(TrustedBy::Record(_)) => Some(canonical(subjects)),
-            WorkspaceTrust::Trusted(_) => None,
+            None
         }
-    }
+    };
+    let subjects = subjects?;
+    let within = within(context, &subjects.value, last(parts, |topic| topic.subjects.as_ref()));
+    Some(Topic {
+        id: id.to_owned(),
+        subjects,
+        within,
+        enable: copied(parts, |topic| topic.enable.as_ref()).unwrap_or(Sourced::default(true)),
+        title: title.unwrap_or_else(|| Sourced::default(id.to_owned())),
+        introduction: copied(parts, |topic| topic.introduction.as_ref()),
+        description: copied(parts, |topic| topic.description.as_ref()),
+        learned,
+        include: strings(parts, |topic| topic.include.as_ref()),
+        disabled: strings(parts, |topic| topic.disabled.as_ref()),
+        entries: entries("learned", last(parts, |topic| topic.learned.as_ref()))
+            .chain(entries("disabled", last(parts, |topic| topic.disabled.as_ref())))
+            .collect(),
+    })
+}
 
-    /// Whether a topic of an untrusted workspace is outside of it, or in a directory that looks
-    /// like a secret: a warning names it.
-    fn leads_out(&mut self, topic: &Topic, parts: &[Part<'_, TopicConfig>]) -> bool {
-        let subjects = last(parts, |topic| topic.subjects.as_ref());
-        let is_of_user = subjects.is_none_or(|at| at.file.layer() == Layer::User);
-        if !self.is_untrusted() || is_of_user {
-            return false;
+/// Where the documents of a topic have to lie when they are read. Links of a workspace lead
+/// out of it only where a person has said so.
+fn within(context: &Context<'_>, subjects: &Path, at: Option<At<'_, String>>) -> Option<PathBuf> {
+    let is_of_user = at.is_some_and(|at| at.file.layer() == Layer::User && is_fixed(at.value));
+    if is_of_user {
+        return None;
+    }
+    match context.trust {
+        WorkspaceTrust::Nothing | WorkspaceTrust::Untrusted(_) => {
+            Some(context.canonical_root.to_owned())
         }
-        let path = canonical(&topic.subjects.value);
-        let below = path.strip_prefix(self.canonical_root);
-        let leads_out = below.map_or(true, |below| self.guard.secrets().are_entered_by(below));
-        if leads_out {
-            let message = format!(
-                "the topic `{}` is left out: `{}` is outside of the workspace or looks like a \
+        // The record has each place to which a link leads.
+        WorkspaceTrust::Trusted(TrustedBy::Record(_)) => Some(canonical(subjects)),
+        WorkspaceTrust::Trusted(_) => None,
+    }
+}
+
+/// Whether a topic of an untrusted workspace is outside of it, or in a directory that looks
+/// like a secret: a warning names it.
+fn leads_out(
+    context: &Context<'_>,
+    topic: &Topic,
+    parts: &[Part<'_, TopicConfig>],
+    report: &mut Report,
+) -> bool {
+    let subjects = last(parts, |topic| topic.subjects.as_ref());
+    let is_of_user = subjects.is_none_or(|at| at.file.layer() == Layer::User);
+    if !context.is_untrusted() || is_of_user {
+        return false;
+    }
+    let path = canonical(&topic.subjects.value);
+    let below = path.strip_prefix(context.canonical_root);
+    let leads_out = below.map_or(true, |below| context.guard.secrets().are_entered_by(below));
+    if leads_out {
+        let message = format!(
+            "the topic `{}` is left out: `{}` is outside of the workspace or looks like a \
                  secret, and the workspace is not trusted; see `kitbag trust`",
-                shown(&topic.id),
-                shown_path(&path)
-            );
-            let problem = Problem::new(DiagnosticKind::UntrustedTopic, message);
-            self.warnings.push(problem.at(topic.subjects.origin.clone()));
-        }
-        leads_out
+            shown(&topic.id),
+            shown_path(&path)
+        );
+        let problem = Problem::new(DiagnosticKind::UntrustedTopic, message);
+        report.warn(problem.at(topic.subjects.origin.clone()));
     }
+    leads_out
+}
 
-    fn strings<'a>(
-        parts: &[Part<'a, TopicConfig>],
-        field: impl Fn(&'a TopicConfig) -> Option<&'a Written<Vec<Written<String>>>>,
-    ) -> Sourced<Vec<String>> {
-        let values =
-            |at: &[Written<String>]| at.iter().map(|element| element.value.clone()).collect();
-        last(parts, field).map_or(Sourced::default(Vec::new()), |at| at.sourced(values(at.value)))
-    }
+fn strings<'a>(
+    parts: &[Part<'a, TopicConfig>],
+    field: impl Fn(&'a TopicConfig) -> Option<&'a Written<Vec<Written<String>>>>,
+) -> Sourced<Vec<String>> {
+    let values = |at: &[Written<String>]| at.iter().map(|element| element.value.clone()).collect();
+    last(parts, field).map_or(Sourced::default(Vec::new()), |at| at.sourced(values(at.value)))
 }
 
 impl Topic {

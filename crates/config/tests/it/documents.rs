@@ -1,4 +1,4 @@
-//! What `docs/grants.md` says is so.
+//! The configurations on the pages about grants are valid, and the cookbook decides as it shows.
 
 use std::fs;
 use std::net::IpAddr;
@@ -14,8 +14,8 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn page() -> String {
-    fs::read_to_string(repository().join("docs/grants.md")).unwrap()
+fn page(name: &str) -> String {
+    fs::read_to_string(repository().join("docs").join(name)).unwrap()
 }
 
 /// The fenced blocks of a text, each with its language.
@@ -41,7 +41,9 @@ fn configuration(block: &str) -> Config {
 
 #[test]
 fn every_configuration_of_the_page_is_accepted() {
-    let page = page();
+    const PAGES: [&str; 5] =
+        ["grants.md", "grants-cookbook.md", "grants-files.md", "grants-http.md", "secrets.md"];
+    let page: String = PAGES.map(page).concat();
     let configurations: Vec<_> =
         blocks(&page).into_iter().filter(|(language, _)| *language == "toml").collect();
     assert!(configurations.len() >= 10, "{}", configurations.len());
@@ -65,9 +67,8 @@ fn is_elsewhere(warning: &Diagnostic) -> bool {
 
 #[test]
 fn the_cookbook_allows_and_refuses_what_it_says() {
-    let page = page();
-    let (_, cookbook) = page.split_once("## Cookbook").unwrap();
-    let blocks = blocks(cookbook);
+    let page = page("grants-cookbook.md");
+    let blocks = blocks(&page);
     assert_eq!(blocks.len(), 10);
     for pair in blocks.chunks(2) {
         let [("toml", block), ("text", said)] = pair else { panic!("{pair:?}") };

@@ -1,139 +1,161 @@
 //! Grants of the command line, for one call.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use kitbag_base::shell;
 use kitbag_base::text::{alternatives, nearest, shown};
 use kitbag_contract::ToolName;
 use kitbag_policy::tools::ToolGrants;
 use kitbag_policy::{
-    HttpGrant, HttpGrants, Kind, MissingGrant, StorageGrant, VariableGrant, VariableName,
+    Grants, HttpGrant, HttpGrants, Kind, MissingGrant, StorageGrant, VariableGrant, VariableName,
 };
 
-use super::environment::{unset_variable, unusable_variable};
-use super::http;
-use super::storage;
 use super::tools::CallGrant;
 use super::typed::{FLAG, table};
+use super::{environment, http, storage};
 use crate::config::{Config, ConfiguredGrants, ConfiguredTool};
 use crate::format::HttpGrantConfig;
 use crate::format::spanned::StringOr;
 use crate::layers::origin::{Origin, Sourced};
-use crate::read::sources::{CallGrants, VariableValue};
-use crate::report::Problem;
+use crate::read::sources::CallGrants;
 use crate::report::text::{did_you_mean, own_file};
-use crate::resolve::resolver::Resolver;
+use crate::report::{Problem, Report};
+use crate::resolve::context::Context;
 
 /// The kinds that can be granted like this.
 const KINDS: [&str; 4] = [HttpGrant::KEY, VariableGrant::KEY, StorageGrant::KEY, ToolGrants::KEY];
 
-impl Resolver<'_> {
-    /// Adds to the grants of a tool what is granted for one call. Where the user's own file
-    /// has a ceiling of the kind they lie within that.
-    pub(in crate::resolve) fn call_grants(
-        &mut self,
-        tools: &mut BTreeMap<ToolName, ConfiguredTool>,
-        call: &CallGrants,
-    ) {
-        let Some(tool) = tools.get_mut(&*call.tool) else { return };
-        for text in &call.grants {
-            if let Err(problem) = self.call_grant(&tool.name, &mut tool.grants, text) {
-                self.report.origin(Origin::flag(FLAG), problem);
-            }
+/// A grant as it is typed.
+enum TypedGrant {
+    Http(HttpGrants),
+    Variable(VariableName),
+    Storage(StorageGrant),
+    Tool(CallGrant),
+}
+
+impl TypedGrant {
+    /// Reads a grant of the kind with a key. `None`: the kind cannot be granted for one call.
+    fn new(kind: &str, text: &str) -> Option<Result<Self, Problem>> {
+        Some(match kind {
+            HttpGrant::KEY => http(text).map(|grant| Self::Http(vec![grant].into())),
+            VariableGrant::KEY => VariableName::new(text).map(Self::Variable).map_err(Into::into),
+            StorageGrant::KEY => storage::typed(text).map(Self::Storage),
+            ToolGrants::KEY => CallGrant::new(text).map(Self::Tool),
+            _ => return None,
+        })
+    }
+
+    fn key(&self) -> &'static str {
+        match self {
+            Self::Http(_) => HttpGrant::KEY,
+            Self::Variable(_) => VariableGrant::KEY,
+            Self::Storage(_) => StorageGrant::KEY,
+            Self::Tool(_) => ToolGrants::KEY,
         }
     }
 
-    fn call_grant(
-        &self,
+    /// Whether `[ceiling.grants]` of the user config allows it.
+    fn is_within(&self, ceiling: &ConfiguredGrants) -> bool {
+        let Grants { http, variables, storage, tools, .. } = &*ceiling.value;
+        !ceiling.has(self.key())
+            || match self {
+                Self::Http(one) => one.beyond(&http.grants).is_none(),
+                Self::Variable(name) => variables.iter().any(|variable| variable.name == *name),
+                Self::Storage(grant) => storage.is_some_and(|ceiling| grant.is_within(&ceiling)),
+                Self::Tool(grant) => tools.contains(&grant.grants()),
+            }
+    }
+
+    /// The setting of `[ceiling.grants]` that allows it, in TOML.
+    fn setting(&self) -> String {
+        match self {
+            Self::Http(one) => http::setting(&one.grants[0]),
+            Self::Variable(name) => environment::setting(name),
+            Self::Storage(grant) => grant.as_setting(),
+            Self::Tool(grant) => grant.setting(),
+        }
+    }
+
+    /// Adds it to the grants of the tool with a name.
+    fn add_to(
+        self,
         name: &ToolName,
         grants: &mut ConfiguredGrants,
-        text: &str,
+        context: &Context<'_>,
     ) -> Result<(), Problem> {
-        let (kind, value) = text.split_once('=').unwrap_or((text, ""));
-        match kind {
-            HttpGrant::KEY => {
-                let one = HttpGrants::from(vec![http(value)?]);
-                let grant = Arc::clone(&one.grants[0]);
-                let is_within = || one.beyond(&self.grant_ceiling.value.http.grants).is_none();
-                self.check_call_ceiling(HttpGrant::KEY, is_within, || {
-                    format!("http = [{}]", grant.as_entry())
-                })?;
-                grants.place(HttpGrant::KEY, grant.to_string(), Origin::flag(FLAG));
-                grants.value_mut().http.grants.push(grant);
-                Ok(())
+        let (kind, origin) = (self.key(), Origin::flag(FLAG));
+        let lines = match self {
+            Self::Http(HttpGrants { grants: one, .. }) => {
+                let lines = one.iter().map(ToString::to_string).collect();
+                grants.value_mut().http.grants.extend(one);
+                lines
             }
-            VariableGrant::KEY => {
-                let name = VariableName::new(value)?;
-                let ceiling = &self.grant_ceiling.value.variables;
-                let is_within = || ceiling.iter().any(|variable| variable.name == name);
-                self.check_call_ceiling(VariableGrant::KEY, is_within, || {
-                    format!("env = [\"{name}\"]")
-                })?;
-                let value = self.variables.and_then(|variables| variables.get(name.as_str()));
-                let value = match value {
-                    Some(VariableValue::Text(value)) => Some(value),
-                    Some(VariableValue::Unusable(reason)) => {
-                        return Err(unusable_variable(&name, reason));
-                    }
-                    None => return Err(unset_variable(&name)),
-                };
-                grants.value_mut().variables.retain(|variable| variable.name != name);
+            Self::Variable(name) => {
+                let value = Some(environment::value_of(&name, context)?);
+                let variables = &mut grants.value_mut().variables;
+                variables.retain(|variable| variable.name != name);
                 let grant = VariableGrant { name, value };
-                for line in vec![grant.clone()].lines() {
-                    grants.place(VariableGrant::KEY, line, Origin::flag(FLAG));
-                }
-                grants.value_mut().variables.push(grant);
-                Ok(())
+                variables.push(grant.clone());
+                vec![grant].lines()
             }
-            StorageGrant::KEY => {
-                let grant = storage::typed(value)?;
-                let ceiling = self.grant_ceiling.value.storage;
-                let is_within = || ceiling.is_some_and(|ceiling| grant.is_within(&ceiling));
-                self.check_call_ceiling(StorageGrant::KEY, is_within, || grant.as_setting())?;
-                let origin = Origin::flag(FLAG);
-                grants.set(|grants| &mut grants.storage, Sourced { value: Some(grant), origin });
-                Ok(())
+            Self::Storage(grant) => {
+                let granted = Sourced { value: Some(grant), origin };
+                grants.set(|grants| &mut grants.storage, granted);
+                return Ok(());
             }
-            ToolGrants::KEY => {
-                let grant = CallGrant::new(value)?;
-                let one = grant.grants();
-                let is_within = || self.grant_ceiling.value.tools.contains(&one);
-                self.check_call_ceiling(ToolGrants::KEY, is_within, || grant.setting())?;
+            Self::Tool(grant) => {
+                let lines = grant.grants().lines();
                 grant.add_to(name, &mut grants.value_mut().tools)?;
-                for line in one.lines() {
-                    grants.place(ToolGrants::KEY, line, Origin::flag(FLAG));
-                }
-                Ok(())
+                lines
             }
-            kind => {
-                let problem = Problem::from(format!(
-                    "`{}` cannot be granted for one call; write KIND=GRANT, where the kind is {}",
-                    shown(kind),
-                    alternatives(&KINDS)
-                ));
-                Err(problem.hint(did_you_mean(nearest(kind, KINDS))))
-            }
+        };
+        for line in lines {
+            grants.place(kind, line, origin.clone());
+        }
+        Ok(())
+    }
+}
+
+/// Adds the grants of one call to those of its tool. They are within `[ceiling.grants]` of the
+/// user config.
+pub(in crate::resolve) fn add(
+    context: &Context<'_>,
+    tools: &mut BTreeMap<ToolName, ConfiguredTool>,
+    call: &CallGrants,
+    report: &mut Report,
+) {
+    let Some(tool) = tools.get_mut(&*call.tool) else { return };
+    for text in &call.grants {
+        if let Err(problem) = add_one(context, &tool.name, &mut tool.grants, text) {
+            report.origin(Origin::flag(FLAG), problem);
         }
     }
+}
 
-    /// Refuses what the user's own file does not let anyone grant but itself.
-    fn check_call_ceiling(
-        &self,
-        kind: &'static str,
-        is_within: impl FnOnce() -> bool,
-        setting: impl FnOnce() -> String,
-    ) -> Result<(), Problem> {
-        if !self.grant_ceiling.has(kind) || is_within() {
-            return Ok(());
-        }
-        Err(Problem::from(format!(
+fn add_one(
+    context: &Context<'_>,
+    name: &ToolName,
+    grants: &mut ConfiguredGrants,
+    text: &str,
+) -> Result<(), Problem> {
+    let (kind, value) = text.split_once('=').unwrap_or((text, ""));
+    let grant = TypedGrant::new(kind, value).unwrap_or_else(|| {
+        let problem = Problem::from(format!(
+            "`{}` cannot be granted for one call; write KIND=GRANT, where the kind is {}",
+            shown(kind),
+            alternatives(&KINDS)
+        ));
+        Err(problem.hint(did_you_mean(nearest(kind, KINDS))))
+    })?;
+    if !grant.is_within(context.grant_ceiling) {
+        return Err(Problem::from(format!(
             "a call is granted no more than `[ceiling.grants]` of your own file allows; to allow \
              it, have `[ceiling.grants]` in {} include `{}`",
-            own_file(self.own_file),
-            setting()
-        )))
+            own_file(context.own_file),
+            grant.setting()
+        )));
     }
+    grant.add_to(name, grants, context)
 }
 
 impl Config {
@@ -149,32 +171,14 @@ impl Config {
         };
         // A pattern and a name stand there alone, a table as in a file.
         let text = value.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-        let mut text = text.unwrap_or(value).to_owned();
-        let ceiling = &self.grant_ceiling.value;
-        let is_within = match *key {
-            HttpGrant::KEY => {
-                let one = HttpGrants::from(vec![http(&text).ok()?]);
-                one.beyond(&ceiling.http.grants).is_none()
-            }
-            VariableGrant::KEY => {
-                ceiling.variables.iter().any(|variable| variable.name.as_str() == text)
-            }
-            StorageGrant::KEY => {
-                let grant = storage::typed(&text).ok()?;
-                ceiling.storage.is_some_and(|ceiling| grant.is_within(&ceiling))
-            }
-            ToolGrants::KEY => {
-                let grant = CallGrant::new(&text).ok()?;
-                text = grant.typed();
-                ceiling.tools.contains(&grant.grants())
-            }
-            _ => return None,
-        };
-        let typed = match (*key, &*text) {
-            (StorageGrant::KEY, "true") => StorageGrant::KEY.to_owned(),
+        let text = text.unwrap_or(value);
+        let grant = TypedGrant::new(key, text)?.ok()?;
+        let typed = match &grant {
+            TypedGrant::Storage(_) if text == "true" => StorageGrant::KEY.to_owned(),
+            TypedGrant::Tool(grant) => shell::in_quotes(&format!("{key}={}", grant.typed())),
             _ => shell::in_quotes(&format!("{key}={text}")),
         };
-        (is_within || !self.grant_ceiling.has(key)).then(|| format!("{FLAG} {typed}"))
+        grant.is_within(&self.grant_ceiling).then(|| format!("{FLAG} {typed}"))
     }
 }
 

@@ -9,20 +9,17 @@ use kitbag_policy::tools::ToolGrants;
 
 use super::{environment, http, secrets, storage, tools};
 use crate::config::ConfiguredGrants;
-use crate::format::ConfigFile;
 use crate::layers::origin::Sourced;
-use crate::read::file::{Layer, SourceFile};
 use crate::report::Report;
+use crate::resolve::context::{ConfigFiles, of_user};
 
 /// What the user's own file says.
 pub(in crate::resolve) fn grant_ceiling(
-    configs: &[(&SourceFile, &ConfigFile)],
+    configs: &ConfigFiles<'_>,
     report: &mut Report,
 ) -> ConfiguredGrants {
     let mut ceiling = ConfiguredGrants::default();
-    let own = configs.iter().find(|(file, _)| file.layer() == Layer::User);
-    let own =
-        own.and_then(|(file, config)| Some(config.ceiling.as_ref()?.grants.as_ref()?.at(file)));
+    let own = of_user(configs, |config| config.ceiling.as_ref()?.grants.as_ref());
     let Some(own) = own else { return ceiling };
     if let Some(http) = own.inner(|grants| grants.http.as_ref()) {
         ceiling.set(|grants| &mut grants.http, http::ceiling(http, report));

@@ -4,28 +4,22 @@ use kitbag_policy::{ConfigValueError, ConfigValues};
 
 use crate::config::ConfiguredGrants;
 use crate::format::spanned::{At, Table, merge};
-use crate::resolve::resolver::Resolver;
+use crate::report::Report;
 
-impl Resolver<'_> {
-    /// The configuration values of a tool: those of every layer, of which a stronger one
-    /// replaces single values.
-    pub(super) fn config_values(
-        &mut self,
-        layers: &[At<'_, Table<String>>],
-        grants: &mut ConfiguredGrants,
-    ) {
-        let Some(strongest) = layers.last() else { return };
-        let mut values = ConfigValues::default();
-        for parts in merge(layers.iter().map(|at| (at.file, at.value))) {
-            for part in parts {
-                if let Err(error) = values.set(part.key.value, part.at.value) {
-                    match error {
-                        ConfigValueError::Value { .. } => self.report.at(part.at, error),
-                        _ => self.report.at(part.key, error),
-                    }
-                }
-            }
+/// The configuration values of every layer, of which a stronger layer replaces single values.
+pub(super) fn granted(
+    layers: &[At<'_, Table<String>>],
+    grants: &mut ConfiguredGrants,
+    report: &mut Report,
+) {
+    let Some(strongest) = layers.last() else { return };
+    let mut values = ConfigValues::default();
+    for part in merge(layers.iter().map(|at| (at.file, at.value))).into_iter().flatten() {
+        match values.set(part.key.value, part.at.value) {
+            Ok(()) => {}
+            Err(error @ ConfigValueError::Value { .. }) => report.at(part.at, error),
+            Err(error) => report.at(part.key, error),
         }
-        grants.set(|grants| &mut grants.config, strongest.sourced(values));
     }
+    grants.set(|grants| &mut grants.config, strongest.sourced(values));
 }

@@ -1,18 +1,18 @@
 //! Variables of the environment that are granted.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use kitbag_policy::{SecretName, VariableGrant, VariableName};
 
-use super::beyond::{Code, own_of, replaces};
-use crate::config::ConfiguredGrants;
+use super::beyond::{Entries, layered};
 use crate::format::VariableConfig;
 use crate::format::spanned::{At, Written};
 use crate::layers::origin::Sourced;
 use crate::read::sources::VariableValue;
 use crate::report::text::listed_twice;
 use crate::report::{DiagnosticKind, Problem, Report};
-use crate::resolve::resolver::Resolver;
+use crate::resolve::context::Context;
 
 /// A list of names, as a file has it.
 type Names = Vec<Written<String>>;
@@ -32,81 +32,72 @@ pub(super) fn ceiling(at: At<'_, Names>, report: &mut Report) -> Sourced<Vec<Var
     at.sourced(names.map(|(_, _, name)| VariableGrant { name, value: None }).collect())
 }
 
-impl Resolver<'_> {
-    /// The variables that a tool may read, each with its value. What a workspace grants
-    /// beyond the ceiling and the user's own grants is left out. Returns those that hold the placeholder of a secret.
-    pub(super) fn variables<'a>(
-        &mut self,
-        mut layers: Vec<At<'a, Vec<Written<VariableConfig>>>>,
-        is_enabled: bool,
-        code: Code,
-        grants: &mut ConfiguredGrants,
-    ) -> Vec<(At<'a, String>, Placeholder)> {
-        let name = |variable: &'a VariableConfig| &variable.name;
-        let mut placeholders = Vec::new();
-        let Some(effective) = layers.pop() else { return placeholders };
-        let own = own_of(&layers, code);
-        // A weaker layer is overridden, but must be valid all the same.
-        for weaker in layers {
-            names(weaker, name, self.report);
-        }
-        let is_own = |entry: &VariableConfig| {
-            own.is_some_and(|own| own.value.iter().any(|own| own.value == *entry))
-        };
-        let mut all_count = true;
-        let mut granted = Vec::new();
-        for (at, entry, name) in names(effective, name, self.report) {
-            if let Some(secret) = &entry.secret {
-                match SecretName::new(secret.as_str()) {
-                    Ok(secret) => {
-                        let is_own = is_own(entry);
-                        placeholders.push((at, Placeholder { variable: name, secret, is_own }));
-                    }
-                    Err(error) => self.report.at(at, error),
+/// The variables that a tool may read, each with its value. Entries of a workspace beyond the
+/// ceiling and the user's own grants are left out. Returns the variables that hold the
+/// placeholder of a secret.
+pub(super) fn granted<'a>(
+    layers: Vec<At<'a, Vec<Written<VariableConfig>>>>,
+    mut entries: Entries<'_, '_>,
+    report: &mut Report,
+) -> Vec<(At<'a, String>, Placeholder)> {
+    let name = |variable: &'a VariableConfig| &variable.name;
+    let mut placeholders = Vec::new();
+    let context = entries.context;
+    let layers = layered(layers, entries.grantee.code, |weaker| names(weaker, name, report));
+    let Some(layers) = layers else { return placeholders };
+    let own = layers.own.as_ref().map_or(&[][..], |(own, _)| own.value);
+    let mut granted = Vec::new();
+    for (at, entry, name) in names(layers.effective, name, report) {
+        let is_own = own.iter().any(|own| own.value == *entry);
+        if let Some(secret) = &entry.secret {
+            match SecretName::new(secret.as_str()) {
+                Ok(secret) => {
+                    placeholders.push((at, Placeholder { variable: name, secret, is_own }));
                 }
-                continue;
+                Err(error) => report.at(at, error),
             }
-            let ceiling = &self.workspace_ceiling.value.variables;
-            let is_within = is_own(entry) || ceiling.iter().any(|variable| variable.name == name);
-            let setting = format!("env = [\"{name}\"]");
-            if let Some(beyond) =
-                self.beyond_ceiling(at, code, is_within, (VariableGrant::KEY, setting))
-            {
-                all_count = false;
-                grants.leave_out(VariableGrant::KEY, name.as_str(), &beyond);
-                grants.warnings.extend(is_enabled.then_some(beyond));
-                continue;
-            }
-            let value = self.variables.and_then(|variables| variables.get(name.as_str()));
-            let mut warn = |problem| {
-                grants.warnings.extend(is_enabled.then(|| Problem::at(problem, at.origin())));
-            };
-            if name.looks_like_secret() {
-                let message = format!(
-                    "`{name}` looks like a secret, which the tool can read and pass on as long as \
-                     it is granted like this"
-                );
-                warn(Problem::new(DiagnosticKind::SecretVariable, message));
-            }
-            let value = match value {
-                Some(VariableValue::Text(value)) => Some(value),
-                Some(VariableValue::Unusable(reason)) => {
-                    warn(unusable_variable(&name, reason));
-                    None
-                }
-                None => {
-                    warn(unset_variable(&name));
-                    None
-                }
-            };
-            granted.push(VariableGrant { name, value });
+            continue;
         }
-        if !all_count && is_enabled {
-            grants.warnings.extend(replaces(VariableGrant::KEY, effective, own));
+        let ceiling = &context.workspace_ceiling.value.variables;
+        let is_within = is_own || ceiling.iter().any(|variable| variable.name == name);
+        let setting = setting(&name);
+        if !entries.takes_effect(at, is_within, Some(name.as_str()), &setting) {
+            continue;
         }
-        grants.set(|grants| &mut grants.variables, effective.sourced(granted));
-        placeholders
+        if name.looks_like_secret() {
+            let message = format!(
+                "`{name}` looks like a secret, which the tool can read and pass on as long as it is \
+                 granted like this"
+            );
+            let problem = Problem::new(DiagnosticKind::SecretVariable, message);
+            entries.warn(problem.at(at.origin()));
+        }
+        let value =
+            value_of(&name, context).map_err(|problem| entries.warn(problem.at(at.origin()))).ok();
+        granted.push(VariableGrant { name, value });
     }
+    entries.finish(&layers);
+    let granted = layers.effective.sourced(granted);
+    entries.grants.set(|grants| &mut grants.variables, granted);
+    placeholders
+}
+
+/// The setting of `[ceiling.grants]` that allows a variable.
+pub(super) fn setting(name: &VariableName) -> String {
+    format!("env = [\"{name}\"]")
+}
+
+/// The value of a variable of the user's environment.
+pub(super) fn value_of(name: &VariableName, context: &Context<'_>) -> Result<Arc<str>, Problem> {
+    let value = context.variables.and_then(|variables| variables.get(name.as_str()));
+    let message = match value {
+        Some(VariableValue::Text(value)) => return Ok(value),
+        Some(VariableValue::Unusable(reason)) => format!(
+            "the value of the variable `{name}` {reason}, so that the tool does not find it"
+        ),
+        None => format!("the variable `{name}` is not set, so that the tool does not find it"),
+    };
+    Err(Problem::new(DiagnosticKind::Grant(VariableGrant::KEY), message))
 }
 
 /// The names of a list that can be granted, each with its place and what it stands in.
@@ -134,17 +125,4 @@ fn names<'a, T>(
         }
     }
     names
-}
-
-/// A granted variable that is not set.
-pub(super) fn unset_variable(name: &VariableName) -> Problem {
-    let message = format!("the variable `{name}` is not set, so that the tool does not find it");
-    Problem::new(DiagnosticKind::Grant(VariableGrant::KEY), message)
-}
-
-/// A granted variable with a value that no guest can be given.
-pub(super) fn unusable_variable(name: &VariableName, reason: &str) -> Problem {
-    let message =
-        format!("the value of the variable `{name}` {reason}, so that the tool does not find it");
-    Problem::new(DiagnosticKind::Grant(VariableGrant::KEY), message)
 }

@@ -17,298 +17,278 @@ use crate::layers::path::is_fixed;
 use crate::read::file::Layer;
 use crate::read::sources::BuiltinTool;
 use crate::report::text::shown_path;
-use crate::report::{DiagnosticKind, Problem};
-use crate::resolve::resolver::{Linked, Resolver};
-use crate::trust::destinations::is_led;
+use crate::report::{DiagnosticKind, GrantedLink, Problem, Report};
+use crate::resolve::context::{Context, Directory, valid};
+use crate::resolve::grants::beyond::Grantee;
+use crate::resolve::user::secret_files;
 
 /// The most directories that one tool is granted. Each takes a handle of the
 /// call, and each is compared with each.
 const MAX_GRANTS: usize = 64;
 
-/// A grant that is being checked: what of it could be understood.
+/// A grant that is being checked: the valid parts of it.
 struct Grant<'a> {
     at: At<'a, DirectoryGrantConfig>,
     host: Option<PathBuf>,
-    /// Of a directory that was looked at.
+    /// Of a directory that was opened.
     identity: Option<FileId>,
     guest: Option<GuestPath>,
     access: Access,
     include: Vec<String>,
     protected: Option<Vec<String>>,
-    is_enabled: bool,
 }
 
-impl Resolver<'_> {
-    /// The directories that a tool may reach. Whether they exist is looked at only
-    /// where the tool is enabled.
-    pub(super) fn directories(
-        &mut self,
-        mut layers: Vec<At<'_, Vec<Written<DirectoryGrantConfig>>>>,
-        is_enabled: bool,
-        builtin: Option<&BuiltinTool<'_>>,
-    ) -> Sourced<Vec<DirectoryGrant>> {
-        let Some(effective) = layers.pop() else {
-            let Some(builtin) = builtin else {
-                return Sourced::default(vec![self.workspace_grant(Access::ReadOnly)]);
-            };
-            let access = builtin.workspace.filter(|_| is_enabled);
-            let grants = access.map(|access| self.workspace_grant(access)).into_iter().collect();
-            return Sourced { value: grants, origin: Origin::Tool };
+/// The directories of an enabled tool are opened.
+pub(super) fn granted(
+    context: &Context<'_>,
+    mut layers: Vec<At<'_, Vec<Written<DirectoryGrantConfig>>>>,
+    grantee: Grantee<'_>,
+    report: &mut Report,
+) -> Sourced<Vec<DirectoryGrant>> {
+    let Grantee { builtin, is_enabled, .. } = grantee;
+    let Some(effective) = layers.pop() else {
+        let Some(builtin) = builtin else {
+            return Sourced::default(vec![of_workspace(context, Access::ReadOnly)]);
         };
-        if self.is_untrusted() && effective.file.layer() == Layer::Workspace {
-            let held = self.directories(layers, is_enabled, builtin);
-            let own = builtin.map(|builtin| given_by_call(builtin).collect::<Vec<_>>());
-            let granted = self.narrowed(effective, &held.value, &own.unwrap_or_default());
-            return effective.sourced(granted);
-        }
-        // A weaker layer is overridden, but must be valid all the same.
-        for weaker in layers {
-            for grant in weaker.value {
-                self.guest_path(grant.at(weaker.file));
-                self.include(grant.at(weaker.file));
-                self.protected(grant.at(weaker.file));
-            }
-        }
-        let (count, most) = (effective.value.len(), MAX_GRANTS);
-        let grants: Vec<_> = effective
-            .value
-            .iter()
-            .map(|grant| self.grant(grant.at(effective.file), is_enabled))
-            .collect();
-        if let Some(builtin) = builtin {
-            self.check_given_by_call(&grants, builtin);
-        }
-        if count > most {
-            let message = format!(
-                "{count} directories are granted, and {most} is the most; grant one that holds them"
-            );
-            self.report.at(effective, refused(message));
-        } else {
-            for (index, grant) in grants.iter().enumerate() {
-                if let Some(problem) =
-                    grants[..index].iter().find_map(|other| grant.conflict(other))
-                {
-                    self.report.at(grant.at, refused(problem));
-                }
-            }
-        }
-        effective.sourced(grants.into_iter().filter_map(Grant::finish).collect())
+        let access = builtin.workspace.filter(|_| is_enabled);
+        let grants = access.map(|access| of_workspace(context, access)).into_iter().collect();
+        return Sourced { value: grants, origin: Origin::Tool };
+    };
+    if context.is_untrusted() && effective.file.layer() == Layer::Workspace {
+        let held = granted(context, layers, grantee, report);
+        let own = builtin.map(|builtin| given_by_call(builtin).collect::<Vec<_>>());
+        let granted = narrowed(context, effective, &held.value, &own.unwrap_or_default());
+        return effective.sourced(granted);
     }
-
-    /// The directories of an untrusted workspace that are in the directories that the tool has
-    /// anyway: read-only, without files that look like secrets, and at the guest paths that they
-    /// have anyway, since rules of the user name files by these. `given` are the guest paths of
-    /// directories that calls bring.
-    fn narrowed(
-        &mut self,
-        list: At<'_, Vec<Written<DirectoryGrantConfig>>>,
-        held: &[DirectoryGrant],
-        given: &[GuestPath],
-    ) -> Vec<DirectoryGrant> {
-        let mut granted: Vec<DirectoryGrant> = Vec::new();
-        for grant in list.value.iter().take(MAX_GRANTS) {
-            let DirectoryGrantConfig { host, guest, mode: _, include: _, protected: _ } =
-                &grant.value;
-            let Ok(path) = self.bases.absolute(&host.value) else { continue };
-            let Ok(directory) = self.directory(&path) else { continue };
-            if GuestPath::new(guest.value.as_str()).is_err() {
-                continue;
-            }
-            let within = |held: &DirectoryGrant| {
-                let below = directory.path.strip_prefix(&held.host).ok()?;
-                let secrets = self.guard.secrets();
-                let is_hidden = secrets.need_own_grant(&held.host, below, None);
-                (!is_hidden).then(|| held.guest.join(below)).flatten()
-            };
-            let Some(guest) = held.iter().find_map(within) else { continue };
-            let is_free = given.iter().all(|given| !given.overlaps(&guest))
-                && granted.iter().all(|other| other.guest != guest);
-            if is_free {
-                let (host, identity) = (directory.path, Some(directory.identity));
-                let grant = workspace_grant(host, identity);
-                granted.push(DirectoryGrant { guest, ..grant });
+    // A weaker layer is overridden, but must be valid all the same.
+    for at in layers.iter().flat_map(|list| list.value.iter().map(|grant| grant.at(list.file))) {
+        guest_path(at, report);
+        include(at, report);
+        protected(at, report);
+    }
+    let (count, most) = (effective.value.len(), MAX_GRANTS);
+    let grants = effective.value.iter().map(|written| written.at(effective.file));
+    let grants: Vec<_> = grants.map(|at| grant(context, at, is_enabled, report)).collect();
+    if let Some(builtin) = builtin {
+        check_given_by_call(&grants, builtin, report);
+    }
+    if count > most {
+        let message = format!(
+            "{count} directories are granted, and {most} is the most; grant one that holds them"
+        );
+        report.at(effective, refused(message));
+    } else {
+        for (index, grant) in grants.iter().enumerate() {
+            let mut others = grants[..index].iter();
+            if let Some(problem) = others.find_map(|other| grant.conflict(other, is_enabled)) {
+                report.at(grant.at, refused(problem));
             }
         }
-        granted
     }
+    effective.sourced(grants.into_iter().filter_map(Grant::finish).collect())
+}
 
-    /// Refuses grants where a built-in finds what its calls are given.
-    fn check_given_by_call(&mut self, grants: &[Grant<'_>], builtin: &BuiltinTool<'_>) {
-        for grant in grants {
-            let Some(guest) = &grant.guest else { continue };
-            let mut own = given_by_call(builtin);
-            let Some(own) = own.find(|own| own.overlaps(guest)) else { continue };
-            let message = format!(
-                "`{}` overlaps `{}`, which each call of the built-in `{}` is given by itself; use \
+/// The directories of an untrusted workspace that are in the directories that the tool has
+/// anyway: read-only, without files that look like secrets, and at the guest paths that they
+/// have anyway, since rules of the user name files by these. `given` are the guest paths of
+/// directories that calls bring.
+fn narrowed(
+    context: &Context<'_>,
+    list: At<'_, Vec<Written<DirectoryGrantConfig>>>,
+    held: &[DirectoryGrant],
+    given: &[GuestPath],
+) -> Vec<DirectoryGrant> {
+    let mut granted: Vec<DirectoryGrant> = Vec::new();
+    for grant in list.value.iter().take(MAX_GRANTS) {
+        let DirectoryGrantConfig { host, guest, mode: _, include: _, protected: _ } = &grant.value;
+        let Ok(path) = context.bases.absolute(&host.value) else { continue };
+        let Ok(directory) = context.directories.get(&path) else { continue };
+        if GuestPath::new(guest.value.as_str()).is_err() {
+            continue;
+        }
+        let within = |held: &DirectoryGrant| {
+            let below = directory.path.strip_prefix(&held.host).ok()?;
+            let secrets = context.guard.secrets();
+            let is_hidden = secrets.need_own_grant(&held.host, below, None);
+            (!is_hidden).then(|| held.guest.join(below)).flatten()
+        };
+        let Some(guest) = held.iter().find_map(within) else { continue };
+        let is_free = given.iter().all(|given| !given.overlaps(&guest))
+            && granted.iter().all(|other| other.guest != guest);
+        if is_free {
+            let (host, identity) = (directory.path, Some(directory.identity));
+            let grant = workspace_grant(host, identity);
+            granted.push(DirectoryGrant { guest, ..grant });
+        }
+    }
+    granted
+}
+
+/// Refuses grants where a built-in finds what its calls are given.
+fn check_given_by_call(grants: &[Grant<'_>], builtin: &BuiltinTool<'_>, report: &mut Report) {
+    for grant in grants {
+        let Some(guest) = &grant.guest else { continue };
+        let mut own = given_by_call(builtin);
+        let Some(own) = own.find(|own| own.overlaps(guest)) else { continue };
+        let message = format!(
+            "`{}` overlaps `{}`, which each call of the built-in `{}` is given by itself; use \
                  another guest path",
-                shown(guest.as_str()),
-                shown(own.as_str()),
-                builtin.name
-            );
-            self.report.at(grant.at, refused(message));
-        }
+            shown(guest.as_str()),
+            shown(own.as_str()),
+            builtin.name
+        );
+        report.at(grant.at, refused(message));
     }
+}
 
-    /// The workspace, as a tool gets it of which configuration says nothing.
-    fn workspace_grant(&mut self, access: Access) -> DirectoryGrant {
-        let host = self.canonical_root.to_owned();
-        let identity = self.directory(&host).ok().map(|directory| directory.identity);
-        DirectoryGrant { access, ..workspace_grant(host, identity) }
-    }
+/// The workspace, as a tool gets it of which configuration says nothing.
+fn of_workspace(context: &Context<'_>, access: Access) -> DirectoryGrant {
+    let host = context.canonical_root.to_owned();
+    let identity = context.directories.get(&host).ok().map(|directory| directory.identity);
+    DirectoryGrant { access, ..workspace_grant(host, identity) }
+}
 
-    /// Why no grant may make a directory writable; its path is canonical.
-    fn never_writable(&self, host: &Path) -> Option<String> {
-        if let Some(guarded) = self.guard.guarded_above(host) {
-            return Some(format!(
-                "`{}` cannot be granted for writing: no tool may change `{}`; use `mode = \"ro\"`, \
+/// Why no grant may make a directory writable; its path is canonical.
+fn never_writable(context: &Context<'_>, host: &Path) -> Option<String> {
+    if let Some(guarded) = context.guard.guarded_above(host) {
+        return Some(format!(
+            "`{}` cannot be granted for writing: no tool may change `{}`; use `mode = \"ro\"`, \
                  or another directory",
-                shown_path(host),
-                shown_path(&guarded)
-            ));
-        }
-        let repository = repository_above(host)?;
-        Some(format!(
-            "`{}` cannot be granted for writing: git takes `{}` for a repository without a working \
+            shown_path(host),
+            shown_path(&guarded)
+        ));
+    }
+    let repository = repository_above(host)?;
+    Some(format!(
+        "`{}` cannot be granted for writing: git takes `{}` for a repository without a working \
              tree, in which a tool could leave commands that git runs; use `mode = \"ro\"`, or \
              another directory",
-            shown_path(host),
-            shown_path(&repository)
-        ))
-    }
+        shown_path(host),
+        shown_path(&repository)
+    ))
+}
 
-    /// Why the workspace cannot be granted for writing.
-    pub(in crate::resolve) fn workspace_never_writable(&self) -> Option<String> {
-        self.never_writable(self.canonical_root)
-    }
+/// Why the workspace cannot be granted for writing.
+pub(in crate::resolve) fn workspace_never_writable(context: &Context<'_>) -> Option<String> {
+    never_writable(context, context.canonical_root)
+}
 
-    /// Refuses grants whose links one of these tools could have made.
-    pub(in crate::resolve) fn check_links(&mut self, tools: &BTreeMap<ToolName, ConfiguredTool>) {
-        let linked = std::mem::take(&mut self.linked);
-        if linked.is_empty() {
-            return;
+/// Refuses grants whose links one of these tools could have made.
+pub(in crate::resolve) fn check_links(
+    tools: &BTreeMap<ToolName, ConfiguredTool>,
+    links: Vec<GrantedLink>,
+    report: &mut Report,
+) {
+    if links.is_empty() {
+        return;
+    }
+    let writable = writable(tools).collect();
+    let guard = Guard::new(GuardedPaths { writable, ..GuardedPaths::default() });
+    for GrantedLink { file, span, host, links, piece, .. } in links {
+        let Some(link) = guard.writable_link(&links) else { continue };
+        let reason = format!(
+            "`{}` is a symbolic link in a directory that a tool may write; grant the directory \
+             that it leads to",
+            shown(&link.path.to_string_lossy()),
+        );
+        report.span_of(&file, span, not_granted(&host, &reason), (piece, Vec::new()));
+    }
+}
+
+fn guest_path(grant: At<'_, DirectoryGrantConfig>, report: &mut Report) -> Option<GuestPath> {
+    let at = grant.inner(|grant| Some(&grant.guest))?;
+    GuestPath::new(at.value).map_err(|error| report.at(at, refused(error))).ok()
+}
+
+fn include(grant: At<'_, DirectoryGrantConfig>, report: &mut Report) -> Vec<String> {
+    grant
+        .inner(|grant| grant.include.as_ref())
+        .map(|at| secret_files::globs(at, report))
+        .unwrap_or_default()
+}
+
+fn protected(grant: At<'_, DirectoryGrantConfig>, report: &mut Report) -> Option<Vec<String>> {
+    let names = grant.inner(|grant| grant.protected.as_ref())?;
+    Some(valid(names, report, |name| match ProtectedNames::new(&[name]) {
+        Ok(_) => Ok(name.to_owned()),
+        Err(_) => Err(refused(format_args!(
+            "`{}` is no name that can be protected; write the name of a file or directory, such as \
+             `.envrc`, one with the directory that it lies in, such as `.vscode/tasks.json`, or an \
+             extension, such as `*.code-workspace`",
+            shown(name)
+        ))),
+    }))
+}
+
+fn grant<'a>(
+    context: &Context<'_>,
+    at: At<'a, DirectoryGrantConfig>,
+    is_enabled: bool,
+    report: &mut Report,
+) -> Grant<'a> {
+    let guest = guest_path(at, report);
+    let include = include(at, report);
+    let protected = protected(at, report);
+    let access = at.value.mode.as_ref().map(|mode| mode.value).unwrap_or_default();
+    let grant = Grant { at, host: None, identity: None, guest, access, include, protected };
+    let host = at.value.host.at(at.file);
+    if host.value == DirectoryGrant::TEMPORARY {
+        let host = Some(DirectoryGrant::TEMPORARY.into());
+        // Nothing that another program runs lies there.
+        let (access, include, protected) = (Access::ReadWrite, Vec::new(), Some(Vec::new()));
+        return Grant { host, access, include, protected, ..grant };
+    }
+    let Some(path) = context.path(host, report) else { return grant };
+    if !is_enabled {
+        return Grant { host: Some(path), ..grant };
+    }
+    match directory(context, host, path, access, report) {
+        Ok((path, identity)) => Grant { host: Some(path), identity: Some(identity), ..grant },
+        Err(problem) => {
+            report.at(host, problem);
+            grant
         }
-        let writable = writable(tools).collect();
-        let guard = Guard::new(GuardedPaths { writable, ..GuardedPaths::default() });
-        for Linked { file, span, host, links, piece } in linked {
-            let Some(link) = guard.writable_link(&links) else { continue };
-            let reason = format!(
-                "`{}` is a symbolic link in a directory that a tool may write; grant the directory \
-                 that it leads to",
-                shown(&link.path.to_string_lossy()),
-            );
-            self.report.span_of(&file, span, not_granted(&host, &reason), (piece, Vec::new()));
-        }
     }
+}
 
-    fn guest_path(&mut self, grant: At<'_, DirectoryGrantConfig>) -> Option<GuestPath> {
-        let at = grant.inner(|grant| Some(&grant.guest))?;
-        GuestPath::new(at.value).map_err(|error| self.report.at(at, refused(error))).ok()
+/// The directory at a path, canonical, if it can be granted.
+fn directory(
+    context: &Context<'_>,
+    host: At<'_, String>,
+    path: PathBuf,
+    access: Access,
+    report: &mut Report,
+) -> Result<(PathBuf, FileId), Problem> {
+    let not_granted = |reason: String| not_granted(&path, &reason);
+    let Directory { path: canonical, identity, links } =
+        context.directories.get(&path).map_err(not_granted)?;
+    if !context.trust.is_trusted()
+        && !is_fixed(host.value)
+        && !canonical.starts_with(context.canonical_root)
+    {
+        return Err(not_granted(format!(
+            "a link leads out of the workspace, to `{}`, and the workspace is not trusted",
+            shown_path(&canonical)
+        )));
     }
-
-    fn include(&mut self, grant: At<'_, DirectoryGrantConfig>) -> Vec<String> {
-        grant.inner(|grant| grant.include.as_ref()).map(|at| self.globs(at)).unwrap_or_default()
+    if let Some(private) = context.guard.private_above(&canonical) {
+        return Err(refused(format_args!(
+            "`{}` cannot be granted: no tool reads `{}`, where kitbag keeps secrets; grant another \
+             directory",
+            shown_path(&canonical),
+            shown_path(&private)
+        )));
     }
-
-    fn protected(&mut self, grant: At<'_, DirectoryGrantConfig>) -> Option<Vec<String>> {
-        let at = grant.inner(|grant| grant.protected.as_ref())?;
-        let mut names = Vec::with_capacity(at.value.len());
-        for name in at.value.iter().map(|name| name.at(at.file)) {
-            match ProtectedNames::new(&[name.value]) {
-                Ok(_) => names.push(name.value.clone()),
-                Err(_) => {
-                    let message = format!(
-                        "`{}` is no name that can be protected; write the name of a file or \
-                         directory, such as `.envrc`, one with the directory that it lies in, such \
-                         as `.vscode/tasks.json`, or an extension, such as `*.code-workspace`",
-                        shown(name.value)
-                    );
-                    self.report.at(name, refused(message));
-                }
-            }
-        }
-        Some(names)
+    if access == Access::ReadWrite
+        && let Some(message) = never_writable(context, &canonical)
+    {
+        return Err(refused(message));
     }
-
-    fn grant<'a>(&mut self, at: At<'a, DirectoryGrantConfig>, is_enabled: bool) -> Grant<'a> {
-        let guest = self.guest_path(at);
-        let include = self.include(at);
-        let protected = self.protected(at);
-        let access = at.value.mode.as_ref().map(|mode| mode.value).unwrap_or_default();
-        if at.value.host.value == DirectoryGrant::TEMPORARY {
-            let host = Some(DirectoryGrant::TEMPORARY.into());
-            // Nothing that another program runs lies there.
-            let (access, include, protected) = (Access::ReadWrite, Vec::new(), Some(Vec::new()));
-            return Grant {
-                at,
-                host,
-                identity: None,
-                guest,
-                access,
-                include,
-                protected,
-                is_enabled,
-            };
-        }
-        let mut identity = None;
-        let host = at.inner(|grant| Some(&grant.host)).and_then(|host| {
-            let path = self.path(host)?;
-            if !is_enabled {
-                return Some(path);
-            }
-            let directory = match self.directory(&path) {
-                Ok(directory) => directory,
-                Err(reason) => {
-                    self.report.at(host, not_granted(&path, &reason));
-                    return None;
-                }
-            };
-            let canonical = directory.path;
-            if !self.trust.is_trusted()
-                && !is_fixed(host.value)
-                && !canonical.starts_with(self.canonical_root)
-            {
-                let reason = format!(
-                    "a link leads out of the workspace, to `{}`, and the workspace is not trusted",
-                    shown_path(&canonical)
-                );
-                self.report.at(host, not_granted(&path, &reason));
-                return None;
-            }
-            if let Some(private) = self.guard.private_above(&canonical) {
-                let message = format!(
-                    "`{}` cannot be granted: no tool reads `{}`, where kitbag keeps secrets; grant \
-                     another directory",
-                    shown_path(&canonical),
-                    shown_path(&private)
-                );
-                self.report.at(host, refused(message));
-                return None;
-            }
-            if access == Access::ReadWrite
-                && let Some(message) = self.never_writable(&canonical)
-            {
-                self.report.at(host, refused(message));
-                return None;
-            }
-            if let Err(error) = self.owners.check_links(&directory.links) {
-                let reason = error.to_string();
-                self.report.at(host, not_granted(&path, &reason));
-                return None;
-            }
-            if !directory.links.is_empty() {
-                let is_own = host.file.layer() == Layer::User;
-                if !is_own && is_led(&directory.links, self.canonical_root) {
-                    self.through_links.insert(canonical.clone());
-                }
-                let (file, links) = (host.file.clone(), directory.links);
-                let piece = self.report.at_piece().clone();
-                self.linked.push(Linked { file, span: host.span, host: path, links, piece });
-            }
-            identity = Some(directory.identity);
-            Some(canonical)
-        });
-        Grant { at, host, identity, guest, access, include, protected, is_enabled }
+    context.owners.check_links(&links).map_err(|error| not_granted(error.to_string()))?;
+    if !links.is_empty() {
+        report.link(host, path, canonical.clone(), links);
     }
+    Ok((canonical, identity))
 }
 
 /// A directory that cannot be granted.
@@ -335,7 +315,7 @@ fn given_by_call(builtin: &BuiltinTool<'_>) -> impl Iterator<Item = GuestPath> {
 impl Grant<'_> {
     /// Why the two cannot stand side by side: one would hide the other, or one
     /// would allow what the other forbids.
-    fn conflict(&self, other: &Self) -> Option<String> {
+    fn conflict(&self, other: &Self, is_enabled: bool) -> Option<String> {
         if let (Some(guest), Some(other)) = (&self.guest, &other.guest)
             && guest == other
         {
@@ -363,7 +343,7 @@ impl Grant<'_> {
         }
         // Directories that were not looked at are not canonical, so nothing can
         // be said of them.
-        if let (Some(host), Some(other), true) = (&self.host, &other.host, self.is_enabled)
+        if let (Some(host), Some(other), true) = (&self.host, &other.host, is_enabled)
             && (host.starts_with(other) || other.starts_with(host))
         {
             return Some(overlap(&host.to_string_lossy(), &other.to_string_lossy()));

@@ -8,14 +8,14 @@ use kitbag_base::text::shown;
 use kitbag_policy::http::{Deny, Headers, MAX_FOLLOW, Methods};
 use kitbag_policy::{HttpGrant, HttpGrants, UrlPattern};
 
-use super::beyond::{Code, own_of, replaces};
+use super::beyond::{Entries, layered};
 use crate::config::ConfiguredGrants;
 use crate::format::spanned::{At, StringOr, Written};
-use crate::format::{ConfigFile, HttpConfig, HttpGrantConfig};
+use crate::format::{HttpConfig, HttpGrantConfig};
 use crate::layers::origin::Sourced;
-use crate::read::file::{Layer, SourceFile};
+use crate::read::file::Layer;
 use crate::report::{Problem, Report};
-use crate::resolve::resolver::Resolver;
+use crate::resolve::context::{ConfigFiles, Context, of_user};
 
 /// The most grants that one tool has. Each request is held against each.
 const MAX_GRANTS: usize = 256;
@@ -29,89 +29,80 @@ pub(super) fn ceiling(at: At<'_, HttpConfig>, report: &mut Report) -> Sourced<Ht
     at.sourced(HttpGrants { grants: grants.collect(), deny: Arc::default() })
 }
 
-/// What nothing may ask for: of the user's own file alone, for all workspaces.
+/// Requests that no tool may make, by the user config.
 pub(in crate::resolve) fn deny(
-    configs: &[(&SourceFile, &ConfigFile)],
+    configs: &ConfigFiles<'_>,
     report: &mut Report,
 ) -> Sourced<Arc<Deny>> {
-    let own = configs.iter().find(|(file, _)| file.layer() == Layer::User);
-    let own = own.and_then(|(file, config)| Some(config.deny.as_ref()?.at(file)));
-    let Some(own) = own else { return Sourced::default(Arc::default()) };
-    let mut patterns = Vec::new();
-    for entry in own.value {
-        match UrlPattern::parse_denied(&entry.value) {
-            Ok(pattern) => patterns.push(pattern),
-            Err(error) => report.at(entry.at(own.file), error),
-        }
-    }
-    own.sourced(Arc::new(Deny::new(patterns)))
+    let Some(own) = of_user(configs, |config| config.deny.as_ref()) else {
+        return Sourced::default(Arc::default());
+    };
+    let patterns = denied_of(own, report).map(|(_, pattern)| pattern);
+    own.sourced(Arc::new(Deny::new(patterns.collect())))
 }
 
-impl Resolver<'_> {
-    /// What a tool must not ask for, besides what no tool may: each layer can only add to it.
-    pub(super) fn tool_denies(
-        &mut self,
-        layers: Vec<At<'_, Vec<Written<String>>>>,
-        tool: &mut ConfiguredGrants,
-    ) {
-        let mut patterns = Vec::new();
-        for entry in layers.iter().flat_map(|list| list.value.iter().map(|it| it.at(list.file))) {
-            match UrlPattern::parse_denied(entry.value) {
-                Ok(pattern) => {
-                    tool.place_denied(&pattern, entry.origin());
-                    patterns.push(pattern);
-                }
-                Err(error) => self.report.at(entry, error),
-            }
-        }
-        if !patterns.is_empty() {
-            let all = self.deny.value.patterns().iter().cloned().chain(patterns);
-            tool.value_mut().http.deny = Arc::new(Deny::new(all.collect()));
+/// Requests that a tool may not make, besides those that no tool may: each layer only adds to them.
+pub(super) fn denied(
+    context: &Context<'_>,
+    layers: Vec<At<'_, Vec<Written<String>>>>,
+    tool: &mut ConfiguredGrants,
+    report: &mut Report,
+) {
+    let mut patterns = Vec::new();
+    for list in layers {
+        for (at, pattern) in denied_of(list, report) {
+            tool.place_denied(&pattern, at.origin());
+            patterns.push(pattern);
         }
     }
+    if !patterns.is_empty() {
+        let all = context.deny.value.patterns().iter().cloned().chain(patterns);
+        tool.value_mut().http.deny = Arc::new(Deny::new(all.collect()));
+    }
+}
 
-    /// What a tool may ask of servers. What a workspace grants beyond the ceiling and the
-    /// user's own grants is left out.
-    pub(super) fn http(
-        &mut self,
-        mut layers: Vec<At<'_, HttpConfig>>,
-        is_enabled: bool,
-        code: Code,
-        tool: &mut ConfiguredGrants,
-    ) {
-        tool.value_mut().http.deny = Arc::clone(&self.deny.value);
-        let Some(effective) = layers.pop() else { return };
-        let own = own_of(&layers, code);
-        let mut bound = self.workspace_ceiling.value.http.grants.clone();
-        // A weaker layer is overridden, but must be valid all the same.
-        for weaker in layers {
-            let weaker_grants = grants(weaker, self.report).into_iter();
-            if own.is_some_and(|own| std::ptr::eq(own.value, weaker.value)) {
-                bound.extend(weaker_grants.map(|(_, grant)| Arc::new(grant)));
-            }
-        }
-        let mut all_count = true;
-        let mut granted = HttpGrants { grants: Vec::new(), deny: Arc::clone(&self.deny.value) };
-        for (at, grant) in grants(effective, self.report) {
-            let one = HttpGrants::from(vec![grant]);
-            let is_within = one.beyond(&bound).is_none();
-            let grant = Arc::clone(&one.grants[0]);
-            let setting = format!("http = [{}]", grant.as_entry());
-            if let Some(beyond) =
-                self.beyond_ceiling(at, code, is_within, (HttpGrant::KEY, setting))
-            {
-                all_count = false;
-                tool.warnings.extend(is_enabled.then_some(beyond));
-                continue;
-            }
-            tool.place(HttpGrant::KEY, grant.to_string(), at.origin());
+fn denied_of<'a>(
+    list: At<'a, Vec<Written<String>>>,
+    report: &mut Report,
+) -> impl Iterator<Item = (At<'a, String>, UrlPattern)> {
+    let patterns = list.value.iter().map(|entry| entry.at(list.file)).filter_map(|at| {
+        let pattern = UrlPattern::parse_denied(at.value);
+        pattern.map(|pattern| (at, pattern)).map_err(|error| report.at(at, error)).ok()
+    });
+    patterns.collect::<Vec<_>>().into_iter()
+}
+
+/// Requests that a tool may make. Entries of a workspace beyond the ceiling and the user's own
+/// grants are left out.
+pub(super) fn granted(
+    layers: Vec<At<'_, HttpConfig>>,
+    mut entries: Entries<'_, '_>,
+    report: &mut Report,
+) {
+    let context = entries.context;
+    entries.grants.value_mut().http.deny = Arc::clone(&context.deny.value);
+    let layers = layered(layers, entries.grantee.code, |weaker| grants(weaker, report));
+    let Some(mut layers) = layers else { return };
+    let mut bound = context.workspace_ceiling.value.http.grants.clone();
+    let own = layers.own.iter_mut().flat_map(|(_, own)| std::mem::take(own));
+    bound.extend(own.map(|(_, grant)| Arc::new(grant)));
+    let mut granted = HttpGrants { grants: Vec::new(), deny: Arc::clone(&context.deny.value) };
+    for (at, grant) in grants(layers.effective, report) {
+        let one = HttpGrants::from(vec![grant]);
+        let is_within = one.beyond(&bound).is_none();
+        let grant = Arc::clone(&one.grants[0]);
+        if entries.takes_effect(at, is_within, None, &setting(&grant)) {
+            entries.grants.place(HttpGrant::KEY, grant.to_string(), at.origin());
             granted.grants.push(grant);
         }
-        if !all_count && is_enabled {
-            tool.warnings.extend(replaces(HttpGrant::KEY, effective, own));
-        }
-        tool.set(|grants| &mut grants.http, effective.sourced(granted));
     }
+    entries.finish(&layers);
+    entries.grants.set(|grants| &mut grants.http, layers.effective.sourced(granted));
+}
+
+/// The setting of `[ceiling.grants]` that allows a grant.
+pub(super) fn setting(grant: &HttpGrant) -> String {
+    format!("http = [{}]", grant.as_entry())
 }
 
 /// The grants of a list, each with its place.

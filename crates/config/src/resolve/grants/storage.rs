@@ -3,15 +3,13 @@
 use kitbag_base::ByteSize;
 use kitbag_policy::{StorageGrant, StorageGrantError};
 
-use super::beyond::{Code, own_of, replaces};
+use super::beyond::{Entries, Grantee, layered};
 use super::typed::table;
 use crate::config::ConfiguredGrants;
 use crate::format::StorageConfig;
 use crate::format::spanned::{At, BoolOr};
 use crate::layers::origin::{Origin, Sourced};
-use crate::read::sources::BuiltinTool;
 use crate::report::{Problem, Report};
-use crate::resolve::resolver::Resolver;
 
 /// What the user's own file lets a workspace grant.
 pub(super) fn ceiling(
@@ -31,57 +29,34 @@ impl ConfiguredGrants {
     }
 }
 
-impl Resolver<'_> {
-    /// What a tool may keep. What a workspace grants beyond the ceiling and the user's own
-    /// grant is left out, and so is what a built-in has by default, unless the user's own file
-    /// turned it on.
-    pub(super) fn storage(
-        &mut self,
-        mut layers: Vec<At<'_, StorageConfig>>,
-        is_enabled: bool,
-        builtin: Option<&BuiltinTool<'_>>,
-        code: Code,
-        tool: &mut ConfiguredGrants,
-    ) {
-        let Some(effective) = layers.pop() else {
-            let Some(builtin) = builtin.filter(|builtin| builtin.keeps && is_enabled) else {
-                return;
-            };
-            let value = StorageGrant::default();
-            let ceiling = self.workspace_ceiling.storage_ceiling();
-            let is_within = ceiling.is_some_and(|ceiling| value.is_within(&ceiling));
-            if is_within || self.switches.is_own_choice(builtin) {
-                let granted = Sourced { value: Some(value), origin: Origin::Tool };
-                tool.set(|grants| &mut grants.storage, granted);
-            }
-            return;
-        };
-        let own = own_of(&layers, code);
-        let mut own_grant = None;
-        // A weaker layer is overridden, but must be valid all the same.
-        for weaker in layers {
-            let weaker_grant = grant(weaker, self.report).flatten();
-            if own.is_some_and(|own| std::ptr::eq(own.value, weaker.value)) {
-                own_grant = weaker_grant;
-            }
+/// What a tool may keep. A grant of a workspace beyond the ceiling and the user's own grant is
+/// left out, and so is the default of a built-in, unless the user config turned it on.
+pub(super) fn granted(
+    layers: Vec<At<'_, StorageConfig>>,
+    mut entries: Entries<'_, '_>,
+    report: &mut Report,
+) {
+    let context = entries.context;
+    let Grantee { builtin, code, is_enabled, .. } = entries.grantee;
+    let Some(layers) = layered(layers, code, |weaker| grant(weaker, report).flatten()) else {
+        let Some(builtin) = builtin.filter(|builtin| builtin.keeps && is_enabled) else { return };
+        let value = StorageGrant::default();
+        let ceiling = context.workspace_ceiling.storage_ceiling();
+        let is_within = ceiling.is_some_and(|ceiling| value.is_within(&ceiling));
+        if is_within || context.switches.is_own_choice(builtin) {
+            let granted = Sourced { value: Some(value), origin: Origin::Tool };
+            entries.grants.set(|grants| &mut grants.storage, granted);
         }
-        let Some(mut granted) = grant(effective, self.report) else { return };
-        if let Some(wanted) = granted {
-            let bounds = [self.workspace_ceiling.storage_ceiling(), own_grant];
-            let is_within = bounds.iter().flatten().any(|bound| wanted.is_within(bound));
-            let setting = wanted.as_setting();
-            if let Some(beyond) =
-                self.beyond_ceiling(effective, code, is_within, (StorageGrant::KEY, setting))
-            {
-                granted = None;
-                if is_enabled {
-                    tool.warnings.push(beyond);
-                    tool.warnings.extend(replaces(StorageGrant::KEY, effective, own));
-                }
-            }
-        }
-        tool.set(|grants| &mut grants.storage, effective.sourced(granted));
-    }
+        return;
+    };
+    let Some(granted) = grant(layers.effective, report) else { return };
+    let bounds = [context.workspace_ceiling.storage_ceiling(), layers.own.and_then(|(_, own)| own)];
+    let granted = granted.filter(|wanted| {
+        let is_within = bounds.iter().flatten().any(|bound| wanted.is_within(bound));
+        entries.takes_effect(layers.effective, is_within, None, &wanted.as_setting())
+    });
+    entries.finish(&layers);
+    entries.grants.set(|grants| &mut grants.storage, layers.effective.sourced(granted));
 }
 
 /// What is granted, or nothing; `None` where it is not valid.

@@ -7,17 +7,15 @@ use kitbag_contract::{ToolName, ToolNameError};
 use kitbag_policy::tools::{Alias, ArgumentPath, Condition, ToolGrant, ToolGrants};
 use kitbag_policy::{Kind, Rates};
 
-use super::beyond::{Code, own_of, replaces};
+use super::beyond::{Code, Entries, Grantee, layered};
 use super::typed;
-use crate::config::{ConfiguredGrants, ConfiguredTool};
+use crate::config::ConfiguredTool;
 use crate::format::spanned::{At, StringOr, Table};
 use crate::format::{ConditionConfig, ToolGrantConfig, ToolsCeilingConfig, ToolsConfig};
 use crate::layers::origin::{Origin, Sourced};
-use crate::read::sources::BuiltinTool;
 use crate::report::text::did_you_mean;
 use crate::report::{DiagnosticKind, Problem, Report};
 use crate::resolve::parameters::value::json;
-use crate::resolve::resolver::Resolver;
 
 /// What a file says.
 enum Said<'a> {
@@ -57,116 +55,97 @@ pub(super) fn ceiling(at: At<'_, ToolsCeilingConfig>, report: &mut Report) -> So
     at.sourced(ToolGrants::aliases(tools))
 }
 
-impl Resolver<'_> {
-    /// The other tools that a tool may call. What a workspace grants beyond the ceiling and
-    /// the user's own grants is left out. `name` is the tool's own. A built-in may have its
-    /// declaration as its default.
-    pub(super) fn callable_tools(
-        &mut self,
-        mut layers: Vec<At<'_, ToolsConfig>>,
-        name: &ToolName,
-        is_enabled: bool,
-        builtin: Option<&BuiltinTool<'_>>,
-        code: Code,
-        grants: &mut ConfiguredGrants,
-    ) {
-        let Some(effective) = layers.pop() else {
-            if builtin.is_some_and(|builtin| builtin.calls) {
-                // A script of the workspace has no more by default than that could grant it.
-                let ceiling = &self.workspace_ceiling;
-                let granted = match code == Code::Workspace && ceiling.has(ToolGrants::KEY) {
-                    true => Sourced {
-                        value: ceiling.value.tools.clone(),
-                        origin: ceiling.origin_of(ToolGrants::KEY).clone(),
-                    },
-                    false => Sourced { value: ToolGrants::Caller, origin: Origin::Tool },
-                };
-                grants.set(|grants| &mut grants.tools, granted);
-            }
-            return;
-        };
-        let own = own_of(&layers, code);
-        let mut bounds = vec![self.workspace_ceiling.value.tools.clone()];
-        // A weaker layer is overridden, but must be valid all the same.
-        for weaker in layers {
-            let said = said(weaker, name, self.report);
-            if own.is_some_and(|own| std::ptr::eq(own.value, weaker.value)) {
-                bounds.push(match said {
-                    Said::Caller => ToolGrants::Caller,
-                    Said::Aliases(aliases) => ToolGrants::aliases(
-                        aliases.into_iter().map(|(_, alias, grant)| (alias, grant)),
-                    ),
-                });
+/// The other tools that a tool may call. Entries of a workspace beyond the ceiling and the user's
+/// own grants are left out. A built-in may have its declaration as its default.
+pub(super) fn granted(
+    layers: Vec<At<'_, ToolsConfig>>,
+    mut entries: Entries<'_, '_>,
+    report: &mut Report,
+) {
+    let ceiling = &entries.context.workspace_ceiling;
+    let Grantee { name, builtin, code, .. } = entries.grantee;
+    let Some(layers) = layered(layers, code, |weaker| said(weaker, name, report)) else {
+        if builtin.is_some_and(|builtin| builtin.calls) {
+            // A script of the workspace has no more by default than that could grant it.
+            let granted = match code == Code::Workspace && ceiling.has(ToolGrants::KEY) {
+                true => Sourced {
+                    value: ceiling.value.tools.clone(),
+                    origin: ceiling.origin_of(ToolGrants::KEY).clone(),
+                },
+                false => Sourced { value: ToolGrants::Caller, origin: Origin::Tool },
+            };
+            entries.grants.set(|grants| &mut grants.tools, granted);
+        }
+        return;
+    };
+    let own = layers.own.as_ref().map(|(_, own)| match own {
+        Said::Caller => ToolGrants::Caller,
+        Said::Aliases(aliases) => {
+            let aliases = aliases.iter().map(|(_, alias, grant)| (alias.clone(), grant.clone()));
+            ToolGrants::aliases(aliases)
+        }
+    });
+    let is_within = |one: &ToolGrants| {
+        ceiling.value.tools.contains(one) || own.iter().any(|it| it.contains(one))
+    };
+    let effective = layers.effective;
+    let granted = match said(effective, name, report) {
+        Said::Caller => {
+            let caller = ToolGrants::Caller;
+            let (name, setting) = (Some(ToolGrants::CALLER), CallGrant::Caller.setting());
+            match entries.takes_effect(effective, is_within(&caller), name, &setting) {
+                true => caller,
+                false => ToolGrants::None,
             }
         }
-        let is_within = |one: &ToolGrants| bounds.iter().any(|bound| bound.contains(one));
-        let mut all_count = true;
-        let granted = match said(effective, name, self.report) {
-            Said::Caller => {
-                let setting = (ToolGrants::KEY, format!("tools = \"{}\"", ToolGrants::CALLER));
-                let is_within = is_within(&ToolGrants::Caller);
-                match self.beyond_ceiling(effective, code, is_within, setting) {
-                    Some(beyond) => {
-                        all_count = false;
-                        grants.leave_out(ToolGrants::KEY, ToolGrants::CALLER, &beyond);
-                        grants.warnings.extend(is_enabled.then_some(beyond));
-                        ToolGrants::None
-                    }
-                    None => ToolGrants::Caller,
-                }
-            }
-            Said::Aliases(aliases) => {
-                let mut granted = BTreeMap::new();
-                for (at, alias, grant) in aliases {
-                    let one = ToolGrants::aliases([(alias.clone(), grant.clone())]);
-                    let setting = (ToolGrants::KEY, format!("tools = [\"{}\"]", grant.tool));
-                    if let Some(beyond) = self.beyond_ceiling(at, code, is_within(&one), setting) {
-                        all_count = false;
-                        grants.leave_out(ToolGrants::KEY, alias.as_str(), &beyond);
-                        grants.warnings.extend(is_enabled.then_some(beyond));
-                        continue;
-                    }
-                    for line in one.lines() {
-                        grants.place(ToolGrants::KEY, line, at.origin());
-                    }
-                    granted.insert(alias, grant);
-                }
-                ToolGrants::aliases(granted)
-            }
-        };
-        if !all_count && is_enabled {
-            grants.warnings.extend(replaces(ToolGrants::KEY, effective, own));
-        }
-        grants.set(|grants| &mut grants.tools, effective.sourced(granted));
-    }
-
-    /// Warns of tools that are granted and that no file names. A program may still bring one,
-    /// so that this is no error.
-    pub(in crate::resolve) fn warn_of_absent_tools(
-        &self,
-        tools: &mut BTreeMap<ToolName, ConfiguredTool>,
-    ) {
-        let names: Vec<_> = tools.keys().cloned().collect();
-        for tool in tools.values_mut().filter(|tool| tool.is_enabled()) {
-            let absent = |grant: &ToolGrant| names.binary_search(&grant.tool).is_err();
-            let mut warnings = Vec::new();
-            for (alias, grant) in tool.grants.value.tools.iter().filter(|it| absent(it.1)) {
-                let nearest = nearest(grant.tool.as_str(), names.iter().map(ToolName::as_str));
-                let hint = did_you_mean(nearest).map(|hint| format!("; {hint}"));
-                let message = format!(
-                    "`{alias}` is `{}`, and no tool has that name: a call of it fails, where no \
-                     program brings the tool{}",
-                    grant.tool,
-                    hint.unwrap_or_default()
-                );
+        Said::Aliases(aliases) => {
+            let mut granted = BTreeMap::new();
+            for (at, alias, grant) in aliases {
                 let one = ToolGrants::aliases([(alias.clone(), grant.clone())]);
-                let line = one.lines().pop().unwrap_or_default();
-                let place = tool.grants.place_of(ToolGrants::KEY, &line).clone();
-                let kind = DiagnosticKind::Grant(ToolGrants::KEY);
-                warnings.push(Problem::new(kind, message).at(place));
+                let setting = setting(&grant);
+                if !entries.takes_effect(at, is_within(&one), Some(alias.as_str()), &setting) {
+                    continue;
+                }
+                for line in one.lines() {
+                    entries.grants.place(ToolGrants::KEY, line, at.origin());
+                }
+                granted.insert(alias, grant);
             }
-            tool.grants.warnings.extend(warnings);
+            ToolGrants::aliases(granted)
         }
+    };
+    entries.finish(&layers);
+    entries.grants.set(|grants| &mut grants.tools, effective.sourced(granted));
+}
+
+/// The setting of `[ceiling.grants]` that allows a tool.
+fn setting(grant: &ToolGrant) -> String {
+    format!("tools = [\"{}\"]", grant.tool)
+}
+
+/// Warns of tools that are granted and that no file names. A program may still bring one,
+/// so that this is no error.
+pub(in crate::resolve) fn warn_of_absent(tools: &mut BTreeMap<ToolName, ConfiguredTool>) {
+    let names: Vec<_> = tools.keys().cloned().collect();
+    for tool in tools.values_mut().filter(|tool| tool.is_enabled()) {
+        let absent = |grant: &ToolGrant| names.binary_search(&grant.tool).is_err();
+        let mut warnings = Vec::new();
+        for (alias, grant) in tool.grants.value.tools.iter().filter(|it| absent(it.1)) {
+            let nearest = nearest(grant.tool.as_str(), names.iter().map(ToolName::as_str));
+            let hint = did_you_mean(nearest).map(|hint| format!("; {hint}"));
+            let message = format!(
+                "`{alias}` is `{}`, and no tool has that name: a call of it fails, where no \
+                     program brings the tool{}",
+                grant.tool,
+                hint.unwrap_or_default()
+            );
+            let one = ToolGrants::aliases([(alias.clone(), grant.clone())]);
+            let line = one.lines().pop().unwrap_or_default();
+            let place = tool.grants.place_of(ToolGrants::KEY, &line).clone();
+            let kind = DiagnosticKind::Grant(ToolGrants::KEY);
+            warnings.push(Problem::new(kind, message).at(place));
+        }
+        tool.grants.warnings.extend(warnings);
     }
 }
 
@@ -328,7 +307,7 @@ impl CallGrant {
     pub(super) fn setting(&self) -> String {
         match self {
             Self::Caller => format!("tools = \"{}\"", ToolGrants::CALLER),
-            Self::Alias(_, grant) => format!("tools = [\"{}\"]", grant.tool),
+            Self::Alias(_, grant) => setting(grant),
         }
     }
 

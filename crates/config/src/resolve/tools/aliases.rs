@@ -11,11 +11,11 @@ use kitbag_fs_guard::locate;
 
 use crate::config::{ConfiguredTool, ToolSource};
 use crate::format::spanned::{At, merge};
-use crate::format::{ConfigFile, SourceConfig, ToolConfig};
+use crate::format::{SourceConfig, ToolConfig};
 use crate::layers::origin::Origin;
 use crate::layers::toolsets::Disabled;
-use crate::read::file::{Layer, SourceFile};
-use crate::resolve::resolver::Resolver;
+use crate::read::file::Layer;
+use crate::resolve::context::{Context, tables};
 
 /// What a name stands for. A copy of a component is another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,158 +60,143 @@ impl Identity {
     }
 }
 
-impl Resolver<'_> {
-    /// Lets the rates of the user's own file hold for every name of a tool together, has a
-    /// person asked before calls by any name where that file says so, and turns off a
-    /// workspace's name for what that file has turned off.
-    pub(in crate::resolve) fn aliases(
-        &self,
-        configs: &[(&SourceFile, &ConfigFile)],
-        tools: &mut BTreeMap<ToolName, ConfiguredTool>,
-    ) {
-        let own = self.own_tools(configs);
-        let says = |own: &OwnTool<'_>| {
-            let ToolConfig { rate, enable, approve, .. } = own.at.value;
-            rate.is_some() || enable.is_some() || approve.is_some()
-        };
-        let has_switch = |(file, config): &(&SourceFile, &ConfigFile)| {
-            file.layer() == Layer::User && config.toolsets.is_some()
-        };
-        if !own.values().any(says) && !configs.iter().any(has_switch) {
-            return;
+/// Lets the rates of the user's own file hold for every name of a tool together, has a
+/// person asked before calls by any name where that file says so, and turns off a
+/// workspace's name for what that file has turned off.
+pub(in crate::resolve) fn share(
+    context: &Context<'_>,
+    tools: &mut BTreeMap<ToolName, ConfiguredTool>,
+) {
+    let own = own_tools(context);
+    let says = |own: &OwnTool<'_>| {
+        let ToolConfig { rate, enable, approve, .. } = own.at.value;
+        rate.is_some() || enable.is_some() || approve.is_some()
+    };
+    let switches = tables(context.configs, |config| config.toolsets.as_ref());
+    let mut switches = switches.filter(|(file, _)| file.layer() == Layer::User);
+    if !own.values().any(says) && switches.next().is_none() {
+        return;
+    }
+    let identities: BTreeMap<_, _> =
+        tools.iter().filter_map(|(name, tool)| Some((name.clone(), Identity::of(tool)?))).collect();
+    // What the user's own file means by a name, else what the name stands for.
+    let meant = |name: &ToolName, own: &OwnTool<'_>| {
+        own.meant.clone().or_else(|| identities.get(name).cloned())
+    };
+    let rates: Vec<_> = own
+        .iter()
+        .filter(|(_, own)| own.at.value.rate.is_some())
+        .filter_map(|(name, own)| {
+            let rate = tools.get(name)?.rates.first()?.clone();
+            Some((meant(name, own)?, rate))
+        })
+        .collect();
+    let approvals: Vec<_> = own
+        .iter()
+        .filter_map(|(name, own)| {
+            let origin = own.at.inner(|tool| tool.approve.as_ref())?.origin();
+            let mut rules = tools.get(name)?.approve.rules.iter();
+            let rule = rules.find(|rule| rule.origin == origin)?.clone();
+            Some((meant(name, own)?, rule))
+        })
+        .collect();
+    let off: Vec<_> = own
+        .iter()
+        .filter_map(|(name, own)| {
+            let at = own.at.inner(|tool| tool.enable.as_ref()).filter(|enable| !enable.value)?;
+            let reason = tools.get(name)?.disabled.clone()?;
+            let origin = at.origin();
+            matches!(&reason, Disabled::Tool { origin: by } if *by == origin).then_some((
+                meant(name, own)?,
+                name.clone(),
+                reason,
+            ))
+        })
+        .chain(own_toolsets_off(context))
+        .collect();
+    for (name, identity) in &identities {
+        let Some(tool) = tools.get_mut(name) else { continue };
+        let own = own.get(name).filter(|own| own.meant.as_ref() == Some(identity));
+        if own.is_none_or(|own| own.at.value.rate.is_none()) {
+            let others =
+                rates.iter().filter(|(of, rate)| of == identity && rate.counted_as != *name);
+            tool.rates.extend(others.map(|(_, rate)| rate.clone()));
         }
-        let identities: BTreeMap<_, _> = tools
-            .iter()
-            .filter_map(|(name, tool)| Some((name.clone(), Identity::of(tool)?)))
-            .collect();
-        // What the user's own file means by a name, else what the name stands for.
-        let meant = |name: &ToolName, own: &OwnTool<'_>| {
-            own.meant.clone().or_else(|| identities.get(name).cloned())
-        };
-        let rates: Vec<_> = own
-            .iter()
-            .filter(|(_, own)| own.at.value.rate.is_some())
-            .filter_map(|(name, own)| {
-                let rate = tools.get(name)?.rates.first()?.clone();
-                Some((meant(name, own)?, rate))
-            })
-            .collect();
-        let approvals: Vec<_> = own
-            .iter()
-            .filter_map(|(name, own)| {
-                let origin = own.at.inner(|tool| tool.approve.as_ref())?.origin();
-                let mut rules = tools.get(name)?.approve.rules.iter();
-                let rule = rules.find(|rule| rule.origin == origin)?.clone();
-                Some((meant(name, own)?, rule))
-            })
-            .collect();
-        let off: Vec<_> = own
-            .iter()
-            .filter_map(|(name, own)| {
-                let at =
-                    own.at.inner(|tool| tool.enable.as_ref()).filter(|enable| !enable.value)?;
-                let reason = tools.get(name)?.disabled.clone()?;
-                let origin = at.origin();
-                matches!(&reason, Disabled::Tool { origin: by } if *by == origin).then_some((
-                    meant(name, own)?,
-                    name.clone(),
-                    reason,
-                ))
-            })
-            .chain(self.own_toolsets_off(configs))
-            .collect();
-        for (name, identity) in &identities {
-            let Some(tool) = tools.get_mut(name) else { continue };
-            let own = own.get(name).filter(|own| own.meant.as_ref() == Some(identity));
-            if own.is_none_or(|own| own.at.value.rate.is_none()) {
-                let others =
-                    rates.iter().filter(|(of, rate)| of == identity && rate.counted_as != *name);
-                tool.rates.extend(others.map(|(_, rate)| rate.clone()));
-            }
-            if own.is_none_or(|own| own.at.value.approve.is_none()) {
-                let others = approvals.iter().filter(|(of, _)| of == identity);
-                for (_, rule) in others {
-                    if !tool.approve.rules.contains(rule) {
-                        tool.approve.rules.push(rule.clone());
-                    }
+        if own.is_none_or(|own| own.at.value.approve.is_none()) {
+            let others = approvals.iter().filter(|(of, _)| of == identity);
+            for (_, rule) in others {
+                if !tool.approve.rules.contains(rule) {
+                    tool.approve.rules.push(rule.clone());
                 }
             }
-            let other = off.iter().find(|(of, other, _)| of == identity && other != name);
-            if let (None, Some((_, other, reason))) = (own, other) {
-                let (other, reason) = (other.clone(), Box::new(reason.clone()));
-                tool.disabled = Some(Disabled::Alias { other, reason });
-            }
+        }
+        let other = off.iter().find(|(of, other, _)| of == identity && other != name);
+        if let (None, Some((_, other, reason))) = (own, other) {
+            let (other, reason) = (other.clone(), Box::new(reason.clone()));
+            tool.disabled = Some(Disabled::Alias { other, reason });
         }
     }
+}
 
-    /// The names of the tool that the user's own file means by a name, or that the name stands
-    /// for.
-    pub(in crate::resolve) fn names_of_same(
-        &self,
-        name: &ToolName,
-        configs: &[(&SourceFile, &ConfigFile)],
-        tools: &BTreeMap<ToolName, ConfiguredTool>,
-    ) -> Vec<ToolName> {
-        let own = self.own_tools(configs).remove(name).and_then(|own| own.meant);
-        let identities = [own, tools.get(name).and_then(Identity::of)];
-        let is_same = |(_, tool): &(&ToolName, &ConfiguredTool)| {
-            Identity::of(tool).is_some_and(|it| identities.contains(&Some(it)))
-        };
-        tools.iter().filter(is_same).map(|(name, _)| name.clone()).collect()
-    }
+/// The names of the tool that the user's own file means by a name, or that the name stands
+/// for.
+pub(in crate::resolve) fn names_of_same(
+    context: &Context<'_>,
+    name: &ToolName,
+    tools: &BTreeMap<ToolName, ConfiguredTool>,
+) -> Vec<ToolName> {
+    let own = own_tools(context).remove(name).and_then(|own| own.meant);
+    let identities = [own, tools.get(name).and_then(Identity::of)];
+    let is_same = |(_, tool): &(&ToolName, &ConfiguredTool)| {
+        Identity::of(tool).is_some_and(|it| identities.contains(&Some(it)))
+    };
+    tools.iter().filter(is_same).map(|(name, _)| name.clone()).collect()
+}
 
-    /// The tables of the user's own file.
-    fn own_tools<'b>(
-        &self,
-        configs: &[(&'b SourceFile, &'b ConfigFile)],
-    ) -> BTreeMap<ToolName, OwnTool<'b>> {
-        let layers = configs.iter().filter(|(file, _)| file.layer() == Layer::User);
-        let tables = layers.filter_map(|(file, config)| Some((*file, config.tools.as_ref()?)));
-        let own = merge(tables).into_iter().filter_map(|parts| {
-            let part = parts.first()?;
-            let name = ToolName::new(part.key.value).ok()?;
-            let meant = self.meant(&name, part.at.value);
-            Some((name, OwnTool { at: part.at, meant }))
-        });
-        own.collect()
-    }
+/// The tables of the user config.
+fn own_tools<'a>(context: &Context<'a>) -> BTreeMap<ToolName, OwnTool<'a>> {
+    let tables = tables(context.configs, |config| config.tools.as_ref());
+    let own = merge(tables.filter(|(file, _)| file.layer() == Layer::User));
+    let own = own.into_iter().filter_map(|parts| {
+        let part = parts.first()?;
+        let name = ToolName::new(part.key.value).ok()?;
+        let meant = meant(context, &name, part.at.value);
+        Some((name, OwnTool { at: part.at, meant }))
+    });
+    own.collect()
+}
 
-    /// What a table says that its name stands for.
-    fn meant(&self, name: &ToolName, table: &ToolConfig) -> Option<Identity> {
-        let is_local =
-            table.source.as_ref().is_some_and(|source| source.value == SourceConfig::Local);
-        if is_local || table.wasm.is_some() || table.replaces.is_some() {
-            let path = self.bases.absolute(&table.wasm.as_ref()?.value).ok()?;
-            return Some(Identity::of_component(&path));
-        }
-        let script = table.script.as_ref().map_or(name.as_str(), |written| &written.value);
-        if table.script.is_some() || self.scripts.contains_key(script) {
-            return Some(Identity::Script(script.into()));
-        }
-        let builtin = table.builtin.as_ref().map_or(name.as_str(), |written| &written.value);
-        self.named(builtin).map(|builtin| Identity::Builtin(builtin.name.to_owned()))
+/// What a table says that its name stands for.
+fn meant(context: &Context<'_>, name: &ToolName, table: &ToolConfig) -> Option<Identity> {
+    let is_local = table.source.as_ref().is_some_and(|source| source.value == SourceConfig::Local);
+    if is_local || table.wasm.is_some() || table.replaces.is_some() {
+        let path = context.bases.absolute(&table.wasm.as_ref()?.value).ok()?;
+        return Some(Identity::of_component(&path));
     }
+    let script = table.script.as_ref().map_or(name.as_str(), |written| &written.value);
+    if table.script.is_some() || context.scripts.contains_key(script) {
+        return Some(Identity::Script(script.into()));
+    }
+    let builtin = table.builtin.as_ref().map_or(name.as_str(), |written| &written.value);
+    context.named(builtin).map(|builtin| Identity::Builtin(builtin.name.to_owned()))
+}
 
-    /// The built-ins whose toolsets the user's own file has switched off, and no other file
-    /// on again.
-    fn own_toolsets_off(
-        &self,
-        configs: &[(&SourceFile, &ConfigFile)],
-    ) -> Vec<(Identity, ToolName, Disabled)> {
-        let toolsets = &self.switches.toolsets;
-        let is_own = |toolset: &str| {
-            let origin = toolsets.switches.get(toolset).map(|switch| &switch.origin);
-            configs.iter().filter(|(file, _)| file.layer() == Layer::User).any(|(file, config)| {
-                let table = config.toolsets.iter().flat_map(|table| table.switches());
-                let mut places = table.filter(|(name, _)| *name == toolset);
-                places.any(|(_, at)| at.as_ref().map(|at| at.at(file).origin()).as_ref() == origin)
-            })
-        };
-        let off = self.builtins.iter().filter_map(|builtin| {
-            let reason = toolsets.disabled(builtin.toolset).filter(|_| is_own(builtin.toolset))?;
-            let name = ToolName::new(builtin.name).ok()?;
-            Some((Identity::Builtin(builtin.name.to_owned()), name, reason))
-        });
-        off.collect()
-    }
+/// The built-ins whose toolsets the user's own file has switched off, and no other file
+/// on again.
+fn own_toolsets_off(context: &Context<'_>) -> Vec<(Identity, ToolName, Disabled)> {
+    let toolsets = &context.switches.toolsets;
+    let is_own = |toolset: &str| {
+        let origin = toolsets.switches.get(toolset).map(|switch| &switch.origin);
+        let tables = tables(context.configs, |config| config.toolsets.as_ref());
+        tables.filter(|(file, _)| file.layer() == Layer::User).any(|(file, table)| {
+            let mut places = table.switches().into_iter().filter(|(name, _)| *name == toolset);
+            places.any(|(_, at)| at.as_ref().map(|at| at.at(file).origin()).as_ref() == origin)
+        })
+    };
+    let off = context.builtins.iter().filter_map(|builtin| {
+        let reason = toolsets.disabled(builtin.toolset).filter(|_| is_own(builtin.toolset))?;
+        let name = ToolName::new(builtin.name).ok()?;
+        Some((Identity::Builtin(builtin.name.to_owned()), name, reason))
+    });
+    off.collect()
 }

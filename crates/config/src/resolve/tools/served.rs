@@ -7,13 +7,13 @@ use kitbag_contract::{ToolName, UnknownArguments};
 use kitbag_glob::Glob;
 
 use crate::config::ConfiguredTool;
-use crate::format::{ConfigFile, UnknownArgumentsConfig};
+use crate::format::UnknownArgumentsConfig;
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::toolsets::Disabled;
-use crate::read::file::SourceFile;
 use crate::read::sources::Sources;
 use crate::report::text::{did_you_mean, not_a_glob};
 use crate::report::{Diagnostic, Excerpt, Problem, Report};
+use crate::resolve::context::{ConfigFiles, tables};
 
 /// One list of patterns.
 struct Patterns<'a> {
@@ -31,7 +31,7 @@ struct Patterns<'a> {
 /// other workspaces and builds as well; one of the command line is an error.
 pub(in crate::resolve) fn choose(
     tools: &mut BTreeMap<ToolName, ConfiguredTool>,
-    layers: &[(&SourceFile, &ConfigFile)],
+    configs: &ConfigFiles<'_>,
     sources: &Sources<'_>,
     unmatched: &mut Vec<Diagnostic>,
     report: &mut Report,
@@ -46,7 +46,7 @@ pub(in crate::resolve) fn choose(
                 .map(|text| (text.as_str(), patterns.origin.clone(), None))
                 .collect(),
         }],
-        None => layers.iter().filter_map(|(file, layer)| of_file(file, layer)).collect(),
+        None => lists(configs),
     };
     for Patterns { key, origin, texts } in lists {
         let mut globs = Vec::new();
@@ -79,12 +79,12 @@ pub(in crate::resolve) fn choose(
 
 /// The handling of unknown arguments: the strictest value of all files.
 pub(in crate::resolve) fn unknown_arguments(
-    layers: &[(&SourceFile, &ConfigFile)],
+    configs: &ConfigFiles<'_>,
 ) -> Sourced<UnknownArguments> {
     let mut found = Sourced::default(UnknownArguments::default());
-    for (file, layer) in layers {
-        let written = layer.serve.as_ref().and_then(|serve| serve.unknown_arguments.as_ref());
-        let Some(written) = written else { continue };
+    for (file, written) in
+        tables(configs, |config| config.serve.as_ref()?.unknown_arguments.as_ref())
+    {
         let value = match written.value {
             UnknownArgumentsConfig::Drop => UnknownArguments::Drop,
             UnknownArgumentsConfig::Error => UnknownArguments::Refuse,
@@ -96,12 +96,16 @@ pub(in crate::resolve) fn unknown_arguments(
     found
 }
 
-fn of_file<'a>(file: &SourceFile, layer: &'a ConfigFile) -> Option<Patterns<'a>> {
-    let written = layer.serve.as_ref()?.tools.as_ref()?;
-    let at = written.at(file);
-    let texts = written.value.iter().map(|text| {
-        let at = text.at(file);
-        (text.value.as_str(), at.origin(), Some(Excerpt::new(file.text(), at.span)))
+/// The lists of the files.
+fn lists<'a>(configs: &ConfigFiles<'a>) -> Vec<Patterns<'a>> {
+    let lists = tables(configs, |config| config.serve.as_ref()?.tools.as_ref());
+    let lists = lists.map(|(file, written)| {
+        let texts = written.value.iter().map(|text| {
+            let at = text.at(file);
+            (text.value.as_str(), at.origin(), Some(Excerpt::new(file.text(), at.span)))
+        });
+        let origin = written.at(file).origin();
+        Patterns { key: "[serve] tools", origin, texts: texts.collect() }
     });
-    Some(Patterns { key: "[serve] tools", origin: at.origin(), texts: texts.collect() })
+    lists.collect()
 }

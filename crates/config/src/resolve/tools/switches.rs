@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::config::{DIRECTORY, FILE};
-use crate::format::ConfigFile;
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::path::holds;
 use crate::layers::toolsets::{OFF_BY_DEFAULT, Toolsets};
 use crate::read::Workspace;
-use crate::read::file::{Layer, SourceFile};
+use crate::read::file::Layer;
 use crate::read::sources::BuiltinTool;
 use crate::report::{Diagnostic, Problem};
+use crate::resolve::context::{ConfigFiles, tables};
 
 /// What decides whether a built-in tool is on.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl Switches {
     /// confirmation. `own_file` is that file, unless the workspace has one that counts.
     /// `local_zone` is the time zone of the user, if no layer names one.
     pub(in crate::resolve) fn new(
-        layers: &[(&SourceFile, &ConfigFile)],
+        configs: &ConfigFiles<'_>,
         place: WorkspacePlace,
         own_file: Option<&Path>,
         is_ignored: bool,
@@ -67,12 +67,11 @@ impl Switches {
         let Toolsets { write, switches: by_name, zone, file: names } = &mut switches.toolsets;
         *zone = local_zone;
         *names = file.into();
-        for (file, config) in layers {
-            let Some(table) = &config.toolsets else { continue };
-            let said = table.switches();
-            let named = said.iter();
-            let named = named.filter_map(|(name, switch)| Some((*name, switch.as_ref()?.at(file))));
-            for (name, at) in named {
+        for (file, table) in tables(configs, |config| config.toolsets.as_ref()) {
+            for (name, switch) in &table.switches() {
+                let (name, Some(at)) = (*name, switch.as_ref().map(|it| it.at(file))) else {
+                    continue;
+                };
                 if switches.own.get(name) != Some(&false) {
                     by_name.insert(name, at.sourced(*at.value));
                 }

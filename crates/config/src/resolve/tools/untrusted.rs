@@ -10,77 +10,77 @@ use crate::layers::limits::EffectiveLimits;
 use crate::layers::origin::Sourced;
 use crate::layers::toolsets::Disabled;
 use crate::read::{FoundScript, FoundTool};
-use crate::resolve::resolver::Resolver;
+use crate::resolve::context::Context;
 use crate::trust::untrusted::{NamedSource, NamedTool};
 use crate::trust::workspace::UntrustedReason;
 
-impl Resolver<'_> {
-    /// The components of the workspace, without those whose names are those of other tools,
-    /// where it is not trusted: it takes no tool away.
-    pub(in crate::resolve) fn listed_components<'b>(
-        &self,
-        found: &'b BTreeMap<ToolName, FoundTool>,
-    ) -> impl Iterator<Item = (&'b ToolName, &'b FoundTool)> {
-        found.iter().filter(|(name, _)| !self.is_taken(name))
-    }
+/// The components of the workspace. In an untrusted workspace a component takes no name of another
+/// tool away.
+pub(super) fn listed_components<'b>(
+    context: &Context<'_>,
+    found: &'b BTreeMap<ToolName, FoundTool>,
+) -> impl Iterator<Item = (&'b ToolName, &'b FoundTool)> {
+    found.iter().filter(|(name, _)| !is_taken(context, name))
+}
 
-    /// The same, of the scripts.
-    pub(in crate::resolve) fn listed_scripts<'b>(
-        &self,
-        scripts: &'b BTreeMap<ToolName, FoundScript>,
-        found: &BTreeMap<ToolName, FoundTool>,
-    ) -> impl Iterator<Item = (&'b ToolName, &'b FoundScript)> {
-        let is_twice = |name: &ToolName| self.is_untrusted() && found.contains_key(name);
-        scripts.iter().filter(move |(name, _)| !self.is_taken(name) && !is_twice(name))
-    }
+/// The same, of the scripts.
+pub(super) fn listed_scripts<'a>(
+    context: &Context<'a>,
+    found: &BTreeMap<ToolName, FoundTool>,
+) -> impl Iterator<Item = (&'a ToolName, &'a FoundScript)> {
+    let is_twice = |name: &ToolName| context.is_untrusted() && found.contains_key(name);
+    context.scripts.iter().filter(move |(name, _)| !is_taken(context, name) && !is_twice(name))
+}
 
-    fn is_taken(&self, name: &ToolName) -> bool {
-        let is_other = self.named(name.as_str()).is_some() || self.bytes_tools.contains(name);
-        self.is_untrusted() && is_other
-    }
+fn is_taken(context: &Context<'_>, name: &ToolName) -> bool {
+    let is_other = context.named(name.as_str()).is_some() || context.bytes_tools.contains(name);
+    context.is_untrusted() && is_other
+}
 
-    /// A tool whose code is that of a workspace which is not trusted, of which nothing counts
-    /// but its name.
-    pub(in crate::resolve) fn untrusted(&self, mut tool: ConfiguredTool) -> ConfiguredTool {
-        tool.turn_off(match self.trust.untrusted().map(|untrusted| &untrusted.reason) {
-            Some(UntrustedReason::Changed(edits)) => {
-                let cause = edits.first().unwrap_or(&Change::Places).to_string();
-                Disabled::Edited { cause }
-            }
-            _ => Disabled::Untrusted,
-        });
-        tool
-    }
-
-    /// Lists the tools that the file of a workspace names which is not trusted.
-    pub(in crate::resolve) fn list_untrusted(
-        &self,
-        named: &[(usize, NamedTool)],
-        tools: &mut BTreeMap<ToolName, ConfiguredTool>,
-        limits: &EffectiveLimits,
-    ) {
-        for (file, NamedTool { name, span, source }) in named {
-            if tools.contains_key(name) {
-                continue;
-            }
-            let origin = self.files[*file].origin(span.start);
-            let value = match source {
-                NamedSource::Builtin(own) => {
-                    let name = Sourced { value: own.clone(), origin: origin.clone() };
-                    if self.named(own).is_none() {
-                        continue;
-                    }
-                    ToolSource::Builtin { name }
-                }
-                NamedSource::Component(wasm) => {
-                    let Ok(path) = self.bases.absolute(wasm) else { continue };
-                    let wasm = Sourced { value: path, origin: origin.clone() };
-                    ToolSource::Local(LocalTool::new(wasm, None, None))
-                }
-            };
-            let source = Sourced { value, origin };
-            let tool = ConfiguredTool::of_caller(name.clone(), source, limits.clone());
-            tools.insert(name.clone(), self.untrusted(tool));
+/// A tool whose code is that of a workspace which is not trusted, of which nothing counts
+/// but its name.
+pub(in crate::resolve) fn turned_off(
+    context: &Context<'_>,
+    mut tool: ConfiguredTool,
+) -> ConfiguredTool {
+    tool.turn_off(match context.trust.untrusted().map(|untrusted| &untrusted.reason) {
+        Some(UntrustedReason::Changed(edits)) => {
+            let cause = edits.first().unwrap_or(&Change::Places).to_string();
+            Disabled::Edited { cause }
         }
+        _ => Disabled::Untrusted,
+    });
+    tool
+}
+
+/// Lists the tools that the file of a workspace names which is not trusted.
+pub(in crate::resolve) fn list(
+    context: &Context<'_>,
+    named: &[(usize, NamedTool)],
+    tools: &mut BTreeMap<ToolName, ConfiguredTool>,
+    limits: &EffectiveLimits,
+) {
+    for (file, NamedTool { name, span, source }) in named {
+        if tools.contains_key(name) {
+            continue;
+        }
+        let origin = context.files[*file].origin(span.start);
+        let value = match source {
+            NamedSource::Builtin(own) => {
+                let name = Sourced { value: own.clone(), origin: origin.clone() };
+                if context.named(own).is_none() {
+                    continue;
+                }
+                ToolSource::Builtin { name }
+            }
+            NamedSource::Component(wasm) => {
+                let Ok(path) = context.bases.absolute(wasm) else { continue };
+                let wasm = Sourced { value: path, origin: origin.clone() };
+                ToolSource::Local(LocalTool::new(wasm, None, None))
+            }
+        };
+        let source = Sourced { value, origin };
+        let tool = ConfiguredTool::of_caller(name.clone(), source, limits.clone());
+        tools.insert(name.clone(), turned_off(context, tool));
     }
 }

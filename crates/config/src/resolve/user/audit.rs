@@ -3,10 +3,9 @@
 use kitbag_base::ByteSize;
 
 use crate::config::{Audit, AuditSync};
-use crate::format::ConfigFile;
 use crate::layers::origin::Sourced;
-use crate::read::file::SourceFile;
-use crate::resolve::resolver::Resolver;
+use crate::report::Report;
+use crate::resolve::context::{ConfigFiles, tables};
 
 /// The default size of the log.
 const SIZE: ByteSize = ByteSize::mib(128);
@@ -14,43 +13,41 @@ const SIZE: ByteSize = ByteSize::mib(128);
 /// The least, of which each file still has some hundred lines.
 const LEAST_SIZE: ByteSize = ByteSize::mib(1);
 
-impl Resolver<'_> {
-    /// What the user's own file says of the log. Other files have no such table.
-    pub(in crate::resolve) fn audit(&mut self, layers: &[(&SourceFile, &ConfigFile)]) -> Audit {
-        let mut audit = Audit {
-            enable: Sourced::default(true),
-            sync: Sourced::default(AuditSync::Batch),
-            size: Sourced::default(SIZE),
-            arguments: Sourced::default(false),
-            required: Sourced::default(false),
-        };
-        let own = layers.iter().find_map(|(file, layer)| Some((*file, layer.audit.as_ref()?)));
-        let Some((file, table)) = own else { return audit };
-        let switches = [
-            (&table.enable, &mut audit.enable),
-            (&table.arguments, &mut audit.arguments),
-            (&table.required, &mut audit.required),
-        ];
-        for (written, value) in switches {
-            if let Some(written) = written {
-                *value = written.at(file).sourced(written.value);
-            }
+/// The log by the user config. Other files have no such table.
+pub(in crate::resolve) fn audit(configs: &ConfigFiles<'_>, report: &mut Report) -> Audit {
+    let mut audit = Audit {
+        enable: Sourced::default(true),
+        sync: Sourced::default(AuditSync::Batch),
+        size: Sourced::default(SIZE),
+        arguments: Sourced::default(false),
+        required: Sourced::default(false),
+    };
+    let own = tables(configs, |config| config.audit.as_ref()).next();
+    let Some((file, table)) = own else { return audit };
+    let switches = [
+        (&table.enable, &mut audit.enable),
+        (&table.arguments, &mut audit.arguments),
+        (&table.required, &mut audit.required),
+    ];
+    for (written, value) in switches {
+        if let Some(written) = written {
+            *value = written.at(file).sourced(written.value);
         }
-        if let Some(sync) = &table.sync {
-            audit.sync = sync.at(file).sourced(sync.value);
-        }
-        if let Some(size) = &table.size {
-            let at = size.at(file);
-            match at.value.parse::<ByteSize>() {
-                Ok(value) if value < LEAST_SIZE => {
-                    let problem =
-                        format!("`audit.size` is `{value}`; the log needs at least `{LEAST_SIZE}`");
-                    self.report.at(at, problem);
-                }
-                Ok(value) => audit.size = at.sourced(value),
-                Err(error) => self.report.at(at, error),
-            }
-        }
-        audit
     }
+    if let Some(sync) = &table.sync {
+        audit.sync = sync.at(file).sourced(sync.value);
+    }
+    if let Some(size) = &table.size {
+        let at = size.at(file);
+        match at.value.parse::<ByteSize>() {
+            Ok(value) if value < LEAST_SIZE => {
+                let problem =
+                    format!("`audit.size` is `{value}`; the log needs at least `{LEAST_SIZE}`");
+                report.at(at, problem);
+            }
+            Ok(value) => audit.size = at.sourced(value),
+            Err(error) => report.at(at, error),
+        }
+    }
+    audit
 }

@@ -1,9 +1,9 @@
 //! Settings that are the user's: most are in the user config alone.
 
-mod allowed_leaks;
-mod approve;
-mod audit;
-mod network;
-mod output;
-mod secret_files;
-mod secrets;
+pub(super) mod allowed_leaks;
+pub(super) mod approve;
+pub(super) mod audit;
+pub(super) mod network;
+pub(super) mod output;
+pub(super) mod secret_files;
+pub(super) mod secrets;

@@ -1,52 +1,46 @@
-//! What looks like a secret: what the layers change of the built-in list of names.
+//! Names of files that look like secrets: changes of the built-in list.
+
+use std::path::Path;
 
 use crate::config::SecretFiles;
-use crate::format::ConfigFile;
 use crate::format::spanned::{At, Written};
-use crate::read::file::{Layer, SourceFile};
-use crate::report::Piece;
+use crate::read::file::Layer;
 use crate::report::text::{not_a_glob, user_only};
-use crate::resolve::resolver::Resolver;
+use crate::report::{Piece, Report};
+use crate::resolve::context::{ConfigFiles, tables, valid};
 
-impl Resolver<'_> {
-    /// Every layer adds names; only the user's own file takes some away, so that a workspace
-    /// opens nothing that the user has not.
-    pub(in crate::resolve) fn secret_files(
-        &mut self,
-        layers: &[(&SourceFile, &ConfigFile)],
-    ) -> SecretFiles {
-        let mut files = SecretFiles::default();
-        for (file, layer) in layers {
-            let Some(table) = &layer.secret_files else { continue };
-            if let Some(names) = table.names.as_ref().map(|names| names.at(file)) {
-                files.names.value.extend(self.globs(names));
-                files.names.origin = names.origin();
-            }
-            let Some(except) = table.except.as_ref().map(|except| except.at(file)) else {
-                continue;
-            };
-            if file.layer() == Layer::User {
-                files.except = except.sourced(self.globs(except));
-            } else {
-                let key = "secret_files.except";
-                let piece = (Piece::Key(key.to_owned()), Vec::new());
-                let problem = user_only(key, self.own_file);
-                self.report.span_of(except.file, except.span, problem, piece);
-            }
+/// Every layer adds names; only the user config takes some away, so that a workspace opens no
+/// file that the user has not.
+pub(in crate::resolve) fn secret_files(
+    configs: &ConfigFiles<'_>,
+    user_file: Option<&Path>,
+    report: &mut Report,
+) -> SecretFiles {
+    let mut files = SecretFiles::default();
+    for (file, table) in tables(configs, |config| config.secret_files.as_ref()) {
+        if let Some(names) = table.names.as_ref().map(|names| names.at(file)) {
+            files.names.value.extend(globs(names, report));
+            files.names.origin = names.origin();
         }
-        files
+        let Some(except) = table.except.as_ref().map(|except| except.at(file)) else { continue };
+        if file.layer() == Layer::User {
+            files.except = except.sourced(globs(except, report));
+        } else {
+            let key = "secret_files.except";
+            let piece = (Piece::Key(key.to_owned()), Vec::new());
+            report.span_of(except.file, except.span, user_only(key, user_file), piece);
+        }
     }
+    files
+}
 
-    /// The texts of a list of globs, those that are none reported.
-    pub(in crate::resolve) fn globs(&mut self, at: At<'_, Vec<Written<String>>>) -> Vec<String> {
-        let texts = at.value.iter().map(|text| text.at(at.file));
-        let mut globs = Vec::with_capacity(at.value.len());
-        for text in texts {
-            match kitbag_glob::Glob::new(text.value) {
-                Ok(_) => globs.push(text.value.clone()),
-                Err(reason) => self.report.at(text, not_a_glob(text.value, reason)),
-            }
-        }
-        globs
-    }
+/// The valid globs of a list.
+pub(in crate::resolve) fn globs(
+    list: At<'_, Vec<Written<String>>>,
+    report: &mut Report,
+) -> Vec<String> {
+    valid(list, report, |text| match kitbag_glob::Glob::new(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(reason) => Err(not_a_glob(text, reason)),
+    })
 }

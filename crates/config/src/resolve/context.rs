@@ -1,0 +1,188 @@
+//! What every part of resolving needs to know.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kitbag_base::FileId;
+use kitbag_base::text::{nearest, shown};
+use kitbag_contract::ToolName;
+use kitbag_fs_guard::{Guard, Link, OpenError, Owners, check_file_system, locate};
+use kitbag_policy::http::Deny;
+use kitbag_policy::{ApprovalRule, SecretName};
+
+use super::tools::switches::Switches;
+use crate::config::{ConfiguredGrants, Secret};
+use crate::format::invalid_keys::InvalidKeys;
+use crate::format::spanned::{At, Part, Written, last};
+use crate::format::{ConfigFile, ToolConfig};
+use crate::layers::limits::KnownLimits;
+use crate::layers::origin::Sourced;
+use crate::layers::path::{Bases, is_fixed};
+use crate::read::file::{Layer, SourceFile};
+use crate::read::sources::{BuiltinTool, Sources, Variables};
+use crate::read::{FoundScript, Locks};
+use crate::report::text::{did_you_mean, known_words};
+use crate::report::{Problem, Report};
+use crate::trust::workspace::WorkspaceTrust;
+
+/// The user config and that of the workspace, the weakest first.
+pub(super) type ConfigFiles<'a> = [(&'a SourceFile, &'a ConfigFile)];
+
+/// A table of each file that has it, the weakest first.
+pub(super) fn tables<'a, T: 'a>(
+    configs: &ConfigFiles<'a>,
+    table: impl Fn(&'a ConfigFile) -> Option<&'a T>,
+) -> impl Iterator<Item = (&'a SourceFile, &'a T)> {
+    configs.iter().filter_map(move |(file, config)| Some((*file, table(config)?)))
+}
+
+/// A value of the user config.
+pub(super) fn of_user<'a, T>(
+    configs: &ConfigFiles<'a>,
+    field: impl FnOnce(&'a ConfigFile) -> Option<&'a Written<T>>,
+) -> Option<At<'a, T>> {
+    let (file, config) = configs.iter().find(|(file, _)| file.layer() == Layer::User)?;
+    Some(field(config)?.at(file))
+}
+
+/// The files that were read and the settings that hold for all tools.
+pub(super) struct Context<'a> {
+    pub(super) configs: &'a ConfigFiles<'a>,
+    pub(super) sources: &'a Sources<'a>,
+    pub(super) bases: Bases<'a>,
+    pub(super) builtins: &'a [BuiltinTool<'a>],
+    /// The tools that the embedding program brings.
+    pub(super) bytes_tools: &'a [ToolName],
+    pub(super) files: &'a [SourceFile],
+    /// The scripts of the workspace, by the names of their files.
+    pub(super) scripts: &'a BTreeMap<ToolName, FoundScript>,
+    pub(super) locks: &'a Locks,
+    pub(super) invalid: &'a InvalidKeys,
+    /// Limits that variables and flags set.
+    pub(super) overrides: &'a KnownLimits,
+    pub(super) ceilings: &'a KnownLimits,
+    /// The most that a workspace can grant, by the user config.
+    pub(super) grant_ceiling: &'a ConfiguredGrants,
+    /// The same, or nothing of any kind if the workspace is not trusted.
+    pub(super) workspace_ceiling: &'a ConfiguredGrants,
+    pub(super) trust: &'a WorkspaceTrust,
+    /// Requests over HTTP that no tool may make.
+    pub(super) deny: &'a Sourced<Arc<Deny>>,
+    /// The variables of the environment that can be granted.
+    pub(super) variables: Option<&'a Variables>,
+    /// The user config, for messages.
+    pub(super) own_file: Option<&'a Path>,
+    pub(super) canonical_root: &'a Path,
+    /// Directories in which no other user may have exchanged a link that leads to a grant.
+    pub(super) owners: Owners,
+    /// Whether there is a workspace that does not count.
+    pub(super) is_ignored: bool,
+    pub(super) directories: Directories,
+    /// Files that no grant may make writable.
+    pub(super) guard: Guard,
+    pub(super) own_secrets: &'a BTreeMap<SecretName, Secret>,
+    pub(super) approve_default: Option<&'a Sourced<ApprovalRule>>,
+    pub(super) switches: Switches,
+}
+
+impl<'a> Context<'a> {
+    /// The built-in of a name.
+    pub(super) fn named(&self, name: &str) -> Option<&'a BuiltinTool<'a>> {
+        self.builtins.iter().find(|builtin| builtin.name == name)
+    }
+
+    pub(super) fn builtin_names(&self) -> impl Iterator<Item = &'a str> + Clone + use<'a> {
+        self.builtins.iter().map(|builtin| builtin.name)
+    }
+
+    /// A name that no built-in has.
+    pub(super) fn unknown_builtin(&self, name: &str) -> Problem {
+        let hint = did_you_mean(nearest(name, self.builtin_names()))
+            .or_else(|| known_words("built-in tools", self.builtin_names()));
+        Problem::from(format!("no built-in tool is named `{}`", shown(name))).hint(hint)
+    }
+
+    /// The built-in that a local tool or a script replaces on purpose.
+    pub(super) fn replaces(
+        &self,
+        parts: &[Part<'_, ToolConfig>],
+        report: &mut Report,
+    ) -> Option<Sourced<String>> {
+        let at = last(parts, |tool| tool.replaces.as_ref())?;
+        if self.named(at.value).is_none() {
+            report.at(at, self.unknown_builtin(at.value));
+            return None;
+        }
+        Some(at.sourced(at.value.clone()))
+    }
+
+    /// Whether only settings that restrict access take effect of the workspace's files.
+    pub(super) fn is_untrusted(&self) -> bool {
+        self.trust.untrusted().is_some()
+    }
+
+    /// The absolute path that was meant at a place. `None`: it is wrong, or relative to a
+    /// workspace whose files another user can change.
+    pub(super) fn path(&self, at: At<'_, String>, report: &mut Report) -> Option<PathBuf> {
+        if self.is_ignored && !at.value.is_empty() && !is_fixed(at.value) {
+            return None;
+        }
+        self.bases.absolute(at.value).map_err(|problem| report.at(at, problem)).ok()
+    }
+}
+
+/// The directories that tools are granted. Many tools are granted the same one, and each is
+/// opened once.
+#[derive(Default)]
+pub(super) struct Directories(RefCell<HashMap<PathBuf, Result<Directory, String>>>);
+
+impl Directories {
+    /// A directory that can be granted, or why it cannot.
+    pub(super) fn get(&self, path: &Path) -> Result<Directory, String> {
+        self.0.borrow_mut().entry(path.to_owned()).or_insert_with(|| Directory::open(path)).clone()
+    }
+}
+
+/// A directory that can be granted.
+#[derive(Clone)]
+pub(super) struct Directory {
+    /// Canonical.
+    pub(super) path: PathBuf,
+    pub(super) identity: FileId,
+    /// The links that led to it.
+    pub(super) links: Vec<Link>,
+}
+
+impl Directory {
+    fn open(path: &Path) -> Result<Self, String> {
+        match locate(path) {
+            Ok(located) if !located.is_directory() => Err("it is not a directory".to_owned()),
+            Ok(located) => match check_file_system(&located.handle) {
+                Ok(()) => {
+                    let identity = located.id();
+                    Ok(Self { path: located.path, identity, links: located.links })
+                }
+                Err(error) => Err(error.to_string()),
+            },
+            Err(OpenError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err("it does not exist".to_owned())
+            }
+            Err(OpenError::Io(error)) => Err(crate::read::file::reason(&error)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// The values of the texts of a list. Invalid texts are reported and left out.
+pub(super) fn valid<T, E: Into<Problem>>(
+    list: At<'_, Vec<Written<String>>>,
+    report: &mut Report,
+    read: impl Fn(&str) -> Result<T, E>,
+) -> Vec<T> {
+    let texts = list.value.iter().map(|text| text.at(list.file));
+    let values =
+        texts.filter_map(|at| read(at.value).map_err(|problem| report.at(at, problem)).ok());
+    values.collect()
+}

@@ -1,0 +1,113 @@
+//! Names that several tools of the layers claim.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use kitbag_contract::ToolName;
+
+use crate::config::{ConfiguredTool, ToolSource};
+use crate::format::spanned::{Part, last};
+use crate::format::{SourceConfig, ToolConfig};
+use crate::layers::origin::Origin;
+use crate::layers::path::is_fixed;
+use crate::read::file::{Layer, SourceFile};
+use crate::report::text::shown_path;
+use crate::report::{Piece, Problem, Report};
+use crate::resolve::context::Context;
+
+/// Whether a component or a script of the workspace has a name that stands for another tool
+/// in the user's own file, which counts then: a warning says so.
+pub(super) fn is_unused(
+    context: &Context<'_>,
+    name: &ToolName,
+    shown: &Arc<Path>,
+    found: Option<&Path>,
+    tables: &[Part<'_, ToolConfig>],
+    report: &mut Report,
+) -> bool {
+    let is_own = |file: &SourceFile| file.layer() == Layer::User;
+    let source = last(tables, |tool| tool.source.as_ref());
+    let builtin = source.filter(|at| *at.value == SourceConfig::Builtin && is_own(at.file));
+    let wasm = last(tables, |tool| tool.wasm.as_ref()).filter(|at| is_own(at.file));
+    let other = wasm.filter(|at| {
+        is_fixed(at.value)
+            && context
+                .bases
+                .absolute(at.value)
+                .is_ok_and(|path| found.is_none_or(|found| !is_same_file(found, &path)))
+    });
+    let Some(own) = builtin.map(|at| at.origin()).or(other.map(|at| at.origin())) else {
+        return false;
+    };
+    let message = format!(
+        "is not used: `{name}` is the tool of your own file ({own}); give this one another name"
+    );
+    report.warn(Problem::from(message).at(Origin::Found { path: shown.clone() }));
+    true
+}
+
+/// Whether a component or a script has the name of a built-in that it does not replace. It is
+/// left out then, and the built-in stays.
+pub(super) fn shadows(
+    context: &Context<'_>,
+    name: &ToolName,
+    shown: &Arc<Path>,
+    manifest: Option<&ToolConfig>,
+    tables: &[Part<'_, ToolConfig>],
+    report: &mut Report,
+) -> bool {
+    let by_table = last(tables, |tool| tool.replaces.as_ref()).map(|at| at.value.as_str());
+    let by_manifest = manifest.and_then(|tool| tool.replaces.as_ref()).map(|it| &*it.value);
+    let replaces = by_table.or(by_manifest);
+    let shadows = context.named(name.as_str()).is_some() && replaces != Some(name.as_str());
+    if shadows {
+        let origin = Origin::Found { path: shown.clone() };
+        let piece = (Layer::Manifest, Piece::Component);
+        report.piece(origin, shadows_builtin(name), piece);
+    }
+    shadows
+}
+
+/// Refuses two tools in the place of one built-in.
+pub(super) fn check_replaced_once(tools: &BTreeMap<ToolName, ConfiguredTool>, report: &mut Report) {
+    let mut replaced: BTreeMap<&str, &ToolName> = BTreeMap::new();
+    for (name, tool) in tools {
+        let Some(builtin) = tool.source.value.replaces() else { continue };
+        if let Some(other) = replaced.insert(&builtin.value, name) {
+            // What the user's own file says beats what the workspace says.
+            let layer = |tool: &ConfiguredTool| match &tool.source.value {
+                ToolSource::Local(local) => local.layer,
+                _ => Layer::Workspace,
+            };
+            let is_other = layer(tool) == Layer::User && layer(&tools[other]) != Layer::User;
+            let spoilt = if is_other { other } else { name };
+            let piece = (layer(&tools[spoilt]), Piece::Tool(spoilt.to_string()));
+            let (builtin, origin) = (&builtin.value, builtin.origin.clone());
+            let problem =
+                format!("`{builtin}` is replaced by `{other}` already; remove one `replaces`");
+            report.piece(origin, problem, piece);
+        }
+    }
+}
+
+/// Two components with one name. `other` is the component in `.kitbag/tools`, as it is shown.
+pub(super) fn two_tools(name: &ToolName, other: &Path) -> String {
+    format!(
+        "two tools are named `{name}`: this one and `{}`; give one of them another name",
+        shown_path(other)
+    )
+}
+
+/// A local tool with the name of a built-in.
+pub(super) fn shadows_builtin(name: &ToolName) -> String {
+    format!(
+        "local tool `{name}` has the name of a built-in tool; give it another one, or replace the \
+         built-in with `replaces = \"{name}\"` in `tools.{name}`"
+    )
+}
+
+/// Whether two paths lead to one file. The files are not opened.
+pub(super) fn is_same_file(a: &Path, b: &Path) -> bool {
+    a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+}
