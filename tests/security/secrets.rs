@@ -209,11 +209,11 @@ fn what_is_no_secret_or_no_place_for_one_changes_nothing() {
     let check = |arguments: &[&str], value: &str, message: &str| {
         check_failed(&workspace, &[&["set", "github"], arguments].concat(), value, 2, message);
     };
-    check(&["--to", "http://api.github.com/**"], TOKEN, "would send it unencrypted");
+    check(&["--to", "http://api.github.com/**"], TOKEN, "would send the secret unencrypted");
     check(&["--to", "https://*.github.com/**"], TOKEN, "name each, or add `--wildcard`");
     check(&["--to", "https://api.github.com/**"], "short", "the value has 5 bytes");
     check(&[], "two\nlines of it", "a secret is one line");
-    check(&["--header", "Host"], TOKEN, "says how a request is sent");
+    check(&["--header", "Host"], TOKEN, "controls how a request is sent");
     check(&["--header", "a", "--query", "b"], TOKEN, "cannot be used with");
     check(&["--variable", "A", "--command", "b"], "", "cannot be used with");
     check(&["--keep-value"], "", "there is no secret `github`");

@@ -187,7 +187,7 @@ fn a_refusal_says_what_would_allow_it_and_why_agrees() {
     let why = workspace.run(&["why", "write_file", ".bashrc", "--write"]);
     assert_eq!(why.code, 6, "{}", why.shown());
     for text in [&run.stderr, &why.stdout] {
-        assert!(text.contains("by which another program runs something"), "{text}");
+        assert!(text.contains("makes another program run something"), "{text}");
         assert!(text.contains("protected = []"), "{text}");
     }
     assert!(!workspace.path(".bashrc").exists());
@@ -216,7 +216,7 @@ fn refused_dot_files_name_the_exception_that_allows_them() {
     let why = workspace.run(&["why", "write_file", ".newrc", "--write"]);
     assert_eq!(why.code, 6, "{}", why.shown());
     for text in [&run.stderr, &why.stdout] {
-        assert!(text.contains("name starts with a dot"), "{text}");
+        assert!(text.contains("that starts with a dot"), "{text}");
         assert!(text.contains("protected = [\"default\", \"!.newrc\"]"), "{text}");
     }
     assert!(!workspace.path(".newrc").exists());
