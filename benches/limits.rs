@@ -125,7 +125,7 @@ fn overdue(kitbag: &Kitbag, arguments: &Value) -> Duration {
     let completion = call(kitbag, arguments, &Cancellation::default());
     assert_eq!(
         completion.result.unwrap_err().to_string(),
-        "limit: time (20ms): ask for less, or for a part"
+        "limit: time (20ms): request less, or a part of it"
     );
     completion.usage.elapsed - TIME
 }

@@ -383,7 +383,7 @@ fn the_host_copies_a_part_of_a_calls_memory_at_most() {
     call(echo("warm")).unwrap();
     let peak = Peak::watch();
     let error = call(json!({ "do": "output", "bytes": 200 << 20 })).unwrap_err();
-    assert_eq!(error.to_string(), "limit: host-data (16 MiB): ask for less at once");
+    assert_eq!(error.to_string(), "limit: host-data (16 MiB): request less at once");
     peak.assert_within(ByteSize::mib(256 + 16));
     let Outcome::Success(answer) = call(json!({ "do": "output", "bytes": 15 << 20 })).unwrap()
     else {
@@ -405,7 +405,7 @@ async fn check_one(kitbag: &Kitbag, number: usize) {
         // Calls that run into something are few, since each takes its time.
         0 => {
             let got = said(kitbag.call("hasty", json!({ "do": "spin" })).await);
-            assert_eq!(got, "failed: limit: time (20ms): ask for less, or for a part");
+            assert_eq!(got, "failed: limit: time (20ms): request less, or a part of it");
         }
         1 => {
             let call = kitbag.call("steady", json!({ "do": "sleep", "ms": 60_000 }));

@@ -1,9 +1,8 @@
 //! Memory that the interpreter has from its start.
 
 fn main() {
-    // What a script takes as a rule, so that its memory need not grow: for that, and to take it
-    // back, the kernel changes the mapping, which costs more than a short script does. Pages that
-    // are not touched cost nothing.
+    // The memory of a typical script, so that it need not grow: growing and releasing it change the
+    // kernel's mapping, which costs more than a short script. Untouched pages cost nothing.
     if std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|target| target == "wasm32") {
         println!("cargo::rustc-link-arg-cdylib=--initial-heap=2097152");
     }

@@ -79,7 +79,7 @@ fn each_call_is_a_line_with_who_made_it_and_how_it_ended() {
     let run = workspace.run(&["audit", "--since", "soon"]);
     assert!(run.code == 2 && run.stderr.contains("`soon` is not a time"), "{}", run.shown());
     let shown = story(&workspace, &["--outcome", "refused"]);
-    let refused = "USER: refused: calculate was not called (the arguments do not fit)";
+    let refused = "USER: refused: calculate was not called (the arguments do not match)";
     assert_eq!(shown, ["DAY (UTC)  <workspace>", &format!("  TIME  {refused}")]);
 }
 
@@ -156,7 +156,7 @@ fn a_request_that_was_stopped_before_it_was_sent_is_refused() {
         assert_eq!(shown[shown.len() - 2], "  TIME  USER: request ran");
     };
     let url = server.url();
-    let looks = "it holds what looks like a key or a token";
+    let looks = "it contains what looks like a key or a token";
     let sent = |body: &str, header: &str| {
         let headers: &[&str] = if header.is_empty() { &[] } else { &[header] };
         json!({ "method": "POST", "url": url, "body": body, "headers": headers })
@@ -164,9 +164,9 @@ fn a_request_that_was_stopped_before_it_was_sent_is_refused() {
     let key = format!("private-token: {LEAK}");
     check(sent("", &key), &[value], "leak", "gitlab-token", looks);
     check(sent(&format!("a body with {LEAK}"), ""), &[value], "leak", "gitlab-token", looks);
-    check(sent(value.1, ""), &[value], "secret", "-", "it would give a secret away");
+    check(sent(value.1, ""), &[value], "secret", "-", "it would reveal a secret");
     check(sent("a", "range: bytes=0-1"), &[value], "header", "-", "a header is not granted");
-    let why = "a secret that it needs cannot be read";
+    let why = "a required secret cannot be read";
     check(sent("a", ""), &[], "unreadable", "github", why);
     assert!(server.seen().requests.is_empty());
     let text = fs::read_to_string(file(&workspace)).unwrap();
@@ -290,7 +290,7 @@ fn a_call_names_the_tools_that_it_called_and_was_refused() {
         "  TIME  USER: relay ran",
         "         probe ran",
         "         probe ran",
-        "         refused: off was not called (it is switched off)",
+        "         refused: off was not called (it is disabled)",
         "         refused: relay may not call `probe` (not granted)",
         "         refused: relay may not call `no\\u{202e}ne` (not granted)",
     ];
@@ -419,8 +419,11 @@ fn a_byte_that_was_flipped_a_line_that_was_removed_and_a_cut_tail_are_found() {
     check(text.replacen("success", "succeSs", 1), "line 1 of `");
     check([lines[0], lines[2]].concat(), "1 line is missing before line 2 of `");
     check([lines[0], lines[2], &" ".repeat(lines[1].len())].concat(), "1 line is missing");
-    check([lines[0], lines[1]].concat(), "the audit log was cut after line 2: `");
-    check(format!("{}{}", lines[0], &lines[1][..20]), "the audit log was cut after line 2: `");
+    check([lines[0], lines[1]].concat(), "the audit log was truncated after line 2: `");
+    check(
+        format!("{}{}", lines[0], &lines[1][..20]),
+        "the audit log was truncated after line 2: `",
+    );
     check(format!("{text}garbage\n"), "line 4 of `");
     check(format!("{text}\n"), "line 4 of `");
     fs::remove_file(file(&workspace)).unwrap();
@@ -443,7 +446,7 @@ fn where_nothing_can_be_logged_a_call_warns_or_is_refused() {
     fs::write(file(&workspace), "").unwrap();
     let run = calculate(&workspace, "1");
     assert_eq!(run.code, 0, "{}", run.shown());
-    let warning = "warning: the call is not in the audit log: the audit log was cut: ";
+    let warning = "warning: the call is not in the audit log: the audit log was truncated: ";
     assert!(run.stderr.contains(warning), "{}", run.shown());
     workspace.own_config("[audit]\nrequired = true\n");
     let run = calculate(&workspace, "1");

@@ -78,7 +78,7 @@ fn inspect_shows_it_and_where_it_stands() {
     assert_eq!(json("stranger.wasm")["describedBy"], json!(null));
     let two = json("two.wasm");
     assert_eq!(two["description"], json!(null));
-    let problem = "it has two sections `kitbag:describe`, and may have one";
+    let problem = "it has two sections `kitbag:describe`, but may have only one";
     assert_eq!(two["descriptionProblem"], problem);
 }
 
@@ -118,7 +118,7 @@ fn one_that_cannot_be_used_counts_for_nothing_and_is_named() {
         let schema = &workspace.run(&["describe", "tool", "--json"]).json()["inputSchema"];
         assert_eq!(schema["value"], json!({ "type": "object" }));
     };
-    let two = "it has two sections `kitbag:describe`, and may have one";
+    let two = "it has two sections `kitbag:describe`, but may have only one";
     check(&with_section("settings", b"{}"), "key=a", two);
     let no_json = "its section `kitbag:describe`: expected ident at line 1 column 2";
     check(&with_section("probe", b"no JSON"), "do=preopens", no_json);

@@ -256,7 +256,7 @@ fn a_limit_of_the_command_line_beats_the_configured_one() {
     let spin = workspace.run(&["run", "probe", "do=spin", "--time", "100ms"]);
     assert_eq!(
         (spin.code, spin.stderr.lines().next().unwrap()),
-        (5, "error: limit: time (100ms): ask for less, or for a part")
+        (5, "error: limit: time (100ms): request less, or a part of it")
     );
     let long = workspace.run(&["run", "probe", "do=output", "bytes:=100", "--output", "60B"]);
     assert_eq!((long.code, long.stdout.len()), (5, 61), "{}", long.shown());

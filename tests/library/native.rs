@@ -148,7 +148,7 @@ fn the_time_of_a_native_tool_is_limited() {
     let kitbag = kitbag(&workspace, native(closure(|_| Box::pin(pending()))));
     assert_eq!(
         kitbag.call_in_test("native", json!({})),
-        "failed: limit: time (50ms): ask for less, or for a part"
+        "failed: limit: time (50ms): request less, or a part of it"
     );
 }
 
@@ -221,13 +221,13 @@ fn the_end_of_a_calls_time_ends_the_call_inside_it() {
         });
         let kitbag = kitbag(&workspace, native(work));
         let got = kitbag.call_in_test("native", json!({}));
-        assert_eq!(got, "failed: limit: time (100ms): ask for less, or for a part");
+        assert_eq!(got, "failed: limit: time (100ms): request less, or a part of it");
         // A guest that sleeps is dropped with the call that it is inside of.
         if action == "spin" {
             let Some(Outcome::Error(error)) = inner.lock().unwrap().take() else { panic!() };
             assert_eq!(
                 error.message,
-                "limit: time (that of the calling tool): ask for less, or for a part"
+                "limit: time (that of the calling tool): request less, or a part of it"
             );
         }
     }

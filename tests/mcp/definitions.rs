@@ -110,7 +110,7 @@ fn an_output_schema_that_is_no_objects_stays_out_of_mcp() {
     assert_eq!(array.value.get("outputSchema"), None);
     assert_eq!(
         array.losses[0].to_string(),
-        "`learn`: the input schema goes out without the output schema, which has to be \
+        "`learn`: the input schema is served without the output schema, which must be \
          that of an object"
     );
 }
@@ -297,8 +297,8 @@ fn schemas_are_served_as_clients_take_them() {
     let check = workspace.run(&["check"]);
     assert_eq!(check.code, 0, "{}", check.shown());
     let shown = [
-        "goes out without `pattern` (`(?i)abc`), for which many clients refuse all tools",
-        "goes out without the output schema, which many clients refuse for `pattern` \
+        "is served without `pattern` (`(?i)abc`), since many clients would refuse all tools",
+        "is served without the output schema, which many clients refuse because of `pattern` \
          (`(?i)abc`)",
     ];
     for text in shown {

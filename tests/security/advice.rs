@@ -101,7 +101,7 @@ fn a_blocked_request_is_shown_although_the_tool_goes_on() {
     assert_eq!(run.code, 0, "{}", run.shown());
     let warning = format!("warning: a request was blocked: `POST {}/` is refused: ", server.url());
     assert!(run.stderr.starts_with(&warning), "{}", run.shown());
-    assert!(run.stderr.contains("the body holds what looks like"), "{}", run.shown());
+    assert!(run.stderr.contains("the body contains what looks like"), "{}", run.shown());
     assert!(!run.shown().contains(&token), "{}", run.shown());
     assert!(server.seen().requests.is_empty());
 }

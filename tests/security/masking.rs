@@ -208,12 +208,12 @@ fn generic_findings_do_not_leave() {
         "x-a: Basic YWRhOmh1bnRlcjJodW50ZXIy",
     ] {
         let done = call(json!({ "url": server.url(), "headers": [header] }));
-        assert!(done.stderr.contains("holds what looks like"), "{header}: {}", done.shown());
+        assert!(done.stderr.contains("contains what looks like"), "{header}: {}", done.shown());
     }
     // As a query writes it.
     let query = "?u=postgres%3A%2F%2Fapp%3AS3cretHorse9%40db.internal%2Fapp";
     let done = call(json!({ "url": format!("{}/{query}", server.url()) }));
-    assert!(done.stderr.contains("the query holds what looks like"), "{}", done.shown());
+    assert!(done.stderr.contains("the query contains what looks like"), "{}", done.shown());
     assert!(server.seen().requests.is_empty());
     let done = call(json!({ "url": server.url(), "headers": ["x-a: password = \"changeme\""] }));
     assert_eq!(done.code, 0, "{}", done.shown());

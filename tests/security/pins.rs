@@ -59,7 +59,7 @@ fn a_component_that_was_swapped_is_neither_compiled_nor_asked_nor_run() {
     let run = workspace.run(&["run", "weather"]);
     assert_eq!(run.code, 6, "{}", run.shown());
     assert!(
-        run.stderr.contains("is not run, since it is another component than the recorded one"),
+        run.stderr.contains("is not run, since it differs from the recorded component"),
         "{}",
         run.shown()
     );
@@ -76,7 +76,7 @@ fn a_component_that_was_swapped_is_neither_compiled_nor_asked_nor_run() {
     assert!(tools.contains("Unavailable: ") && tools.contains("kitbag update weather"), "{tools}");
     assert!(!tools.contains("aloud"), "{tools}");
     let called = client.call("weather", json!({})).to_string();
-    assert!(called.contains("another component than the recorded one"), "{called}");
+    assert!(called.contains("differs from the recorded component"), "{called}");
     drop(client);
     assert_eq!((cached(&workspace, "kitbag"), cached(&workspace, "description")), before);
     // The library holds to it, too.
@@ -90,7 +90,7 @@ fn a_server_that_runs_notices_the_swap() {
     assert!(client.call("weather", json!({})).to_string().contains("ok"));
     swap(&workspace, &component("Another one, of another length.", json!({})));
     let called = client.call("weather", json!({})).to_string();
-    assert!(called.contains("another component than the recorded one"), "{called}");
+    assert!(called.contains("differs from the recorded component"), "{called}");
     swap(&workspace, &honest());
     assert!(client.call("weather", json!({})).to_string().contains("ok"));
     // What a person records counts at once.

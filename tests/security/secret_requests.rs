@@ -146,8 +146,7 @@ fn a_variable_holds_a_placeholder_that_becomes_the_secret_at_its_places() {
     // Anywhere else it is refused, and logged.
     let done = run(&workspace, &json!({ "url": other.url(), "token": "TOKEN" }));
     assert!(done.stdout.contains("HttpRequestDenied"), "{}", done.shown());
-    let refused =
-        "the header `authorization` holds the placeholder of a secret that does not go there";
+    let refused = "the header `authorization` contains the placeholder of a secret that may not be sent there";
     assert!(done.stderr.contains(refused), "{}", done.shown());
     assert!(other.seen().requests.is_empty());
 }
@@ -181,7 +180,7 @@ fn what_looks_like_a_key_does_not_leave_and_is_masked_in_answers() {
     assert_eq!(done.code, 0, "{}", done.shown());
     assert!(!done.shown().contains(&key), "{}", done.shown());
     assert!(done.stdout.contains("[kitbag-mask:gitlab]"), "{}", done.shown());
-    let line = "the answer holds what looks like a token of GitLab";
+    let line = "the answer contains what looks like a token of GitLab";
     assert!(done.stderr.contains(line), "{}", done.shown());
 }
 
@@ -199,7 +198,7 @@ fn what_is_said_of_a_refused_request_does_not_hold_the_value() {
         let url = format!("url={}/{spelling}/x", server.url());
         let run = workspace.run_with(&["run", "fetch", "--verbose", &url], "", &ENV);
         let shown = run.shown();
-        assert!(shown.contains("the path holds the value of a secret"), "{shown}");
+        assert!(shown.contains("the path contains the value of a secret"), "{shown}");
         check_hidden(&shown);
     }
     assert!(server.seen().requests.is_empty());

@@ -171,7 +171,7 @@ fn a_proxy_that_refuses_is_named_without_its_credentials() {
     ));
     let run = workspace.run(&["run", "fetch", "url=http://10.9.8.7/a"]);
     let expected = format!(
-        "the proxy `{}` opens no connection to `http://10.9.8.7`: 407 Proxy Authentication Required",
+        "the proxy `{}` did not open a connection to `http://10.9.8.7`: 407 Proxy Authentication Required",
         proxy.url()
     );
     assert!(run.code != 0 && run.stderr.contains(&expected), "{}", run.shown());

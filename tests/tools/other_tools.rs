@@ -152,7 +152,7 @@ fn the_time_of_an_outer_call_ends_those_inside_it_in_a_server() {
         // The outer tool does not get to say what became of the inner call, as if it were done.
         assert_eq!(answer["result"]["isError"], true, "{answer}");
         let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-        assert!(text.starts_with("limit: time (1s): ask for less, or for a part"), "{answer}");
+        assert!(text.starts_with("limit: time (1s): request less, or a part of it"), "{answer}");
     }
     let answer = client.call("relay", json!({ "steps": [echo("after")] }));
     assert_eq!(answer["content"][0]["text"], "ok after", "{answer}");

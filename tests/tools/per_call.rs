@@ -174,7 +174,7 @@ fn a_call_has_lower_limits_and_never_higher_ones() {
     assert!(got.ends_with("[cut by kitbag: this answer had 3000 bytes]"), "{got}");
     // Counted, although the tool counts nothing.
     let fuel = LimitFlags { fuel: Some(1_000), ..LimitFlags::default() };
-    assert_eq!(call(echo(), fuel), "failed: limit: fuel (1000): ask for less, or for a part");
+    assert_eq!(call(echo(), fuel), "failed: limit: fuel (1000): request less, or a part of it");
     assert_eq!(call(echo(), LimitFlags::default()), "x".repeat(3000));
 
     let higher = "; ask for less, or raise the limit of the tool";

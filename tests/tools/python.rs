@@ -34,8 +34,8 @@ fn what_does_not_end_or_takes_too_much_ends_as_a_named_limit() {
         assert!(line.is_some(), "{code}: {shown}");
         assert!(!shown.contains("panicked") && !shown.contains("unreachable"), "{code}: {shown}");
     };
-    check("while True: pass", "error: limit: time (3s): ask for less, or for a part");
-    check("while True: print('x')", "error: limit: time (3s): ask for less, or for a part");
+    check("while True: pass", "error: limit: time (3s): request less, or a part of it");
+    check("while True: print('x')", "error: limit: time (3s): request less, or a part of it");
     check("import re\nre.sub('(x+x+)+y', '', 'x' * 40)", "");
     check(
         "x = []\nwhile True: x.append('a' * 100_000)",
@@ -51,11 +51,11 @@ fn what_does_not_end_or_takes_too_much_ends_as_a_named_limit() {
     check(&nested, "SyntaxError: Source is too deeply nested");
     check(
         &["1"; 50_000].join("+"),
-        "error: limit: stack (512 KiB): give arguments or data that nest less deep",
+        "error: limit: stack (512 KiB): give arguments or data with less nesting",
     );
     check(
         "a = 1\nfor _ in range(100_000): a = [a]\na",
-        "error: limit: stack (512 KiB): give arguments or data that nest less deep",
+        "error: limit: stack (512 KiB): give arguments or data with less nesting",
     );
 }
 

@@ -133,7 +133,7 @@ fn a_script_in_the_workspace_is_a_tool_like_any_other() {
     workspace.file(".kitbag/scripts/words.py", "while True: pass\n");
     let endless = workspace.run(&["run", "words"]);
     assert!(
-        endless.stderr.contains("limit: time (1s): ask for less, or for a part"),
+        endless.stderr.contains("limit: time (1s): request less, or a part of it"),
         "{}",
         endless.shown()
     );

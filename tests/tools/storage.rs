@@ -118,7 +118,7 @@ fn a_quota_names_its_line_and_is_of_the_whole_tool() {
     assert!(error.contains(line), "{error}");
     let many = json!({ "action": "set_many", "keys": ["b", "c", "d"], "value": "" });
     let error = refused(&workspace, many);
-    assert!(error.contains("1 of 3 keys are used, and this would make them 4"), "{error}");
+    assert!(error.contains("1 of 3 keys are used, and this would need 4"), "{error}");
     check(&workspace, json!({ "action": "list" }), "a");
 }
 
@@ -177,17 +177,20 @@ fn what_no_honest_tool_would_do_ends_in_an_error() {
         let run = keep(&workspace, "keep", &arguments);
         assert!(run.stderr.contains(expected), "{arguments}: {}", run.shown());
     };
-    is_refused(json!({ "action": "get", "key": "" }), "a key has 1 to 1024 bytes, and this one 0");
+    is_refused(
+        json!({ "action": "get", "key": "" }),
+        "a key must have 1 to 1024 bytes, but this one has 0",
+    );
     let long = json!({ "action": "set", "key": "k", "repeat_key": 10_000_000, "value": "" });
-    is_refused(long, "a key has 1 to 1024 bytes, and this one 10000000");
+    is_refused(long, "a key must have 1 to 1024 bytes, but this one has 10000000");
     let large = json!({ "action": "set", "key": "k", "value": "x", "repeat": 15_000_000 });
     check(&workspace, large.clone(), "done");
     let same = json!({ "action": "get_many", "key": "k", "count": 10_000 });
-    is_refused(same, "what is asked for has more than 16 MiB");
+    is_refused(same, "the result exceeds 16 MiB");
     let many = json!({ "action": "get_many", "key": "k", "count": 10_001 });
-    is_refused(many, "10001 keys at once; the most is 10000");
+    is_refused(many, "10001 keys in one operation; the limit is 10000");
     let handles = json!({ "action": "handles", "count": 100_000 });
-    is_refused(handles, "limit: handles (512 handles): ask for less at once");
+    is_refused(handles, "limit: handles (512 handles): request less at once");
     let list = json!({ "action": "list", "cursor": 9_007_199_254_740_991_u64 });
     check(&workspace, list, "");
     check(&workspace, json!({ "action": "delete", "key": "k" }), "done");

@@ -5,26 +5,26 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The BLAKE3 digest of a component's bytes, or of what a component says of itself.
+/// The BLAKE3 digest of a component's bytes or of its description.
 ///
 /// Written as 64 hexadecimal digits in lower case.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentDigest(pub [u8; 32]);
 
-/// A text is not a digest.
+/// The error for a string that is not a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a digest has 64 hexadecimal digits in lower case")]
+#[error("a digest must have 64 hexadecimal digits in lower case")]
 pub struct ContentDigestError;
 
 impl fmt::Display for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // At once and not byte by byte: a call that is logged has it written.
+        // Written in one piece, not byte by byte: every logged call writes a digest.
         const DIGITS: [u8; 16] = *b"0123456789abcdef";
         let mut text = [0; 64];
         for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(self.0) {
             *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
         }
-        f.write_str(std::str::from_utf8(&text).expect("digits are text"))
+        f.write_str(std::str::from_utf8(&text).expect("digits are UTF-8"))
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_read_as_it_is_written() {
+    fn digests_are_parsed_back() {
         let digest = ContentDigest(std::array::from_fn(|index| index as u8 * 7));
         assert_eq!(digest.to_string().parse(), Ok(digest));
         let long = digest.to_string();

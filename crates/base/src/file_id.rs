@@ -1,10 +1,10 @@
-//! Which file or directory one is.
+//! The identity of files and directories.
 
-/// What tells a file or a directory from everything else on this machine.
+/// Identifies a file or directory on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
-    /// The device that it is on.
+    /// The number of the device.
     pub device: u64,
-    /// Its number there.
+    /// The inode number on the device.
     pub inode: u64,
 }

@@ -1,9 +1,8 @@
-//! JSON from outside, read strictly and within a budget.
+//! Strict JSON parsing with a budget, for JSON from outside.
 //!
-//! What other readers let pass is refused, because the tool would see something
-//! else than its author: a key that stands twice, a whole number that
-//! would be rounded. And a value takes up to a hundred times the memory of its
-//! text, so values are counted and reading stops at the budget.
+//! Duplicate keys and integers that would be rounded are refused. Other parsers accept them, but
+//! the tool would then see a different value than its author. A value takes up to a hundred times
+//! the memory of its text, so the parser counts values and stops at the budget.
 
 mod digits;
 
@@ -22,52 +21,51 @@ use crate::text::shown;
 /// The largest arguments of a call, in bytes of JSON.
 pub const ARGUMENTS_BYTES: usize = 1 << 20;
 
-/// How deep arrays and objects may nest in the arguments of a call.
+/// The deepest nesting of arrays and objects in the arguments of a call.
 pub const ARGUMENTS_DEPTH: usize = 128;
 
-/// How much a JSON text may have, and how many values there may be in it.
+/// Limits on the length of a JSON text and on the number of its values.
 ///
-/// The bytes are checked before anything is read, and nothing more is built once
-/// the values are used up. A value takes at most about 0.5 KiB, an object with one
-/// entry.
+/// The length is checked before parsing, and parsing stops at the limit of values. A value takes at
+/// most about 0.5 KiB: an object with one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonBudget {
-    /// The length of the text.
+    /// The length of the text, in bytes.
     pub bytes: usize,
-    /// Values, each array, object and entry among them.
+    /// The number of values. Each array, object and entry is one value.
     pub values: usize,
 }
 
-/// A text is not JSON, or not JSON that can be taken at its word.
+/// The error for text that is not valid JSON or that breaks the rules of [`parse`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}{}", Place(self))]
 pub struct JsonError {
-    /// What is wrong.
+    /// The problem, without its position.
     pub problem: String,
-    /// The line, from 1; 0 where it is the text as a whole.
+    /// The line, from 1; 0 if the problem concerns the whole text.
     pub line: usize,
     /// The column in bytes, from 1; 0 at the end of the line before.
     pub column: usize,
 }
 
-/// Where an error is, as the end of a sentence.
+/// The position of an error, formatted as the end of a sentence.
 struct Place<'a>(&'a JsonError);
 
 impl JsonBudget {
-    /// The arguments of a call, and the answer to a question. A list of 100,000
+    /// The budget for the arguments of a call and the answer to a question. A list of 100,000
     /// numbers fits.
     pub const ARGUMENTS: Self = Self { bytes: ARGUMENTS_BYTES, values: 100_000 };
 
-    /// What a component says of itself. The largest servers of the Model Context
-    /// Protocol describe a hundred tools in less than 100 KiB.
+    /// The budget for a component's description. The largest servers of the Model Context Protocol
+    /// describe a hundred tools in less than 100 KiB.
     pub const DESCRIPTION: Self = Self { bytes: 256 << 10, values: 40_000 };
 
-    /// An answer that an output schema describes, which has been cut to the call's
-    /// output limit.
+    /// The budget for an answer that an output schema describes and that is already cut to the
+    /// call's output limit.
     pub const OUTPUT: Self = Self { bytes: usize::MAX, values: 100_000 };
 
-    /// A message of a client: arguments, answers to questions, and what goes with
-    /// them. Its transport bounds its length.
+    /// The budget for a client's message: arguments, answers to questions, and their metadata. The
+    /// transport bounds its length.
     pub const MESSAGE: Self = Self { bytes: usize::MAX, values: 120_000 };
 }
 
@@ -75,9 +73,8 @@ impl JsonBudget {
 ///
 /// # Errors
 ///
-/// [`JsonError`] names the place of text that is not UTF-8, of what is no JSON,
-/// of a key that stands twice, of a number that no type can hold, and of what is
-/// over the budget.
+/// [`JsonError`] gives the position of invalid UTF-8, invalid JSON, a duplicate key, a number that
+/// no type can hold, or the value that exceeds the budget.
 pub fn parse(text: &[u8], budget: JsonBudget) -> Result<Value, JsonError> {
     let (value, text) = parse_number_free(text, budget)?;
     match digits::numbers(text).find(|(_, number)| digits::is_rounded(number)) {
@@ -93,7 +90,6 @@ pub fn parse(text: &[u8], budget: JsonBudget) -> Result<Value, JsonError> {
     }
 }
 
-/// Reads one JSON value, without a look at the digits of its numbers.
 fn parse_number_free(text: &[u8], budget: JsonBudget) -> Result<(Value, &str), JsonError> {
     if text.len() > budget.bytes {
         let [size, limit] = [text.len(), budget.bytes].map(|size| ByteSize::bytes(size as u64));
@@ -119,7 +115,7 @@ fn parse_number_free(text: &[u8], budget: JsonBudget) -> Result<(Value, &str), J
     Ok((value, text))
 }
 
-/// A key as one segment of a JSON pointer (RFC 6901).
+/// Formats a key as one segment of a JSON pointer (RFC 6901).
 pub fn pointer(key: &str) -> String {
     format!("/{}", key.replace('~', "~0").replace('/', "~1"))
 }
@@ -134,14 +130,14 @@ impl fmt::Display for Place<'_> {
 }
 
 impl JsonError {
-    /// The JSON pointer of the value that has the error, in the text that was read.
+    /// Returns the JSON pointer of the value that contains the error. `text` is the parsed text.
     pub fn pointer(&self, text: &[u8]) -> String {
         let mut lines = text.split_inclusive(|byte| *byte == b'\n');
         let before: usize = lines.by_ref().take(self.line.saturating_sub(1)).map(<[u8]>::len).sum();
         pointer_at(&text[..text.len().min(before + self.column)])
     }
 
-    /// An error right after some text.
+    /// Creates an error at the end of `before`.
     fn at(before: &[u8], problem: String) -> Self {
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -149,10 +145,10 @@ impl JsonError {
     }
 }
 
-/// The JSON pointer (RFC 6901) of the value that the start of a JSON text ends in.
+/// Returns the JSON pointer (RFC 6901) of the value at the end of a JSON prefix.
 pub fn pointer_at(text: &[u8]) -> String {
     enum Level<'t> {
-        /// The key that was read last, in its quotes.
+        /// The last key that was read, in quotes.
         Object(Option<&'t [u8]>),
         Array(usize),
     }
@@ -189,8 +185,8 @@ pub fn pointer_at(text: &[u8]) -> String {
     parts.collect()
 }
 
-/// The offset behind the string that begins at an offset of a JSON text. A string without an
-/// end goes to that of the text.
+/// Returns the offset after the JSON string that begins at `start`. An unterminated string ends at
+/// the end of the text.
 pub fn string_end(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(length) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
@@ -203,10 +199,9 @@ pub fn string_end(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// The memory that a text may take when it has been read, in bytes: counted on the text,
-/// before anything is built.
+/// Estimates the memory of a parsed JSON text, in bytes, from the text alone.
 ///
-/// Measured with lists and objects of the fewest bytes, which cost most.
+/// The factors are measured with the shortest lists and objects, which cost most per byte.
 pub fn cost(text: &[u8]) -> u64 {
     const VALUE_BYTES: u64 = 160;
     const CONTAINER_BYTES: u64 = 400;
@@ -223,11 +218,11 @@ pub fn cost(text: &[u8]) -> u64 {
         }
         at += 1;
     }
-    // Twice the text: as it came, and as the strings that it becomes.
+    // Twice the text: the text itself and the strings parsed from it.
     2 * text.len() as u64 + values * VALUE_BYTES + containers * CONTAINER_BYTES
 }
 
-/// The length of a value as JSON, without writing it anywhere.
+/// Returns the length of a value as JSON without formatting it into a buffer.
 pub fn length(value: &Value) -> usize {
     struct Length(usize);
     impl Write for Length {
@@ -245,10 +240,10 @@ pub fn length(value: &Value) -> usize {
     length.0
 }
 
-/// Builds a [`Value`], refuses a key that stands twice and stops at the budget.
+/// Builds a [`Value`]. Refuses duplicate keys and stops at the budget.
 #[derive(Clone, Copy)]
 struct Strict<'a> {
-    /// How many values there may still be, of how many.
+    /// The number of values left, and the total.
     left: &'a Cell<usize>,
     limit: usize,
 }
@@ -304,7 +299,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut array = Vec::new();
         while let Some(item) = items.next_element_seed(self)? {
-            // Room for one: the first room that a vector takes by itself is for four.
+            // Room for one value: a vector's first allocation is for four.
             if array.is_empty() {
                 array.reserve_exact(1);
             }
@@ -317,7 +312,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if object.contains_key(&key) {
-                let message = format!("the key `{}` stands twice", shown(&key));
+                let message = format!("duplicate key `{}`", shown(&key));
                 return Err(de::Error::custom(message));
             }
             let value = entries.next_value_seed(self)?;
@@ -343,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_costs_no_more_than_its_length() {
+    fn string_cost_is_bounded_by_length() {
         let with = |string: &str| {
             let text = format!(r#"{{"a":{string}{}}}"#, " ".repeat(600));
             cost(text.as_bytes())
@@ -353,13 +348,13 @@ mod tests {
             assert_eq!(with(string), plain, "{string}");
         }
         assert!(with(r#""x",[],1,2""#) > plain);
-        // Without an end, and with half of an escape there.
+        // Unterminated, once with half an escape at the end.
         let open = |text: &str| cost(format!("{}{text}", " ".repeat(600)).as_bytes());
         assert_eq!(open(r#"["\"#), open(r#"["x"#));
     }
 
     #[test]
-    fn what_is_json_is_read_as_it_stands() {
+    fn valid_json_is_read_unchanged() {
         let text = br#"{"a":[1,-2,2.5,1e3,"x\"9",true,null],"b":{"a":18446744073709551615}}"#;
         let expected = json!({
             "a": [1, -2, 2.5, 1000.0, "x\"9", true, null],
@@ -369,17 +364,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_refused_wherever_it_is() {
-        check_error(br#"{"a":1,"a":2}"#, "the key `a` stands twice at line 1 column 10");
-        check_error(
-            b"{\"a\":[{\"b\":1,\n\"b\":1}]}",
-            "the key `b` stands twice at line 2 column 3",
-        );
-        check_error(br#"{"a":1,"\u0061":2}"#, "the key `a` stands twice at line 1 column 15");
+    fn duplicate_keys_are_refused_at_any_depth() {
+        check_error(br#"{"a":1,"a":2}"#, "duplicate key `a` at line 1 column 10");
+        check_error(b"{\"a\":[{\"b\":1,\n\"b\":1}]}", "duplicate key `b` at line 2 column 3");
+        check_error(br#"{"a":1,"\u0061":2}"#, "duplicate key `a` at line 1 column 15");
     }
 
     #[test]
-    fn a_number_that_would_change_is_refused() {
+    fn numbers_that_would_change_are_refused() {
         let rest = "has more than 64 bits; write it as a string, or with a decimal point if it may \
                     be rounded";
         let number = "123456789012345678901234567890";
@@ -392,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_utf_8_is_refused_at_its_place() {
+    fn invalid_utf8_is_refused_with_its_position() {
         check_error(b"{\"a\":\n\"\xff\"}", "invalid UTF-8 at line 2 column 2");
     }
 
@@ -404,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_counted_and_bytes_before_them() {
+    fn bytes_are_checked_before_values() {
         let budget = JsonBudget { bytes: 20, values: 4 };
         let check = |text: &str, expected: Result<(), &str>| {
             let read = super::parse(text.as_bytes(), budget).map(drop);
@@ -437,17 +429,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read_back(value in values()) {
+        fn written_json_is_read_back(value in values()) {
             prop_assert_eq!(parse(value.to_string().as_bytes()).unwrap(), value);
         }
 
         #[test]
-        fn the_length_is_that_of_the_text(value in values()) {
+        fn length_matches_the_written_text(value in values()) {
             prop_assert_eq!(length(&value), value.to_string().len());
         }
 
         #[test]
-        fn nothing_makes_it_panic(text in prop::collection::vec(any::<u8>(), 0..64)) {
+        fn no_input_panics(text in prop::collection::vec(any::<u8>(), 0..64)) {
             let _ = parse(&text);
         }
     }

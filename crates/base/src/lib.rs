@@ -1,5 +1,5 @@
-//! Building blocks that every crate of kitbag uses: text for terminals, strict JSON, sizes,
-//! digests and quoting for shells. They know nothing of tools.
+//! Building blocks for every crate of kitbag: text for terminals, strict JSON, sizes, digests and
+//! shell quoting. They do not depend on tools.
 
 mod digest;
 mod file_id;

@@ -1,4 +1,4 @@
-//! Sizes, lengths of time and numbers, as people write them for limits.
+//! Sizes, durations and counts, as people write them for limits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,39 +8,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::shown;
 
-/// A number of bytes, read and written as `64 MiB`.
+/// A number of bytes, formatted as `64 MiB`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(try_from = "String", into = "String")]
 pub struct ByteSize(u64);
 
-/// A text is not a limit: neither a size nor a duration nor a number.
+/// The error for a string that is not a valid limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseLimitError {
-    /// The text is not a number of bytes.
+    /// The string is not a size in bytes.
     #[error("`{}` is not a size; write a number and a unit, such as `64MiB`", shown(.0))]
     Size(String),
-    /// The text is not a length of time.
+    /// The string is not a duration.
     #[error("`{}` is not a duration; write a number and a unit, such as `30s` or `500ms`", shown(.0))]
     Duration(String),
-    /// The text is not a number of requests.
+    /// The string is not a number of requests.
     #[error("`{}` is not a number of requests; write a positive integer, such as `50`", shown(.0))]
     Requests(String),
-    /// The text is not a number of calls.
+    /// The string is not a number of calls.
     #[error("`{}` is not a number of calls; write a positive integer, such as `20`", shown(.0))]
     ToolCalls(String),
-    /// The text is not a number of instructions.
-    #[error("`{}` is not a budget of fuel; write a positive integer, such as `1000000`", shown(.0))]
+    /// The string is not a number of instructions.
+    #[error("`{}` is not a fuel budget; write a positive integer, such as `1000000`", shown(.0))]
     Fuel(String),
 }
 
-/// Reads a length of time such as `30s`, `500ms` or `1m 30s`.
+/// Parses a duration such as `30s`, `500ms` or `1m 30s`.
 ///
 /// # Errors
 ///
-/// [`ParseLimitError::Duration`] for anything else, and for zero: a call that
-/// may take no time can only fail.
+/// [`ParseLimitError::Duration`] for other strings and for zero: a call with no time always fails.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseLimitError> {
     humantime::parse_duration(text)
         .ok()
@@ -48,37 +47,36 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseLimitError> {
         .ok_or_else(|| ParseLimitError::Duration(text.to_owned()))
 }
 
-/// Writes a length of time so that [`parse_duration`] reads it back: `1m 30s`.
+/// Formats a duration so that [`parse_duration`] accepts it: `1m 30s`.
 pub fn format_duration(duration: Duration) -> impl fmt::Display {
     humantime::format_duration(duration)
 }
 
-/// Reads a number of requests such as `50`.
+/// Parses a number of requests such as `50`.
 ///
 /// # Errors
 ///
-/// [`ParseLimitError::Requests`] for anything else, and for zero: a tool that may make no
-/// request needs no grant of them.
+/// [`ParseLimitError::Requests`] for other strings and for zero: a tool without requests needs no
+/// grant.
 pub fn parse_requests(text: &str) -> Result<u64, ParseLimitError> {
     positive(text).ok_or_else(|| ParseLimitError::Requests(text.to_owned()))
 }
 
-/// Reads a number of calls of other tools such as `20`.
+/// Parses a number of calls of other tools such as `20`.
 ///
 /// # Errors
 ///
-/// [`ParseLimitError::ToolCalls`] for anything else, and for zero: a tool that may call no
-/// other one needs no grant of them.
+/// [`ParseLimitError::ToolCalls`] for other strings and for zero: a tool without nested calls needs
+/// no grant.
 pub fn parse_tool_calls(text: &str) -> Result<u64, ParseLimitError> {
     positive(text).ok_or_else(|| ParseLimitError::ToolCalls(text.to_owned()))
 }
 
-/// Reads a budget of fuel such as `1000000`.
+/// Parses a fuel budget such as `1000000`.
 ///
 /// # Errors
 ///
-/// [`ParseLimitError::Fuel`] for anything else, and for zero: a call that may
-/// run no instruction can only fail.
+/// [`ParseLimitError::Fuel`] for other strings and for zero: a call without fuel always fails.
 pub fn parse_fuel(text: &str) -> Result<u64, ParseLimitError> {
     positive(text).ok_or_else(|| ParseLimitError::Fuel(text.to_owned()))
 }
@@ -88,22 +86,22 @@ fn positive(text: &str) -> Option<u64> {
 }
 
 impl ByteSize {
-    /// So many bytes.
+    /// Creates a size from a number of bytes.
     pub const fn bytes(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// So many times 1,048,576 bytes.
+    /// Creates a size from a number of mebibytes (1,048,576 bytes).
     pub const fn mib(mib: u64) -> Self {
         Self(mib << 20)
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub const fn as_u64(self) -> u64 {
         self.0
     }
 
-    /// The number of bytes, or the largest `usize` where it does not fit.
+    /// Returns the number of bytes, saturating at [`usize::MAX`].
     pub fn as_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
@@ -113,11 +111,10 @@ impl FromStr for ByteSize {
     type Err = ParseLimitError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // `bytesize` does not know the unit that is written where no other
-        // divides the size.
+        // `bytesize` does not parse the unit `bytes`, which `Display` uses for odd sizes.
         let bytes = match text.strip_suffix(" bytes") {
             Some(number) => number.parse().ok(),
-            // Without a unit it would be so many bytes, which is hardly ever meant.
+            // A number without a unit would mean bytes, which is rarely intended.
             None if text.ends_with(|last: char| last.is_ascii_digit() || last == '.') => None,
             None => text.parse().ok().map(|size: bytesize::ByteSize| size.as_u64()),
         };
@@ -144,8 +141,7 @@ impl From<ByteSize> for String {
 
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Exact wherever a binary unit divides it, so that a limit reads the
-        // way it was configured.
+        // Exact if a binary unit divides the size, so that a limit is shown as it was configured.
         const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
         match UNITS
             .iter()
@@ -164,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_reads_as_it_is_written() {
+    fn sizes_are_parsed() {
         let check = |text: &str, expected: &str| {
             assert_eq!(text.parse::<ByteSize>().unwrap().to_string(), expected);
         };
@@ -179,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_size_is_read_back_as_it_was_written(number in 1..u64::MAX, shift in 0..64u32) {
+        fn formatted_sizes_are_parsed_back(number in 1..u64::MAX, shift in 0..64u32) {
             let size = ByteSize::bytes((number >> shift).max(1));
             prop_assert_eq!(size.to_string().parse(), Ok(size));
             let unit = ByteSize::bytes(1 << shift);
@@ -188,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused() {
+    fn invalid_sizes_are_refused() {
         for text in [
             "",
             "MiB",
@@ -209,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_reads_as_it_is_written() {
+    fn durations_are_parsed_and_formatted() {
         for text in ["30s", "500ms", "1m 30s"] {
             assert_eq!(format_duration(parse_duration(text).unwrap()).to_string(), text);
         }

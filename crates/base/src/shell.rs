@@ -1,13 +1,13 @@
-//! Quoting for POSIX shells. Every command that is printed for a person to paste goes through it.
+//! Quoting for POSIX shells. Every command that kitbag prints for a person to paste goes through
+//! this module.
 
 use crate::text::is_hidden;
 
 /// Quotes one word of a command line, so that `sh`, `bash` and `zsh` read exactly this text.
 ///
-/// A plain word stays as it is, and of an option such as `--user=NAME` only the value is quoted.
-/// The result holds no character that a terminal acts on or that
-/// [`printable`](crate::text::printable) would change. A NUL is omitted, since no argument can
-/// hold one.
+/// Plain words are not quoted; of an option such as `--user=NAME`, only the value is. The result
+/// has no character that a terminal acts on or that [`printable`](crate::text::printable) would
+/// change. NUL is dropped, since no argument can contain it.
 pub fn quoted(word: &str) -> String {
     if word.is_empty() {
         return "''".to_owned();
@@ -24,20 +24,20 @@ pub fn quoted(word: &str) -> String {
     in_quotes(word)
 }
 
-/// Joins words to a command line, each of them quoted.
+/// Joins words to a command line and quotes each word.
 pub fn command<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> String {
     let words: Vec<_> = words.into_iter().map(|word| quoted(word.as_ref())).collect();
     words.join(" ")
 }
 
-/// Whether no shell gives this byte a meaning inside a word. `=` at the start of a word has one
-/// in zsh, and `~` is expanded after `=` and `:`.
+/// Returns true if no shell gives this byte a meaning inside a word. zsh interprets a leading `=`,
+/// and shells expand `~` after `=` and `:`.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte)
 }
 
-/// Puts a word in single quotes, also a plain one. Characters that a terminal acts on are written
-/// by `printf`.
+/// Puts a word in single quotes, even if it is plain. Writes characters that a terminal acts on
+/// with `printf`.
 pub fn in_quotes(word: &str) -> String {
     let mut text = String::from("'");
     let is_escaped = |c: char| is_hidden(c) && c != '\n';
@@ -52,7 +52,7 @@ pub fn in_quotes(word: &str) -> String {
         }
         let end = after.find(|c| !is_escaped(c)).unwrap_or(after.len());
         let (escaped, after) = after.split_at(end);
-        // A command substitution drops line breaks at its end: they are not among these.
+        // A command substitution drops trailing newlines, so newlines are not written this way.
         text.push_str("'\"$(printf '");
         for byte in escaped.bytes().filter(|byte| *byte != 0) {
             text.push_str(&format!("\\{byte:03o}"));
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::text::printable;
 
-    /// Words that a shell could act on.
+    /// Words that a shell could interpret.
     const HOSTILE: [&str; 40] = [
         "",
         " ",
@@ -118,9 +118,9 @@ mod tests {
         "*",
     ];
 
-    /// What a shell takes the words of a command line for.
+    /// Returns the words that a shell reads from a command line.
     fn read_by(shell: &str, line: &str) -> Vec<String> {
-        // The `x` keeps a line break at the end of the last word.
+        // The `x` preserves a newline at the end of the last word.
         let script = format!("printf '%s\\0' {line}; printf x");
         let output = Command::new(shell).arg("-c").arg(&script).output().unwrap();
         assert!(output.status.success(), "{shell}: {script}");
@@ -129,7 +129,7 @@ mod tests {
         words.split('\0').map(str::to_owned).collect()
     }
 
-    /// The shells to test with: `KITBAG_TEST_SHELLS` names more, such as `zsh`.
+    /// The shells to test. `KITBAG_TEST_SHELLS` adds more, such as `zsh`.
     fn shells() -> Vec<String> {
         let more = std::env::var("KITBAG_TEST_SHELLS").unwrap_or_default();
         let more = more.split_whitespace().map(str::to_owned);

@@ -1,38 +1,37 @@
-//! How text from a file is shown to a person, and which known word is meant.
+//! Safe display of untrusted text, and suggestions for misspelled words.
 
 use std::fmt;
 
-/// The longest text that a message repeats, in characters. A longer one is cut
-/// with `…`, so that one value cannot flood a terminal.
+/// The longest text that a message repeats, in characters. Longer text is cut with `…`, so that one
+/// value cannot flood a terminal.
 const SHOWN_CHARS: usize = 200;
 
-/// Text that is shown with everything invisible spelled out.
+/// Displays text with invisible characters escaped.
 pub struct Shown<'a>(&'a str);
 
-/// Shows a text of unknown origin: control characters and those that change
-/// the direction of a line are escaped, and a long text is cut.
+/// Escapes control characters and characters that change the text direction, and cuts long text.
 pub fn shown(text: &str) -> Shown<'_> {
     Shown(text)
 }
 
-/// The longest message of an error, in bytes. It is words about a call and not its data.
+/// The longest error message, in bytes. A message describes a call and does not carry its data.
 pub const ERROR_BYTES: usize = 4 << 10;
 
-/// Cuts the middle out of a message that is longer than [`ERROR_BYTES`]: its beginning says what
-/// is wrong, and its end says the way out.
+/// Cuts the middle out of a message that is longer than [`ERROR_BYTES`]: the beginning states the
+/// problem and the end states the fix.
 pub fn bound_error(message: &mut String) {
     const BEGINNING: usize = 2 << 10;
     const END: usize = 1 << 10;
     if message.len() > ERROR_BYTES {
         let beginning = message.floor_char_boundary(BEGINNING);
         let end = message.ceil_char_boundary(message.len() - END);
-        let left_out = format!("… [{} bytes left out] …", end - beginning);
+        let left_out = format!("… [{} bytes omitted] …", end - beginning);
         message.replace_range(beginning..end, &left_out);
     }
 }
 
-/// The name of an error in words, for errors of libraries that have no other text:
-/// `UnknownIssuer(…)` reads as `unknown issuer`.
+/// Returns the name of an error variant as words, for library errors without a message:
+/// `UnknownIssuer(…)` becomes `unknown issuer`.
 pub fn variant_words(error: &impl fmt::Debug) -> String {
     let name = format!("{error:?}");
     let is_name = |c: &char| c.is_ascii_alphanumeric();
@@ -47,32 +46,30 @@ pub fn variant_words(error: &impl fmt::Debug) -> String {
     words
 }
 
-/// A longer text that is shown with everything invisible spelled out.
+/// Displays long text with invisible characters escaped.
 pub struct Printable<'a>(&'a str);
 
-/// Shows a text of unknown origin as [`shown`] does, but whole, and with line
-/// breaks and tabs as they are.
+/// Escapes untrusted text as [`shown`] does, but does not cut it and keeps newlines and tabs.
 pub fn printable(text: &str) -> Printable<'_> {
     Printable(text)
 }
 
-/// Whether a character must be spelled out, because a terminal would act on it
-/// or because it is invisible.
+/// Returns true if a character must be escaped because a terminal would act on it or because it is
+/// invisible.
 pub fn is_hidden(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
     }
     match c {
-        // Variation selectors, which belong to the visible character before them.
+        // Variation selectors belong to the visible character before them.
         '\u{fe00}'..='\u{fe0f}' => false,
-        // Line separators, marks of annotations, and the Braille pattern without dots.
+        // Line separators, interlinear annotation marks, and the blank Braille pattern.
         '\u{2028}'..='\u{2029}' | '\u{fff9}'..='\u{fffb}' | '\u{2800}' => true,
         _ => c.is_control() || is_ignorable(c),
     }
 }
 
-/// Whether a character is left out where names are compared without case: a code point that
-/// some file systems ignore.
+/// Returns true if case-insensitive name comparison ignores a character, as some file systems do.
 ///
 /// Source: `Default_Ignorable_Code_Point` of Unicode 16.
 pub fn is_ignorable(c: char) -> bool {
@@ -84,16 +81,16 @@ pub fn is_ignorable(c: char) -> bool {
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The escape of a hidden character, such as `\n` and `\u{202e}`.
+/// Returns the escape of a hidden character, such as `\n` and `\u{202e}`.
 pub fn escape(c: char) -> String {
-    // The standard library does not escape all hidden characters in its shorter form.
+    // The standard library's shorter form does not escape all hidden characters.
     match c.is_ascii() {
         true => c.escape_debug().to_string(),
         false => c.escape_unicode().to_string(),
     }
 }
 
-/// Joins words as `` `a`, `b` or `c` ``, at most ten of them.
+/// Joins at most ten words as `` `a`, `b` or `c` ``.
 pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
     const MOST: usize = 10;
     let quoted = |word: &S| format!("`{}`", shown(word.as_ref()));
@@ -128,10 +125,10 @@ fn snake_case(name: &str) -> String {
     snake
 }
 
-/// The candidate that was most likely meant by a word, if any is near.
+/// Returns the candidate closest to a word, if one is close enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // No known word is longer; a longer one is not worth a comparison whose
-    // cost grows with its length.
+    // No known word is longer, and comparing longer words would cost time in proportion to their
+    // length.
     const LONGEST: usize = 64;
     const SHORTEST_PREFIX: usize = 3;
     if word.len() > LONGEST {
@@ -196,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_variant_is_words() {
+    fn variant_names_become_words() {
         #[derive(Debug)]
         #[expect(dead_code, reason = "they are shown")]
         enum Of {
@@ -210,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn invisible_characters_are_spelled_out() {
+    fn invisible_characters_are_escaped() {
         let check = |text: &str, expected: &str| assert_eq!(shown(text).to_string(), expected);
         check("wörd \"x\" it's", "wörd \"x\" it's");
         check("a\nb\u{1b}[31m", "a\\nb\\u{1b}[31m");
@@ -222,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_text_keeps_its_lines() {
+    fn printable_keeps_line_breaks() {
         let text = "a\n\tb\r\n\u{1b}]0;title\u{7}\u{202e}c";
         assert_eq!(printable(text).to_string(), "a\n\tb\\r\n\\u{1b}]0;title\\u{7}\\u{202e}c");
     }
 
     #[test]
-    fn the_nearest_word_is_found_and_a_far_one_is_not() {
+    fn only_near_words_are_suggested() {
         let known = ["description", "enable", "wasm", "memory", "time"];
         let check = |word: &str, expected: Option<&str>| {
             assert_eq!(nearest(word, known), expected, "{word}")

@@ -1,19 +1,19 @@
-//! Lines that are longer than a terminal is wide.
+//! Line wrapping for terminals.
 
-/// The start of each line of third-party text, and of each row that continues one.
+/// The prefix of third-party lines and of the rows that continue them.
 const BAR: &str = "| ";
 
-/// The start of a row that continues another line.
+/// The prefix of rows that continue other lines.
 const INDENT: &str = "    ";
 
-/// The fewest columns that a terminal is taken to have.
+/// The minimum assumed terminal width.
 const FEWEST_COLUMNS: usize = 20;
 
-/// Breaks a line into the rows that it takes on a terminal of so many columns.
+/// Breaks a line into rows of at most `columns` columns.
 ///
-/// Each further row of a line behind a bar starts with a bar; those of other lines are indented and
-/// start with a word. Otherwise a long line could place text of its own at the start of a row, where
-/// a person expects a line of kitbag.
+/// Rows that continue a line behind a bar begin with a bar. Rows that continue other lines are
+/// indented and begin with a word. Otherwise a long line could place its text at the start of a
+/// row, where a person expects a line of kitbag.
 pub fn rows(line: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(FEWEST_COLUMNS);
     let continuation = if line.starts_with(BAR) { BAR } else { INDENT };
@@ -21,7 +21,7 @@ pub fn rows(line: &str, columns: usize) -> Vec<String> {
     for c in line.chars() {
         let width = width(c);
         if used + width > columns {
-            // The last word of a sentence moves to the next row, unless it is long.
+            // The last word moves to the next row unless it is long.
             let word = row.rfind(' ').map_or(row.len(), |at| at + 1);
             let is_short = continuation == INDENT && word > columns / 2;
             let rest = row.split_off(if is_short { word } else { row.len() });
@@ -41,8 +41,8 @@ pub fn wrapped(text: &str, columns: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The most columns that a character takes. Terminals differ in the width of characters outside of
-/// ASCII.
+/// Returns the most columns that a character may take. Terminals differ in the width of non-ASCII
+/// characters.
 fn width(c: char) -> usize {
     match c {
         '\t' => 8,
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_continue_a_line_have_a_bar() {
+    fn continued_rows_have_a_bar() {
         let evil = format!("| {}Worst: none", " ".repeat(38));
         assert_eq!(rows(&evil, 40), [format!("| {}", " ".repeat(38)), "| Worst: none".to_owned()]);
         assert_eq!(rows(&evil, 100), [&*evil]);

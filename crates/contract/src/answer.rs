@@ -11,17 +11,16 @@ use kitbag_base::ByteSize;
 use kitbag_base::json::{self as strict, JsonBudget};
 use kitbag_base::text::shown;
 
-/// The kind of answer a question takes.
+/// The kind of answer that a question accepts.
 ///
-/// Read from and written as the text of the contract's `answer-type`; case is
-/// ignored when it is read.
+/// Parsed from and formatted as the contract's `answer-type`; parsing ignores case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnswerType {
     /// Yes or no.
     Boolean,
-    /// Any text.
+    /// Free text.
     Text,
-    /// A whole number.
+    /// An integer.
     Integer,
     /// Any number.
     Number,
@@ -29,87 +28,87 @@ pub enum AnswerType {
     Select(Vec<Choice>),
     /// Any of several options.
     MultiSelect(Vec<Choice>),
-    /// Several answers at once: an object with one for each field.
+    /// Several answers in an object with one entry per field.
     Form(Vec<Field>),
 }
 
 /// One field of a form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// The key under which its answer stands in the object.
+    /// The key of the answer in the object.
     pub id: String,
-    /// What the person sees, where that is not the id. Untrusted text.
+    /// The label that a person sees instead of the id. Untrusted text.
     pub title: Option<String>,
-    /// What helps the person to answer. Untrusted text.
+    /// Help for the person who answers. Untrusted text.
     pub description: Option<String>,
-    /// The kind of answer it takes; never a form.
+    /// The kind of answer. Never a form.
     pub kind: AnswerType,
-    /// What is suggested. Never taken for an answer.
+    /// The suggested value. Never used as an answer.
     pub default: Option<Value>,
-    /// Whether it has to be answered. Default: yes.
+    /// True if an answer is required. Default: true.
     pub is_required: bool,
-    /// Whether options are titled in the way that clients read before there was
-    /// one that is part of JSON Schema. Default: no.
+    /// True if options are titled with `enumNames`, which clients read before JSON Schema had
+    /// titled options. Default: false.
     pub is_legacy: bool,
 }
 
 /// One option of a question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// What the tool gets when this is chosen.
+    /// The value that the tool receives if a person chooses the option.
     pub value: Value,
-    /// What the person sees. Untrusted text.
+    /// The label that a person sees. Untrusted text.
     pub title: String,
 }
 
-/// An answer, as it was given.
+/// An answer as it was given.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Something that a person typed.
+    /// Text that a person typed.
     Text(String),
     /// A value.
     Json(Value),
 }
 
-/// An answer, or the kind of answer, does not have the form it should have.
+/// The error for an answer or an answer type that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// The tool asked for a kind of answer that the contract does not know.
+    /// The tool requested an answer type that the contract does not define.
     #[error(
         "answer type `{}` is not known; the contract has `boolean`, `text`, `integer`, `number`, \
          `{{\"select\":…}}`, `{{\"multi-select\":…}}` and `{{\"form\":…}}`", shown(.0)
     )]
     UnknownType(String),
-    /// The question has a part that is longer than anybody needs.
-    #[error("the {part} of a question has {size}, more than the {limit} it may have")]
+    /// A part of the question is too long.
+    #[error("the {part} of a question has {size}, which exceeds the limit of {limit}")]
     TooLong {
         /// The part: `id`, `text`, `answer-type` or `default`.
         part: &'static str,
-        /// Its size.
+        /// The size of the part.
         size: ByteSize,
-        /// The most it may have.
+        /// The limit for the part.
         limit: ByteSize,
     },
-    /// One field of a form is answered wrongly.
+    /// The answer for one field of a form is not valid.
     #[error("the field `{}`: {problem}", shown(field))]
     Field {
         /// The field's id.
         field: String,
-        /// What is wrong.
+        /// The error of the field's answer.
         problem: Box<AnswerError>,
     },
-    /// The answer is of another kind than the question takes.
+    /// The answer does not match the kind that the question accepts.
     #[error("`{}` is not {expected}", shown(given))]
     Mismatch {
         /// The answer as it was given.
         given: String,
-        /// What would be right, as a noun phrase.
+        /// The expected answer, as a noun phrase.
         expected: String,
     },
 }
 
 impl AnswerError {
-    /// The texts of the tool, or of the answer, that the message repeats.
+    /// Returns the strings of the tool or the answer that the message repeats.
     pub fn texts_mut(&mut self) -> Vec<&mut String> {
         match self {
             Self::UnknownType(text) | Self::Mismatch { given: text, expected: _ } => vec![text],
@@ -121,34 +120,30 @@ impl AnswerError {
     }
 }
 
-/// How a question is marked besides the kind of its answer.
+/// Marks of a question besides the kind of its answer.
 #[cfg(any(test, feature = "bindings"))]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QuestionMarks {
-    /// As [`Question::is_consent`](crate::Question::is_consent).
     pub(crate) is_consent: bool,
-    /// As [`Question::class`](crate::Question::class).
     pub(crate) class: Option<String>,
 }
 
-/// Whether a text is the class of a question: letters, digits, `:`, `_`, `-` and `.`.
+/// Returns true if a string is a valid question class: letters, digits, `:`, `_`, `-` and `.`.
 pub fn is_class(text: &str) -> bool {
     (1..=QUESTION_CLASS_BYTES).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":_-.".contains(&byte))
 }
 
 impl AnswerType {
-    /// Checks an answer and returns it in the form in which the tool gets it: an
-    /// option as its value.
+    /// Checks an answer and converts it to the value that the tool receives.
     ///
-    /// An option can be named by its value or its title, ignoring case; several
-    /// are, where they are typed, separated by commas, or given as a JSON array.
-    /// A form is typed as a JSON object.
+    /// An option is named by its value or title, ignoring case. Several typed options are separated
+    /// by commas or given as a JSON array. A form is typed as a JSON object.
     ///
     /// # Errors
     ///
-    /// [`AnswerError::Mismatch`] tells what would be right, and
-    /// [`AnswerError::Field`] in which field.
+    /// [`AnswerError::Mismatch`] describes the expected answer; [`AnswerError::Field`] names the
+    /// field.
     pub fn check(&self, answer: &Answer) -> Result<Value, AnswerError> {
         match answer {
             Answer::Text(text) => self.parse_answer(text),
@@ -156,11 +151,11 @@ impl AnswerType {
         }
     }
 
-    /// Reads the contract's `answer-type`: the kind of answer, and how the question is marked.
+    /// Parses the contract's `answer-type` into the kind of answer and the marks of the question.
     ///
     /// # Errors
     ///
-    /// [`AnswerError::UnknownType`], with the whole text.
+    /// [`AnswerError::UnknownType`] contains the whole string.
     #[cfg(any(test, feature = "bindings"))]
     pub(crate) fn read_marked(text: &str) -> Result<(Self, QuestionMarks), AnswerError> {
         let Ok(Value::Object(mut object)) = read(text) else {
@@ -184,7 +179,7 @@ impl AnswerType {
         Ok((kind, QuestionMarks { is_consent, class }))
     }
 
-    /// Writes what [`Self::read_marked`] reads.
+    /// Formats the string that [`Self::read_marked`] parses.
     #[cfg(any(test, feature = "bindings"))]
     pub(crate) fn write_marked(&self, marks: &QuestionMarks) -> String {
         let kind = self.to_string();
@@ -204,7 +199,7 @@ impl AnswerType {
         Value::Object(object).to_string()
     }
 
-    /// A kind without options, by its name in any case.
+    /// Returns the kind without options that has a name, ignoring case.
     fn from_name(name: &str) -> Option<Self> {
         match name.to_lowercase().as_str() {
             "boolean" => Some(Self::Boolean),
@@ -215,7 +210,7 @@ impl AnswerType {
         }
     }
 
-    /// A kind as an object: its name, and what can be chosen. A kind without options has
+    /// Parses a kind from an object that maps its name to its options. A kind without options has
     /// an empty object.
     fn from_object(object: &Map<String, Value>) -> Option<Self> {
         let [(kind, body)] = object.iter().collect::<Vec<_>>()[..] else { return None };
@@ -283,7 +278,7 @@ impl AnswerType {
             }
             (Self::Number, Value::Number(_)) => Some(answer.clone()),
             (Self::Select(choices), answer) => pick(choices, answer),
-            // One of more answers than there are options is given twice.
+            // More answers than options means that an option is repeated.
             (Self::MultiSelect(choices), Value::Array(answers))
                 if answers.len() > choices.len() =>
             {
@@ -302,7 +297,7 @@ impl AnswerType {
         checked.ok_or_else(|| self.mismatch(&answer.to_string()))
     }
 
-    /// What an answer has to be, as a noun phrase: `one of \`a\`, \`b\``.
+    /// Describes a valid answer as a noun phrase: `one of \`a\`, \`b\``.
     pub fn expectation(&self) -> String {
         let list = |choices: &[Choice]| {
             let titles = choices.iter().map(|choice| format!("`{}`", shown(&choice.title)));
@@ -336,7 +331,7 @@ fn check_form(
         Box::new(AnswerError::Mismatch { given: given.into(), expected: expected.into() })
     };
     if let Some((id, value)) = answers.iter().find(|(id, _)| fields.iter().all(|f| f.id != **id)) {
-        return Err(wrong(id, mismatch(&value.to_string(), "asked for")));
+        return Err(wrong(id, mismatch(&value.to_string(), "in the form")));
     }
     let mut checked = Map::new();
     for field in fields {
@@ -355,20 +350,20 @@ fn check_form(
     Ok(checked)
 }
 
-/// Reads what a person typed, or a kind of answer.
+/// Parses typed JSON or an answer type.
 fn read(text: &str) -> Result<Value, strict::JsonError> {
     strict::parse(text.as_bytes(), JsonBudget::ARGUMENTS)
 }
 
-/// Finds an option by what a person calls it.
+/// Finds an option by its title or value.
 fn find<'a>(choices: &'a [Choice], text: &str) -> Option<&'a Value> {
-    let wanted = text.to_lowercase();
+    let needle = text.to_lowercase();
     let is_named = |choice: &&Choice| {
         let value = match &choice.value {
             Value::String(value) => value.to_lowercase(),
             value => value.to_string(),
         };
-        value == wanted || choice.title.to_lowercase() == wanted
+        value == needle || choice.title.to_lowercase() == needle
     };
     choices.iter().find(is_named).map(|choice| &choice.value)
 }
@@ -388,7 +383,7 @@ impl FromStr for AnswerType {
     }
 }
 
-/// A member of a JSON object, by a key whose case is ignored.
+/// Returns a member of a JSON object, ignoring the case of the key.
 fn member<'a>(object: &'a Value, key: &str) -> Option<&'a Value> {
     object
         .as_object()?
@@ -397,7 +392,7 @@ fn member<'a>(object: &'a Value, key: &str) -> Option<&'a Value> {
         .map(|(_, value)| value)
 }
 
-/// The fields of a form, each with an id of its own.
+/// Parses the fields of a form. Their ids must be distinct.
 fn fields(body: &Value) -> Option<Vec<Field>> {
     let fields = member(body, "fields")?.as_array()?;
     let fields = fields.iter().map(field).collect::<Option<Vec<_>>>()?;
@@ -481,7 +476,7 @@ impl Field {
         let kind = self.kind.to_string();
         let mut field = Map::new();
         field.insert("id".into(), self.id.clone().into());
-        // A kind with options is an object, the others are names.
+        // A kind with options is an object; other kinds are names.
         field.insert("type".into(), serde_json::from_str(&kind).unwrap_or(Value::String(kind)));
         let texts = [("title", &self.title), ("description", &self.description)];
         for (key, text) in texts {
@@ -515,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kinds_of_the_contract_are_read_in_any_case() {
+    fn kinds_are_read_in_any_case() {
         check("boolean", AnswerType::Boolean);
         check("Text", AnswerType::Text);
         check("INTEGER", AnswerType::Integer);
@@ -531,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_kind_is_refused_by_name() {
+    fn unknown_kinds_are_refused_by_name() {
         for text in ["", "bool", "{}", r#"{"select":{}}"#, r#"{"select":{"options":[]}}"#, "[1]"] {
             assert_eq!(text.parse::<AnswerType>(), Err(AnswerError::UnknownType(text.into())));
         }
@@ -568,13 +563,13 @@ mod tests {
         check(r#"{"boolean":{},"consent":true,"Consent":true}"#, None);
         check(r#"{"boolean":{"options":[]},"consent":true}"#, None);
         check(r#"{"consent":true}"#, None);
-        // A field is answered with its form, so that it has no mark of its own.
+        // A field has no mark, since it is answered together with its form.
         let field = r#"{"id":"a","type":{"boolean":{},"consent":true}}"#;
         check(&format!(r#"{{"form":{{"fields":[{field}]}}}}"#), None);
     }
 
     #[test]
-    fn what_a_person_types_becomes_a_value_of_the_right_kind() {
+    fn typed_answers_become_typed_values() {
         let select: AnswerType =
             r#"{"select":{"options":["red",{"value":7,"title":"Seven"}]}}"#.parse().unwrap();
         let multi: AnswerType = r#"{"multi-select":{"options":["red","blue"]}}"#.parse().unwrap();
@@ -599,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_is_told_what_would_be_right() {
+    fn wrong_answers_name_the_expected_value() {
         let select: AnswerType = r#"{"select":{"options":["red","blue"]}}"#.parse().unwrap();
         assert_eq!(
             select.parse_answer("green").unwrap_err().to_string(),
@@ -608,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_takes_an_object_and_names_the_field_that_is_wrong() {
+    fn form_errors_name_the_field() {
         let form: AnswerType = r#"{"form":{"fields":[
             {"id":"name","type":"text"},
             {"id":"age","title":"Age","type":"integer","default":30,"required":false},
@@ -629,12 +624,15 @@ mod tests {
             r#"{"name":"Ann"}"#,
             Err("the field `colour`: `nothing` is not one of `red`, `Seven`"),
         );
-        check(r#"{"name":"Ann","colour":"red","x":1}"#, Err("the field `x`: `1` is not asked for"));
+        check(
+            r#"{"name":"Ann","colour":"red","x":1}"#,
+            Err("the field `x`: `1` is not in the form"),
+        );
         check("Ann", Err("`Ann` is not an object with `name`, `age`, `colour`"));
     }
 
     #[test]
-    fn a_form_in_a_form_a_form_without_fields_and_one_id_twice_are_unknown() {
+    fn nested_empty_and_ambiguous_forms_are_unknown() {
         let fields = [
             "[]",
             r#"[{"id":"a","type":"text"},{"id":"a","type":"text"}]"#,
@@ -688,7 +686,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_kind_is_read_back_as_it_was_written(kind in prop_oneof![simple_kinds(), forms()]) {
+        fn formatted_kinds_are_parsed_back(kind in prop_oneof![simple_kinds(), forms()]) {
             prop_assert_eq!(kind.to_string().parse::<AnswerType>().unwrap(), kind.clone());
             for (is_consent, class) in [(false, None), (true, None), (true, Some("a:b")), (false, Some("c"))] {
                 let marks = QuestionMarks { is_consent, class: class.map(str::to_owned) };

@@ -1,7 +1,7 @@
-//! The host side of `wit/tool.wit`, and conversions to the plain types.
+//! The host side of `wit/tool.wit` and conversions to the plain types.
 //!
-//! The generated types are structural: they fit any component whose `run` has
-//! this shape, whatever its package is called.
+//! The generated types are structural: they match any component whose `run` has this shape,
+//! regardless of its package name.
 
 mod emitted;
 
@@ -15,7 +15,7 @@ use kitbag_base::ByteSize;
 pub use generated::kitbag::tool::{host, tools, types};
 
 mod generated {
-    #![expect(missing_docs, reason = "generated; the comments stand in wit/")]
+    #![expect(missing_docs, reason = "generated; the comments are in wit/")]
 
     wasmtime::component::bindgen!({
         path: "../../wit",
@@ -134,8 +134,8 @@ impl From<Outcome> for types::Outcome {
 impl TryFrom<types::Outcome> for Outcome {
     type Error = AnswerError;
 
-    /// Fails only where a question asks for a kind of answer that the contract
-    /// does not know, or has an id or a type beyond all measure.
+    /// Fails only if a question has an answer type that the contract does not define, or an id or
+    /// type that is too long.
     fn try_from(outcome: types::Outcome) -> Result<Self, AnswerError> {
         Ok(match outcome {
             types::Outcome::Success(content) => Self::Success(content),
@@ -180,13 +180,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_outcome_survives_the_way_there_and_back(outcome in outcomes()) {
+        fn outcomes_survive_a_round_trip(outcome in outcomes()) {
             let there = types::Outcome::from(outcome.clone());
             prop_assert_eq!(Outcome::try_from(there).unwrap(), outcome);
         }
 
         #[test]
-        fn a_context_survives_the_way_there_and_back(root in ".*", formats in any::<bool>()) {
+        fn contexts_survive_a_round_trip(root in ".*", formats in any::<bool>()) {
             let action = if formats { Action::FormatArguments } else { Action::Run };
             let context = Context { root, action };
             prop_assert_eq!(Context::from(types::Context::from(context.clone())), context);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_of_an_unknown_kind_is_refused_by_name() {
+    fn unknown_answer_types_are_refused_by_name() {
         let question = types::Question {
             id: "q".into(),
             text: "?".into(),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_is_too_long_to_be_asked_is_refused() {
+    fn oversized_questions_are_refused() {
         let check = |sizes: [usize; 4], expected: Option<&str>| {
             let [id, text, options, default] = sizes;
             let question = types::Question {

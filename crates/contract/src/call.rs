@@ -1,8 +1,8 @@
-//! What the host asks of a tool.
+//! The host's request to a tool.
 
 use std::fmt;
 
-/// What the host asks for.
+/// The action that the host requests.
 ///
 /// Contract: `wit/tool.wit`, enum `action`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -10,29 +10,29 @@ pub enum Action {
     /// Do the work.
     #[default]
     Run,
-    /// Render the call as one line for a person; runs with no grants at all.
+    /// Render the call as one line for a person. Runs without grants.
     FormatArguments,
 }
 
-/// The handling of arguments that a tool's schema does not know.
+/// The handling of arguments that are not in a tool's schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnknownArguments {
-    /// They are dropped, unless one may be a misspelled argument or a required argument is
-    /// missing.
+    /// Unknown arguments are dropped, unless one may be a misspelled argument or a required
+    /// argument is missing.
     #[default]
     Drop,
-    /// They are an error.
+    /// Unknown arguments are an error.
     Refuse,
 }
 
-/// What a call happens in, as the tool sees it.
+/// The context of a call, as the tool sees it.
 ///
 /// Contract: `wit/tool.wit`, record `context`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// Guest path of the directory to work in; never a host path.
+    /// The guest path of the working directory; never a host path.
     pub root: String,
-    /// What the host asks for.
+    /// The action that the host requests.
     pub action: Action,
 }
 

@@ -1,76 +1,75 @@
-//! What a component says of itself.
+//! Descriptions of components.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// What a component's optional export `describe` answers.
+/// The result of a component's optional export `describe`.
 ///
-/// All of it is untrusted text, and all of it yields to configuration. Keys
-/// that this version does not know are ignored, so that a component may be newer
-/// than its host. One that is a single tool may leave `tools` out and say of
-/// itself what [`ToolDescription`] holds.
+/// All of it is untrusted, and configuration overrides all of it. Unknown keys are ignored, so that
+/// a component may be newer than its host. A component with a single tool may omit `tools` and put
+/// the keys of [`ToolDescription`] at the top level.
 ///
 /// Contract: `wit/tool.wit`, world `described-tool`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Description {
-    /// The tools that it can be.
+    /// The tools of the component.
     pub tools: Vec<ToolDescription>,
-    /// The prompts that it serves.
+    /// The prompts that the component serves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<PromptDescription>,
-    /// The resources that it serves.
+    /// The resources that the component serves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceDescription>,
-    /// The forms of further resources that it serves.
+    /// URI templates of further resources that the component serves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resource_templates: Vec<ResourceTemplateDescription>,
 }
 
-/// What a component says of one tool.
+/// The description of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolDescription {
-    /// The name the tool would like to be called by.
+    /// The tool's preferred name.
     pub name: String,
     /// A display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the tool does, for the model.
+    /// The purpose of the tool, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// A JSON Schema for the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Value>,
-    /// A JSON Schema for the content, where that is JSON.
+    /// A JSON Schema for the content, if the content is JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// Hints about the tool's behaviour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// What the tool would like to be granted, by the kind of grant. It grants
-    /// nothing; `kitbag-policy` knows the kinds.
+    /// The requested grants, by kind of grant. They grant nothing; `kitbag-policy` defines the
+    /// kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<Map<String, Value>>,
-    /// Before which calls the tool would like a person to be asked; `kitbag-policy` knows the
-    /// forms. It makes no configuration milder.
+    /// The calls that should need a person's approval; `kitbag-policy` defines the forms. It cannot
+    /// relax a configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve: Option<Value>,
 }
 
-/// A text for a model that a person chooses, as the Model Context Protocol has it.
+/// A prompt as in the Model Context Protocol: a text for a model that a person chooses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptDescription {
-    /// The name it is asked for by.
+    /// The name of the prompt.
     pub name: String,
     /// A display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// The purpose of the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What goes into it. The values are texts.
+    /// The arguments of the prompt. Their values are strings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
 }
@@ -78,15 +77,15 @@ pub struct PromptDescription {
 /// One argument of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptArgument {
-    /// Its key.
+    /// The key of the argument.
     pub name: String,
     /// A display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it means.
+    /// The meaning of the argument.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether there is no prompt without it. Default: no.
+    /// True if the prompt cannot be rendered without the argument. Default: false.
     #[serde(default)]
     pub required: bool,
 }
@@ -95,60 +94,60 @@ pub struct PromptArgument {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceDescription {
-    /// What it is asked for by.
+    /// The URI of the document.
     pub uri: String,
-    /// What it is called.
+    /// The name of the document.
     pub name: String,
     /// A display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What is in it.
+    /// The content of the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its form, such as `text/html`.
+    /// The MIME type, such as `text/html`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
 }
 
-/// Documents that a component serves under URIs of one form.
+/// Documents that a component serves under URIs that match a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplateDescription {
-    /// The form of their URIs (RFC 6570).
+    /// The URI template (RFC 6570).
     pub uri_template: String,
-    /// What they are called.
+    /// The name of the documents.
     pub name: String,
     /// A display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What is in them.
+    /// The content of the documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Their form, where all have the same.
+    /// The MIME type, if all documents have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
 }
 
-/// Hints about a tool's behaviour, by the names of the Model Context Protocol.
+/// Hints about a tool's behaviour, as in the Model Context Protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
-    /// Changes nothing.
+    /// The tool changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// May destroy what was there.
+    /// The tool may destroy existing data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// A second call with the same arguments changes nothing more.
+    /// Repeating a call with the same arguments has no further effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// Talks to the world outside.
+    /// The tool interacts with external systems.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
 
 impl Description {
-    /// What it says of the tool of a name: the entry of that name, or the only one.
+    /// Returns the description of a tool: the entry with its name, or the only entry.
     pub fn tool(&self, name: &str) -> Option<&ToolDescription> {
         match &self.tools[..] {
             [only] => Some(only),
@@ -156,7 +155,7 @@ impl Description {
         }
     }
 
-    /// Whether it serves anything besides tools.
+    /// Returns true if the component serves prompts, resources or templates.
     pub fn serves_more(&self) -> bool {
         let Self { tools: _, prompts, resources, resource_templates } = self;
         !(prompts.is_empty() && resources.is_empty() && resource_templates.is_empty())
@@ -165,7 +164,8 @@ impl Description {
 
 impl<'de> Deserialize<'de> for Description {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Both forms at once: reading a schema twice would be a large part of a start.
+        // Both forms in one pass: parsing a schema twice would be a large part of the start-up
+        // time.
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Written {
@@ -215,13 +215,13 @@ mod tests {
         let description: Description = serde_json::from_value(answer).unwrap();
         let tool = description.tool(name).map(|tool| &*tool.name);
         assert_eq!(tool, expected);
-        // As the cache keeps it.
+        // The form in the cache.
         let again = serde_json::to_value(&description).unwrap();
         assert_eq!(serde_json::from_value::<Description>(again).unwrap(), description);
     }
 
     #[test]
-    fn a_tool_takes_the_entry_of_its_name_or_the_only_one() {
+    fn tools_use_the_named_or_the_only_entry() {
         check(json!({ "name": "a" }), "a", Some("a"));
         check(json!({ "name": "a" }), "b", Some("a"));
         check(json!({ "tools": [{ "name": "a" }] }), "b", Some("a"));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_description_is_refused() {
+    fn invalid_descriptions_are_refused() {
         for answer in [
             json!({}),
             json!([]),

@@ -1,4 +1,4 @@
-//! What a tool tells while it runs, and gives besides its text.
+//! Log messages, progress and content that a tool emits during a call.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,32 +7,32 @@ use serde::{Deserialize, Serialize};
 
 use kitbag_base::text::{is_hidden, shown};
 
-/// How much a message matters, from the least to the most: the levels of syslog
-/// (RFC 5424) and of the Model Context Protocol.
+/// The severity of a message, from lowest to highest: the levels of syslog (RFC 5424) and of the
+/// Model Context Protocol.
 ///
 /// Contract: `wit/tool.wit`, enum `level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// For the author of the tool.
+    /// Details for the author of the tool.
     Debug,
-    /// What the tool does.
+    /// The tool's current work.
     Info,
-    /// Nothing is wrong, but it is worth knowing.
+    /// A normal but noteworthy event.
     Notice,
-    /// Something that may go wrong.
+    /// A possible problem.
     Warning,
-    /// Something went wrong; the call goes on.
+    /// A failure that does not end the call.
     Error,
-    /// A part of the tool's work is impossible.
+    /// A part of the tool's work has become impossible.
     Critical,
-    /// A person has to act at once.
+    /// A person must act immediately.
     Alert,
-    /// Nothing works any longer.
+    /// The tool is unusable.
     Emergency,
 }
 
-/// A text is no level.
+/// The error for a string that is not a level.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` is not a level; the levels are `debug`, `info`, `notice`, `warning`, `error`, \
@@ -40,96 +40,95 @@ pub enum LogLevel {
 )]
 pub struct ParseLevelError(pub String);
 
-/// How far a call is, in the tool's own unit. Untrusted.
+/// The progress of a call, in the tool's own unit. Untrusted.
 ///
 /// Contract: `wit/tool.wit`, function `progress`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Progress {
-    /// How much is done: finite and not negative.
+    /// The finished amount: finite and not negative.
     pub done: f64,
-    /// How much there is in all, where that is known: finite and not negative.
-    /// It may be less than what is done.
+    /// The total amount, if known: finite and not negative. It may be less than `done`.
     pub total: Option<f64>,
-    /// What the tool is at. Untrusted text.
+    /// The current step. Untrusted text.
     pub message: Option<String>,
 }
 
-/// An image or a sound.
+/// An image or audio clip.
 ///
 /// Contract: `wit/tool.wit`, record `media`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Media {
-    /// Its bytes.
+    /// The content.
     pub data: Vec<u8>,
-    /// Its form, such as `image/png`.
+    /// The MIME type, such as `image/png`.
     pub mime_type: String,
 }
 
-/// What is in a resource.
+/// The content of a resource.
 ///
 /// Contract: `wit/tool.wit`, variant `resource-body`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceBody {
     /// Text.
     Text(String),
-    /// Anything else.
+    /// Binary data.
     Blob(Vec<u8>),
 }
 
-/// A document that comes with an answer.
+/// A document that is embedded in an answer.
 ///
 /// Contract: `wit/tool.wit`, record `resource`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
-    /// Its name, with a scheme. It was not opened.
+    /// The URI of the document. kitbag does not open it.
     pub uri: String,
-    /// Its form, such as `text/html`.
+    /// The MIME type, such as `text/html`.
     pub mime_type: Option<String>,
-    /// What is in it.
+    /// The content.
     pub body: ResourceBody,
 }
 
-/// A document that is elsewhere.
+/// A link to a document.
 ///
 /// Contract: `wit/tool.wit`, record `link`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceLink {
-    /// Where, with a scheme. It was not opened.
+    /// The URI of the document. kitbag does not open it.
     pub uri: String,
-    /// What it is called. Untrusted text.
+    /// The name of the document. Untrusted text.
     pub name: String,
-    /// What a person reads instead of the name. Untrusted text.
+    /// The display name. Untrusted text.
     pub title: Option<String>,
-    /// What is to be found there. Untrusted text.
+    /// The content of the document. Untrusted text.
     pub description: Option<String>,
-    /// Its form, such as `text/html`.
+    /// The MIME type, such as `text/html`.
     pub mime_type: Option<String>,
-    /// Its size in bytes, as the tool says.
+    /// The size in bytes that the tool declares.
     pub size: Option<u64>,
 }
 
-/// What an answer holds besides its text. Untrusted.
+/// Content of an answer besides its text. Untrusted.
 ///
 /// Contract: `wit/tool.wit`, variant `content`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// An image.
     Image(Media),
-    /// A sound.
+    /// An audio clip.
     Audio(Media),
-    /// A document.
+    /// An embedded document.
     Resource(Resource),
-    /// A document that is elsewhere.
+    /// A link to a document.
     Link(ResourceLink),
 }
 
-/// Content does not have the form that it should have.
+/// The error for content that is not well-formed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
-    /// A text is no MIME type.
+    /// The string is not a MIME type.
     #[error("`{}` is not a MIME type; write it as `type/subtype`, such as `image/png`", shown(.0))]
     MimeType(String),
-    /// A text is no URI.
+    /// The string is not a URI.
     #[error(
         "`{}` is not a URI; it starts with a scheme, such as `https:`, and holds no space and no \
          control character", shown(.0)
@@ -138,7 +137,7 @@ pub enum ContentError {
 }
 
 impl Content {
-    /// How many bytes it has: its data and every text.
+    /// Returns the size in bytes of the data and all strings.
     pub fn size(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         match self {
@@ -157,11 +156,11 @@ impl Content {
         }
     }
 
-    /// Checks the form of its MIME type and its URI.
+    /// Checks the MIME type and the URI.
     ///
     /// # Errors
     ///
-    /// [`ContentError`] names the text that does not have it.
+    /// [`ContentError`] names the invalid string.
     pub fn check(&self) -> Result<(), ContentError> {
         let (uri, mime_type) = match self {
             Self::Image(media) | Self::Audio(media) => (None, Some(&media.mime_type)),
@@ -180,8 +179,8 @@ impl Content {
     }
 }
 
-/// `type/subtype`, each a restricted name of RFC 6838, and parameters of
-/// printable ASCII after a `;`.
+/// Returns true for `type/subtype` of restricted names (RFC 6838), with optional parameters of
+/// printable ASCII after `;`.
 fn is_mime_type(text: &str) -> bool {
     const LONGEST_NAME: usize = 127;
     const LONGEST: usize = 1024;
@@ -197,8 +196,8 @@ fn is_mime_type(text: &str) -> bool {
         && parameters.bytes().all(|b| b == b' ' || b.is_ascii_graphic())
 }
 
-/// A scheme of RFC 3986 and something after it, without anything that ends a
-/// URI or that is invisible.
+/// Returns true for a scheme (RFC 3986) that is followed by characters that are visible and do not
+/// end a URI.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -208,7 +207,7 @@ fn is_uri(text: &str) -> bool {
 }
 
 impl LogLevel {
-    /// Every level, from the least to the most.
+    /// All levels, from lowest to highest.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -252,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_is_read_as_it_is_shown_and_as_it_is_sent() {
+    fn levels_are_parsed_back() {
         for level in LogLevel::ALL {
             let text = level.to_string();
             assert_eq!(text.parse(), Ok(level));
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mime_type_is_two_names() {
+    fn mime_types_have_two_names() {
         let check = |text: &str, expected: bool| assert_eq!(is_mime_type(text), expected, "{text}");
         check("image/png", true);
         check("image/svg+xml", true);
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uri_has_a_scheme_and_nothing_that_ends_it() {
+    fn uris_have_a_scheme_and_no_delimiters() {
         let check = |text: &str, expected: bool| assert_eq!(is_uri(text), expected, "{text}");
         check("https://example.com/a?b#c", true);
         check("file:///workspace/a.txt", true);
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_of_content_counts() {
+    fn content_size_includes_every_string() {
         let text = |text: &str| Some(text.to_owned());
         let check = |content: Content, expected: usize| assert_eq!(content.size(), expected);
         check(Content::Image(Media { data: vec![0; 10], mime_type: "a/b".into() }), 13);
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_names_what_is_wrong() {
+    fn content_errors_name_the_string() {
         let mime_type = "a\u{1b}b".to_owned();
         let error = Content::Audio(Media { data: Vec::new(), mime_type }).check().unwrap_err();
         assert!(error.to_string().starts_with("`a\\u{1b}b` is not a MIME type"), "{error}");

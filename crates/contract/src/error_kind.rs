@@ -1,68 +1,68 @@
-//! The classification of errors: one kind, from which all else is read in tables.
+//! The classification of errors.
 
 use crate::limit::LimitKind;
 
 /// The kind of an error.
 ///
-/// An error is classified once, by its `kind`. Exit codes, names in JSON, words of the audit
-/// log and errors of MCP are tables over the kinds.
+/// Every error is classified once, by its `kind`. Exit codes, JSON names, audit words and MCP
+/// errors are tables over the kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The command line, or a file that it names, is wrong.
+    /// The command line or a file that it names is not valid.
     Usage,
-    /// The configuration is wrong.
+    /// The configuration is not valid.
     Configuration,
     /// No tool has this name.
     UnknownTool,
-    /// The tool is switched off.
+    /// The tool is disabled.
     Disabled,
-    /// The tool is off because its configuration is broken.
+    /// The tool is disabled because its configuration is not valid.
     Broken,
-    /// The workspace of the tool is not trusted.
+    /// The tool's workspace is not trusted.
     Untrusted,
-    /// A file that the configuration names does not exist.
+    /// A configured file does not exist.
     MissingFile,
-    /// The component is on a path that a tool could have made.
+    /// The component's path contains a link that a tool could have created.
     Link,
-    /// Another user can change the component.
+    /// Another user can modify the component.
     Distrusted,
-    /// The component or its description differs from what a person agreed to.
+    /// The component or its description differs from the approved version.
     Changed,
     /// The file is not a component that kitbag can run.
     Component,
     /// The process that compiles components failed.
     Compiler,
-    /// Memory or places for compiling or loading a component are used up for the moment.
+    /// Memory or slots for compiling or loading components are exhausted at the moment.
     LoadBusy,
-    /// The arguments do not fit the schema of the tool.
+    /// The arguments do not match the tool's schema.
     Arguments,
-    /// The state with which a call is to be resumed belongs to another call.
+    /// The state for resuming a call belongs to another call.
     State,
-    /// The call asks for a grant that its tool does not have.
+    /// The call requests a grant that its tool does not have.
     ExcessGrant,
-    /// The call asks for a higher limit than its tool has.
+    /// The call requests a higher limit than its tool has.
     ExcessLimit,
     /// No grant allows the call of another tool.
     Grant,
     /// A grant cannot be given.
     GrantUnavailable,
-    /// A secret that the tool is granted does not exist.
+    /// A granted secret does not exist.
     Secret,
-    /// The rate of the tool is used up.
+    /// The tool's rate limit is exhausted.
     Rate,
-    /// The number of calls cannot be kept.
+    /// The rate counters cannot be stored.
     Counts,
     /// The call cannot be logged.
     Audit,
     /// The call is not approved.
     Approval,
-    /// The person does not answer the question.
+    /// The person declined to answer the question.
     Declined,
-    /// An answer does not fit its question.
+    /// An answer does not match its question.
     Answer,
-    /// An answer in the configuration does not fit its question.
+    /// A configured answer does not match its question.
     PresetAnswer,
-    /// A question is open.
+    /// A question has no answer yet.
     Unanswered,
     /// The person did not consent, or could not be asked.
     NoConsent,
@@ -70,30 +70,30 @@ pub enum ErrorKind {
     Depth,
     /// The call reached this limit.
     Limit(LimitKind),
-    /// An answer or a call is larger than its bounds.
+    /// An answer or a call exceeds its size limit.
     Size,
-    /// The process may not have more files open.
+    /// The process has no free file descriptors.
     OpenFiles,
-    /// As many calls are running and waiting as allowed, or their memory is reserved.
+    /// The limit of running and waiting calls, or of their memory, is reached.
     Busy,
-    /// The tool broke off.
+    /// The tool trapped.
     Trap,
-    /// The tool breaks the contract: its schema, an answer or a question is not allowed.
+    /// The tool violates the contract: its schema, an answer or a question is not allowed.
     Contract,
     /// The call was cancelled.
     Cancelled,
-    /// Something that kitbag keeps, such as the cache or secrets, cannot be read or changed.
+    /// Stored data, such as the cache or secrets, cannot be read or written.
     Inaccessible,
     /// Standard output or a requested file cannot be written.
     Output,
-    /// The machine or the embedding program does not give kitbag what it needs.
+    /// The machine or the embedding program does not provide a required resource.
     System,
     /// kitbag itself failed.
     Internal,
 }
 
 impl ErrorKind {
-    /// Whether the same call may succeed when it is made again.
+    /// Returns true if repeating the same call may succeed.
     pub fn is_transient(self) -> bool {
         matches!(self, Self::Busy | Self::LoadBusy | Self::Compiler | Self::Cancelled | Self::Rate)
     }

@@ -1,9 +1,8 @@
 //! The contract between kitbag and its tools.
 //!
-//! This is the only crate that reads `wit/`. It holds the plain types of a
-//! tool, a call and an outcome, which every other crate speaks, and, behind the
-//! feature `bindings`, the host side of the WIT world with conversions between
-//! the two. Running a component is left to `kitbag-host`.
+//! Only this crate reads `wit/`. It defines the plain types of a tool, a call and an outcome that
+//! all other crates use and, with the feature `bindings`, the host side of the WIT world with
+//! conversions. `kitbag-host` runs components.
 
 #[cfg(feature = "bindings")]
 pub mod bindings;
@@ -41,18 +40,18 @@ pub use outcome::{
 pub use pin::Pin;
 pub use question_text::barred;
 
-/// Name of the WIT package that holds the contract, without its version.
+/// The name of the WIT package of the contract, without its version.
 pub const PACKAGE: &str = "kitbag:tool";
 
-/// Version of the contract that this build speaks.
+/// The version of the contract that this build supports.
 ///
-/// A component that names another version of [`PACKAGE`] is refused.
+/// Components that import another version of [`PACKAGE`] are refused.
 pub const VERSION: &str = "0.1.0";
 
-/// The directory under which the workspace is granted to a tool.
+/// The guest path of the workspace.
 ///
-/// It is also the guest path that a tool's `context.root` prefers.
+/// A tool's `context.root` prefers this path.
 pub const WORKSPACE_GUEST_PATH: &str = "/workspace";
 
-/// What stands for the built-in list among the names that a granted directory protects.
+/// The name of the built-in list in the protected names of a granted directory.
 pub const PROTECTED_BY_DEFAULT: &str = "default";

@@ -1,4 +1,4 @@
-//! What a call may use up.
+//! Limits on the resources of a call.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,49 +7,48 @@ use serde::{Deserialize, Serialize};
 
 use kitbag_base::ByteSize;
 
-/// How much of a guest's standard output, and of its standard error, is kept,
-/// in bytes each. What is written beyond that is counted and dropped.
+/// The bytes of a guest's standard output, and of its standard error, that are kept. Further output
+/// is counted and dropped.
 pub const STDIO_BYTES: usize = 64 << 10;
 
-/// What a server may take altogether, where its configuration does not say.
+/// The default memory limit of a server.
 pub const SERVER_MEMORY: ByteSize = ByteSize::mib(2048);
 
-/// The least that a server can be given: one call of the default size fits.
+/// The lowest memory limit of a server: one call of the default size fits.
 pub const LEAST_SERVER_MEMORY: ByteSize = ByteSize::mib(384);
 
-/// The time after which an unused session of a server ends, by default.
+/// The default time after which an idle session of a server ends.
 pub const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
 
-/// What creating a file, a directory or a link counts towards [`Limits::written`]: it
-/// takes an inode and, with its name, a block or two of the disk.
+/// The amount that creating a file, directory or link adds to [`Limits::written`]: an inode and,
+/// with its name, one or two blocks of the disk.
 pub const ENTRY_BYTES: u64 = 4 << 10;
 
-/// What one call may use up.
+/// Limits on the resources of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Linear memory of all instances of the call together. Default 64 MiB.
+    /// Linear memory of all instances of the call. Default 64 MiB.
     pub memory: ByteSize,
-    /// From the start of the call to its end, host calls included. Default 30 s.
+    /// Time from the start of the call to its end, including host calls. Default 30 s.
     pub time: Duration,
-    /// What the tool answers: content, or message and trace. Default 1 MiB.
+    /// The size of the answer: content, or message and trace. Default 1 MiB.
     pub output: ByteSize,
-    /// What the tool writes to files: every byte, what a file grows by otherwise, and
-    /// [`ENTRY_BYTES`] for each file, directory or link that it may create. Default
-    /// 1 GiB.
+    /// The amount written to files: every byte, the growth of files, and [`ENTRY_BYTES`] for each
+    /// file, directory or link that may be created. Default 1 GiB.
     pub written: ByteSize,
-    /// Requests over HTTP, with each hop of a redirect. Default 50.
+    /// HTTP requests, including each hop of a redirect. Default 50.
     pub requests: u64,
     /// Calls of other tools. Default 20.
     pub tool_calls: u64,
-    /// WebAssembly instructions, counted the same on every machine. Default
-    /// `None`: they are not counted.
+    /// WebAssembly instructions. The count is the same on every machine. Default `None`: not
+    /// counted.
     pub fuel: Option<u64>,
-    /// Compiling the tool's component, where that has to be done for the call. It does
-    /// not count towards [`time`](Self::time). Default 1 min.
+    /// Time to compile the tool's component, if the call needs it. Not part of
+    /// [`time`](Self::time). Default 1 min.
     pub compile: Duration,
 }
 
-/// A limit that a call ran into.
+/// A limit that a call exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitKind {
@@ -67,13 +66,13 @@ pub enum LimitKind {
     Handles,
     /// WebAssembly instructions: the budget of [`Limits::fuel`].
     Fuel,
-    /// Random bytes that the guest asks for at once.
+    /// Random bytes that the guest requests in one host call.
     Random,
-    /// What the guest passes to the host in one call.
+    /// Data that the guest passes to the host in one call.
     HostData,
     /// Core instances, memories or tables of one component.
     Instances,
-    /// What the guest writes to files: [`Limits::written`].
+    /// Bytes that the guest writes to files: [`Limits::written`].
     Written,
 }
 
@@ -93,15 +92,15 @@ impl Default for Limits {
 }
 
 impl LimitKind {
-    /// The way to stay below the limit, for the caller.
+    /// Tells the caller how to stay below the limit.
     pub fn advice(self) -> &'static str {
         match self {
             Self::Memory => "give it less data, or a part of it",
-            Self::Time | Self::Fuel => "ask for less, or for a part",
+            Self::Time | Self::Fuel => "request less, or a part of it",
             Self::Arguments => "give fewer or shorter ones",
-            Self::Stack => "give arguments or data that nest less deep",
+            Self::Stack => "give arguments or data with less nesting",
             Self::Table | Self::Handles | Self::Random | Self::HostData | Self::Instances => {
-                "ask for less at once"
+                "request less at once"
             }
             Self::Written => "write less in one call",
         }
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_shown_as_it_is_sent() {
+    fn limits_are_displayed_as_they_are_sent() {
         let check = |kind: LimitKind, expected: &str| {
             assert_eq!(kind.to_string(), expected);
             assert_eq!(serde_json::to_value(kind).unwrap(), expected);

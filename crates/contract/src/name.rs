@@ -8,16 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use kitbag_base::text::shown;
 
-/// The name of a tool, known to fit `^[a-zA-Z_][a-zA-Z0-9_-]{0,47}$`.
+/// The name of a tool, which matches `^[a-zA-Z_][a-zA-Z0-9_-]{0,47}$`.
 ///
-/// That is the strictest of the forms that model interfaces accept, with room
-/// for the prefixes that clients add, and it holds no separator, control or
-/// bidirectional character.
+/// This is the strictest form that model interfaces accept, with room for the prefixes that clients
+/// add. It contains no separators, control characters or bidirectional characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ToolName(String);
 
-/// A text is not the name of a tool.
+/// The error for a string that is not a valid tool name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` is not a tool name: it takes letters, digits, `_` and `-`, starts with a letter or `_`, \
@@ -25,19 +24,19 @@ pub struct ToolName(String);
     shown(name), max = ToolName::MAX_LEN
 )]
 pub struct ToolNameError {
-    /// The text as it was given.
+    /// The invalid name.
     pub name: String,
 }
 
 impl ToolName {
-    /// The longest name, in bytes (all of them ASCII).
+    /// The longest name, in bytes (all ASCII).
     pub const MAX_LEN: usize = 48;
 
-    /// Checks a text and takes it as a name.
+    /// Creates a name if the string is valid.
     ///
     /// # Errors
     ///
-    /// [`ToolNameError`] holds the text when it does not have the form above.
+    /// [`ToolNameError`] contains the string if it does not have the form above.
     pub fn new(name: impl Into<String>) -> Result<Self, ToolNameError> {
         let name = name.into();
         let mut bytes = name.bytes();
@@ -52,7 +51,7 @@ impl ToolName {
         }
     }
 
-    /// The name as text.
+    /// Returns the name as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_short_ascii_without_separators() {
+    fn names_are_short_ascii_without_separators() {
         check("learn", true);
         check("_x-1", true);
         check(&"a".repeat(48), true);
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_shows_a_hidden_character() {
+    fn name_errors_escape_hidden_characters() {
         let error = ToolName::new("a\u{202e}b").unwrap_err().to_string();
         assert!(error.starts_with("`a\\u{202e}b` is not a tool name"), "{error}");
     }

@@ -1,26 +1,26 @@
-//! What a tool answers.
+//! The outcome of a call.
 
 use serde::{Deserialize, Serialize};
 
 use crate::AnswerType;
 
-/// How a call ended, as the tool itself says it.
+/// The outcome of a call as the tool reports it.
 ///
-/// A fault of the host (a limit, a trap, a refused component) is not an
-/// outcome but an error of the call.
+/// A failure of the host (a limit, a trap, a refused component) is not an outcome but an error of
+/// the call.
 ///
 /// Contract: `wit/tool.wit`, variant `outcome`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The result, as the model reads it.
+    /// The result for the model.
     Success(String),
-    /// The tool could not do what was asked.
+    /// The tool could not do the requested work.
     Error(ErrorInfo),
-    /// The tool needs an answer first; it has changed nothing yet.
+    /// The tool needs an answer first and has changed nothing yet.
     NeedsInput(Question),
 }
 
-/// Why a tool could not do what was asked.
+/// Why a tool could not do the requested work.
 ///
 /// Contract: `wit/tool.wit`, record `error-info`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,12 +29,12 @@ pub struct ErrorInfo {
     pub message: String,
     /// Causes, from the outermost to the innermost; not shown to the model.
     pub trace: Vec<String>,
-    /// Whether the same call may succeed when it is made again later.
+    /// True if repeating the same call later may succeed.
     pub transient: bool,
 }
 
 impl ErrorInfo {
-    /// An error with this message, which the same call would have again.
+    /// Creates an error that is not transient.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), trace: Vec::new(), transient: false }
     }
@@ -49,30 +49,30 @@ pub const QUESTION_TEXT_BYTES: usize = 64 << 10;
 /// The longest `answer-type` of a question, options included, in bytes.
 pub const ANSWER_TYPE_BYTES: usize = 64 << 10;
 
-/// Something that only a person can decide.
+/// A question that only a person can answer.
 ///
 /// Contract: `wit/tool.wit`, record `question`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Question {
-    /// The key under which the answer is passed back to the tool.
+    /// The key of the answer in the tool's next call.
     pub id: String,
-    /// The question as a person reads it. Untrusted text.
+    /// The question for a person. Untrusted text.
     pub text: String,
-    /// The kind of answer the tool takes.
+    /// The kind of answer that the tool accepts.
     pub answer_type: AnswerType,
-    /// What is suggested to the person; never taken for an answer.
+    /// The suggested answer; never used as an answer.
     pub default: Option<String>,
-    /// Whether the answer is a person's consent, which no model gives for them.
+    /// True if the answer is a person's consent, which no model can give.
     #[serde(rename = "consent", skip_serializing_if = "std::ops::Not::not")]
     pub is_consent: bool,
-    /// What it is about, in a word that rules of a person's can be about, such as `db:drop`.
+    /// The subject of the question, in a word that a person's rules can name, such as `db:drop`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// The name of the tool that asks, which the host sets.
+    /// The name of the tool that asks. The host sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asker: Option<String>,
-    /// The host's own question whether a call may be made. No tool has one.
+    /// The host's request to approve a call. Tools cannot set it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<ApprovalRequest>>,
 }
@@ -80,41 +80,42 @@ pub struct Question {
 /// The longest class of a question, in bytes.
 pub const QUESTION_CLASS_BYTES: usize = 64;
 
-/// What the host asks a person before it makes a call.
+/// The host's request for a person's approval of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ApprovalRequest {
     /// The tool that is called.
     pub tool: String,
-    /// The call in one line. Escaped, but untrusted.
+    /// The call in one line. Escaped but untrusted.
     pub line: String,
-    /// What would allow it without a question, as `set \`approve = "never"\` at …`.
+    /// The configuration that would allow the call without a question, as `set \`approve =
+    /// "never"\` at …`.
     pub advice: String,
-    /// Another tool makes the call.
+    /// True if another tool makes the call.
     #[serde(rename = "inner")]
     pub is_inner: bool,
 }
 
 impl Question {
-    /// How many bytes it has as JSON.
+    /// Returns the size as JSON, in bytes.
     pub fn size(&self) -> usize {
         serde_json::to_vec(self).map_or(0, |json| json.len())
     }
 }
 
 impl ApprovalRequest {
-    /// The answer by which a person allows this call alone.
+    /// The answer that allows only this call.
     pub const ONCE: &str = "yes";
 
-    /// The answer by which a person allows such calls in this session: until the process ends.
+    /// The answer that allows such calls for this session: until the process ends.
     pub const ALWAYS: &str = "always";
 
-    /// The answer by which a person refuses the call.
+    /// The answer that refuses the call.
     pub const NO: &str = "no";
 
-    /// The title of such a question in a form. No tool asks with these words.
+    /// The title of an approval in a form. Questions of tools may not use these words.
     pub const TITLE: &str = "Allow this call?";
 
-    /// How the ids of such questions begin. No tool asks one with such an id.
+    /// The prefix of approval ids. Questions of tools may not use it.
     pub const ID_PREFIX: &str = "kitbag/";
 }

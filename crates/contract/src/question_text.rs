@@ -1,12 +1,12 @@
-//! A tool's question as a person reads it: attributed, escaped, and told apart from questions of
-//! the host.
+//! Display of a tool's question: attributed, escaped, and distinguishable from questions of the
+//! host.
 
 use std::fmt::Write as _;
 
 use crate::{AnswerType, ApprovalRequest, Question};
 use kitbag_base::text::{is_hidden, is_ignorable, printable};
 
-/// Words that ask for a secret: each entry is a sequence of whole words.
+/// Words that request a secret: each entry is a sequence of whole words.
 const SECRET_WORDS: [&[&str]; 47] = [
     &["password"],
     &["passwords"],
@@ -57,7 +57,7 @@ const SECRET_WORDS: [&[&str]; 47] = [
     &["senha"],
 ];
 
-/// Letters that are drawn like Latin ones, and those.
+/// Letters that look like Latin letters, and those Latin letters.
 const LOOK_ALIKES: [(char, char); 32] = [
     ('а', 'a'),
     ('в', 'b'),
@@ -94,11 +94,11 @@ const LOOK_ALIKES: [(char, char); 32] = [
 ];
 
 impl Question {
-    /// The question as a person is shown it: the tool that asks, its text with invisible
-    /// characters escaped, and a note if it asks for a secret.
+    /// Formats the question for a person: the tool that asks, its text with invisible characters
+    /// escaped, and a note if it requests a secret.
     ///
-    /// A text of several lines has each behind a bar, so that none passes for one of the host's.
-    /// The host's own question is shown as it is.
+    /// Each line of a multi-line text is behind a bar, so that no line looks like one of the
+    /// host's. The host's own question is not changed.
     pub fn shown(&self) -> String {
         if self.approval.is_some() {
             return self.text.clone();
@@ -114,12 +114,12 @@ impl Question {
         shown
     }
 
-    /// The tool that asks, as it is named to a person.
+    /// Returns the display name of the tool that asks.
     pub fn asker_name(&self) -> String {
         self.asker.as_deref().map_or_else(|| "a tool".to_owned(), |tool| format!("`{tool}`"))
     }
 
-    /// Whether the question asks for something that should stay secret, and takes free text.
+    /// Returns true if the question accepts free text and requests a secret.
     pub fn requests_secret(&self) -> bool {
         takes_text(&self.answer_type)
             && self.texts().into_iter().any(|text| {
@@ -128,17 +128,17 @@ impl Question {
             })
     }
 
-    /// The note for a person about a question that asks for a secret.
+    /// Returns the note about a question that requests a secret.
     pub fn secret_note(&self) -> String {
         format!(
-            "Note from kitbag: this seems to ask for a secret. Your answer goes to {}, and can \
+            "Note from kitbag: this seems to ask for a secret. Your answer is sent to {}, and can \
              reach the model. kitbag itself never asks for a secret this way.",
             self.asker_name()
         )
     }
 
-    /// Why a tool may not ask this question: a person could not tell it from one of the host's,
-    /// or could not see all of it.
+    /// Returns why a tool may not ask this question: a person could mistake it for
+    /// one of the host's or could not see all of it.
     pub fn flaw(&self) -> Option<&'static str> {
         let is_imitation = self.texts().into_iter().any(|text| {
             let title = words(ApprovalRequest::TITLE);
@@ -156,7 +156,7 @@ impl Question {
         ids.any(|id| id.chars().any(is_hidden)).then_some("its id has invisible characters")
     }
 
-    /// All texts of the question that a person may see.
+    /// Returns all strings of the question that a person may see.
     fn texts(&self) -> Vec<&str> {
         let mut texts = vec![&*self.text, &*self.id];
         texts.extend(self.default.as_deref());
@@ -166,7 +166,7 @@ impl Question {
 }
 
 impl AnswerType {
-    /// The texts by which a person chooses an answer, and those of which it may consist.
+    /// Returns the strings that label or form an answer.
     pub fn texts(&self) -> Vec<&str> {
         match self {
             Self::Select(choices) | Self::MultiSelect(choices) => choices
@@ -187,7 +187,7 @@ impl AnswerType {
     }
 }
 
-/// A text of a tool for a person: escaped, and each line behind a bar if there are several.
+/// Escapes a tool's text for display and puts each line behind a bar if there are several.
 pub fn barred(text: &str) -> String {
     let text = printable(text.trim_end()).to_string();
     match text.contains('\n') {
@@ -196,7 +196,7 @@ pub fn barred(text: &str) -> String {
     }
 }
 
-/// Whether a person can type an answer of their own.
+/// Returns true if a person can type free text.
 fn takes_text(kind: &AnswerType) -> bool {
     match kind {
         AnswerType::Text | AnswerType::Integer | AnswerType::Number => true,
@@ -205,8 +205,8 @@ fn takes_text(kind: &AnswerType) -> bool {
     }
 }
 
-/// The words of a text as a reader takes them: in lower case, in Latin letters where others are
-/// drawn alike, without what is invisible.
+/// Splits text into words as a reader sees them: lower case, look-alikes as Latin letters,
+/// invisible characters removed.
 fn words(text: &str) -> Vec<String> {
     let visible = text.chars().filter(|c| !is_ignorable(*c) && *c != '\u{2800}');
     let folded: String = visible.flat_map(char::to_lowercase).map(latin).collect();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_names_its_tool_and_is_escaped() {
+    fn questions_name_their_tool_and_are_escaped() {
         let check = |text: &str, expected: &str| {
             assert_eq!(question(text, AnswerType::Boolean).shown(), expected);
         };
@@ -278,12 +278,12 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_asks_for_a_secret_has_a_note() {
+    fn questions_for_secrets_have_a_note() {
         let check = |text: &str, expected: bool| {
             let question = question(text, AnswerType::Text);
             assert_eq!(question.requests_secret(), expected, "{text}");
             let shown = question.shown();
-            let note = "\nNote from kitbag: this seems to ask for a secret. Your answer goes to \
+            let note = "\nNote from kitbag: this seems to ask for a secret. Your answer is sent to \
                         `lab`, and can reach the model. kitbag itself never asks for a secret \
                         this way.";
             assert_eq!(shown.ends_with(note), expected, "{shown}");
@@ -306,7 +306,7 @@ mod tests {
             check(text, false);
         }
         let choice = |title: &str| Choice { value: json!(title), title: title.into() };
-        // A choice among options gives nothing away.
+        // A choice among options reveals nothing.
         let options = AnswerType::Select(vec![choice("token"), choice("none")]);
         assert!(!question("Which token?", options).requests_secret());
         assert!(!question("Delete the token?", AnswerType::Boolean).requests_secret());
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_with_the_words_of_an_approval_is_flawed() {
+    fn questions_must_not_imitate_approvals() {
         const IMITATION: Option<&str> = Some("it has the words of kitbag's own approval");
         for text in [
             "Allow this call?",
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_with_invisible_characters_is_flawed() {
+    fn ids_must_not_have_invisible_characters() {
         let flaw = Some("its id has invisible characters");
         let hidden = Question { id: "a\u{202e}".into(), ..question("x", AnswerType::Text) };
         assert_eq!(hidden.flaw(), flaw);

@@ -1,4 +1,4 @@
-//! Native code that comes with the binary.
+//! Native code that is embedded in the binary.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,25 +16,24 @@ use crate::compile::Compiled;
 use crate::metering::Metering;
 use crate::sys::path_of;
 
-/// Whether an artifact can be used without a copy. On other processors than x86-64 caches have
-/// to be flushed for new code, which wasmtime does for what it has copied.
+/// True if an artifact can be used without a copy. On processors other than x86-64, caches must be
+/// flushed for new code, which wasmtime does only for code that it copied.
 const IN_PLACE: bool = cfg!(target_arch = "x86_64");
 
-/// The size from which on native code is packed, in bytes.
+/// The size above which native code is compressed, in bytes.
 ///
-/// The two largest components would add 16 MB to the binary. Smaller code is used without a copy: to
-/// unpack that of `learn` takes a process 1.5 ms, as long as a start.
+/// The two largest components would add 16 MB to the binary. Smaller code is used without a copy:
+/// decompressing that of `learn` takes 1.5 ms, as long as starting a process.
 const LARGE: usize = 8 << 20;
 
-/// Defines the features of a processor that embedded native code for x86-64 needs, and whether
-/// this one has them.
+/// Defines the processor features that embedded native code for x86-64 requires, and a function
+/// that checks for them.
 macro_rules! x86_64_features {
     ($($feature:tt)*) => {
         /// The instructions beyond the baseline that embedded native code for x86-64 may use. Nearly
         /// every processor made since 2009 has them.
         ///
-        /// Without them, Cranelift turns each shuffle of a vector into a call of a function of
-        /// wasmtime.
+        /// Without them, Cranelift compiles each vector shuffle to a call of a wasmtime function.
         #[cfg(feature = "compiler")]
         pub(crate) const X86_64_FEATURES: &[&str] = &[$($feature),*];
 
@@ -53,41 +52,40 @@ fn has_features() -> bool {
     true
 }
 
-/// Whether this is the first question about these bytes. wasmtime knows native
-/// code by its address, so one engine of the process can have it in place.
+/// Returns true at the first call for these bytes. wasmtime registers native code by its address,
+/// so only one engine of the process can use it in place.
 fn is_first(bytes: &'static [u8]) -> bool {
     static SEEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
     seen.insert(bytes.as_ptr().addr())
 }
 
-/// A component that is part of the binary, with the native code that this very build
-/// compiled it to where it has the compiler for that.
+/// A component that is embedded in the binary, with the native code that this build compiled if it
+/// has the compiler.
 #[derive(Clone, Copy)]
 pub struct EmbeddedArtifact {
     name: &'static str,
-    /// For calls without fuel. `None`: compiled at the first use, and kept in the cache.
+    /// For calls without fuel. `None`: compiled at the first use and cached.
     native: Option<NativeCode>,
-    /// What it was made from, packed: calls with fuel need other native code.
+    /// The compressed component: calls with fuel need different native code.
     component: &'static [u8],
 }
 
-/// The native code of an embedded component, as [`EmbeddedArtifact::pack_native`] returned it.
+/// The native code of an embedded component, as returned by [`EmbeddedArtifact::pack_native`].
 #[derive(Clone, Copy, Debug)]
 pub struct NativeCode(&'static [u8]);
 
 impl EmbeddedArtifact {
-    /// Compresses a component, with a level of Zstandard: 1 is the fastest, 19 gives the
-    /// smallest.
+    /// Compresses a component with a Zstandard level: 1 is the fastest, 19 has the smallest result.
     ///
     /// # Errors
     ///
-    /// There is no such level, or no memory.
+    /// If the level is not valid or memory is insufficient.
     pub fn pack(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
         zstd::bulk::compress(bytes, level)
     }
 
-    /// Compresses native code that is large, and returns smaller code unchanged.
+    /// Compresses large native code, and returns smaller code unchanged.
     ///
     /// # Errors
     ///
@@ -96,16 +94,17 @@ impl EmbeddedArtifact {
         if native.len() < LARGE { Ok(native) } else { Self::pack(&native, level) }
     }
 
-    /// Names an embedded component, as [`pack`](Self::pack) made it, and its native code.
+    /// Creates an embedded component from the results of [`pack`](Self::pack) and
+    /// [`pack_native`](Self::pack_native).
     ///
-    /// Without native code, which is empty then, the component is compiled at its first use like
-    /// that of a file, and kept in the cache.
+    /// If `native` is empty, the component is compiled at its first use like a file, and
+    /// cached.
     ///
     /// # Safety
     ///
-    /// `native` is, unchanged, what [`pack_native`](Self::pack_native) made of what
-    /// [`precompile`] of this version of kitbag returned for that component, and starts at
-    /// a page boundary. It is native code, run without any further check.
+    /// `native` must be the unchanged result of [`pack_native`](Self::pack_native) for the result
+    /// of [`precompile`] in this version of kitbag for that component, and must start at a page
+    /// boundary. It is native code, which runs without further checks.
     ///
     /// [`precompile`]: fn@crate::precompile
     #[expect(unsafe_code, reason = "the caller vouches for native code")]
@@ -118,23 +117,23 @@ impl EmbeddedArtifact {
         Self { name, native, component }
     }
 
-    /// Names an embedded component without native code.
+    /// Creates an embedded component without native code.
     pub const fn uncompiled(name: &'static str, component: &'static [u8]) -> Self {
         Self { name, native: None, component }
     }
 
-    /// The name of the component.
+    /// Returns the name of the component.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The component that it was made from, as it is in a file.
+    /// Returns the component's bytes.
     pub fn component(&self) -> Vec<u8> {
         unpack(self.component).expect("the build packed it").into_owned()
     }
 
-    /// The native code for calls with or without fuel. `None` if the binary has none that runs on
-    /// this processor: the component is compiled at its first use then.
+    /// Returns the native code for calls with or without fuel. `None` if the binary has none that
+    /// runs on this processor: the component is then compiled at its first use.
     pub fn native(&self, metering: Metering) -> Option<NativeCode> {
         match metering {
             Metering::Off => self.native.filter(|_| has_features()),
@@ -144,12 +143,12 @@ impl EmbeddedArtifact {
 }
 
 impl NativeCode {
-    /// How much memory the process keeps for it, in bytes.
+    /// Returns the memory that the process keeps for it, in bytes.
     pub fn memory(self) -> u64 {
         unpacked_size(self.0).unwrap_or_default()
     }
 
-    /// Turns it into a component: from the binary without a copy if it is not packed.
+    /// Loads the component; without a copy if it is not compressed.
     #[expect(unsafe_code, reason = "loading an artifact that this build embedded")]
     pub fn load(self, engine: &Engine) -> wasmtime::Result<Component> {
         let bytes = unpack(self.0)?;
@@ -157,30 +156,30 @@ impl NativeCode {
             && IN_PLACE
             && is_first(bytes)
         {
-            // SAFETY: by the contract of `new` the bytes are an artifact of this
-            // build, which starts at a page boundary, and being `'static` and shared
-            // they outlive the component and are never written to. Their text is made executable here and stays so: no other engine
-            // is given them, and this component is never dropped.
+            // SAFETY: by the contract of `new`, the bytes are an artifact of this build that starts
+            // at a page boundary. Being `'static` and shared, they outlive the component and are
+            // never written to. Their text becomes executable here and remains so: no other engine
+            // receives them, and this component is never dropped.
             let component = unsafe { Component::deserialize_raw(engine, NonNull::from(bytes)) }?;
             mem::forget(component.clone());
             return Ok(component);
         }
-        // SAFETY: by the contract of `new` the bytes are an artifact of this
-        // build. Here they are copied.
+        // SAFETY: by the contract of `new`, the bytes are an artifact of this build. They are
+        // copied here.
         unsafe { Component::deserialize(engine, bytes) }
     }
 }
 
-/// The bytes that [`EmbeddedArtifact::pack`] was given, or these if they are not packed.
+/// Decompresses bytes of [`EmbeddedArtifact::pack`], or returns them if they are not compressed.
 fn unpack(bytes: &'static [u8]) -> io::Result<Cow<'static, [u8]>> {
     let Some(size) = unpacked_size(bytes) else { return Ok(Cow::Borrowed(bytes)) };
     let size = usize::try_from(size).map_err(io::Error::other)?;
     Ok(Cow::Owned(zstd::bulk::decompress(bytes, size)?))
 }
 
-/// The size of the bytes that were packed. `None` if these are not packed.
+/// Returns the size of the decompressed bytes. `None` if they are not compressed.
 fn unpacked_size(bytes: &[u8]) -> Option<u64> {
-    // An artifact and a component start with other bytes.
+    // Artifacts and components start with other bytes.
     bytes.starts_with(&MAGICNUMBER.to_le_bytes()).then_some(())?;
     get_frame_content_size(bytes).ok().flatten()
 }
@@ -188,27 +187,27 @@ fn unpacked_size(bytes: &[u8]) -> Option<u64> {
 /// Loads an artifact that this process has just compiled.
 #[expect(unsafe_code, reason = "loading what this process compiled")]
 pub fn load_compiled(engine: &Engine, artifact: &Compiled) -> wasmtime::Result<Component> {
-    // SAFETY: only `compile` makes a `Compiled`, from what wasmtime's compiler
-    // returned to it, and nothing can change its bytes since.
+    // SAFETY: only `compile` creates a `Compiled`, from bytes that wasmtime's compiler returned to
+    // it, and nothing can change these bytes since.
     unsafe { Component::deserialize(engine, artifact.bytes()) }
 }
 
-/// Loads an artifact that the private cache has verified, from where it lies.
+/// Loads an artifact that the private cache has verified, directly from its file.
 #[expect(unsafe_code, reason = "loading an artifact that the private cache verified")]
 pub fn load_verified(
     engine: &Engine,
     artifact: &crate::cache::Verified<'_>,
 ) -> wasmtime::Result<Component> {
-    // The very file that was verified, whatever its name stands for by now.
+    // The verified file itself, even if its name refers to another file now.
     let file = path_of(artifact.file());
-    // SAFETY: a `Verified` exists only for a file which we own in a directory which
-    // only we can write, and whose digest is the one that was recorded when we
-    // compiled it. Nothing changes the file, as `cache::entry` has it, so wasmtime
-    // maps what was verified: the same pages of the same file.
+    // SAFETY: a `Verified` exists only for a file that we own in a directory that only we can
+    // write, and whose digest is the one that was recorded when we compiled it. The file is never
+    // changed (see `cache::entry`), so wasmtime maps what was verified: the same pages of the same
+    // file.
     let mapped = unsafe { Component::deserialize_file(engine, file) };
     mapped.or_else(|_| {
-        // SAFETY: as above. Here the bytes are copied: there is no such path, or
-        // nothing may be executed where the cache lies.
+        // SAFETY: as above. The bytes are copied here: the path does not exist, or the cache is on
+        // a file system without execution.
         unsafe { Component::deserialize(engine, artifact.bytes()) }
     })
 }
@@ -220,7 +219,7 @@ impl fmt::Debug for EmbeddedArtifact {
 }
 
 impl PartialEq for EmbeddedArtifact {
-    // By where its bytes lie.
+    // Compares the addresses of the bytes.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.component, other.component)
     }

@@ -1,4 +1,4 @@
-//! A component that the caller has in memory.
+//! A component in the caller's memory.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -11,9 +11,9 @@ use crate::cache::digest_of_bytes;
 use crate::content::{Content, check_size};
 use crate::load_error::LoadError;
 
-/// The bytes of a component, for which the caller vouches.
+/// The bytes of a component that the caller trusts.
 ///
-/// Cheap to clone. Two are equal where their bytes are, whatever their names.
+/// Cheap to clone. Values with equal bytes are equal, even if their names differ.
 #[derive(Clone)]
 pub struct ComponentBytes {
     name: Arc<str>,
@@ -22,22 +22,22 @@ pub struct ComponentBytes {
 }
 
 impl ComponentBytes {
-    /// Names the bytes of a component. Their digest is computed here; whether they are a
-    /// component is checked at the first use.
+    /// Creates a component from bytes. Computes their digest; the bytes are validated at the first
+    /// use.
     ///
-    /// `name` stands for it in errors and in reports.
+    /// `name` is used in errors and reports.
     pub fn new(name: impl Into<Arc<str>>, bytes: impl Into<Arc<[u8]>>) -> Self {
         let (name, bytes) = (name.into(), bytes.into());
         let digest = digest_of_bytes(&bytes);
         Self { name, bytes, digest }
     }
 
-    /// The digest of the bytes.
+    /// Returns the digest of the bytes.
     pub fn digest(&self) -> ContentDigest {
         self.digest
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
     }

@@ -1,4 +1,4 @@
-//! The file of a component: opened once, checked on the descriptor, and read.
+//! The file of a component: opened once, checked on its descriptor, and read.
 
 use std::fs::File;
 use std::hash::{Hash, Hasher};
@@ -15,19 +15,18 @@ use crate::content::check_size;
 use crate::limits::COMPONENT_BYTES;
 use crate::load_error::LoadError;
 
-/// The file of a component, and who may have written it.
+/// The file of a component, and the users who may have written it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComponentFile {
-    /// An absolute path with no symbolic link on the way.
+    /// An absolute path without symbolic links.
     pub path: PathBuf,
-    /// How it is made sure that no other user has written the file. `None`: the caller
-    /// vouches for it.
+    /// The check that no other user has written the file. `None`: the caller trusts it.
     pub owners: Option<Arc<Owners>>,
-    /// The digests that its content must have, all of them. Default: any will do.
+    /// The expected digests. All must match. Default: any content.
     pub pins: Arc<[Pin]>,
 }
 
-/// By the path alone, since a call looks its component up and files differ by it.
+/// Only the path, since calls look up components, whose paths differ.
 impl Hash for ComponentFile {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.path.hash(state);
@@ -35,35 +34,35 @@ impl Hash for ComponentFile {
 }
 
 impl From<PathBuf> for ComponentFile {
-    /// A file that the caller vouches for.
+    /// Creates a file that the caller trusts.
     fn from(path: PathBuf) -> Self {
         Self { path, owners: None, pins: Arc::default() }
     }
 }
 
-/// What tells whether a file is still the one that was loaded.
+/// The properties that show whether a file is still the loaded one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     id: FileId,
-    /// In bytes.
+    /// The size in bytes.
     pub size: u64,
     modified: (i64, i64),
 }
 
-/// A component's file, open and known to be one.
+/// The open file of a component.
 pub struct Opened<'a> {
-    /// As messages name it.
+    /// The path for messages.
     pub path: &'a Path,
-    /// The digests that its content must have.
+    /// The expected digests.
     pub pins: &'a [Pin],
     file: File,
-    /// The file as it was when it was opened.
+    /// The properties of the file when it was opened.
     pub stamp: Stamp,
 }
 
 impl Stamp {
-    /// The stamp of what a path leads to now, by whatever links: where it is another
-    /// file, that one is opened and checked.
+    /// Returns the stamp of a path's current target, following links. A different file would be
+    /// opened and checked again.
     pub fn of(path: &Path) -> Result<Self, LoadError> {
         let found =
             Stat::following_links(path).map_err(|error| LoadError::from_io(path, &error))?;
@@ -76,8 +75,8 @@ impl Stamp {
 }
 
 impl<'a> Opened<'a> {
-    /// Opens a component's file, unless it is too large, no file at all, or another
-    /// user may have written it.
+    /// Opens a component's file. Fails if it is too large, not a regular file, or another user may
+    /// have written it.
     pub fn new(file: &'a ComponentFile) -> Result<Self, LoadError> {
         let path = &*file.path;
         let opened = match &file.owners {
@@ -87,8 +86,8 @@ impl<'a> Opened<'a> {
         Ok(Self { pins: &file.pins, ..Self::of(path, opened?)? })
     }
 
-    /// What was opened, which may still grow while it is read, and is read no further
-    /// than it takes to tell. Messages name it as `path`.
+    /// Wraps an open file. The file may still grow; reading stops at the size limit. Messages name
+    /// it as `path`.
     fn of(path: &'a Path, (file, stat): (File, Stat)) -> Result<Self, LoadError> {
         let found = match stat.kind() {
             FileKind::File => None,
@@ -105,14 +104,14 @@ impl<'a> Opened<'a> {
         Ok(Self { path, pins: &[], file, stamp })
     }
 
-    /// The file from its start, and a little more of it than it may have.
+    /// Returns the file from its start, up to slightly more than the size limit.
     fn content(&mut self) -> Result<Take<&File>, LoadError> {
         self.file.rewind().map_err(|error| LoadError::from_io(self.path, &error))?;
         Ok((&self.file).take(COMPONENT_BYTES.as_u64() + 1))
     }
 
-    /// The digest of its content. The file is read a piece at a time and never
-    /// mapped: a build that writes it in place would end this process.
+    /// Returns the digest of the content. The file is read in pieces and never mapped: a build that
+    /// overwrites it would crash this process.
     pub fn digest(&mut self) -> Result<ContentDigest, LoadError> {
         let digest = digest_of(self.content()?);
         let (digest, length) = digest.map_err(|error| LoadError::from_io(self.path, &error))?;
@@ -120,7 +119,7 @@ impl<'a> Opened<'a> {
         Ok(digest)
     }
 
-    /// Its content.
+    /// Returns the content.
     pub fn read(&mut self) -> Result<Vec<u8>, LoadError> {
         let mut content = Vec::with_capacity(usize::try_from(self.stamp.size).unwrap_or(0));
         let read = self.content()?.read_to_end(&mut content);
@@ -130,12 +129,11 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// Reads a component's file by whatever links lead to it, unless it is too large
-/// or no file at all.
+/// Reads a component's file and follows links. Fails if it is too large or not a regular file.
 ///
 /// # Errors
 ///
-/// [`LoadError`] names the file and what it is instead.
+/// [`LoadError`] names the file and the problem.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     let real = path.canonicalize().map_err(|error| LoadError::from_io(path, &error))?;
     let opened = open(&real, OpenAs::File).map_err(|error| LoadError::from_open(path, error))?;

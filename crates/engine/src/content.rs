@@ -1,4 +1,4 @@
-//! The bytes that a component is compiled from, wherever they are.
+//! The source bytes of a component.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use crate::component_file::Opened;
 use crate::limits::COMPONENT_BYTES;
 use crate::load_error::LoadError;
 
-/// The bytes that a component is compiled from.
+/// The source bytes of a component.
 pub trait Content {
-    /// As messages name it.
+    /// Returns the path for messages.
     fn path(&self) -> &Path;
 
-    /// The digest of the bytes.
+    /// Returns the digest of the bytes.
     fn digest(&mut self) -> Result<ContentDigest, LoadError>;
 
-    /// The bytes, which a file may have changed since.
+    /// Returns the bytes. A file may have changed since [`digest`](Self::digest).
     fn read(&mut self) -> Result<Vec<u8>, LoadError>;
 
-    /// The digests that the bytes must have. Default: any will do.
+    /// Returns the expected digests. Default: any content.
     fn pins(&self) -> &[Pin] {
         &[]
     }
@@ -60,7 +60,7 @@ impl Content for EmbeddedArtifact {
     }
 }
 
-/// Refuses a component whose digest is another one than those that it is pinned to.
+/// Refuses a component whose digest differs from its pins.
 pub fn check_pins(path: &Path, pins: &[Pin], found: ContentDigest) -> Result<(), LoadError> {
     match pins.iter().find(|pin| pin.digest != found) {
         None => Ok(()),

@@ -1,24 +1,24 @@
-//! What a component says of itself, read within a budget.
+//! Descriptions of components, parsed within a budget.
 
 use kitbag_base::json::{self, JsonBudget};
 use kitbag_contract::Description;
 
 use crate::inspect::Support;
 
-/// What came of asking a component what it is: the same for each build of it.
+/// The description of a component, which is the same for each build of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Described {
-    /// It says nothing.
+    /// The component has no description.
     #[default]
     Nothing,
-    /// It describes itself. Untrusted.
+    /// The description. Untrusted.
     Description(Description),
-    /// It says something that cannot be used, and why. It is as if it said nothing.
+    /// The description is not usable, for this reason. Treated like a missing one.
     Unusable(String),
 }
 
 impl Described {
-    /// The description, where there is one.
+    /// Returns the description, if any.
     pub fn description(&self) -> Option<&Description> {
         match self {
             Self::Description(description) => Some(description),
@@ -26,7 +26,7 @@ impl Described {
         }
     }
 
-    /// What is wrong with what it says.
+    /// Returns the problem of the description.
     pub fn problem(&self) -> Option<&str> {
         match self {
             Self::Unusable(problem) => Some(problem),
@@ -34,7 +34,7 @@ impl Described {
         }
     }
 
-    /// Reads what a component says.
+    /// Parses a description.
     pub fn read(text: &[u8], support: &Support) -> Self {
         let value = match json::parse(text, JsonBudget::DESCRIPTION) {
             Ok(value) => value,
@@ -54,8 +54,7 @@ impl Described {
         }
     }
 
-    /// As the cache keeps it: a JSON object, a JSON string with the problem, or
-    /// nothing.
+    /// Formats for the cache: a JSON object, a JSON string with the problem, or nothing.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let bytes = match self {
             Self::Nothing => Ok(Vec::new()),
@@ -65,7 +64,7 @@ impl Described {
         bytes.expect("a description has string keys only")
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) wrote, which is within the budget.
+    /// Parses the result of [`to_bytes`](Self::to_bytes), which is within the budget.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(match bytes {
             [] => Self::Nothing,
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_is_kept_as_it_was() {
+    fn descriptions_are_cached_unchanged() {
         for text in [r#"{"name":"a","inputSchema":{"x":[1]}}"#, "[1,", "{}", "[]", ""] {
             let described = Described::read(text.as_bytes(), &Support::ANY);
             assert_eq!(Described::from_bytes(&described.to_bytes()), Some(described), "{text}");

@@ -1,4 +1,4 @@
-//! The engines that run components, and their one configuration.
+//! The engines that run components, and their configuration.
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use crate::metering::Metering;
 #[cfg(target_arch = "x86_64")]
 use crate::sys::InPlace;
 
-/// The engines that may run a component.
+/// The engines that can run a component.
 pub struct Engines<'a> {
-    /// The engine that most components are loaded for.
+    /// The engine for most components.
     pub first: &'a Engine,
-    /// Starts an engine for components that the first one has no room for.
+    /// Starts an engine for components that do not fit into the first one.
     pub other: &'a (dyn Fn() -> Option<&'a Engine> + Sync),
 }
 
 impl Engines<'_> {
-    /// Loads a component for the first engine, or for the other where the first has
-    /// no room in its pool for one of that kind.
+    /// Loads a component for the first engine, or for the other if the first engine's pool has no
+    /// room for such a component.
     pub fn load(
         &self,
         load: impl Fn(&Engine) -> wasmtime::Result<wasmtime::component::Component>,
@@ -32,12 +32,12 @@ impl Engines<'_> {
     }
 }
 
-/// Names the settings below, for the key of the disk cache. To be changed
-/// whenever [`config`] changes what is compiled.
+/// The name of the settings below, for the key of the disk cache. Must be changed if [`config`]
+/// changes the compiled code.
 pub(crate) const SETTINGS: &str = "wasmtime 48; epoch; no address map; no unwind info; 5";
 
-/// The one configuration of an engine, at build time and at run time. What runs
-/// calls compiles nothing; see `compile`.
+/// Returns the configuration of an engine, both at build time and at run time. Engines that run
+/// calls do not compile; see `compile`.
 pub fn config(metering: Metering) -> Config {
     let mut config = Config::new();
     #[cfg(feature = "compiler")]
@@ -49,24 +49,22 @@ pub fn config(metering: Metering) -> Config {
         // A guest's native addresses are never shown, and both take space and time.
         .generate_address_map(false)
         .native_unwind_info(false)
-        // Said outright because `WASMTIME_BACKTRACE_DETAILS` in a user's
-        // environment would otherwise change the engine and with it whether the
-        // embedded artifacts load.
+        // Explicit, since `WASMTIME_BACKTRACE_DETAILS` in a user's environment would otherwise
+        // change the engine, so that the embedded artifacts may not load.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(None)
         // No component of WASI 0.2 needs it.
         .concurrency_support(false)
-        // What no tool needs is not there to be attacked: in wasmtime 48.0.8 a
-        // type from the proposal on garbage collection aborts the process
-        // (GHSA-rc4p-x33f-vpr2), and 64-bit memories and tables have had their
-        // share of such faults.
+        // Features that no tool needs are disabled to reduce the attack surface: in wasmtime
+        // 48.0.8, a type of the garbage collection proposal aborts the process
+        // (GHSA-rc4p-x33f-vpr2), and 64-bit memories and tables had similar faults.
         .wasm_gc(false)
         .wasm_memory64(false)
         .wasm_wide_arithmetic(false)
         // The same result on every machine.
         .relaxed_simd_deterministic(true)
         .max_wasm_stack(STACK_BYTES);
-    // Elsewhere embedded artifacts are copied; see `artifact`.
+    // On other processors, embedded artifacts are copied; see `artifact`.
     #[cfg(target_arch = "x86_64")]
     config.with_custom_code_memory(Some(Arc::new(InPlace)));
     config

@@ -1,9 +1,9 @@
-//! From a component's bytes to native code: the one configuration of wasmtime, reading and
-//! compiling components, and the cache of what was compiled.
+//! Compiles components to native code: the configuration of wasmtime, inspecting and compiling
+//! components, and the cache of compiled ones.
 //!
-//! `kitbag-host` runs components with it, and the build script of kitbag compiles the built-ins
-//! with it. It knows no grants, no HTTP and no interfaces of WASI, so a change in those compiles
-//! no built-in again.
+//! `kitbag-host` runs components with it, and kitbag's build script compiles the built-ins with it.
+//! It does not depend on grants, HTTP or WASI interfaces, so changes in those do not recompile the
+//! built-ins.
 
 mod artifact;
 mod cache;

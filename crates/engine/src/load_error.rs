@@ -1,4 +1,4 @@
-//! Why a component cannot be loaded.
+//! Errors of loading a component.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,54 +12,54 @@ use kitbag_fs_guard::{Distrust, OpenError, OwnerError};
 
 use crate::metering::Metering;
 
-/// A component that cannot be loaded.
+/// Why a component cannot be loaded.
 ///
-/// One message serves every caller, so this can be cloned.
+/// Cloneable, since several callers may receive the same error.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LoadError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("`{}` does not exist", path.display())]
     NotFound {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// It is there, but it is a directory, a FIFO, a device or a socket.
+    /// The path is a directory, a FIFO, a device or a socket.
     #[error("`{}` is {found}, not a regular file", path.display())]
     NotAFile {
         /// The path.
         path: PathBuf,
-        /// What it is, with its article.
+        /// The type of the object, with its article.
         found: &'static str,
     },
-    /// There is a symbolic link on the way to it, which a tool could have made.
+    /// The path contains a symbolic link that a tool could have created.
     #[error(
-        "`{}` is a symbolic link, which is not followed where a tool may write; name the file that \
-         it leads to",
+        "`{}` is a symbolic link, which is not followed because a tool may write it; name its \
+         target",
         path.display()
     )]
     Link {
-        /// The link.
+        /// The path of the link.
         path: PathBuf,
     },
-    /// Another user can have written it, or put it there.
+    /// Another user could have written or placed the file.
     #[error(
-        "`{}` is not run, since another user can change it: `{}` {reason}; {}, or add the directory \
-         that holds it to `[trust] directories` in your own configuration",
+        "`{}` is not run, since another user can change it: `{}` {reason}; {}, or add its directory \
+         to `[trust] directories` in your user config",
         path.display(),
         found.display(),
         reason.remedy()
     )]
     Distrusted {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The file, or a directory on the way to it.
+        /// The file or one of its parent directories.
         found: PathBuf,
-        /// Why that does not count.
+        /// Why it is not trusted.
         reason: Distrust,
     },
-    /// It is not the component that was recorded.
+    /// The component differs from the recorded one.
     #[error(
-        "`{}` is not run, since it is another component than the recorded one: its digest is \
+        "`{}` is not run, since it differs from the recorded component: its digest is \
          `{}…`, and {} has `{}…`; `{}` shows the difference",
         path.display(),
         beginning(found),
@@ -68,48 +68,48 @@ pub enum LoadError {
         pin.renewed_by
     )]
     Pinned {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The digest of what is there.
+        /// The digest of the file.
         found: ContentDigest,
-        /// The digest that it must have.
+        /// The expected digest.
         pin: Box<Pin>,
     },
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("`{}` cannot be read: {reason}", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         reason: String,
     },
-    /// It is too large to be compiled.
+    /// The file is too large to be compiled.
     #[error("`{}` has {size}; a component may have at most {limit}", path.display())]
     TooLarge {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Its size.
+        /// The size of the file.
         size: ByteSize,
-        /// The largest size.
+        /// The size limit.
         limit: ByteSize,
     },
-    /// It is no component that kitbag can run.
+    /// The file is not a component that kitbag can run.
     #[error("`{}`: {problem}", path.display())]
     Invalid {
-        /// The file, or the name of an embedded tool.
+        /// The path of the file, or the name of an embedded tool.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: InvalidComponent,
     },
-    /// It would have to be compiled, and this build has no compiler.
+    /// The component must be compiled, but this build has no compiler.
     #[error(
         "this kitbag was built without the feature `compiler` and runs only its built-in tools and \
-         what another kitbag of the same version has compiled into the cache"
+         components that another kitbag of the same version has compiled into the cache"
     )]
     NoCompiler,
     /// A built-in tool has no native code for such a call, and this build has no compiler.
     #[error(
-        "the built-in `{name}` has to be compiled {}, this kitbag was built without the feature \
+        "the built-in `{name}` must be compiled {}, but this kitbag was built without the feature \
          `compiler`, and the cache has no entry for it; use a kitbag with a compiler, which also \
          fills the cache{}",
         match metering {
@@ -124,56 +124,55 @@ pub enum LoadError {
     BuiltinUncompiled {
         /// The name of its component.
         name: &'static str,
-        /// Whether it is to count its instructions.
+        /// The metering of the call.
         metering: Metering,
     },
-    /// It would have to be compiled, and as many components are being compiled as
-    /// may be at once.
-    #[error("busy: as many components are being compiled as may be at once; try again later")]
+    /// The component must be compiled, but the limit of concurrent compilations is reached.
+    #[error("busy: the limit of concurrent compilations is reached; try again later")]
     Busy,
-    /// It would have to be compiled, and calls and other compilations have reserved the
-    /// memory of the server.
+    /// The component must be compiled, but calls and other compilations have reserved the memory of
+    /// the server.
     #[error(
         "busy: calls and compilations in progress leave no room for the {size} that compiling `{}` \
          may take; try again later, or raise `memory` under `[serve]`",
         path.display()
     )]
     NoCompilerMemory {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// How much compiling it may take.
+        /// The memory limit of the compilation.
         size: ByteSize,
     },
-    /// The components that are loaded leave no memory for it.
+    /// Loaded components leave no memory for the component.
     #[error(
         "busy: the components that are in use leave no room for the {size} of code of `{}`; try \
          again later, or raise `memory` under `[serve]`",
         path.display()
     )]
     NoMemory {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The size of its code.
+        /// The size of the native code.
         size: ByteSize,
     },
-    /// The process that compiled it ended without a result.
+    /// The compiling process ended without a result.
     #[error("`{}`: the compiler ended without a result: {reason}", path.display())]
     Compiler {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// How it ended.
+        /// The reason.
         reason: String,
     },
-    /// It was being compiled when the call was cancelled.
+    /// The call was cancelled during compilation.
     #[error("cancelled")]
     Cancelled,
-    /// The engine could not be started.
+    /// The engine cannot be started.
     #[error("the engine cannot be started: {0}")]
     Engine(String),
 }
 
 impl LoadError {
-    /// The kind of the error.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotFound { .. } => ErrorKind::MissingFile,
@@ -196,181 +195,177 @@ impl LoadError {
     }
 }
 
-/// Why a file is no component that kitbag can run.
+/// Why a file is not a component that kitbag can run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidComponent {
     /// The file is empty.
     #[error("the file is empty; a tool is a WebAssembly component")]
     Empty,
-    /// It does not start like WebAssembly.
+    /// The file does not start like WebAssembly.
     #[error("this is not WebAssembly; a tool is a component, built for `wasm32-wasip2`")]
     NotWasm,
-    /// It holds native code.
+    /// The file is native code.
     #[error(
         "this is a precompiled artifact, native code that kitbag never loads from a file; \
          name the component it was made from"
     )]
     Precompiled,
-    /// It is a core module.
+    /// The file is a core module.
     #[error(
         "this is a core WebAssembly module, not a component; build it for `wasm32-wasip2`, or wrap \
          it with `wasm-tools component new`"
     )]
     CoreModule,
-    /// It breaks off or breaks the rules of the format.
+    /// The file is truncated or violates the format.
     #[error("this is not a valid component: {0}")]
     Malformed(String),
-    /// It is valid, and uses a feature of WebAssembly that is off.
+    /// The component uses a feature of WebAssembly that is disabled.
     #[error("the component needs a feature of WebAssembly that this kitbag does not offer: {0}")]
     Feature(String),
-    /// It is made for WASI 0.3.
+    /// The component is made for WASI 0.3.
     #[error(
         "the component needs WASI 0.3, which this kitbag does not offer; build it for WASI 0.2, \
          with the target `wasm32-wasip2`"
     )]
     Wasi3,
-    /// It exports no function `run`.
+    /// The component does not export a function `run`.
     #[error(
-        "the component exports no `run`{}; a tool exports the world `tool` of `wit/tool.wit`, in \
+        "the component does not export `run`{}; a tool must export the world `tool` of `wit/tool.wit`, in \
          Rust with `kitbag_sdk::export!`",
         made_for(other)
     )]
     NoRun {
-        /// The names of imports and exports that are those of another host.
+        /// Imports and exports of another host.
         other: Vec<String>,
     },
-    /// It exports what a program does, `wasi:cli/run`, and no function `run`.
+    /// The component exports `wasi:cli/run` of a program and not a function `run`.
     #[error(
-        "the component is a program and no tool: it exports `wasi:cli/run`, not `run`; build a \
+        "the component is a program and not a tool: it exports `wasi:cli/run`, not `run`; build a \
          library, in Rust with `crate-type = [\"cdylib\"]`, which exports the world `tool` of \
          `wit/tool.wit`"
     )]
     Program,
-    /// Its `run` has another type.
+    /// The type of `run` is not that of a tool.
     #[error(
-        "the component's `run` has another type than a tool's\n   found: {found}\nexpected: {expected}"
+        "the type of the component's `run` is not that of a tool\n   found: {found}\nexpected: {expected}"
     )]
     RunType {
-        /// The type that `run` has.
+        /// The actual type.
         found: String,
-        /// The type that `run` should have.
+        /// The expected type.
         expected: &'static str,
     },
-    /// It was built for a version of the contract that we do not know.
+    /// The component was built for an unknown version of the contract.
     #[error(
-        "the component was built for version {found} of the contract `{package}`, and this kitbag \
-         speaks {known}; rebuild the tool or take another version of kitbag"
+        "the component was built for version {found} of the contract `{package}`, but this kitbag \
+         supports {known}; rebuild the tool or use another version of kitbag"
     )]
     ContractVersion {
-        /// Name of the package.
+        /// The name of the package.
         package: &'static str,
-        /// The version it was built for.
+        /// The version that the component was built for.
         found: String,
-        /// The version that we speak.
+        /// The supported version.
         known: &'static str,
     },
-    /// It imports something that is not offered.
+    /// The component has imports that are not provided.
     #[error(
-        "the component imports {}, which kitbag does not offer{}",
+        "the component imports {}, which kitbag does not provide{}",
         list(imports),
         advice(imports)
     )]
     Imports {
-        /// The imports, by name.
+        /// The names of the imports.
         imports: Vec<String>,
     },
-    /// It imports something of the contract with another type.
+    /// An import of the contract has another type.
     #[error(
-        "the component imports `{import}` with another `{}` than there is\n   found: {found}\nexpected: \
+        "the component imports `{import}` with a different type of `{}`\n   found: {found}\nexpected: \
          {expected}",
         shown(function)
     )]
     ImportType {
-        /// The import, by name.
+        /// The name of the import.
         import: String,
-        /// The function.
+        /// The name of the function.
         function: String,
-        /// The type that it has.
+        /// The actual type.
         found: String,
-        /// The type that it should have.
+        /// The expected type.
         expected: &'static str,
     },
-    /// One of its functions is larger than any that a compiler makes.
-    #[error(
-        "a function of the component has {size}, more than the {limit} that are compiled; split it"
-    )]
+    /// A function is larger than compilers generate.
+    #[error("a function of the component has {size}, which exceeds the limit of {limit}; split it")]
     LargeFunction {
-        /// Its size.
+        /// The size of the function.
         size: ByteSize,
-        /// The largest size.
+        /// The size limit.
         limit: ByteSize,
     },
-    /// One of its functions would take the compiler more memory than any that a
-    /// compiler makes.
-    #[error("a function of the component {what} than the {limit} that are compiled; split it")]
+    /// Compiling a function would take more memory than for any compiler-generated function.
+    #[error("a function of the component {what} than {limit}, which is the limit; split it")]
     HeavyFunction {
-        /// What it has too much of.
+        /// The exceeded property.
         what: &'static str,
-        /// How much of that may be.
+        /// The limit.
         limit: u64,
     },
-    /// It declares more than any that a compiler makes.
+    /// The component has more declarations than compilers generate.
     #[error("the component has more than {limit} {what}, which is the limit; split it")]
     ManyDeclarations {
-        /// What it has too much of.
+        /// The exceeded property.
         what: &'static str,
-        /// How much of that may be.
+        /// The limit.
         limit: u64,
     },
-    /// Its instances would take the host more memory or time than any that a compiler
-    /// makes.
+    /// The instances would take more memory or time than those of compiler-generated components.
     #[error(
-        "all instances of the component's modules together {what} {size}, more than the {limit} \
-         that they may; instantiate fewer, or smaller ones"
+        "all instances of the component's modules together {what} {size}, which exceeds the \
+         limit of {limit}; instantiate fewer or smaller modules"
     )]
     LargeInstances {
-        /// What is too large of them.
+        /// The exceeded property.
         what: &'static str,
-        /// Its size, rounded up.
+        /// The size, rounded up.
         size: ByteSize,
-        /// The largest size.
+        /// The size limit.
         limit: ByteSize,
     },
-    /// Compiling it takes too long.
+    /// Compiling the component takes too long.
     #[error(
         "the component takes longer than {} to compile; allow more with `limits.compile` of the \
          tool",
         format_duration(*limit)
     )]
     TooSlow {
-        /// How long it may take: [`Limits::compile`](kitbag_contract::Limits::compile).
+        /// The time limit: [`Limits::compile`](kitbag_contract::Limits::compile).
         limit: Duration,
     },
-    /// Compiling it takes too much memory.
-    #[error("the component takes more than {limit} of memory to compile")]
+    /// Compiling the component takes too much memory.
+    #[error("the component needs more than {limit} of memory to compile")]
     TooMuchMemory {
-        /// How much it may take.
+        /// The memory limit.
         limit: ByteSize,
     },
-    /// The compiler refused it.
+    /// The compiler refused the component.
     #[error("the component cannot be compiled: {0}")]
     Compile(String),
 }
 
 impl InvalidComponent {
-    /// Whether it took too long to compile, and may take longer now.
+    /// Returns true if compiling took too long, but may take longer now.
     pub fn has_more_time(&self, time: Duration) -> bool {
         matches!(self, Self::TooSlow { limit } if *limit < time)
     }
 }
 
 impl LoadError {
-    /// Names the component that is invalid.
+    /// Creates the error for an invalid component.
     pub fn invalid(path: &Path, problem: InvalidComponent) -> Self {
         Self::Invalid { path: path.to_owned(), problem }
     }
 
-    /// Why a component's file was not opened.
+    /// Converts an error of opening a component's file.
     pub fn from_open(path: &Path, error: OpenError) -> Self {
         match error {
             OpenError::Link { path } => Self::Link { path },
@@ -381,7 +376,7 @@ impl LoadError {
         }
     }
 
-    /// The same, where it is looked at who may have written the file.
+    /// Converts an error of opening a file with an owner check.
     pub fn from_owner(path: &Path, error: OwnerError) -> Self {
         match error {
             OwnerError::Open(error) => Self::from_open(path, error),
@@ -400,12 +395,12 @@ impl LoadError {
     }
 }
 
-/// As much of a digest as tells it from another one to a person.
+/// Returns a prefix of a digest that is long enough for people.
 fn beginning(digest: &ContentDigest) -> String {
     digest.to_string()[..12].to_owned()
 }
 
-/// The first of these names, and how many there are besides.
+/// Formats the first of these names and the number of others.
 fn list(imports: &[String]) -> String {
     const MOST: usize = 10;
     let (named, others) = imports.split_at(imports.len().min(MOST));
@@ -416,7 +411,7 @@ fn list(imports: &[String]) -> String {
     }
 }
 
-/// The host that a component without `run` is made for, by the names of its interfaces.
+/// Names the host that a component without `run` was made for, by its interfaces.
 fn made_for(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -424,11 +419,11 @@ fn made_for(names: &[String]) -> String {
     }
 }
 
-/// What a person can do about an import, where we know it.
+/// Returns advice about an import, if known.
 fn advice(imports: &[String]) -> String {
     let any = |prefix: &str| imports.iter().any(|import| import.starts_with(prefix));
     if any("wasi:") {
-        "; it offers WASI 0.2: cli, clocks, filesystem, http for requests, io, random, and sockets \
+        "; it provides WASI 0.2: cli, clocks, filesystem, http for requests, io, random, and sockets \
          without a network"
             .into()
     } else {
@@ -441,11 +436,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_built_in_without_native_code_names_the_compiler_and_the_cache() {
+    fn missing_native_code_names_compiler_and_cache() {
         let error = LoadError::BuiltinUncompiled { name: "learn", metering: Metering::Fuel };
         assert_eq!(
             error.to_string(),
-            "the built-in `learn` has to be compiled to count its instructions, this kitbag was \
+            "the built-in `learn` must be compiled to count its instructions, but this kitbag was \
              built without the feature `compiler`, and the cache has no entry for it; use a kitbag \
              with a compiler, which also fills the cache, or remove the limit `fuel`"
         );

@@ -1,22 +1,21 @@
-//! Whether instructions are counted.
+//! Counting of instructions.
 
 use kitbag_contract::Limits;
 
-/// Whether a component counts the instructions it runs.
+/// The metering of a component: it may count the instructions that it runs.
 ///
-/// Counting has to be compiled in, so it takes an engine and an artifact of its
-/// own.
+/// Counting must be compiled in, so it needs a separate engine and artifact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Metering {
-    /// It does not.
+    /// Instructions are not counted.
     #[default]
     Off,
-    /// Each instruction takes fuel, and without fuel the call ends.
+    /// Each instruction consumes fuel, and without fuel the call ends.
     Fuel,
 }
 
 impl Metering {
-    /// What calls with these limits need.
+    /// Returns the metering that calls with these limits need.
     pub fn of(limits: &Limits) -> Self {
         if limits.fuel.is_some() { Self::Fuel } else { Self::Off }
     }

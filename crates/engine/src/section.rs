@@ -1,4 +1,4 @@
-//! What a component says of itself in a custom section, which is read without running it.
+//! The description of a component in a custom section, which is read without running the component.
 
 use wasmparser::{Chunk, Encoding, Parser, Payload};
 
@@ -8,12 +8,11 @@ use crate::inspect::Support;
 /// The name of the section.
 const NAME: &str = "kitbag:describe";
 
-/// Reads the section of a component. `None` where it has none, and where it is malformed,
-/// which another check reports.
+/// Reads the section of a component. `None` if it has none, or if the component is malformed, which
+/// another check reports.
 ///
-/// The section is one of the component itself or of a core module right in it, where a
-/// linker leaves those of Rust. A component within belongs to another tool, out of which
-/// this one was composed.
+/// The section must be in the component itself or in a core module directly in it, where a linker
+/// puts the sections of Rust. A nested component is another tool that this one was composed from.
 pub fn described(component: &[u8], support: &Support) -> Option<Described> {
     let mut found = Vec::new();
     custom_sections(component, |within, name, data| {
@@ -26,7 +25,7 @@ pub fn described(component: &[u8], support: &Support) -> Option<Described> {
         [] => return None,
         [section] => Described::read(section, support),
         _ => {
-            let problem = format!("it has two sections `{NAME}`, and may have one");
+            let problem = format!("it has two sections `{NAME}`, but may have only one");
             return Some(Described::Unusable(problem));
         }
     };
@@ -38,7 +37,7 @@ pub fn described(component: &[u8], support: &Support) -> Option<Described> {
     })
 }
 
-/// The version of a component, where its section `version` has one: what tools such as
+/// Returns the version in the section `version` of a component, which tools such as
 /// `wasm-tools metadata add` write.
 pub(crate) fn version(component: &[u8]) -> Option<String> {
     const MOST_BYTES: usize = 64;
@@ -54,8 +53,8 @@ pub(crate) fn version(component: &[u8]) -> Option<String> {
         .then(|| text.to_owned())
 }
 
-/// Gives `visit` the name and the data of each custom section, and what it lies in, the
-/// outermost first. Functions are not looked at. `None` where something is malformed.
+/// Calls `visit` with the name and data of each custom section and its enclosing items, outermost
+/// first. Skips functions. `None` if the component is malformed.
 fn custom_sections<'a>(
     component: &'a [u8],
     mut visit: impl FnMut(&[Encoding], &'a str, &'a [u8]),
@@ -97,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes only lists of variables.
+    /// Accepts only lists of variables.
     const SUPPORT: Support = Support {
         check_grants: |grants| {
             grants.get("env").map_or(Ok(()), |env| Vec::<String>::deserialize(env).map(drop))
@@ -105,7 +104,7 @@ mod tests {
         ..Support::ANY
     };
 
-    /// A custom section.
+    /// Encodes a custom section.
     fn section(name: &str, data: &[u8]) -> Vec<u8> {
         let mut content = vec![u8::try_from(name.len()).unwrap()];
         content.extend(name.as_bytes());
@@ -121,7 +120,7 @@ mod tests {
         section
     }
 
-    /// A component, with sections at its end.
+    /// Encodes a component with sections at its end.
     fn component(text: &str, sections: &[Vec<u8>]) -> Vec<u8> {
         let mut component = wat::parse_str(text).unwrap();
         sections.iter().for_each(|section| component.extend(section));
@@ -134,33 +133,33 @@ mod tests {
         let found = described.as_ref().map(|described| match described {
             Described::Description(description) => Ok(&*description.tools[0].name),
             Described::Unusable(problem) => Err(&**problem),
-            Described::Nothing => unreachable!("a section says something"),
+            Described::Nothing => unreachable!("the section has a description"),
         });
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn a_section_of_the_component_or_of_a_module_right_in_it_counts() {
+    fn sections_of_component_and_direct_modules_are_read() {
         let own = section(NAME, br#"{"name":"own"}"#);
         check(&component("(component)", &[]), None);
         check(&component("(component)", &[section("kitbag", b"x")]), None);
         check(&component("(component)", std::slice::from_ref(&own)), Some(Ok("own")));
         let inner = r#"(component (core module (@custom "kitbag:describe" "{\"name\":\"in\"}")))"#;
         check(&component(inner, &[]), Some(Ok("in")));
-        let two = "it has two sections `kitbag:describe`, and may have one";
+        let two = "it has two sections `kitbag:describe`, but may have only one";
         check(&component(inner, std::slice::from_ref(&own)), Some(Err(two)));
         check(&component("(component)", &[own.clone(), own.clone()]), Some(Err(two)));
-        // Of components that it was composed of.
+        // Sections of nested components.
         let deep =
             format!("(component (component {}))", &inner["(component ".len()..inner.len() - 1]);
         check(&component(&deep, &[]), None);
         check(&component(&deep, &[own]), Some(Ok("own")));
-        // A module is no component.
+        // A module is not a component.
         check(&wat::parse_str("(module (@custom \"kitbag:describe\" \"{}\"))").unwrap(), None);
     }
 
     #[test]
-    fn a_version_is_one_of_the_component_itself() {
+    fn versions_are_read_from_the_component_itself() {
         let of = |data: &[u8]| version(&component("(component)", &[section("version", data)]));
         assert_eq!(of(b"1.2.0").as_deref(), Some("1.2.0"));
         for data in [&b""[..], b"1 2", b"\x1b[2J", b"\xff", &[b'1'; 65]] {
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named() {
+    fn unusable_sections_are_named() {
         let check = |data: &[u8], expected: &str| {
             let expected = format!("its section `kitbag:describe`: {expected}");
             check(&component("(component)", &[section(NAME, data)]), Some(Err(&expected)));
@@ -189,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(
+        fn any_bytes_are_accepted(
             data in prop::collection::vec(any::<u8>(), 0..64),
             end in 0_usize..100,
             modules in 0_usize..3,
@@ -197,7 +196,7 @@ mod tests {
             let text = format!("(component {})", "(core module)".repeat(modules));
             let whole = component(&text, &[section(NAME, &data)]);
             prop_assert!(matches!(described(&whole, &SUPPORT), Some(Described::Unusable(_) | Described::Description(_))));
-            // Cut anywhere, it is malformed or has no section.
+            // A truncated component is malformed or has no section.
             let cut = &whole[..whole.len().saturating_sub(end + 1)];
             prop_assert_eq!(described(cut, &SUPPORT), None);
             let _ = described(&data, &SUPPORT);

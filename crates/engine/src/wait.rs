@@ -1,6 +1,6 @@
-//! Waiting for a component to compile, in this process or in another.
+//! Waits for the compilation of a component, in this process or another.
 //!
-//! A wait is bounded in time, can be cancelled, and reports its progress.
+//! A wait has a time limit, can be cancelled, and reports its progress.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,38 +10,38 @@ use std::time::{Duration, Instant};
 use kitbag_base::ByteSize;
 use kitbag_base::text::shown;
 
-/// When a wait is reported first; from then on it is at each whole second. Most
-/// components are compiled before that.
+/// The time until the first report; later ones follow every second. Most components are compiled
+/// before that.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// How soon a wait ends that is cancelled.
+/// The longest delay until a cancelled wait ends.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How often something is looked at, at first and in the end.
+/// The first and the last polling interval.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
-/// The call that waits for a component: what ends its wait, and where the wait is reported.
+/// The call that waits for a component: it can end the wait and receives reports.
 pub trait Waiter {
-    /// Whether it was cancelled or its deadline has passed.
+    /// Returns true if the call was cancelled or its deadline has passed.
     fn is_over(&self) -> bool;
 
-    /// Whether no call waits, so that a process that compiles has a low priority.
+    /// Returns true if no call waits, so that the compiling process has a low priority.
     fn is_background(&self) -> bool {
         false
     }
 
-    /// Whether reports are received.
+    /// Returns true if the waiter receives reports.
     fn listens(&self) -> bool {
         false
     }
 
-    /// Receives a report: half a second after the wait began, and then once a second.
+    /// Receives a report: half a second after the start, and then once a second.
     fn compiling(&self, compiling: &Compiling<'_>) {
         let _ = compiling;
     }
 }
 
-/// A caller without a deadline that receives no reports, such as a build script.
+/// A waiter without deadline and reports, such as a build script.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patient;
 
@@ -51,22 +51,21 @@ impl Waiter for Patient {
     }
 }
 
-/// A component that a call waits for. Its text is for a person:
-/// `compiling plot.wasm (18 MiB) 3 s`.
+/// A component that a call waits for. Displayed for people: `compiling plot.wasm (18 MiB) 3 s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compiling<'a> {
-    /// Its file.
+    /// The path of the file.
     pub path: &'a Path,
-    /// The file's size.
+    /// The size of the file.
     pub size: ByteSize,
-    /// How long the call has waited.
+    /// The time that the call has waited.
     pub elapsed: Duration,
 }
 
 impl fmt::Display for Compiling<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy();
-        // What a file has seldom is a whole number of anything but bytes.
+        // The size of a file is seldom a whole number of a larger unit.
         let (bytes, seconds) = (self.size.as_u64(), self.elapsed.as_secs());
         let (size, unit) = match bytes >> 20 {
             0 => (bytes.div_ceil(1 << 10), "KiB"),
@@ -80,10 +79,10 @@ impl fmt::Display for Compiling<'_> {
     }
 }
 
-/// How much time has passed since a wait began.
+/// The time since the start of a wait.
 enum Clock {
     Since(Instant),
-    /// For tests, which set it.
+    /// Set by tests.
     #[cfg(test)]
     Set(std::rc::Rc<Cell<Duration>>),
 }
@@ -98,50 +97,49 @@ impl Clock {
     }
 }
 
-/// A wait that has begun.
+/// A wait in progress.
 pub struct Wait<'a> {
     path: &'a Path,
     size: ByteSize,
     waiter: &'a dyn Waiter,
     limit: Duration,
     clock: Clock,
-    /// When it is reported next, from the start.
+    /// The time of the next report, from the start.
     due: Cell<Duration>,
 }
 
 impl<'a> Wait<'a> {
-    /// Begins to wait for the component of this file and size, which may take so long to
-    /// compile.
+    /// Starts to wait for the component with this path and size. `limit` is the time limit of its
+    /// compilation.
     pub fn new(path: &'a Path, size: u64, waiter: &'a dyn Waiter, limit: Duration) -> Self {
         let (size, due) = (ByteSize::bytes(size), Cell::new(QUIET));
         let clock = Clock::Since(Instant::now());
         Self { path, size, waiter, limit, clock, due }
     }
 
-    /// Whether the wait was cancelled.
+    /// Returns true if the wait was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.waiter.is_over()
     }
 
-    /// Whether it runs in the background, and no call waits for it.
+    /// Returns true if no call waits for the compilation.
     #[cfg(feature = "compiler")]
     pub(crate) fn is_background(&self) -> bool {
         self.waiter.is_background()
     }
 
-    /// How long the compilation may take, and how long one waits for that of others.
+    /// Returns the time limit of the compilation, and of waiting for other processes.
     pub fn limit(&self) -> Duration {
         self.limit
     }
 
-    /// The file, for errors.
+    /// Returns the path of the file, for errors.
     pub fn path(&self) -> &Path {
         self.path
     }
 
-    /// Waits until `step` has what it waits for, and no longer than `time` or until it
-    /// is cancelled. A step takes no longer than its argument says; there is
-    /// always one.
+    /// Calls `step` until it returns a value, at most for `time` or until the wait is cancelled. A
+    /// step must not take longer than its argument. It is called at least once.
     pub fn until<T>(
         &self,
         time: Duration,
@@ -158,8 +156,8 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// As [`until`](Self::until), for a condition that has to be polled: often at first,
-    /// and then less often.
+    /// As [`until`](Self::until), for a condition that must be polled: often at first, and then
+    /// less often.
     pub fn poll<T>(&self, time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         let [mut pause, longest] = PAUSES;
         self.until(time, |slice| {
@@ -172,7 +170,7 @@ impl<'a> Wait<'a> {
         })
     }
 
-    /// How long until the next report.
+    /// Returns the time until the next report.
     fn quiet(&self) -> Duration {
         match self.waiter.listens() {
             false => Duration::MAX,
@@ -198,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// Records what it receives.
+    /// Records its reports.
     #[derive(Default)]
     struct Notes(Mutex<Vec<(String, Duration)>>);
 
@@ -227,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_one_line_without_control_characters() {
+    fn reports_are_single_lines_without_control_characters() {
         let check = |path: &str, bytes: u64, seconds: u64, expected: &str| {
             let (size, elapsed) = (ByteSize::bytes(bytes), Duration::from_secs(seconds));
             let compiling = Compiling { path: Path::new(path), size, elapsed };
@@ -241,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_reported_after_half_a_second_and_then_at_each_second() {
+    fn waits_are_reported_after_half_a_second_and_each_second() {
         let notes = Notes::default();
         let clock = Rc::<Cell<Duration>>::default();
         let wait = Wait {
@@ -252,7 +250,7 @@ mod tests {
             clock.set(clock.get() + slice);
             None
         };
-        // Several waits in a row are one wait for the listener.
+        // Consecutive waits are one wait for the listener.
         assert_eq!(wait.until(Duration::from_millis(300), sleep), None);
         assert_eq!(*notes.0.lock().unwrap(), []);
         assert_eq!(wait.until(Duration::from_millis(800), sleep), None);
@@ -264,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_with_what_it_waits_for_or_its_time() {
+    fn waits_end_with_their_result_or_time() {
         let cancellation = Cancellation::default();
         let clock = Rc::<Cell<Duration>>::default();
         let wait = Wait {
             clock: Clock::Set(Rc::clone(&clock)),
             ..Wait::new(Path::new("a"), 0, &cancellation, Duration::MAX)
         };
-        assert_eq!(wait.until(Duration::ZERO, |_| Some(1)), Some(1), "there is always a step");
+        assert_eq!(wait.until(Duration::ZERO, |_| Some(1)), Some(1), "step is always called");
         let mut slices = Vec::new();
         let time = Duration::from_millis(5);
         let never = wait.until(time, |slice| {
@@ -280,9 +278,9 @@ mod tests {
             None::<()>
         });
         assert_eq!(never, None);
-        // Without a listener nothing interrupts it, and the last step has no time.
+        // Without a listener, nothing interrupts the wait, and the last step has no time.
         assert_eq!(slices, [time, Duration::ZERO]);
-        // Nor does it go on when it is cancelled.
+        // It ends when it is cancelled.
         let mut steps = 0;
         let never = wait.until(Duration::MAX, |slice| {
             steps += 1;

@@ -1,4 +1,4 @@
-//! The paths that git reads commands from, or runs, because a configuration of git names them.
+//! Finds the paths that git reads commands from or runs because of its configuration.
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 
 use crate::kept::homes_of_account;
 
-/// The most bytes that are read of a configuration.
+/// The largest configuration that is read, in bytes.
 const CONFIG_BYTES: u64 = 1 << 20;
 
-/// The most configurations that one may include.
+/// The most configurations that one configuration may include.
 const CONFIGS: usize = 64;
 
-/// Configurations of a user, below the home directory.
+/// Configurations of the user, relative to the home directory.
 const OF_USER: [&str; 2] = [".gitconfig", ".config/git/config"];
 
-/// Keys with a path, relative to the root of the work tree: a directory of hooks, or a file.
-/// Source: git-config(1).
+/// Keys whose value is a path relative to the root of the work tree: a directory of hooks or a
+/// file. Source: git-config(1).
 const PATHS: [&str; 4] =
     ["core.hookspath", "core.attributesfile", "blame.ignorerevsfile", "mailmap.file"];
 
-/// Keys with a command, by the first and the last part of their names. Source: git-config(1).
+/// Keys whose value is a command, by the first and last part of their names. Source: git-config(1).
 const COMMANDS: [(&str, &str); 21] = [
     ("alias", ""),
     ("browser", "cmd"),
@@ -47,7 +47,7 @@ const COMMANDS: [(&str, &str); 21] = [
     ("sequence", "editor"),
 ];
 
-/// Names of hooks, which matter where the directory of hooks is one that tools write.
+/// Names of hooks, for the case that tools may write the directory of hooks.
 const HOOKS: [&str; 14] = [
     "applypatch-msg",
     "pre-applypatch",
@@ -65,11 +65,11 @@ const HOOKS: [&str; 14] = [
     "fsmonitor-watchman",
 ];
 
-/// The paths below `top`, or on the way to it, that the configurations of git name which apply
-/// there: those of the work tree that `top` is in and of the user.
+/// Returns the paths below `top`, or above it, that the applicable configurations of git name: the
+/// configuration of the work tree that contains `top` and the user's.
 pub(crate) fn named_paths(top: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    // Read once, and only if there is a work tree.
+    // Looked up once, and only if there is a work tree.
     let homes = LazyCell::new(homes_of_account);
     for work_tree in top.ancestors() {
         let Some(own) = configuration(work_tree) else { continue };
@@ -80,7 +80,7 @@ pub(crate) fn named_paths(top: &Path) -> Vec<PathBuf> {
             if known.len() == CONFIGS || !known.insert(path.clone()) {
                 continue;
             }
-            // An included file sets the same keys.
+            // An included file can set the same keys.
             found.push(path.clone());
             let Some(text) = read(&path) else { continue };
             for (key, value) in settings(&text) {
@@ -92,20 +92,21 @@ pub(crate) fn named_paths(top: &Path) -> Vec<PathBuf> {
             }
         }
     }
-    // A directory of hooks that holds the work tree is not closed as a whole.
+    // A directory of hooks that contains the work tree is not sealed as a whole.
     let holds_top = |path: &PathBuf| top.starts_with(path);
     let (above, mut found): (Vec<_>, Vec<_>) = found.into_iter().partition(holds_top);
     found.extend(above.iter().flat_map(|path| HOOKS.map(|hook| path.join(hook))));
     found
 }
 
-/// The configuration of a work tree, if a directory is the root of one.
+/// Returns the configuration if the directory is the root of a work tree.
 fn configuration(work_tree: &Path) -> Option<PathBuf> {
     let entry = work_tree.join(".git");
     if fs::metadata(&entry).ok()?.is_dir() {
         return Some(entry.join("config"));
     }
-    // A linked work tree or a submodule: `gitdir: PATH`, whose `commondir` has the configuration.
+    // A linked work tree or a submodule has `gitdir: PATH`, and `commondir` in that directory leads
+    // to the configuration.
     let text = read(&entry)?;
     let directory = work_tree.join(text.strip_prefix("gitdir:")?.trim());
     let common = read(&directory.join("commondir"));
@@ -114,7 +115,7 @@ fn configuration(work_tree: &Path) -> Option<PathBuf> {
 }
 
 fn read(path: &Path) -> Option<String> {
-    // A pipe would keep the call waiting.
+    // Reading a FIFO would block the call.
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }
@@ -123,7 +124,7 @@ fn read(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A path in a configuration, from the directory that it is relative to.
+/// Resolves a path of a configuration against its base directory.
 fn resolve(base: &Path, path: &str, homes: &[PathBuf]) -> PathBuf {
     let in_home = path.strip_prefix("~/").zip(homes.first()).map(|(rest, home)| home.join(rest));
     in_home.unwrap_or_else(|| base.join(path))
@@ -134,7 +135,7 @@ fn is_include(key: &str) -> bool {
     matches!(section, Some("include" | "includeif")) && name == Some("path")
 }
 
-/// The paths in the value of a key.
+/// Returns the paths in the value of a key.
 fn paths<'a>(key: &str, value: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
     let (section, name) = (key.split('.').next(), key.rsplit('.').next());
     let is_path = PATHS.contains(&key);
@@ -142,15 +143,15 @@ fn paths<'a>(key: &str, value: &'a str) -> impl Iterator<Item = &'a str> + use<'
         .iter()
         .any(|(own, last)| section == Some(own) && (last.is_empty() || name == Some(last)));
     let whole = is_path.then_some(value);
-    // The words of a command that may be files of the work tree.
+    // Words of a command that may be files of the work tree.
     let words = value.split(|char: char| char.is_whitespace() || "'\";|&()<>=!".contains(char));
     let words = words
         .filter(|word| !word.is_empty() && !word.starts_with('-') && word.contains(['/', '.']));
     whole.into_iter().chain(words.filter(move |_| is_command))
 }
 
-/// The settings of a configuration: `section.subsection.name`, of which all but the subsection
-/// is in lower case, and the value without quotes.
+/// Parses a configuration into names (`section.subsection.name`, in lower case except for the
+/// subsection) and unquoted values.
 fn settings(text: &str) -> Vec<(String, String)> {
     let mut settings = Vec::new();
     let mut section = String::new();
@@ -176,7 +177,7 @@ fn settings(text: &str) -> Vec<(String, String)> {
     settings
 }
 
-/// The end of the header of a section, which may hold `]` in quotes.
+/// Returns the end of a section header, which may contain `]` in quotes.
 fn end_of_header(text: &str) -> Option<usize> {
     let mut is_quoted = false;
     text.char_indices().find_map(|(at, char)| {
@@ -185,7 +186,7 @@ fn end_of_header(text: &str) -> Option<usize> {
     })
 }
 
-/// A value without quotes, escapes and the comment after it.
+/// Removes the quotes, escapes and trailing comment of a value.
 fn unquoted(text: &str) -> String {
     let (mut value, mut is_quoted) = (String::new(), false);
     let mut chars = text.chars();
@@ -204,7 +205,7 @@ fn unquoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The paths below a work tree with this configuration, relative to it.
+    /// Returns the named paths below a work tree with this configuration, relative to it.
     fn named(files: &[(&str, &str)], top: &str) -> Vec<String> {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_configuration_names_what_can_be_read() {
+    fn broken_configurations_are_read_as_far_as_possible() {
         for text in ["[core", "[core]\nhooksPath", "=", "[a \"]", "\\", "[core]\nhooksPath = \"\\"]
         {
             named(&[(".git/config", text)], "");

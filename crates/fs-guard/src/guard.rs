@@ -1,9 +1,7 @@
-//! The one rule of what no tool changes, whatever it is granted, and the names that look
-//! like secrets.
+//! The guard: paths that no tool may change with any grant, and names that look like secrets.
 //!
-//! Configuration names the paths; the rule compares what a call is about to
-//! change with them: by identity, and by folded name in the directory, since
-//! what does not exist yet has no identity.
+//! Configuration names the paths. The guard compares them with the entry that a call is about to
+//! change: by identity, and by folded name in the directory, since a missing entry has no identity.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -21,148 +19,144 @@ use crate::protected::ProtectedNames;
 use crate::secrets::SecretNames;
 use crate::sys::{FileKind, OpenAs, Stat, id_of_metadata};
 
-/// What a configuration names; absolute paths, which need not exist.
+/// The guarded paths of a configuration. Paths are absolute and need not exist.
 #[derive(Clone, Debug, Default)]
 pub struct GuardedPaths {
-    /// Directories of kitbag's own, such as the cache: nothing in them is
-    /// changed. A file among them is one too.
+    /// Directories of kitbag, such as the cache. Nothing in them may be changed. Files are allowed
+    /// here as well.
     pub own: Vec<PathBuf>,
-    /// What no tool reads either: kitbag's own secrets. Directories with all in them, and
-    /// files.
+    /// Paths that tools may not even read: kitbag's secrets. Files, and directories with everything
+    /// in them.
     pub private: Vec<PathBuf>,
-    /// Files that are not changed: configuration, manifests, components.
+    /// Files that may not be changed: configuration, manifests, components.
     pub files: Vec<PathBuf>,
-    /// Directories of documents that others read, changed only by a tool that
-    /// one of them, or a directory in it, is granted to by name.
+    /// Directories of documents that others read. Only a tool with a grant that names the
+    /// directory, or a directory in it, may change them.
     pub topics: Vec<PathBuf>,
-    /// Directories that are granted: their contents may change, and they are
-    /// not moved.
+    /// Granted directories: their contents may change, but they may not be moved.
     pub granted: Vec<PathBuf>,
-    /// The directories that some tool may write.
+    /// The directories that any tool may write.
     pub writable: Vec<FileId>,
 }
 
-/// What no tool of one configuration changes. Nothing is looked up before a
-/// call changes something.
+/// The guard of one configuration. It looks up paths only when a call changes something.
 #[derive(Debug, Default)]
 pub struct Guard {
     paths: GuardedPaths,
     secrets: SecretNames,
-    /// What is kitbag's own, with the usual places of the account; as written, and its
-    /// canonical form.
+    /// Kitbag's paths, including the default locations of the account: as written and canonical.
     own: OnceLock<[Vec<PathBuf>; 2]>,
-    /// What no tool reads, with the usual places of the account, as written.
+    /// Private paths, including the default locations of the account, as written.
     private: OnceLock<Vec<PathBuf>>,
-    /// What the last call met of what no tool reads.
+    /// The table of private paths that the last call built.
     private_table: Mutex<Arc<GuardTable>>,
-    /// The links with sealed names below a directory that some tool may write; found once.
+    /// Links with sealed names below each directory that any tool may write. Each directory is
+    /// searched once.
     links: Mutex<HashMap<LinkSearch, Arc<[PathBuf]>>>,
 }
 
-/// Where links with sealed names were looked for, and which other names were.
+/// A searched directory and the protected names of the search.
 type LinkSearch = (PathBuf, ProtectedNames);
 
 /// A directory that a call may write.
 #[derive(Clone, Debug)]
 pub struct Writable {
-    /// Its canonical path.
+    /// The canonical path.
     pub path: PathBuf,
-    /// What it is.
+    /// The identity of the directory.
     pub id: FileId,
-    /// What in it is not changed.
+    /// Names in the directory that may not be changed.
     pub protected: ProtectedNames,
 }
 
-/// A guard as one call meets it, with the identities of that moment.
+/// The guarded identities at the time of one call.
 #[derive(Debug, Default)]
 pub struct GuardTable {
     /// The directories that the call may write.
     roots: HashSet<FileId>,
-    /// What is not changed, and nothing in it.
+    /// Files and directories that may not be changed, including their contents.
     sealed: HashSet<FileId>,
-    /// What is neither moved nor removed.
+    /// Files and directories that may be neither moved nor removed.
     pinned: HashSet<FileId>,
-    /// The entries of directories that are not changed, by folded name; and
-    /// whether neither is what they lead to.
+    /// Entries that may not be changed, by directory and folded name. The flag tells whether the
+    /// entry's target may not be changed either.
     entries: HashMap<FileId, HashMap<String, bool>>,
-    /// Directories on the way to what is not changed that were not there. What lies
-    /// in them has no entry here yet.
+    /// Missing directories on the way to guarded paths. Their entries are not in the table yet.
     missing: HashSet<PathBuf>,
-    /// Paths that were looked at, without links in what is above them. When the table is made,
-    /// those that tell whether it is still true. As text, which takes less than name by name:
-    /// none of them has a `.` or `//`.
+    /// Paths that were looked up, without links in their parents. In a finished table, the paths
+    /// that show whether the table is still valid. Stored as strings, which take less memory than
+    /// components; none contains `.` or `//`.
     known: HashMap<OsString, Known>,
     kept: Kept,
 }
 
-/// What no tool reads as one call meets it, with the identities of that moment.
+/// The private identities at the time of one call.
 #[derive(Debug, Default)]
 pub struct PrivateTable {
     names: Arc<GuardTable>,
     kept: Kept,
 }
 
-/// The files in what is kitbag's own, which are looked up once, and only for a file that
-/// has a second name.
+/// The files in kitbag's directories. They are looked up once, and only for a file with several
+/// links.
 #[derive(Debug, Default)]
 struct Kept {
     /// Canonical paths.
     places: Arc<[PathBuf]>,
-    /// `None`: too many to tell.
+    /// `None`: too many files to compare.
     files: OnceLock<Option<HashSet<FileId>>>,
 }
 
-/// What lies at a path.
+/// The entry at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Known {
-    /// A link, and its text.
+    /// A link and its target.
     Link(PathBuf),
-    /// What is none.
+    /// An entry that is not a link.
     There(FileId),
-    /// Nothing.
+    /// No entry.
     Missing,
 }
 
-/// What is changed of an entry in a directory.
+/// A change to a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A directory is made where nothing is.
+    /// A directory is created where no entry exists.
     NewDirectory,
-    /// The entry is made, or put in the place of another.
+    /// The entry is created or replaced.
     Put,
     /// The entry is moved away or removed.
     Remove,
-    /// The contents or the metadata of what it leads to.
+    /// The contents or metadata of the entry's target are changed.
     Content,
 }
 
 impl Writable {
-    /// A directory in which the names of the built-in list are not changed.
+    /// Creates a writable directory that protects the names of the built-in list.
     pub fn new(path: PathBuf, id: FileId) -> Self {
         Self { path, id, protected: ProtectedNames::default() }
     }
 }
 
 impl Guard {
-    /// A guard of these paths.
+    /// Creates a guard of these paths.
     pub fn new(paths: GuardedPaths) -> Self {
         Self { paths, ..Self::default() }
     }
 
-    /// The same, with other names that look like secrets than the built-in list.
+    /// Replaces the built-in list of names that look like secrets.
     #[must_use]
     pub fn with_secrets(self, secrets: SecretNames) -> Self {
         Self { secrets, ..self }
     }
 
-    /// The names that look like secrets: of files that no tool opens or changes, and of
-    /// directories whose files are such, unless a grant names them.
+    /// Returns the names that look like secrets. No tool opens or changes files with these names,
+    /// or files in directories with these names, unless a grant names them.
     pub fn secrets(&self) -> &SecretNames {
         &self.secrets
     }
 
-    /// What a directory is or lies in that no tool changes, if so; by its
-    /// canonical path alone.
+    /// Returns the guarded path that is or contains a directory. Compares canonical paths only.
     pub fn guarded_above(&self, directory: &Path) -> Option<PathBuf> {
         let named = directory.iter().position(|name| is_guarded(&name.to_string_lossy()));
         match named {
@@ -174,29 +168,28 @@ impl Guard {
         }
     }
 
-    /// What a file or directory is or lies in that no tool reads, if so; by its canonical path
-    /// alone.
+    /// Returns the private path that is or contains a file or directory. Compares canonical paths
+    /// only.
     pub fn private_above(&self, path: &Path) -> Option<PathBuf> {
         let table = self.private_table(|last| last.known.is_empty());
         table.kept.places.iter().find(|private| path.starts_with(private)).cloned()
     }
 
-    /// Looks up what no call reads. Where all is as the last call met it, that is not put
-    /// together again.
+    /// Looks up the private paths. Reuses the table of the last call if it is still valid.
     pub fn private(&self) -> PrivateTable {
         let names = self.private_table(|last| !last.is_current());
         let kept = Kept { places: Arc::clone(&names.kept.places), files: OnceLock::new() };
         PrivateTable { names, kept }
     }
 
-    /// The names of what no tool reads, as the last call met them, or looked up anew.
+    /// Returns the private table of the last call, or a new one if `is_looked_up` is true for it.
     fn private_table(&self, is_looked_up: impl FnOnce(&GuardTable) -> bool) -> Arc<GuardTable> {
         let mut last = self.private_table.lock().unwrap_or_else(PoisonError::into_inner);
         if is_looked_up(&last) {
             let mut table = GuardTable::default();
             let named = self.private_paths().iter().map(|path| table.name(path, true));
             let named: Vec<_> = named.collect();
-            // What lies in another one is hidden with it.
+            // A path inside another private path is hidden with it.
             let is_outer = |path: &&PathBuf| {
                 !named.iter().any(|outer| outer != *path && path.starts_with(outer))
             };
@@ -207,8 +200,8 @@ impl Guard {
         Arc::clone(&last)
     }
 
-    /// The first of these links that a tool could have made, since it lies in
-    /// what some tool may write.
+    /// Returns the first link that a tool could have created: a link in a directory that any tool
+    /// may write.
     pub fn writable_link<'a>(&self, links: &'a [Link]) -> Option<&'a Link> {
         let is_writable = |link: &&Link| {
             let mut within = link.path.parent().into_iter().flat_map(Path::iter);
@@ -218,8 +211,8 @@ impl Guard {
         links.iter().find(is_writable)
     }
 
-    /// Looks up what this call must not change. `writable` are the directories
-    /// that it may write.
+    /// Looks up the paths that this call may not change. `writable` are the directories that the
+    /// call may write.
     pub fn table(&self, writable: &[Writable]) -> GuardTable {
         let mut table = GuardTable::default();
         let GuardedPaths { own: _, private: _, files, topics, granted, writable: _ } = &self.paths;
@@ -261,7 +254,7 @@ impl Guard {
         table
     }
 
-    /// What is kitbag's own: as written, and its canonical form.
+    /// Returns kitbag's paths, as written and canonical.
     fn own(&self) -> &[Vec<PathBuf>; 2] {
         self.own.get_or_init(|| {
             let own = with_those_of_account(&self.paths.own, places_of_account());
@@ -270,13 +263,13 @@ impl Guard {
         })
     }
 
-    /// What no tool reads, as written.
+    /// Returns the private paths as written.
     fn private_paths(&self) -> &[PathBuf] {
         let private = || with_those_of_account(&self.paths.private, private_places_of_account());
         self.private.get_or_init(private)
     }
 
-    /// The links with sealed names below a directory.
+    /// Returns the links with sealed names below a directory.
     fn links(&self, top: &Writable) -> Arc<[PathBuf]> {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         let Writable { path, id: _, protected } = top;
@@ -285,49 +278,47 @@ impl Guard {
     }
 }
 
-/// Paths of a configuration and of the account.
+/// Merges paths of a configuration with those of the account.
 fn with_those_of_account(paths: &[PathBuf], of_account: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut paths: Vec<_> = paths.iter().cloned().chain(of_account).collect();
-    // The account's are those of the configuration as a rule.
+    // Usually the account's paths are also those of the configuration.
     paths.sort_unstable();
     paths.dedup();
     paths
 }
 
 impl PrivateTable {
-    /// Whether an entry of a directory is one that no tool reads: by its name, by what it is,
-    /// and as a further name of a private file. `found` is what is there now, where that is
-    /// known.
+    /// Returns true if an entry is private: by its name, by its identity, or as another hard link
+    /// to a private file. `found` is the existing entry, if known.
     pub fn hides(&self, directory: FileId, name: &str, found: Option<&Stat>) -> bool {
         let named = self.names.entries.get(&directory).and_then(|names| names.get(&fold(name)));
         named == Some(&true) || found.is_some_and(|found| self.has(found))
     }
 
-    /// Whether no tool reads what is there, for what it is.
+    /// Returns true if a file or directory is private by its identity.
     pub fn has(&self, found: &Stat) -> bool {
         self.names.sealed.contains(&found.id()) || self.kept.has(found)
     }
 
-    /// Whether a directory is there by now without which what it holds could not be
-    /// looked up.
+    /// Returns true if a missing directory exists now, so that the table lacks its entries.
     pub fn is_outdated(&self) -> bool {
         self.names.is_outdated()
     }
 }
 
 impl GuardTable {
-    /// Whether a directory is one of those that the call was granted.
+    /// Returns true if the directory is granted to the call.
     pub fn is_root(&self, directory: FileId) -> bool {
         self.roots.contains(&directory)
     }
 
-    /// Whether nothing in a directory is changed, for what it is itself.
+    /// Returns true if the directory's own identity forbids every change in it.
     pub fn seals(&self, directory: &File, id: FileId) -> bool {
         self.sealed.contains(&id) || looks_like_repository(directory)
     }
 
-    /// Whether an entry of a directory must not be changed so. `found` is what
-    /// it leads to now, where there is something.
+    /// Returns true if an entry of a directory may not be changed in this way. `found` is the
+    /// target of the existing entry.
     pub fn forbids(
         &self,
         directory: FileId,
@@ -338,33 +329,31 @@ impl GuardTable {
         let named = self.entries.get(&directory).and_then(|names| names.get(&fold(name)));
         let is_sealed = found.is_some_and(|id| self.sealed.contains(&id)) || named == Some(&true);
         let is_pinned = || named.is_some() || found.is_some_and(|id| self.pinned.contains(&id));
-        // A directory on the way to what is not changed is made and not moved. What it
-        // then holds is not changed; see `is_outdated`.
+        // A directory on the way to a guarded path may be created but not moved. Its contents are
+        // guarded; see `is_outdated`.
         is_guarded(name)
             || is_sealed
             || matches!(change, Change::Put | Change::Remove) && is_pinned()
     }
 
-    /// Whether this is a further name of a file that kitbag keeps, such as an entry of the
+    /// Returns true if the file is another hard link to a file of kitbag, such as an entry of the
     /// cache.
     pub fn is_kept(&self, found: &Stat) -> bool {
         self.kept.has(found)
     }
 
-    /// Whether each path that was looked at is what it was. A table of nothing is not.
+    /// Returns true if every path that was looked up is unchanged. An empty table is never current.
     fn is_current(&self) -> bool {
         !self.known.is_empty()
             && self.known.iter().all(|(path, known)| look(path.as_ref()).0 == *known)
     }
 
-    /// Whether a directory is there by now without which what it holds could not be
-    /// looked up.
+    /// Returns true if a missing directory exists now, so that the table lacks its entries.
     pub fn is_outdated(&self) -> bool {
         self.missing.iter().any(|path| path.symlink_metadata().is_ok())
     }
 
-    /// Whether this change of an entry would let its directory look like a
-    /// repository.
+    /// Returns true if changing an entry would make its directory look like a repository.
     pub fn completes_repository(&self, directory: &File, name: &str) -> bool {
         let [head, rest @ ..] = REPOSITORY;
         let is_there = |name: &str| Stat::at(directory, name).is_ok();
@@ -376,15 +365,14 @@ impl GuardTable {
             }
     }
 
-    /// Keeps of what was looked at what tells whether the places are still there: links, the
-    /// places, and the directories that they lie in. Where anything else on the way is another
-    /// one, these are too.
+    /// Keeps only the lookups that show whether the table is still valid: links, guarded paths and
+    /// their parent directories. If another part of a path changes, these change as well.
     fn keep_ends(&mut self) {
         let mut ends = Vec::new();
         for place in &*self.kept.places {
             let parent = place.parent().unwrap_or(place);
             ends.push(parent.as_os_str());
-            // In nothing there is nothing.
+            // A missing directory has no entries.
             if self.known.get(parent.as_os_str()) != Some(&Known::Missing) {
                 ends.push(place.as_os_str());
             }
@@ -394,11 +382,10 @@ impl GuardTable {
         });
     }
 
-    /// Notes a path: every entry that it leads through is pinned, be it a directory or a
-    /// link, and where it leads is sealed, also where nothing is there yet. Returns its
-    /// canonical form.
+    /// Adds a path: pins every directory and link on it, and seals its target, even if the target
+    /// does not exist. Returns the canonical path.
     fn name(&mut self, path: &Path, is_sealed: bool) -> PathBuf {
-        // What is known has no link above it: it is not gone through again.
+        // A known path has no links in its parents, so it is not resolved again.
         let is_known =
             |outer: &&Path| matches!(self.known.get(outer.as_os_str()), Some(Known::There(_)));
         let start = path.ancestors().skip(1).find(is_known).unwrap_or(Path::new("/")).to_owned();
@@ -409,8 +396,8 @@ impl GuardTable {
         end
     }
 
-    /// Pins an entry, and where it is the last one of a path that is sealed, its name too.
-    /// Returns where a link leads.
+    /// Pins an entry. If it is the last one of a sealed path, seals its name as well. Returns the
+    /// target of a link.
     fn pin(&mut self, path: &Path, is_last: bool, is_sealed: bool) -> Option<PathBuf> {
         let known = match self.known.get(path.as_os_str()) {
             Some(known) => known.clone(),
@@ -436,7 +423,7 @@ impl GuardTable {
         }
     }
 
-    /// What lies at a path that has no links.
+    /// Returns the identity of the entry at a path without links.
     fn there(&self, path: &Path) -> Option<FileId> {
         match self.known.get(path.as_os_str()) {
             Some(Known::There(id)) => Some(*id),
@@ -447,7 +434,7 @@ impl GuardTable {
 }
 
 impl Kept {
-    /// Whether this is a further name of one of the files.
+    /// Returns true if the file is another hard link to one of the files.
     fn has(&self, found: &Stat) -> bool {
         found.kind() == FileKind::File
             && found.link_count() > 1
@@ -459,20 +446,19 @@ impl Kept {
     }
 }
 
-/// Looks up what lies at a path, and its identity.
+/// Looks up the entry at a path and its identity.
 fn look(path: &Path) -> (Known, Option<FileId>) {
     let Ok(found) = fs::symlink_metadata(path) else { return (Known::Missing, None) };
     let id = id_of_metadata(&found);
     let known = match found.is_symlink() {
-        // One that was just removed leads nowhere.
+        // The link may have been removed since.
         true => fs::read_link(path).map_or(Known::Missing, Known::Link),
         false => Known::There(id),
     };
     (known, Some(id))
 }
 
-/// The repository that a directory is or lies in, where it is one of those that
-/// have no `.git`.
+/// Returns the bare repository that is or contains a directory.
 pub fn repository_above(directory: &Path) -> Option<PathBuf> {
     let looks = |outer: &&Path| {
         open(outer, OpenAs::Handle).is_ok_and(|(directory, _)| looks_like_repository(&directory))
@@ -480,7 +466,7 @@ pub fn repository_above(directory: &Path) -> Option<PathBuf> {
     directory.ancestors().find(looks).map(Path::to_owned)
 }
 
-/// Whether git might take a directory for a repository.
+/// Returns true if git could take a directory for a repository.
 fn looks_like_repository(directory: &File) -> bool {
     let [head, rest @ ..] = REPOSITORY;
     let is_there = |name: &str| Stat::at(directory, name).is_ok();

@@ -1,5 +1,5 @@
-//! What kitbag keeps for a user, whatever its environment and its configuration say: the
-//! usual places of the account, and the program that runs.
+//! Kitbag's own files, independent of environment and configuration: the default locations of the
+//! account and the running program.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs;
@@ -14,21 +14,21 @@ use crate::sys::{
     Entries, FileKind, Stat, effective_user, id_of_metadata, open_directory, program_file,
 };
 
-/// Where kitbag keeps its own below a home directory, where no variable says otherwise; and
-/// the user's file, which may be a link that leads to nothing yet.
+/// Kitbag's default locations below a home directory, and the user config, which may be a dangling
+/// link.
 pub const USUAL_PLACES: [&str; 4] =
     [".config/kitbag", ".config/kitbag/config.toml", ".cache/kitbag", ".local/state/kitbag"];
 
-/// What of these no tool reads: counts and the encrypted store of secrets, and its key.
+/// The locations that tools may not read: rate counters, the encrypted secret store and its key.
 const PRIVATE_PLACES: [&str; 2] = [".local/state/kitbag", ".config/kitbag/secrets.key"];
 
-/// The usual places below the home directory that `/etc/passwd` has for the effective
-/// user. The variable `HOME` may name another one.
+/// Returns the default locations below the effective user's home directory in `/etc/passwd`. The
+/// variable `HOME` may name a different directory.
 pub(crate) fn places_of_account() -> Vec<PathBuf> {
     below_home(&USUAL_PLACES)
 }
 
-/// Those of them that no tool reads.
+/// Returns the locations of the account that tools may not read.
 pub(crate) fn private_places_of_account() -> Vec<PathBuf> {
     below_home(&PRIVATE_PLACES)
 }
@@ -38,7 +38,7 @@ fn below_home(places: &[&str]) -> Vec<PathBuf> {
     homes.flat_map(|home| places.iter().map(move |place| home.join(place))).collect()
 }
 
-/// The home directories that `/etc/passwd` has for the effective user.
+/// Returns the home directories of the effective user in `/etc/passwd`.
 pub(crate) fn homes_of_account() -> Vec<PathBuf> {
     let user = effective_user();
     let accounts = read_system_file("/etc/passwd").unwrap_or_default();
@@ -46,7 +46,8 @@ pub(crate) fn homes_of_account() -> Vec<PathBuf> {
     homes.filter(|home| home.has_root()).collect()
 }
 
-/// The program that runs: its path, and what it is by now, also where it was moved.
+/// Returns the path of the running program and its identity, which is known even if the file was
+/// moved.
 pub(crate) fn program() -> (Option<PathBuf>, Option<FileId>) {
     let path = std::env::current_exe().ok();
     let found = program_file();
@@ -54,11 +55,11 @@ pub(crate) fn program() -> (Option<PathBuf>, Option<FileId>) {
     (path, found.map(|found| id_of_metadata(&found)))
 }
 
-/// The most entries of kitbag's own directories that are looked at.
+/// The most entries of kitbag's directories that are inspected.
 const KEPT_ENTRIES: usize = 1 << 16;
 
-/// The regular files in directories, at any depth, or that the paths themselves name;
-/// `None` where there are too many to tell.
+/// Returns the regular files that the paths name or contain at any depth, or `None` if there are
+/// too many.
 pub(crate) fn files_in(paths: &[PathBuf]) -> Option<HashSet<FileId>> {
     let mut files = HashSet::new();
     let mut left = KEPT_ENTRIES;
@@ -86,17 +87,16 @@ pub(crate) fn files_in(paths: &[PathBuf]) -> Option<HashSet<FileId>> {
     Some(files)
 }
 
-/// The most directories in which links with sealed names are looked for, below each
-/// directory that a tool may write. A call waits for it: of 20,000 directories that no cache
-/// of the kernel held, on a busy disk, 16,384 took more than 30 seconds.
+/// The most directories that are searched for links with sealed names, below each directory that a
+/// tool may write. A call waits for the search: with 20,000 directories on a busy disk and a cold
+/// cache, 16,384 took more than 30 seconds.
 const SEARCHED_DIRECTORIES: usize = 1 << 11;
 
-/// The links below a directory whose names no tool changes, or none that may change the
-/// directory by a grant that protects these, and those in a `.kitbag` that stand for its
-/// configuration, its tools, or one of these. The directories next to the top come first; those
-/// of other file systems, and those that links lead to, are left out.
+/// Finds the links below a directory whose names are guarded or in `protected`, and the links in a
+/// `.kitbag` for its configuration, its tools or one tool. Searches breadth first. Skips other file
+/// systems and the targets of links.
 pub(crate) fn sealed_links(top: &Path, protected: &ProtectedNames) -> Vec<PathBuf> {
-    /// In which directory an entry lies.
+    /// The kind of directory that contains an entry.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Place {
         Ordinary,
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_with_sealed_names_are_found_and_those_in_kitbags_directories() {
+    fn links_with_sealed_names_are_found() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         for path in ["a/b", ".github", ".kitbag/tools/in", ".kitbag/notes", ".git/hooks"] {
@@ -183,7 +183,7 @@ mod tests {
         ] {
             symlink("elsewhere", root.join(link)).unwrap();
         }
-        // Not followed: it would lead in a circle.
+        // Not followed, since it would form a cycle.
         symlink("..", root.join("a/up")).unwrap();
         let mut found = sealed_links(root, &ProtectedNames::default());
         found.sort();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_that_are_kept_are_found_at_any_depth() {
+    fn kept_files_are_found_at_any_depth() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         fs::create_dir_all(root.join("cache/deep")).unwrap();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_that_runs_is_known_by_its_path_and_by_what_it_is() {
+    fn the_running_program_is_identified() {
         let (path, id) = program();
         let found = fs::metadata(path.unwrap()).unwrap();
         assert_eq!(id, Some(id_of_metadata(&found)));

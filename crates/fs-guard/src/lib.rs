@@ -1,9 +1,8 @@
-//! Opening what a path names without being led elsewhere, who else could have
-//! written it, and the rules of what no tool changes and of what looks like a secret.
+//! Opens paths safely, checks who could have written a file, and defines the paths that no tool may
+//! change and the names that look like secrets.
 //!
-//! Configuration and host use the same functions, so what one checks is what
-//! the other opens. Which paths are named, and what a tool is granted, is left
-//! to them.
+//! Configuration and host use the same functions, so that the path that is checked is the path that
+//! is opened. Callers choose the paths and grants.
 
 mod git;
 mod guard;

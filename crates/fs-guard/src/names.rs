@@ -1,30 +1,27 @@
-//! Names that mean something to other programs, in every spelling that some
-//! file system takes for them.
+//! Names with a meaning to other programs, in every spelling that a file system may treat as equal.
 
 use kitbag_base::text::is_ignorable;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Names that no tool changes at any depth: the hooks and the configuration in
-/// there are run by, or steer, what runs outside the sandbox.
+/// Names that no tool may change at any depth: their hooks and configuration run, or control,
+/// programs outside the sandbox.
 const GUARDED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
 
-/// What a directory holds that git takes for a repository: `HEAD`, and one of
-/// the others.
+/// The entries by which git recognizes a repository: `HEAD` and one of the others.
 ///
 /// Source: `is_git_directory` in git's `setup.c`.
 pub(crate) const REPOSITORY: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
-/// The form of a name in which two names are equal if some file system takes
-/// one for the other: without case, without the code points that HFS+, APFS and
-/// case-folding ext4 ignore, in the form NFKC of Unicode, which ZFS may compare, and
-/// without what NTFS drops at the end.
+/// Folds a name: two names with equal results may be equal on some file system. Folding removes
+/// case, the code points that HFS+, APFS and case-folding ext4 ignore, and the trailing characters
+/// that NTFS drops, and applies Unicode NFKC, which ZFS may use for comparison.
 pub fn fold(name: &str) -> String {
     let name = name.split_once(':').map_or(name, |(name, _stream)| name);
     let folded = match name.is_ascii() {
         true => name.to_ascii_lowercase(),
         false => {
             let visible = name.chars().filter(|c| !is_ignorable(*c)).nfkc();
-            // Both ways: `ſ` has no lower case and `ı` no upper one that comes back.
+            // Both directions: `ſ` has no lower case, and `ı` has no upper case that maps back.
             let folded = visible.collect::<String>().to_uppercase().to_lowercase();
             folded.nfkc().filter(|c| !is_ignorable(*c)).collect()
         }
@@ -35,21 +32,22 @@ pub fn fold(name: &str) -> String {
     }
 }
 
-/// Whether no tool changes what has this name, or lies in a directory that has.
+/// Returns true if no tool may change entries with this name or anything in directories with this
+/// name.
 pub fn is_guarded(name: &str) -> bool {
     let folded = fold(name);
     GUARDED.iter().any(|guarded| folded == *guarded || is_short_name(&folded, &guarded[1..]))
 }
 
-/// Whether a directory looks more like a repository with an entry of this name.
+/// Returns true if an entry with this name makes a directory look more like a repository.
 pub fn is_part_of_repository(name: &str) -> bool {
     let folded = fold(name);
     REPOSITORY.iter().any(|part| folded == part.to_lowercase())
 }
 
-/// Whether a name is what FAT and NTFS call another one in eight characters and
-/// three: `GIT~1` for `.git`, with as much of the name as the number leaves room for; and,
-/// where that is taken, two letters and four digits of a checksum, `GI7EBA~1`.
+/// Returns true if a name is the 8.3 name of another name on FAT or NTFS: `GIT~1` for `.git`,
+/// shortened to fit the number, or, if that is taken, two letters and a checksum of four digits,
+/// `GI7EBA~1`.
 pub(crate) fn is_short_name(folded: &str, long: &str) -> bool {
     const LONGEST: usize = 8;
     let Some((base, number)) = folded.split_once('~') else { return false };
@@ -70,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guarded_name_is_known_in_every_spelling() {
+    fn guarded_names_are_known_in_every_spelling() {
         for name in [
             ".git",
             ".GIT",
@@ -85,7 +83,7 @@ mod tests {
             ".hg",
             ".Jj",
             "\u{ff0e}git",
-            // Circled, superscript and mathematical letters, and a leader of one dot.
+            // Circled, superscript and mathematical letters, and a one-dot leader.
             ".\u{24d6}it",
             ".g\u{2071}t",
             ".\u{1d420}it",
@@ -120,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_repository_are_known_in_every_spelling() {
+    fn repository_parts_are_known_in_every_spelling() {
         for name in ["HEAD", "head", "Objects", "REFS", "ref\u{17f}", "commondir", "refs."] {
             assert!(is_part_of_repository(name), "{name:?}");
         }

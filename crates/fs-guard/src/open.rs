@@ -1,4 +1,4 @@
-//! Opening what a path names, and finding out what that is.
+//! Opens and locates paths.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -11,73 +11,73 @@ use kitbag_base::text::shown;
 
 use crate::sys::{self, FileKind, OpenAs, Stat, open_at};
 
-/// How many links are followed before a path is refused, as in Linux.
+/// The most links to follow in one path, as in Linux.
 const LINKS: usize = 40;
 
 /// Why a path was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is a symbolic link on the way, or at its end.
+    /// The path contains a symbolic link.
     #[error("`{}` is a symbolic link", shown(&path.to_string_lossy()))]
     Link {
-        /// The first one.
+        /// The first link on the path.
         path: PathBuf,
     },
-    /// It is on a file system in which the kernel shows itself.
+    /// The path is on a file system that exposes the kernel.
     #[error("it is in a file system of type `{name}`, through which the kernel can be reached")]
     Kernel {
         /// The type of the file system.
         name: &'static str,
     },
-    /// The system says no.
+    /// The system returned an error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// What a path led to.
+/// The target of a path.
 #[derive(Debug)]
 pub struct Located {
     /// The path without links, `.` and `..`.
     pub path: PathBuf,
-    /// A handle of what is there.
+    /// A handle to the target.
     pub handle: File,
-    /// Its metadata.
+    /// The metadata of the target.
     pub stat: Stat,
     /// The links that were followed.
     pub links: Vec<Link>,
 }
 
-/// A link that was followed.
+/// A followed link.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// The link; without links before its last component.
+    /// The path of the link, without links before its last component.
     pub path: PathBuf,
-    /// The directories that it lies in, from the root down.
+    /// The parent directories of the link, from the root down.
     pub within: Vec<FileId>,
 }
 
 impl Located {
-    /// What tells it from everything else.
+    /// Returns the identity of the target.
     pub fn id(&self) -> FileId {
         self.stat.id()
     }
 
-    /// Whether it is a directory.
+    /// Returns true if the target is a directory.
     pub fn is_directory(&self) -> bool {
         self.stat.kind() == FileKind::Directory
     }
 }
 
-/// Opens an absolute path on which there is no link, from the root.
+/// Opens an absolute path without links.
 ///
 /// # Errors
 ///
-/// [`OpenError::Link`] for a link at any place, [`OpenError::Kernel`] for a
-/// directory of a file system that cannot be granted.
+/// [`OpenError::Link`] if any component is a link; [`OpenError::Kernel`] for a directory on a file
+/// system that cannot be granted.
 pub fn open(path: &Path, as_what: OpenAs) -> Result<(File, Stat), OpenError> {
     let opened = match sys::open_without_links(path, as_what)? {
         Some(opened) => opened,
-        // There is a link, which has to be named, or the call is not there.
+        // The path contains a link, whose name is needed, or the system call is not available.
         None => open_by_hand(path, as_what, |_, _| Ok(()))?,
     };
     let stat = Stat::of(&opened)?;
@@ -87,9 +87,8 @@ pub fn open(path: &Path, as_what: OpenAs) -> Result<(File, Stat), OpenError> {
     Ok((opened, stat))
 }
 
-/// Opens as [`open`] does, one component after the other. `enter` is given each
-/// directory before something is opened in it, and how many names it is below the
-/// root.
+/// Opens a path as [`open`] does, component by component. Calls `enter` with each directory before
+/// opening anything in it, and with the directory's depth below the root.
 pub(crate) fn open_by_hand(
     path: &Path,
     as_what: OpenAs,
@@ -105,7 +104,7 @@ pub(crate) fn open_by_hand(
         let as_what = if depth == last { as_what } else { OpenAs::Directory };
         match open_at(&here, name, as_what) {
             Ok(opened) if depth < last => here = opened,
-            // A handle is also had of a link.
+            // A link can be opened as a handle.
             Ok(opened) if kind(&opened)? == FileKind::Link => return Err(link(depth)),
             Ok(opened) => return Ok(opened),
             Err(error) => {
@@ -119,13 +118,13 @@ pub(crate) fn open_by_hand(
     Ok(open_at(&here, ".", as_what)?)
 }
 
-/// Finds out where an absolute path leads, and through which links. Whether
-/// those may be followed is for the caller to say.
+/// Resolves an absolute path and records the links on it. The caller decides whether these links
+/// may be followed.
 ///
 /// # Errors
 ///
-/// [`OpenError::Io`] where it leads nowhere, [`OpenError::Kernel`] for a link
-/// of procfs, which leads where its text does not.
+/// [`OpenError::Io`] if the path does not exist; [`OpenError::Kernel`] for a link of procfs, whose
+/// target differs from its text.
 pub fn locate(path: &Path) -> Result<Located, OpenError> {
     let is_plain = path.components().all(|part| part != Component::ParentDir);
     if is_plain {
@@ -144,7 +143,7 @@ pub fn locate(path: &Path) -> Result<Located, OpenError> {
     prepend(&mut walk.rest, path);
     while let Some(part) = walk.rest.pop_front() {
         if part == ".." {
-            // Above the root is the root.
+            // The parent of the root is the root.
             here = walk.above.pop().unwrap_or(here);
             continue;
         }
@@ -153,7 +152,7 @@ pub fn locate(path: &Path) -> Result<Located, OpenError> {
             walk.above.push(std::mem::replace(&mut here, (next, part)));
             continue;
         }
-        // The links of procfs lead where their text does not.
+        // The target of a procfs link differs from its text.
         check_file_system(&here.0)?;
         let target = sys::read_link(&next)?;
         walk.follow(&here, &part)?;
@@ -168,7 +167,7 @@ pub fn locate(path: &Path) -> Result<Located, OpenError> {
     Ok(Located { path, handle: here.0, stat, links: walk.links })
 }
 
-/// A directory and its name in the one above.
+/// A directory and its name in its parent.
 type Named = (File, OsString);
 
 struct Walk {
@@ -195,11 +194,11 @@ impl Walk {
     }
 }
 
-/// Refuses what is on a file system in which the kernel shows itself.
+/// Refuses files on file systems that expose the kernel.
 ///
 /// # Errors
 ///
-/// [`OpenError::Kernel`] names its type.
+/// [`OpenError::Kernel`] names the type of the file system.
 pub fn check_file_system(file: &File) -> Result<(), OpenError> {
     match sys::kernel_file_system(file)? {
         Some(name) => Err(OpenError::Kernel { name }),
@@ -207,17 +206,16 @@ pub fn check_file_system(file: &File) -> Result<(), OpenError> {
     }
 }
 
-/// The canonical form of an absolute path of which the end need not exist, nor that of a
-/// link on the way.
+/// Returns the canonical form of an absolute path. The end of the path and the targets of links
+/// need not exist.
 pub fn canonical(path: &Path) -> PathBuf {
     path.canonicalize()
         .unwrap_or_else(|_| resolve("/".into(), path, |entry, _| entry.read_link().ok()))
 }
 
-/// Goes from entry to entry as the kernel does when it resolves an absolute path, and
-/// returns where that ends. `link` is given each entry by its path without links, and
-/// whether it is the last one so far, and answers with the text of a link. Nothing needs
-/// to be there. `start` lies on the path, and no link does up to there.
+/// Resolves an absolute path as the kernel does and returns the result. Calls `link` with the
+/// link-free path of each entry and whether it is the last known one; `link` returns the text of a
+/// link. Entries need not exist. `start` is a prefix of the path without links.
 pub(crate) fn resolve(
     start: PathBuf,
     path: &Path,
@@ -228,7 +226,7 @@ pub(crate) fn resolve(
     let (mut here, mut links) = (start, 0);
     while let Some(part) = rest.pop_front() {
         if part == ".." {
-            // Above the root is the root.
+            // The parent of the root is the root.
             here.pop();
             continue;
         }
@@ -247,7 +245,7 @@ pub(crate) fn resolve(
     here
 }
 
-/// Puts the names of a path before others.
+/// Prepends the components of a path.
 fn prepend(rest: &mut VecDeque<OsString>, path: &Path) {
     let parts = path.components().filter_map(|part| match part {
         Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
@@ -269,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory with `a/b/file`, and links: `in` to `a/b`, `over` to `in/..`.
+    /// Creates a directory with `a/b/file` and links: `in` to `a/b`, `over` to `in/..`.
     fn fixture() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().canonicalize().unwrap();
@@ -284,7 +282,7 @@ mod tests {
 
     type Opener = fn(&Path, OpenAs) -> Result<FileId, OpenError>;
 
-    /// With the call of the kernel, and without it.
+    /// With and without the system call.
     const OPENERS: [Opener; 2] = [
         |path, as_what| open(path, as_what).map(|(_, stat)| stat.id()),
         |path, as_what| {
@@ -294,7 +292,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_path_without_links_is_opened_and_one_with_links_is_not() {
+    fn only_paths_without_links_are_opened() {
         let (_directory, path) = fixture();
         for open in OPENERS {
             for (inside, as_what) in [
@@ -326,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_located_with_the_links_on_its_way() {
+    fn located_paths_list_their_links() {
         let (_directory, path) = fixture();
         let check = |inside: &str, expected: &str, links: &[&str]| {
             let located = locate(&path.join(inside)).unwrap();
@@ -350,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_own_file_systems_are_refused() {
+    fn kernel_file_systems_are_refused() {
         for path in ["/proc", "/sys"] {
             let opened = open(Path::new(path), OpenAs::Directory);
             assert!(matches!(opened, Err(OpenError::Kernel { .. })), "{path}: {opened:?}");

@@ -1,5 +1,5 @@
-//! Who else could have written a file: its owner, its permissions and those of the
-//! directories that lead to it.
+//! Checks whether another user could have written a file: its owner and permissions, and those of
+//! its parent directories.
 
 use std::fmt;
 use std::fs::File;
@@ -12,30 +12,30 @@ use kitbag_base::text::shown;
 use crate::open::{Link, Located, OpenError, locate, open_by_hand};
 use crate::sys::{OpenAs, Stat, effective_user, has_access_list, read_again};
 
-/// In a directory with this bit only the owner of a file renames or removes it.
+/// In a directory with this bit, only the owner of a file can rename or remove it.
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_GROUP: u32 = 0o020;
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 
-/// Why a file or a directory does not count.
+/// Why a file or directory is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Distrust {
-    /// It belongs to neither the caller nor root.
+    /// The owner is neither the caller nor root.
     Owner {
-        /// The user it belongs to.
+        /// The user id of the owner.
         uid: u32,
     },
-    /// Every user can write it.
+    /// Every user can write the file.
     WorldWritable {
-        /// Its permissions.
+        /// The permissions.
         mode: u32,
     },
-    /// A group can write it that is not, or may not be, the caller's alone.
+    /// A group can write the file, and may have other members than the caller.
     GroupWritable {
-        /// The group.
+        /// The group id.
         gid: u32,
-        /// Its permissions.
+        /// The permissions.
         mode: u32,
     },
 }
@@ -58,7 +58,7 @@ impl fmt::Display for Distrust {
 }
 
 impl Distrust {
-    /// What makes it count.
+    /// Returns a fix.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Owner { .. } => "make it yours with `chown`",
@@ -68,46 +68,45 @@ impl Distrust {
     }
 }
 
-/// In which directories other users may write.
+/// The directories in which other users may write.
 ///
-/// Two are equal where they decide the same.
+/// Equal values lead to equal decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Owners {
-    /// The workspace, which has been looked at; what lies above it is not.
+    /// The workspace. It is checked, but its parent directories are not.
     pub root: Option<FileId>,
-    /// The home directory of the caller; what lies above it is not looked at.
+    /// The caller's home directory. Its parent directories are not checked.
     pub home: Option<FileId>,
-    /// Directories in which everything counts.
+    /// Directories whose whole contents are trusted.
     pub trusted: Vec<FileId>,
 }
 
-/// Why a file was not opened that no other user may have written.
+/// Why a file was not opened as trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnerError {
-    /// Another user can have written it, or put it there.
+    /// Another user could have written or placed the file.
     #[error("`{}` {reason}; {}", shown(&path.to_string_lossy()), reason.remedy())]
     Distrusted {
-        /// The file, or a directory on the way to it.
+        /// The file or one of its parent directories.
         path: PathBuf,
-        /// Why it does not count.
+        /// Why it is not trusted.
         reason: Distrust,
     },
-    /// It cannot be opened at all.
+    /// The file cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
 impl Owners {
-    /// Opens a file by an absolute path on which there is no link, and looks at it and at
-    /// the directories that lead to it: from the workspace down, or the home directory, or
-    /// else the root.
+    /// Opens a file by an absolute path without links and checks the file and its parent
+    /// directories, starting at the workspace, the home directory or the root.
     ///
-    /// Each directory is looked at as it was opened, and the next one is opened in it:
-    /// where no other user can write them, none has put the file there.
+    /// Each directory is checked on its handle, and the next one is opened relative to it. If no
+    /// other user can write these directories, no other user has placed the file.
     ///
     /// # Errors
     ///
-    /// [`OwnerError::Distrusted`] names the first that another user can write.
+    /// [`OwnerError::Distrusted`] names the first file or directory that another user can write.
     pub fn open(&self, path: &Path) -> Result<(File, Stat), OwnerError> {
         let mut walk = Walk::new(self, path);
         let file =
@@ -118,8 +117,8 @@ impl Owners {
         Ok((file, stat))
     }
 
-    /// Opens a file by an absolute path, by whatever links lead to it, and looks at those
-    /// and at it as [`open`](Self::open) does.
+    /// Opens a file by an absolute path, follows links, and checks the links and the file as
+    /// [`open`](Self::open) does.
     ///
     /// # Errors
     ///
@@ -133,7 +132,7 @@ impl Owners {
                 match stat.id() == located.id() {
                     true => Ok((file, stat)),
                     false => {
-                        let reason = "it is replaced while it is opened; try again";
+                        let reason = "it was replaced while it was opened; try again";
                         Err(OpenError::from(io::Error::other(reason)).into())
                     }
                 }
@@ -142,8 +141,8 @@ impl Owners {
         }
     }
 
-    /// Looks at the links that led somewhere, and at the directories that lead to what
-    /// that is, as [`open`](Self::open) does.
+    /// Checks the followed links and the parent directories of the target as [`open`](Self::open)
+    /// does.
     ///
     /// # Errors
     ///
@@ -156,8 +155,7 @@ impl Owners {
         }
     }
 
-    /// Looks at links and at the directories that lead to each: another user must not be
-    /// able to put one there that leads elsewhere.
+    /// Checks links and their parent directories: other users must not be able to replace a link.
     ///
     /// # Errors
     ///
@@ -166,7 +164,7 @@ impl Owners {
         links.iter().try_for_each(|link| self.check_link(link))
     }
 
-    /// Looks at the directories that lead to a path, and opens the last of them.
+    /// Checks the parent directories of a path and opens the last one.
     fn walk<'a>(&'a self, path: &'a Path) -> Result<(File, Walk<'a>), OpenError> {
         let parent = path.parent().unwrap_or(path);
         let mut walk = Walk::new(self, path);
@@ -186,11 +184,11 @@ impl Owners {
     }
 }
 
-/// What was found on the way to a file.
+/// The result of checking the directories on a path.
 struct Walk<'a> {
     owners: &'a Owners,
     path: &'a Path,
-    /// The first that another user can write.
+    /// The first file or directory that another user can write.
     found: Option<(PathBuf, Distrust)>,
     is_in_workspace: bool,
     is_trusted: bool,
@@ -201,7 +199,7 @@ impl<'a> Walk<'a> {
         Self { owners, path, found: None, is_in_workspace: false, is_trusted: false }
     }
 
-    /// Looks at a directory that is so many names below the root.
+    /// Checks the directory at a depth below the root.
     fn enter(&mut self, directory: &File, depth: usize) -> io::Result<()> {
         let stat = Stat::of(directory)?;
         let id = stat.id();
@@ -216,7 +214,7 @@ impl<'a> Walk<'a> {
         }
         let path: PathBuf = self.path.components().take(depth + 1).collect();
         self.note(&path, || {
-            // A handle shows no access control list.
+            // A handle gives no access to the access control list.
             let opened = is_group_writable(&stat).then(|| read_again(directory).ok()).flatten();
             distrust_place(&stat, opened.as_ref())
         });
@@ -239,8 +237,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Why what lies in a directory does not count. In a sticky one, such as `/tmp`, other
-/// users can neither replace nor remove what is not theirs.
+/// Returns why the contents of a directory are not trusted. In a sticky directory
+/// such as `/tmp`, other users can neither replace nor remove files that they do not own.
 pub fn distrust_place(stat: &Stat, opened: Option<&File>) -> Option<Distrust> {
     match stat.mode() & STICKY != 0 {
         true => distrust_owner(stat),
@@ -248,8 +246,8 @@ pub fn distrust_place(stat: &Stat, opened: Option<&File>) -> Option<Distrust> {
     }
 }
 
-/// Why a file or directory with these properties does not count. Without a
-/// descriptor it counts as having an access control list.
+/// Returns why a file or directory with these properties is not trusted. Without a
+/// descriptor, it is assumed to have an access control list.
 pub fn distrust(stat: &Stat, opened: Option<&File>) -> Option<Distrust> {
     let (mode, gid) = (stat.mode(), stat.group());
     distrust_owner(stat).or_else(|| {
@@ -261,7 +259,7 @@ pub fn distrust(stat: &Stat, opened: Option<&File>) -> Option<Distrust> {
     })
 }
 
-/// Why what belongs to this user does not count, whatever its permissions.
+/// Returns why the owner of a file is not trusted, independent of its permissions.
 pub fn distrust_owner(stat: &Stat) -> Option<Distrust> {
     let uid = stat.owner();
     (!is_trusted(uid)).then_some(Distrust::Owner { uid })
@@ -271,12 +269,12 @@ fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == effective_user()
 }
 
-/// Whether the bits of a file let its group write it, or those of an access control list.
+/// Returns true if the permission bits or an access control list let the group write a file.
 pub fn is_group_writable(stat: &Stat) -> bool {
     stat.mode() & WRITABLE_BY_GROUP != 0
 }
 
-/// Whether a group is the caller's alone, as far as the system's files say.
+/// Returns true if the caller is the only member of a group, according to the system's files.
 fn is_private_group(gid: u32) -> bool {
     match (read_system_file("/etc/group"), read_system_file("/etc/passwd")) {
         (Some(groups), Some(accounts)) => is_private(gid, &groups, &accounts, is_trusted),
@@ -284,20 +282,19 @@ fn is_private_group(gid: u32) -> bool {
     }
 }
 
-/// Reads a file of the system's that lists users or groups.
+/// Reads a system file that lists users or groups.
 pub(crate) fn read_system_file(path: &str) -> Option<String> {
-    // Far more than a system with as many users as it can have keeps here.
+    // Far more than a system with the maximum number of users stores here.
     const MAX_BYTES: u64 = 1 << 20;
     let mut text = String::with_capacity(8 << 10);
     File::open(path).ok()?.take(MAX_BYTES + 1).read_to_string(&mut text).ok()?;
     (text.len() as u64 <= MAX_BYTES).then_some(text)
 }
 
-/// Whether a group is one that a user has alone: it has the user's name, is the
-/// user's first group, and has no other member. What cannot be found out counts as
-/// shared, and so does every group where a line does not have its form to the letter:
-/// the system may read it otherwise, such as with blanks before a number, or, where it
-/// starts with `+` or `-`, take in others.
+/// Returns true if a group belongs to one user alone: it has the user's name, is the user's primary
+/// group, and has no other member. Unknown groups are treated as shared. So is every group if a
+/// line is malformed, since the system may read it differently (for example blanks before a number)
+/// or, if the line starts with `+` or `-`, add other members.
 ///
 /// Source: group(5), passwd(5).
 fn is_private(gid: u32, groups: &str, accounts: &str, is_trusted: impl Fn(u32) -> bool) -> bool {
@@ -321,7 +318,6 @@ fn is_private(gid: u32, groups: &str, accounts: &str, is_trusted: impl Fn(u32) -
     has_group && of_group.all(|account| is_trusted(account.user))
 }
 
-/// A line of `/etc/passwd`.
 struct Account<'a> {
     name: &'a str,
     user: u32,
@@ -329,21 +325,21 @@ struct Account<'a> {
     home: &'a str,
 }
 
-/// The account of a line, where that has its form to the letter.
+/// Parses a line of `/etc/passwd`. Returns `None` if the line is malformed.
 fn account(line: &str) -> Option<Account<'_>> {
     let fields: Vec<_> = line.split(':').collect();
     let [name, _password, user, group, _comment, home, _shell] = fields[..] else { return None };
     Some(Account { name: plain(name)?, user: number(user)?, group: number(group)?, home })
 }
 
-/// The home directory of a user, where a line of `/etc/passwd` has it.
+/// Returns the home directory of a user if a line of `/etc/passwd` defines it.
 pub(crate) fn home(line: &str, user: u32) -> Option<PathBuf> {
-    // Most lines are of other users, and need not be taken apart.
+    // Most lines belong to other users and are not parsed further.
     line.split(':').nth(2).and_then(number).filter(|found| *found == user)?;
     Some(PathBuf::from(account(line)?.home))
 }
 
-/// Name, number and members of a group, where a line has its form to the letter.
+/// Parses the name, number and members of a group. Returns `None` if the line is malformed.
 fn group(line: &str) -> Option<(&str, u32, &str)> {
     let fields: Vec<_> = line.split(':').collect();
     let [name, _password, gid, members] = fields[..] else { return None };
@@ -351,14 +347,14 @@ fn group(line: &str) -> Option<(&str, u32, &str)> {
     (!members.contains(is_odd)).then_some((plain(name)?, number(gid)?, members))
 }
 
-/// A name, where it is one.
+/// Returns the name if it is valid.
 fn plain(name: &str) -> Option<&str> {
     let is_odd = |c: char| c.is_whitespace() || c.is_control();
     let is_name = !name.is_empty() && !name.starts_with(['+', '-']) && !name.contains(is_odd);
     is_name.then_some(name)
 }
 
-/// A number of nothing but digits.
+/// Parses a number that consists of digits only.
 fn number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
@@ -370,7 +366,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory with `a/b/file`, and the link `a/link` to it.
+    /// Creates a directory with `a/b/file` and the link `a/link` to the file.
     fn fixture() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().canonicalize().unwrap();
@@ -383,7 +379,7 @@ mod tests {
         (directory, path)
     }
 
-    /// What is named of the fixture where a path of it has this mode.
+    /// Returns the reported paths of the fixture if one path has this mode.
     fn found(inside: &str, mode: u32, root: Option<&str>, trusted: Option<&str>) -> [String; 2] {
         let (_directory, path) = fixture();
         fs::set_permissions(path.join(inside), Permissions::from_mode(mode)).unwrap();
@@ -405,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_user_can_write_is_named() {
+    fn paths_writable_by_others_are_named() {
         let check = |inside: &str, mode: u32, file: &str, link: &str| {
             assert_eq!(found(inside, mode, None, None), [file, link], "{inside} {mode:o}");
         };
@@ -414,13 +410,13 @@ mod tests {
         check("a/b/file", 0o1646, "a/b/file", "");
         check("a/b", 0o757, "a/b", "a/b");
         check("a", 0o777, "a", "a");
-        // Others cannot replace what is not theirs there.
+        // Other users cannot replace files that they do not own there.
         check("a/b", 0o1777, "", "");
         check("a", 0o1777, "", "");
     }
 
     #[test]
-    fn in_the_workspace_every_directory_is_looked_at_and_in_a_trusted_one_none() {
+    fn workspaces_are_checked_and_trusted_directories_are_not() {
         let check = |inside: &str, root: Option<&str>, trusted: Option<&str>, expected: &str| {
             let [file, _] = found(inside, 0o757, root, trusted);
             assert_eq!(file, expected, "{inside} {root:?} {trusted:?}");
@@ -437,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn above_the_home_directory_nothing_is_looked_at() {
+    fn parents_of_the_home_directory_are_not_checked() {
         let (_directory, path) = fixture();
         fs::set_permissions(path.join("a"), Permissions::from_mode(0o777)).unwrap();
         let is_opened = |home: &str| {
@@ -448,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_opened_by_a_link_that_no_other_user_can_exchange() {
+    fn links_that_others_cannot_replace_are_followed() {
         let (_directory, path) = fixture();
         let owners = Owners { home: Some(locate(&path).unwrap().id()), ..Owners::default() };
         let is_opened = || owners.open_following_links(&path.join("a/link")).is_ok();
@@ -458,14 +454,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_not_opened_through_a_link() {
+    fn open_refuses_links() {
         let (_directory, path) = fixture();
         let opened = Owners::default().open(&path.join("a/link"));
         assert!(matches!(opened, Err(OwnerError::Open(OpenError::Link { .. }))), "{opened:?}");
     }
 
     #[test]
-    fn a_group_is_private_only_where_the_files_say_so() {
+    fn groups_are_shared_unless_proven_private() {
         const ACCOUNTS: &str = "root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n\
                                 bob:x:1001:1001::/home/bob:/bin/sh\neve:x:1002:1000::/:/bin/sh\n";
         let alone = ACCOUNTS.replace("eve:x:1002:1000", "eve:x:1002:1002");
@@ -476,21 +472,21 @@ mod tests {
         check("ada:x:1000:\n", &alone, 1000, true);
         check("ada:x:1000:ada,root\n", &alone, 1000, true);
         check("root:x:0:\n", &alone, 0, true);
-        // Another member, one who is not known, and one whose first group it is.
+        // Another member, an unknown member, and a user with this primary group.
         check("ada:x:1000:bob\n", &alone, 1000, false);
         check("ada:x:1000:ghost\n", &alone, 1000, false);
         check("ada:x:1000:\n", ACCOUNTS, 1000, false);
-        // Not the group of a user, another user's, and not a group that is known.
+        // A group without a user of its name, another user's group, and an unknown group.
         check("staff:x:1000:\n", &alone, 1000, false);
         check("bob:x:1001:\n", &alone, 1001, false);
         check("ada:x:1000:\n", &alone, 1003, false);
         check("", "", 1000, false);
-        // Two lines, and lines that take in others.
+        // Duplicate lines, and lines that add other members.
         check("ada:x:1000:\nada:x:1000:bob\n", &alone, 1000, false);
         check("ada:x:1000:\n+:::\n", &alone, 1000, false);
         check("ada:x:1000:\n", &format!("{alone}+::::::\n"), 1000, false);
         check("ada:x:1000:\n", &format!("{alone}ada:x:1001:1000:::\n"), 1000, false);
-        // Lines that the system may read otherwise than they look, whatever group they are of.
+        // Lines that the system may read differently, in any group.
         for line in [
             "team:x: 1000:bob",
             "team:x:+1000:bob",
@@ -511,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_of_an_account_is_that_of_its_line() {
+    fn account_homes_are_read_from_their_line() {
         let check = |line: &str, expected: Option<&str>| {
             assert_eq!(home(line, 1000), expected.map(PathBuf::from), "{line}");
         };

@@ -1,5 +1,5 @@
-//! Names of files by which another program runs something: the built-in list, and the names that
-//! a grant lists instead.
+//! Names of files that make another program run something: the built-in list and the names in a
+//! grant that replace it.
 
 use std::hash::{Hash, Hasher};
 use std::path::Path;
@@ -10,19 +10,19 @@ use kitbag_glob::Glob;
 
 use crate::names::{fold, is_guarded, is_short_name};
 
-/// The built-in list. Its first lines describe the form.
+/// The built-in list. Its first lines describe the format.
 const BUILT_IN: &str = include_str!("../data/protected.txt");
 
-/// The built-in list is read at its first use: a call that changes nothing has none.
+/// The built-in list is parsed on first use: a call that changes nothing does not need it.
 static LIST: LazyLock<List> = LazyLock::new(|| {
     let lines = BUILT_IN.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    List::read(lines).expect("the built-in list holds names")
+    List::read(lines).expect("the built-in list is valid")
 });
 
-/// Names that a tool does not change in a granted directory. Default: the built-in list.
+/// Names that a tool may not change in a granted directory. Default: the built-in list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProtectedNames {
-    /// `None`: the built-in list alone.
+    /// `None`: only the built-in list.
     own: Option<Arc<OwnNames>>,
 }
 
@@ -30,44 +30,44 @@ pub struct ProtectedNames {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OwnNames {
     list: List,
-    /// Whether the built-in list is one of them.
+    /// True if the built-in list is included.
     has_built_in: bool,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct List {
     entries: Vec<Entry>,
-    /// In the built-in list: names with a dot that a tool may create. In a list of a grant: names
-    /// that are not protected.
+    /// In the built-in list: dot names that a tool may create. In a grant: names that are not
+    /// protected.
     exceptions: Vec<Entry>,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Entry {
-    /// The directory in which the name matters, folded. `None`: any.
+    /// The folded name of the directory to which the entry is limited. `None`: any directory.
     directory: Option<Box<str>>,
     name: Name,
 }
 
-/// A name or a pattern of names, folded.
+/// A folded name or pattern.
 #[derive(Debug)]
 struct Name {
     text: Box<str>,
-    /// For a name with `*` or `?`.
+    /// Set for a name with `*` or `?`.
     glob: Option<Glob>,
 }
 
 impl ProtectedNames {
-    /// The word that includes the built-in list among other names.
+    /// The word that includes the built-in list in a list of names.
     pub const BUILT_IN: &str = PROTECTED_BY_DEFAULT;
 
-    /// Reads `NAME` and `DIRECTORY/NAME`, in any case, instead of the built-in list, and
-    /// [`BUILT_IN`](Self::BUILT_IN) for that list. `NAME` may hold `*` and `?`. `!` before either
-    /// takes the name out again, also from the rule of [`forbid_new`](Self::forbid_new).
+    /// Parses `NAME` and `DIRECTORY/NAME`, ignoring case, which replace the built-in list;
+    /// [`BUILT_IN`](Self::BUILT_IN) includes that list. `NAME` may contain `*` and `?`. A leading
+    /// `!` exempts the name, also from the rule of [`forbid_new`](Self::forbid_new).
     ///
     /// # Errors
     ///
-    /// The first text that is neither.
+    /// The first invalid entry.
     pub fn new<T: AsRef<str>>(texts: &[T]) -> Result<Self, &str> {
         let (built_in, texts): (Vec<_>, Vec<_>) =
             texts.iter().map(AsRef::as_ref).partition(|text| *text == Self::BUILT_IN);
@@ -75,7 +75,7 @@ impl ProtectedNames {
         Ok(Self { own: Some(Arc::new(OwnNames { list, has_built_in: !built_in.is_empty() })) })
     }
 
-    /// The names that a grant protects: its own, or the built-in list.
+    /// Returns the names that a grant protects: its own names or the built-in list.
     ///
     /// # Errors
     ///
@@ -84,12 +84,12 @@ impl ProtectedNames {
         names.map_or_else(|| Ok(Self::default()), Self::new)
     }
 
-    /// Whether no name is protected.
+    /// Returns true if no name is protected.
     pub fn is_empty(&self) -> bool {
         self.own.as_ref().is_some_and(|own| own.list.entries.is_empty() && !own.has_built_in)
     }
 
-    /// Whether the built-in list is part of it.
+    /// Returns true if the built-in list is included.
     pub(crate) fn has_built_in(&self) -> bool {
         self.own.as_ref().is_none_or(|own| own.has_built_in)
     }
@@ -100,14 +100,14 @@ impl ProtectedNames {
         built_in.into_iter().chain(own).flatten()
     }
 
-    /// Whether the grant takes a name out of what is protected. Names are folded.
+    /// Returns true if the grant exempts a name. Names are folded.
     fn is_exception(&self, directory: Option<&str>, name: &str) -> bool {
         let own = self.own.as_ref().map(|own| &*own.list.exceptions);
         own.into_iter().flatten().any(|entry| entry.matches(directory, name))
     }
 
-    /// Whether a tool does not change an entry with this name in a directory with that name, in
-    /// any spelling that some file system takes for it. `None`: the directory is not known.
+    /// Returns true if a tool may not change this entry of a directory, in any spelling that a file
+    /// system may treat as equal. `None`: the directory's name is unknown.
     pub fn matches_in(&self, directory: Option<&str>, name: &str) -> bool {
         if self.is_empty() {
             return false;
@@ -122,8 +122,8 @@ impl ProtectedNames {
         named.any(|entry| entry.is_in(directory)) && !self.is_exception(directory, &name)
     }
 
-    /// Whether a name on a path in a granted directory is protected. A directory that is granted
-    /// by name may have a protected name itself.
+    /// Returns true if a path in a granted directory contains a protected name. The granted
+    /// directory itself may have a protected name.
     pub fn are_on(&self, granted: &Path, path: &str) -> bool {
         let granted = granted.file_name().map(|name| name.to_string_lossy());
         let mut above = granted.as_deref();
@@ -131,11 +131,11 @@ impl ProtectedNames {
         names.any(|name| self.matches_in(above.replace(name), name))
     }
 
-    /// Whether a tool creates no file or directory with this name: names that start with a dot
-    /// configure programs, more of them than any list holds. What exists may be edited.
+    /// Returns true if a tool may not create an entry with this name: names that start with a dot
+    /// configure programs, and no list of them is complete. Existing files may be edited.
     pub fn forbid_new(&self, directory: Option<&str>, name: &str) -> bool {
         let name = fold(name);
-        // A guarded name is refused as such, and no grant allows it.
+        // A guarded name is refused for that reason, and no grant allows it.
         if !name.starts_with('.') || !self.has_built_in() || is_guarded(&name) {
             return false;
         }
@@ -145,8 +145,8 @@ impl ProtectedNames {
         !is_harmless && !self.is_exception(directory, &name)
     }
 
-    /// Whether some names are protected only in directories with this name. Such a directory is
-    /// created in place: another directory or a link does not get its name.
+    /// Returns true if some names are protected only in directories with this name. Such a
+    /// directory must be created in place: another directory or a link may not be renamed to it.
     pub fn are_in(&self, directory: &str) -> bool {
         let directory = fold(directory);
         let mut listed = self.entries().filter_map(|entry| entry.directory.as_deref());
@@ -187,7 +187,7 @@ impl Entry {
         self.is_in(directory) && self.name.has_spelling(name)
     }
 
-    /// Whether the name matters in a directory with this name.
+    /// Returns true if the entry applies to directories with this name.
     fn is_in(&self, directory: Option<&str>) -> bool {
         let Some(listed) = &self.directory else { return true };
         directory.is_some_and(|directory| is_spelling(directory, listed))
@@ -197,18 +197,18 @@ impl Entry {
 impl Name {
     fn read(text: &str) -> Option<Self> {
         let is_pattern = text.contains(['*', '?']);
-        // A pattern of every name would protect the directory itself.
+        // A pattern that matches every name would protect the directory itself.
         let is_all = text.chars().all(|char| matches!(char, '*' | '?' | '.'));
         if is_all || text.contains(['/', '[', ']']) {
             return None;
         }
         let text = fold(text).into_boxed_str();
-        // `**` is not part of a name.
+        // `**` is not valid in a name.
         let glob = if is_pattern { Some(Glob::new(&text).ok()?) } else { None };
         Some(Self { text, glob })
     }
 
-    /// Whether a folded name is this name, or the short form that FAT and NTFS give it.
+    /// Returns true if a folded name is this name or its 8.3 name on FAT and NTFS.
     fn has_spelling(&self, folded: &str) -> bool {
         match &self.glob {
             None => is_spelling(folded, &self.text),
@@ -231,14 +231,14 @@ impl Hash for Name {
     }
 }
 
-/// Whether a folded name is a listed one, or its short form in FAT and NTFS.
+/// Returns true if a folded name is a listed name or its 8.3 name on FAT and NTFS.
 fn is_spelling(folded: &str, listed: &str) -> bool {
     let base = || folded.split('.').next().unwrap_or(folded);
     folded == listed || folded.contains('~') && is_short_name(base(), stem(listed))
 }
 
-/// Whether a folded name may be the short form of a name that a pattern matches: `LEFTHO~1.YML`
-/// of `lefthook*`.
+/// Returns true if a folded name may be the 8.3 name of a name that a pattern matches:
+/// `LEFTHO~1.YML` for `lefthook*`.
 fn is_short_spelling(folded: &str, pattern: &str) -> bool {
     let (base, extension) = folded.split_once('.').unwrap_or((folded, ""));
     let Some((start, number)) = base.split_once('~') else { return false };
@@ -249,7 +249,7 @@ fn is_short_spelling(folded: &str, pattern: &str) -> bool {
     let literal = |text: &str| text.find(['*', '?']).map_or(text.len(), |end| end);
     let stem = stem(pattern);
     let stem = &stem[..literal(stem)];
-    // Two letters and a checksum, where the short form is taken.
+    // Two letters and a checksum, if the plain 8.3 name is taken.
     let checksum = start.len() == 6 && start[2..].bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_start = |start: &str| start.starts_with(stem) || stem.starts_with(start);
     let has_extension = match pattern.trim_start_matches('.').rsplit_once('.') {
@@ -264,7 +264,7 @@ fn is_short_spelling(folded: &str, pattern: &str) -> bool {
     has_extension && (is_start(start) || checksum && is_start(&start[..2]))
 }
 
-/// The part of a name that its short form starts with: no leading dot, no extension.
+/// Returns the part of a name that begins its 8.3 name: without leading dot and extension.
 fn stem(listed: &str) -> &str {
     let listed = listed.trim_start_matches('.');
     listed.split('.').next().unwrap_or(listed)
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_by_itself_is_protected_in_every_spelling() {
+    fn automatically_run_files_are_protected_in_every_spelling() {
         let names = ProtectedNames::default();
         for path in [
             ".envrc",
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_names_others_instead_or_none() {
+    fn grants_replace_the_built_in_list() {
         let names = ProtectedNames::new(&["Makefile", "ci/run"]).unwrap();
         check(&names, "a/makefile", true);
         check(&names, "ci/run", true);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_a_dot_are_not_created() {
+    fn dot_names_are_not_created() {
         let names = ProtectedNames::default();
         for name in [".newrc", ".NEW", "\u{ff0e}new", ".env.local", ".gitignore.sh", ".vscode"] {
             assert!(names.forbid_new(None, name), "{name}");
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_granted_by_name_is_no_name_on_a_path_in_it() {
+    fn granted_directories_are_exempt_from_their_own_name() {
         let names = ProtectedNames::default();
         let check = |granted: &str, path: &str, expected: bool| {
             assert_eq!(names.are_on(Path::new(granted), path), expected, "{granted} {path}");
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_that_hold_protected_names_are_known() {
+    fn directories_with_protected_names_are_known() {
         let names = ProtectedNames::default();
         for name in [".vscode", ".GitHub", ".config", "Library"] {
             assert!(names.are_in(name), "{name}");

@@ -1,5 +1,4 @@
-//! Names of files that look like secrets: the one list, and what a configuration changes of
-//! it.
+//! Names of files that look like secrets: the built-in list and changes by configuration.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -11,8 +10,8 @@ use kitbag_glob::{Glob, Include};
 use crate::names::{fold, is_short_name};
 use crate::protected::ProtectedNames;
 
-/// Names of files and directories that hold secrets, in lower case. They start with `.` or
-/// `i`; see [`is_ordinary`]. Copies of them are secrets as well; see [`original`].
+/// Names of files and directories that contain secrets, in lower case. They start with `.` or `i`;
+/// see [`is_ordinary`]. Copies of them are secrets as well; see [`original`].
 const NAMES: [&str; 34] = [
     ".env",
     ".envrc",
@@ -39,7 +38,7 @@ const NAMES: [&str; 34] = [
     ".kube",
     ".kaggle",
     ".oci",
-    // Agents and package managers keep tokens in these.
+    // Agents and package managers store tokens in these files.
     ".claude.json",
     ".aider.conf.yml",
     ".yarnrc.yml",
@@ -51,10 +50,10 @@ const NAMES: [&str; 34] = [
     "id_ed25519_sk",
 ];
 
-/// Names of files that hold secrets in a directory of this name, in lower case. Elsewhere
-/// they are ordinary.
+/// Names of files that contain secrets in a directory with this name, in lower case. In other
+/// directories they are ordinary.
 const STORES: [(&str, &[&str]); 24] = [
-    // Addresses of remotes may hold tokens.
+    // Remote URLs may contain tokens.
     (".git", &["config", "config.worktree", "credentials"]),
     (".docker", &["config.json"]),
     ("gh", &["hosts.yml"]),
@@ -83,11 +82,11 @@ const STORES: [(&str, &[&str]); 24] = [
     ("age", &["keys.txt"]),
 ];
 
-/// How the names of further ones start: `.env.local`.
+/// The prefix of other secret names: `.env.local`.
 const START: &str = ".env.";
 
-/// How the names of further ones end: keys, and stores of keys, passwords and tokens. A
-/// state of Terraform holds the passwords of what it describes.
+/// Extensions of keys and of stores of keys, passwords and tokens. A Terraform state contains the
+/// passwords of the resources it describes.
 const EXTENSIONS: [&str; 22] = [
     ".pem",
     ".key",
@@ -102,29 +101,29 @@ const EXTENSIONS: [&str; 22] = [
     ".tfstate",
     ".tfstate.backup",
     "credentials.tfrc.json",
-    // What Terraform loads by itself.
+    // Terraform loads this file automatically.
     "terraform.tfvars",
     "terraform.tfvars.json",
     ".auto.tfvars",
     ".auto.tfvars.json",
     "rclone.conf",
-    // What Google's command line keeps.
+    // Google's command line stores this file.
     "application_default_credentials.json",
     "legacy_credentials",
     "credentials.db",
     "access_tokens.db",
 ];
 
-/// Names among them of templates, which are shared and hold no secrets.
+/// Names of templates, which are shared and contain no secrets.
 const TEMPLATES: [&str; 4] = [".env.example", ".env.sample", ".env.template", ".env.dist"];
 
-/// What editors, package managers and people add to the name of a file for a copy of it.
+/// Suffixes that editors, package managers and people give to copies of files.
 const COPIES: [&str; 14] = [
     "~", "#", ".bak", ".backup", ".old", ".orig", ".save", ".saved", ".copy", " copy", ".swp",
     ".swo", ".swn", ".tmp",
 ];
 
-/// Tells names that look like secrets. Default: by the built-in list alone.
+/// Recognizes names that look like secrets. Default: the built-in list.
 #[derive(Clone, Debug, Default)]
 pub struct SecretNames {
     more: Vec<Glob>,
@@ -132,8 +131,8 @@ pub struct SecretNames {
 }
 
 impl SecretNames {
-    /// The built-in list with globs of further names, and without the names that the globs
-    /// of `except` match. Case does not matter. A text that is no glob is left out.
+    /// Creates the built-in list plus the globs in `more`, minus names that match `except`. Case is
+    /// ignored. Invalid globs are skipped.
     pub fn new(more: &[String], except: &[String]) -> Self {
         let globs = |texts: &[String]| -> Vec<Glob> {
             texts.iter().filter_map(|text| Glob::new(&fold(text)).ok()).collect()
@@ -141,8 +140,8 @@ impl SecretNames {
         Self { more: globs(more), except: globs(except) }
     }
 
-    /// Whether a file or directory of this name looks like a secret, in any spelling that
-    /// some file system takes for it. This is asked for each entry of a listing.
+    /// Returns true if a file or directory name looks like a secret, in any spelling that a file
+    /// system may treat as equal. Called for each entry of a listing.
     pub fn matches(&self, name: &str) -> bool {
         if self.more.is_empty() && is_ordinary(name) {
             return false;
@@ -163,8 +162,8 @@ impl SecretNames {
         self.except.iter().any(|glob| glob.matches(folded))
     }
 
-    /// Whether what has this name looks like a secret in a directory of that one: by
-    /// itself, or because of the two together. `None`: the directory is not known.
+    /// Returns true if a name looks like a secret, alone or in a directory with the given name.
+    /// `None`: the directory's name is unknown.
     pub fn matches_in(&self, directory: Option<&str>, name: &str) -> bool {
         let stored = || {
             let mut names = self.kept_in(directory?).peekable();
@@ -178,23 +177,23 @@ impl SecretNames {
         self.matches(name) || stored().is_some()
     }
 
-    /// Whether one of the names on a path looks like a secret.
+    /// Returns true if any name on a path looks like a secret.
     pub fn are_on(&self, path: &str) -> bool {
         let names = path.split('/').filter(|name| !name.is_empty());
         let above = iter::once(None).chain(names.clone().map(Some));
         above.zip(names).any(|(above, name)| self.matches_in(above, name))
     }
 
-    /// Whether a relative path leads into a place that only an explicit grant opens: a name on it
-    /// looks like a secret, or is a directory whose files look like secrets by its name.
+    /// Returns true if a relative path enters a location that only an explicit grant opens: a name
+    /// on it looks like a secret, or a directory's name makes its files look like secrets.
     pub fn are_entered_by(&self, path: &Path) -> bool {
         let path = path.to_string_lossy();
         self.are_on(&path) || path.split('/').any(|name| self.kept_in(name).next().is_some())
     }
 
-    /// Whether a directory, by its path relative to a granted one, is reached only by a grant of
-    /// its own: a grant by name opens what the outer grant does not. That is so if a name on the
-    /// path starts with a dot or looks like a secret, or is in `protected`.
+    /// Returns true if a directory, given by its path relative to a granted directory, needs its
+    /// own grant: an explicit grant opens directories that the outer grant does not. This applies
+    /// if a name on the path starts with a dot, looks like a secret, or is in `protected`.
     pub fn need_own_grant(
         &self,
         granted: &Path,
@@ -207,9 +206,9 @@ impl SecretNames {
             || protected.is_some_and(|names| names.are_on(granted, &below.to_string_lossy()))
     }
 
-    /// Whether a grant of a directory opens what lies at an absolute path although names on
-    /// it look like secrets: the grant includes them, or its directory looks like a secret
-    /// itself, or lies in one that does. Then all in it is meant.
+    /// Returns true if a grant of a directory opens an absolute path although names on it look like
+    /// secrets: the grant includes secrets, or the directory itself looks like a secret or is in
+    /// one that does, so the grant is meant for everything in it.
     pub fn are_let_in(
         &self,
         granted: &Path,
@@ -220,7 +219,7 @@ impl SecretNames {
         let Some(path) = path.strip_prefix(granted).ok().and_then(Path::to_str) else {
             return false;
         };
-        // It is asked for each name, in their order.
+        // Called for each name, in order.
         let passed = Cell::new(0);
         let keeps_out = |name: &str, _| {
             let above = path[..passed.get()].rsplit('/').nth(1);
@@ -230,14 +229,14 @@ impl SecretNames {
         self.are_in_store(granted) || include.lets_in(path, is_directory, keeps_out)
     }
 
-    /// Whether a directory looks like a secret itself, or lies in a directory that does: a
-    /// grant of it is deliberate, and opens what is in it.
+    /// Returns true if a directory looks like a secret or is in one that does. A grant of such a
+    /// directory is deliberate and opens everything in it.
     pub fn are_in_store(&self, granted: &Path) -> bool {
         granted.iter().any(|name| self.matches(&name.to_string_lossy()))
     }
 
-    /// The names of the files that hold secrets in a directory of this name, and would not
-    /// look like it in another.
+    /// Returns the names of files that contain secrets in a directory with this name but not in
+    /// others.
     pub fn kept_in(&self, directory: &str) -> impl Iterator<Item = &'static str> + use<'_> {
         let is_plain = directory.is_ascii() && !directory.ends_with(['.', ' ']);
         let is_it = |store: &str| match is_plain && !directory.contains([':', '~']) {
@@ -253,10 +252,10 @@ impl SecretNames {
     }
 }
 
-/// The name that a folded name is a copy of, or the name itself: `.env` of `.env~`, `#.env#`,
-/// `.env.bak` and `.env (1)`.
+/// Returns the name that a folded name is a copy of, or the name itself: `.env` for `.env~`,
+/// `#.env#`, `.env.bak` and `.env (1)`.
 fn original(folded: &str) -> &str {
-    /// More than anyone adds to a name.
+    /// More suffixes than any real copy has.
     const MOST: usize = 8;
     let mut name = folded.strip_prefix(".#").or(folded.strip_prefix('#')).unwrap_or(folded);
     for _ in 0..MOST {
@@ -274,7 +273,7 @@ fn original(folded: &str) -> &str {
     name
 }
 
-/// Whether a folded name is what FAT and NTFS call another one with an extension.
+/// Returns true if a folded name is the 8.3 name of a name with an extension.
 fn is_short_file(folded: &str, long: &str) -> bool {
     let split = |name| str::split_once(name, '.').unwrap_or((name, ""));
     let ((base, extension), (long, long_extension)) = (split(folded), split(long));
@@ -282,8 +281,8 @@ fn is_short_file(folded: &str, long: &str) -> bool {
     extension == kept && is_short_name(base, long)
 }
 
-/// Whether a name is none on the list at the first glance, as almost all are: it folds to
-/// nothing but its lower case, and neither its beginning nor its extension is one of those.
+/// Returns true if a quick check rules out the list, as for almost all names: folding only lowers
+/// the case, and neither the beginning nor the extension of the name is listed.
 fn is_ordinary(name: &str) -> bool {
     let bytes = name.as_bytes();
     let folds = |byte: &u8| !byte.is_ascii() || matches!(byte, b':' | b'~');
@@ -300,8 +299,8 @@ fn is_ordinary(name: &str) -> bool {
         && !has_listed_end
 }
 
-/// Whether one of the [`EXTENSIONS`] or [`COPIES`] ends in a byte, in either case: most names end
-/// in none of these.
+/// Marks the last bytes of [`EXTENSIONS`] and [`COPIES`], in either case: most names end in other
+/// bytes.
 const ENDS: [bool; 256] = with_ends(with_ends([false; 256], &EXTENSIONS), &COPIES);
 
 const fn with_ends(mut ends: [bool; 256], names: &[&str]) -> [bool; 256] {
@@ -316,10 +315,9 @@ const fn with_ends(mut ends: [bool; 256], names: &[&str]) -> [bool; 256] {
     ends
 }
 
-/// Whether a folded name is on the list, or is what FAT and NTFS call a dot file that is, in
-/// eight characters and three.
+/// Returns true if a folded name is listed or is the 8.3 name of a listed dot file.
 fn is_listed(name: &str) -> bool {
-    /// What is left of a longer name.
+    /// The length of a shortened name.
     const KEPT: usize = 6;
     let is_short = |long: &str| {
         long.strip_prefix('.')
@@ -340,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_looks_like_a_secret_is_known_in_every_spelling() {
+    fn secret_names_are_known_in_every_spelling() {
         let names = SecretNames::default();
         for name in [
             ".env",
@@ -413,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn credential_stores_look_like_secrets_and_what_repositories_hold_does_not() {
+    fn credential_stores_look_like_secrets() {
         let names = SecretNames::default();
         for path in [
             ".docker/config.json",
@@ -486,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_extended_and_cut_by_globs_in_any_case() {
+    fn globs_extend_and_shorten_the_list() {
         let check = |more: &[&str], except: &[&str], name: &str, expected: bool| {
             let names = SecretNames::new(&texts(more), &texts(except));
             assert_eq!(names.matches(name), expected, "{more:?} {except:?} {name}");

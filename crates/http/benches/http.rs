@@ -1,8 +1,8 @@
-//! What a request costs through the broker, against the same request by `hyper` alone:
-//! both over a connection that is kept, and with the connection on a thread of its own.
+//! The cost of a request through the broker compared with a request by `hyper` alone: both over a
+//! reused connection that is driven by a separate thread.
 //!
-//! `cargo bench -p kitbag-http` prints both and fails where the first takes more than twice
-//! as long as the second.
+//! `cargo bench -p kitbag-http` prints both and fails if the first takes more than twice as long as
+//! the second.
 
 #![expect(clippy::print_stdout, reason = "it prints what it measured")]
 
@@ -21,10 +21,10 @@ use kitbag_test_servers::{Answer, Behaviour, Server};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Mutex, oneshot};
 
-/// Requests of one call.
+/// The number of requests per call.
 const REQUESTS: u32 = 50;
 
-/// Calls that are measured, of each kind in turn.
+/// The number of measured calls of each kind, which alternate.
 const CALLS: usize = 100;
 
 fn main() -> ExitCode {
@@ -64,7 +64,7 @@ fn through_the_broker(runtime: &Runtime, requests: &Requests, url: &str) {
     assert_eq!(body.expect("a response").len(), 1024);
 }
 
-/// A connection by `hyper` on a thread of its own.
+/// A `hyper` connection on a separate thread.
 struct Alone {
     handle: Handle,
     sender: Arc<Mutex<http1::SendRequest<Empty<Bytes>>>>,

@@ -1,4 +1,4 @@
-//! A request that grants allow, while it is under way.
+//! The state of an allowed request.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,21 +10,21 @@ use crate::call::{Call, RequestRecord};
 use crate::error::RequestError;
 use crate::outgoing::Outgoing;
 
-/// A request that grants allow as far as it is known: what sends its body and what reads
-/// the body of its response decide on the same.
+/// A request that grants allow in its known parts: the code that sends its body and the code that reads its
+/// response decide on the same state.
 #[derive(Clone)]
 pub(crate) struct Allowed {
     request: Arc<HttpRequest>,
     grants: Arc<Mutex<AllowedRequest>>,
     call: Arc<Call>,
     start: Instant,
-    /// What is said of it when its call has ended. `None`: there were too many.
+    /// The record of the request for the end of its call. `None`: there were too many.
     record: Option<Arc<Mutex<RequestRecord>>>,
 }
 
 impl Allowed {
-    /// Decides on one request, the tool's or a hop of a redirect, and counts it. `start` is
-    /// when the tool made the first.
+    /// Decides on one request, the tool's or a hop of a redirect, and counts it. `start` is the
+    /// time of the tool's request.
     pub(crate) fn decide(
         call: &Arc<Call>,
         url: &str,
@@ -43,7 +43,7 @@ impl Allowed {
         }
     }
 
-    /// `start` is when the tool made the request that led to it.
+    /// `start` is the time of the tool's request that led to this one.
     fn new(
         allowed: AllowedRequest,
         call: Arc<Call>,
@@ -54,17 +54,17 @@ impl Allowed {
         Self { request, grants: Arc::new(Mutex::new(allowed)), call, start, record }
     }
 
-    /// Notes the status of its response.
+    /// Records the status of the response.
     pub(crate) fn answered(&self, status: u16) {
         self.note(|record| record.status = Some(status));
     }
 
-    /// Notes that its server may have received something from now on.
+    /// Records that the server may receive data from now on.
     pub(crate) fn sending(&self) {
         self.note(|record| record.is_sent = true);
     }
 
-    /// Notes an error, where it is a refusal.
+    /// Records an error if it is a refusal.
     pub(crate) fn failed(&self, error: &RequestError) {
         if let RequestError::Refused(refusal) = error {
             self.refused(refusal);
@@ -91,8 +91,8 @@ impl Allowed {
         &self.call
     }
 
-    /// Whether its host may have this address, or may be resolved by a proxy. Nothing is
-    /// decided.
+    /// Returns true if the host may have this address, or may be resolved by a proxy. Does not
+    /// change the state.
     pub(crate) fn opens(&self, address: Option<IpAddr>) -> bool {
         let mut grants = self.grants().clone();
         match address {
@@ -101,34 +101,34 @@ impl Allowed {
         }
     }
 
-    /// Decides whether a proxy resolves its host.
+    /// Decides whether a proxy resolves the host.
     pub(crate) fn unresolved(&self) -> bool {
         self.grants().unresolved()
     }
 
-    /// Decides by all addresses of its host.
+    /// Decides by all addresses of the host.
     pub(crate) fn addresses(&self, addresses: &[IpAddr]) -> Result<(), RequestError> {
         self.step(|grants| grants.addresses(addresses))
     }
 
-    /// Decides by the bytes of its body so far.
+    /// Decides by the number of bytes of the body that were sent.
     pub(crate) fn request_bytes(&self, bytes: u64) -> Result<(), RequestError> {
         self.note(|record| record.request_bytes = record.request_bytes.max(bytes));
         self.step(|grants| grants.request_bytes(bytes))
     }
 
-    /// Decides by the bytes of the body of its response so far.
+    /// Decides by the number of bytes of the response's body that were received.
     pub(crate) fn response_bytes(&self, bytes: u64) -> Result<(), RequestError> {
         self.note(|record| record.response_bytes = record.response_bytes.max(bytes));
         self.step(|grants| grants.response_bytes(bytes))
     }
 
-    /// Whether one more redirect is followed.
+    /// Returns true if another redirect is followed.
     pub(crate) fn follows(&self, followed: u8) -> bool {
         self.grants().follows(followed)
     }
 
-    /// When its time is over. `None`: with its call.
+    /// Returns the end of the time limit. `None`: the end of the call.
     pub(crate) fn until(&self) -> Option<Instant> {
         self.grants().time().map(|time| self.start + time)
     }
@@ -137,9 +137,9 @@ impl Allowed {
         self.start
     }
 
-    /// Decides by the time it took, once that is as long as the longest that a grant has.
+    /// Decides by the elapsed time once it reaches the longest limit of a grant.
     pub(crate) fn elapsed(&self) -> Result<(), RequestError> {
-        // The timer may be a moment ahead.
+        // The timer may fire slightly early.
         let elapsed = self.start.elapsed();
         self.step(|grants| {
             let least =

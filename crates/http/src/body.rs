@@ -1,4 +1,4 @@
-//! The bodies of responses, as they are counted.
+//! The bodies of responses, with limits.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -14,21 +14,21 @@ use crate::allowed::Allowed;
 use crate::error::{RequestError, TimePhase};
 use crate::lease::Lease;
 
-/// The body of a response: at most so many bytes, in so much time, and until the call ends.
+/// The body of a response, limited in size and time, and to the duration of the call.
 pub struct IncomingBody {
     body: UnsyncBoxBody<Bytes, RequestError>,
     bytes: u64,
     allowed: Allowed,
-    /// When all of it has to be there.
+    /// The time limit for the whole body.
     until: Option<Pin<Box<Sleep>>>,
-    /// When the next part has to be there, where the tool set a time.
+    /// The time limit for the next part, if the tool set one.
     between: Option<(Duration, Pin<Box<Sleep>>)>,
     /// The connection, until the body has ended.
     lease: Option<Lease>,
 }
 
 impl IncomingBody {
-    /// To be made inside the runtime of the connections, whose timers it uses.
+    /// Must be created inside the runtime of the connections, whose timers it uses.
     pub(crate) fn new(
         body: UnsyncBoxBody<Bytes, RequestError>,
         allowed: Allowed,
@@ -44,16 +44,16 @@ impl IncomingBody {
         this
     }
 
-    /// The whole body, which is bounded.
+    /// Returns the whole body, which is limited in size.
     ///
     /// # Errors
     ///
-    /// Where it breaks off, or is beyond a limit.
+    /// If the body is incomplete or exceeds a limit.
     pub async fn whole(self) -> Result<Bytes, RequestError> {
         Ok(self.collect().await?.to_bytes())
     }
 
-    /// The body was read to its end: its connection can be used again.
+    /// The body was read to its end, so the connection can be reused.
     fn end(&mut self) {
         if let Some(lease) = self.lease.take() {
             lease.give_back();
@@ -71,7 +71,7 @@ impl IncomingBody {
             return Poll::Ready(Some(Err(RequestError::Ended)));
         }
         if self.bytes == 0 {
-            // What the server says beforehand.
+            // The length that the server declares.
             self.allowed.response_bytes(self.body.size_hint().lower())?;
         }
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
@@ -87,7 +87,7 @@ impl IncomingBody {
         if let Some(until) = &mut self.until {
             while until.as_mut().poll(context).is_ready() {
                 self.allowed.elapsed()?;
-                // A grant with less time had room for fewer bytes.
+                // A grant with a shorter time limit had a lower size limit.
                 let Some(at) = self.allowed.until() else { break };
                 until.as_mut().reset(at);
             }
@@ -114,7 +114,7 @@ impl Body for IncomingBody {
         match &next {
             Some(Ok(_)) if !this.body.is_end_stream() => {}
             Some(Ok(_)) | None => this.end(),
-            // Nothing more comes, and the connection is of no further use.
+            // No more data follows, and the connection cannot be reused.
             Some(Err(_)) => this.lease = None,
         }
         Poll::Ready(next)

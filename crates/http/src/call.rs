@@ -1,5 +1,4 @@
-//! What the requests of one call share: its grants and limits, what is counted of them, and what
-//! became of each.
+//! State that the requests of one call share: grants, limits, counters and records.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,39 +16,39 @@ use crate::headers;
 use crate::outgoing::Outgoing;
 use crate::shares::Account;
 
-/// Requests of one call that are under way at once; the next ones wait.
+/// The most concurrent requests of one call; further ones wait.
 const AT_ONCE: usize = 16;
 
-/// Requests of one call whose responses have not begun; one more is refused. Each holds its
-/// header fields and a part of its body.
+/// The most requests of one call whose responses have not started; further ones are refused. Each
+/// holds its header fields and a part of its body.
 const MOST_WAITING: usize = 50;
 
-/// Refusals of one call that are kept for its error.
+/// The most refusals of one call that are kept for its error.
 const MOST_REFUSED: usize = 5;
 
-/// Requests of one call that are kept for its record.
+/// The most requests of one call that are kept for its record.
 const MOST_MADE: usize = 100;
 
-/// Those among them that were refused at once, so that they leave room for others.
+/// The most of these that were refused immediately, so that they leave room for others.
 const MOST_UNSENT: usize = 50;
 
-/// Requests beyond [`MOST_MADE`] that are kept as well, since their origin is a new one.
+/// The most requests beyond [`MOST_MADE`] that are also kept because their origin is new.
 const MOST_ORIGINS: usize = 100;
 
-/// The longest method and the longest origin that are kept, in bytes.
+/// The longest method that is kept, and the longest origin, in bytes.
 const METHOD_BYTES: usize = 32;
 const ORIGIN_BYTES: usize = 300;
 
-/// Failed connections of one call that are kept for its error.
+/// The most failed connections of one call that are kept for its error.
 const MOST_UNCONNECTED: usize = 5;
 
-/// Warnings of one call that are kept for the log.
+/// The most warnings of one call that are kept for the log.
 const MOST_WARNINGS: usize = 20;
 
-/// What bounds the requests of one call, besides its grants.
+/// Limits on the requests of one call, in addition to its grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallLimits {
-    /// Requests, with each hop of a redirect. Default: 50.
+    /// Requests, including each hop of a redirect. Default: 50.
     pub requests: u64,
 }
 
@@ -59,60 +58,60 @@ impl Default for CallLimits {
     }
 }
 
-/// The times that a tool sets for one request, within those of its grant.
+/// Time limits that a tool sets for one request, within those of its grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestTimes {
-    /// Until there is a connection.
+    /// The time until a connection is open.
     pub connect: Option<Duration>,
-    /// Until the response begins.
+    /// The time until the response starts.
     pub first_byte: Option<Duration>,
-    /// Between two parts of the response.
+    /// The time between two parts of the response.
     pub between_bytes: Option<Duration>,
 }
 
-/// What became of one request, or one hop of a redirect.
+/// The record of one request, or of one hop of a redirect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestRecord {
-    /// Its method.
+    /// The method.
     pub method: String,
-    /// Scheme, host and port; empty where its URL is not one. Path and query may hold secrets.
+    /// Scheme, host and port; empty if the URL is not valid. Path and query may contain secrets.
     pub origin: String,
-    /// The status of the response. `None`: there was none.
+    /// The status of the response. `None`: there was no response.
     pub status: Option<u16>,
-    /// Whether any of it was sent.
+    /// True if any part of the request was sent.
     pub is_sent: bool,
-    /// The bytes of its body. 0 where nothing was sent.
+    /// The bytes of its body. 0 if nothing was sent.
     pub request_bytes: u64,
     /// The bytes of the response's body that were read.
     pub response_bytes: u64,
-    /// The pattern of the grant that allowed it; empty where none did, or where it was refused
+    /// The pattern of the grant that allowed the request; empty if none did, or if it was refused
     /// before anything was sent.
     pub grant: String,
-    /// What it was refused for, at once or on its way.
+    /// The refused part, if the request was refused at any time.
     pub refused: Option<RefusalKind>,
 }
 
-/// A connection that could not be made.
+/// A connection that could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedConnection {
-    /// Why not.
+    /// The reason.
     pub reason: String,
-    /// Whether a proxy refused it, or could not be reached.
+    /// True if a proxy refused the connection or could not be reached.
     pub is_of_proxy: bool,
 }
 
-/// Requests of one kind that were refused.
+/// Refused requests of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedRequest {
-    /// Their method.
+    /// The method.
     pub method: String,
-    /// Their origin, as in [`RequestRecord`].
+    /// The origin, as in [`RequestRecord`].
     pub origin: String,
-    /// What they were refused for.
+    /// The refused part.
     pub kind: RefusalKind,
-    /// The rule, pattern or secret that they were refused for.
+    /// The rule, pattern or secret that caused the refusal.
     pub by: Option<String>,
-    /// How many there were.
+    /// The number of requests.
     pub times: u64,
 }
 
@@ -120,31 +119,31 @@ pub struct RefusedRequest {
 #[derive(Debug, Default)]
 struct Made {
     requests: Vec<Arc<Mutex<RequestRecord>>>,
-    /// How many of them were refused at once.
+    /// The number of those that were refused immediately.
     unsent: usize,
     /// The origins of all others.
     origins: HashSet<String>,
-    /// How many more requests there were.
+    /// The number of further requests.
     more: u64,
     refused: Vec<RefusedRequest>,
-    /// How many more were refused.
+    /// The number of further refusals.
     more_refused: u64,
 }
 
-/// What the requests of one call share.
+/// State that the requests of one call share.
 pub(crate) struct Call {
-    /// The tool and its grants, within which connections are used again.
+    /// The tool and its grants. Connections are reused only within the same owner.
     pub(crate) owner: Arc<str>,
     /// The account that its connections are charged to.
     pub(crate) account: Account,
     grants: HttpGrants,
     pub(crate) permits: Arc<Semaphore>,
-    /// Held by each until its response begins.
+    /// Each request holds a permit until its response starts.
     waiting: Arc<Semaphore>,
     /// Held by the one request whose whole body is in memory.
     pub(crate) whole: Semaphore,
     pub(crate) ended: CancellationToken,
-    /// What is put into requests, and masked in responses.
+    /// The secrets that are added to requests and masked in responses.
     pub(crate) secrets: Option<Arc<CallSecrets>>,
     limits: CallLimits,
     sent: AtomicU64,
@@ -180,7 +179,7 @@ impl Call {
         }
     }
 
-    /// Takes a place among the requests that wait for their responses.
+    /// Takes a permit of the requests that wait for their responses.
     pub(crate) fn wait(
         &self,
         method: &str,
@@ -188,8 +187,8 @@ impl Call {
     ) -> Result<OwnedSemaphorePermit, HttpRefusal> {
         Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| {
             let reason = format!(
-                "{MOST_WAITING} requests of the call wait for their responses, the most that may at \
-                 once"
+                "{MOST_WAITING} requests of the call wait for their responses, which is the \
+                 limit"
             );
             let refusal = HttpRefusal::new(RefusalKind::Rate, reason);
             self.refused_at_once(method, url, &refusal);
@@ -197,7 +196,7 @@ impl Call {
         })
     }
 
-    /// Decides on one request, and counts it.
+    /// Decides on one request and counts it.
     pub(crate) fn decide(
         &self,
         url: &str,
@@ -209,7 +208,7 @@ impl Call {
         allowed.headers(outgoing.headers.keys().map(HeaderName::as_str))?;
         let limit = self.limits.requests;
         if self.sent.fetch_add(1, Ordering::Relaxed) >= limit {
-            // The counter stays where it is, so that it never wraps.
+            // The counter stops at the limit, so that it never wraps.
             self.sent.store(limit, Ordering::Relaxed);
             let reason = format!(
                 "the call has reached its limit `requests`, {limit}; allow more with `limits.requests` of \
@@ -220,7 +219,7 @@ impl Call {
         Ok(allowed)
     }
 
-    /// Begins the record of a request that is allowed at first.
+    /// Starts the record of a request that its method and URL allow.
     pub(crate) fn record(&self, allowed: &AllowedRequest) -> Option<Arc<Mutex<RequestRecord>>> {
         let request = allowed.request();
         let record = RequestRecord {
@@ -244,7 +243,7 @@ impl Call {
         Some(record)
     }
 
-    /// Notes a request that was refused before anything of it was done.
+    /// Records a request that was refused before anything was sent.
     pub(crate) fn refused_at_once(&self, method: &str, url: &str, refusal: &HttpRefusal) {
         let origin = HttpRequest::new(method, url).map(|request| request.origin_url());
         let origin = origin.unwrap_or_default();
@@ -264,19 +263,19 @@ impl Call {
         made.requests.push(Arc::new(Mutex::new(record)));
     }
 
-    /// What masks the values that the call has read.
+    /// Returns the redactor of the values that the call has read.
     pub(crate) fn redactor(&self) -> Arc<Redactor> {
         self.secrets.as_ref().map(|secrets| secrets.redactor()).unwrap_or_default()
     }
 
-    /// Notes what was sent though it looks like a key or a token.
+    /// Records findings that look like keys or tokens but were sent.
     pub(crate) fn warned(&self, warnings: Vec<String>) {
         let mut noted = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         let left = MOST_WARNINGS.saturating_sub(noted.len());
         noted.extend(warnings.into_iter().take(left));
     }
 
-    /// Notes a refusal: for the call's error, and for its record.
+    /// Records a refusal for the call's error and for its record.
     pub(crate) fn refused(&self, method: &str, origin: &str, refusal: &HttpRefusal) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() < MOST_REFUSED && !refused.contains(refusal) {
@@ -300,7 +299,7 @@ impl Call {
         }
     }
 
-    /// Notes a connection that could not be made.
+    /// Records a connection that could not be opened.
     pub(crate) fn unconnected(&self, error: &RequestError) {
         let is_of_proxy = match error {
             RequestError::Proxy { .. } => true,
@@ -316,17 +315,17 @@ impl Call {
         }
     }
 
-    /// The connections that could not be made, and forgets them.
+    /// Removes and returns the connections that could not be opened.
     pub(crate) fn take_unconnected(&self) -> Vec<FailedConnection> {
         std::mem::take(&mut self.unconnected.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What was sent though it looks like a key or a token, and forgets it.
+    /// Removes and returns the findings that look like keys or tokens but were sent.
     pub(crate) fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The records that were kept, and how many more there were.
+    /// Returns the records, and the number of further requests.
     pub(crate) fn records(&self) -> (Vec<RequestRecord>, u64) {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let records = made.requests.iter().map(|record| {
@@ -342,19 +341,19 @@ impl Call {
         (records.collect(), made.more)
     }
 
-    /// The requests that were refused, and how many more there were.
+    /// Returns the refused requests, and the number of further ones.
     pub(crate) fn refused_requests(&self) -> (Vec<RefusedRequest>, u64) {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         (made.refused.clone(), made.more_refused)
     }
 
-    /// What was refused, and forgets it.
+    /// Removes and returns the refusals.
     pub(crate) fn take_refused(&self) -> Vec<HttpRefusal> {
         std::mem::take(&mut self.refused.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// A text of the tool's, no longer than so many bytes.
+/// Cuts a string of the tool to at most `bytes` bytes.
 fn cut(text: &str, bytes: usize) -> String {
     match text.len() <= bytes {
         true => text.to_owned(),

@@ -1,4 +1,4 @@
-//! What the requests of all tools share.
+//! State that the requests of all tools share.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,21 +12,21 @@ use crate::pool::Pool;
 use crate::resolve::{Nameservers, Resolver};
 use crate::tls::Roots;
 
-/// Sends the requests of tools. Clones are the same client.
+/// Sends the requests of tools. Clones refer to the same client.
 ///
-/// Made without cost: its thread, its resolver and its roots are set up by the first
-/// request that a grant allows. The thread ends with the last clone.
+/// Cheap to create: the first request that a grant allows sets up the thread, the resolver and the
+/// root certificates. The thread ends with the last clone.
 #[derive(Clone, Default)]
 pub struct Client(pub(crate) Arc<Shared>);
 
-/// How a [`Client`] is set up.
+/// The options of a [`Client`].
 #[derive(Clone, Debug, Default)]
 pub struct ClientOptions {
-    /// The authorities that it trusts. Default: those of the system.
+    /// The trusted certificate authorities. Default: those of the system.
     pub roots: Roots,
-    /// Who resolves names. Default: what the system says.
+    /// The name servers. Default: those of the system.
     pub nameservers: Nameservers,
-    /// The proxies, and what goes without them. Default: none.
+    /// The proxies and their exceptions. Default: none.
     pub proxies: ProxyRules,
 }
 
@@ -36,31 +36,31 @@ pub(crate) struct Shared {
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
     pub(crate) resolver: Resolver,
     pub(crate) pool: Pool,
-    // The last field, so that its tasks find the others gone.
+    // The last field, so that its tasks are dropped after the others.
     io: OnceLock<Result<IoThread, String>>,
 }
 
 impl Client {
-    /// Makes a client. Nothing is started, read or created.
+    /// Creates a client. Starts no thread, and reads and creates no files.
     pub fn new(options: ClientOptions) -> Self {
         let resolver = Resolver::new(options.nameservers.clone());
         Self(Arc::new(Shared { options, resolver, ..Shared::default() }))
     }
 
-    /// Whether a request was allowed, and what that takes was set up.
+    /// Returns true if a request was allowed and the client was set up.
     pub fn is_started(&self) -> bool {
         self.0.io.get().is_some()
     }
 }
 
 impl Shared {
-    /// The runtime of the connections. The first use starts its thread.
+    /// Returns the runtime of the connections. The first use starts its thread.
     pub(crate) fn runtime(&self) -> Result<&Handle, RequestError> {
         let io = self.io.get_or_init(|| IoThread::start().map_err(|error| error.to_string()));
         io.as_ref().map(IoThread::handle).map_err(|error| RequestError::Internal(error.clone()))
     }
 
-    /// What a connection with TLS is set up with. The first use reads the roots.
+    /// Returns the TLS configuration. The first use reads the root certificates.
     pub(crate) fn tls(&self) -> Result<Arc<ClientConfig>, RequestError> {
         let made =
             self.tls.get_or_init(|| self.options.roots.config().map_err(|error| error.to_string()));

@@ -1,4 +1,4 @@
-//! From an allowed request to a connection: resolved, checked, dialled.
+//! Opens a connection for an allowed request: resolves, checks and connects.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -21,19 +21,19 @@ use crate::pool::{Connection, Sender};
 use crate::proxy::tunnel;
 use crate::tls::words;
 
-/// How long one address may take, where there is another.
+/// The time limit for one address if there are others.
 const ADDRESS_TIME: Duration = Duration::from_secs(3);
 
-/// How long a connection may take as a whole.
+/// The time limit for the whole connection.
 const CONNECT_TIME: Duration = Duration::from_secs(15);
 
-/// What is read of a connection at once, and the most that the header of a response has.
+/// The size of a read from a connection, and the largest header of a response.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Header fields of one response.
+/// The most header fields of one response.
 const MOST_FIELDS: usize = 200;
 
-/// Opens a connection for a request, to an address that was checked.
+/// Opens a connection for a request to a checked address.
 pub(crate) async fn connect(
     shared: &Arc<Shared>,
     allowed: &Allowed,
@@ -87,14 +87,14 @@ pub(crate) async fn connect(
     Ok(Connection::new(sender, address, alive))
 }
 
-/// Whether the request goes to a proxy that resolves its host.
+/// Returns true if a proxy resolves the host of the request.
 fn is_resolved_by_proxy(shared: &Shared, allowed: &Allowed) -> bool {
     let proxies = shared.proxies();
     proxies.resolves && proxies.of(allowed.request(), None).is_some() && allowed.unresolved()
 }
 
-/// A stream to one of these addresses, with TLS where the origin has it, and whether HTTP/2
-/// is spoken on it. Without addresses a proxy resolves the host.
+/// Opens a stream to one of these addresses, with TLS for `https`. Also returns whether it uses
+/// HTTP/2. Without addresses, a proxy resolves the host.
 async fn open(
     shared: &Shared,
     request: &HttpRequest,
@@ -133,7 +133,7 @@ async fn open(
     Ok((Box::new(stream), address, is_http2))
 }
 
-/// Tries one address after the other.
+/// Tries the addresses one after the other.
 async fn dial_any(
     shared: &Shared,
     request: &HttpRequest,

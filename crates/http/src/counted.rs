@@ -1,4 +1,4 @@
-//! The bodies of requests, as they are counted.
+//! The bodies of requests, with limits.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,7 +11,7 @@ use crate::allowed::Allowed;
 use crate::error::{BoxError, RequestError};
 use crate::outgoing::OutgoingBody;
 
-/// A tool's body on its way out, up to the limit of its grants.
+/// A tool's body while it is sent, up to the limit of its grants.
 pub(crate) struct Counted {
     body: OutgoingBody,
     bytes: u64,
@@ -23,7 +23,7 @@ impl Counted {
         Self { body, bytes: 0, allowed }
     }
 
-    /// A body with what the host put into it, which is counted already.
+    /// Creates a body that includes the host's additions and is already counted.
     pub(crate) fn sent(body: Bytes, allowed: Allowed) -> Self {
         let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
         Self { body, bytes: 0, allowed }
@@ -40,7 +40,7 @@ impl Body for Counted {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
         let frame = ready!(poll_nonempty(&mut this.body, context));
-        // A body that breaks off with its call is not whole.
+        // A body that is interrupted by the end of its call is incomplete.
         if this.allowed.call().ended.is_cancelled() {
             return Poll::Ready(Some(Err(RequestError::Ended.into())));
         }

@@ -1,4 +1,4 @@
-//! Connections by TCP.
+//! TCP connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// A stream of bytes to a server.
+/// A byte stream to a server.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A connection to exactly this address.
+/// Connects to exactly this address.
 pub(crate) async fn dial(target: SocketAddr) -> io::Result<Box<dyn Stream>> {
     let stream = TcpStream::connect(target).await?;
     stream.set_nodelay(true)?;

@@ -1,4 +1,4 @@
-//! Why there is no response.
+//! Errors of requests.
 
 use std::fmt;
 
@@ -7,61 +7,61 @@ use kitbag_policy::http::HttpRefusal;
 /// An error of the tool's own body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a request has no response, or its response no end.
+/// Why a request has no response, or the response is incomplete.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RequestError {
-    /// Nothing allows it, or it is beyond a limit.
+    /// The request is not allowed or exceeds a limit.
     #[error(transparent)]
     Refused(#[from] HttpRefusal),
-    /// Its host has no address.
+    /// The host has no address.
     #[error("the host `{host}` cannot be resolved: {reason}")]
     Name {
-        /// The host.
+        /// The name of the host.
         host: String,
-        /// What the resolver said.
+        /// The message of the resolver.
         reason: String,
     },
-    /// No address of its host takes a connection.
+    /// No address of the host accepts a connection.
     #[error("cannot connect to `{origin}`: {reason}")]
     Connect {
         /// Scheme, host and port.
         origin: String,
-        /// What the system said of the last address.
+        /// The error of the system for the last address.
         reason: String,
-        /// Whether the connection was refused.
+        /// True if the connection was refused.
         is_refused: bool,
     },
-    /// There is no TLS with the server.
-    #[error("no TLS with `{origin}`: {reason}")]
+    /// The TLS handshake failed.
+    #[error("no TLS connection to `{origin}`: {reason}")]
     Tls {
         /// Scheme, host and port.
         origin: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
-        /// Whether it is the server's certificate.
+        /// True if the server's certificate is not valid.
         is_certificate: bool,
     },
-    /// The proxy opens no tunnel.
-    #[error("the proxy `{proxy}` opens no connection to `{origin}`: {reason}")]
+    /// The proxy did not open a tunnel.
+    #[error("the proxy `{proxy}` did not open a connection to `{origin}`: {reason}")]
     Proxy {
-        /// The proxy, as it was configured, without its credentials.
+        /// The configured proxy, without credentials.
         proxy: String,
         /// Scheme, host and port.
         origin: String,
-        /// What it said.
+        /// The response of the proxy.
         reason: String,
     },
-    /// A time that the tool itself set has passed.
+    /// A time limit of the tool itself is over.
     #[error("the time that the tool set for {0} has passed")]
     Time(TimePhase),
-    /// The server does not speak HTTP as it should, or broke off.
-    #[error("the server broke the protocol: {0}")]
+    /// The server violated the HTTP protocol or closed the connection.
+    #[error("the server violated the protocol: {0}")]
     Protocol(String),
-    /// The server wants another protocol.
-    #[error("the server switches to another protocol, which no tool may")]
+    /// The server requires another protocol.
+    #[error("the server switches to another protocol, which is not supported")]
     Upgrade,
-    /// The response is encoded so that it cannot be looked into.
-    #[error("the response has the encoding `{0}`, which cannot be looked into")]
+    /// The response has an encoding that cannot be decoded.
+    #[error("the response has the encoding `{0}`, which cannot be decoded")]
     Encoding(String),
     /// The call has ended.
     #[error("the call has ended")]
@@ -71,12 +71,12 @@ pub enum RequestError {
     Internal(String),
 }
 
-/// What a tool set a time for.
+/// The phase of a request with its own time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimePhase {
-    /// Until there is a connection.
+    /// Until a connection is open.
     Connect,
-    /// Until the response begins.
+    /// Until the response starts.
     FirstByte,
     /// Between two parts of the response.
     BetweenBytes,
@@ -93,7 +93,7 @@ impl fmt::Display for TimePhase {
 }
 
 impl RequestError {
-    /// What a body says, or what lies below it where that is an error of ours.
+    /// Converts an error of a body, or returns our own error inside it.
     pub(crate) fn of_body(error: BoxError) -> Self {
         match error.downcast::<Self>() {
             Ok(own) => *own,
@@ -101,7 +101,7 @@ impl RequestError {
         }
     }
 
-    /// What hyper says, or what lies below it where that is an error of ours.
+    /// Converts an error of hyper, or returns our own error inside it.
     pub(crate) fn of_hyper(error: &hyper::Error) -> Self {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
         while let Some(error) = cause {

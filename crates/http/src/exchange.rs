@@ -1,6 +1,6 @@
-//! One request of a tool, through its redirects, to the beginning of its response.
+//! One request of a tool, from its redirects to the start of its response.
 //!
-//! It runs inside the runtime of the connections.
+//! Runs inside the runtime of the connections.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::pool::{Connection, Key, Sender};
 use crate::redirect;
 use crate::secrets;
 
-/// Sends an allowed request, and follows redirects as far as grants have it.
+/// Sends an allowed request and follows redirects as far as grants permit.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     mut outgoing: Outgoing,
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Waits within the time of the grants.
+/// Waits within the time limit of the grants.
 async fn in_time<T>(
     allowed: &Allowed,
     mut work: Pin<&mut impl Future<Output = Result<T, RequestError>>>,
@@ -66,7 +66,7 @@ async fn in_time<T>(
     }
 }
 
-/// Sends a request to where it goes now, over a kept connection or a new one.
+/// Sends a request to its current destination, over a kept or a new connection.
 async fn hop(
     shared: &Arc<Shared>,
     outgoing: &mut Outgoing,
@@ -87,7 +87,7 @@ async fn hop(
                 _whole = Some(call.whole.acquire().await.map_err(|_| RequestError::Ended)?);
             }
             let whole = body.collect().await.map_err(RequestError::of_body)?.to_bytes();
-            // A body that was opened and left empty can be sent again.
+            // A body that was opened but is empty can be sent again.
             outgoing.is_empty |= whole.is_empty();
             let prepared = secrets::prepare(secrets, allowed.request(), headers, whole).await;
             let prepared = prepared.inspect_err(|error| {
@@ -137,7 +137,7 @@ async fn hop(
         let sent = send(&mut lease.connection, request, allowed.request(), path.clone());
         match within(times.first_byte, TimePhase::FirstByte, sent).await? {
             Ok(response) => return Ok((response, lease)),
-            // The server closed the connection while it was kept: nothing was sent.
+            // The server closed the idle connection, so nothing was sent.
             Err(NotSent { request: Some(unsent), .. }) if is_kept => {
                 (request, permit) = (unsent, lease.permit);
             }
@@ -146,7 +146,7 @@ async fn hop(
     }
 }
 
-/// Waits within a time that the tool set.
+/// Waits within a time limit of the tool.
 async fn within<T>(
     time: Option<Duration>,
     phase: TimePhase,
@@ -160,11 +160,11 @@ async fn within<T>(
 
 struct NotSent {
     error: hyper::Error,
-    /// The request, where nothing of it was sent.
+    /// The request, if no part of it was sent.
     request: Option<Request<Counted>>,
 }
 
-/// Sends a request in the form that the version of HTTP has for it.
+/// Sends a request in the form of the HTTP version.
 async fn send(
     connection: &mut Connection,
     mut request: Request<Counted>,
@@ -184,7 +184,7 @@ async fn send(
             sender.try_send_request(request).await.map_err(not_sent)
         }
         Sender::Http2(sender) => {
-            // `:authority` takes its place.
+            // `:authority` replaces it.
             request.headers_mut().remove(header::HOST);
             let uri = Uri::builder().scheme(to.scheme().as_str()).authority(authority);
             *request.uri_mut() = uri.path_and_query(path).build().expect("a request has a URI");
@@ -194,7 +194,7 @@ async fn send(
     }
 }
 
-/// The response as the tool gets it.
+/// Returns the response for the tool.
 fn finish(
     response: Response<Incoming>,
     lease: Lease,

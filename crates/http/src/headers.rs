@@ -1,19 +1,18 @@
-//! What of a request's header fields reaches a server.
+//! The header fields of a request that reach a server.
 //!
-//! Which names a tool may send is decided by its grants; here is how many, and which of
-//! them belong to what.
+//! Grants decide which names a tool may send; this module limits their number and classifies them.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use kitbag_policy::http::{HttpRefusal, RefusalKind};
 
-/// Header fields of one request. Servers take a hundred as a rule.
+/// The most header fields of one request. Most servers accept a hundred.
 const MOST_FIELDS: usize = 100;
 
-/// All names and values of one request's header fields.
+/// The most bytes in names and values of one request's header fields.
 const MOST_BYTES: usize = 32 << 10;
 
-/// What a request takes along to another origin. Any other field may say who asks, and goes to
-/// the origin that it was meant for.
+/// Fields that are sent to another origin after a redirect. Any other field may identify the sender
+/// and is sent only to its original destination.
 const FOR_EVERY_ORIGIN: [HeaderName; 9] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -26,7 +25,7 @@ const FOR_EVERY_ORIGIN: [HeaderName; 9] = [
     header::USER_AGENT,
 ];
 
-/// What says something of a body.
+/// Fields that describe a body.
 pub(crate) const OF_BODY: [HeaderName; 5] = [
     header::CONTENT_ENCODING,
     header::CONTENT_LANGUAGE,
@@ -35,13 +34,13 @@ pub(crate) const OF_BODY: [HeaderName; 5] = [
     header::CONTENT_TYPE,
 ];
 
-/// Leaves what goes to another origin, too.
+/// Returns the fields that may be sent to another origin.
 pub(crate) fn for_another_origin(headers: &HeaderMap) -> HeaderMap {
     let is_for_all = |(name, _): &(&HeaderName, &HeaderValue)| FOR_EVERY_ORIGIN.contains(name);
     headers.iter().filter(is_for_all).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Checks how many header fields there are, and how long they are together.
+/// Checks the number of header fields and their total length.
 pub(crate) fn check(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let refused = |reason: String| Err(HttpRefusal::new(RefusalKind::Header, reason));
     if headers.len() > MOST_FIELDS {

@@ -1,7 +1,7 @@
 //! The thread that drives the connections, and its runtime.
 //!
-//! Connections are kept for later calls, and calls end with their own runtimes, so the
-//! connections have one of their own. One thread drives all of them; it ends with the client.
+//! Connections are kept for later calls, but a call's runtime ends with it, so connections have a
+//! runtime of their own. One thread drives all of them and ends with the client.
 
 use std::io;
 use std::thread::JoinHandle;
@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// The thread, until this is dropped.
+/// The thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct IoThread {
     handle: Handle,
@@ -19,11 +19,11 @@ pub(crate) struct IoThread {
 }
 
 impl IoThread {
-    /// Starts it.
+    /// Starts the thread.
     ///
     /// # Errors
     ///
-    /// Where the system gives no thread or no events.
+    /// If the system provides no thread or event queue.
     pub(crate) fn start() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -31,7 +31,7 @@ impl IoThread {
         let thread = std::thread::Builder::new().name("kitbag-http".to_owned());
         let thread = thread.spawn(move || {
             let _ = runtime.block_on(ended);
-            // A look-up in a file of the system may block; it is not waited for.
+            // A look-up in a system file may block; it is not waited for.
             runtime.shutdown_background();
         })?;
         Ok(Self { handle, end: Some(end), thread: Some(thread) })
@@ -45,7 +45,7 @@ impl IoThread {
 impl Drop for IoThread {
     fn drop(&mut self) {
         drop(self.end.take());
-        // The last handle of the client may be dropped by one of its own tasks.
+        // A task of the client itself may drop the last handle.
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != std::thread::current().id()
         {

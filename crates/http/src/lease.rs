@@ -1,4 +1,4 @@
-//! Connections in use, and what keeps them afterwards.
+//! Connections in use, and returning them to the pool.
 
 use std::sync::{Arc, Weak};
 
@@ -7,28 +7,28 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::client::Shared;
 use crate::pool::{Connection, IDLE_TIME, Key, Sender};
 
-/// A connection in use by one request, until the body of the response has ended.
+/// A connection in use by one request, until the response body has ended.
 pub(crate) struct Lease {
     pub(crate) shared: Arc<Shared>,
     pub(crate) key: Key,
     pub(crate) connection: Connection,
-    /// One of the requests that the call has under way.
+    /// One of the call's permits for concurrent requests.
     pub(crate) permit: OwnedSemaphorePermit,
 }
 
 impl Lease {
     /// Keeps the connection for the next request.
     pub(crate) fn give_back(self) {
-        // One with HTTP/2 is kept since it was made.
+        // An HTTP/2 connection is in the pool since it was opened.
         if matches!(self.connection.sender, Sender::Http1(_)) {
             keep(&self.shared, self.key, self.connection);
         }
     }
 }
 
-/// Keeps a connection for the next request, where there is room.
+/// Keeps a connection for the next request if there is room.
 pub(crate) fn keep(shared: &Arc<Shared>, key: Key, connection: Connection) {
-    // There is the runtime, in which the connection was made.
+    // Called in the runtime in which the connection was opened.
     if shared.pool.put(key, connection)
         && let Ok(runtime) = shared.runtime()
     {
@@ -36,7 +36,7 @@ pub(crate) fn keep(shared: &Arc<Shared>, key: Key, connection: Connection) {
     }
 }
 
-/// Closes what is not used, until nothing is kept.
+/// Closes unused connections until none is kept.
 async fn sweep(shared: Weak<Shared>) {
     loop {
         tokio::time::sleep(IDLE_TIME / 2).await;

@@ -1,13 +1,12 @@
-//! Connections for tools: the one crate that opens them.
+//! Connections of tools: the only crate that opens connections.
 //!
-//! A [`Client`] belongs to a process, [`Requests`] to one call of a tool. Each request, and
-//! each hop of a redirect, is put to the grants first; then its host is resolved, every
-//! address is checked, and exactly the address that was checked is dialled. What a request
-//! may be is decided in `kitbag-policy`; which interface a guest sees is left to
-//! `kitbag-host`.
+//! A [`Client`] belongs to a process, and [`Requests`] to one call of a tool. Each request, and
+//! each hop of a redirect, is first checked against the grants; then its host is resolved, every
+//! address is checked, and exactly the checked address is connected to. `kitbag-policy` decides
+//! which requests are allowed, and `kitbag-host` provides the guest interface.
 //!
-//! Nothing is set up before the first request that a grant allows: no thread, no resolver
-//! and no roots of TLS.
+//! Nothing is set up before the first request that a grant allows: no thread, no resolver and no
+//! root certificates.
 
 mod allowed;
 mod body;

@@ -1,4 +1,4 @@
-//! The body of a response that the host looks into: unpacked, and without secrets.
+//! The response body after decoding and masking secrets.
 
 use std::io::{self, Write};
 use std::pin::Pin;
@@ -19,15 +19,16 @@ use crate::allowed::Allowed;
 use crate::error::RequestError;
 use crate::secrets::redact_headers;
 
-/// What is unpacked at once. It becomes a thousand times as much at most.
+/// The number of bytes that are decompressed at once. They expand to at most a thousand times as
+/// much.
 const STEP_BYTES: usize = 1 << 10;
 
-/// Asks for what can be looked into.
+/// Requests encodings that can be decoded.
 pub(crate) fn ask(headers: &mut HeaderMap) {
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, deflate"));
 }
 
-/// A body, unpacked and masked as it comes.
+/// A body that is decoded and masked as it arrives.
 pub(crate) struct Looked {
     body: UnsyncBoxBody<Bytes, RequestError>,
     decoder: Decoder,
@@ -35,9 +36,9 @@ pub(crate) struct Looked {
     /// `None` after the end.
     filter: Option<RedactionFilter>,
     allowed: Allowed,
-    /// Bytes as they came, and unpacked.
+    /// The number of encoded and decoded bytes.
     bytes: (u64, u64),
-    /// What comes after the last of the filter.
+    /// Trailers, which follow the last bytes of the filter.
     trailers: Option<HeaderMap>,
 }
 
@@ -48,11 +49,11 @@ enum Decoder {
 }
 
 impl Looked {
-    /// Masks the header fields, and the body as it comes.
+    /// Masks the header fields, and the body as it arrives.
     ///
     /// # Errors
     ///
-    /// [`RequestError::Encoding`] where the body is packed in another way.
+    /// [`RequestError::Encoding`] if the body has another encoding.
     pub(crate) fn new(
         body: UnsyncBoxBody<Bytes, RequestError>,
         headers: &mut HeaderMap,
@@ -75,7 +76,7 @@ impl Looked {
         Ok(Self { body, decoder, redactor, filter, allowed, bytes: (0, 0), trailers: None })
     }
 
-    /// What of some bytes can be given on.
+    /// Decodes bytes and returns those that can be released.
     fn take(&mut self, packed: &[u8]) -> Result<Vec<u8>, RequestError> {
         self.bytes.0 = self.bytes.0.saturating_add(packed.len() as u64);
         self.allowed.response_bytes(self.bytes.0)?;
@@ -87,7 +88,7 @@ impl Looked {
         Ok(masked)
     }
 
-    /// What is left at the end.
+    /// Returns the remaining bytes at the end.
     fn finish(&mut self) -> Result<Vec<u8>, RequestError> {
         let (mut masked, plain) = (Vec::new(), self.decoder.finish());
         self.give(&plain.map_err(|error| broken(&error))?, &mut masked)?;
@@ -143,8 +144,8 @@ impl Body for Looked {
     }
 }
 
-/// Refuses a body that is packed for the way. No request asks for that, and below only chunks
-/// are taken apart.
+/// Refuses a transfer encoding other than `chunked`. No request asks for one, and lower layers
+/// decode only chunks.
 fn only_in_chunks(headers: &HeaderMap) -> Result<(), RequestError> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     match codings.find(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {

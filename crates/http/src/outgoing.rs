@@ -1,4 +1,4 @@
-//! What a tool sends.
+//! Requests that a tool sends.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -9,36 +9,36 @@ use http_body_util::{BodyExt, Empty};
 use crate::error::BoxError;
 use crate::headers;
 
-/// The body that a tool sends.
+/// The body of a tool's request.
 pub type OutgoingBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// What a tool sends.
+/// A tool's request.
 pub(crate) struct Outgoing {
     pub(crate) method: Method,
     pub(crate) headers: HeaderMap,
-    /// `None` once it was sent.
+    /// `None` after the body was sent.
     body: Option<OutgoingBody>,
-    /// Whether there is nothing in it, so that it can be sent again.
+    /// True if the body is empty, so that it can be sent again.
     pub(crate) is_empty: bool,
 }
 
 impl Outgoing {
     pub(crate) fn new(method: Method, mut headers: HeaderMap, body: OutgoingBody) -> Self {
         let is_empty = body.is_end_stream();
-        // With another length the server would take the next request for the body of this one.
+        // With a wrong length, the server would read the next request as the body of this one.
         if is_empty && headers.contains_key(header::CONTENT_LENGTH) {
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         Self { method, headers, body: Some(body), is_empty }
     }
 
-    /// Leaves the body out.
+    /// Removes the body.
     pub(crate) fn drop_body(&mut self) {
         (self.body, self.is_empty) = (None, true);
         headers::OF_BODY.iter().for_each(|name| drop(self.headers.remove(name)));
     }
 
-    /// Takes the body, which is empty once it was taken.
+    /// Takes the body and leaves an empty one.
     pub(crate) fn take_body(&mut self) -> OutgoingBody {
         self.body
             .take()

@@ -1,7 +1,6 @@
-//! The connections that there are: those in use, and those that are kept for the next
-//! request.
+//! All connections: those in use, and those kept for later requests.
 //!
-//! A connection belongs to one tool with one set of grants, its owner, and to one origin.
+//! A connection belongs to one owner (a tool with one set of grants) and one origin.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,21 +16,21 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::counted::Counted;
 use crate::shares::{Account, Share, Shares};
 
-/// Connections at once, of all calls together. Each is a file descriptor, of which a
-/// process has 1,024 by default.
+/// The most connections of all calls. Each needs a file descriptor. A process has 1,024 by
+/// default.
 pub(crate) const MOST_CONNECTIONS: usize = 256;
 
-/// The part of them that a client leaves for others.
+/// The part that a client leaves for others.
 const OTHER_CLIENTS: usize = 8;
 
-/// Connections that are kept for the next request, of all tools together.
+/// The most connections of all tools that are kept for later requests.
 const MOST_IDLE: usize = 32;
 
-/// How long a connection is kept for the next request. Servers close theirs after a minute
-/// or later.
+/// The time that a connection is kept for later requests. Servers close idle connections after a
+/// minute or later.
 pub(crate) const IDLE_TIME: Duration = Duration::from_secs(30);
 
-/// How long a connection may take until it is ready for the next request.
+/// The time limit for a connection to become ready for the next request.
 const READY_TIME: Duration = Duration::from_secs(1);
 
 /// The connections of a client.
@@ -41,7 +40,7 @@ pub(crate) struct Pool {
     shares: Shares,
 }
 
-/// The right to one connection.
+/// The permission to have one connection.
 pub(crate) struct Permit {
     _permit: OwnedSemaphorePermit,
     _share: Share,
@@ -53,7 +52,7 @@ struct Kept {
     is_swept: bool,
 }
 
-/// Whose connection it is, and where to.
+/// The owner and the destination of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     owner: Arc<str>,
@@ -73,18 +72,18 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether a request goes over it, beside which others may with HTTP/2.
+    /// Returns true if a request uses the connection. With HTTP/2, others can use it as well.
     fn is_used(&self) -> bool {
         Arc::strong_count(&self.connection.alive) > 1
     }
 }
 
-/// A connection. With HTTP/2 clones are the same connection; with HTTP/1.1 there is one.
+/// A connection. With HTTP/2, clones share the connection; with HTTP/1.1, there are no clones.
 pub(crate) struct Connection {
     pub(crate) sender: Sender,
-    /// The address of the host. `None`: a proxy has resolved its name.
+    /// The address of the host. `None`: a proxy resolved the name.
     pub(crate) address: Option<IpAddr>,
-    /// Ends the connection's task, with the last of them.
+    /// Ends the connection's task when the last clone is dropped.
     alive: Arc<DropGuard>,
 }
 
@@ -105,7 +104,8 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// Waits for a connection that an account may open. Those that are only kept make room.
+    /// Waits for permission to open a connection on an account. Closes idle connections to make
+    /// room.
     pub(crate) async fn permit(&self, account: &Account) -> Option<Permit> {
         let share = self.shares.take(account, 1).await?;
         if self.permits.available_permits() == 0 {
@@ -115,7 +115,7 @@ impl Pool {
         Some(Permit { _permit: permit, _share: share })
     }
 
-    /// A kept connection whose address is still allowed.
+    /// Takes a kept connection whose address is still allowed.
     pub(crate) fn take(
         &self,
         key: &Key,
@@ -134,10 +134,10 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection for the next request, where there is room. Whether
-    /// [`close_unused`](Self::close_unused) has to be called from now on.
+    /// Keeps a connection for the next request if there is room. Returns true if
+    /// [`close_unused`](Self::close_unused) must be called from now on.
     pub(crate) fn put(&self, key: Key, connection: Connection) -> bool {
-        // With as many as there may be, another request waits for one to be closed.
+        // At the limit, another request waits for a connection to be closed.
         if self.permits.available_permits() == 0 {
             return false;
         }
@@ -150,7 +150,7 @@ impl Pool {
         !std::mem::replace(&mut kept.is_swept, true)
     }
 
-    /// Closes what was not used for long. Whether anything is kept then.
+    /// Closes connections that were idle for long. Returns true if any are kept.
     pub(crate) fn close_unused(&self) -> bool {
         self.retain(|entry| {
             !entry.connection.is_closed() && (entry.is_used() || entry.used.elapsed() < IDLE_TIME)
@@ -160,7 +160,7 @@ impl Pool {
         kept.is_swept
     }
 
-    /// Closes the kept connections but these.
+    /// Closes the kept connections other than these.
     fn retain(&self, is_left: impl Fn(&Entry) -> bool) {
         let mut kept = self.kept();
         kept.by_key.values_mut().for_each(|entries| entries.retain(&is_left));
@@ -173,12 +173,12 @@ impl Pool {
 }
 
 impl Connection {
-    /// A connection whose task ends when `alive` is cancelled.
+    /// Creates a connection whose task ends when `alive` is cancelled.
     pub(crate) fn new(sender: Sender, address: Option<IpAddr>, alive: CancellationToken) -> Self {
         Self { sender, address, alive: Arc::new(alive.drop_guard()) }
     }
 
-    /// The same connection once more, where it takes several requests at once.
+    /// Clones the connection if it supports concurrent requests.
     pub(crate) fn share(&self) -> Option<Self> {
         match &self.sender {
             Sender::Http1(_) => None,
@@ -190,7 +190,7 @@ impl Connection {
         }
     }
 
-    /// Waits until it takes a request. Whether it does.
+    /// Waits until the connection accepts a request. Returns false if it never will.
     pub(crate) async fn is_ready(&mut self) -> bool {
         let ready = async {
             match &mut self.sender {

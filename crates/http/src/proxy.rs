@@ -1,4 +1,4 @@
-//! A tunnel through a proxy that the user config names.
+//! Tunnels through a configured proxy.
 
 use std::net::SocketAddr;
 
@@ -15,8 +15,8 @@ use crate::client::Shared;
 use crate::dial::{Stream, dial};
 use crate::error::RequestError;
 
-/// A stream through a proxy to exactly this target: an address, or a name that the proxy
-/// resolves, each with a port.
+/// Opens a stream through a proxy to exactly this target: an address, or a name that the proxy
+/// resolves, with a port.
 pub(crate) async fn tunnel(
     proxy: &Proxy,
     shared: &Shared,
@@ -42,7 +42,7 @@ pub(crate) async fn tunnel(
     let stream = TokioIo::new(dialled.map_err(failed)?);
     let broken = |error: hyper::Error| failed(error.to_string());
     let (mut sender, connection) = http1::handshake(stream).await.map_err(broken)?;
-    // It ends with the tunnel, which it becomes.
+    // The task ends with the tunnel that it becomes.
     tokio::spawn(connection.with_upgrades());
     let mut request = Request::new(Empty::<Bytes>::new());
     *request.method_mut() = Method::CONNECT;

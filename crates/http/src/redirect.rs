@@ -1,4 +1,4 @@
-//! Where a redirect leads, and what of a request goes there.
+//! Redirects: their targets, and the parts of a request that are sent there.
 
 use http::{Method, Response, StatusCode, header};
 use kitbag_policy::http::{HttpRefusal, HttpRequest, RefusalKind};
@@ -9,8 +9,8 @@ use crate::error::RequestError;
 use crate::headers;
 use crate::outgoing::Outgoing;
 
-/// Whether a response leads elsewhere, and the request can be sent there: a body that was
-/// sent is not sent again.
+/// Returns true if a response is a redirect that can be followed: a body that was sent is not sent
+/// again.
 ///
 /// Source: RFC 9110, section 15.4.
 pub(crate) fn is_one<B>(response: &Response<B>, outgoing: &Outgoing) -> bool {
@@ -27,7 +27,7 @@ pub(crate) fn is_one<B>(response: &Response<B>, outgoing: &Outgoing) -> bool {
         && (outgoing.is_empty || becomes_get(response.status(), &outgoing.method))
 }
 
-/// Whether a redirect makes another method a `GET`.
+/// Returns true if a redirect changes the method to `GET`.
 fn becomes_get(status: StatusCode, method: &Method) -> bool {
     match status {
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => *method == Method::POST,
@@ -36,29 +36,30 @@ fn becomes_get(status: StatusCode, method: &Method) -> bool {
     }
 }
 
-/// The URL that a redirect leads to; of the request is left what goes there.
+/// Returns the target of a redirect and removes the parts of the request that are not sent there.
 pub(crate) fn next<B>(
     response: &Response<B>,
     outgoing: &mut Outgoing,
     from: &HttpRequest,
     redactor: &Redactor,
 ) -> Result<String, RequestError> {
-    let invalid = || RequestError::Protocol("it redirects to something that is no URL".to_owned());
+    let invalid =
+        || RequestError::Protocol("it redirects to something that is not a URL".to_owned());
     let location = response.headers().get(header::LOCATION).ok_or_else(invalid)?;
-    // An error of the request that it leads to would show it, whatever becomes of its case.
+    // An error of the next request would show the URL, in any case.
     if redactor.finds(location.as_bytes()) {
-        let reason = "it is redirected to a URL that holds the value of a secret";
+        let reason = "it redirects to a URL that contains the value of a secret";
         return Err(HttpRefusal::new(RefusalKind::Secret, reason).into());
     }
     let location = location.to_str().map_err(|_| invalid())?;
-    // It is not tidied up either, as programs for people do.
+    // The URL is not normalized as browsers do.
     if location.bytes().any(|byte| byte <= b' ' || byte == b'\\') {
         return Err(invalid());
     }
     let (location, _) = location.split_once('#').unwrap_or((location, ""));
     let base = Url::parse(&url_of(from)).map_err(|_| invalid())?;
     let to = match location.find([':', '/', '?']).map(|at| location.split_at(at)) {
-        // As it is written, to be looked at like the URL of any request.
+        // Kept as written, so that it is checked like the URL of any request.
         Some((scheme, rest)) if !scheme.is_empty() && rest.starts_with(':') => location.to_owned(),
         Some(("", rest)) if rest.starts_with("//") => format!("{}:{rest}", base.scheme()),
         Some(("", rest)) if rest.starts_with('/') => format!("{}{rest}", from.origin_url()),
@@ -74,12 +75,12 @@ pub(crate) fn next<B>(
     Ok(to)
 }
 
-/// The URL of a request, with its query.
+/// Returns the URL of a request, including its query.
 fn url_of(request: &HttpRequest) -> String {
     format!("{}{}", request.origin_url(), path_of(request))
 }
 
-/// Path and query of a request, as they were given.
+/// Returns path and query of a request, as given.
 pub(crate) fn path_of(request: &HttpRequest) -> String {
     match request.query() {
         Some(query) => format!("{}?{query}", request.path()),

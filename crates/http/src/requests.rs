@@ -21,8 +21,8 @@ use crate::exchange;
 use crate::outgoing::{Outgoing, OutgoingBody};
 use crate::shares::Account;
 
-/// The requests of one call. Dropping it ends those that are under way, and with them the
-/// bodies of their responses, and what reads the values of secrets for them.
+/// The requests of one call. Dropping it cancels all unfinished requests, the bodies of their
+/// responses, and programs that read secrets for them.
 pub struct Requests {
     client: Client,
     call: Arc<Call>,
@@ -30,10 +30,10 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// The requests of a call of the tool and the grants that `owner` names: connections
-    /// are used again by calls of the same owner only, and charged to `account`. With
-    /// `secrets` each request is looked through before it goes out, for which its whole body
-    /// is held, and each response as it comes.
+    /// Creates the requests of a call. `owner` identifies the tool and its grants: connections are
+    /// reused only within the same owner, and charged to `account`. With `secrets`, each request is
+    /// checked before it is sent, for which its whole body is buffered, and each response as it
+    /// arrives.
     pub fn new(
         client: &Client,
         owner: impl Into<Arc<str>>,
@@ -47,13 +47,13 @@ impl Requests {
         Self { client: client.clone(), call: Arc::new(call), _end: end }
     }
 
-    /// Sends a request, whose `url` is as the tool wrote it and whose own URI is not looked
-    /// at. Whether it is allowed is decided at once; the response comes with the future,
-    /// and dropping that ends the request.
+    /// Sends a request. `url` is the URL as the tool wrote it; the URI of `request` is ignored. The
+    /// decision is immediate; the future resolves to the response, and dropping it cancels the
+    /// request.
     ///
     /// # Errors
     ///
-    /// [`RequestError`] says why there is no response.
+    /// [`RequestError`] has the reason.
     pub fn send(
         &self,
         url: &str,
@@ -92,28 +92,28 @@ impl Requests {
         Ok(response)
     }
 
-    /// What was sent though it looks like a key or a token, for the log, and forgets it.
+    /// Removes and returns the findings that look like keys or tokens but were sent, for the log.
     pub fn take_warnings(&self) -> Vec<String> {
         self.call.take_warnings()
     }
 
-    /// What became of the requests, of a hundred and one for each origin besides at most, and how
-    /// many more there were.
+    /// Returns the records of at most a hundred requests and one for each further origin, and the
+    /// number of further requests.
     pub fn records(&self) -> (Vec<RequestRecord>, u64) {
         self.call.records()
     }
 
-    /// The requests that were refused, at most fifty of them, and how many more there were.
+    /// Returns at most fifty refused requests, and the number of further ones.
     pub fn refused(&self) -> (Vec<RefusedRequest>, u64) {
         self.call.refused_requests()
     }
 
-    /// The connections that could not be made, at most five of them, and forgets them.
+    /// Removes and returns at most five connections that could not be opened.
     pub fn take_unconnected(&self) -> Vec<FailedConnection> {
         self.call.take_unconnected()
     }
 
-    /// What was refused so far, at most five of them, and forgets it.
+    /// Removes and returns at most five refusals.
     pub fn take_refused(&self) -> Vec<HttpRefusal> {
         self.call.take_refused()
     }

@@ -1,7 +1,7 @@
-//! From names to addresses.
+//! Resolves names to addresses.
 //!
-//! Only A and AAAA records are asked for. Records of the type HTTPS, which may hold
-//! addresses and other names, are never looked at, so that they lead nowhere.
+//! Only A and AAAA records are queried. HTTPS records, which may contain addresses and other names,
+//! are ignored.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
@@ -16,27 +16,27 @@ use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::Name;
 
-/// What the system says of its name servers.
+/// The system's list of name servers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// The longest time that an address is remembered.
+/// The longest time that an address is cached.
 const MOST_TTL: Duration = Duration::from_secs(60);
 
-/// Who resolves names.
+/// The name servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Nameservers {
-    /// What `/etc/resolv.conf` names, after `/etc/hosts`.
+    /// The servers in `/etc/resolv.conf`, after a look-up in `/etc/hosts`.
     #[default]
     System,
-    /// These, and no file.
+    /// These servers; no files are used.
     These(Vec<SocketAddr>),
 }
 
-/// Looks names up.
+/// Resolves names.
 #[derive(Default)]
 pub(crate) struct Resolver {
     nameservers: Nameservers,
-    /// With the time of the system's file that it was made from.
+    /// The resolver, and the modification time of the system's file that it was created from.
     made: Mutex<Option<(Option<SystemTime>, TokioResolver)>>,
 }
 
@@ -45,19 +45,19 @@ impl Resolver {
         Self { nameservers, made: Mutex::default() }
     }
 
-    /// All addresses of a name, at least one. To be awaited inside the runtime of the
+    /// Returns all addresses of a name, at least one. Must be awaited inside the runtime of the
     /// connections.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// Why there is no address.
     pub(crate) async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, String> {
-        // RFC 6761: it is this machine, and no server is asked for it.
+        // RFC 6761: the name of this machine, for which no server is queried.
         if name == "localhost" || name.ends_with(".localhost") {
             return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
         }
         let mut absolute = Name::from_ascii(name).map_err(|error| error.to_string())?;
-        // The name of a URL is whole: no domain of the system is added to it.
+        // The name in a URL is complete: no search domain is appended.
         absolute.set_fqdn(true);
         let found = self.resolver()?.lookup_ip(absolute).await;
         let found: Vec<_> = found.map_err(|error| words(&error))?.iter().collect();
@@ -67,7 +67,7 @@ impl Resolver {
         }
     }
 
-    /// The resolver, made anew when the system's file has changed.
+    /// Returns the resolver. Creates it again if the system's file has changed.
     fn resolver(&self) -> Result<TokioResolver, String> {
         let changed = match &self.nameservers {
             Nameservers::System => std::fs::metadata(RESOLV_CONF).and_then(|at| at.modified()).ok(),
@@ -87,7 +87,7 @@ impl Resolver {
     fn make(&self) -> Result<TokioResolver, NetError> {
         let provider = TokioRuntimeProvider::default();
         let mut builder = match &self.nameservers {
-            // Without the file the name server is this machine, as resolv.conf(5) has it.
+            // Without the file, the name server is this machine, as in resolv.conf(5).
             Nameservers::System if !std::path::Path::new(RESOLV_CONF).exists() => {
                 let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 53));
                 TokioResolver::builder_with_config(these(&[local]), provider)
@@ -107,13 +107,14 @@ impl Resolver {
     }
 }
 
-/// An error of the resolver in words. Its own text for a name without addresses shows its types.
+/// Describes an error of the resolver. The library's message for a name without addresses contains
+/// type names.
 fn words(error: &NetError) -> String {
     match error {
         NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
             ResponseCode::NoError => "it has no address".to_owned(),
-            ResponseCode::NXDomain => "there is no such name".to_owned(),
-            code => format!("the name server answers: {code}"),
+            ResponseCode::NXDomain => "the name does not exist".to_owned(),
+            code => format!("the name server replied: {code}"),
         },
         error => error.to_string(),
     }

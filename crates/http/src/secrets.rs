@@ -1,5 +1,4 @@
-//! What the secrets of a call change: in a request before it goes out, and in what comes
-//! back.
+//! Secrets of a call: adding them to requests and masking them in responses.
 
 use std::sync::Arc;
 
@@ -16,12 +15,12 @@ pub(crate) struct Prepared {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// What looks like a key or a token and is sent all the same.
+    /// Findings that look like keys or tokens but do not block the request.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Looks through a request, and puts the secrets into it that go to its place. Reading them
-/// may start a program, so it has a thread of its own meanwhile.
+/// Checks a request and adds the secrets for its destination. Uses a separate thread, since reading
+/// a secret may start a program.
 pub(crate) async fn prepare(
     secrets: &Arc<CallSecrets>,
     request: &Arc<HttpRequest>,
@@ -58,10 +57,10 @@ fn prepare_now(
     for (name, value) in fields {
         let field = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
         let (name, mut value) = field.ok_or_else(|| {
-            let reason = format!("the secret for the header `{name}` has a line break in it");
+            let reason = format!("the secret for the header `{name}` contains a line break");
             RequestError::from(HttpRefusal::new(RefusalKind::Header, reason))
         })?;
-        // It is in no log of the crates below, and in no table of HTTP/2.
+        // Keeps it out of the logs of lower crates and out of HTTP/2 tables.
         let has_secret = redactor.finds(value.as_bytes());
         value.set_sensitive(has_secret || name == header::AUTHORIZATION);
         headers.append(name, value);
@@ -73,7 +72,7 @@ fn prepare_now(
     Ok(Prepared { path, headers, body, warnings: prepared.warnings })
 }
 
-/// The refusal of a request that must not go out as it is.
+/// Converts the refusal of a request.
 fn refused(request: &HttpRequest, refusal: &SecretRefusal) -> RequestError {
     let (kind, by) = match refusal {
         SecretRefusal::Leak { rule, .. } => (RefusalKind::Leak, Some(&**rule)),
@@ -95,7 +94,7 @@ fn refused(request: &HttpRequest, refusal: &SecretRefusal) -> RequestError {
     HttpRefusal { by: by.map(Into::into), ..HttpRefusal::new(kind, reason) }.into()
 }
 
-/// Masks the values of secrets in header fields.
+/// Masks secret values in header fields.
 pub(crate) fn redact_headers(redactor: &Redactor, headers: &mut HeaderMap) {
     for value in headers.values_mut() {
         let mut bytes = value.as_bytes().to_vec();

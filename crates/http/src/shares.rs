@@ -1,8 +1,9 @@
-//! Shares of what all calls use: no client takes all of it, and no tool all that a client may.
+//! Fair shares of resources that all calls use: no client can take everything, and no tool can take
+//! everything of its client.
 //!
-//! A client leaves a part of what the other clients have left to it, so that a third one gets
-//! something beside two that take all they can. Where the holdings of others make room, the part is
-//! one of the whole.
+//! A client leaves a part of what the other clients have left, so that a third client gets
+//! something besides two that take all they can. If others release their holdings, the part is one
+//! of the whole.
 
 use std::collections::HashMap;
 use std::mem;
@@ -10,45 +11,44 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// The part of a whole that a tool leaves for the other tools of its client.
+/// The part that a tool leaves for the other tools of its client.
 const OTHER_TOOLS: usize = 8;
 
-/// The account of a call: the client, and the tool that it called.
+/// The account of a call: the client and the called tool.
 ///
-/// Calls that a tool makes of others are charged to the account of the outermost call.
+/// Nested calls are charged to the account of the outermost call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     client: Option<Arc<str>>,
-    /// Unique among the sessions of all clients. `None`: the client has none.
+    /// Unique among the sessions of all clients. `None`: the client has no sessions.
     session: Option<Arc<str>>,
     /// Unique among the tools of all clients. `None`: no tool was called yet.
     tool: Option<Arc<str>>,
 }
 
 impl Account {
-    /// The account of a client of a server that has several. The default is the account of the
-    /// only client.
+    /// Returns the account of a client of a server with several clients. The default is the account
+    /// of the only client.
     pub fn of_client(client: impl Into<Arc<str>>) -> Self {
         Self { client: Some(client.into()), ..Self::default() }
     }
 
-    /// The account of a tool, without a client.
+    /// Returns the account of a tool without a client.
     pub fn of_tool(tool: &str) -> Self {
         Self::default().charged_to(tool)
     }
 
-    /// The same account, charged to a tool unless an outer call has charged it already.
+    /// Charges the account to a tool, unless an outer call has charged it already.
     #[must_use]
     pub fn charged_to(mut self, tool: &str) -> Self {
         if self.tool.is_none() {
-            // No name of a tool contains this character.
+            // Tool names do not contain this character.
             self.tool = Some(format!("{tool}\0{}", self.owner().unwrap_or_default()).into());
         }
         self
     }
 
-    /// The same account for one session of the client, which has the shares of a client for its
-    /// calls.
+    /// Returns the account for one session of the client. Its calls have the shares of a client.
     #[must_use]
     pub fn in_session(mut self, session: &str) -> Self {
         let client = self.client.as_deref().unwrap_or_default();
@@ -56,7 +56,7 @@ impl Account {
         self
     }
 
-    /// The account of the client, whatever its session and its tool.
+    /// Returns the account of the client, without session and tool.
     #[must_use]
     pub fn of_its_client(&self) -> Self {
         Self { client: self.client.clone(), ..Self::default() }
@@ -67,7 +67,7 @@ impl Account {
     }
 }
 
-/// How much of something that is counted each client and each tool may hold.
+/// Limits the amount of a resource that each client and each tool may hold.
 #[derive(Debug)]
 pub struct Shares {
     clients: Arc<Clients>,
@@ -75,7 +75,7 @@ pub struct Shares {
     tools: Level,
 }
 
-/// A part of the shares of an account, which is free again when this is dropped.
+/// An amount that an account holds. It is released when this is dropped.
 #[derive(Debug)]
 pub struct Share {
     tool: Option<OwnedSemaphorePermit>,
@@ -83,7 +83,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Adds what the same account has taken of the same shares.
+    /// Adds an amount that the same account holds of the same shares.
     pub fn merge(&mut self, other: Self) {
         match (&mut self.tool, other.tool) {
             (Some(tool), Some(other)) => tool.merge(other),
@@ -99,19 +99,19 @@ impl Share {
 }
 
 impl Shares {
-    /// Shares of `total`. A client leaves one part in `parts` of what other clients have left to
-    /// it, and at least one if others hold any; a client that holds nothing can always take one.
+    /// Creates shares of `total`. A client leaves one part in `parts` of what other clients have
+    /// left, and at least one if others hold any; a client that holds nothing can always take one.
     pub fn of(total: usize, parts: usize) -> Self {
         Self::with_least(total, parts, 0)
     }
 
-    /// As [`of`](Self::of), where clients and tools leave `least` for others or, of less than
-    /// twice as much, a half.
+    /// As [`of`](Self::of), but clients and tools leave at least `least` for others or, if less
+    /// than twice as much exists, half of it.
     pub fn with_least(total: usize, parts: usize, least: usize) -> Self {
         Self::of_clients(Clients::new(total, parts, least))
     }
 
-    /// As [`of`](Self::of), where a client leaves the same part whatever others hold.
+    /// As [`of`](Self::of), but the part that a client leaves does not depend on others' holdings.
     pub fn fixed(total: usize, parts: usize) -> Self {
         Self::of_clients(Clients { is_fixed: true, ..Clients::new(total, parts, 0) })
     }
@@ -126,10 +126,10 @@ impl Shares {
         }
     }
 
-    /// Takes `count` as soon as the shares of the account have that much left. More than a share
-    /// takes the whole share. `None` if the account will never get it.
+    /// Takes `count` as soon as the shares of the account have that much left. A `count` above a
+    /// share takes the whole share. Returns `None` if the account can never get it.
     pub async fn take(&self, account: &Account, count: u32) -> Option<Share> {
-        // The narrower share first: a call that waits for it keeps nothing from other tools.
+        // The narrower share first: a call that waits for it does not block other tools.
         let tool = match self.tool(account) {
             Some((level, tool)) => Some(level.take(tool, count).await?),
             None => None,
@@ -141,7 +141,7 @@ impl Shares {
         Some(Share { tool, client })
     }
 
-    /// As [`take`](Self::take). `None` if a share does not have that much left now.
+    /// As [`take`](Self::take), but returns `None` if a share does not have that much left now.
     pub fn try_take(&self, account: &Account, count: u32) -> Option<Share> {
         let tool = match self.tool(account) {
             Some((level, tool)) => Some(level.try_take(tool, count)?),
@@ -160,26 +160,26 @@ impl Shares {
     }
 }
 
-/// What a share has of a whole, if it leaves one part in `parts` and at least `least`.
+/// Returns the share of a whole that leaves one part in `parts` and at least `least`.
 fn share(whole: usize, parts: usize, least: usize) -> usize {
     whole - (whole / parts).max(least.min(whole / 2))
 }
 
-/// What clients hold of a whole.
+/// The holdings of clients.
 #[derive(Debug)]
 struct Clients {
     total: usize,
     parts: usize,
     least: usize,
-    /// Whether it does not matter what others hold.
+    /// True if the holdings of others are ignored.
     is_fixed: bool,
-    /// By client.
-    held: Mutex<HashMap<Arc<str>, usize>>,
-    /// Wakes those that wait for something to be released.
+    /// Holdings by client.
+    holdings: Mutex<HashMap<Arc<str>, usize>>,
+    /// Wakes waiting clients after a release.
     released: Notify,
 }
 
-/// What a client holds, until this is dropped.
+/// A holding of a client, which is released when this is dropped.
 #[derive(Debug)]
 struct ClientShare {
     clients: Arc<Clients>,
@@ -190,11 +190,11 @@ struct ClientShare {
 impl Clients {
     fn new(total: usize, parts: usize, least: usize) -> Self {
         let total = total.min(Semaphore::MAX_PERMITS);
-        let (held, released) = (Mutex::default(), Notify::new());
-        Self { total, parts, least, is_fixed: false, held, released }
+        let (holdings, released) = (Mutex::default(), Notify::new());
+        Self { total, parts, least, is_fixed: false, holdings, released }
     }
 
-    /// The most that a client may hold while others hold this much.
+    /// Returns the most that a client may hold while others hold this amount.
     fn most(&self, others: usize) -> usize {
         let others = if self.is_fixed { 0 } else { others };
         let least = if others == 0 { self.least } else { self.least.max(1) };
@@ -203,7 +203,7 @@ impl Clients {
 
     async fn take(self: &Arc<Self>, client: &str, count: u32) -> ClientShare {
         loop {
-            // Made before the attempt, so that no release in between is missed.
+            // Created before the attempt, so that no release in between is missed.
             let released = self.released.notified();
             if let Some(share) = self.try_take(client, count) {
                 return share;
@@ -214,36 +214,36 @@ impl Clients {
 
     fn try_take(self: &Arc<Self>, client: &str, count: u32) -> Option<ClientShare> {
         let count = (count as usize).min(self.most(0));
-        let mut held = self.held();
-        let own = held.get(client).copied().unwrap_or_default();
-        let others = held.values().sum::<usize>() - own;
-        // What a client takes first may be larger than its share.
+        let mut holdings = self.holdings();
+        let own = holdings.get(client).copied().unwrap_or_default();
+        let others = holdings.values().sum::<usize>() - own;
+        // The first holding of a client may exceed its share.
         if own > 0 && own + count > self.most(others) {
             return None;
         }
-        let client: Arc<str> = match held.get_key_value(client) {
+        let client: Arc<str> = match holdings.get_key_value(client) {
             Some((client, _)) => Arc::clone(client),
             None => client.into(),
         };
-        held.insert(Arc::clone(&client), own + count);
+        holdings.insert(Arc::clone(&client), own + count);
         Some(ClientShare { clients: Arc::clone(self), client, count })
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn holdings(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+        self.holdings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ClientShare {
     fn drop(&mut self) {
-        let mut held = self.clients.held();
-        if let Some(own) = held.get_mut(&self.client) {
+        let mut holdings = self.clients.holdings();
+        if let Some(own) = holdings.get_mut(&self.client) {
             *own -= self.count;
             if *own == 0 {
-                held.remove(&self.client);
+                holdings.remove(&self.client);
             }
         }
-        drop(held);
+        drop(holdings);
         self.clients.released.notify_waiters();
     }
 }
@@ -252,7 +252,7 @@ impl Drop for ClientShare {
 #[derive(Debug)]
 struct Level {
     most: usize,
-    /// The rest of each owner's share, while it holds or waits for any.
+    /// The rest of each owner's share, while the owner holds or waits for any.
     left: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
 }
 
@@ -291,16 +291,16 @@ mod tests {
 
     use super::*;
 
-    /// How many single ones an account can take, which are released again.
+    /// Returns how many single units an account can take. Releases them again.
     fn most(shares: &Shares, account: &Account) -> usize {
         std::iter::from_fn(|| shares.try_take(account, 1)).take(1_000).collect::<Vec<_>>().len()
     }
 
     #[test]
-    fn a_client_leaves_a_part_for_others_whichever_tools_it_mixes() {
+    fn clients_leave_a_part_for_other_clients() {
         let shares = Shares::of(64, 4);
         let [one, other] = ["one", "other"].map(Account::of_client);
-        let held: Vec<_> = (0..48)
+        let holdings: Vec<_> = (0..48)
             .map(|number| {
                 let tool = format!("tool{}", number % 5);
                 shares.try_take(&one.clone().charged_to(&tool), 1).unwrap()
@@ -309,73 +309,73 @@ mod tests {
         assert!(shares.try_take(&one.clone().charged_to("new"), 1).is_none());
         assert_eq!(most(&shares, &other.clone().charged_to("new")), 12);
         assert_eq!(most(&shares, &other), 12);
-        drop(held);
+        drop(holdings);
         assert_eq!(most(&shares, &one), 48);
     }
 
     #[test]
-    fn a_tool_leaves_a_part_for_other_tools_of_its_client() {
+    fn tools_leave_a_part_for_other_tools() {
         let shares = Shares::of(64, 4);
         let [hangs, other] = ["hangs", "other"].map(Account::of_tool);
         // The only client may take everything.
         assert_eq!(most(&shares, &Account::default()), 1_000);
-        let held: Vec<_> = (0..56).map(|_| shares.try_take(&hangs, 1).unwrap()).collect();
+        let holdings: Vec<_> = (0..56).map(|_| shares.try_take(&hangs, 1).unwrap()).collect();
         assert!(shares.try_take(&hangs, 1).is_none());
         assert!(shares.try_take(&other, 8).is_some());
-        drop(held);
-        // Alone it may take more than its share.
+        drop(holdings);
+        // Without competition it may take more than its share.
         let all = shares.try_take(&hangs, 64).unwrap();
         assert!(shares.try_take(&hangs, 1).is_none());
         drop(all);
         assert!(Shares::of(7, 8).try_take(&hangs, 7).is_some());
-        // The same tool of another client has a share of its own.
+        // The same tool of another client has its own share.
         let [one, two] = ["1", "2"].map(|client| Account::of_client(client).charged_to("hangs"));
-        let held: Vec<_> = (0..42).map(|_| shares.try_take(&one, 1).unwrap()).collect();
+        let holdings: Vec<_> = (0..42).map(|_| shares.try_take(&one, 1).unwrap()).collect();
         assert!(shares.try_take(&one, 1).is_none());
-        // Of 22 that are left, a quarter is for a third client.
+        // A quarter of the remaining 22 is for a third client.
         assert_eq!(most(&shares, &two), 17);
-        drop(held);
+        drop(holdings);
         assert_eq!(most(&shares, &two), 42);
     }
 
     #[test]
-    fn clients_that_take_all_they_can_leave_something_for_the_next() {
+    fn greedy_clients_leave_something_for_others() {
         let clients: Vec<_> = (0..4).map(|n| Account::of_client(n.to_string())).collect();
         let taken = |shares: &Shares| {
             let take = |client| std::iter::from_fn(|| shares.try_take(client, 1)).collect();
-            let held: Vec<Vec<_>> = clients.iter().map(take).collect();
-            held.iter().map(Vec::len).collect::<Vec<_>>()
+            let holdings: Vec<Vec<_>> = clients.iter().map(take).collect();
+            holdings.iter().map(Vec::len).collect::<Vec<_>>()
         };
-        // The places of two processors, of eight, and memory for a client in units of one call.
+        // The slots of two processors, of eight, and memory for a client in units of one call.
         assert_eq!(taken(&Shares::of(16, 8))[..3], [14, 1, 1]);
         assert_eq!(taken(&Shares::of(64, 8)), [56, 7, 1, 1]);
         assert_eq!(taken(&Shares::of(13, 4)), [10, 2, 1, 1]);
-        // One call of a client that has none may be larger than its share.
+        // The first call of a client may exceed its share.
         let shares = Shares::with_least(1152, 4, 96);
-        let held: Vec<_> = (0..10).map(|_| shares.try_take(&clients[0], 84).unwrap()).collect();
+        let holdings: Vec<_> = (0..10).map(|_| shares.try_take(&clients[0], 84).unwrap()).collect();
         assert!(shares.try_take(&clients[0], 84).is_none());
         let second: Vec<_> = (0..2).map(|_| shares.try_take(&clients[1], 84).unwrap()).collect();
         assert!(shares.try_take(&clients[1], 84).is_none());
         assert!(shares.try_take(&clients[2], 84).is_some());
-        drop((held, second));
+        drop((holdings, second));
         assert!(shares.try_take(&clients[2], 1_000).is_some());
     }
 
     #[test]
-    fn a_client_that_waits_gets_what_another_releases() {
+    fn waiting_clients_get_released_shares() {
         let shares = Shares::of(16, 4);
         let [one, other] = ["one", "other"].map(Account::of_client);
-        let mut held: Vec<_> = (0..12).map(|_| shares.try_take(&one, 1).unwrap()).collect();
+        let mut holdings: Vec<_> = (0..12).map(|_| shares.try_take(&one, 1).unwrap()).collect();
         let _other: Vec<_> = (0..3).map(|_| shares.try_take(&other, 1).unwrap()).collect();
         let mut waits = Box::pin(shares.take(&other, 1));
         let mut context = Context::from_waker(Waker::noop());
         assert!(waits.as_mut().poll(&mut context).is_pending());
-        drop(held.pop());
+        drop(holdings.pop());
         assert!(matches!(waits.as_mut().poll(&mut context), Poll::Ready(Some(_))));
     }
 
     #[test]
-    fn at_least_so_much_is_left_for_others() {
+    fn the_minimum_for_others_is_kept() {
         let sizes = |total, least| {
             let shares = Shares::with_least(total, 4, least);
             [shares.clients.most(0), shares.tools_of_clients.most, shares.tools.most]
@@ -387,32 +387,32 @@ mod tests {
     }
 
     #[test]
-    fn an_inner_call_is_charged_to_the_outermost_tool() {
+    fn nested_calls_are_charged_to_the_outermost_tool() {
         let outer = Account::of_client("one").charged_to("python");
         assert_eq!(outer.clone().charged_to("query_data"), outer);
     }
 
     #[test]
-    fn waiting_for_a_tools_share_keeps_nothing_from_its_client() {
+    fn waiting_tools_do_not_block_their_client() {
         let shares = Shares::of(16, 8);
         let client = Account::of_client("one");
         let [hangs, other] = ["hangs", "other"].map(|tool| client.clone().charged_to(tool));
-        let held: Vec<_> = (0..13).map(|_| shares.try_take(&hangs, 1).unwrap()).collect();
+        let holdings: Vec<_> = (0..13).map(|_| shares.try_take(&hangs, 1).unwrap()).collect();
         let mut waits = Box::pin(shares.take(&hangs, 1));
         let mut context = Context::from_waker(Waker::noop());
         assert!(waits.as_mut().poll(&mut context).is_pending());
         assert!(shares.try_take(&other, 1).is_some());
-        drop(held);
+        drop(holdings);
         assert!(matches!(waits.as_mut().poll(&mut context), Poll::Ready(Some(_))));
     }
 
     #[test]
-    fn an_owner_that_holds_nothing_is_forgotten() {
+    fn owners_without_holdings_are_removed() {
         let shares = Shares::of(16, 8);
         for number in 0..1_000 {
             drop(shares.try_take(&Account::of_client(number.to_string()).charged_to("a"), 1));
         }
-        assert!(shares.clients.held().is_empty());
+        assert!(shares.clients.holdings().is_empty());
         assert!(shares.tools_of_clients.left.lock().unwrap().len() <= 1);
     }
 }

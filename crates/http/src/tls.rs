@@ -1,4 +1,4 @@
-//! Whom a connection trusts.
+//! The trust of TLS connections.
 
 use std::sync::Arc;
 
@@ -9,35 +9,35 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// The authorities that may sign the certificate of a server.
+/// The certificate authorities that may sign a server's certificate.
 ///
-/// Default: those of the system, which `SSL_CERT_FILE` and `SSL_CERT_DIR` name as for other
-/// programs, or the built-in ones of Mozilla where there are none.
+/// Default: those of the system, or of `SSL_CERT_FILE` and `SSL_CERT_DIR` as in other programs, or
+/// Mozilla's built-in ones if there are none.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
     own: Vec<CertificateDer<'static>>,
 }
 
-/// Roots that cannot be read.
+/// Why certificates cannot be added.
 #[derive(Debug, thiserror::Error)]
 pub enum RootsError {
-    /// What is there is not PEM.
+    /// The text is not PEM.
     #[error("not a certificate in PEM: {0}")]
     Pem(String),
-    /// Nothing is there.
-    #[error("there is no certificate in PEM")]
+    /// The text has no certificate.
+    #[error("the text has no PEM certificate")]
     Empty,
-    /// A certificate cannot be the root of another.
-    #[error("a certificate that is no authority: {0}")]
+    /// The certificate cannot sign other certificates.
+    #[error("a certificate is not a certificate authority: {0}")]
     Invalid(String),
 }
 
 impl Roots {
-    /// Trusts the certificates of a text in PEM too.
+    /// Also trusts the certificates in a PEM text.
     ///
     /// # Errors
     ///
-    /// Where it holds none, or one that cannot be read.
+    /// If the text has no certificate, or an invalid one.
     pub fn add_pem(&mut self, pem: &[u8]) -> Result<(), RootsError> {
         let read = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
         let read = read.map_err(|error| RootsError::Pem(error.to_string()))?;
@@ -53,7 +53,7 @@ impl Roots {
         Ok(())
     }
 
-    /// What a connection is set up with: HTTP/2 where the server has it, else HTTP/1.1.
+    /// Returns the TLS configuration: HTTP/2 if the server supports it, otherwise HTTP/1.1.
     pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
         let mut store = RootCertStore::empty();
         let system = rustls_native_certs::load_native_certs();
@@ -65,14 +65,14 @@ impl Roots {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?;
         let mut config = builder.with_root_certificates(store).with_no_client_auth();
-        // A ticket would tell a server that two tools are of the same process.
+        // A session ticket would reveal to a server that two tools belong to the same process.
         config.resumption = Resumption::disabled();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
 }
 
-/// An error of TLS in words. The texts of the library show its own types.
+/// Describes a TLS error. The library's messages contain type names.
 pub(crate) fn words(error: &rustls::Error) -> String {
     use rustls::Error;
     match error {
@@ -80,13 +80,13 @@ pub(crate) fn words(error: &rustls::Error) -> String {
             format!("invalid certificate: {}", variant_words(problem))
         }
         Error::AlertReceived(alert) => {
-            format!("the server broke off with the alert `{}`", variant_words(alert))
+            format!("the server closed the connection with the alert `{}`", variant_words(alert))
         }
         Error::PeerIncompatible(problem) => {
             format!("the server is not compatible: {}", variant_words(problem))
         }
         Error::PeerMisbehaved(problem) => {
-            format!("the server broke the protocol: {}", variant_words(problem))
+            format!("the server violated the protocol: {}", variant_words(problem))
         }
         Error::General(text) => text.clone(),
         error => variant_words(error),

@@ -1,4 +1,4 @@
-//! Counts in how many files each rule finds something: `find DIR -name '*.md' | measure_screening`.
+//! Counts the files in which each rule has a finding: `find DIR -name '*.md' | measure_screening`.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -10,7 +10,7 @@ fn main() -> io::Result<()> {
     let screen = Screen::new(&[]);
     let (mut files, mut bytes, mut any) = (0, 0, 0);
     let mut found: BTreeMap<String, (usize, String)> = BTreeMap::new();
-    let begun = Instant::now();
+    let start = Instant::now();
     for path in io::stdin().lock().lines() {
         let path = path?;
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
@@ -23,7 +23,7 @@ fn main() -> io::Result<()> {
         }
     }
     let mut out = io::stdout().lock();
-    writeln!(out, "{files} files, {bytes} bytes, {any} with a finding, {:?}", begun.elapsed())?;
+    writeln!(out, "{files} files, {bytes} bytes, {any} with a finding, {:?}", start.elapsed())?;
     for (rule, (count, first)) in found {
         writeln!(out, "{count} {rule} (first in {first})")?;
     }

@@ -1,16 +1,16 @@
-//! Which addresses a host name may lead to.
+//! The addresses that a host name may resolve to.
 //!
-//! Only what IANA's registries have as global unicast, but for the addresses under which
-//! clouds hand out credentials. IPv4 inside IPv6 is judged by what it holds.
+//! Only addresses that IANA's registries list as global unicast, except for those that serve cloud
+//! credentials. An IPv6 address that embeds IPv4 is judged by the IPv4 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub use ipnet::IpNet as Block;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// IPv4 that is not global unicast.
+/// IPv4 blocks that are not global unicast.
 ///
-/// Source: <https://www.iana.org/assignments/iana-ipv4-special-registry>, and multicast by
+/// Source: <https://www.iana.org/assignments/iana-ipv4-special-registry>; multicast:
 /// <https://www.iana.org/assignments/ipv4-address-space>.
 const SPECIAL_V4: [(Ipv4Addr, u8); 16] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
@@ -28,12 +28,12 @@ const SPECIAL_V4: [(Ipv4Addr, u8); 16] = [
     (Ipv4Addr::new(203, 0, 113, 0), 24),
     (Ipv4Addr::new(224, 0, 0, 0), 4),
     (Ipv4Addr::new(240, 0, 0, 0), 4),
-    // Azure hands out the certificates of a machine there, though the address is public:
+    // Azure serves the certificates of a machine at this address, although it is public:
     // https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
     (Ipv4Addr::new(168, 63, 129, 16), 32),
 ];
 
-/// The addresses of this machine for itself.
+/// The loopback addresses.
 ///
 /// Source: RFC 6890, and RFC 4291, 2.5.3.
 pub(crate) const LOOPBACK: [Block; 2] = [
@@ -41,12 +41,12 @@ pub(crate) const LOOPBACK: [Block; 2] = [
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128)),
 ];
 
-/// The one block of IPv6 that is global unicast.
+/// The only global unicast block of IPv6.
 ///
 /// Source: <https://www.iana.org/assignments/ipv6-address-space>.
 const GLOBAL_V6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// What of that block is not.
+/// Parts of the global block that are not global unicast.
 ///
 /// Source: <https://www.iana.org/assignments/iana-ipv6-special-registry>.
 const SPECIAL_V6: [(Ipv6Addr, u8); 3] = [
@@ -55,37 +55,36 @@ const SPECIAL_V6: [(Ipv6Addr, u8); 3] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Whether an address is one of the public internet, which every grant of a host name
-/// opens. Of IPv6 that holds IPv4, whether all that it holds is.
+/// Returns true if an address is on the public internet, which every grant of a host name permits.
+/// An IPv6 address that embeds IPv4 is global if all embedded addresses are.
 pub fn is_global(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_global_v4(address),
-        IpAddr::V6(address) => match held(address) {
-            Held::Nothing => is_global_v6(address),
-            Held::One(held) => is_global_v4(held),
-            Held::Two(server, client) => is_global_v4(server) && is_global_v4(client),
+        IpAddr::V6(address) => match embedded(address) {
+            Embedded::Nothing => is_global_v6(address),
+            Embedded::One(embedded) => is_global_v4(embedded),
+            Embedded::Two(server, client) => is_global_v4(server) && is_global_v4(client),
         },
     }
 }
 
-/// Whether one of these blocks holds an address. Of IPv6 that holds IPv4, whether they hold
-/// the address itself or all that it holds.
+/// Returns true if one of the blocks contains an address. For an IPv6 address that embeds IPv4: if
+/// they contain the address itself or all embedded addresses.
 pub fn is_within(address: IpAddr, blocks: &[IpNet]) -> bool {
     let within = |address: IpAddr| blocks.iter().any(|block| block.contains(&address));
     let within_v4 = |address: Ipv4Addr| within(address.into());
     within(address)
         || match address {
             IpAddr::V4(_) => false,
-            IpAddr::V6(address) => match held(address) {
-                Held::Nothing => false,
-                Held::One(held) => within_v4(held),
-                Held::Two(server, client) => within_v4(server) && within_v4(client),
+            IpAddr::V6(address) => match embedded(address) {
+                Embedded::Nothing => false,
+                Embedded::One(embedded) => within_v4(embedded),
+                Embedded::Two(server, client) => within_v4(server) && within_v4(client),
             },
         }
 }
 
-/// Whether a block is of IPv6 addresses that are IPv4 addresses mapped into it, or holds
-/// them all: those are judged as IPv4.
+/// Returns true if a block contains only IPv4-mapped IPv6 addresses, which are judged as IPv4.
 pub fn is_ipv4_within_ipv6(block: Block) -> bool {
     let mapped = Ipv6Net::new_assert(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96);
     match block {
@@ -94,37 +93,37 @@ pub fn is_ipv4_within_ipv6(block: Block) -> bool {
     }
 }
 
-/// The address that is meant: IPv4 where it is mapped into IPv6 (`::ffff:10.0.0.1`).
+/// Converts an IPv4-mapped IPv6 address (`::ffff:10.0.0.1`) to IPv4.
 pub(crate) fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
-/// The IPv4 addresses inside an IPv6 address.
-enum Held {
+/// The IPv4 addresses embedded in an IPv6 address.
+enum Embedded {
     Nothing,
     One(Ipv4Addr),
-    /// Of Teredo: the server and the client.
+    /// Teredo: the server and the client.
     Two(Ipv4Addr, Ipv4Addr),
 }
 
-fn held(address: Ipv6Addr) -> Held {
+fn embedded(address: Ipv6Addr) -> Embedded {
     let v4 = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match address.segments() {
-        // `::` and `::1` hold nothing: RFC 4291, 2.5.2 and 2.5.3.
-        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Held::Nothing,
+        // `::` and `::1` embed nothing: RFC 4291, 2.5.2 and 2.5.3.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Embedded::Nothing,
         // IPv4-compatible: RFC 4291, 2.5.5.1; IPv4-mapped: 2.5.5.2; NAT64: RFC 6052.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            Held::One(v4(high, low))
+            Embedded::One(v4(high, low))
         }
         // 6to4: RFC 3056.
-        [0x2002, high, low, ..] => Held::One(v4(high, low)),
-        // Teredo, where the client is inverted: RFC 4380.
+        [0x2002, high, low, ..] => Embedded::One(v4(high, low)),
+        // Teredo, with the client inverted: RFC 4380.
         [0x2001, 0, server_high, server_low, _, _, high, low] => {
-            Held::Two(v4(server_high, server_low), v4(!high, !low))
+            Embedded::Two(v4(server_high, server_low), v4(!high, !low))
         }
         // ISATAP: RFC 5214, 6.1.
-        [.., 0 | 0x200, 0x5efe, high, low] => Held::One(v4(high, low)),
-        _ => Held::Nothing,
+        [.., 0 | 0x200, 0x5efe, high, low] => Embedded::One(v4(high, low)),
+        _ => Embedded::Nothing,
     }
 }
 

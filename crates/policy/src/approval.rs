@@ -1,4 +1,4 @@
-//! Before which calls a person is asked.
+//! Rules for the calls that need a person's approval.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,76 +9,76 @@ use serde_json::{Map, Value};
 
 use crate::tools::{ArgumentPath, ArgumentPathError, Condition, ConditionError};
 
-/// Before which calls of a tool a person is asked.
+/// The calls of a tool that need a person's approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalRule {
-    /// None.
+    /// No calls.
     Never,
-    /// Those that may change something.
+    /// Calls that may change something.
     OnWrite,
-    /// All.
+    /// All calls.
     Always,
-    /// Those whose arguments may fit all of these conditions. Where that cannot be told, a
-    /// person is asked.
+    /// Calls whose arguments may match all of these conditions. If a match cannot be decided,
+    /// approval is needed.
     When(BTreeMap<ArgumentPath, Condition>),
 }
 
-/// A call that a rule decides on.
+/// A call to decide on.
 #[derive(Clone, Copy, Debug)]
 pub struct CallToApprove<'a> {
-    /// Its arguments, with defaults filled in.
+    /// The arguments, including defaults.
     pub arguments: &'a Map<String, Value>,
-    /// The tool changes nothing that outlives the call.
+    /// The tool makes no changes that outlive the call.
     pub is_read_only: bool,
-    /// The guest path to which relative paths in its arguments belong.
+    /// The guest path against which relative paths in the arguments are resolved.
     pub root: &'a str,
 }
 
-/// A value is no rule.
+/// The error for a value that is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalRuleError {
-    /// Another word.
+    /// An unknown word.
     #[error(
-        "`{}` is no rule; write `never`, `on-write`, `always`, or conditions such as \
+        "`{}` is not a rule; write `never`, `on-write`, `always`, or conditions such as \
          `{{ when = {{ path = \"secrets/**\" }} }}`",
         shown(.0)
     )]
     Word(String),
-    /// Another form.
+    /// A value of another type.
     #[error(
-        "a rule is `never`, `on-write`, `always`, or a table with conditions such as \
+        "a rule must be `never`, `on-write`, `always`, or a table with conditions such as \
          `{{ when = {{ path = \"secrets/**\" }} }}`"
     )]
     Form,
-    /// No conditions.
-    #[error("`when` has no condition; write `always` to be asked before every call")]
+    /// The rule has no conditions.
+    #[error("`when` has no condition; write `always` to ask before every call")]
     Empty,
-    /// More conditions than are held against arguments.
-    #[error("`when` has {count} conditions, and {} is the most", ApprovalRule::MOST_CONDITIONS)]
+    /// More conditions than the limit.
+    #[error("`when` has {count} conditions; the limit is {}", ApprovalRule::MOST_CONDITIONS)]
     TooMany {
-        /// How many there are.
+        /// The number of conditions.
         count: usize,
     },
-    /// A key names no argument.
+    /// A key is not an argument path.
     #[error(transparent)]
     Argument(#[from] ArgumentPathError),
-    /// A value is no condition.
+    /// A value is not a condition.
     #[error(transparent)]
     Condition(#[from] ConditionError),
 }
 
-/// What becomes of questions that tools ask under a class.
+/// The handling of questions that tools ask under a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClassRule {
-    /// A person is asked, and no preset and no model answers for them.
+    /// A person must answer; presets and models may not.
     Ask,
-    /// The call ends, and nobody is asked.
+    /// The call ends without a question.
     Deny,
 }
 
-/// Whether a class is one of those that a pattern means: the same, in any case, or one that begins
-/// like it before a `*` at its end.
+/// Returns true if a pattern matches a class, ignoring case. The pattern is the class itself or a
+/// prefix followed by `*`.
 pub fn is_of_class(pattern: &str, class: &str) -> bool {
     match pattern.strip_suffix('*') {
         None => pattern.eq_ignore_ascii_case(class),
@@ -93,18 +93,18 @@ impl ApprovalRule {
     /// The key of the conditions.
     pub const WHEN: &str = "when";
 
-    /// The most conditions of a rule.
+    /// The most conditions of one rule.
     pub const MOST_CONDITIONS: usize = 64;
 
-    /// The rules without conditions, by their names.
+    /// The rules without conditions, by name.
     pub const WORDS: [(&str, Self); 3] =
         [("never", Self::Never), ("on-write", Self::OnWrite), ("always", Self::Always)];
 
-    /// Reads a rule as a configuration or a tool says it.
+    /// Parses a rule of a configuration or a tool.
     ///
     /// # Errors
     ///
-    /// [`ApprovalRuleError`], where it is none.
+    /// [`ApprovalRuleError`] if the value is not a rule.
     pub fn read(value: &Value) -> Result<Self, ApprovalRuleError> {
         match value {
             Value::String(word) => Self::of_word(word),
@@ -116,7 +116,7 @@ impl ApprovalRule {
         }
     }
 
-    /// Reads a rule without conditions.
+    /// Parses a rule without conditions.
     ///
     /// # Errors
     ///
@@ -126,11 +126,12 @@ impl ApprovalRule {
         found.map(|(_, rule)| rule).ok_or_else(|| ApprovalRuleError::Word(word.to_owned()))
     }
 
-    /// Reads the conditions of a rule.
+    /// Parses the conditions of a rule.
     ///
     /// # Errors
     ///
-    /// [`ApprovalRuleError`], where one is none, and where there are none or too many.
+    /// [`ApprovalRuleError`] if a condition is not valid, or if there are no or too many
+    /// conditions.
     pub fn of_conditions(conditions: &Map<String, Value>) -> Result<Self, ApprovalRuleError> {
         match conditions.len() {
             0 => return Err(ApprovalRuleError::Empty),
@@ -145,7 +146,7 @@ impl ApprovalRule {
         conditions.iter().map(read).collect::<Result<_, _>>().map(Self::When)
     }
 
-    /// Whether a person is asked before a call.
+    /// Returns true if a call needs approval.
     pub fn asks(&self, call: &CallToApprove<'_>) -> bool {
         match self {
             Self::Never => false,
@@ -157,8 +158,8 @@ impl ApprovalRule {
         }
     }
 
-    /// The arguments that its conditions name, as a call has them. `None`: it has no conditions, or
-    /// the call has nothing there that tells it from another one.
+    /// Returns the arguments of a call that the conditions name. `None` if the rule has no
+    /// conditions, or if one of the arguments is missing, null or an object.
     pub fn named_arguments(&self, arguments: &Map<String, Value>) -> Option<Map<String, Value>> {
         let Self::When(conditions) = self else { return None };
         let named = conditions.keys().map(|path| match path.find(arguments)? {
@@ -168,7 +169,7 @@ impl ApprovalRule {
         named.collect()
     }
 
-    /// As it would be typed.
+    /// Returns the rule as it would be typed.
     pub fn to_json(&self) -> Value {
         match self {
             Self::When(conditions) => {
@@ -186,7 +187,7 @@ impl ApprovalRule {
 }
 
 impl fmt::Display for ApprovalRule {
-    /// As it stands in TOML.
+    /// Formats the rule as TOML.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::When(conditions) = self else { return write!(f, "{}", self.to_json()) };
         let is_bare = |key: &str| {
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_asked_as_the_rule_says() {
+    fn rules_decide_which_calls_need_approval() {
         for is_read_only in [false, true] {
             check(json!("never"), json!({}), is_read_only, false);
             check(json!("always"), json!({}), is_read_only, true);
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_refused() {
+    fn invalid_rules_are_refused() {
         for rule in [
             json!("sometimes"),
             json!(true),
@@ -248,11 +249,11 @@ mod tests {
         }
         let many: Map<_, _> = (0..65).map(|n| (format!("a{n}"), json!(1))).collect();
         let error = ApprovalRule::of_conditions(&many).unwrap_err();
-        assert_eq!(error.to_string(), "`when` has 65 conditions, and 64 is the most");
+        assert_eq!(error.to_string(), "`when` has 65 conditions; the limit is 64");
     }
 
     #[test]
-    fn a_rule_reads_as_toml() {
+    fn rules_are_formatted_as_toml() {
         let shown = |rule: Value| ApprovalRule::read(&rule).unwrap().to_string();
         assert_eq!(shown(json!("on-write")), "\"on-write\"");
         let when = json!({ "when": { "/a/b": [1, "x"], "path": "secrets/**" } });
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_meant_by_its_name_or_its_beginning() {
+    fn class_patterns_match_names_and_prefixes() {
         for (pattern, class, expected) in [
             ("db:drop", "db:drop", true),
             ("db:drop", "DB:Drop", true),
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_named_arguments_are_those_of_the_conditions() {
+    fn named_arguments_come_from_the_conditions() {
         let rule = ApprovalRule::read(&json!({ "when": { "/a/b": 1, "c": true } })).unwrap();
         let check = |arguments: Value, expected: Option<Value>| {
             let named = rule.named_arguments(arguments.as_object().unwrap());

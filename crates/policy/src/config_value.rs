@@ -1,4 +1,4 @@
-//! Configuration values of a tool, which it reads by their keys.
+//! Configuration values that a tool reads by key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,46 +8,46 @@ use serde_json::Value;
 
 use crate::kind::{Effects, Kind, Reach};
 
-/// What a tool reads as its configuration, by key. Not secret: it is shown to people.
+/// The configuration values of a tool, by key. They are not secret and are shown to people.
 ///
-/// Nothing of it is of the host's: a grant is the value itself.
+/// They refer to nothing on the host: the granted value is the value itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfigValues(BTreeMap<String, String>);
 
-/// A key and a value that no tool is given.
+/// The error for an invalid configuration value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigValueError {
-    /// The key is empty or long, or holds what is not seen.
+    /// The key is empty, too long, or contains invisible characters.
     #[error(
-        "`{}` is not the key of a configuration value: it has 1 to {} bytes, and no control \
+        "`{}` is not a valid key of a configuration value: use 1 to {} bytes without control \
          characters",
         shown(key),
         ConfigValues::KEY_BYTES
     )]
     Key {
-        /// The key.
+        /// The invalid key.
         key: String,
     },
-    /// The value is long.
+    /// The value is too long.
     #[error(
-        "the configuration value `{}` has {bytes} bytes; {} is the most",
+        "the configuration value `{}` has {bytes} bytes; the limit is {}",
         shown(key),
         ConfigValues::VALUE_BYTES
     )]
     Value {
-        /// Its key.
+        /// The key of the value.
         key: String,
-        /// Its size.
+        /// The size in bytes.
         bytes: usize,
     },
-    /// There are many values.
+    /// The tool has too many values.
     #[error(
-        "the tool has {} configuration values already, the most; `{}` is one more",
+        "the tool already has {} configuration values, which is the limit; cannot add `{}`",
         ConfigValues::MOST,
         shown(key)
     )]
     TooMany {
-        /// The key that is one too many.
+        /// The key that exceeds the limit.
         key: String,
     },
 }
@@ -65,11 +65,11 @@ impl ConfigValues {
     /// The longest value, in bytes: 32 KiB.
     pub const VALUE_BYTES: usize = 32 << 10;
 
-    /// Sets a value, in the place of another one with the same key.
+    /// Sets a value. Replaces an existing value with the same key.
     ///
     /// # Errors
     ///
-    /// [`ConfigValueError`], where a key or a value cannot be given.
+    /// [`ConfigValueError`] if the key or value is not valid.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigValueError> {
         let key = key.to_owned();
         if !(1..=Self::KEY_BYTES).contains(&key.len()) || key.contains(char::is_control) {
@@ -85,12 +85,12 @@ impl ConfigValues {
         Ok(())
     }
 
-    /// The values, by key.
+    /// Iterates over the values, by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// The first of these values that `own` does not have.
+    /// Returns the first of these values that is not in `own`.
     pub(crate) fn beyond(&self, own: &Self) -> Option<String> {
         self.iter()
             .find(|(key, value)| own.0.get(*key).map(String::as_str) != Some(value))
@@ -120,7 +120,7 @@ impl Kind for ConfigValues {
     }
 
     fn brief(&self) -> Vec<String> {
-        // They reach nothing outside of the sandbox.
+        // Configuration values grant no access outside the sandbox.
         Vec::new()
     }
 
@@ -129,7 +129,7 @@ impl Kind for ConfigValues {
     }
 }
 
-/// A value as it would be typed, and as a terminal shows it.
+/// Formats a key and a value as they would be typed, escaped for terminals.
 fn line((key, value): (&str, &str)) -> String {
     struct Quoted<'a>(&'a str);
     impl fmt::Display for Quoted<'_> {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_and_a_value_have_a_size() {
+    fn key_and_value_sizes_are_bounded() {
         let check = |key: &str, value: &str, expected: bool| {
             let result = ConfigValues::default().set(key, value);
             assert_eq!(result.is_ok(), expected, "{key:?} {}", value.len());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_values_and_one_can_be_replaced() {
+    fn value_count_is_bounded_and_values_are_replaced() {
         let mut values = ConfigValues::default();
         for number in 0..ConfigValues::MOST {
             values.set(&number.to_string(), "x").unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_are_beyond() {
+    fn different_values_are_beyond() {
         let own = values(&[("a", "1"), ("b", "2")]);
         let check = |pairs: &[(&str, &str)], expected: Option<&str>| {
             assert_eq!(values(pairs).beyond(&own).as_deref(), expected);

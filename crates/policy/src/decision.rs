@@ -1,65 +1,65 @@
-//! What comes of a request.
+//! Decisions on requests.
 
 use kitbag_base::text::shown;
 
-/// What came of a request.
+/// The decision on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It is allowed.
+    /// The request is allowed.
     Allowed {
-        /// The grant that allows it, as [`crate::Kind::lines`] writes it.
+        /// The grant that allows the request, as formatted by [`crate::Kind::lines`].
         by: String,
     },
-    /// Nothing allows it, or something denies it.
+    /// The request is not granted, or it is denied.
     Denied {
-        /// Why, in a line.
+        /// The reason, in one line.
         reason: String,
-        /// What would allow it. `None`: no grant can.
+        /// The grant that would allow the request. `None`: no grant can.
         missing: Option<MissingGrant>,
     },
 }
 
-/// A grant that would allow what was denied.
+/// A grant that would allow a denied request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingGrant {
-    /// The key under `grants` that it belongs to.
+    /// The key under `grants`.
     pub key: &'static str,
-    /// The entry of that key's list or table, in TOML. Of `storage`, and of all tools of a
-    /// caller, the setting, since there is no list: `storage = true`.
+    /// The entry to add to the key's list or table, in TOML. For `storage`, and for all tools of a
+    /// caller, the whole setting: `storage = true`.
     pub entry: String,
     form: Form,
 }
 
-/// What stands under the key of a kind.
+/// The form of the value under a grant's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
     List,
     Table {
-        /// What the entry names.
+        /// The subject of the entry.
         names: String,
     },
-    /// One value.
+    /// A single value.
     Setting,
 }
 
 impl MissingGrant {
-    /// One of a kind whose grants are a list.
+    /// Creates an entry of a list.
     pub const fn of_list(key: &'static str, entry: String) -> Self {
         Self { key, entry, form: Form::List }
     }
 
-    /// One of a kind whose grants are a table: `entry` is a key and its value, and `names` what
-    /// it names, a tool or a secret.
+    /// Creates an entry of a table. `entry` is a key and its value, and `names` is the tool or
+    /// secret that it grants.
     pub fn of_table(key: &'static str, entry: String, names: &str) -> Self {
         Self { key, entry, form: Form::Table { names: names.to_owned() } }
     }
 
-    /// One that is all of its kind: `setting` is the key of the kind and its value.
+    /// Creates a whole setting: the key of the kind and its value.
     pub const fn setting(key: &'static str, setting: String) -> Self {
         Self { key, entry: setting, form: Form::Setting }
     }
 
-    /// It as a line under `grants` of its own: `env = ["LANG"]`.
+    /// Formats the grant as a line under `grants`: `env = ["LANG"]`.
     pub fn as_setting(&self) -> String {
         match &self.form {
             Form::Setting => self.entry.clone(),
@@ -68,7 +68,7 @@ impl MissingGrant {
         }
     }
 
-    /// The dotted key of the list or table that holds the entry, in a configuration: of these
+    /// Returns the dotted key of the list or table that contains the entry, given the key of
     /// `grants`.
     pub fn place(&self, grants: &str) -> String {
         match self.is_setting() {
@@ -77,17 +77,17 @@ impl MissingGrant {
         }
     }
 
-    /// What to do with the entry at such places: ``add `"LANG"` to `tools.a.grants.env` ``.
+    /// Describes how to add the entry at these places: ``add `"LANG"` to `tools.a.grants.env` ``.
     pub fn advice(&self, places: &str) -> String {
         let entry = shown(&self.entry);
         match self.is_setting() {
-            // There may be one already.
+            // The entry may exist already.
             true => format!("set `{entry}` in {places}"),
             false => format!("add `{entry}` to {places}"),
         }
     }
 
-    /// The same under `[ceiling.grants]`, where what is a table elsewhere is a list of names.
+    /// Returns the grant under `[ceiling.grants]`, where tables are lists of names.
     pub fn of_ceiling(&self) -> Self {
         match &self.form {
             Form::Table { names } => Self::of_list(self.key, format!("\"{names}\"")),
@@ -95,7 +95,7 @@ impl MissingGrant {
         }
     }
 
-    /// Whether the entry is the whole setting.
+    /// Returns true if the entry is a whole setting.
     pub fn is_setting(&self) -> bool {
         self.form == Form::Setting
     }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_grant_reads_as_it_is_written() {
+    fn missing_grants_are_formatted_as_written() {
         let check = |missing: MissingGrant, setting: &str, advice: &str| {
             assert_eq!(missing.as_setting(), setting);
             assert_eq!(missing.advice(&format!("`{}`", missing.place("g"))), advice);

@@ -1,4 +1,4 @@
-//! Directories of the host, as a tool sees them.
+//! Directories of the host that a tool can use.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -13,105 +13,102 @@ use serde_json::{Value, json};
 use crate::decision::{Decision, MissingGrant};
 use crate::kind::{Effects, Kind, KindRequest, Reach};
 
-/// One directory of the host, as a tool sees it.
+/// A directory of the host that a tool can use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DirectoryGrant {
-    /// The directory on the host; absolute, with no symbolic link on the way. The
-    /// guest never learns it. [`TEMPORARY`](Self::TEMPORARY): each run has one of its own.
+    /// The directory on the host: absolute, without symbolic links. Not visible to the guest. With
+    /// [`TEMPORARY`](Self::TEMPORARY), each run has its own directory.
     pub host: PathBuf,
-    /// Where the guest finds it.
+    /// The directory's path in the guest.
     pub guest: GuestPath,
-    /// What the guest may do in there.
+    /// The permitted access.
     pub access: Access,
-    /// Globs of the files in there that look like secrets and that it may open all the
-    /// same, by their paths. In a directory that is, or lies in, what looks like a secret
-    /// itself it may open everything.
+    /// Globs of paths in the directory that look like secrets but may be opened. A directory that
+    /// looks like a secret, or is in one that does, is open as a whole.
     pub include: Vec<String>,
-    /// Names of files in there that it does not change although it may write: those by which
-    /// another program would run something. `None`: the built-in list.
+    /// Names of files that may not be changed despite write access, since another program would run
+    /// them. `None`: the built-in list.
     pub protected: Option<Vec<String>>,
-    /// The directory that was there when the grant was checked. The host gives
-    /// no other one. `None`: any.
+    /// The identity of the directory when the grant was checked. The host refuses any other
+    /// directory. `None`: any.
     pub identity: Option<FileId>,
 }
 
-/// A directory that a tool would like to be granted.
+/// A directory that a tool requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedDirectory {
-    /// Where the tool looks for it.
+    /// The path at which the tool expects the directory.
     pub guest: String,
-    /// What the tool does in there.
+    /// The requested access.
     #[serde(default)]
     pub mode: Access,
 }
 
-/// A file or a directory that a tool wants to reach.
+/// A file or directory that a tool tries to reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathRequest {
-    /// Where the guest looks for it.
+    /// The guest path.
     pub guest: GuestPath,
-    /// What the guest does there.
+    /// The access.
     pub access: Access,
 }
 
-/// A file that a tool was refused although it lies in a granted directory.
+/// A file in a granted directory that a tool may not use.
 ///
-/// Reads as `` `/workspace/.env` looks like a secret, which a tool opens … ``.
+/// Formatted as `` `/workspace/.env` looks like a secret, which a tool opens … ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedFile {
-    /// Where the guest finds the granted directory that holds it.
+    /// The guest path of the granted directory that contains the file.
     pub directory: GuestPath,
-    /// Its path in there, with all links followed. Untrusted.
+    /// The path in the directory, with all links resolved. Untrusted.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub why: WhyRefused,
 }
 
-/// Why a tool was refused a file.
+/// Why a tool may not use a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhyRefused {
-    /// It looks like a secret that no grant names.
+    /// The file looks like a secret, and no grant names it.
     Secret,
-    /// kitbag keeps its own secrets there, so that no grant opens it.
+    /// kitbag stores its own secrets there, so no grant opens the file.
     Private,
-    /// Another program would run something by it, and it was to be changed.
+    /// Another program would run the file, and the tool tried to change it.
     Protected,
-    /// It does not exist, and its name starts with a dot, as the names of files do that configure
+    /// The file does not exist, and its name starts with a dot, like names of files that configure
     /// programs.
     NewDotName,
 }
 
-/// What a tool may do inside a granted directory.
+/// The access to a granted directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Access {
-    /// Read files, list directories; change nothing.
+    /// Read files and list directories.
     #[default]
     #[serde(rename = "ro")]
     ReadOnly,
-    /// Read and change. `.git`, `.hg`, `.jj` and `.kitbag` stay read-only at any
-    /// depth.
+    /// Read and change. `.git`, `.hg`, `.jj` and `.kitbag` remain read-only at any depth.
     #[serde(rename = "rw")]
     ReadWrite,
 }
 
-/// An absolute path inside the guest: `/`, or `/` and names, with no empty
-/// component, no `.` and no `..`.
+/// An absolute path in the guest: `/`, or `/` and names, without empty, `.` or `..` components.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct GuestPath(String);
 
-/// A text is not a path inside the guest.
+/// The error for a string that is not a guest path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "guest path `{}` must be absolute, such as `/data`, without empty, `.` or `..` components",
     shown(path)
 )]
 pub struct GuestPathError {
-    /// The text as it was given.
+    /// The invalid path.
     pub path: String,
 }
 
-/// Whether a granted directory holds the path and allows what is done there.
+/// Decides whether a granted directory contains the path and permits the access.
 pub(crate) fn decide(grants: &[DirectoryGrant], request: &PathRequest) -> Decision {
     let allows = |grant: &&DirectoryGrant| {
         grant.guest.contains(&request.guest) && grant.access.includes(request.access)
@@ -119,19 +116,19 @@ pub(crate) fn decide(grants: &[DirectoryGrant], request: &PathRequest) -> Decisi
     match grants.iter().find(allows) {
         Some(grant) => Decision::Allowed { by: grant.to_string() },
         None => Decision::Denied {
-            reason: format!("no granted directory has `{request}`"),
+            reason: format!("no granted directory contains `{request}`"),
             missing: Some(request.missing()),
         },
     }
 }
 
-/// The first of these grants that none of `own` holds.
+/// Returns the first of these grants that is not covered by `own`.
 pub(crate) fn beyond(grants: &[DirectoryGrant], own: &[DirectoryGrant]) -> Option<String> {
     let is_held = |grant: &DirectoryGrant| own.iter().any(|own| own.holds(grant));
     grants.iter().find(|grant| !is_held(grant)).map(DirectoryGrant::to_string)
 }
 
-/// The names that a grant protects, of which one stands for the built-in list.
+/// Returns the protected names of a grant, including the name of the built-in list.
 fn protected_names(protected: &Option<Vec<String>>) -> Vec<&str> {
     match protected {
         Some(names) => names.iter().map(String::as_str).collect(),
@@ -140,11 +137,10 @@ fn protected_names(protected: &Option<Vec<String>>) -> Vec<&str> {
 }
 
 impl DirectoryGrant {
-    /// Whether this grant holds all of another one: its directory, or one in it, with no
-    /// more access, and found where the guest finds this one or below. By their paths
-    /// alone, so whether a link leads elsewhere is left to the host.
+    /// Returns true if this grant covers another grant: its directory or one below, at the matching
+    /// guest path or below, with no more access. Compares paths only; the host checks links.
     pub fn holds(&self, other: &Self) -> bool {
-        // Each field, so that one that is added here gives a call no more by accident.
+        // Names every field, so that a new field cannot give a call more access by accident.
         let Self { host, guest, access, include, protected, identity: _ } = other;
         let protects = || {
             let (own, other) = (protected_names(&self.protected), protected_names(protected));
@@ -158,7 +154,8 @@ impl DirectoryGrant {
             && self.guest.contains(guest)
             && self.access.includes(*access)
             && (*access == Access::ReadOnly || protects())
-            // Globs are of paths in the directory, so those of another one mean other files.
+            // Globs are relative to the directory, so the globs of a different directory match
+            // different files.
             && (include.is_empty()
                 || *host == self.host && include.iter().all(|glob| self.include.contains(glob)))
     }
@@ -229,18 +226,19 @@ impl DirectoryGrant {
     /// The key of these grants.
     pub const KEY: &'static str = "filesystem";
 
-    /// What stands for a directory that is made for a run, empty, and removed after it.
+    /// The host path of an empty directory that is created for a run and removed
+    /// afterwards.
     pub const TEMPORARY: &'static str = "$TEMP";
 
-    /// Whether each run has a directory of its own.
+    /// Returns true if each run has its own directory.
     pub fn is_temporary(&self) -> bool {
         self.host.as_os_str() == Self::TEMPORARY
     }
 }
 
 impl GuestPath {
-    /// The path of what is at a relative path in this directory. `None`: the path is not
-    /// Unicode, or not one of names alone.
+    /// Returns the path of a relative path in this directory. `None` if the path is not Unicode or
+    /// has other components than names.
     pub fn join(&self, below: &Path) -> Option<Self> {
         let mut path = self.0.trim_end_matches('/').to_owned();
         for part in below.components() {
@@ -256,7 +254,7 @@ impl GuestPath {
 }
 
 impl RequestedDirectory {
-    /// The same as a request. `None` where the path cannot be granted.
+    /// Converts to a request. `None` if the path cannot be granted.
     pub fn request(&self) -> Option<PathRequest> {
         let guest = GuestPath::new(self.guest.as_str()).ok()?;
         Some(PathRequest { guest, access: self.mode })
@@ -264,14 +262,14 @@ impl RequestedDirectory {
 }
 
 impl PathRequest {
-    /// Whether it is about the workspace.
+    /// Returns true if the path is in the workspace.
     pub fn is_workspace(&self) -> bool {
         self.guest.as_str() == WORKSPACE_GUEST_PATH
     }
 
-    /// The request for the directory to grant so that the tool reaches this path, since a grant is
-    /// of a directory and never of a file: the workspace for what is in it, else the directory
-    /// above. `is_directory` says whether the path is known to be a directory itself.
+    /// Returns the request for the directory to grant, since a grant is for a directory and never
+    /// for a file: the workspace for paths in it, otherwise the parent directory. `is_directory`
+    /// tells whether the path is known to be a directory.
     pub fn to_grant(&self, is_directory: bool) -> Self {
         let path = self.guest.as_str();
         let workspace = GuestPath(WORKSPACE_GUEST_PATH.to_owned());
@@ -287,7 +285,7 @@ impl PathRequest {
         Self { guest, access: self.access }
     }
 
-    /// What would allow it.
+    /// Returns the grant that would allow the request.
     pub fn missing(&self) -> MissingGrant {
         let host = if self.is_workspace() { "." } else { "DIRECTORY" };
         let guest = quoted(self.guest.as_str());
@@ -297,18 +295,18 @@ impl PathRequest {
 }
 
 impl RefusedFile {
-    /// The file, as the guest names it.
+    /// Returns the guest path of the file.
     pub fn guest(&self) -> String {
         format!("{}/{}", self.directory.as_str().trim_end_matches('/'), self.path)
     }
 
-    /// The value of `protected` that lets a tool create a name with a dot, in TOML.
+    /// Returns the value of `protected` that lets a tool create a dot name, in TOML.
     pub fn as_exception(&self) -> String {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         format!("[\"{PROTECTED_BY_DEFAULT}\", {}]", quoted(&format!("!{name}")))
     }
 
-    /// The glob that would allow it, as an element of `include` in TOML.
+    /// Returns the glob that would allow the file, as an element of `include` in TOML.
     pub fn as_include(&self) -> String {
         let mut glob = String::new();
         for char in self.path.chars() {
@@ -328,21 +326,21 @@ impl fmt::Display for RefusedFile {
         match self.why {
             WhyRefused::Secret => write!(
                 f,
-                "`{guest}` looks like a secret, which a tool opens and changes only where its \
-                 grant includes it"
+                "`{guest}` looks like a secret; a tool may use it only if its grant includes \
+                 it"
             ),
             WhyRefused::Private => {
                 write!(f, "no tool reads `{guest}`, where kitbag keeps secrets")
             }
             WhyRefused::Protected => write!(
                 f,
-                "`{guest}` is one of the names by which another program runs something, which a \
-                 tool changes only where its grant says `protected = []`"
+                "`{guest}` makes another program run something; a tool may change it only if its \
+                 grant has `protected = []`"
             ),
             WhyRefused::NewDotName => write!(
                 f,
-                "`{guest}` does not exist, and a tool creates a file or directory whose name \
-                 starts with a dot only where its grant excepts that name from `protected`"
+                "`{guest}` does not exist; a tool may create a name that starts with a dot \
+                 only if its grant excepts the name from `protected`"
             ),
         }
     }
@@ -355,24 +353,24 @@ fn brief(access: Access, guest: &GuestPath) -> String {
     }
 }
 
-/// A text as a string in TOML.
+/// Formats a string in TOML.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 impl Access {
-    /// Whether this permits everything that the other does.
+    /// Returns true if this access permits everything that `other` permits.
     pub fn includes(self, other: Self) -> bool {
         self == Self::ReadWrite || other == Self::ReadOnly
     }
 }
 
 impl GuestPath {
-    /// Checks a text and takes it as a guest path.
+    /// Creates a guest path if the string is valid.
     ///
     /// # Errors
     ///
-    /// [`GuestPathError`] holds the text when it is not in the form above.
+    /// [`GuestPathError`] contains the string if it does not have the form above.
     pub fn new(path: impl Into<String>) -> Result<Self, GuestPathError> {
         let path = path.into();
         let is_clean = |component: &str| {
@@ -385,12 +383,12 @@ impl GuestPath {
         }
     }
 
-    /// The path as text.
+    /// Returns the path as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the other path is this one or lies within it.
+    /// Returns true if `other` is this path or is below it.
     pub fn contains(&self, other: &Self) -> bool {
         other
             .0
@@ -398,7 +396,7 @@ impl GuestPath {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Whether one of the two paths lies within the other, or they are equal.
+    /// Returns true if the paths are equal or one is below the other.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.contains(other) || other.contains(self)
     }
@@ -481,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_path_is_absolute_and_clean() {
+    fn guest_paths_are_absolute_and_clean() {
         check("/", true);
         check("/data", true);
         check("/data/in put", true);
@@ -510,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_grant_is_an_entry_of_the_list() {
+    fn missing_directories_are_list_entries() {
         let check = |guest: &str, access: Access, expected: &str| {
             let request = PathRequest { guest: guest.parse().unwrap(), access };
             let Decision::Denied { missing: Some(missing), .. } = decide(&[], &request) else {
@@ -525,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_to_grant_is_never_a_file() {
+    fn granted_directories_are_never_files() {
         let check = |path: &str, is_directory: bool, expected: &str| {
             let request = PathRequest { guest: path.parse().unwrap(), access: Access::ReadWrite };
             let directory = request.to_grant(is_directory);
@@ -546,7 +544,7 @@ mod tests {
         prop_oneof![Just(Access::ReadOnly), Just(Access::ReadWrite)]
     }
 
-    /// Few names, so that paths lie in each other, and one that begins like another.
+    /// Few names, so that paths contain each other; one name is a prefix of another.
     fn names() -> impl Strategy<Value = Vec<&'static str>> {
         prop::collection::vec(prop_oneof![Just("a"), Just("ab"), Just("b")], 0..4)
     }
@@ -568,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_holds_no_secrets_that_it_does_not_include() {
+    fn grants_cover_only_included_secrets() {
         let grant = |host: &str, include: &[&str]| DirectoryGrant {
             host: host.into(),
             guest: "/data".parse().unwrap(),
@@ -589,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_holds_another_one_that_protects_as_much() {
+    fn grants_cover_grants_with_equal_protection() {
         let grant = |access, protected: Option<&[&str]>| DirectoryGrant {
             host: "/w".into(),
             guest: "/data".parse().unwrap(),
@@ -603,7 +601,7 @@ mod tests {
                 .map(|(access, protected)| grant(access, protected));
             let written = grant(Access::ReadWrite, other);
             assert_eq!(own.holds(&written), expected, "{own} {written}");
-            assert!(own.holds(&read), "what is only read needs no protection");
+            assert!(own.holds(&read), "read-only files need no protection");
         };
         check(None, None, true);
         check(None, Some(&[]), false);
@@ -613,7 +611,7 @@ mod tests {
         check(Some(&["a"]), Some(&["a", "b"]), true);
         check(Some(&["a", "b"]), Some(&["a"]), false);
         check(Some(&["a"]), None, false);
-        // The list by its name is the list, and other names beside it protect more.
+        // The name of the built-in list is equal to the list, and further names protect more.
         check(None, Some(&["default"]), true);
         check(None, Some(&["default", "a"]), true);
         check(Some(&["default"]), None, true);
@@ -621,7 +619,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_holds_what_lies_in_it_with_no_more_access() {
+    fn grants_cover_nested_paths_with_equal_access() {
         let grant = |host: &str, guest: &str, access| DirectoryGrant {
             host: host.into(),
             guest: guest.parse().unwrap(),
@@ -649,22 +647,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_request_is_decided_as_by_a_walk_over_the_names(
+        fn decisions_match_a_walk_over_names(
             grants in prop::collection::vec((names(), access()), 0..4),
-            wanted in names(),
-            wanted_access in access(),
+            requested in names(),
+            requested_access in access(),
         ) {
             let allows = |(names, access): &(Vec<&str>, Access)| {
-                wanted.starts_with(names)
-                    && (wanted_access == Access::ReadOnly || *access == Access::ReadWrite)
+                requested.starts_with(names)
+                    && (requested_access == Access::ReadOnly || *access == Access::ReadWrite)
             };
             let expected = grants.iter().any(allows);
-            let request = PathRequest { guest: path(&wanted), access: wanted_access };
+            let request = PathRequest { guest: path(&requested), access: requested_access };
             let granted: Vec<_> = grants.iter().map(grant).collect();
             let decision = decide(&granted, &request);
             prop_assert_eq!(matches!(decision, Decision::Allowed { .. }), expected);
 
-            // Taking a grant away never opens more.
+            // Removing a grant never permits more.
             for left_out in 0..granted.len() {
                 let mut fewer = granted.clone();
                 fewer.remove(left_out);
@@ -672,7 +670,7 @@ mod tests {
                 prop_assert!(expected || !is_allowed);
             }
 
-            // What is named as missing allows the request.
+            // The grant that is reported as missing permits the request.
             if let Decision::Denied { .. } = decision {
                 let mut more = granted;
                 let PathRequest { guest, access } = request.clone();

@@ -1,48 +1,47 @@
-//! What every kind of grant says of itself.
+//! Traits of the kinds of grants.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// The grants of one kind that a tool holds.
+/// The grants of one kind that a tool has.
 pub trait Kind {
-    /// The key under `grants` in a configuration, and in what a tool says it would
-    /// like: `filesystem`.
+    /// Returns the key under `grants` in a configuration and in requested grants: `filesystem`.
     fn key(&self) -> &'static str;
 
-    /// What such grants reach.
+    /// Returns the resource that these grants give access to.
     fn reach(&self) -> Reach;
 
-    /// Whether the tool holds none of them.
+    /// Returns true if the tool has no grants of this kind.
     fn is_empty(&self) -> bool;
 
-    /// What a tool can do with them.
+    /// Returns the effects that these grants permit.
     fn effects(&self) -> Effects;
 
-    /// Each of them in a line, as a person reads it.
+    /// Formats each grant in one line for people.
     fn lines(&self) -> Vec<String>;
 
-    /// Each of them in two words, such as `reads /workspace`.
+    /// Formats each grant in a few words, such as `reads /workspace`.
     fn brief(&self) -> Vec<String>;
 
-    /// As they would be typed.
+    /// Returns the grants as they would be typed.
     fn to_json(&self) -> Value;
 }
 
-/// One request for something of this kind. It reads as the grant that would allow it.
+/// A request for a grant of one kind. It is formatted as the grant that would allow it.
 pub trait KindRequest: fmt::Display {
-    /// What it is about.
+    /// Returns the requested resource.
     fn reach(&self) -> Reach;
 
-    /// It in two words, such as `reads /workspace`.
+    /// Formats the request in a few words, such as `reads /workspace`.
     fn brief(&self) -> String;
 
-    /// Whether each call of a built-in that asks for it gets a grant of its own, since
-    /// what is granted depends on the call.
+    /// Returns true if each call of a built-in receives its own grant, since the grant depends on
+    /// the call.
     fn is_given_by_call(&self) -> bool;
 }
 
-/// What lies outside the sandbox, and only a grant reaches.
+/// Resources that need a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Files and directories.
@@ -51,30 +50,30 @@ pub enum Reach {
     Environment,
     /// Other machines.
     Network,
-    /// Values that a person wrote for the tool: nothing outside of the sandbox.
+    /// Values that a person configured for the tool. Not outside the sandbox.
     Configuration,
-    /// Credentials that requests of the tool show: nothing without a grant of the network.
+    /// Credentials in requests of the tool. Useless without a grant of the network.
     Secret,
-    /// What the tool itself has kept: nothing outside of the sandbox.
+    /// The tool's own stored data. Not outside the sandbox.
     Storage,
-    /// Other tools: whatever those reach.
+    /// Other tools and the resources that those can access.
     Tool,
 }
 
-/// What a tool can do to the world around it.
+/// The effects that a tool can have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// It can change something that outlives the call, or remove it.
+    /// The tool can create, change or remove something that outlives the call.
     pub changes: bool,
-    /// It can reach other machines.
+    /// The tool can reach other machines.
     pub open_world: bool,
 }
 
 impl Reach {
-    /// Everything outside of the sandbox that only a grant reaches.
+    /// The resources outside the sandbox.
     pub const ALL: [Self; 3] = [Self::Directory, Self::Environment, Self::Network];
 
-    /// How a list of grants says that this is out of reach: `no network`.
+    /// Returns the words for a missing grant in a list of grants: `no network`.
     pub const fn absent(self) -> &'static str {
         match self {
             Self::Directory => "no directory",
@@ -89,7 +88,7 @@ impl Reach {
 }
 
 impl Effects {
-    /// What can be done with either.
+    /// Combines the effects of both.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

@@ -1,12 +1,11 @@
-//! What a tool may reach: grants, requests, and the decision between the two.
+//! Grants, requests, and decisions on requests.
 //!
-//! Plain types and pure functions, without I/O. Everything that says what a tool
-//! may reach asks this crate: listings, annotations, errors, the host. Reading
-//! grants from a configuration is left to `kitbag-config`, enforcing them to
-//! `kitbag-host`.
+//! Plain types and pure functions without I/O. All code that describes or checks the access of a
+//! tool uses this crate: listings, annotations, errors, the host. `kitbag-config` reads grants from
+//! a configuration, and `kitbag-host` enforces them.
 //!
-//! This file is the one list of the kinds of grants; a kind itself is a file beside
-//! it, which implements [`Kind`].
+//! This file has the only list of the kinds of grants. Each kind has its own file and implements
+//! [`Kind`].
 
 pub mod addresses;
 mod approval;
@@ -48,41 +47,42 @@ use kitbag_contract::WORKSPACE_GUEST_PATH;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Everything that one tool may reach. Empty by default: a tool holds nothing.
+/// Everything that a tool may access. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
-    /// Directories, in the order in which they were granted.
+    /// Directories in their granted order.
     pub directories: Vec<DirectoryGrant>,
     /// Variables of the host's environment, by name.
     pub variables: Vec<VariableGrant>,
     /// Configuration values, by key.
     pub config: ConfigValues,
-    /// Requests over HTTP, and what is denied of them.
+    /// HTTP requests, and denied URLs.
     pub http: HttpGrants,
-    /// Secrets, by name, without their values.
+    /// Secrets by name, without their values.
     pub secrets: Vec<SecretGrant>,
-    /// What the tool may keep between its calls. `None`: nothing.
+    /// Persistent storage. `None`: no storage.
     pub storage: Option<StorageGrant>,
     /// Other tools, by alias.
     pub tools: ToolGrants,
 }
 
-/// What a tool says it would like to be granted. It grants nothing.
+/// The grants that a tool requests. They grant nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedGrants {
-    /// Directories, by the path under which the tool looks for them.
+    /// Directories, by guest path.
     #[serde(default, rename = "filesystem", skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<RequestedDirectory>,
     /// Variables of the environment, by name.
     #[serde(default, rename = "env", skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
-    /// The keys of the kinds without which the tool cannot work: what it asks for of these.
+    /// The keys of the kinds that the tool requires: it cannot work without its requested grants of
+    /// these kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required: Vec<String>,
     /// Requests over HTTP.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<http::RequestedHttp>,
-    /// What it would keep between its calls.
+    /// Persistent storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<RequestedStorage>,
     /// Calls of other tools.
@@ -90,27 +90,27 @@ pub struct RequestedGrants {
     pub tools: Option<tools::RequestedTools>,
 }
 
-/// One thing that a tool wants to reach.
+/// A request of a tool for access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A file or a directory.
     Path(PathRequest),
     /// A variable of the environment.
     Variable(VariableRequest),
-    /// That the host adds a secret to requests.
+    /// A secret that the host adds to requests.
     Secret(SecretRequest),
-    /// A request over HTTP.
+    /// An HTTP request.
     Http(HttpRequest),
-    /// Every request over HTTP that such a grant would allow.
+    /// All HTTP requests that a grant would allow.
     HttpPattern(HttpGrant),
-    /// Something that is kept between calls.
+    /// Persistent storage.
     Storage(StorageRequest),
     /// A call of another tool.
     Tool(WantedTool),
 }
 
-/// Decides whether these grants allow a request. A request that some grant allows is
-/// allowed, so that taking a grant away never opens more.
+/// Decides whether these grants allow a request. One matching grant is enough, so removing a grant
+/// never permits more.
 pub fn decide(grants: &Grants, request: &Request) -> Decision {
     match request {
         Request::Path(request) => directory::decide(&grants.directories, request),
@@ -120,21 +120,21 @@ pub fn decide(grants: &Grants, request: &Request) -> Decision {
         },
         Request::Secret(request) => secret::decide(&grants.secrets, request),
         Request::Http(request) => http::decide(&grants.http, request),
-        Request::HttpPattern(wanted) => http::decide_all(&grants.http, wanted),
+        Request::HttpPattern(requested) => http::decide_all(&grants.http, requested),
         Request::Storage(request) => storage::decide(grants.storage.as_ref(), request),
-        Request::Tool(wanted) => tools::decide(&grants.tools, wanted),
+        Request::Tool(requested) => tools::decide(&grants.tools, requested),
     }
 }
 
 impl Grants {
-    /// The grants by kind: the one list of kinds.
+    /// Returns the grants by kind: the only list of kinds.
     pub fn kinds(&self) -> [&dyn Kind; 7] {
         let Self { directories, http, variables, config, secrets, storage, tools } = self;
         [directories, http, variables, config, secrets, storage, tools]
     }
 
-    /// The first of these grants that none of `own` holds, in a line. By their paths alone:
-    /// where those lead is left to the host.
+    /// Returns the first of these grants that `own` does not cover, in one line. Compares paths
+    /// only; the host checks links.
     pub fn beyond(&self, own: &Self) -> Option<String> {
         let Self { directories, http, variables, config, secrets, storage, tools } = self;
         directory::beyond(directories, &own.directories)
@@ -146,8 +146,8 @@ impl Grants {
             .or_else(|| tools.beyond(&own.tools))
     }
 
-    /// What is left of these grants for a run that shows what a call would change: the
-    /// directories, to read, and the values of the configuration.
+    /// Reduces the grants for a run that shows the changes of a call: read-only directories and
+    /// configuration values.
     #[must_use]
     pub fn read_only(&self) -> Self {
         let Self { directories, config, .. } = self.clone();
@@ -156,21 +156,21 @@ impl Grants {
         Self { directories, config, ..Self::default() }
     }
 
-    /// What a tool with these grants can do to the world around it.
+    /// Returns the effects that a tool with these grants can have.
     pub fn effects(&self) -> Effects {
         self.kinds().iter().map(|kind| kind.effects()).fold(Effects::default(), Effects::or)
     }
 
-    /// The grants in lines, as a person reads them, the last of which says what is not
-    /// within reach. What `per_call` asks for is granted to each call by itself.
+    /// Formats the grants in lines for people. The last line lists the resources without a grant.
+    /// `per_call` are requests that are granted per call.
     pub fn lines(&self, per_call: &[Request]) -> Vec<String> {
         let kinds = self.kinds();
-        let held = kinds.iter().filter(|kind| !kind.is_empty()).map(|kind| kind.reach());
-        let reached: Vec<_> = held.chain(per_call.iter().map(Request::reach)).collect();
+        let granted = kinds.iter().filter(|kind| !kind.is_empty()).map(|kind| kind.reach());
+        let reached: Vec<_> = granted.chain(per_call.iter().map(Request::reach)).collect();
         let absent = Reach::ALL.into_iter().filter(|reach| !reached.contains(reach));
         let mut absent = absent.map(Reach::absent).collect::<Vec<_>>().join(", ");
         if !absent.is_empty() && reached.contains(&Reach::Tool) {
-            // The tools that it calls have what they are granted.
+            // The called tools have grants of their own.
             absent.push_str(" of its own");
         }
         let per_call = per_call.iter().map(|request| format!("{request} ← as the call says"));
@@ -178,19 +178,19 @@ impl Grants {
         lines.chain((!absent.is_empty()).then_some(absent)).collect()
     }
 
-    /// The grants in a few words, such as `reads /data, writes /workspace`. What `per_call`
-    /// asks for is granted to each call by itself.
+    /// Formats the grants in a few words, such as `reads /data, writes /workspace`. `per_call` are
+    /// requests that are granted per call.
     pub fn brief(&self, per_call: &[Request]) -> String {
-        let held = self.kinds().into_iter().flat_map(Kind::brief);
-        let reached: Vec<_> = held.chain(per_call.iter().map(Request::brief)).collect();
+        let granted = self.kinds().into_iter().flat_map(Kind::brief);
+        let reached: Vec<_> = granted.chain(per_call.iter().map(Request::brief)).collect();
         match reached.is_empty() {
             true => "reaches nothing".to_owned(),
             false => reached.join(", "),
         }
     }
 
-    /// Where a tool may send requests, as a model reads it in a description: `reads
-    /// https://docs.rs/**`, and so on. `None`: nowhere.
+    /// Describes the permitted requests for a model: `reads https://docs.rs/**` and so on. `None`
+    /// if there are none.
     pub fn network_line(&self) -> Option<String> {
         const MOST: usize = 20;
         let brief = self.http.brief();
@@ -202,7 +202,7 @@ impl Grants {
         (!brief.is_empty()).then(|| format!("Network: {shown}{more}"))
     }
 
-    /// Which other tools a tool may call, as a model reads it in a description. `None`: none.
+    /// Describes the other tools that a tool may call, for a model. `None` if there are none.
     pub fn tools_line(&self) -> Option<String> {
         const MOST: usize = 20;
         let mut names: Vec<_> = match &self.tools {
@@ -219,9 +219,10 @@ impl Grants {
         (!names.is_empty()).then(|| format!("Calls other tools: {}{more}", names.join(", ")))
     }
 
-    /// Guest path of the directory that a tool works in: `/workspace` if it or a directory in it
-    /// is granted, else the first granted directory, else `/`. Rules name files by paths from
-    /// here, so a narrower grant of the workspace changes the meaning of none.
+    /// Returns the guest path of the tool's working directory: `/workspace` if it or a directory in
+    /// it is granted, otherwise the first granted directory, otherwise `/`. Rules refer to files by
+    /// paths relative to it, so narrowing the grant of the workspace does not change the meaning of
+    /// a rule.
     ///
     /// Contract: `wit/tool.wit`, record `context`, field `root`.
     pub fn root(&self) -> &str {
@@ -238,41 +239,40 @@ impl Grants {
 }
 
 impl From<Vec<DirectoryGrant>> for Grants {
-    /// Directories and nothing else.
+    /// Grants directories only.
     fn from(directories: Vec<DirectoryGrant>) -> Self {
         Self { directories, ..Self::default() }
     }
 }
 
 impl RequestedGrants {
-    /// The keys of all that a tool can ask for, and which of it it cannot do without.
+    /// The keys that a tool may use in its requested grants.
     pub const KEYS: [&str; 6] = ["filesystem", "env", "http", "storage", "tools", "required"];
 
-    /// Reads what a tool says of itself, by the key of the kind. Kinds that this
-    /// version does not know are ignored.
+    /// Parses the requested grants in a tool's description. Unknown kinds are ignored.
     ///
     /// # Errors
     ///
-    /// Where a kind that it knows has another form.
+    /// If a known kind is malformed.
     pub fn read(requested: &Map<String, Value>) -> serde_json::Result<Self> {
         Self::deserialize(requested)
     }
 
-    /// Each of them, as a request.
+    /// Iterates over the requested grants as requests.
     pub fn requests(&self) -> impl Iterator<Item = Request> {
         let directories = self.directories.iter().filter_map(RequestedDirectory::request);
-        // A name that cannot be granted is none that a person could grant.
+        // A person cannot grant a variable with an invalid name.
         let names = self.variables.iter().filter_map(|name| VariableName::new(name.as_str()).ok());
         let variables = names.map(|name| Request::Variable(VariableRequest { name }));
         let http = self.http.iter().filter_map(http::RequestedHttp::grant);
         let http = http.map(Request::HttpPattern);
         let storage = self.storage.iter().filter_map(RequestedStorage::request);
         let storage = storage.map(Request::Storage);
-        let tools = self.tools.iter().flat_map(tools::RequestedTools::wanted).map(Request::Tool);
+        let tools = self.tools.iter().flat_map(tools::RequestedTools::requests).map(Request::Tool);
         directories.map(Request::Path).chain(http).chain(variables).chain(storage).chain(tools)
     }
 
-    /// What these grants do not allow of them, and what would.
+    /// Returns the requests that these grants do not allow, and the grants that would allow them.
     pub fn missing<'a>(
         &'a self,
         grants: &'a Grants,
@@ -285,9 +285,8 @@ impl RequestedGrants {
 }
 
 impl RequestedGrants {
-    /// As [`missing`](Self::missing), of the kinds without which the tool cannot work and of
-    /// which it is granted nothing. Where it is granted some of a kind, a person has chosen
-    /// how much.
+    /// As [`missing`](Self::missing), but only for required kinds without any grant. If a
+    /// part is granted, a person has chosen the extent.
     pub fn missing_required<'a>(
         &'a self,
         grants: &'a Grants,
@@ -309,9 +308,9 @@ impl Request {
             Self::Variable(request) => request,
             Self::Secret(request) => request,
             Self::Http(request) => request,
-            Self::HttpPattern(wanted) => wanted,
+            Self::HttpPattern(requested) => requested,
             Self::Storage(request) => request,
-            Self::Tool(wanted) => wanted,
+            Self::Tool(requested) => requested,
         }
     }
 
@@ -319,17 +318,17 @@ impl Request {
         self.of_kind().brief()
     }
 
-    /// Whether a person chooses which directory is granted for it: any but the workspace.
+    /// Returns true if a person must choose the directory to grant: any but the workspace.
     pub fn needs_directory(&self) -> bool {
         matches!(self, Self::Path(request) if !request.is_workspace())
     }
 
-    /// What it is about.
+    /// Returns the requested resource.
     pub fn reach(&self) -> Reach {
         self.of_kind().reach()
     }
 
-    /// The key under `grants` of its kind.
+    /// Returns the key of the kind under `grants`.
     pub fn key(&self) -> &'static str {
         match self {
             Self::Path(_) => DirectoryGrant::KEY,
@@ -341,8 +340,8 @@ impl Request {
         }
     }
 
-    /// Whether something is granted of what it is about, if not all of it: for a path a
-    /// directory that holds it or lies in it, else any grant of its kind.
+    /// Returns true if a part of the request is granted: for a path, a directory that contains it
+    /// or is below it; otherwise any grant of the kind.
     fn is_granted_in_part(&self, grants: &Grants) -> bool {
         match self {
             Self::Path(request) => {
@@ -359,8 +358,8 @@ impl Request {
         }
     }
 
-    /// Whether each call of a built-in that asks for it gets a grant of its own, since
-    /// what is granted depends on the call.
+    /// Returns true if each call of a built-in receives its own grant, since the grant depends on
+    /// the call.
     pub fn is_given_by_call(&self) -> bool {
         self.of_kind().is_given_by_call()
     }
@@ -399,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_end_with_what_is_not_within_reach() {
+    fn lines_end_with_the_missing_resources() {
         let none = Grants::default();
         assert_eq!(none.lines(&[]), ["no directory, no environment, no network"]);
         let grants = Grants::from(vec![directory("/data", Access::ReadWrite)]);
@@ -410,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn grants_in_brief_say_what_is_read_and_what_is_written() {
+    fn brief_grants_name_reads_and_writes() {
         assert_eq!(Grants::default().brief(&[]), "reaches nothing");
         let grants = [("/data", Access::ReadOnly), ("/out", Access::ReadWrite)];
         let grants = grants.map(|(guest, access)| directory(guest, access)).to_vec();
@@ -420,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_can_do_follows_from_its_grants() {
+    fn effects_follow_from_grants() {
         let check = |access: &[Access], changes: bool| {
             let directories = access.iter().map(|access| directory("/data", *access));
             let effects = Grants::from(directories.collect::<Vec<_>>()).effects();
@@ -442,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_for_reading_changes_nothing_and_reaches_no_other_machine() {
+    fn read_only_grants_change_nothing() {
         let directories =
             vec![directory("/data", Access::ReadWrite), directory("/in", Access::ReadOnly)];
         let grants = Grants {
@@ -464,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_the_network_names_the_hosts() {
+    fn network_line_names_the_hosts() {
         let line = |urls: &[String]| {
             let http = urls.iter().map(|url| http_grant(url)).collect::<Vec<_>>().into();
             Grants { http, ..Grants::default() }.network_line()
@@ -479,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_grants_are_those_that_nothing_allows() {
+    fn missing_grants_are_those_not_allowed() {
         let requested = serde_json::json!({
             "filesystem": [{ "guest": "/data" }, { "guest": "/out", "mode": "rw" }],
             "telepathy": [1],
@@ -503,13 +502,13 @@ mod tests {
         let required = RequestedGrants::read(required.as_object().unwrap()).unwrap();
         let missing: Vec<_> = required.missing_required(&grants).map(|(_, it)| it.entry).collect();
         let expected = ["\"https://docs.rs/**\"", "\"LANG\""];
-        assert_eq!(missing, expected, "it can do without the directory");
+        assert_eq!(missing, expected, "the directory is not required");
         let malformed = serde_json::json!({ "filesystem": [{ "guest": 1 }] });
         assert!(RequestedGrants::read(malformed.as_object().unwrap()).is_err());
     }
 
     #[test]
-    fn what_is_missing_says_where_it_goes() {
+    fn missing_grants_name_their_place() {
         let request = VariableRequest { name: "LANG".parse().unwrap() };
         let Decision::Denied { missing: Some(missing), .. } =
             decide(&Grants::default(), &Request::Variable(request))
@@ -521,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_a_tool_requires_is_there_where_some_of_it_is_granted() {
+    fn required_kinds_need_only_a_partial_grant() {
         let requested = serde_json::json!({
             "filesystem": [{ "guest": "/out", "mode": "rw" }],
             "env": ["TOKEN", "LANG"],
@@ -538,7 +537,7 @@ mod tests {
         let http = "{ url = \"https://api.example.com/**\", methods = [\"GET\", \"POST\"] }";
         let env = ["\"TOKEN\"", "\"LANG\""];
         check(&Grants::default(), &[out, http, env[0], env[1]]);
-        // Less than it asks for, of each kind.
+        // Less than requested, of each kind.
         let mut grants = Grants {
             http: vec![http_grant("https://api.example.com/a/**")].into(),
             ..Grants::default()
@@ -546,7 +545,7 @@ mod tests {
         check(&grants, &[out, env[0], env[1]]);
         grants.variables = vec![VariableGrant { name: "LANG".parse().unwrap(), value: None }];
         check(&grants, &[out]);
-        // The workspace, which a component has by default, is no part of `/out`.
+        // The workspace, which a component has by default, is not part of `/out`.
         grants.directories = vec![directory("/workspace", Access::ReadWrite)];
         check(&grants, &[out]);
         grants.directories = vec![directory("/out/a", Access::ReadOnly)];
@@ -554,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_holds_the_placeholder_of_a_secret_is_granted() {
+    fn placeholder_variables_are_granted() {
         let secret = SecretGrant {
             name: "github".parse().unwrap(),
             to: Vec::new(),

@@ -1,8 +1,8 @@
-//! How often a tool may be called: `60/min`, or `10/min, 100/h`.
+//! Rates of calls: `60/min`, or `10/min, 100/h`.
 //!
-//! A rate is a bucket that holds its number of calls, is full at first, and fills up
-//! evenly: of `60/min`, 60 calls may come at once, and then one each second. Counting is a
-//! pure function of what was spent and the time, so that counts can be kept anywhere.
+//! A rate is a token bucket that starts full and refills evenly: with `60/min`, 60 calls may come
+//! at once, and then one per second. Counting is a pure function of the spent amount and the time,
+//! so that counts can be stored anywhere.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,21 +13,21 @@ use std::time::Duration;
 use kitbag_base::text::shown;
 use serde::{Deserialize, Serialize};
 
-/// Rates that hold together: a call counts where all of them allow it, and only then.
+/// Combined rates. A call passes, and is counted, only if all of them allow it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Rates(BTreeMap<Period, NonZeroU32>);
 
-/// One rate: so many calls in a period.
+/// A number of calls per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// How many.
+    /// The number of calls.
     pub calls: NonZeroU32,
-    /// In which time.
+    /// The period.
     pub period: Period,
 }
 
-/// The time that a rate counts calls in.
+/// The period of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Period {
     /// A second.
@@ -44,51 +44,51 @@ pub enum Period {
     Day,
 }
 
-/// What was spent of rates: by period the time at which nothing of it is spent any more, in
+/// The spent part of rates: for each period the time at which its bucket is full again, in
 /// nanoseconds since 1970. Empty: nothing is spent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Spent(BTreeMap<Period, u64>);
 
-/// A rate is used up.
+/// A rate is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsedUp {
-    /// The rate. Of several, that which allows a call last.
+    /// The exhausted rate. If several are, the one that takes longest to allow a call.
     pub rate: Rate,
-    /// When all rates allow a call again.
+    /// The time until all rates allow a call again.
     pub retry_after: Duration,
 }
 
-/// A text is not a list of rates.
+/// The error for a string that is not a list of rates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{}` is not a rate: {reason}; write calls in a time, such as `60/min` or `10/min, 100/h`",
+    "`{}` is not a rate: {reason}; write calls per period, such as `60/min` or `10/min, 100/h`",
     shown(text)
 )]
 pub struct ParseRatesError {
-    /// The text as it was given.
+    /// The invalid string.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: &'static str,
 }
 
 impl Rates {
-    /// The highest number of calls in a period. The time between two calls is rounded down
-    /// to nanoseconds: with far more calls a second, one too many would pass.
+    /// The highest number of calls per period. The interval between calls is rounded down to
+    /// nanoseconds, so that with far more calls per second one too many would pass.
     pub const MOST_CALLS: u32 = 10_000;
 
-    /// Each rate, the one of the shortest period first.
+    /// Iterates over the rates, shortest period first.
     pub fn iter(&self) -> impl Iterator<Item = Rate> {
         self.0.iter().map(|(period, calls)| Rate { calls: *calls, period: *period })
     }
 
-    /// Takes one call, or nothing at all. `now` is in nanoseconds since 1970.
+    /// Counts one call if all rates allow it. `now` is in nanoseconds since 1970.
     ///
-    /// Where the clock was set back, a call waits for a period at most.
+    /// If the clock was set back, a call waits for at most one period.
     ///
     /// # Errors
     ///
-    /// [`UsedUp`] where a rate does not allow it now.
+    /// [`UsedUp`] if a rate does not allow the call now.
     pub fn take(&self, spent: &mut Spent, now: u64) -> Result<(), UsedUp> {
         let mut after = BTreeMap::new();
         let mut used_up: Option<UsedUp> = None;
@@ -114,7 +114,7 @@ impl Rates {
         }
     }
 
-    /// These and others, of which the lower count for each period.
+    /// Combines the rates with others. The lower rate applies for each period.
     #[must_use]
     pub fn and(&self, others: &Self) -> Self {
         let mut rates = self.0.clone();
@@ -127,7 +127,7 @@ impl Rates {
 }
 
 impl Rate {
-    /// In which time one call becomes possible again, in nanoseconds.
+    /// Returns the time after which one more call is possible, in nanoseconds.
     fn interval(self) -> u64 {
         self.period.nanos() / u64::from(self.calls.get())
     }
@@ -136,7 +136,7 @@ impl Rate {
 impl Period {
     const ALL: [Self; 4] = [Self::Second, Self::Minute, Self::Hour, Self::Day];
 
-    /// How it is written: `s`, `min`, `h` or `d`.
+    /// Returns the unit: `s`, `min`, `h` or `d`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Second => "s",
@@ -158,12 +158,12 @@ impl Period {
 }
 
 impl Spent {
-    /// Whether nothing is spent any more, so that this need not be kept.
+    /// Returns true if nothing is spent, so that the value need not be stored.
     pub fn is_over(&self, now: u64) -> bool {
         self.0.values().all(|free_at| *free_at <= now)
     }
 
-    /// When nothing is spent any more, in nanoseconds since 1970.
+    /// Returns the time at which nothing is spent, in nanoseconds since 1970.
     pub fn over_at(&self) -> u64 {
         self.0.values().copied().max().unwrap_or(0)
     }
@@ -177,15 +177,16 @@ impl FromStr for Rates {
         let mut rates = BTreeMap::new();
         for rate in text.split(',') {
             let (calls, period) =
-                rate.trim().split_once('/').ok_or_else(|| refused("there is no `/`"))?;
+                rate.trim().split_once('/').ok_or_else(|| refused("`/` is missing"))?;
             let is_number = !calls.is_empty() && calls.bytes().all(|byte| byte.is_ascii_digit());
             let calls = calls.parse().ok().filter(|calls| is_number && *calls <= Self::MOST_CALLS);
             let calls = calls.and_then(NonZeroU32::new);
-            let calls = calls.ok_or_else(|| refused("the number is not one from 1 to 10000"))?;
+            let calls = calls.ok_or_else(|| refused("the number must be from 1 to 10000"))?;
             let period = Period::ALL.into_iter().find(|known| known.as_str() == period);
-            let period = period.ok_or_else(|| refused("the time is not `s`, `min`, `h` or `d`"))?;
+            let period =
+                period.ok_or_else(|| refused("the unit must be `s`, `min`, `h` or `d`"))?;
             if rates.insert(period, calls).is_some() {
-                return Err(refused("a time is named twice"));
+                return Err(refused("a unit is repeated"));
             }
         }
         Ok(Self(rates))
@@ -237,13 +238,13 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// How many calls pass at once.
+    /// Returns how many calls pass at once.
     fn taken(rates: &Rates, spent: &mut Spent, now: u64) -> usize {
         (0..20_000).take_while(|_| rates.take(spent, now).is_ok()).count()
     }
 
     #[test]
-    fn rates_read_as_they_are_written() {
+    fn formatted_rates_are_parsed_back() {
         let check = |text: &str, expected: &str| assert_eq!(rates(text).to_string(), expected);
         check("60/min", "60/min");
         check("100/h,10/min", "10/min, 100/h");
@@ -252,30 +253,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_rate_is_refused() {
+    fn invalid_rates_are_refused() {
         let check = |text: &str, reason: &str| {
             let error = text.parse::<Rates>().unwrap_err();
             assert_eq!((error.reason, error.text.as_str()), (reason, text), "{text}");
         };
-        check("", "there is no `/`");
-        check("60", "there is no `/`");
-        check("60/min,", "there is no `/`");
-        check("60 / min", "the number is not one from 1 to 10000");
-        check("0/min", "the number is not one from 1 to 10000");
-        check("+1/min", "the number is not one from 1 to 10000");
-        check("-1/min", "the number is not one from 1 to 10000");
-        check("1.5/min", "the number is not one from 1 to 10000");
-        check("10001/min", "the number is not one from 1 to 10000");
-        check("99999999999/min", "the number is not one from 1 to 10000");
-        check("/min", "the number is not one from 1 to 10000");
-        check("60/minute", "the time is not `s`, `min`, `h` or `d`");
-        check("60/Min", "the time is not `s`, `min`, `h` or `d`");
-        check("60/", "the time is not `s`, `min`, `h` or `d`");
-        check("1/s, 2/s", "a time is named twice");
+        check("", "`/` is missing");
+        check("60", "`/` is missing");
+        check("60/min,", "`/` is missing");
+        check("60 / min", "the number must be from 1 to 10000");
+        check("0/min", "the number must be from 1 to 10000");
+        check("+1/min", "the number must be from 1 to 10000");
+        check("-1/min", "the number must be from 1 to 10000");
+        check("1.5/min", "the number must be from 1 to 10000");
+        check("10001/min", "the number must be from 1 to 10000");
+        check("99999999999/min", "the number must be from 1 to 10000");
+        check("/min", "the number must be from 1 to 10000");
+        check("60/minute", "the unit must be `s`, `min`, `h` or `d`");
+        check("60/Min", "the unit must be `s`, `min`, `h` or `d`");
+        check("60/", "the unit must be `s`, `min`, `h` or `d`");
+        check("1/s, 2/s", "a unit is repeated");
     }
 
     #[test]
-    fn a_burst_passes_and_then_one_at_a_time() {
+    fn bursts_pass_and_then_single_calls() {
         let (rates, mut spent) = (rates("60/min"), Spent::default());
         assert_eq!(taken(&rates, &mut spent, START), 60);
         let used_up = rates.take(&mut spent, START).unwrap_err();
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_one_rate_refuses_is_counted_by_none() {
+    fn refused_calls_are_not_counted() {
         let (rates, mut spent) = (rates("2/s, 3/h"), Spent::default());
         assert_eq!(taken(&rates, &mut spent, START), 2);
         let before = spent.clone();
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_number_lets_no_more_pass() {
+    fn the_highest_rate_is_exact() {
         for text in ["10000/s", "10000/d", "7/s", "9999/min"] {
             let rates = rates(text);
             let most = rates.iter().next().unwrap().calls.get() as usize;
@@ -308,26 +309,26 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_refuses_for_a_period_at_most() {
+    fn clocks_set_back_refuse_for_one_period() {
         let (rates, mut spent) = (rates("1/min"), Spent::default());
         rates.take(&mut spent, START).unwrap();
         let earlier = START - 1000 * 60 * SECOND;
         let used_up = rates.take(&mut spent, earlier).unwrap_err();
         assert_eq!(used_up.retry_after, Duration::from_secs(60));
-        // The times at both ends of what can be written.
+        // The extreme times that can be stored.
         rates.take(&mut spent, u64::MAX).unwrap_or(());
         rates.take(&mut spent, 0).unwrap_or(());
     }
 
     #[test]
-    fn a_lower_rate_counts_for_each_period() {
+    fn the_lower_rate_applies_per_period() {
         let user = rates("60/min, 100/h");
         assert_eq!(user.and(&rates("10/min, 5/s")).to_string(), "5/s, 10/min, 100/h");
         assert_eq!(user.and(&rates("90/min")).to_string(), "60/min, 100/h");
     }
 
     #[test]
-    fn what_is_over_need_not_be_kept() {
+    fn expired_counts_are_over() {
         let (rates, mut spent) = (rates("2/s"), Spent::default());
         assert!(spent.is_over(START));
         rates.take(&mut spent, START).unwrap();
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_kept_as_text() {
+    fn counts_are_stored_as_text() {
         let (rates, mut spent) = (rates("2/s, 3/h"), Spent::default());
         rates.take(&mut spent, START).unwrap();
         let text = serde_json::to_string(&spent).unwrap();
@@ -346,9 +347,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain model: a bucket that is filled in steps of one interval.
+        /// Compared with a plain model: a bucket that is filled in steps of one interval.
         #[test]
-        fn a_rate_never_lets_more_pass_than_a_bucket(
+        fn rates_match_the_bucket_model(
             calls in 1_u32..20,
             waits in prop::collection::vec(0_u64..40, 1..200),
         ) {
@@ -371,7 +372,7 @@ mod tests {
                         refused_for = Some(until);
                     }
                 }
-                // In any stretch of time no more than the bucket held and was filled with.
+                // In any period, no more calls pass than the bucket contained and received.
                 for (index, since) in passed.iter().enumerate() {
                     let filled = (now - since) / interval;
                     prop_assert!((passed.len() - index) as u64 <= u64::from(calls) + filled);

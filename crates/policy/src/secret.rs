@@ -1,4 +1,4 @@
-//! Secrets: how a value is added to a request.
+//! Secrets and the ways to add a value to a request.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -13,13 +13,12 @@ use crate::http::{Host, HostPattern, HttpRequest, Scheme, UrlPattern, UrlPattern
 use crate::kind::{Effects, Kind, KindRequest, Reach};
 use crate::variable::VariableName;
 
-/// The name of a secret, known to fit `^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,63}$`. It is no secret
-/// itself.
+/// The name of a secret, which matches `^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,63}$`. The name is not secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SecretName(String);
 
-/// A text is not the name of a secret.
+/// The error for a string that is not a valid secret name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` is not the name of a secret: it takes letters, digits, `_` and `-`, does not start \
@@ -27,7 +26,7 @@ pub struct SecretName(String);
     shown(name), max = SecretName::MAX_LEN
 )]
 pub struct SecretNameError {
-    /// The text as it was given.
+    /// The invalid name.
     pub name: String,
 }
 
@@ -35,11 +34,11 @@ impl SecretName {
     /// The longest name, in bytes (all of them ASCII).
     pub const MAX_LEN: usize = 64;
 
-    /// Checks a text and takes it as a name.
+    /// Creates a name if the string is valid.
     ///
     /// # Errors
     ///
-    /// [`SecretNameError`] holds the text when it does not have the form above.
+    /// [`SecretNameError`] contains the string if it does not have the form above.
     pub fn new(name: impl Into<String>) -> Result<Self, SecretNameError> {
         let name = name.into();
         let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
@@ -49,7 +48,7 @@ impl SecretName {
         if is_name { Ok(Self(name)) } else { Err(SecretNameError { name }) }
     }
 
-    /// The name as text.
+    /// Returns the name as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -89,46 +88,47 @@ impl fmt::Display for SecretName {
     }
 }
 
-/// Where the value of a secret comes from.
+/// The source of a secret's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SecretSource {
-    /// The store.
+    /// The secret store.
     #[default]
     Store,
-    /// A variable of the environment of this process.
+    /// An environment variable of this process.
     Variable(String),
-    /// What a program writes to its standard output. Its first text is the program, the
-    /// others are its arguments; no shell reads them.
+    /// The standard output of a program. The first string is the program, the others are its
+    /// arguments; no shell is used.
     Command(Vec<String>),
 }
 
-/// A secret of a tool: where requests may take it, and how. It holds nothing of its value.
+/// A secret that a tool may use: the permitted requests and the way to add the value. It does not
+/// contain the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretGrant {
-    /// Its name.
+    /// The name.
     pub name: SecretName,
-    /// Where it may go, as the user's own file says.
+    /// The permitted destinations, from the user config.
     pub to: Vec<SecretPlace>,
-    /// Where the tool takes it, of those. `None`: to all of them.
+    /// The part of the destinations that the tool uses. `None`: all of them.
     pub within: Option<Vec<UrlPattern>>,
-    /// How the host adds it to each request for its places. `None`: it stands only where
-    /// the tool puts its placeholder.
+    /// The way in which the host adds the value to each request for its destinations. `None`: only
+    /// placeholders are replaced.
     pub added: Option<Placement>,
-    /// The variables of the tool that hold its placeholder.
+    /// The tool's variables that contain the placeholder.
     pub variables: Vec<VariableName>,
-    /// A placeholder is replaced in the query, too, and not in headers alone.
+    /// True if placeholders are also replaced in the query, not only in headers.
     pub in_query: bool,
-    /// A placeholder is replaced in the body, too.
+    /// True if placeholders are also replaced in the body.
     pub in_body: bool,
 }
 
-/// The first of these grants that none of `own` holds.
+/// Returns the first of these grants that `own` does not cover.
 pub(crate) fn beyond(grants: &[SecretGrant], own: &[SecretGrant]) -> Option<String> {
     let is_held = |grant: &SecretGrant| own.iter().any(|own| own.holds(grant));
     grants.iter().find(|grant| !is_held(grant)).map(SecretGrant::to_string)
 }
 
-/// The grant whose placeholder a variable of the tool holds.
+/// Returns the grant whose placeholder is in a variable of the tool.
 pub(crate) fn with_variable<'a>(
     grants: &'a [SecretGrant],
     name: &VariableName,
@@ -143,8 +143,8 @@ impl SecretGrant {
     /// The most secrets of one tool.
     pub const MOST: usize = 32;
 
-    /// Whether another one is the same secret, and the tool takes it no further than this
-    /// one. Where it comes from and may go is not looked at.
+    /// Returns true if `other` is the same secret and the tool uses it for no more destinations.
+    /// Sources and permitted destinations are not compared.
     pub fn names(&self, other: &Self) -> bool {
         let is_within = |within: &Vec<UrlPattern>| match &other.within {
             Some(other) => {
@@ -155,7 +155,7 @@ impl SecretGrant {
         self.name == other.name && self.within.as_ref().is_none_or(is_within)
     }
 
-    /// Whether it goes everywhere that another one goes, in the same ways.
+    /// Returns true if every destination and use of another grant is covered.
     fn holds(&self, other: &Self) -> bool {
         self.names(other)
             && other.to.iter().all(|place| self.to.iter().any(|own| own.0.holds(&place.0)))
@@ -165,8 +165,8 @@ impl SecretGrant {
             && self.in_body >= other.in_body
     }
 
-    /// Whether it goes where this request does. The tool needs a grant for the request as
-    /// well, which is not asked here.
+    /// Returns true if the secret may be sent with this request. The tool also needs a grant for
+    /// the request, which is not checked here.
     pub fn goes_to(&self, request: &HttpRequest) -> bool {
         let is_within = |within: &Vec<UrlPattern>| within.iter().any(|to| to.matches(request));
         (request.scheme() == Scheme::Https || is_loopback(request.host()))
@@ -174,7 +174,7 @@ impl SecretGrant {
             && self.within.as_ref().is_none_or(is_within)
     }
 
-    /// What a request has to do with the secret.
+    /// Returns the relation of a request to the secret.
     pub fn relation(&self, request: &HttpRequest) -> SecretRelation {
         let is_host = |place: &SecretPlace| place.0.host().matches_widely(request.host());
         match self.goes_to(request) {
@@ -185,32 +185,32 @@ impl SecretGrant {
     }
 }
 
-/// What a request has to do with a secret.
+/// The relation of a request to a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretRelation {
-    /// It goes where the secret does.
+    /// The destination is permitted for the secret.
     Bound,
-    /// It goes to the host of a place of the secret, by another path, port or scheme. The server
-    /// may know the value, which other calls sent.
+    /// The host is a destination of the secret, but path, port or scheme differ. The server
+    /// may know the value from other calls.
     SameHost,
-    /// It goes to a server that has the value from no one here.
+    /// The server has not received the value from this process.
     Elsewhere,
 }
 
-/// That a secret is added to requests of the tool, or that it finds the placeholder.
+/// A request to use a secret, added by the host or through its placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretRequest {
-    /// The secret.
+    /// The name of the secret.
     pub name: SecretName,
 }
 
-/// Decides whether these grants have a secret.
+/// Decides whether these grants contain a secret.
 pub(crate) fn decide(grants: &[SecretGrant], request: &SecretRequest) -> Decision {
     let SecretRequest { name } = request;
     match grants.iter().find(|grant| grant.name == *name) {
         Some(grant) => Decision::Allowed { by: grant.to_string() },
         None => Decision::Denied {
-            reason: format!("no grant of `{}` names it", SecretGrant::KEY),
+            reason: format!("no `{}` grant names it", SecretGrant::KEY),
             missing: Some(MissingGrant::of_table(
                 SecretGrant::KEY,
                 format!("{name} = {{}}"),
@@ -272,7 +272,7 @@ impl Kind for Vec<SecretGrant> {
             let value = to.map_or(json!({}), |to| json!({ "to": to }));
             (grant.name.to_string(), value)
         };
-        // What stands only in a variable is not typed here.
+        // Secrets that are only in a variable are not typed here.
         self.iter().filter(|grant| grant.added.is_some()).map(secret).collect()
     }
 }
@@ -298,30 +298,30 @@ impl fmt::Display for SecretGrant {
     }
 }
 
-/// A pattern of URLs that a secret may go to: by `https`, or on this machine.
+/// A URL pattern of a destination for a secret: with `https`, or on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretPlace(UrlPattern);
 
-/// Why a secret does not go somewhere.
+/// Why a secret may not be sent to a destination.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretPlaceError {
-    /// It is not a pattern of URLs.
+    /// The string is not a URL pattern.
     #[error(transparent)]
     Pattern(#[from] UrlPatternError),
-    /// It could be read on the way.
-    #[error("`{0}` would send it unencrypted; a secret goes by `https`, or to this machine")]
+    /// The connection is not encrypted.
+    #[error("`{0}` would send the secret unencrypted; use `https`, or an address of this machine")]
     Unencrypted(UrlPattern),
-    /// It names no one host.
-    #[error("`{0}` has more than one host; name each, or add `wildcard = true`")]
+    /// The pattern matches more than one host.
+    #[error("`{0}` matches more than one host; name each host, or add `wildcard = true`")]
     Wildcard(UrlPattern),
 }
 
 impl SecretPlace {
-    /// Reads a pattern. Only with `wildcard` it has more than one host.
+    /// Parses a pattern. It may match more than one host only if `wildcard` is set.
     ///
     /// # Errors
     ///
-    /// [`SecretPlaceError`], where it is none, or no place for a secret.
+    /// [`SecretPlaceError`] if the pattern is not valid or not a permitted destination.
     pub fn new(text: &str, wildcard: bool) -> Result<Self, SecretPlaceError> {
         let pattern = UrlPattern::parse(text)?;
         let is_here = match pattern.host() {
@@ -337,7 +337,7 @@ impl SecretPlace {
         }
     }
 
-    /// The pattern.
+    /// Returns the pattern.
     pub fn pattern(&self) -> &UrlPattern {
         &self.0
     }
@@ -349,8 +349,8 @@ impl fmt::Display for SecretPlace {
     }
 }
 
-/// Whether a host is this machine. What `localhost` stands for is checked when it is
-/// dialled.
+/// Returns true if a host is this machine. The addresses of `localhost` are checked when
+/// connecting.
 fn is_loopback(host: &Host) -> bool {
     match host {
         Host::Name(name) => name == "localhost",
@@ -358,71 +358,74 @@ fn is_loopback(host: &Host) -> bool {
     }
 }
 
-/// How the value of a secret is added to a request.
+/// The way in which the value of a secret is added to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
     /// `Authorization: Bearer VALUE`.
     #[default]
     Bearer,
-    /// `Authorization: Basic`, and the base64 of a user and a password.
+    /// `Authorization: Basic` with the base64 of user and password.
     Basic {
-        /// The user, whose password the value is. `None`: the value is `USER:PASSWORD`.
+        /// The user whose password is the value. `None`: the value is `USER:PASSWORD`.
         user: Option<String>,
     },
-    /// A header of its own.
+    /// A separate header.
     Header {
-        /// Its name, in lower case.
+        /// The name, in lower case.
         name: String,
-        /// What stands before the value, such as `Bot `.
+        /// The text before the value, such as `Bot `.
         prefix: String,
     },
-    /// A parameter of the query.
+    /// A query parameter.
     Query {
-        /// Its name.
+        /// The name.
         name: String,
     },
-    /// In the path, in place of a text.
+    /// A part of the path.
     Path {
-        /// The text that the value takes the place of, such as `TOKEN`.
+        /// The text that the value replaces, such as `TOKEN`.
         text: String,
     },
 }
 
-/// Why a secret cannot be added like this.
+/// Why a secret cannot be added in this way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
-    /// It is not the name of a header.
+    /// The string is not the name of a header.
     #[error("`{}` is not the name of a header", shown(name))]
     Header {
-        /// The name.
+        /// The invalid name.
         name: String,
     },
-    /// The header says how the message is sent, or where.
-    #[error("the header `{}` says how a request is sent and holds no secret", shown(name))]
+    /// The header controls how or where the message is sent.
+    #[error(
+        "the header `{}` controls how a request is sent and cannot contain a secret",
+        shown(name)
+    )]
     Framing {
         /// The name.
         name: String,
     },
-    /// It is not a text that stands in a URL as it is.
+    /// The string would have to be encoded in a URL.
     #[error(
-        "`{}` takes letters, digits, `-`, `.`, `_` and `~`, and at least {least} of them",
+        "`{}` may contain only letters, digits, `-`, `.`, `_` and `~`, and must have at least {least} of them",
         shown(text)
     )]
     Plain {
-        /// The text.
+        /// The invalid string.
         text: String,
-        /// How many characters it has at least.
+        /// The minimum length, in characters.
         least: usize,
     },
-    /// A header cannot hold it.
-    #[error("`{}` holds a character that no header does, or a `:`", shown(text))]
+    /// The string cannot be part of a header.
+    #[error("`{}` has a `:` or a character that is not allowed in a header", shown(text))]
     HeaderText {
-        /// The text.
+        /// The invalid string.
         text: String,
     },
 }
 
-/// Headers that say how a message is sent, or to whom.
+/// Headers that control how a message is sent, or to whom.
 const FRAMING: [&str; 14] = [
     "connection",
     "content-encoding",
@@ -441,11 +444,11 @@ const FRAMING: [&str; 14] = [
 ];
 
 impl Placement {
-    /// `Authorization: Basic` for this user.
+    /// Creates `Authorization: Basic` for this user.
     ///
     /// # Errors
     ///
-    /// [`PlacementError::HeaderText`], where the user has a `:` or a control character.
+    /// [`PlacementError::HeaderText`] if the user contains a `:` or a control character.
     pub fn basic(user: Option<String>) -> Result<Self, PlacementError> {
         let is_user = |user: &String| !user.contains(|c: char| c == ':' || c.is_control());
         match user {
@@ -454,11 +457,11 @@ impl Placement {
         }
     }
 
-    /// A header, and what stands before the value in it.
+    /// Creates a header with a prefix before the value.
     ///
     /// # Errors
     ///
-    /// [`PlacementError`], where there is no such header, or none that holds a secret.
+    /// [`PlacementError`] if the name is not valid or the header cannot contain a secret.
     pub fn header(name: &str, prefix: &str) -> Result<Self, PlacementError> {
         let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
         if name.is_empty() || !name.bytes().all(is_token) {
@@ -474,27 +477,27 @@ impl Placement {
         Ok(Self::Header { name, prefix: prefix.to_owned() })
     }
 
-    /// A parameter of the query.
+    /// Creates a query parameter.
     ///
     /// # Errors
     ///
-    /// [`PlacementError::Plain`], where the name would have to be encoded.
+    /// [`PlacementError::Plain`] if the name would have to be encoded.
     pub fn query(name: &str) -> Result<Self, PlacementError> {
         plain(name, 1).map(|name| Self::Query { name })
     }
 
-    /// In the path, in place of a text. It has at least four characters, so that it is not
-    /// mistaken for something else.
+    /// Replaces a text in the path. The text has at least four characters, so that it is not found
+    /// by accident.
     ///
     /// # Errors
     ///
-    /// [`PlacementError::Plain`], where the text would have to be encoded.
+    /// [`PlacementError::Plain`] if the text would have to be encoded.
     pub fn path(text: &str) -> Result<Self, PlacementError> {
         plain(text, 4).map(|text| Self::Path { text })
     }
 }
 
-/// A text that stands in a URL as it is.
+/// Checks that a string needs no encoding in a URL.
 fn plain(text: &str, least: usize) -> Result<String, PlacementError> {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
     match text.len() >= least && text.bytes().all(fits) {
@@ -504,7 +507,7 @@ fn plain(text: &str, least: usize) -> Result<String, PlacementError> {
 }
 
 impl fmt::Display for Placement {
-    /// As a person reads it: `bearer`, `header x-api-key`.
+    /// Formats the placement for people: `bearer`, `header x-api-key`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bearer => f.write_str("bearer"),
@@ -522,7 +525,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_secret_holds_no_separator() {
+    fn secret_names_have_no_separators() {
         let check = |name: &str, expected: bool| {
             assert_eq!(SecretName::new(name).is_ok(), expected, "{name}");
         };
@@ -538,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_added_where_it_changes_nothing_else() {
+    fn placements_must_not_change_the_request() {
         let check = |placement: Result<Placement, PlacementError>, expected: &str| {
             let text = placement.map(|placement| placement.to_string());
             assert_eq!(text.unwrap_or_else(|error| error.to_string()), expected);
@@ -546,22 +549,23 @@ mod tests {
         check(Placement::header("X-Api-Key", ""), "header x-api-key");
         check(Placement::header("Authorization", "Bot "), "header authorization");
         check(Placement::header("x y", ""), "`x y` is not the name of a header");
-        let framing = "the header `host` says how a request is sent and holds no secret";
+        let framing =
+            "the header `host` controls how a request is sent and cannot contain a secret";
         check(Placement::header("Host", ""), framing);
-        let text = "`a\\nb` holds a character that no header does, or a `:`";
+        let text = "`a\\nb` has a `:` or a character that is not allowed in a header";
         check(Placement::header("x", "a\nb"), text);
         check(Placement::basic(Some("ada".into())), "basic for ada");
-        let text = "`a:b` holds a character that no header does, or a `:`";
+        let text = "`a:b` has a `:` or a character that is not allowed in a header";
         check(Placement::basic(Some("a:b".into())), text);
         check(Placement::query("key"), "query key");
-        let text = "`a&b` takes letters, digits, `-`, `.`, `_` and `~`, and at least 1 of them";
+        let text = "`a&b` may contain only letters, digits, `-`, `.`, `_` and `~`, and must have at least 1 of them";
         check(Placement::query("a&b"), text);
         check(Placement::path("TOKEN"), "path TOKEN");
-        let text = "`tok` takes letters, digits, `-`, `.`, `_` and `~`, and at least 4 of them";
+        let text = "`tok` may contain only letters, digits, `-`, `.`, `_` and `~`, and must have at least 4 of them";
         check(Placement::path("tok"), text);
     }
     #[test]
-    fn a_place_of_a_secret_is_encrypted_and_one_host() {
+    fn destinations_are_encrypted_single_hosts() {
         let check = |text: &str, wildcard: bool, expected: &str| {
             let place = SecretPlace::new(text, wildcard);
             let text = place.map_or_else(|error| error.to_string(), |place| place.to_string());
@@ -572,27 +576,28 @@ mod tests {
         check("http://localhost:8080/**", false, "http://localhost:8080/**");
         check("http://127.0.0.1/**", false, "http://127.0.0.1/**");
         check("http://[::1]:80/a", false, "http://[::1]:80/a");
-        let unencrypted = "`http://example.com/**` would send it unencrypted; a secret goes by \
-                           `https`, or to this machine";
+        let unencrypted = "`http://example.com/**` would send the secret unencrypted; use \
+                           `https`, or an address of this machine";
         check("http://example.com/**", true, unencrypted);
         for text in ["http://10.0.0.1/**", "http://localhost.example.com/**"] {
             assert!(SecretPlace::new(text, true).is_err(), "{text}");
         }
         for text in ["https://*.example.com/**", "https://*/**"] {
-            let expected =
-                format!("`{text}` has more than one host; name each, or add `wildcard = true`");
+            let expected = format!(
+                "`{text}` matches more than one host; name each host, or add `wildcard = true`"
+            );
             check(text, false, &expected);
             check(text, true, text);
         }
-        let all = "`http://*/**` would send it unencrypted; a secret goes by `https`, or to \
-                   this machine";
+        let all = "`http://*/**` would send the secret unencrypted; use `https`, or an \
+                   address of this machine";
         check("http://*/**", true, all);
         assert!(SecretPlace::new("https://*.com/**", true).is_err());
         assert!(SecretPlace::new("api.github.com", false).is_err());
     }
 
     #[test]
-    fn a_secret_goes_where_both_files_say_so() {
+    fn destinations_need_both_files() {
         let grant = |to: &[&str], within: Option<&[&str]>| SecretGrant {
             name: SecretName::new("github").unwrap(),
             to: to.iter().map(|to| SecretPlace::new(to, true).unwrap()).collect(),
@@ -621,7 +626,7 @@ mod tests {
         check(&grant(&[], None), "https://api.github.com/", false);
     }
     #[test]
-    fn a_request_to_the_host_of_a_place_may_meet_the_value() {
+    fn requests_to_a_destination_host_may_contain_the_value() {
         let check = |to: &str, url: &str, expected: SecretRelation| {
             let grant = SecretGrant {
                 name: SecretName::new("github").unwrap(),
@@ -641,13 +646,13 @@ mod tests {
             check(api, url, SecretRelation::SameHost);
         }
         check(api, "https://github.com/repos/a", SecretRelation::Elsewhere);
-        // Where the workspace narrowed it away, another tool may have sent it.
+        // If the workspace removed this destination, another tool may still have sent the value.
         check("https://*.github.com/**", "https://uploads.github.com/", SecretRelation::SameHost);
         check("https://*.github.com/**", "https://github.com/", SecretRelation::SameHost);
     }
 
     #[test]
-    fn a_narrower_grant_of_a_secret_is_held_by_a_wider_one() {
+    fn wider_secret_grants_cover_narrower_ones() {
         let grant = |within: Option<&[&str]>, added: bool| SecretGrant {
             name: SecretName::new("github").unwrap(),
             to: vec![SecretPlace::new("https://api.github.com/**", false).unwrap()],
@@ -658,9 +663,9 @@ mod tests {
             in_body: false,
         };
         let repos: &[&str] = &["https://api.github.com/repos/**"];
-        let check = |wanted: &SecretGrant, own: &SecretGrant, expected: bool| {
-            let beyond = beyond(std::slice::from_ref(wanted), std::slice::from_ref(own));
-            assert_eq!(beyond.is_none(), expected, "{wanted} in {own}");
+        let check = |requested: &SecretGrant, own: &SecretGrant, expected: bool| {
+            let beyond = beyond(std::slice::from_ref(requested), std::slice::from_ref(own));
+            assert_eq!(beyond.is_none(), expected, "{requested} in {own}");
         };
         check(&grant(Some(repos), true), &grant(None, true), true);
         check(&grant(None, true), &grant(Some(repos), true), false);

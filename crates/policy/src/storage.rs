@@ -1,4 +1,4 @@
-//! What a tool may keep between its calls.
+//! Persistent storage of a tool.
 
 use std::fmt;
 
@@ -9,48 +9,48 @@ use serde_json::{Value, json};
 use crate::decision::{Decision, MissingGrant};
 use crate::kind::{Effects, Kind, KindRequest, Reach};
 
-/// Values that a tool keeps between its calls, by key, in a place that no other tool reaches.
+/// Persistent values of a tool, by key, that no other tool can access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageGrant {
-    /// The most bytes of all keys and values together. Default 16 MiB.
+    /// The most bytes of all keys and values. Default 16 MiB.
     quota: ByteSize,
     /// The most keys. Default 10,000.
     keys: u64,
 }
 
-/// A size that no storage has.
+/// The error for an invalid size of storage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageGrantError {
-    /// The quota is far more than any tool needs.
-    #[error("`{0}` is more than {max}, the largest quota", max = StorageGrant::MOST_QUOTA)]
+    /// The quota is too large.
+    #[error("`{0}` exceeds {max}, the largest quota", max = StorageGrant::MOST_QUOTA)]
     Quota(ByteSize),
-    /// There would be no key, or far more than any tool needs.
-    #[error("`{0}` keys: it is a number from 1 to {max}", max = StorageGrant::MOST_KEYS)]
+    /// The number of keys is zero or too large.
+    #[error("`{0}` keys: the number must be from 1 to {max}", max = StorageGrant::MOST_KEYS)]
     Keys(u64),
 }
 
-/// That a tool can keep so much.
+/// A request for storage of this size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageRequest(pub StorageGrant);
 
-/// A use of storage that failed, and that a person has to do something about.
+/// A failed use of storage that a person must resolve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageRefusal {
-    /// Why, in a line.
+    /// The reason, in one line.
     pub reason: String,
-    /// What would allow it. `None`: no grant can.
+    /// The grant that would allow it. `None`: no grant can.
     pub missing: Option<MissingGrant>,
 }
 
-/// What a tool says that it would like to keep: `true`, or how much.
+/// The storage that a tool requests: `true` or a size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RequestedStorage {
-    /// `true`: as much as the default. `false`: nothing.
+    /// `true`: the default size. `false`: no storage.
     Default(bool),
     /// A quota, a number of keys, or both.
     Sized {
-        /// The most bytes of all keys and values together.
+        /// The most bytes of all keys and values.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quota: Option<ByteSize>,
         /// The most keys.
@@ -63,10 +63,10 @@ impl StorageGrant {
     /// The key of these grants.
     pub const KEY: &'static str = "storage";
 
-    /// The quota where none is named.
+    /// The default quota.
     pub const QUOTA: ByteSize = ByteSize::mib(16);
 
-    /// The number of keys where none is named.
+    /// The default number of keys.
     pub const KEYS: u64 = 10_000;
 
     /// The largest quota: 1 TiB.
@@ -75,11 +75,11 @@ impl StorageGrant {
     /// The largest number of keys.
     pub const MOST_KEYS: u64 = 1_000_000_000;
 
-    /// Storage of a size; `None` is the default.
+    /// Creates a storage grant; `None` is the default.
     ///
     /// # Errors
     ///
-    /// [`StorageGrantError`] for a size that no storage has.
+    /// [`StorageGrantError`] for an invalid size.
     pub fn new(quota: Option<ByteSize>, keys: Option<u64>) -> Result<Self, StorageGrantError> {
         let (quota, keys) = (quota.unwrap_or(Self::QUOTA), keys.unwrap_or(Self::KEYS));
         if quota > Self::MOST_QUOTA {
@@ -91,27 +91,27 @@ impl StorageGrant {
         }
     }
 
-    /// The most bytes of all keys and values together.
+    /// Returns the most bytes of all keys and values.
     pub fn quota(&self) -> ByteSize {
         self.quota
     }
 
-    /// The most keys.
+    /// Returns the most keys.
     pub fn keys(&self) -> u64 {
         self.keys
     }
 
-    /// Whether it is no more than another one.
+    /// Returns true if this is not larger than another grant.
     pub fn is_within(&self, other: &Self) -> bool {
         self.quota <= other.quota && self.keys <= other.keys
     }
 
-    /// As it stands in a file: `storage = true`, or with what is more or less than the default.
+    /// Formats the setting: `storage = true`, or with the sizes that differ from the default.
     pub fn as_setting(&self) -> String {
         format!("{} = {}", Self::KEY, self.as_value())
     }
 
-    /// The value of [`as_setting`](Self::as_setting).
+    /// Formats the value of [`as_setting`](Self::as_setting).
     pub fn as_value(&self) -> String {
         let quota = (self.quota != Self::QUOTA).then(|| format!("quota = \"{}\"", self.quota));
         let keys = (self.keys != Self::KEYS).then(|| format!("keys = {}", self.keys));
@@ -130,7 +130,7 @@ impl Default for StorageGrant {
 }
 
 impl RequestedStorage {
-    /// What would have to be granted. `None`: nothing, or what no grant gives.
+    /// Converts to a request. `None` if nothing is requested or no grant can satisfy it.
     pub fn request(&self) -> Option<StorageRequest> {
         let grant = match self {
             Self::Default(false) => None,
@@ -141,24 +141,24 @@ impl RequestedStorage {
     }
 }
 
-/// Decides whether a grant gives as much as is asked for.
+/// Decides whether a grant is as large as requested.
 pub(crate) fn decide(grant: Option<&StorageGrant>, request: &StorageRequest) -> Decision {
-    let StorageRequest(wanted) = request;
+    let StorageRequest(requested) = request;
     let denied = |reason| {
-        // Never less than is granted already: what it does not ask for stays.
-        let grant = grant.copied().unwrap_or(*wanted);
-        let (quota, keys) = (grant.quota.max(wanted.quota), grant.keys.max(wanted.keys));
+        // Never less than granted, since sizes that are not requested must remain.
+        let grant = grant.copied().unwrap_or(*requested);
+        let (quota, keys) = (grant.quota.max(requested.quota), grant.keys.max(requested.keys));
         let entry = StorageGrant { quota, keys }.as_setting();
         Decision::Denied { reason, missing: Some(MissingGrant::setting(StorageGrant::KEY, entry)) }
     };
     match grant {
-        Some(grant) if wanted.is_within(grant) => Decision::Allowed { by: grant.to_string() },
+        Some(grant) if requested.is_within(grant) => Decision::Allowed { by: grant.to_string() },
         Some(grant) => denied(format!("no more is granted than `{grant}`")),
         None => denied("no storage is granted".to_owned()),
     }
 }
 
-/// The grant, if `own` does not give as much.
+/// Returns the grant if `own` is smaller.
 pub(crate) fn beyond(grant: Option<&StorageGrant>, own: Option<&StorageGrant>) -> Option<String> {
     let grant = grant?;
     let is_within = own.is_some_and(|own| grant.is_within(own));
@@ -237,13 +237,13 @@ mod tests {
         StorageGrant::new(Some(ByteSize::mib(quota)), Some(keys)).unwrap()
     }
 
-    fn decision(grant: Option<StorageGrant>, wanted: StorageGrant) -> Decision {
+    fn decision(grant: Option<StorageGrant>, requested: StorageGrant) -> Decision {
         let grants = Grants { storage: grant, ..Grants::default() };
-        crate::decide(&grants, &Request::Storage(StorageRequest(wanted)))
+        crate::decide(&grants, &Request::Storage(StorageRequest(requested)))
     }
 
     #[test]
-    fn a_size_has_a_bound() {
+    fn sizes_are_bounded() {
         assert_eq!(StorageGrant::new(None, None), Ok(StorageGrant::default()));
         let check = |quota: ByteSize, keys: u64, expected: &str| {
             let error = StorageGrant::new(Some(quota), Some(keys)).unwrap_err();
@@ -252,16 +252,21 @@ mod tests {
         let most = StorageGrant::MOST_QUOTA;
         let beyond = ByteSize::bytes(most.as_u64() + 1);
         assert!(StorageGrant::new(Some(most), Some(StorageGrant::MOST_KEYS)).is_ok());
-        check(beyond, 1, "`1099511627777 bytes` is more than 1024 GiB, the largest quota");
-        check(most, 0, "`0` keys: it is a number from 1 to 1000000000");
-        check(most, u64::MAX, "`18446744073709551615` keys: it is a number from 1 to 1000000000");
+        check(beyond, 1, "`1099511627777 bytes` exceeds 1024 GiB, the largest quota");
+        check(most, 0, "`0` keys: the number must be from 1 to 1000000000");
+        check(
+            most,
+            u64::MAX,
+            "`18446744073709551615` keys: the number must be from 1 to 1000000000",
+        );
     }
 
     #[test]
-    fn what_is_missing_names_the_setting_that_would_give_it() {
-        let check = |granted: Option<StorageGrant>, wanted: StorageGrant, expected: &str| {
-            let Decision::Denied { missing: Some(missing), .. } = decision(granted, wanted) else {
-                panic!("{wanted} is allowed")
+    fn denied_storage_names_the_missing_setting() {
+        let check = |granted: Option<StorageGrant>, requested: StorageGrant, expected: &str| {
+            let Decision::Denied { missing: Some(missing), .. } = decision(granted, requested)
+            else {
+                panic!("{requested} is allowed")
             };
             assert_eq!((&*missing.entry, &*missing.as_setting()), (expected, expected));
         };
@@ -272,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_granted_is_said() {
+    fn granted_storage_is_listed() {
         let grants = Grants { storage: Some(grant(1, 20)), ..Grants::default() };
         let lines = ["storage 1 MiB, 20 keys", "no directory, no environment, no network"];
         assert_eq!(grants.lines(&[]), lines);
@@ -285,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_asks_for_storage_in_the_form_of_a_grant() {
+    fn requested_storage_has_the_form_of_a_grant() {
         let check = |requested: Value, expected: &[&str]| {
             let requested = json!({ "storage": requested, "required": ["storage"] });
             let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
@@ -293,7 +298,7 @@ mod tests {
             let missing = requested.missing_required(&none);
             let missing: Vec<_> = missing.map(|(_, missing)| missing.entry).collect();
             assert_eq!(missing, expected);
-            // Some of it is enough to work with.
+            // A part of the requested size is enough to work with.
             let some = Grants { storage: Some(grant(1, 1)), ..Grants::default() };
             assert_eq!(requested.missing_required(&some).count(), 0);
         };
@@ -308,24 +313,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_smaller_grant_never_allows_more(
-            (granted, wanted, less) in ((1_u64..5, 1_u64..5), (1_u64..5, 1_u64..5), (1_u64..5, 1_u64..5))
+        fn smaller_grants_never_allow_more(
+            (granted, requested, less) in ((1_u64..5, 1_u64..5), (1_u64..5, 1_u64..5), (1_u64..5, 1_u64..5))
         ) {
-            // As a plain model has it.
-            let fits = wanted.0 <= granted.0 && wanted.1 <= granted.1;
-            let [granted, wanted, less] = [granted, wanted, less].map(|(quota, keys)| grant(quota, keys));
+            // The plain model.
+            let fits = requested.0 <= granted.0 && requested.1 <= granted.1;
+            let [granted, requested, less] = [granted, requested, less].map(|(quota, keys)| grant(quota, keys));
             let is_allowed = |grant: Option<StorageGrant>| {
-                matches!(decision(grant, wanted), Decision::Allowed { .. })
+                matches!(decision(grant, requested), Decision::Allowed { .. })
             };
             prop_assert_eq!(is_allowed(Some(granted)), fits);
             prop_assert!(!is_allowed(None));
             if less.is_within(&granted) && is_allowed(Some(less)) {
                 prop_assert!(is_allowed(Some(granted)));
             }
-            // What is said to be missing gives it.
-            if let Decision::Denied { .. } = decision(Some(granted), wanted) {
-                let quota = granted.quota.max(wanted.quota);
-                let more = StorageGrant { quota, keys: granted.keys.max(wanted.keys) };
+            // The missing grant allows the request.
+            if let Decision::Denied { .. } = decision(Some(granted), requested) {
+                let quota = granted.quota.max(requested.quota);
+                let more = StorageGrant { quota, keys: granted.keys.max(requested.keys) };
                 prop_assert!(is_allowed(Some(more)));
             }
         }

@@ -1,7 +1,7 @@
-//! Other tools that a tool may call, each by an alias, and with which arguments.
+//! Nested calls: other tools that a tool may call, by alias, and the permitted arguments.
 //!
-//! The call itself is a whole call, with the grants, limits and rate of the tool that is
-//! called: nothing of that is decided here.
+//! A nested call is a complete call with the grants, limits and rate of the called tool. They are
+//! these is decided here.
 
 mod condition;
 mod pattern;
@@ -22,73 +22,71 @@ use crate::decision::{Decision, MissingGrant};
 use crate::kind::{Effects, Kind, KindRequest, Reach};
 use crate::rate::Rates;
 
-/// The name by which a tool calls another one. It has the form of a tool's.
+/// The name by which a tool calls another tool. It has the form of a tool name.
 pub type Alias = ToolName;
 
-/// Which other tools a tool may call.
+/// The other tools that a tool may call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolGrants {
-    /// None.
+    /// No tools.
     #[default]
     None,
-    /// Those that its caller may call, by their own names.
+    /// The tools that its caller may call, by their own names.
     Caller,
-    /// Those that are named, by their aliases. Not empty where a configuration was read, but
-    /// none of them may have counted.
+    /// Tools by alias. Not empty in a configuration, but empty if no entry takes effect.
     Aliases(Arc<BTreeMap<Alias, ToolGrant>>),
 }
 
-/// A tool that another one may call.
+/// Another tool that may be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolGrant {
-    /// The tool.
+    /// The name of the tool.
     pub tool: ToolName,
-    /// What arguments of the call have to be. Empty: what they like.
+    /// Conditions on the arguments of the call. Empty: any arguments.
     pub conditions: BTreeMap<ArgumentPath, Condition>,
-    /// How often it may be called by this alias, besides the tool's own rate. `None`: as
-    /// often as they like.
+    /// The rate of calls by this alias, in addition to the tool's own rate. `None`: unlimited.
     pub rate: Option<Rates>,
 }
 
 /// A call of another tool.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolRequest<'a> {
-    /// By which name.
+    /// The alias in the call.
     pub alias: &'a str,
-    /// The arguments, with the defaults of the tool that is called.
+    /// The arguments, with the defaults of the called tool.
     pub arguments: &'a Map<String, Value>,
 }
 
-/// A call of another tool that is allowed.
+/// A permitted call of another tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedTool {
-    /// The tool.
+    /// The name of the tool.
     pub tool: ToolName,
-    /// How often it may be called by this alias.
+    /// The rate of calls by this alias.
     pub rate: Option<Rates>,
 }
 
-/// What a tool wants to call.
+/// A requested nested call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WantedTool {
-    /// Whatever its caller may call.
+    /// All tools that the caller may call.
     Caller,
     /// One tool.
     Alias {
-        /// By this name.
+        /// The alias.
         alias: Alias,
-        /// With these arguments. `None`: with some.
+        /// The arguments. `None`: not known.
         arguments: Option<Map<String, Value>>,
     },
 }
 
-/// Tools that a tool would like to call.
+/// The nested calls that a tool requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RequestedTools {
-    /// Whatever its caller may call.
+    /// All tools that the caller may call.
     Caller(CallerWord),
-    /// Those of these names.
+    /// Tools by name.
     Names(Vec<String>),
 }
 
@@ -100,55 +98,56 @@ pub enum CallerWord {
     Caller,
 }
 
-/// Why a call of another tool was refused.
+/// Why a nested call was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolRefusal {
-    /// The tool may call none.
-    #[error("no grant of `tools` names `{}`: the tool may call no other one", shown(alias))]
+    /// The tool may not call other tools.
+    #[error("no grant of `tools` names `{}`: the tool may not call other tools", shown(alias))]
     NoGrant {
-        /// The name that was called.
+        /// The alias in the call.
         alias: String,
     },
-    /// The tool may call others.
+    /// The tool may call other tools, but not this one.
     #[error(
         "no grant of `tools` names `{}`{}",
         shown(alias),
         nearest.as_ref().map(|it| format!("; did you mean `{it}`?")).unwrap_or_default()
     )]
     UnknownAlias {
-        /// The name that was called.
+        /// The alias in the call.
         alias: String,
-        /// The alias that was most likely meant.
+        /// The most similar alias.
         nearest: Option<Alias>,
     },
-    /// The arguments do not fit.
+    /// An argument does not match.
     #[error(transparent)]
     Condition(Box<UnmetCondition>),
 }
 
-/// An argument that does not fit its condition.
+/// An argument that does not match its condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the argument `{argument}` of `{alias}` has to fit `{condition}`{}: {misfit}",
-    value.as_ref().map(|value| format!(", and is `{value}`")).unwrap_or_default()
+    "the argument `{argument}` of `{alias}` must match `{condition}`{}: {misfit}",
+    value.as_ref().map(|value| format!(", but is `{value}`")).unwrap_or_default()
 )]
 pub struct UnmetCondition {
-    /// The name that was called.
+    /// The alias in the call.
     pub alias: Alias,
-    /// Which argument.
+    /// The argument.
     pub argument: ArgumentPath,
-    /// What it has to be.
+    /// The condition.
     pub condition: Condition,
-    /// Why it is not.
+    /// The reason.
     pub misfit: Misfit,
-    /// What it is, shortened; of an array the element.
+    /// The value, shortened; for an array, the element.
     pub value: Option<String>,
-    /// What would allow it. `None`: nothing can, or it cannot be written in a line.
+    /// The grant that would allow the argument. `None`: no grant can, or it does not fit in one
+    /// line.
     pub missing: Option<MissingGrant>,
 }
 
 impl ToolRefusal {
-    /// What of the call is refused, as programs read it: `alias` or `argument`.
+    /// Returns the refused part of the call, for programs: `alias` or `argument`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::NoGrant { .. } | Self::UnknownAlias { .. } => "alias",
@@ -156,7 +155,7 @@ impl ToolRefusal {
         }
     }
 
-    /// What would allow the call. `None`: no grant can.
+    /// Returns the grant that would allow the call. `None`: no grant can.
     pub fn missing(&self) -> Option<MissingGrant> {
         match self {
             Self::NoGrant { alias } | Self::UnknownAlias { alias, .. } => {
@@ -177,21 +176,21 @@ impl ToolGrants {
     /// The key of these grants.
     pub const KEY: &'static str = "tools";
 
-    /// The setting that lets a tool call whatever its caller may.
+    /// The setting that lets a tool call the tools that its caller may call.
     pub(crate) const CALLER_SETTING: &'static str = "tools = \"caller\"";
 
-    /// What stands there instead of aliases for whatever the caller may call.
+    /// The value that replaces the aliases to permit the caller's tools.
     pub const CALLER: &'static str = "caller";
 
     /// The most aliases of one tool.
     pub const MOST: usize = 64;
 
-    /// These aliases.
+    /// Grants these aliases.
     pub fn aliases(grants: impl IntoIterator<Item = (Alias, ToolGrant)>) -> Self {
         Self::Aliases(Arc::new(grants.into_iter().collect()))
     }
 
-    /// Each alias and what it stands for.
+    /// Iterates over the aliases and their grants.
     pub fn iter(&self) -> impl Iterator<Item = (&Alias, &ToolGrant)> {
         let aliases = match self {
             Self::None | Self::Caller => None,
@@ -200,8 +199,8 @@ impl ToolGrants {
         aliases.into_iter().flatten()
     }
 
-    /// Decides on a call. Where the tool may call whatever its caller may, whether that may
-    /// call this one is left to the call.
+    /// Decides on a call. If the tool may call its caller's tools, the call itself must check the
+    /// caller's grants.
     ///
     /// # Errors
     ///
@@ -236,15 +235,15 @@ impl ToolGrants {
         }
     }
 
-    /// Whether these grants allow all that others do.
+    /// Returns true if these grants allow everything that `other` allows.
     ///
-    /// Aliases are not within [`Self::Caller`]: they reach a tool also where the caller may
+    /// [`Self::Caller`] does not contain aliases: an alias reaches a tool even if the caller may
     /// not call it.
     pub fn contains(&self, other: &Self) -> bool {
         other.beyond(self).is_none()
     }
 
-    /// The first of these grants, in a line, that `own` does not hold.
+    /// Returns the first of these grants that `own` does not cover, in one line.
     pub fn beyond(&self, own: &Self) -> Option<String> {
         match self {
             Self::None => None,
@@ -256,17 +255,17 @@ impl ToolGrants {
         }
     }
 
-    /// Whether one of these grants allows every call that another one does. A rate is of an
-    /// alias, which another one would not share.
+    /// Returns true if one of these grants allows every call of another grant. A rate belongs to
+    /// one alias and is not shared.
     fn holds(&self, alias: &Alias, grant: &ToolGrant) -> bool {
         self.iter()
             .any(|(own_alias, own)| own.holds(grant) && (own.rate.is_none() || own_alias == alias))
     }
 }
 
-/// What an alias stands for.
+/// The target of an alias.
 enum Found<'a> {
-    /// What the caller calls by this name.
+    /// The caller's tool with this name.
     Caller(ToolName),
     Alias(&'a Alias, &'a ToolGrant),
 }
@@ -277,7 +276,7 @@ impl ToolGrant {
     /// The most conditions of an alias.
     pub const MOST_CONDITIONS: usize = 32;
 
-    /// A tool with any arguments.
+    /// Grants a tool with any arguments.
     pub fn new(tool: ToolName) -> Self {
         Self { tool, conditions: BTreeMap::new(), rate: None }
     }
@@ -300,22 +299,22 @@ impl ToolGrant {
         Ok(())
     }
 
-    /// This grant, with what arguments are besides what they have to be.
+    /// Extends this grant by the values of arguments.
     fn allowing(&self, arguments: &Map<String, Value>) -> Option<Self> {
         let mut grant = self.clone();
         for (argument, condition) in &mut grant.conditions {
             if condition.check(argument, arguments).is_err() {
                 *condition = condition.and(argument.find(arguments)?)?;
-                // What is too long or empty fits nothing.
+                // A value that is too long or empty matches nothing.
                 condition.check(argument, arguments).ok()?;
             }
         }
         Some(grant)
     }
 
-    /// Whether this grant allows every call that another one does, and as often.
+    /// Returns true if this grant allows every call of another grant, as often.
     fn holds(&self, other: &Self) -> bool {
-        // Each field, so that one that is added here gives no more by accident.
+        // Names every field, so that a new field cannot allow more by accident.
         let Self { tool, conditions, rate } = other;
         let is_held = |(argument, own): (&ArgumentPath, &Condition)| {
             conditions.get(argument).is_some_and(|condition| own.holds(condition))
@@ -326,7 +325,7 @@ impl ToolGrant {
             && self.rate.as_ref().is_none_or(is_as_rare)
     }
 
-    /// What stands for its alias in TOML: the tool alone where there is nothing else.
+    /// Formats the value of the alias in TOML: the tool alone if there is nothing else.
     pub fn as_entry(&self) -> String {
         let tool = format!("\"{}\"", self.tool);
         if self.conditions.is_empty() && self.rate.is_none() {
@@ -353,7 +352,7 @@ impl ToolGrant {
         conditions.join(", ")
     }
 
-    /// The grant as a person reads it: `tool page → fetch, where url = "https://docs.rs/**"`.
+    /// Formats the grant for people: `tool page → fetch, where url = "https://docs.rs/**"`.
     fn line(&self, alias: &Alias) -> String {
         let mut line = format!("tool {alias} → {}", self.tool);
         if !self.conditions.is_empty() {
@@ -383,13 +382,13 @@ impl ToolGrant {
     }
 }
 
-/// Decides whether these grants let a tool call what it wants to.
-pub(crate) fn decide(grants: &ToolGrants, wanted: &WantedTool) -> Decision {
+/// Decides whether these grants allow a requested nested call.
+pub(crate) fn decide(grants: &ToolGrants, requested: &WantedTool) -> Decision {
     let refused = |refusal: &ToolRefusal| Decision::Denied {
         reason: refusal.to_string(),
         missing: refusal.missing(),
     };
-    match wanted {
+    match requested {
         WantedTool::Caller if *grants == ToolGrants::Caller => {
             Decision::Allowed { by: CALLER_LINE.to_owned() }
         }
@@ -415,8 +414,8 @@ pub(crate) fn decide(grants: &ToolGrants, wanted: &WantedTool) -> Decision {
 }
 
 impl RequestedTools {
-    /// Each of them. A name that no tool has is none.
-    pub(crate) fn wanted(&self) -> Vec<WantedTool> {
+    /// Returns the requested calls. Invalid names are skipped.
+    pub(crate) fn requests(&self) -> Vec<WantedTool> {
         match self {
             Self::Caller(CallerWord::Caller) => vec![WantedTool::Caller],
             Self::Names(names) => {
@@ -477,7 +476,7 @@ impl Kind for ToolGrants {
     }
 
     fn effects(&self) -> Effects {
-        // What the other tools can do depends on their own grants, which may change.
+        // The effects of the other tools depend on their own grants, which may change.
         let calls = !Kind::is_empty(self);
         Effects { changes: calls, open_world: calls }
     }

@@ -1,4 +1,4 @@
-//! Variables of the host's environment, each by its exact name.
+//! Environment variables of the host, by exact name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,44 +11,44 @@ use serde_json::Value;
 use crate::decision::{Decision, MissingGrant};
 use crate::kind::{Effects, Kind, KindRequest, Reach};
 
-/// A variable that a tool may read. Its value is not part of what `Debug` shows.
+/// A variable that a tool may read. `Debug` does not show its value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VariableGrant {
-    /// Its name, for the host and for the guest.
+    /// The name, on the host and in the guest.
     pub name: VariableName,
-    /// Its value, of at most [`VariableGrant::VALUE_BYTES`]. `None`: it is not set, and the
-    /// guest does not find it either.
+    /// The value, of at most [`VariableGrant::VALUE_BYTES`]. `None`: the variable is not set, in
+    /// the guest either.
     pub value: Option<Arc<str>>,
 }
 
-/// A variable that a tool wants to read.
+/// A request of a tool to read a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableRequest {
-    /// Its name.
+    /// The name.
     pub name: VariableName,
 }
 
-/// The name of a variable that can be granted: letters, digits and `_`, no digit first, at
-/// most [`VariableName::MAX_LEN`] of them, and not one of kitbag's own.
+/// The name of a variable that can be granted: at most [`VariableName::MAX_LEN`] letters, digits
+/// and `_`, without a leading digit, and not a variable of kitbag.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct VariableName(Box<str>);
 
-/// A text is not the name of a variable that can be granted.
+/// Why a variable cannot be granted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VariableNameError {
-    /// It is not a name.
+    /// The string is not a name.
     #[error(
-        "`{}` is not the exact name of a variable: it takes 1 to {} letters, digits and `_`, and \
-         no digit first; write each name, such as `LANG`",
+        "`{}` is not the exact name of a variable: use 1 to {} letters, digits and `_`, without a \
+         leading digit; write each name, such as `LANG`",
         shown(name),
         VariableName::MAX_LEN
     )]
     Form {
-        /// The text as it was given.
+        /// The invalid name.
         name: String,
     },
-    /// It is kitbag's own.
+    /// The variable configures kitbag.
     #[error(
         "`{}` cannot be granted: variables that start with `{}` configure kitbag itself",
         shown(name),
@@ -60,7 +60,7 @@ pub enum VariableNameError {
     },
 }
 
-/// Whether one of these grants is for the variable.
+/// Decides whether one of these grants is for the variable.
 pub(crate) fn decide(grants: &[VariableGrant], request: &VariableRequest) -> Decision {
     match grants.iter().find(|grant| grant.name == request.name) {
         Some(grant) => Decision::Allowed { by: grant.to_string() },
@@ -71,7 +71,7 @@ pub(crate) fn decide(grants: &[VariableGrant], request: &VariableRequest) -> Dec
     }
 }
 
-/// The first of these grants that none of `own` holds.
+/// Returns the first of these grants that `own` does not cover.
 pub(crate) fn beyond(grants: &[VariableGrant], own: &[VariableGrant]) -> Option<String> {
     let is_held = |grant: &VariableGrant| own.iter().any(|own| own.name == grant.name);
     grants.iter().find(|grant| !is_held(grant)).map(VariableGrant::to_string)
@@ -81,10 +81,10 @@ impl VariableGrant {
     /// The key of these grants.
     pub const KEY: &'static str = "env";
 
-    /// The most variables that one tool is granted.
+    /// The most variables of one tool.
     pub const MOST: usize = 64;
 
-    /// The longest value that a guest is given, in bytes: 32 KiB.
+    /// The longest value for a guest, in bytes: 32 KiB.
     pub const VALUE_BYTES: usize = 32 << 10;
 }
 
@@ -92,14 +92,14 @@ impl VariableName {
     /// The longest name, in bytes.
     pub const MAX_LEN: usize = 128;
 
-    /// What the names of kitbag's own variables start with.
+    /// The prefix of kitbag's own variables.
     pub const OWN_PREFIX: &'static str = "KITBAG_";
 
-    /// Checks a text and takes it as a name.
+    /// Creates a name if the string is valid.
     ///
     /// # Errors
     ///
-    /// [`VariableNameError`] says what is wrong with it.
+    /// [`VariableNameError`] has the reason.
     pub fn new(name: impl Into<String>) -> Result<Self, VariableNameError> {
         let name = name.into();
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -113,13 +113,14 @@ impl VariableName {
         }
     }
 
-    /// The name as text.
+    /// Returns the name as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a variable of this name most likely holds a secret, such as `GITHUB_TOKEN`,
-    /// `NPM_TOKEN_2`, `API_KEY`, `PGPASSWORD` or `DATABASE_URL`. A number at the end is ignored.
+    /// Returns true if a variable with this name probably contains a secret, such as
+    /// `GITHUB_TOKEN`, `NPM_TOKEN_2`, `API_KEY`, `PGPASSWORD` or `DATABASE_URL`. A number at the
+    /// end is ignored.
     pub fn looks_like_secret(&self) -> bool {
         const LAST_WORDS: [&str; 14] = [
             "APIKEY",
@@ -138,7 +139,7 @@ impl VariableName {
             "TOKENS",
         ];
         const PARTS: [&str; 4] = ["PASSWORD", "PASSWD", "PASSPHRASE", "CONNECTION_STRING"];
-        // Their URLs have a user and a password, or are a secret themselves.
+        // Their URLs contain credentials or are secret themselves.
         const SERVICES: [&str; 17] = [
             "AMQP",
             "BROKER",
@@ -163,7 +164,7 @@ impl VariableName {
         let mut words = without_number.rsplit('_');
         let (last, before) = (words.next().unwrap_or_default(), words.next());
         let is_last = match last {
-            // The working directory.
+            // `PWD` alone is the working directory.
             "PWD" => before.is_some(),
             "ID" => before == Some("KEY"),
             "URL" | "URI" => before.is_some_and(|before| SERVICES.contains(&before)),
@@ -172,7 +173,7 @@ impl VariableName {
         is_last || PARTS.iter().any(|part| name.contains(part))
     }
 
-    /// It as an entry of a list of variables in TOML.
+    /// Formats the name as an entry of a list in TOML.
     fn as_entry(&self) -> String {
         format!("\"{self}\"")
     }
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_exact_and_not_kitbags_own() {
+    fn names_are_exact_and_not_reserved() {
         let check = |text: &str, expected: bool| {
             assert_eq!(VariableName::new(text).is_ok(), expected, "{text:?}");
         };
@@ -324,27 +325,27 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_variable_is_an_entry_of_the_list() {
+    fn missing_variables_are_list_entries() {
         let request = VariableRequest { name: name("CI") };
         let decision = decide(&[grant("LANG")], &request);
         let Decision::Denied { missing: Some(missing), .. } = decision else { panic!("allowed") };
         assert_eq!((missing.key, &*missing.entry), ("env", "\"CI\""));
     }
 
-    /// Names of which some start with others, or differ in case alone.
+    /// Names that share prefixes or differ only in case.
     fn names() -> impl Strategy<Value = Vec<&'static str>> {
         prop::collection::vec(prop::sample::select(vec!["A", "a", "AB", "A_B", "B"]), 0..4)
     }
 
     proptest! {
         #[test]
-        fn a_variable_is_allowed_by_its_own_name_alone(granted in names(), wanted in names()) {
+        fn variables_need_a_grant_of_their_exact_name(granted in names(), requested in names()) {
             let grants: Vec<_> = granted.iter().map(|name| grant(name)).collect();
-            for wanted in wanted {
-                let request = VariableRequest { name: name(wanted) };
+            for requested in requested {
+                let request = VariableRequest { name: name(requested) };
                 let is_allowed = matches!(decide(&grants, &request), Decision::Allowed { .. });
-                prop_assert_eq!(is_allowed, granted.contains(&wanted));
-                prop_assert_eq!(beyond(&[grant(wanted)], &grants).is_none(), is_allowed);
+                prop_assert_eq!(is_allowed, granted.contains(&requested));
+                prop_assert_eq!(beyond(&[grant(requested)], &grants).is_none(), is_allowed);
             }
         }
     }

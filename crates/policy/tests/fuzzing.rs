@@ -1,5 +1,5 @@
-//! The fuzz target of HTTP grants over its corpus, and over inputs made from it: the same on
-//! every machine.
+//! The fuzz target of HTTP grants over its corpus and over inputs derived from it. The inputs are
+//! the same on every machine.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 #[path = "../../../fuzz/requests.rs"]
 mod target;
 
-/// Inputs made from each seed.
+/// The number of inputs derived from each seed.
 const MUTATIONS: u64 = 2000;
 
 /// xorshift64.
@@ -18,7 +18,7 @@ fn next(state: &mut u64) -> u64 {
     *state
 }
 
-/// A seed with up to four bytes changed, added, taken out or repeated.
+/// Changes, adds, removes or repeats up to four bytes of a seed.
 fn mutated(seed: &[u8], state: &mut u64) -> Vec<u8> {
     const PIECES: [&str; 8] = ["%2e", "%2F", "*", "**", "/", "..", "\n", "%25"];
     let mut data = seed.to_owned();
@@ -38,7 +38,7 @@ fn mutated(seed: &[u8], state: &mut u64) -> Vec<u8> {
 }
 
 #[test]
-fn requests_are_read_as_they_are_written_or_refused() {
+fn requests_are_parsed_as_written_or_refused() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/requests");
     let mut files: Vec<_> =
         fs::read_dir(&corpus).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -1,5 +1,4 @@
-//! Grants of HTTP and requests: what is read, matched, held and denied, by the cases in
-//! `http/`.
+//! HTTP grants and requests: parsing, matching, comparing and denying, with the cases in `http/`.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,13 +9,13 @@ use kitbag_policy::addresses::is_global;
 use kitbag_policy::http::{Deny, Headers, Methods};
 use kitbag_policy::{HttpGrant, HttpGrants, HttpRequest, RefusalKind, UrlPattern};
 
-/// The lines of a file of cases, with their numbers, without comments.
+/// Iterates over the numbered lines of a case file, without comments.
 fn cases(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// A text with `\t`, `\r`, `\n`, `\\`, `\xNN` and `\u{N}` read as in Rust.
+/// Unescapes `\t`, `\r`, `\n`, `\\`, `\xNN` and `\u{N}` as in Rust.
 fn unescaped(text: &str) -> String {
     let mut chars = text.chars();
     let mut out = String::new();
@@ -42,7 +41,7 @@ fn unescaped(text: &str) -> String {
 }
 
 #[test]
-fn a_request_is_never_repaired() {
+fn requests_are_never_normalized() {
     for (line, case) in cases(include_str!("http/requests.txt")) {
         let mut words = case.rsplitn(2, ' ');
         let (expected, request) = (words.next().unwrap(), words.next().unwrap());
@@ -64,7 +63,7 @@ fn a_request_is_never_repaired() {
 fn a_url_has_at_most_8_kib() {
     let url = |length: usize| format!("https://a.example/{}", "x".repeat(length - 18));
     assert!(HttpRequest::get(&url(8192)).is_ok());
-    // The line that would allow the longest is read, too.
+    // The entry that would allow the longest URL is valid as well.
     let longest = format!("https://a.example/{}", "\"".repeat(8192 - 18));
     let grant = HttpGrant::allowing(&HttpRequest::get(&longest).unwrap());
     assert_eq!(grant.url.to_string().parse(), Ok(grant.url));
@@ -72,7 +71,8 @@ fn a_url_has_at_most_8_kib() {
     assert_eq!(refusal.kind.as_str(), "size");
 }
 
-/// A grant of a case: a pattern, and after `|` or `+slash` what differs from the default.
+/// Parses a grant of a case: a pattern, followed by `|` or `+slash` and the fields that differ from
+/// the default.
 fn grant(text: &str) -> HttpGrant {
     let mut fields = text.split('|');
     let url = fields.next().unwrap();
@@ -105,7 +105,7 @@ fn grants(texts: &[&str]) -> HttpGrants {
     texts.iter().map(|text| grant(text)).collect::<Vec<_>>().into()
 }
 
-/// `yes`, or the kind of the refusal. What it names as missing would allow it.
+/// Returns `yes` or the kind of the refusal. Checks that the missing grant would allow the request.
 fn outcome(grants: &HttpGrants, request: &HttpRequest) -> String {
     match grants.decide(request) {
         Ok(_) => "yes".to_owned(),
@@ -121,7 +121,7 @@ fn outcome(grants: &HttpGrants, request: &HttpRequest) -> String {
 }
 
 #[test]
-fn a_pattern_matches_what_it_says() {
+fn patterns_match_the_listed_urls() {
     for (line, case) in cases(include_str!("http/matches.txt")) {
         let [pattern, url, expected] = case.split(' ').collect::<Vec<_>>()[..] else {
             panic!("line {line}: {case}")
@@ -132,7 +132,7 @@ fn a_pattern_matches_what_it_says() {
 }
 
 #[test]
-fn what_is_no_pattern_is_an_error_that_says_why() {
+fn invalid_patterns_have_a_reason() {
     for (line, case) in cases(include_str!("http/patterns.txt")) {
         let (text, expected) = case.split_once(" | ").unwrap();
         let error = match UrlPattern::parse(text) {
@@ -146,7 +146,7 @@ fn what_is_no_pattern_is_an_error_that_says_why() {
 }
 
 #[test]
-fn only_the_public_internet_is_open_to_a_host_name() {
+fn host_names_open_only_public_addresses() {
     let name = grants(&["https://a.example/**"]);
     for (line, case) in cases(include_str!("http/addresses.txt")) {
         let (address, expected) = case.split_once(' ').unwrap();
@@ -169,7 +169,7 @@ fn only_the_public_internet_is_open_to_a_host_name() {
 }
 
 #[test]
-fn an_address_is_opened_by_its_name_by_localhost_or_by_a_block() {
+fn addresses_need_a_name_localhost_or_a_block() {
     let check = |text: &str, url: &str, address: &str, expected: bool| {
         let request = HttpRequest::get(url).unwrap();
         let mut allowed = grants(&[text]).decide(&request).unwrap();
@@ -194,7 +194,7 @@ fn an_address_is_opened_by_its_name_by_localhost_or_by_a_block() {
 }
 
 #[test]
-fn deny_reads_widely_and_beats_every_grant() {
+fn deny_matches_broadly_and_overrides_grants() {
     for (line, case) in cases(include_str!("http/deny.txt")) {
         let [denied, method, url, expected] = case.split(' ').collect::<Vec<_>>()[..] else {
             panic!("line {line}: {case}")
@@ -220,7 +220,7 @@ fn deny_reads_widely_and_beats_every_grant() {
 }
 
 #[test]
-fn a_denied_address_holds_for_names_that_lead_to_it() {
+fn denied_addresses_apply_to_names() {
     let request = HttpRequest::get("https://a.example/x").unwrap();
     let check = |denied: &str, addresses: &[&str], expected: bool| {
         let mut granted = grants(&["https://a.example/**"]);
@@ -245,7 +245,7 @@ fn a_denied_address_holds_for_names_that_lead_to_it() {
 }
 
 #[test]
-fn a_grant_lies_within_a_ceiling_only_if_all_that_it_allows_is_allowed_there() {
+fn ceilings_cover_only_grants_they_fully_allow() {
     for (line, case) in cases(include_str!("http/holds.txt")) {
         let [ceiling, inner, expected] = case.split(' ').collect::<Vec<_>>()[..] else {
             panic!("line {line}: {case}")
@@ -263,7 +263,7 @@ fn a_grant_lies_within_a_ceiling_only_if_all_that_it_allows_is_allowed_there() {
 }
 
 #[test]
-fn methods_are_compared_exactly() {
+fn methods_are_case_sensitive() {
     let check = |methods: &[&str], method: &str, expected: &str| {
         let methods = Methods::new(methods.iter().copied()).unwrap();
         let grant = HttpGrant { methods, ..grant("https://a.example/**") };
@@ -291,9 +291,9 @@ fn methods_are_compared_exactly() {
     let error = |methods: &[&str]| Methods::new(methods.iter().copied()).unwrap_err().to_string();
     assert_eq!(error(&["CONNECT"]), "`CONNECT` cannot be granted");
     assert_eq!(error(&["*", "trace"]), "`TRACE` cannot be granted");
-    assert_eq!(error(&["get"]), "methods are compared exactly: write `GET`");
+    assert_eq!(error(&["get"]), "methods are case-sensitive: write `GET`");
     assert_eq!(error(&["G T"]), "`G T` is not a method");
-    assert_eq!(error(&[]), "a list of methods names at least one");
+    assert_eq!(error(&[]), "a list of methods must name at least one");
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn header_fields_of_the_connection_are_refused() {
     }
     check(all, &["X-HTTP-Method-Override"], false);
     check(all, &["X-Original-URL"], false);
-    // In the spelling that a server takes for the same, and others that some servers obey.
+    // In spellings that a server treats as equal, and others that some servers obey.
     for name in ["x_original_url", "X-HTTP_Method-Override", "X.HTTP.Method.Override", "x_a"] {
         check(all, &[name], false);
     }
@@ -339,7 +339,7 @@ fn override_and_identity_fields_must_be_named() {
 }
 
 #[test]
-fn one_grant_allows_all_of_a_request() {
+fn a_single_grant_must_allow_the_request() {
     let request = HttpRequest::get("https://a.example/x").unwrap();
     let (large, far) = ("https://a.example|max_response=20MiB", "https://a.example|follow=2");
     let both = grants(&[large, far]);
@@ -347,7 +347,7 @@ fn one_grant_allows_all_of_a_request() {
     assert_eq!(allowed.max_response(), ByteSize::mib(20));
     assert!(allowed.follows(1));
     assert!(!allowed.follows(2));
-    // The one that follows has the size of the default.
+    // The grant that remains has the default size.
     assert_eq!(allowed.max_response(), ByteSize::mib(8));
     let refusal = allowed.response_bytes(9 << 20).unwrap_err();
     assert_eq!(refusal.kind, RefusalKind::Size);
@@ -362,7 +362,7 @@ fn one_grant_allows_all_of_a_request() {
 }
 
 #[test]
-fn a_refusal_names_the_line_that_would_allow_it() {
+fn refusals_name_the_missing_grant() {
     let check = |text: &str, method: &str, url: &str, expected: &str| {
         let request = HttpRequest::new(method, url).unwrap();
         let refusal = grants(&[text]).decide(&request).unwrap_err();
@@ -372,14 +372,14 @@ fn a_refusal_names_the_line_that_would_allow_it() {
         "https://a.example/x",
         "POST",
         "https://a.example/x?token=1",
-        "no grant of `http` has `POST https://a.example/x`: its method is not granted; \
+        "no `http` grant allows `POST https://a.example/x`: its method is not granted; \
          { url = \"https://a.example/x\", methods = [\"POST\"] }",
     );
     check(
         "https://a.example/x",
         "GET",
         "https://a.example/y/*%2fz",
-        "no grant of `http` has `GET https://a.example/y/*%2fz`: its path is not granted; \
+        "no `http` grant allows `GET https://a.example/y/*%2fz`: its path is not granted; \
          { url = \"https://a.example/y/%2A%2Fz\", encoded_slash = true }",
     );
     let request = HttpRequest::get("https://b.example:444").unwrap();
@@ -394,7 +394,7 @@ fn a_refusal_names_the_line_that_would_allow_it() {
 }
 
 #[test]
-fn what_two_grants_allow_does_not_add_up() {
+fn grants_are_not_combined() {
     let request = HttpRequest::get("https://a.example/x").unwrap();
     let both =
         grants(&["https://a.example|addresses=10.0.0.0/8", "https://a.example|max_response=20MiB"]);
@@ -405,7 +405,7 @@ fn what_two_grants_allow_does_not_add_up() {
 }
 
 #[test]
-fn a_proxy_resolves_names_of_grants_that_name_them() {
+fn proxies_resolve_only_named_hosts() {
     let check = |granted: &[&str], denied: &[&str], url: &str, expected: bool| {
         let deny = denied.iter().map(|url| UrlPattern::parse_denied(url).unwrap()).collect();
         let grants = HttpGrants { deny: Deny::new(deny).into(), ..grants(granted) };
@@ -419,12 +419,12 @@ fn a_proxy_resolves_names_of_grants_that_name_them() {
     check(&["https://a.example"], &[], url, true);
     check(&["https://*.a.example"], &[], "https://b.a.example/", true);
     check(&["https://*"], &[], url, false);
-    // The grant of every host allows nothing of the request any more.
+    // The grant of every host no longer allows any part of the request.
     check(&["https://*", "https://a.example"], &[], url, true);
     check(&["https://10.0.0.1"], &[], "https://10.0.0.1/", false);
     check(&["https://localhost"], &[], "https://localhost/", false);
     check(&["https://db.localhost"], &[], "https://db.localhost/", false);
-    // What is denied by addresses has to be seen.
+    // Denied addresses require a resolved host.
     check(&["https://a.example"], &["http://b.example"], url, true);
     check(&["https://a.example"], &["http://10.0.0.1"], url, false);
     check(&["https://a.example"], &["http://localhost"], url, false);

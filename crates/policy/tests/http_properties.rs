@@ -1,5 +1,5 @@
-//! Properties of the decisions on HTTP: they agree with a plain model that is written
-//! differently, narrowing never allows more, and no spelling of a path leads elsewhere.
+//! Properties of HTTP decisions: they match a differently written model, narrowing never allows
+//! more, and no spelling of a path reaches another path.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use kitbag_policy::http::{Deny, Headers, Methods};
 use kitbag_policy::{HttpGrant, HttpGrants, HttpRequest, UrlPattern};
 use proptest::prelude::*;
 
-/// Few hosts, some of which begin or end like others.
+/// Few hosts. Some share prefixes or suffixes.
 const HOSTS: [&str; 8] = [
     "a.example",
     "b.a.example",
@@ -23,18 +23,18 @@ const ADDRESSES: [&str; 6] =
     ["8.8.8.8", "10.0.0.1", "10.1.0.1", "127.0.0.1", "::1", "::ffff:10.0.0.1"];
 const METHODS: [&str; 4] = ["GET", "HEAD", "POST", "DELETE"];
 
-/// A request as a person would take it to pieces.
+/// The parts of a request.
 #[derive(Clone, Debug)]
-struct Asked {
+struct Requested {
     method: &'static str,
     scheme: &'static str,
     host: &'static str,
     port: Option<u16>,
-    /// Segments with their encoding.
+    /// Segments in encoded form.
     path: Vec<&'static str>,
 }
 
-/// A pattern in the same way.
+/// The parts of a pattern.
 #[derive(Clone, Debug)]
 struct Granted {
     methods: Option<Vec<&'static str>>,
@@ -53,16 +53,12 @@ fn port() -> impl Strategy<Value = Option<u16>> {
     prop_oneof![3 => Just(None), 1 => Just(Some(443)), 1 => Just(Some(80)), 1 => Just(Some(8443))]
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn requested() -> impl Strategy<Value = Requested> {
     let segment = prop::sample::select(vec!["a", "ab", "b", "", "%61", "a%2Fb", "a%2fb", "*", "B"]);
     let path = prop::collection::vec(segment, 1..5);
     let (method, host) = (prop::sample::select(&METHODS[..]), prop::sample::select(&HOSTS[..]));
-    (method, scheme(), host, port(), path).prop_map(|(method, scheme, host, port, path)| Asked {
-        method,
-        scheme,
-        host,
-        port,
-        path,
+    (method, scheme(), host, port(), path).prop_map(|(method, scheme, host, port, path)| {
+        Requested { method, scheme, host, port, path }
     })
 }
 
@@ -86,7 +82,7 @@ fn granted() -> impl Strategy<Value = Granted> {
     )
 }
 
-impl Asked {
+impl Requested {
     fn url(&self) -> String {
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
         format!("{}://{}{port}/{}", self.scheme, self.host, self.path.join("/"))
@@ -118,31 +114,31 @@ fn is_allowed(grants: &[HttpGrant], request: &HttpRequest) -> bool {
     HttpGrants::from(grants.to_vec()).decide(request).is_ok()
 }
 
-/// The plain model: texts, compared from the end or by trying everything.
-fn model(granted: &Granted, asked: &Asked) -> bool {
+/// The model: strings that are compared from the end or by exhaustive search.
+fn model(granted: &Granted, requested: &Requested) -> bool {
     let default = |scheme: &str| if scheme == "https" { 443 } else { 80 };
     let methods = granted.methods.clone().unwrap_or(vec!["GET"]);
-    let method =
-        methods.contains(&asked.method) || asked.method == "HEAD" && methods.contains(&"GET");
+    let method = methods.contains(&requested.method)
+        || requested.method == "HEAD" && methods.contains(&"GET");
     let labels = |host: &str| host.split('.').rev().map(str::to_owned).collect::<Vec<_>>();
-    let is_address = asked.host.starts_with(['[', '8', '1']);
+    let is_address = requested.host.starts_with(['[', '8', '1']);
     let host = match granted.host {
-        "*" => !matches!(asked.host, "10.0.0.1" | "[::ffff:10.0.0.1]"),
+        "*" => !matches!(requested.host, "10.0.0.1" | "[::ffff:10.0.0.1]"),
         host if host.starts_with("*.") => {
-            let (base, name) = (labels(&host[2..]), labels(asked.host));
+            let (base, name) = (labels(&host[2..]), labels(requested.host));
             !is_address && name.len() > base.len() && name[..base.len()] == base[..]
         }
-        host => host == asked.host,
+        host => host == requested.host,
     };
     let decode =
         |segment: &str| segment.replace("%61", "a").replace("%2F", "/").replace("%2f", "/");
-    let path: Vec<_> = asked.path.iter().map(|segment| decode(segment)).collect();
+    let path: Vec<_> = requested.path.iter().map(|segment| decode(segment)).collect();
     let has_slash = path.iter().any(|segment| segment.contains('/'));
     let patterns = granted.path.clone().unwrap_or(vec!["**"]);
     let patterns: Vec<_> = patterns.iter().map(|pattern| decode(pattern)).collect();
-    granted.scheme == asked.scheme
+    granted.scheme == requested.scheme
         && granted.port.unwrap_or(default(granted.scheme))
-            == asked.port.unwrap_or(default(asked.scheme))
+            == requested.port.unwrap_or(default(requested.scheme))
         && host
         && method
         && (granted.encoded_slash || !has_slash)
@@ -176,7 +172,7 @@ fn model_segment(pattern: &str, segment: &str) -> bool {
     }
 }
 
-/// A path as the most lenient of servers reads it.
+/// Splits a path as the most lenient server does.
 fn lenient(path: &str) -> Vec<String> {
     let mut text = path.to_owned();
     loop {
@@ -201,19 +197,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
-    fn a_grant_decides_as_a_plain_model(granted in granted(), asked in asked()) {
-        let is_allowed = is_allowed(&[granted.grant()], &asked.request());
-        prop_assert_eq!(is_allowed, model(&granted, &asked));
+    fn grants_match_the_model(granted in granted(), requested in requested()) {
+        let is_allowed = is_allowed(&[granted.grant()], &requested.request());
+        prop_assert_eq!(is_allowed, model(&granted, &requested));
     }
 
     #[test]
-    fn several_grants_allow_what_one_of_them_allows_and_removing_one_never_more(
+    fn grants_combine_as_a_union_of_requests(
         granted in prop::collection::vec(granted(), 0..5),
-        asked in asked(),
+        requested in requested(),
     ) {
-        let request = asked.request();
+        let request = requested.request();
         let grants: Vec<_> = granted.iter().map(Granted::grant).collect();
-        let expected = granted.iter().any(|granted| model(granted, &asked));
+        let expected = granted.iter().any(|granted| model(granted, &requested));
         let whole = HttpGrants::from(grants.clone()).decide(&request);
         prop_assert_eq!(whole.is_ok(), expected);
         for left_out in 0..grants.len() {
@@ -221,7 +217,7 @@ proptest! {
             fewer.remove(left_out);
             prop_assert!(expected || !is_allowed(&fewer, &request));
         }
-        // What is named as missing allows it, and is read back as it was written.
+        // The missing grant allows the request and is parsed back.
         if let Err(refusal) = whole {
             let allowing = HttpGrant::allowing(&request);
             prop_assert_eq!(refusal.missing.unwrap().entry, allowing.as_entry());
@@ -232,19 +228,19 @@ proptest! {
     }
 
     #[test]
-    fn a_grant_within_another_allows_nothing_that_the_other_does_not(
+    fn covered_grants_allow_nothing_more(
         outer in granted(),
         inner in granted(),
-        asked in asked(),
+        requested in requested(),
     ) {
         let (outer, inner) = (outer.grant(), inner.grant());
         let is_within = HttpGrants::from(vec![inner.clone()])
             .beyond(&HttpGrants::from(vec![outer.clone()]).grants)
             .is_none();
-        let request = asked.request();
+        let request = requested.request();
         if is_within && is_allowed(std::slice::from_ref(&inner), &request) {
             prop_assert!(is_allowed(std::slice::from_ref(&outer), &request));
-            // And to no address more.
+            // And no further addresses.
             for address in ADDRESSES {
                 let address: IpAddr = address.parse().unwrap();
                 let opens = |grant: &HttpGrant| {
@@ -254,7 +250,7 @@ proptest! {
                 prop_assert!(opens(&outer) || !opens(&inner));
             }
         }
-        // Every grant lies within itself.
+        // Every grant covers itself.
         let own = HttpGrants::from(vec![outer]);
         prop_assert_eq!(own.beyond(&own.grants), None);
     }
@@ -264,15 +260,15 @@ proptest! {
         granted in prop::collection::vec(granted(), 1..4),
         narrowed in any::<prop::sample::Index>(),
         field in 0..8_u8,
-        asked in asked(),
+        requested in requested(),
         address in prop::sample::select(&ADDRESSES[..]),
         bytes in prop::sample::select(vec![0_u64, 1 << 20, 2 << 20, 9 << 20]),
         header in prop::sample::select(vec!["accept", "x-a", "x-http-method-override"]),
         followed in 0..3_u8,
     ) {
-        let request = asked.request();
+        let request = requested.request();
         let wide = |granted: &Granted| HttpGrant {
-            // With all that the name `localhost` opens by itself.
+            // All addresses that the name `localhost` permits.
             addresses: ["10.0.0.0/8", "127.0.0.0/8", "::1/128"].map(|it| it.parse().unwrap()).into(),
             follow: 2,
             headers: Headers::new(["x-a", "x-http-method-override"]).unwrap(),
@@ -294,7 +290,7 @@ proptest! {
             6 => grant.methods = Methods::new(["HEAD"]).unwrap(),
             _ => grant.url = HttpGrant::allowing(&request).url,
         }
-        // The last two are narrower only where the request was allowed before.
+        // The last two fields are narrower only if the request was allowed before.
         if field >= 6 && !is_allowed(&wide[at..=at], &request) {
             narrow.remove(at);
         }
@@ -315,25 +311,25 @@ proptest! {
     fn denying_more_never_allows_more(
         granted in prop::collection::vec(granted(), 1..4),
         denied in prop::collection::vec(granted(), 1..4),
-        asked in asked(),
+        requested in requested(),
     ) {
-        let request = asked.request();
+        let request = requested.request();
         let pattern = |denied: &Granted| UrlPattern::parse_denied(&denied.pattern()).unwrap();
         let mut grants = HttpGrants::from(granted.iter().map(Granted::grant).collect::<Vec<_>>());
         let before = grants.decide(&request).is_ok();
         grants.deny = Deny::new(denied.iter().map(pattern).collect()).into();
         let after = grants.decide(&request).is_ok();
         prop_assert!(before || !after);
-        // What a grant of the pattern would allow, by whatever method, is denied.
+        // Everything that a grant of the pattern would allow, with any method, is denied.
         let every = |denied: &Granted| {
             let methods = Some(METHODS.to_vec());
-            model(&Granted { methods, encoded_slash: true, ..denied.clone() }, &asked)
+            model(&Granted { methods, encoded_slash: true, ..denied.clone() }, &requested)
         };
         prop_assert!(!after || !denied.iter().any(every));
     }
 
     #[test]
-    fn a_pattern_is_written_as_it_is_read(granted in granted()) {
+    fn formatted_patterns_are_parsed_back(granted in granted()) {
         let pattern: UrlPattern = granted.pattern().parse().unwrap();
         let written = pattern.to_string();
         prop_assert_eq!(&written.parse::<UrlPattern>().unwrap(), &pattern);
@@ -341,14 +337,14 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_a_pattern_that_is_written_otherwise(text in "https?://[ -~]{0,40}") {
+    fn parsed_patterns_are_formatted_back(text in "https?://[ -~]{0,40}") {
         if let Ok(pattern) = text.parse::<UrlPattern>() {
             prop_assert_eq!(pattern.to_string().parse::<UrlPattern>().unwrap(), pattern);
         }
     }
 
     #[test]
-    fn no_spelling_of_a_path_leads_out_of_the_granted_one(
+    fn path_spellings_stay_in_the_granted_path(
         pieces in prop::collection::vec(
             prop::sample::select(vec![
                 "pub", "priv", "x", "..", ".", "/", "/", "/", "//", "%2e", "%2E", "%252e", "%25",
@@ -371,7 +367,7 @@ proptest! {
     }
 
     #[test]
-    fn no_spelling_of_an_authority_names_another_host(
+    fn authority_spellings_keep_the_host(
         pieces in prop::collection::vec(
             prop::sample::select(vec![
                 "a.example", "evil.example", "@", ":", "443", "80", ".", "/", "\\", "#", "?", "%40",
@@ -392,7 +388,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_read_is_read_the_same_by_the_library(text in "https?://[!-~]{1,60}") {
+    fn the_url_library_agrees_on_accepted_urls(text in "https?://[!-~]{1,60}") {
         if let Ok(request) = HttpRequest::get(&text) {
             let url = url::Url::parse(&text).unwrap();
             prop_assert_eq!(url.host_str().unwrap().trim_matches(['[', ']']).is_empty(), false);

@@ -1,4 +1,5 @@
-//! Arguments, coerced and checked before anything is decided by them and before a guest sees them.
+//! Coerces and checks arguments before any decision depends on them and before a guest receives
+//! them.
 
 #[cfg(test)]
 mod cases;
@@ -25,40 +26,40 @@ use crate::types::Types;
 /// The arguments of a call, as they were given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arguments {
-    /// A JSON value, which has to be an object.
+    /// A JSON value, which must be an object.
     pub json: Option<Value>,
-    /// Keys and values as they were typed. `key=value` becomes what the tool's
-    /// schema says; `key:=value` is JSON.
+    /// Keys and values as they were typed. `key=value` is converted to the type in the tool's
+    /// schema; the value of `key:=value` is JSON.
     pub pairs: Vec<(String, String)>,
     /// The digits of numbers in the JSON value.
     pub digits: Digits,
 }
 
-/// Arguments that fit a schema.
+/// Arguments that match a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
     /// The arguments.
     pub arguments: Map<String, Value>,
     /// The digits of their numbers.
     pub digits: Digits,
-    /// The changes that were made so that they fit.
+    /// The changes that made the arguments match.
     pub coercions: Vec<Coercion>,
 }
 
 impl Arguments {
-    /// Arguments that are JSON already.
+    /// Creates arguments from a JSON value.
     pub fn json(value: Value) -> Self {
         Self::exact(value, Digits::default())
     }
 
-    /// Arguments that were read from a JSON text, whose numbers keep their digits.
+    /// Creates arguments from a JSON text whose numbers keep their digits.
     pub fn exact(value: Value, digits: Digits) -> Self {
         Self { json: Some(value), pairs: Vec::new(), digits }
     }
 }
 
 impl Checked {
-    /// Arguments that the host has made, which no schema describes.
+    /// Creates arguments of the host, which no schema describes.
     pub fn as_given(arguments: Map<String, Value>) -> Self {
         Self { arguments, digits: Digits::default(), coercions: Vec::new() }
     }
@@ -71,11 +72,10 @@ impl From<Value> for Arguments {
 }
 
 impl Schema {
-    /// Turns arguments into the object that a tool gets whose input has this schema.
+    /// Converts arguments to the object for a tool with this input schema.
     ///
-    /// Values are coerced, and defaults filled in. Keys for which `is_overwritten` holds are
-    /// dropped: the host sets them itself. `may_go_on` is asked now and then, and its error ends
-    /// the check.
+    /// Coerces values and adds defaults. Drops keys for which `is_overwritten` returns true: the
+    /// host sets them itself. Calls `may_go_on` regularly; an error of it ends the check.
     ///
     /// # Errors
     ///
@@ -120,8 +120,8 @@ impl Schema {
         if let Err(pointer) = fill_defaults(self, &mut value, &mut left) {
             let limit = ByteSize::bytes(ARGUMENTS_BYTES as u64);
             let message = format!(
-                "with the defaults of the tool's schema up to here the arguments have more than \
-                 {limit}; give fewer elements, or values of your own"
+                "including the defaults of the tool's schema up to here, the arguments have more \
+                 than {limit}; give fewer elements, or explicit values"
             );
             return Err(refused(vec![ArgumentProblem { pointer, message }]));
         }
@@ -135,7 +135,7 @@ impl Schema {
     }
 }
 
-/// Whether arrays and objects nest deeper than so many levels.
+/// Returns true if arrays and objects have more than `levels` levels.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     let Some(below) = levels.checked_sub(1) else {
         return matches!(value, Value::Array(_) | Value::Object(_));
@@ -147,8 +147,8 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Adds what was typed as `key=value`, in the type that the schema wants. Of a list that is typed
-/// in several parts the first part alone keeps the digits of its numbers.
+/// Adds typed `key=value` pairs, converted to the types in the schema. For a list that is typed in
+/// several parts, only the first part keeps the digits of its numbers.
 fn add_pairs(
     object: &mut Map<String, Value>,
     schema: &Value,
@@ -177,7 +177,7 @@ fn add_pairs(
             }
         };
         match typed.get_mut(&key) {
-            // A key that is repeated is a list where the schema takes one.
+            // A repeated key is a list if the schema accepts one.
             Some(Value::Array(list)) if takes_list(&schema["properties"][&key]) => match value {
                 Value::Array(more) => list.extend(more),
                 value => list.push(value),
@@ -187,7 +187,7 @@ fn add_pairs(
                 typed.insert(key, Value::Array(vec![first, value]));
             }
             Some(_) => problems
-                .push(ArgumentProblem { pointer: pointer(&key), message: "is given twice".into() }),
+                .push(ArgumentProblem { pointer: pointer(&key), message: "is repeated".into() }),
             None => {
                 typed.insert(key, value);
             }
@@ -195,7 +195,7 @@ fn add_pairs(
     }
     for (key, value) in typed {
         if object.contains_key(&key) {
-            let message = "is given twice, as `key=value` and in the JSON".into();
+            let message = "is repeated, as `key=value` and in the JSON".into();
             problems.push(ArgumentProblem { pointer: pointer(&key), message });
         } else {
             object.insert(key, value);
@@ -204,17 +204,17 @@ fn add_pairs(
     problems
 }
 
-/// Reads a typed text as what the schema of its key takes. What does not fit
-/// stays text, and the check that follows says what is wrong with it.
+/// Converts typed text to the type in the schema of its key. Text that does not match remains a
+/// string, and the later check reports the problem.
 fn typed_value(schema: &Value, text: String) -> (Value, Digits) {
     let types = Types::of(schema);
-    // Where a string is allowed, the word is one: on a shell it is typed without quotes.
+    // If a string is allowed, the word is a string: a shell removes the quotes.
     if types.meet(Types::STRING) {
         return (Value::String(text), Digits::default());
     }
     match json::parse_exact(text.as_bytes(), JsonBudget::ARGUMENTS) {
         Ok((value, digits)) if types.meet(Types::of_value(&value)) => (value, digits),
-        // One element of a list.
+        // A single element of a list.
         _ if types.meet(Types::ARRAY) => {
             let (element, exact) = typed_value(&schema["items"], text);
             let mut digits = Digits::default();
@@ -225,17 +225,16 @@ fn typed_value(schema: &Value, text: String) -> (Value, Digits) {
     }
 }
 
-/// Whether a schema says that it takes a list.
+/// Returns true if a schema accepts a list.
 fn takes_list(schema: &Value) -> bool {
     Types::of(schema) != Types::ALL && Types::of(schema).meet(Types::ARRAY)
 }
 
-/// Adds the defaults that a schema names for keys that are not there, as long as
-/// their length is `left`.
+/// Adds the schema's defaults for missing keys, as long as `left` bytes suffice.
 ///
 /// # Errors
 ///
-/// The JSON pointer of the first one for which there is no room.
+/// The JSON pointer of the first default that does not fit.
 fn fill_defaults(schema: &Value, value: &mut Value, left: &mut usize) -> Result<(), String> {
     match value {
         Value::Object(object) => {
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn typed_arguments_become_what_the_schema_says() {
+    fn typed_arguments_are_converted_by_the_schema() {
         check(
             pairs(&[("path", "1"), ("count", "5"), ("ratio", "0.5"), ("deep", "true")]),
             json!({ "path": "1", "count": 5, "ratio": 0.5, "deep": true }),
@@ -351,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_count_while_they_are_filled_in_and_the_place_is_named() {
+    fn oversized_defaults_are_named_with_their_pointer() {
         let item = json!({ "properties": { "a/b": { "default": "x".repeat(100_000) } } });
         let schema = json!({ "properties": { "list": { "items": item } } });
         let list = |elements: usize| Arguments::json(json!({ "list": vec![json!({}); elements] }));
@@ -360,14 +359,13 @@ mod tests {
         let error = checked(&schema, list(1_000)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "does not fit\n  `/list/10/a~1b`: with the defaults of the tool's schema \
-             up to here the arguments have more than 1 MiB; give fewer elements, or values of your \
-             own"
+            "does not match\n  `/list/10/a~1b`: including the defaults of the tool's \
+             schema up to here, the arguments have more than 1 MiB; give fewer elements, or explicit values"
         );
     }
 
     #[test]
-    fn the_same_mistake_many_times_is_told_a_hundred_times() {
+    fn repeated_mistakes_are_reported_a_hundred_times() {
         let key = "k".repeat(10_000);
         let flat = json!({ "properties": { "a": {} }, "additionalProperties": false });
         let mut schema = json!({ "properties": { "flat": flat } });
@@ -387,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_named_with_its_place() {
+    fn every_problem_has_its_pointer() {
         check_refused(
             Arguments::json(json!({
                 "count": "three", "mode": "quick", "nested": { "sise": 1 }, "colour": 1, "tags": [true],
@@ -407,7 +405,7 @@ mod tests {
             pairs(&[("path", "x"), ("count", "many")]),
             &["`/count`: must be an integer, but is the string `many`"],
         );
-        check_refused(pairs(&[("path", "a"), ("path", "b")]), &["`/path`: is given twice"]);
+        check_refused(pairs(&[("path", "a"), ("path", "b")]), &["`/path`: is repeated"]);
         check_refused(
             pairs(&[("path", "a"), ("ids:", "[1")]),
             &["`/ids`: `[1` is not JSON: EOF while parsing a list at line 1 column 2"],
@@ -415,12 +413,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_within_bounds() {
+    fn reported_problems_are_bounded() {
         let check = |schema: &Value, value: Value| match checked(schema, Arguments::json(value)) {
             Err(CheckError::Misfit(problems)) => problems,
             other => panic!("{other:?}"),
         };
-        // A hundred, and that there are more.
+        // A hundred problems, and a note that there are more.
         let schema = json!({ "properties": { "a": {} }, "additionalProperties": false });
         let unknown: Map<_, _> = (0..1_000).map(|n| (n.to_string(), json!(1))).collect();
         let problems = check(&schema, Value::Object(unknown));
@@ -431,38 +429,41 @@ mod tests {
         let schema = json!({ "properties": { "x": { "allOf": all } } });
         let problems = check(&schema, json!({ "x": "a".repeat(100_000) }));
         assert_eq!(problems[0].to_string(), "`/x`: value is longer than 0 characters");
-        // The first of what is wrong in much, and no place where each branch of a
-        // choice would be kept.
+        // Only the first problem of a large value, and no position, since every branch of a choice
+        // would be kept.
         let elements = |items: Value| json!({ "properties": { "x": { "items": items } } });
         let much = json!({ "x": vec![1; 200_000] });
         let problems = check(&elements(json!({ "minimum": 2 })), much.clone());
         assert_eq!((problems.len(), &*problems[0].pointer), (2, "/x/0"));
         let choice = elements(json!({ "anyOf": [{ "minimum": 2 }, { "type": "string" }] }));
         let problems = check(&choice, much);
-        assert_eq!(problems[0].to_string(), "does not fit, and is too large to say where");
+        assert_eq!(
+            problems[0].to_string(),
+            "does not match, and is too large to find the position"
+        );
     }
 
     #[test]
-    fn what_the_host_sets_itself_is_dropped() {
+    fn overwritten_keys_are_dropped() {
         let arguments = Arguments::json(json!({ "path": "x", "_topic": { "id": "other" } }));
         let found = checked(&schema(), arguments).unwrap();
         assert!(!found.contains_key("_topic"));
     }
 
     #[test]
-    fn a_schema_that_is_none_is_named() {
+    fn invalid_schemas_are_named() {
         let error = checked(&json!({ "type": "nonsense" }), Arguments::default());
         assert!(matches!(error, Err(CheckError::Schema(_))), "{error:?}");
     }
 
     #[test]
-    fn a_schema_cannot_make_the_host_fetch_anything() {
+    fn schemas_cannot_make_the_host_fetch() {
         let schema = json!({ "$ref": "http://127.0.0.1:1/schema.json" });
         let error = checked(&schema, Arguments::default());
         assert!(matches!(error, Err(CheckError::Schema(_))), "{error:?}");
     }
 
-    /// Values that have something to do with `schema`, right and wrong.
+    /// Valid and invalid values for `schema`.
     fn arguments() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(json!(null)),
@@ -497,14 +498,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_plainly_fits_is_valid(value in arguments()) {
+        fn plain_matches_are_valid(value in arguments()) {
             let is_valid = jsonschema::options().build(&schema()).unwrap().is_valid(&value);
             prop_assert!(is_valid || !fits_plainly(&schema(), &value), "{value}");
         }
     }
 
     #[test]
-    fn what_is_usually_called_fits_plainly() {
+    fn usual_arguments_match_plainly() {
         let call = json!({ "path": "x", "count": 1, "ids": [1], "mode": "fast", "nested": {} });
         assert!(fits_plainly(&schema(), &call));
         assert!(!fits_plainly(&json!({ "type": "string", "pattern": "a" }), &json!("a")));
@@ -513,7 +514,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_the_check_fail_in_another_way(key in ".{0,20}", text in ".{0,40}") {
+        fn any_text_is_accepted_or_has_problems(key in ".{0,20}", text in ".{0,40}") {
             let _ = checked(&schema(), pairs(&[(&key, &text), ("path", "x")]));
         }
     }

@@ -1,13 +1,12 @@
-//! How much it takes to check a value against a schema, found out before it is done.
+//! Bounds the cost of checking a value against a schema before the check.
 //!
-//! A schema is the tool's word, and the library that checks against it stops at
-//! nothing: with references a few lines ask for more evaluations than there is
-//! time, or for such deep ones that the stack ends, and with it the process.
+//! A schema is untrusted, and the library that checks values has no limits: with references, a few
+//! lines require more evaluations than there is time for, or such deep ones that the stack
+//! overflows and the process crashes.
 //!
-//! Patterns are matched in linear time, and what that takes is counted too: the
-//! length of the text times the size of the pattern's program. Counting asks now and
-//! then whether it may go on; the library that checks afterwards cannot, which is why
-//! what it may take is bounded.
+//! Patterns are matched in linear time, and their cost is counted as well: the length of the text
+//! times the size of the pattern's program. Counting calls the caller's check regularly; the
+//! library cannot, which is why its cost is bounded.
 
 mod patterns;
 #[cfg(test)]
@@ -27,46 +26,45 @@ use kitbag_base::json::pointer;
 
 pub(crate) use self::patterns::options;
 
-/// Under which address the library reads a schema that has none of its own.
+/// The base URI that the library uses for a schema without an id.
 const BASE: &str = "json-schema:///";
 
-/// How many values there are in a schema at most. To read one in which each refers
-/// to the next takes more than in proportion.
+/// The most values in a schema. The cost of reading one in which each value refers to the next is
+/// more than linear.
 const SCHEMA_VALUES: u64 = 40_000;
 
-/// How many schemas apply one within the other at most. Arguments that are as deep as
-/// they may be take four for each of their levels.
+/// The most schemas that apply within each other. Arguments of the maximum depth need four per
+/// level.
 const LEVELS: usize = 512;
 
-/// How many schemas apply at most to what each schema within one applies to, taken
-/// together: the library looks at them when it reads the schema.
+/// The most schemas that apply to the values of each nested schema, in total: the library examines
+/// them when it reads the schema.
 const BRANCHES: u64 = 1_000_000;
 
-/// What a value of a schema, or a schema that applies, takes in memory once it is read.
+/// The memory of a value in a schema, or of an applied schema, after reading.
 const BYTES_PER_SCHEMA: u64 = 128;
 
-/// How many evaluations there are at most, and how many more for each value within
-/// the one that is checked.
+/// The most evaluations, and the most further ones for each value within the checked one.
 const STEPS: u64 = 100_000;
 const STEPS_PER_VALUE: u64 = 64;
 
-/// Bytes of text that take about as long as one evaluation.
+/// The bytes of text that take about as long as one evaluation.
 const BYTES_PER_STEP: u64 = 64;
 
-/// Names and options that take about as long to compare as one evaluation.
+/// The names and options that take about as long to compare as one evaluation.
 const COMPARISONS_PER_STEP: u64 = 16;
 
-/// How many evaluations pass between two looks at the deadline.
+/// The number of evaluations between two checks of the deadline.
 const STEPS_PER_LOOK: u64 = 1024;
 
-/// How many bytes of text times states of programs are matched at most in one
-/// check: a second, at the 8 ns that the slowest engine takes.
+/// The most bytes of text times program states that are matched in one check: a second, at the 8 ns
+/// of the slowest engine.
 const MATCHING: u64 = 1 << 27;
 
-/// A schema that can be read, and whose evaluations can be counted.
+/// A schema that can be read and whose evaluations can be counted.
 pub(crate) struct SchemaComplexity {
     registry: Registry<'static>,
-    /// The states of the program of each pattern.
+    /// The number of program states of each pattern.
     patterns: HashMap<String, u64>,
     has_choices: bool,
     memory_bytes: u64,
@@ -75,28 +73,28 @@ pub(crate) struct SchemaComplexity {
 /// Why a value is not checked.
 #[derive(Debug)]
 pub(crate) enum Refusal<E> {
-    /// It would take too much.
+    /// The check would be too expensive.
     TooMuch(String),
-    /// The caller has ended the check meanwhile.
+    /// The caller ended the check.
     Ended(E),
 }
 
 impl SchemaComplexity {
-    /// Looks at a schema before the library does.
+    /// Examines a schema before the library does.
     ///
     /// # Errors
     ///
-    /// Says what would take too much.
+    /// Why the schema is too expensive.
     pub(crate) fn new(schema: Value) -> Result<Self, String> {
         let values = count(&schema);
         if values > SCHEMA_VALUES {
-            return Err(format!("it consists of more than {SCHEMA_VALUES} values"));
+            return Err(format!("it has more than {SCHEMA_VALUES} values"));
         }
         let registry = Registry::new()
             .draft(Draft::default().detect(&schema))
             .add(BASE, schema)
             .and_then(RegistryBuilder::prepare)
-            .map_err(said)?;
+            .map_err(message)?;
         let root = find(&registry, "")?;
         let mut branches = Branches::new(root.schema);
         branches.all(root)?;
@@ -105,12 +103,12 @@ impl SchemaComplexity {
         Ok(Self { registry, patterns, has_choices, memory_bytes })
     }
 
-    /// Makes sure that a value can be checked against the schema at a place in this
-    /// one, the fragment of a URI. Returns how many evaluations that takes at most.
+    /// Checks that a value can be checked against the schema at a fragment of this one. Returns the
+    /// most evaluations that this takes.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] says what would take too much, or why the caller has ended the check.
+    /// [`Refusal`] with the reason, or with the caller's error.
     pub(crate) fn check<E>(
         &self,
         fragment: &str,
@@ -125,13 +123,13 @@ impl SchemaComplexity {
         Ok(limit - steps.left)
     }
 
-    /// What it takes in memory together with what the library makes of it, as estimated.
+    /// Returns the estimated memory of the schema, including the library's.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 
-    /// Whether there is a choice in it, for which the library keeps what is wrong
-    /// with each branch.
+    /// Returns true if the schema has a choice, for which the library keeps the errors of each
+    /// branch.
     pub(crate) fn has_choices(&self) -> bool {
         self.has_choices
     }
@@ -144,16 +142,16 @@ impl<E> From<String> for Refusal<E> {
 }
 
 fn find<'r>(registry: &'r Registry<'_>, fragment: &str) -> Result<At<'r>, String> {
-    let base = uri::from_str(BASE).map_err(said)?;
-    Ok(At::found(registry.resolver(base).lookup(&format!("#{fragment}")).map_err(said)?))
+    let base = uri::from_str(BASE).map_err(message)?;
+    Ok(At::found(registry.resolver(base).lookup(&format!("#{fragment}")).map_err(message)?))
 }
 
-/// The JSON pointer of a value within another, the very same one.
-fn pointer_to(within: &Value, wanted: &Value) -> Option<String> {
-    if ptr::eq(within, wanted) {
+/// Returns the JSON pointer of a value within another, by identity.
+fn pointer_to(within: &Value, target: &Value) -> Option<String> {
+    if ptr::eq(within, target) {
         return Some(String::new());
     }
-    let below = |key: &str, value| Some(format!("{}{}", pointer(key), pointer_to(value, wanted)?));
+    let below = |key: &str, value| Some(format!("{}{}", pointer(key), pointer_to(value, target)?));
     match within {
         Value::Object(object) => object.iter().find_map(|(key, value)| below(key, value)),
         Value::Array(elements) => {
@@ -164,7 +162,7 @@ fn pointer_to(within: &Value, wanted: &Value) -> Option<String> {
     }
 }
 
-/// A schema, and from where its references lead.
+/// A schema and the base of its references.
 #[derive(Clone)]
 struct At<'r> {
     schema: &'r Value,
@@ -178,10 +176,10 @@ impl<'r> At<'r> {
         Self { schema, resolver, draft }
     }
 
-    /// The same place with the address that the schema gives itself.
+    /// Returns the same position with the schema's own id as base.
     fn rebased(&self) -> Result<Self, String> {
         let resource = self.draft.create_resource_ref(self.schema);
-        let resolver = self.resolver.in_subresource(resource).map_err(said)?;
+        let resolver = self.resolver.in_subresource(resource).map_err(message)?;
         Ok(Self { resolver, ..self.clone() })
     }
 
@@ -189,45 +187,44 @@ impl<'r> At<'r> {
         Self { schema, ..self.clone() }
     }
 
-    /// Refuses a reference of which only an evaluation could tell where it leads.
+    /// Refuses a reference whose target depends on the evaluation.
     fn check_dynamic(&self, keyword: &str, rule: &Value) -> Result<(), String> {
         if let ("$dynamicRef", Value::String(reference)) = (keyword, rule)
             && let Ok(found) = self.resolver.lookup(reference)
             && found.contents().get("$dynamicAnchor").is_some()
         {
             let reference = shown(reference);
-            return Err(format!("`$dynamicRef` to `{reference}` may lead anywhere; use `$ref`"));
+            return Err(format!("`$dynamicRef` to `{reference}` has no fixed target; use `$ref`"));
         }
         Ok(())
     }
 
-    /// The schemas that one of its keywords applies to the same value.
+    /// Returns the schemas that a keyword applies to the same value.
     fn beside(&self, keyword: &str, rule: &'r Value) -> Result<Vec<Self>, String> {
         Ok(match (keyword, rule) {
             ("$ref" | "$dynamicRef", Value::String(reference)) => {
-                vec![Self::found(self.resolver.lookup(reference).map_err(said)?)]
+                vec![Self::found(self.resolver.lookup(reference).map_err(message)?)]
             }
             ("$recursiveRef", _) => {
-                vec![Self::found(self.resolver.lookup_recursive_ref().map_err(said)?)]
+                vec![Self::found(self.resolver.lookup_recursive_ref().map_err(message)?)]
             }
             _ => schemas(keyword, rule, Target::Same).map(|schema| self.at(schema)).collect(),
         })
     }
 }
 
-/// Finds out how many schemas apply to one value, through every reference, and
-/// which patterns there are.
+/// Counts the schemas that apply to one value, through every reference, and collects the patterns.
 struct Branches<'r> {
     root: &'r Value,
-    /// By schema; nothing while it is being found out.
+    /// The counts by schema; `None` while a schema is being counted.
     known: HashMap<*const Value, Option<u64>>,
-    /// Schemas that apply to other values, which are yet to be looked at.
+    /// Schemas of other values that must still be examined.
     within: Vec<At<'r>>,
     total: u64,
-    /// The states of the program of each pattern.
+    /// The number of program states of each pattern.
     patterns: HashMap<String, u64>,
     programs_bytes: u64,
-    /// What translating the patterns takes.
+    /// The cost of translating the patterns.
     translated: u64,
     has_choices: bool,
 }
@@ -258,7 +255,7 @@ impl<'r> Branches<'r> {
         let key = ptr::from_ref(at.schema);
         match self.known.get(&key) {
             Some(Some(branches)) => return Ok(*branches),
-            Some(None) => return Err("it refers to itself without end".into()),
+            Some(None) => return Err("it refers to itself endlessly".into()),
             None => {}
         }
         if level == LEVELS {
@@ -272,7 +269,7 @@ impl<'r> Branches<'r> {
                 self.add_patterns(at.schema, keyword, rule)?;
                 self.has_choices |= matches!(&**keyword, "anyOf" | "oneOf");
                 at.check_dynamic(keyword, rule)?;
-                // The library reports a reference to nothing, where it matters.
+                // The library reports dangling references if they matter.
                 for beside in at.beside(keyword, rule).unwrap_or_default() {
                     branches = branches.saturating_add(self.of(&beside, level + 1)?);
                 }
@@ -304,11 +301,11 @@ impl<'r> Branches<'r> {
             })?;
             self.programs_bytes += compiled.bytes;
             if self.programs_bytes > PROGRAMS_BYTES.as_u64() {
-                return Err(format!("its patterns together take more than {PROGRAMS_BYTES}"));
+                return Err(format!("its patterns need more than {PROGRAMS_BYTES} in total"));
             }
             self.translated += compiled.translation;
             if self.translated > TRANSLATED_BYTES {
-                return Err("its patterns together have too many escapes".into());
+                return Err("its patterns have too many escapes in total".into());
             }
             self.patterns.insert(pattern.to_owned(), compiled.states);
         }
@@ -316,12 +313,12 @@ impl<'r> Branches<'r> {
     }
 }
 
-/// Goes through all that may be evaluated: every branch of a choice, whatever the
-/// others say.
+/// Visits everything that may be evaluated: every branch of a choice, whatever the result of the
+/// others.
 struct Steps<'e, E> {
     left: u64,
     limit: u64,
-    /// How much may still be matched.
+    /// The matching cost that is left.
     matching: u64,
     level: usize,
     patterns: &'e HashMap<String, u64>,
@@ -331,21 +328,22 @@ struct Steps<'e, E> {
 impl<E> Steps<'_, E> {
     fn spend(&mut self, steps: u64) -> Result<(), Refusal<E>> {
         let looks = self.left / STEPS_PER_LOOK;
-        self.left = self.left.checked_sub(steps).ok_or_else(|| {
-            format!("to check this value against it takes more than {} steps", self.limit)
-        })?;
+        self.left = self
+            .left
+            .checked_sub(steps)
+            .ok_or_else(|| format!("checking this value takes more than {} steps", self.limit))?;
         if self.left / STEPS_PER_LOOK < looks {
             (self.may_go_on)().map_err(Refusal::Ended)?;
         }
         Ok(())
     }
 
-    /// Counts a text that is matched against a pattern.
+    /// Counts the cost of matching a text.
     fn spend_match(&mut self, pattern: &str, text: &str) -> Result<(), Refusal<E>> {
         let states = self.patterns.get(pattern).copied().unwrap_or(1);
         let cost = (text.len() as u64 + 1).saturating_mul(states);
         self.matching = self.matching.checked_sub(cost).ok_or_else(|| {
-            format!("to match this value with its patterns takes more than {MATCHING} steps")
+            format!("matching this value with its patterns takes more than {MATCHING} steps")
         })?;
         self.spend(1)
     }
@@ -358,7 +356,7 @@ impl<E> Steps<'_, E> {
             return Err(too_deep().into());
         }
         self.level += 1;
-        // What these two apply to is found out by evaluating all the rest again.
+        // For these two, all other keywords are evaluated again.
         let again = ["unevaluatedItems", "unevaluatedProperties"];
         let times = if again.iter().any(|keyword| rules.contains_key(*keyword)) { 2 } else { 1 };
         for _ in 0..times {
@@ -374,7 +372,7 @@ impl<E> Steps<'_, E> {
         Ok(())
     }
 
-    /// What a keyword applies to the values within this one.
+    /// Returns the values within this one, with the schemas that a keyword applies to them.
     fn within<'r>(
         &mut self,
         at: &At<'r>,
@@ -393,7 +391,7 @@ impl<E> Steps<'_, E> {
             ("patternProperties", Value::Object(schemas), Value::Object(object)) => {
                 schemas.iter().try_for_each(|(pattern, schema)| {
                     object.iter().try_for_each(|(name, value)| {
-                        // Once for itself, and once for the properties beside it.
+                        // Once for the keyword itself, and once for the properties beside it.
                         self.spend_match(pattern, name)?;
                         self.spend_match(pattern, name)?;
                         self.take(&at.at(schema), value)
@@ -420,8 +418,7 @@ impl<E> Steps<'_, E> {
     }
 }
 
-/// How many evaluations it is worth what a keyword compares, besides the schemas that
-/// it applies.
+/// Returns the cost of a keyword's own comparisons, in evaluations.
 fn comparing(keyword: &str, rule: &Value, value: &Value) -> u64 {
     let compared = match (keyword, rule, value) {
         (
@@ -436,7 +433,7 @@ fn comparing(keyword: &str, rule: &Value, value: &Value) -> u64 {
         ("enum" | "const", rule, _) => size(rule),
         ("uniqueItems", _, Value::Array(_)) => size(value),
         ("format", Value::String(format), Value::String(text)) if format == "regex" => {
-            // The library compares each name of a group with all before it.
+            // The library compares each group name with all previous ones.
             let names = text.matches("(?<").count() + text.matches("\\k").count();
             (names as u64).pow(2) + text.len() as u64
         }
@@ -447,14 +444,14 @@ fn comparing(keyword: &str, rule: &Value, value: &Value) -> u64 {
 }
 
 fn too_deep() -> String {
-    format!("more than {LEVELS} schemas apply one within the other")
+    format!("more than {LEVELS} schemas apply within each other")
 }
 
-fn said(error: impl Display) -> String {
+fn message(error: impl Display) -> String {
     error.to_string()
 }
 
-/// What a value takes to look at: its values, and a step for so many bytes of text.
+/// Returns the cost of examining a value: its values, and a step per block of text.
 pub(crate) fn size(value: &Value) -> u64 {
     let text = |text: &str| text.len() as u64 / BYTES_PER_STEP;
     1 + match value {
@@ -465,7 +462,7 @@ pub(crate) fn size(value: &Value) -> u64 {
     }
 }
 
-/// How many values a value consists of, itself among them.
+/// Counts the values in a value, including itself.
 pub(crate) fn count(value: &Value) -> u64 {
     1 + match value {
         Value::Array(elements) => elements.iter().map(count).sum(),

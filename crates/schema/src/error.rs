@@ -1,14 +1,14 @@
-//! What can be wrong with a schema, or with a value that is checked against one.
+//! Errors of schemas and of values that are checked.
 
 use kitbag_base::ARGUMENTS_DEPTH;
 
 use crate::problems::ArgumentProblem;
 
-/// A schema that is no JSON Schema, or takes too much to check against.
+/// Why a schema is not valid or too expensive to check.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct SchemaError {
-    /// What is wrong with it.
+    /// The problem.
     pub reason: String,
 }
 
@@ -18,13 +18,13 @@ impl SchemaError {
     }
 }
 
-/// A value that was not found to fit. `E` is why the caller ended the check.
+/// Why a value does not match. `E` is the caller's reason to end the check.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError<E> {
-    /// It does not fit the schema: everything that is wrong.
-    #[error("does not fit{}", list(.0))]
+    /// The value does not match the schema: all problems.
+    #[error("does not match{}", list(.0))]
     Misfit(Vec<ArgumentProblem>),
-    /// Its arrays and objects nest too deep.
+    /// Arrays and objects are nested too deeply.
     #[error("nests deeper than {ARGUMENTS_DEPTH} levels")]
     TooDeep,
     /// The schema cannot be used.

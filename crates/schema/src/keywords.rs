@@ -1,19 +1,19 @@
-//! Which keywords hold schemas, and which values those apply to.
+//! Keywords that contain schemas, and the values to which these apply.
 
 use serde_json::{Map, Value};
 
-/// What the schemas of a keyword apply to.
+/// The values to which the schemas of a keyword apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// The value that the keyword is about.
+    /// The value of the keyword itself.
     Same,
     /// Values within it.
     Within,
-    /// Nothing, until something refers to them.
+    /// No value, unless a reference refers to them.
     Nothing,
 }
 
-/// How a keyword holds its schemas.
+/// The form in which a keyword contains its schemas.
 #[derive(Clone, Copy)]
 enum Form {
     One,
@@ -27,7 +27,7 @@ fn keyword(keyword: &str) -> Option<(Target, Form)> {
     Some(match keyword {
         "allOf" | "anyOf" | "oneOf" => (Target::Same, Form::List),
         "not" | "if" | "then" | "else" => (Target::Same, Form::One),
-        // `dependencies` holds lists of names too, which are no schemas.
+        // `dependencies` also contains lists of names, which are not schemas.
         "dependentSchemas" | "dependencies" => (Target::Same, Form::Map),
         "properties" | "patternProperties" => (Target::Within, Form::Map),
         "additionalProperties" | "unevaluatedProperties" | "propertyNames" => {
@@ -41,7 +41,7 @@ fn keyword(keyword: &str) -> Option<(Target, Form)> {
     })
 }
 
-/// The schemas that a keyword holds for this target.
+/// Returns the schemas of a keyword that have this target.
 pub(crate) fn schemas<'r>(
     name: &str,
     rule: &'r Value,
@@ -58,7 +58,7 @@ pub(crate) fn schemas<'r>(
     one.into_iter().chain(list).chain(map.into_iter().flat_map(Map::values))
 }
 
-/// Tells whether the schemas of a keyword are in the form that it takes, with at least one in a list.
+/// Returns true if a keyword's schemas have the required form, with at least one in a list.
 pub(crate) fn is_well_formed(name: &str, rule: &Value) -> bool {
     let is_schema = |schema: &Value| schema.is_object() || schema.is_boolean();
     let is_list =
@@ -75,7 +75,7 @@ pub(crate) fn is_well_formed(name: &str, rule: &Value) -> bool {
     }
 }
 
-/// Shows every schema within a schema, itself among them.
+/// Visits every schema within a schema, including itself.
 pub(crate) fn each_schema(schema: &mut Value, look: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(rules) = schema else { return };
     look(rules);

@@ -1,9 +1,7 @@
-//! JSON Schema: arguments against it, what that takes, and the definitions for model
-//! interfaces.
+//! JSON Schema: checks of arguments, their cost, and definitions for model interfaces.
 //!
-//! A schema and a value are the words of a tool and of a model, so that all work on
-//! them is bounded. Whose schema it is, when a call has to end and where a tool comes
-//! from is left to the caller.
+//! Schemas and values come from tools and models, so all work on them is bounded. The caller
+//! decides when a call ends.
 
 mod arguments;
 mod complexity;
@@ -22,11 +20,11 @@ pub use error::{CheckError, SchemaError};
 pub use problems::ArgumentProblem;
 pub use schema::Schema;
 
-/// For a check that nothing ends.
+/// Never ends a check.
 ///
 /// # Errors
 ///
-/// None.
+/// Never fails.
 pub fn without_end() -> Result<(), Infallible> {
     Ok(())
 }

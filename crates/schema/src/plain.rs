@@ -1,4 +1,4 @@
-//! What is plainly a schema, and what plainly fits one, without the library.
+//! Fast checks of simple schemas and values, without the library.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::types::Types;
 
-/// How many steps it is tried whether a value plainly fits.
+/// The most steps of a fast check.
 const PLAIN_STEPS: u64 = 1_000_000;
 
-/// Whether a schema is plainly one: of keywords that stand for nothing more than what
-/// is looked at here. `false` means only that the library has to decide.
+/// Returns true if a schema is certainly valid, because it uses only keywords that are checked
+/// here. False if the library must decide.
 pub(crate) fn is_plain_schema(schema: &Value) -> bool {
-    /// Far below what a schema may have at all.
+    /// Far below the limit for schemas.
     const KEYWORDS: usize = 1_000;
     is_plain(schema, &mut KEYWORDS.clone())
 }
@@ -41,17 +41,15 @@ fn is_plain(schema: &Value, left: &mut usize) -> bool {
     })
 }
 
-/// Whether a value plainly fits a schema, so that nothing more has to be looked
-/// at. `false` means only that the library has to decide.
+/// Returns true if a value certainly matches a schema. False if the library must decide.
 ///
-/// The library first compiles the schema of schemas, which takes several times
-/// as long as a whole call does without it. What configuration and most tools
-/// write needs no more than these keywords (JSON Schema 2020-12).
+/// The library first compiles the meta-schema, which takes several times as long as a whole call
+/// without it. Configurations and most tools use only these keywords (JSON Schema 2020-12).
 pub(crate) fn fits_plainly(schema: &Value, value: &Value) -> bool {
     fits_within(schema, value, &mut { PLAIN_STEPS })
 }
 
-/// As [`fits_plainly`], in no more steps than are left.
+/// As [`fits_plainly`], with at most `left` steps.
 fn fits_within(schema: &Value, value: &Value, left: &mut u64) -> bool {
     let Value::Object(rules) = schema else { return false };
     let property = |key: &str| rules.get("properties").and_then(|properties| properties.get(key));
@@ -89,7 +87,7 @@ fn fits_within(schema: &Value, value: &Value, left: &mut u64) -> bool {
         ("anyOf", Value::Array(branches), _) => {
             branches.iter().any(|branch| fits_within(branch, value, left))
         }
-        // These say nothing about a value of another type.
+        // These do not restrict values of other types.
         ("properties", Value::Object(_), _)
         | ("required", Value::Array(_), _)
         | ("additionalProperties", Value::Bool(_), _)

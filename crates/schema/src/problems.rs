@@ -1,4 +1,4 @@
-//! What is wrong with a value, in our words.
+//! Descriptions of problems.
 
 use std::fmt;
 
@@ -10,22 +10,21 @@ use serde_json::Value;
 use crate::complexity::size;
 use kitbag_base::json::pointer;
 
-/// How many problems of one value are reported. A value with more has one mistake many
-/// times.
+/// The most problems of one value that are reported. A value with more usually repeats one mistake.
 pub(crate) const PROBLEMS: usize = 100;
 
-/// The longest pointer of a problem, in bytes: keys are the caller's.
+/// The longest pointer of a problem, in bytes: the caller chooses the keys.
 pub(crate) const POINTER_BYTES: usize = 1 << 10;
 
 /// The size of the largest value that a message repeats.
 const SHOWN_SIZE: u64 = 64;
 
-/// Something that is wrong with an argument.
+/// A problem with an argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArgumentProblem {
-    /// Where, as a JSON pointer; empty for the arguments as a whole.
+    /// The position, as a JSON pointer; empty for the arguments as a whole.
     pub pointer: String,
-    /// What is wrong, and what would be right.
+    /// The problem and the expected value.
     pub message: String,
 }
 
@@ -38,7 +37,7 @@ impl fmt::Display for ArgumentProblem {
     }
 }
 
-/// Says what is wrong in our words, since the library's repeat whole values.
+/// Describes a problem. The library's own messages repeat whole values.
 pub(crate) fn explain(
     error: &jsonschema::ValidationError<'_>,
     schema: &Value,
@@ -65,7 +64,7 @@ pub(crate) fn explain(
             for key in unexpected.iter().take(PROBLEMS + 1) {
                 let hint = match nearest(key, known.iter().map(String::as_str)) {
                     Some(near) => format!("; did you mean `{}`?", shown(near)),
-                    None if known.is_empty() => "; it takes none".into(),
+                    None if known.is_empty() => "; there are none".into(),
                     None => format!("; known: {}", alternatives(&known)),
                 };
                 push(format!("{place}{}", pointer(key)), format!("is unknown{hint}"));
@@ -102,11 +101,11 @@ pub(crate) fn explain(
     }
 }
 
-/// What a choice that a value does not fit has to say to it.
+/// The most useful errors of a choice that a value does not match.
 enum Closest<'a> {
-    /// The types that its branches take, where that of the value is none of them.
+    /// The types that its branches accept, if the value has a different type.
     Types(Vec<&'a TypeKind>),
-    /// What is wrong by the only branch that takes the type of the value.
+    /// The errors of the only branch that accepts the value's type.
     Branch(&'a [jsonschema::ValidationError<'static>]),
 }
 
@@ -144,7 +143,7 @@ fn expected<'a>(kinds: impl IntoIterator<Item = &'a TypeKind>) -> String {
     names.join(" or ")
 }
 
-/// The keys that the schema knows at a place in the arguments.
+/// Returns the schema's keys at a position in the arguments.
 fn known_keys(schema: &Value, place: &str) -> Vec<String> {
     let mut here = schema;
     for segment in place.split('/').skip(1) {
@@ -157,7 +156,7 @@ fn known_keys(schema: &Value, place: &str) -> Vec<String> {
     here["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
 }
 
-/// A value's type with its article, and the value where it is short.
+/// Describes a value's type with its article, and the value if it is short.
 pub(crate) fn kind_of(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),

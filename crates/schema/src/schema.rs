@@ -1,4 +1,4 @@
-//! A schema, read once, and values checked against it.
+//! A schema that is read once, and checks of values against it.
 
 use std::fmt;
 use std::ops::Deref;
@@ -14,23 +14,22 @@ use crate::plain::{fits_plainly, is_plain_schema};
 use crate::problems::{ArgumentProblem, PROBLEMS, explain};
 use crate::types::Types;
 
-/// How many bytes the pointers to all values have at most where all problems are
-/// looked for: the library holds one for each problem before it tells the first.
+/// The most bytes of pointers to all values if all problems are collected: the library holds one
+/// per problem before it returns the first.
 const ALL_POINTER_BYTES: usize = 4 << 20;
 
-/// Up to how many evaluations everything that is wrong is looked for: the library
-/// keeps all of it in memory.
+/// The most evaluations for which all problems are collected: the library keeps all of them in
+/// memory.
 const STEPS_IN_FULL: u64 = 100_000;
 
-/// How much memory what was read of a schema may take to be kept for the next check,
-/// as estimated. What is larger is read again each time: a tool's own word must not
-/// fill the memory of a server.
+/// The most estimated memory of a schema that is kept for later checks. Larger ones are read again
+/// each time: an untrusted schema must not fill the memory of a server.
 const KEPT_BYTES: u64 = 1 << 20;
 
-/// A JSON Schema of a tool's. It dereferences to the JSON that it is.
+/// The JSON Schema of a tool. Dereferences to its JSON.
 ///
-/// The first check that needs it reads it, and the ones after that use what was read.
-/// Cheap to clone; clones share that.
+/// The first check that needs it reads it, and later checks reuse the result. Cheap to clone;
+/// clones share the result.
 #[derive(Clone)]
 pub struct Schema(Arc<Inner>);
 
@@ -39,33 +38,33 @@ struct Inner {
     read: OnceLock<Read>,
 }
 
-/// What came of reading a schema.
+/// The result of reading a schema.
 enum Read {
     Kept(Arc<Reader>),
     TooLargeToKeep,
     Unusable(SchemaError),
 }
 
-/// A schema as values are checked against it.
+/// A schema that is ready for checks.
 struct Reader {
     complexity: SchemaComplexity,
     validator: jsonschema::Validator,
 }
 
 impl Schema {
-    /// The JSON that it is.
+    /// Returns the JSON of the schema.
     pub fn as_json(&self) -> &Value {
         &self.0.json
     }
 
-    /// Looks whether it has the form of a schema. Quick, since patterns and references
-    /// are for [`check`](Self::check) to read.
+    /// Checks that the schema is well-formed. Fast, since [`check`](Self::check) reads patterns and
+    /// references.
     ///
     /// # Errors
     ///
-    /// [`SchemaError`], where it has not.
+    /// [`SchemaError`] if the schema is not well-formed.
     pub fn check_form(&self) -> Result<(), SchemaError> {
-        // Other drafts are for the library to read.
+        // The library reads other drafts.
         let is_newest = self["$schema"]
             .as_str()
             .is_none_or(|draft| draft.contains("json-schema.org/draft/2020-12"));
@@ -76,28 +75,28 @@ impl Schema {
             .map_err(|error| SchemaError { reason: misformed(&error) })
     }
 
-    /// As [`check_form`](Self::check_form), and whether it takes an object, which
-    /// arguments are.
+    /// As [`check_form`](Self::check_form), and checks that the schema accepts objects, since
+    /// arguments are an object.
     ///
     /// # Errors
     ///
-    /// [`SchemaError`], where it has not, or does not.
+    /// [`SchemaError`] if the schema is not well-formed or does not accept objects.
     pub fn check_input_form(&self) -> Result<(), SchemaError> {
         let named = self.as_object().and_then(Types::named);
         if named.is_some_and(|named| !named.meet(Types::OBJECT)) {
             return Err(SchemaError::new(
-                "its `type` is not `object`, and arguments are an object",
+                "its `type` is not `object`, but arguments are an object",
             ));
         }
         self.check_form()
     }
 
-    /// As [`check_form`](Self::check_form), and whether its references lead to a schema: a client
-    /// that reads a schema with one that does not may refuse all tools for it.
+    /// As [`check_form`](Self::check_form), and checks that every reference has a schema as its
+    /// target: a client may refuse all tools because of a dangling reference.
     ///
     /// # Errors
     ///
-    /// [`SchemaError`], where it has not the form of a schema, or refers to none.
+    /// [`SchemaError`] if the schema is not well-formed or has a dangling reference.
     pub fn check_references(&self) -> Result<(), SchemaError> {
         match has_reference(self) {
             true => self.check(),
@@ -105,26 +104,25 @@ impl Schema {
         }
     }
 
-    /// Reads it as a check of a value does. Patterns take time to compile.
+    /// Reads the schema completely. Patterns take time to compile.
     ///
     /// # Errors
     ///
-    /// [`SchemaError`], where it is no schema or takes too much to check against.
+    /// [`SchemaError`] if the schema is not valid or too expensive to check.
     pub fn check(&self) -> Result<(), SchemaError> {
-        // What configuration and most tools write is seen to be one at a glance.
+        // Schemas of configurations and most tools pass the fast check.
         match is_plain_schema(self) {
             true => Ok(()),
             false => self.reader().map(drop),
         }
     }
 
-    /// Everything in which a value does not fit; nothing, where it does. `may_go_on` is
-    /// asked now and then, and its error ends the check.
+    /// Returns all problems of a value; none if it matches. Calls `may_go_on` regularly; an error
+    /// of it ends the check.
     ///
     /// # Errors
     ///
-    /// [`CheckError::Schema`], where the schema cannot be used, and
-    /// [`CheckError::Ended`].
+    /// [`CheckError::Schema`] if the schema cannot be used, and [`CheckError::Ended`].
     pub fn misfits<E>(
         &self,
         value: &Value,
@@ -165,7 +163,7 @@ impl Schema {
             }
         }
         if problems.is_empty() {
-            let message = "does not fit, and is too large to say where".into();
+            let message = "does not match, and is too large to find the position".into();
             problems.push(ArgumentProblem { pointer: String::new(), message });
         }
         may_go_on_here()?;
@@ -179,7 +177,7 @@ impl Schema {
             Some(Read::TooLargeToKeep) | None => {}
         }
         let reader = Reader::new(&self.0.json).map(Arc::new);
-        // Another check may have read it meanwhile, and the same.
+        // Another check may have read the schema meanwhile, with the same result.
         self.0.read.get_or_init(|| match &reader {
             Ok(reader) if reader.complexity.memory_bytes() <= KEPT_BYTES => {
                 Read::Kept(Arc::clone(reader))
@@ -203,7 +201,7 @@ impl Reader {
     }
 }
 
-/// What is wrong with a schema, after where in it that is.
+/// Describes the problem of a schema after its position.
 fn misformed(error: &jsonschema::ValidationError<'_>) -> String {
     let message = error.to_string();
     match error.instance_path().as_str() {
@@ -244,7 +242,7 @@ impl Serialize for Schema {
     }
 }
 
-/// Whether there may be a reference in a schema.
+/// Returns true if a schema may contain a reference.
 fn has_reference(schema: &Value) -> bool {
     match schema {
         Value::Array(elements) => elements.iter().any(has_reference),
@@ -253,10 +251,10 @@ fn has_reference(schema: &Value) -> bool {
     }
 }
 
-/// How many bytes the pointers to a value and all within it have, where that to the
-/// value itself has `own`.
+/// Returns the total length of the pointers to a value and all values in it, where the value's own
+/// pointer has `own` bytes.
 fn pointer_bytes(value: &Value, own: usize) -> usize {
-    // An index has as many digits as a list of so many values can have.
+    // The most digits of an index in such a list.
     const INDEX: usize = 8;
     own + match value {
         Value::Array(elements) => {
@@ -277,7 +275,7 @@ mod tests {
     use super::*;
     use crate::without_end;
 
-    /// Whether what was read of a schema is kept after a check.
+    /// Returns true if the result of reading a schema is kept after a check.
     fn is_kept(schema: Value) -> bool {
         let schema = Schema::from(schema);
         schema.misfits(&json!("x"), &without_end).unwrap();
@@ -300,26 +298,26 @@ mod tests {
         check("#/$defs/ScreenInstance", false);
         check("#/properties/zz", false);
         check("https://example.com/other.json", false);
-        // Nothing is compiled where nothing is referred to.
+        // Nothing is compiled if there are no references.
         let plain = Schema::from(json!({ "type": "object", "pattern": "^x$" }));
         plain.check_references().unwrap();
         assert!(plain.0.read.get().is_none());
     }
 
     #[test]
-    fn a_schema_is_read_once_for_all_its_clones() {
+    fn clones_share_the_read_schema() {
         assert!(is_kept(json!({ "pattern": "^x$" })));
         let schema = Schema::from(json!({ "pattern": "^x$" }));
         let first = schema.reader().unwrap();
         assert!(Arc::ptr_eq(&first, &schema.clone().reader().unwrap()));
-        // What has plainly the right form is not read at all.
+        // A schema that passes the fast check is not read.
         let plain = Schema::from(json!({ "type": "string" }));
         assert!(plain.misfits(&json!("x"), &without_end).unwrap().is_empty());
         assert!(plain.0.read.get().is_none());
     }
 
     #[test]
-    fn what_was_read_of_a_large_schema_is_not_kept() {
+    fn large_schemas_are_not_kept() {
         let patterns: Vec<_> =
             (0..20).map(|n| json!({ "pattern": format!("x|a{{{n}}}") })).collect();
         assert!(!is_kept(json!({ "allOf": patterns })));
@@ -328,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_schema_is_said_with_its_place() {
+    fn schema_errors_have_a_position() {
         let schema = Schema::from(json!({ "properties": { "a": { "type": "objekt" } } }));
         let expected = "`/properties/a/type`: \"objekt\" is not valid under any of the schemas \
                         listed in the 'anyOf' keyword";
@@ -337,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_shared_between_threads() {
+    fn schemas_are_shared_between_threads() {
         fn is_shared<T: Send + Sync + 'static>() {}
         is_shared::<Schema>();
     }

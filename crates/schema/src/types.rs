@@ -1,8 +1,8 @@
-//! The types that a schema names, and those that values have.
+//! The types of schemas and values.
 
 use serde_json::{Map, Value};
 
-/// A set of types of JSON. An integer is a number too.
+/// A set of JSON types. An integer is a number as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Types(u8);
 
@@ -17,7 +17,7 @@ impl Types {
     pub(crate) const NONE: Self = Self(0);
     pub(crate) const ALL: Self = Self(0x7f);
 
-    /// What `type` names, where it is there.
+    /// Returns the types of the keyword `type`, if present.
     pub(crate) fn named(rules: &Map<String, Value>) -> Option<Self> {
         Some(match rules.get("type")? {
             Value::String(name) => Self::of_name(name),
@@ -29,10 +29,10 @@ impl Types {
         })
     }
 
-    /// The types that values of a schema may have, as far as `type` says, there or in
-    /// all branches of a choice.
+    /// Returns the types that values of a schema may have, by `type` in the schema or in all
+    /// branches of a choice.
     pub(crate) fn of(schema: &Value) -> Self {
-        /// A choice in a choice in a choice is enough.
+        /// The deepest nesting of choices that is examined.
         const LEVELS: usize = 3;
         Self::of_level(schema, LEVELS)
     }
@@ -52,7 +52,7 @@ impl Types {
         }
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     pub(crate) fn of_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::NULL,
@@ -65,17 +65,17 @@ impl Types {
         }
     }
 
-    /// Whether there are types in both.
+    /// Returns true if the sets overlap.
     pub(crate) fn meet(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// The types in both.
+    /// Returns the intersection.
     pub(crate) fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The types in one of both.
+    /// Returns the union.
     pub(crate) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

@@ -1,4 +1,4 @@
-//! What it takes to look for keys and tokens, and for values, in 1 MiB.
+//! Measures the search for keys and tokens, and for secret values, in 1 MiB.
 //!
 //! `cargo bench -p kitbag-secrets`
 
@@ -8,7 +8,7 @@ use kitbag_secrets::{AllowedLeak, Leak, Leaks, OnRequest, Redactor, SecretValue}
 
 const SIZE: usize = 1 << 20;
 
-/// What is looked through, by its name.
+/// The searched samples, by name.
 const TEXTS: [&str; 14] = [
     "json",
     "base64",
@@ -30,15 +30,15 @@ fn main() {
     divan::main();
 }
 
-/// JSON as services answer it.
+/// JSON as services return it.
 fn json() -> Vec<u8> {
     let entry = r#"{"id":1296269,"name":"Hello-World","url":"https:\/\/api.example.com\/repos","description":"keys, tokens and skies"},"#;
     entry.bytes().cycle().take(SIZE).collect()
 }
 
-/// Texts that are meant to take long, by their names.
+/// Samples that are designed to be slow to search, by name.
 const HOSTILE: [(&str, &str); 12] = [
-    // Starts of tokens, and no end.
+    // Starts of tokens without the rest.
     ("starts", "glpat-sk-proj-eyJhvs.xoxb-"),
     ("short starts", "sk-"),
     ("long starts", "sk-abcdef"),
@@ -51,7 +51,7 @@ const HOSTILE: [(&str, &str); 12] = [
         "gldt-sk-ant-pypi-AgEIcHlwaS5vcmcsbp_sntrys_ghp_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
       AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA ",
     ),
-    // A run that ends one character before it is long enough, and one that is too long.
+    // A run that is one character too short, and one that is too long.
     ("too short", "sk-or-v1-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde "),
     ("too long", "AKIA0123456789ABCDEFG "),
     (
@@ -68,7 +68,7 @@ fn hostile(name: &str) -> Vec<u8> {
 }
 
 fn base64() -> Vec<u8> {
-    // A generator of numbers will do.
+    // A linear congruential generator is random enough.
     let mut state = 1u32;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -77,7 +77,7 @@ fn base64() -> Vec<u8> {
     (0..SIZE).map(|_| next()).collect()
 }
 
-/// A request is looked through up to what refuses it.
+/// A request is searched until the finding that refuses it.
 #[divan::bench(args = TEXTS)]
 fn request(bencher: Bencher, text: &str) {
     let (leaks, text) = (Leaks::new(Vec::new()), of(text));
@@ -85,13 +85,13 @@ fn request(bencher: Bencher, text: &str) {
     bencher.counter(BytesCount::new(SIZE)).bench(|| leaks.find(&text).any(is_refused));
 }
 
-/// An answer is looked through to its end, and masked.
+/// An answer is searched completely and masked.
 #[divan::bench(args = TEXTS)]
 fn answer(bencher: Bencher, text: &str) {
     answer_without(bencher, text, Vec::new());
 }
 
-/// Where something is allowed, the first 10,000 findings are hashed.
+/// If anything is allowed, the first 10,000 findings are hashed.
 #[divan::bench(args = ["tokens", "warnings"])]
 fn allowing(bencher: Bencher, text: &str) {
     let fingerprint = "0123456789abcdef".parse().expect("a fingerprint");
@@ -100,7 +100,7 @@ fn allowing(bencher: Bencher, text: &str) {
 
 fn answer_without(bencher: Bencher, text: &str, allowed: Vec<AllowedLeak>) {
     let (leaks, text) = (Leaks::new(allowed), of(text));
-    let text = String::from_utf8(text).expect("all of it is text");
+    let text = String::from_utf8(text).expect("the mask keeps it UTF-8");
     bencher
         .counter(BytesCount::new(SIZE))
         .with_inputs(|| text.clone())
@@ -114,7 +114,7 @@ fn values(bencher: Bencher, text: &str) {
     bencher.counter(BytesCount::new(SIZE)).bench(|| redactor.finds(&text));
 }
 
-/// What a call with a secret has to set up.
+/// The setup of a call with a secret.
 #[divan::bench]
 fn redactor(bencher: Bencher) {
     let value = SecretValue::new(vec![b'x'; 40]).expect("long enough");

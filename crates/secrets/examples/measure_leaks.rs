@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p kitbag-secrets --example measure_leaks -- [DIRECTORY]`
 //!
-//! Each finding of a rule that masks is printed with its file, so that a person can say whether
-//! it is one. Key blocks are counted by themselves, since they are what they look like.
+//! Prints each finding of a masking rule with its file, so that a person can judge it. Counts key
+//! blocks separately, since they are always genuine key blocks.
 
 #![expect(clippy::print_stdout, reason = "it prints figures")]
 
@@ -23,7 +23,7 @@ fn main() {
     }
 }
 
-/// Prints how many of the positives of each rule are found.
+/// Prints how many positives of each rule are found.
 fn recall(leaks: &Leaks) {
     let mut found = BTreeMap::<&str, (usize, usize)>::new();
     let lines = POSITIVES.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
@@ -40,7 +40,7 @@ fn recall(leaks: &Leaks) {
     println!("recall: {} of {} texts of {} rules", total.0, total.1, found.len());
 }
 
-/// Prints what is found in the files of a directory, and how often.
+/// Prints the findings in the files of a directory, with counts.
 fn findings(leaks: &Leaks, directory: PathBuf) {
     let (mut files, mut bytes, mut blocks) = (0u64, 0u64, 0u64);
     let mut rules = BTreeMap::<(bool, String), (u64, u64)>::new();
@@ -53,7 +53,7 @@ fn findings(leaks: &Leaks, directory: PathBuf) {
                 directories.push(path);
                 continue;
             }
-            // What is no text is not masked.
+            // Files that are not UTF-8 are not masked.
             let Some(text) = fs::read(&path).ok().and_then(|it| String::from_utf8(it).ok()) else {
                 continue;
             };

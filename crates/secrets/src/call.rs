@@ -1,4 +1,4 @@
-//! The secrets of one call, and what becomes of its requests.
+//! The secrets of one call and their use in its requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -19,27 +19,28 @@ use crate::request::{Outgoing, Part, SecretRefusal};
 use crate::secrets::Secrets;
 use crate::value::SecretValue;
 
-/// Headers that ask for a part of a response. Some servers still know the second one, which is
-/// older than the first.
+/// Headers that request a part of a response. Some servers still support the second, which is
+/// older.
 const RANGES: [&str; 2] = ["range", "request-range"];
 
-/// Finds placeholders of any call, in every spelling.
+/// Finds the placeholders of any call, in every spelling.
 static PLACEHOLDERS: LazyLock<Redactor> = LazyLock::new(|| Redactor::of_texts([PREFIX.as_bytes()]));
 
-/// The secrets of one call: their placeholders, and their values once a request goes out.
+/// The secrets of one call: their placeholders, and their values once they are needed.
 ///
-/// A value is read before the first request to the host of one of its places, also by a path
-/// where it does not go, and not before: reading may start a program that asks its user. From
-/// then on no request of the call may hold it, and it is masked in all that comes back.
+/// A value is read before the first request to the host of one of its destinations, even if the
+/// path is not a destination, and not earlier, since reading may start a program that asks the
+/// user. From then on, no request of the call may contain the value, and it is masked in everything
+/// that the call receives.
 ///
-/// That is enough. A server gets a value from here at one of its places only, so that a response
-/// which shows it, because this call or an earlier one sent it there, comes from a host that was
-/// asked after it was read. What a guest holds of a value before that it has from somewhere
-/// else, such as a file or its arguments, and could pass on by other ways than a request.
+/// This is sufficient. A server receives a value from kitbag only at one of its destinations. So a
+/// response that contains the value, because this or an earlier call sent it, comes from a host
+/// that was contacted after the value was read. If a guest has the value earlier, it has it from
+/// elsewhere, such as a file or its arguments, and could also pass it on without a request.
 pub struct CallSecrets {
     secrets: Vec<Secret>,
     source: Arc<Secrets>,
-    /// What masks the values that were read, and how many those are.
+    /// The redactor of the values that were read, and their number.
     redactor: Mutex<(usize, Arc<Redactor>)>,
     end: CallEnd,
 }
@@ -50,22 +51,22 @@ struct Secret {
     value: OnceLock<Result<SecretValue, ReadError>>,
 }
 
-/// A request as it is sent, and what was noticed on it.
+/// A request to send and the findings in it.
 pub struct Prepared {
-    /// The request, with what the host adds.
+    /// The request, including the parts that the host adds.
     pub request: Outgoing,
-    /// What looks like a key or a token and is sent all the same, for the log.
+    /// Findings that look like keys or tokens but do not block the request, for the log.
     pub warnings: Vec<String>,
-    /// The secrets that it holds.
+    /// The secrets in the request.
     pub sent: Vec<SecretName>,
 }
 
 impl CallSecrets {
-    /// The secrets of a call. Nothing is read yet.
+    /// Creates the secrets of a call. No value is read yet.
     ///
     /// # Errors
     ///
-    /// Where the system gives no random bytes.
+    /// If the system provides no random bytes.
     pub fn new(
         grants: impl IntoIterator<Item = SecretGrant>,
         source: Arc<Secrets>,
@@ -77,48 +78,49 @@ impl CallSecrets {
         Ok(Self { secrets, source, redactor, end })
     }
 
-    /// Ends the call: what reads a value for it is ended, and no value is read any more.
+    /// Ends the call: stops programs that read a value, and reads no further values.
     pub fn end(&self) {
         self.end.end();
     }
 
-    /// The placeholder of a secret, which a guest reads in its place.
+    /// Returns the placeholder of a secret, which the guest receives instead of the value.
     pub fn placeholder(&self, name: &SecretName) -> Option<&Placeholder> {
         let secret = self.secrets.iter().find(|secret| secret.grant.name == *name);
         secret.map(|secret| &secret.placeholder)
     }
 
-    /// What masks the values of this call, as far as they were read.
+    /// Returns the redactor of the values that were read.
     pub fn redactor(&self) -> Arc<Redactor> {
         let redactor = self.redactor.lock().unwrap_or_else(PoisonError::into_inner);
         redactor.1.clone()
     }
 
-    /// The variables of a tool that hold a placeholder, each with its text.
+    /// Iterates over the tool's variables that contain a placeholder, and the placeholders.
     pub fn variables(&self) -> impl Iterator<Item = (&VariableName, &str)> {
         self.secrets.iter().flat_map(|Secret { grant, placeholder, .. }| {
             grant.variables.iter().map(|variable| (variable, placeholder.as_str()))
         })
     }
 
-    /// Masks, in a text that a call gives, the values that it has read. What looks like a key or
-    /// a token is masked where the outermost call ends ([`Leaks::redact`](crate::Leaks::redact)).
+    /// Masks the values that were read in a string that a call returns. Text that looks like a key
+    /// or token is masked at the end of the outermost call
+    /// ([`Leaks::redact`](crate::Leaks::redact)).
     pub fn mask(&self, text: &mut String) {
         self.redactor().redact_text(text);
     }
 
-    /// Masks, in bytes that a call gives, the values that it has read.
+    /// Masks the values that were read in bytes that a call returns.
     pub fn mask_bytes(&self, bytes: &mut [u8]) {
         self.redactor().redact(bytes);
     }
 
-    /// Looks through a request, replaces its placeholders and adds what the host adds.
+    /// Checks a request, replaces its placeholders and adds the secrets that the host adds.
     ///
-    /// `relation` tells which secrets go to the request's place, and which its server may know.
+    /// `relation` tells which secrets are sent with this request, and which its server may know.
     ///
     /// # Errors
     ///
-    /// [`SecretRefusal`], where it must not be sent.
+    /// [`SecretRefusal`] if the request must not be sent.
     pub fn prepare(
         &self,
         mut request: Outgoing,
@@ -128,7 +130,7 @@ impl CallSecrets {
         for secret in &self.secrets {
             let relation = relation(&secret.grant);
             if relation != SecretRelation::Elsewhere {
-                // Each response is masked by itself.
+                // Each response is masked separately.
                 let range = request.headers.iter().find(|(name, _)| RANGES.contains(&&**name));
                 if let Some((header, _)) = range {
                     let (part, secret) = (Part::Header(header.clone()), secret.grant.name.clone());
@@ -150,7 +152,7 @@ impl CallSecrets {
         Ok(Prepared { request, warnings, sent })
     }
 
-    /// Reads a value that can be added as its grant says.
+    /// Reads a value and checks that it can be added as its grant requires.
     fn read(&self, grant: &SecretGrant) -> Result<SecretValue, ReadError> {
         let value = self.source.read(&grant.name, &self.end)?;
         if let Some(placement) = &grant.added {
@@ -159,8 +161,8 @@ impl CallSecrets {
         Ok(value)
     }
 
-    /// Refuses a request that holds a value, or what looks like one. Returns what only
-    /// looks like one and is sent all the same.
+    /// Refuses a request that contains a value or looks like it does. Returns the findings that do
+    /// not block it.
     fn scan(&self, request: &Outgoing, redactor: &Redactor) -> Result<Vec<String>, SecretRefusal> {
         let mut warnings = Vec::new();
         for (part, text) in parts(request) {
@@ -169,7 +171,7 @@ impl CallSecrets {
             }
             let pair = basic(text);
             let decoded = is_encoded(&part, request).then(|| form_decoded(text)).flatten();
-            // What is inside of a value says more of it.
+            // The inner text of a value reveals more about it.
             let texts = [pair.as_deref(), Some(text), decoded.as_deref()];
             for text in texts.into_iter().flatten() {
                 for leak in self.source.leaks().find(text) {
@@ -186,7 +188,7 @@ impl CallSecrets {
         Ok(warnings)
     }
 
-    /// Puts values in place of placeholders. Returns which secret stands in which header.
+    /// Replaces placeholders by values. Returns the secret in each header.
     fn replace(
         &self,
         request: &mut Outgoing,
@@ -239,7 +241,8 @@ impl CallSecrets {
         Ok(replaced)
     }
 
-    /// Adds what the host adds for this place, and refuses what the guest brings instead.
+    /// Adds the secrets that the host adds for this destination, and refuses credentials of the
+    /// guest in their place.
     fn add(
         &self,
         request: &mut Outgoing,
@@ -247,7 +250,7 @@ impl CallSecrets {
         replaced: Vec<(usize, SecretName)>,
         sent: &mut Vec<SecretName>,
     ) -> Result<(), SecretRefusal> {
-        // The secret of each header, the guest's by their placeholders.
+        // The secret of each header; the guest's by its placeholder.
         let mut headers: BTreeMap<String, SecretName> = BTreeMap::new();
         for (index, (name, _)) in request.headers.iter().enumerate() {
             let its = replaced.iter().find(|(at, _)| *at == index).map(|(_, secret)| secret);
@@ -307,7 +310,7 @@ impl CallSecrets {
                 }
             };
             match headers.insert(header.to_owned(), name.clone()) {
-                // Where the guest put the placeholder the value stands already.
+                // The value is already there, in place of the guest's placeholder.
                 Some(own) if own == *name => continue,
                 Some(one) => {
                     let (part, other) = (Part::Header(header.to_owned()), name.clone());
@@ -329,7 +332,7 @@ impl CallSecrets {
         Ok(())
     }
 
-    /// The value of a secret of this call.
+    /// Returns the value of a secret of this call.
     fn value(&self, name: &SecretName) -> Result<&SecretValue, SecretRefusal> {
         let unreadable = |error| SecretRefusal::Unreadable { secret: name.clone(), error };
         let secret = self.secrets.iter().find(|secret| secret.grant.name == *name);
@@ -340,7 +343,7 @@ impl CallSecrets {
         }
     }
 
-    /// The redactor, which is made anew where a value was read since.
+    /// Returns the redactor of all values, rebuilt if another value was read.
     fn redactor_of_all(&self) -> Arc<Redactor> {
         let mut redactor = self.redactor.lock().unwrap_or_else(PoisonError::into_inner);
         let is_read = |secret: &&Secret| matches!(secret.value.get(), Some(Ok(_)));
@@ -348,7 +351,7 @@ impl CallSecrets {
         if redactor.0 != count {
             let texts = self.secrets.iter().flat_map(|secret| {
                 let value = secret.value.get().and_then(|value| value.as_ref().ok());
-                // Of a user and a password the password is one by itself.
+                // The password of a user and password is also a value of its own.
                 let is_pair = secret.grant.added == Some(Placement::Basic { user: None });
                 let password = value.filter(|_| is_pair).and_then(SecretValue::password);
                 let texts = [value.map(SecretValue::reveal), password];
@@ -360,7 +363,7 @@ impl CallSecrets {
     }
 }
 
-/// Whether a part of a request is encoded as URLs and forms are.
+/// Returns true if a part of a request is encoded like a URL or form.
 fn is_encoded(part: &Part, request: &Outgoing) -> bool {
     match part {
         Part::Path | Part::Query => true,
@@ -370,7 +373,7 @@ fn is_encoded(part: &Part, request: &Outgoing) -> bool {
 }
 
 impl Default for CallSecrets {
-    /// A call without secrets, whose requests are looked through all the same.
+    /// Creates a call without secrets. Its requests are still checked.
     fn default() -> Self {
         let (redactor, end) = (Mutex::default(), CallEnd::default());
         Self { secrets: Vec::new(), source: Arc::default(), redactor, end }

@@ -1,13 +1,13 @@
-//! The end of a call, for what reads values for it.
+//! The end of a call, for code that reads values for it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// When the call that needs a value ends. What takes a while, such as a program that asks its
-/// user, ends with it.
+/// Signals the end of the call that needs a value. Long operations, such as a program that asks its
+/// user, end with the call.
 ///
-/// The default is a call that has not ended.
+/// By default, the call has not ended.
 #[derive(Default)]
 pub struct CallEnd(Mutex<State>);
 
@@ -20,7 +20,7 @@ struct State {
     next_number: u64,
 }
 
-/// What happens at the end of a call, until this is dropped.
+/// An action at the end of a call. Dropping this cancels it.
 #[must_use]
 pub struct AtEnd<'a> {
     end: &'a CallEnd,
@@ -28,7 +28,7 @@ pub struct AtEnd<'a> {
 }
 
 impl CallEnd {
-    /// Ends the call. What [`at_end`](Self::at_end) was given has been done when this returns.
+    /// Ends the call. All actions of [`at_end`](Self::at_end) are complete when this returns.
     pub fn end(&self) {
         let mut state = self.state();
         state.has_ended = true;
@@ -37,13 +37,13 @@ impl CallEnd {
         }
     }
 
-    /// Whether the call has ended.
+    /// Returns true if the call has ended.
     pub fn has_ended(&self) -> bool {
         self.state().has_ended
     }
 
-    /// Does this when the call ends, on the thread that ends it; at once where it has ended.
-    /// It must not wait. Once the result was dropped it is not done any more.
+    /// Runs an action when the call ends, on the thread that ends it, or immediately if it has
+    /// ended. The action must not block. Dropping the result cancels the action.
     pub fn at_end(&self, action: impl FnOnce() + Send + 'static) -> AtEnd<'_> {
         let mut state = self.state();
         let number = state.next_number;
@@ -55,7 +55,7 @@ impl CallEnd {
         AtEnd { end: self, number }
     }
 
-    /// A panic while this is held leaves nothing half-done behind.
+    /// A panic while this is locked leaves a consistent state.
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_done_at_the_end_is_done_once() {
+    fn end_actions_run_once() {
         let end = CallEnd::default();
         let (sender, done) = mpsc::channel();
         let note = |number: u32| {

@@ -1,8 +1,8 @@
-//! Sets of characters of which keys and tokens consist, and how long a run of one is.
+//! The character sets of keys and tokens, and lengths of runs.
 
 use serde::Deserialize;
 
-/// A set of characters. `data/leaks.toml` lists what is in each.
+/// A set of characters. `data/leaks.toml` lists the members of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Chars {
@@ -23,7 +23,7 @@ pub(crate) enum Chars {
     Pem,
 }
 
-/// Bytes of a run that are compared together.
+/// The number of bytes that are compared at once.
 const AT_ONCE: usize = 32;
 
 impl Chars {
@@ -48,7 +48,7 @@ impl Chars {
     /// The number of sets.
     pub(crate) const ALL: usize = Self::SETS.len();
 
-    /// Whether a byte is one of these characters.
+    /// Returns true if a byte is in the set.
     #[inline(always)]
     pub(crate) const fn has(self, byte: u8) -> bool {
         let is_alnum = byte.is_ascii_alphanumeric();
@@ -109,12 +109,12 @@ impl Chars {
         }
     }
 
-    /// How many of these characters some bytes start with.
+    /// Returns the length of the run of these characters at the start of `bytes`.
     #[inline]
     pub(crate) fn run(self, bytes: &[u8]) -> usize {
         let bit = 1 << self as u16;
         let is_in = |byte: &&u8| SETS[usize::from(**byte)] & bit != 0;
-        // The start of a run that ends soon.
+        // The start of a run, in case the run is short.
         let first = &bytes[..bytes.len().min(AT_ONCE)];
         let length = first.iter().take_while(is_in).count();
         if length < first.len() {
@@ -124,15 +124,15 @@ impl Chars {
         length + bytes[length..].iter().take_while(is_in).count()
     }
 
-    /// How many of these characters some bytes end with, up to `most` and one more. `=` only ends
-    /// base64, so that it stands before.
+    /// Returns the length of the run of these characters at the end of `bytes`, at most `most` + 1.
+    /// Treats `=` as a delimiter, since it only ends base64.
     pub(crate) fn run_back(self, bytes: &[u8], most: usize) -> usize {
         let last = bytes.iter().rev().take(most + 1);
         last.take_while(|byte| self.has(**byte) && **byte != b'=').count()
     }
 
-    /// How many groups of nothing but these characters some bytes start with. Each set has a
-    /// loop of its own, without a branch for each byte, so that vectors are compared.
+    /// Returns the number of groups at the start of `bytes` that consist only of these characters.
+    /// Each set has its own loop without a branch per byte, so that the compiler vectorizes it.
     fn groups(self, bytes: &[u8]) -> usize {
         fn of(bytes: &[u8], has: impl Fn(u8) -> bool) -> usize {
             let (groups, _) = bytes.as_chunks::<AT_ONCE>();
@@ -160,7 +160,7 @@ impl Chars {
     }
 }
 
-/// The sets that each byte is in, a bit for each.
+/// The sets of each byte, one bit per set.
 static SETS: [u16; 256] = {
     let mut of = [0; 256];
     let mut byte = 0;

@@ -1,7 +1,7 @@
-//! Programs that write the value of a secret.
+//! Programs that print the value of a secret.
 //!
-//! Each has a process group of its own, which is killed as a whole: when the program has
-//! ended, when its time is over, and when the call that needs the value ends.
+//! Each program has its own process group. The whole group is killed when the program has ended,
+//! when its time is over, and when the call that needs the value ends.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -17,30 +17,31 @@ use crate::read_error::ReadError;
 use crate::sys::{Change, Group};
 use crate::value::{SecretValue, ValueError};
 
-/// How long a command may take by default: long enough to unlock something.
+/// The default time limit of a command: long enough to unlock something.
 pub const COMMAND_TIME: Duration = Duration::from_secs(60);
 
-/// What is read of the output: a value, a line end, and one byte more than fits.
+/// The most bytes of output that are read: a value, a line ending, and one byte more than
+/// permitted.
 const MOST_OUTPUT: usize = SecretValue::MOST_BYTES + 3;
 
-/// What happens while a command runs.
+/// An event while a command runs.
 enum Event {
-    /// Its output has ended, or is longer than a value.
+    /// The output has ended or is longer than a value.
     Output(io::Result<Zeroizing<Vec<u8>>>),
-    /// It has ended, or was stopped.
+    /// The program has ended or was stopped.
     Changed(Change),
     /// The call that needs the value has ended.
     CallEnded,
 }
 
-/// Reads a value from the standard output of a command. It gets no standard input and no
-/// terminal, and what it says on standard error is left out, since that may show the value.
+/// Reads a value from the standard output of a command. The command has no standard input and no
+/// terminal. Its standard error is discarded, since it may contain the value.
 ///
-/// No process of its group is left when this returns, nor when `end` was ended.
+/// When this returns, and when `end` was ended, no process of its group is left.
 ///
 /// # Errors
 ///
-/// [`ReadError`], where it fails, takes too long, or writes no value, and where the call has
+/// [`ReadError`] if the command fails, takes too long, or prints no value, and if the call has
 /// ended.
 pub fn read_command(
     command: &[String],
@@ -51,7 +52,8 @@ pub fn read_command(
     if end.has_ended() {
         return Err(ReadError::CallEnded);
     }
-    // Not where kitbag was started, which may be a workspace: some programs read its files.
+    // The home directory and not the current one, which may be a workspace: some programs read
+    // files there.
     let directory = std::env::home_dir().filter(|home| home.is_dir());
     let mut started = Command::new(&program);
     started
@@ -83,7 +85,7 @@ pub fn read_command(
     Ok(SecretValue::new(bytes.to_vec())?)
 }
 
-/// Why a command was ended before it did so itself.
+/// Why a command was killed.
 enum Unfinished {
     TookTooLong,
     Stopped,
@@ -92,7 +94,7 @@ enum Unfinished {
     Output(io::Error),
 }
 
-/// Waits for a command, and ends all of its group.
+/// Waits for a command and kills its group.
 fn run(
     child: &mut Child,
     group: Group,
@@ -112,7 +114,7 @@ fn run(
         scope.spawn(move || notify(&sender, Event::Changed(group.watch())));
         let finished = wait(&events, group, Instant::now() + time);
         group.kill();
-        // Before its number can be another's: until it is waited for below it has this one.
+        // Before its process id can be reused: it is reserved until the wait below.
         drop(at_end);
         finished
     });
@@ -120,7 +122,7 @@ fn run(
     finished.map(|bytes| (status, bytes))
 }
 
-/// Waits until a command has ended and all of its output is there.
+/// Waits until a command has ended and its output is complete.
 fn wait(
     events: &Receiver<Event>,
     group: Group,
@@ -130,14 +132,14 @@ fn wait(
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         match events.recv_timeout(left) {
-            // It may write on without end.
+            // The output may be endless.
             Ok(Event::Output(Ok(bytes))) if bytes.len() == MOST_OUTPUT => {
                 return Err(Unfinished::TooLong);
             }
             Ok(Event::Output(Ok(bytes))) => output = Some(bytes),
             Ok(Event::Output(Err(error))) => return Err(Unfinished::Output(error)),
             Ok(Event::Changed(Change::Ended)) => {
-                // What it started may hold its output open.
+                // Child processes may keep the output open.
                 group.kill();
                 has_ended = true;
             }
@@ -153,7 +155,7 @@ fn wait(
     }
 }
 
-/// Reads the output on a thread of its own, which goes on while anything holds it open.
+/// Reads the output on a separate thread, which runs as long as any process keeps the output open.
 fn read_output(child: &mut Child, sender: Sender<Event>) {
     let Some(mut output) = child.stdout.take() else { return };
     thread::spawn(move || {
@@ -163,7 +165,7 @@ fn read_output(child: &mut Child, sender: Sender<Event>) {
     });
 }
 
-/// Says what happened, where that is still waited for.
+/// Reports an event if the receiver still waits.
 fn notify(sender: &Sender<Event>, event: Event) {
     let _ = sender.send(event);
 }
@@ -187,7 +189,7 @@ mod tests {
         read_command(&command, time, end).map(|value| value.reveal().to_owned())
     }
 
-    /// A FIFO, in a directory that goes with it.
+    /// Creates a FIFO in a temporary directory.
     fn fifo() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("fifo");
@@ -195,22 +197,23 @@ mod tests {
         (directory, path)
     }
 
-    /// A script that holds a FIFO open with its child, and says so where one is left over.
+    /// A script that keeps a FIFO open together with its child, and writes to it if a process is
+    /// left.
     fn holding(fifo: &Path, then: &str) -> String {
         format!("exec 3>{fifo:?}; (echo started >&3; sleep 30; echo a child is left >&3) & {then}")
     }
 
     #[test]
-    fn a_command_gives_what_it_writes() {
+    fn commands_return_their_output() {
         assert_eq!(shell("echo a-long-value; echo noise >&2", MINUTE).unwrap(), "a-long-value");
-        // It has no standard input to wait for.
+        // The command has no standard input to wait for.
         assert_eq!(shell("cat; echo a-long-value", MINUTE).unwrap(), "a-long-value");
         let short = ReadError::Value(ValueError::TooShort { bytes: 3 });
         assert_eq!(shell("echo abc", MINUTE), Err(short));
         let endless = ReadError::Value(ValueError::TooLong);
         assert_eq!(shell("yes", MINUTE), Err(endless));
         let failed = shell("echo a-long-value; exit 3", MINUTE).unwrap_err().to_string();
-        assert_eq!(failed, "`/bin/sh` failed (exit status: 3); run it by itself to see why");
+        assert_eq!(failed, "`/bin/sh` failed (exit status: 3); run it separately to see why");
         let absent = ["/nowhere/at-all".to_owned()];
         let absent = read_command(&absent, MINUTE, &CallEnd::default()).map(|_| ());
         let reason = "No such file or directory (os error 2)".to_owned();
@@ -219,38 +222,39 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_goes_on_is_ended() {
+    fn long_commands_are_killed() {
         let time = Duration::from_millis(50);
         let program = "/bin/sh".to_owned();
         let expected = ReadError::TookTooLong { program, time };
         assert_eq!(shell("exec sleep 600", time), Err(expected.clone()));
-        // One that has written its value and does not end has not succeeded.
+        // A command that has printed its value but does not end has failed.
         assert_eq!(shell("echo a-long-value; exec sleep 600 >&-", time), Err(expected));
     }
 
     #[test]
-    fn nothing_of_a_command_is_left_when_its_time_is_over_or_it_is_done() {
+    fn no_process_is_left_after_a_command() {
         for (then, time, expected) in [
             ("sleep 30; echo it is left >&3", Duration::from_secs(1), None),
             ("echo a-long-value", MINUTE, Some("a-long-value")),
-            // The child has its output, too, which ends with it.
+            // The child shares the output and is killed as well.
             ("exec 3>&-; exec echo a-long-value", MINUTE, Some("a-long-value")),
             ("exit 1", MINUTE, None),
         ] {
             let (_directory, fifo) = fifo();
-            // With this one it opens without waiting, however far the command came.
+            // Opening succeeds without a writer, so it does not depend on the progress of the
+            // command.
             let own = File::options().read(true).write(true).open(&fifo).unwrap();
             let read = shell(&holding(&fifo, then), time);
             assert_eq!(read.ok().as_deref(), expected, "{then}");
-            let said = File::open(&fifo).unwrap();
+            let output = File::open(&fifo).unwrap();
             drop(own);
-            let said = io::read_to_string(said).unwrap();
-            assert!(!said.contains("left"), "{then}: {said}");
+            let output = io::read_to_string(output).unwrap();
+            assert!(!output.contains("left"), "{then}: {output}");
         }
     }
 
     #[test]
-    fn nothing_of_a_command_is_left_when_its_call_ends() {
+    fn no_process_is_left_after_the_call() {
         let (_directory, fifo) = fifo();
         let script = holding(&fifo, "sleep 30; echo it is left >&3");
         let end = CallEnd::default();
@@ -264,20 +268,20 @@ mod tests {
             assert_eq!(text, "started\n");
             assert_eq!(read.join().unwrap(), Err(ReadError::CallEnded));
         });
-        // And none is started.
+        // No command is started either.
         let script = format!("echo started > {fifo:?}");
         assert_eq!(shell_in(&script, MINUTE, &end), Err(ReadError::CallEnded));
     }
 
     #[test]
-    fn a_command_that_asks_on_the_terminal_is_ended_at_once() {
-        // As the system does with one that reads a terminal in the background.
+    fn commands_that_read_the_terminal_are_killed() {
+        // The signal that the system sends to a background process that reads a terminal.
         let stopped = shell("kill -TTIN $$; echo a-long-value", MINUTE).unwrap_err();
         assert_eq!(stopped, ReadError::Stopped { program: "/bin/sh".to_owned() });
         assert_eq!(
             stopped.to_string(),
-            "`/bin/sh` asks on the terminal, which it does not have; unlock what it reads before, \
-             or let it ask in a window"
+            "`/bin/sh` reads the terminal, which is not available; unlock its store first, or let \
+             it prompt in a window"
         );
     }
 }

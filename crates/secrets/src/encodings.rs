@@ -1,7 +1,7 @@
-//! A text as it may appear in others: as it is, or encoded.
+//! Text as it may appear in other text: literally or encoded.
 //!
-//! Base64 and hex have their own spellings of a text, which are listed. What percent and
-//! JSON escapes leave open is taken away by [`decode`] before anything is looked for.
+//! Base64 and hex have a list of spellings of a text. Percent and JSON escapes have too many
+//! spellings, so [`decode`] removes them before the search.
 
 use std::ops::Range;
 
@@ -9,20 +9,20 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use memchr::{memchr, memchr2};
 
-/// How a text is spelled: itself, in hex, and in base64 wherever it starts within what was
-/// encoded. Each is at least as long as the text.
+/// Returns the spellings of a text: literally, in hex, and in base64 at every offset. Each is at
+/// least as long as the text.
 pub(crate) fn spellings(text: &[u8]) -> Vec<Vec<u8>> {
     let hex = |digits: &[u8; 16]| -> Vec<u8> {
         let pair = |byte: &u8| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]];
         text.iter().flat_map(pair).collect()
     };
     let mut spellings = vec![text.to_vec(), hex(b"0123456789abcdef"), hex(b"0123456789ABCDEF")];
-    // As forms write a space.
+    // Forms write a space as `+`.
     spellings.push(text.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect());
     for before in 0..3 {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(text);
-        // The characters that hold bits of the text alone.
+        // The characters that contain only bits of the text.
         let whole = (before * 8).div_ceil(6)..bytes.len() * 8 / 6;
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
             spellings.push(engine.encode(&bytes).as_bytes()[whole.clone()].to_vec());
@@ -33,36 +33,36 @@ pub(crate) fn spellings(text: &[u8]) -> Vec<Vec<u8>> {
     spellings
 }
 
-/// Bytes without percent and JSON escapes, and where each came from.
+/// Bytes without percent and JSON escapes, and their original positions.
 #[derive(Default)]
 pub(crate) struct Decoded {
     pub(crate) bytes: Vec<u8>,
     /// The escapes, in order.
     escapes: Vec<Place>,
-    /// How many bytes stand before an escape that goes on after the end. Default: all.
+    /// The number of bytes before an incomplete escape at the end. Default: all.
     pub(crate) whole: usize,
 }
 
-/// An escape, and what it stands for.
+/// An escape and the bytes that it encodes.
 struct Place {
-    /// What it stands for, in what was decoded.
+    /// The range of the decoded bytes.
     bytes: Range<usize>,
     source: Range<usize>,
 }
 
-/// Which escapes are taken away.
+/// The escapes to decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Escapes {
-    /// Of percent and of JSON.
+    /// Percent and JSON escapes.
     Both,
-    /// A backslash stays one.
+    /// Percent escapes only.
     Percent,
-    /// A percent sign stays one.
+    /// JSON escapes only.
     Json,
 }
 
 impl Escapes {
-    /// The next one in some bytes.
+    /// Returns the position of the next escape.
     fn next(self, source: &[u8]) -> Option<usize> {
         match self {
             Self::Both => memchr2(b'%', b'\\', source),
@@ -72,7 +72,7 @@ impl Escapes {
     }
 }
 
-/// Takes escapes away. `None`, where there are none.
+/// Decodes escapes. Returns `None` if there are none.
 pub(crate) fn decode(source: &[u8], escapes: Escapes) -> Option<Decoded> {
     let mut next = escapes.next(source)?;
     let mut decoded = Decoded { bytes: Vec::with_capacity(source.len()), ..Decoded::default() };
@@ -114,8 +114,8 @@ pub(crate) fn decode(source: &[u8], escapes: Escapes) -> Option<Decoded> {
 }
 
 impl Decoded {
-    /// Where the byte with this index starts and ends in the source. After the last one it is
-    /// the end of the source, and nothing.
+    /// Returns the source range of the byte at this index. After the last byte, returns an empty
+    /// range at the end.
     pub(crate) fn source(&self, index: usize) -> Range<usize> {
         let after = self.escapes.partition_point(|place| place.bytes.start <= index);
         let Some(place) = after.checked_sub(1).map(|last| &self.escapes[last]) else {
@@ -133,11 +133,11 @@ enum Escape {
     None,
     Byte(u8, usize),
     Char(char, usize),
-    /// The end of the source cuts it.
+    /// The escape is cut by the end of the source.
     Open,
 }
 
-/// What starts here.
+/// Decodes an escape at the start of `source`.
 fn escape(source: &[u8]) -> Escape {
     match source {
         [b'%', high, low, ..] => match (digit(*high), digit(*low)) {
@@ -160,7 +160,7 @@ fn escape(source: &[u8]) -> Escape {
     }
 }
 
-/// `\uXXXX`, or two of them for one character. `rest` follows the `u`.
+/// Decodes `\uXXXX`, or a surrogate pair. `rest` follows the `u`.
 fn unit_escape(source: &[u8], rest: &[u8]) -> Escape {
     let unit = |digits: &[u8]| -> Result<u32, bool> {
         let mut value = 0;
@@ -204,13 +204,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_decoded_with_their_places() {
+    fn escapes_are_decoded_with_positions() {
         let check = |source: &str, expected: &str, open: Option<usize>| {
             let decoded = decode(source.as_bytes(), Escapes::Both).unwrap();
             assert_eq!(String::from_utf8_lossy(&decoded.bytes), expected, "{source}");
             let open = open.unwrap_or(source.len());
             assert_eq!(decoded.source(decoded.whole).start, open, "{source}");
-            // The sources follow each other without a gap.
+            // The source ranges are adjacent.
             let mut last = 0..0;
             for index in 0..decoded.bytes.len() {
                 let from = decoded.source(index);

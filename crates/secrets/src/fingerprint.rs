@@ -1,17 +1,17 @@
-//! Fingerprints: by what a finding is named without being shown.
+//! Fingerprints, which name a finding without showing it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-/// The first eight bytes of a finding's SHA-256, which are written as 16 digits in hex.
+/// The first eight bytes of a finding's SHA-256, formatted as 16 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fingerprint([u8; 8]);
 
-/// Why a text is no fingerprint.
+/// The error for a string that is not a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a fingerprint is the 16 digits that the message about the finding names it by")]
+#[error("a fingerprint has 16 hexadecimal digits, as in the message about the finding")]
 pub struct FingerprintError;
 
 impl Fingerprint {
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fingerprint_is_read_as_it_is_shown() {
+    fn displayed_fingerprints_are_parsed_back() {
         let own = Fingerprint::of(b"a finding");
         assert_eq!(own.to_string().parse(), Ok(own));
         assert_eq!(own.to_string().to_uppercase().parse(), Ok(own));

@@ -1,41 +1,42 @@
-//! The body of a private key whose lines have prefixes or separators: line numbers, the marks of
-//! a difference, quotes of an array, names of files.
+//! The body of a private key whose lines have prefixes or separators: line numbers, diff marks,
+//! quotes of an array, file names.
 
 use std::ops::Range;
 
 use crate::chars::Chars;
 use crate::leak_rules::{is_filler, last_example};
 
-/// The shortest line of a body. The last one may be shorter.
+/// The shortest line of a body. The last line may be shorter.
 const LINE_BYTES: usize = 40;
 
-/// The shortest run of a body with several strings that is masked.
+/// The shortest run that is masked in a body with several strings.
 const RUN_BYTES: usize = 8;
 
-/// The least bytes of a body.
+/// The minimum size of a body.
 const BODY_BYTES: usize = 64;
 
-/// The most bytes between two lines of a body, and between it and the first or the last line of
-/// the block: a prefix with the name of a file, or the heading of a hunk.
+/// The most bytes between two lines of a body, and between the body and the first or last line of
+/// the block: a prefix with a file name, or a hunk header.
 const GAP_BYTES: usize = 256;
 
-/// The least dashes on either side of the words of a first or a last line.
+/// The minimum number of dashes on either side of the words in a first or last line.
 const DASHES: usize = 4;
 
-/// The most bytes of the words of such a line.
+/// The most bytes of the words in such a line.
 const WORDS_BYTES: usize = 64;
 
-/// A first or a last line of a block.
+/// The first or last line of a block.
 enum Mark {
     Begin,
-    /// The place behind it.
+    /// The position after the line.
     End(usize),
 }
 
-/// The end of the body that follows the first line of a block, with the last line if that is
-/// near. `start` is behind the first line. If the bytes were cut, less of a body is left at `cut`.
+/// Returns the end of the body after the first line of a block, including the last line if it is
+/// near. `start` is the position after the first line. If the bytes were cut at `cut`, the body may
+/// be shorter there.
 ///
-/// Looks at nothing behind the next first line of a block.
+/// Does not search beyond the first line of the next block.
 pub(crate) fn after(bytes: &[u8], start: usize, cut: Option<usize>) -> Option<usize> {
     let (mut end, mut at, mut found) = (start, start, 0);
     let mut is_cut = false;
@@ -63,9 +64,10 @@ pub(crate) fn after(bytes: &[u8], start: usize, cut: Option<usize>) -> Option<us
     (found >= BODY_BYTES || is_cut).then_some(end)
 }
 
-/// The body before the last line of a block, which starts at `end`, if the first line is not there.
+/// Returns the body before the last line of a block, which starts at `end`, if the first line is
+/// missing.
 ///
-/// Looks at nothing before the last line of another block, or the first line of this one.
+/// Does not search beyond the last line of another block or the first line of this one.
 pub(crate) fn before(bytes: &[u8], end: usize) -> Option<usize> {
     let (mut start, mut at, mut found) = (end, end, 0);
     while at > 0 && start - at < GAP_BYTES {
@@ -86,7 +88,7 @@ pub(crate) fn before(bytes: &[u8], end: usize) -> Option<usize> {
     (found >= BODY_BYTES).then_some(start)
 }
 
-/// The runs of a block that hold its data, without the letters of escapes in front of them.
+/// Returns the runs of data in a block, without the letters of escapes before them.
 pub(crate) fn runs(bytes: &[u8], block: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut at = block.start;
     std::iter::from_fn(move || {
@@ -103,7 +105,7 @@ pub(crate) fn runs(bytes: &[u8], block: Range<usize>) -> impl Iterator<Item = Ra
     })
 }
 
-/// The place behind the last line of a block that starts here.
+/// Returns the position after the last line of a block that starts at `at`.
 pub(crate) fn last_line_end(bytes: &[u8], at: usize) -> Option<usize> {
     match mark(bytes, at) {
         Ok(Mark::End(behind)) => Some(behind),
@@ -111,7 +113,7 @@ pub(crate) fn last_line_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Whether a run is a line of a key: the words of a path and a digest in hexadecimal are not.
+/// Returns true if a run is a line of a key. The words of a path and a hexadecimal digest are not.
 fn is_line(bytes: &[u8], line: &Range<usize>) -> bool {
     let run = &bytes[line.clone()];
     run.len() >= LINE_BYTES
@@ -121,7 +123,7 @@ fn is_line(bytes: &[u8], line: &Range<usize>) -> bool {
         && last_example(run).is_none()
 }
 
-/// The first or last line of a block that starts with the dash at this place, or the number of
+/// Returns the first or last line of a block that starts with the dash at `at`, or the number of
 /// dashes.
 fn mark(bytes: &[u8], at: usize) -> Result<Mark, usize> {
     let dashes = |at: usize| bytes[at..].iter().take_while(|byte| **byte == b'-').count();
@@ -144,7 +146,7 @@ fn mark(bytes: &[u8], at: usize) -> Result<Mark, usize> {
     })))
 }
 
-/// Whether the word of a first or a last line starts here, behind its dashes.
+/// Returns true if the words of a first or last line start here, after the dashes.
 fn is_mark(bytes: &[u8], at: usize) -> bool {
     let word = &bytes[at..];
     let before = bytes[..at].strip_suffix(b" ").unwrap_or(&bytes[..at]);

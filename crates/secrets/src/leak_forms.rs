@@ -1,4 +1,4 @@
-//! Forms of a finding besides a prefix with a run of characters: assignments, URLs with
+//! Forms of findings other than a prefix with a run of characters: assignments, URLs with
 //! passwords, and blocks.
 
 use std::ops::Range;
@@ -14,21 +14,21 @@ use crate::placeholder::PREFIX;
 /// The most backslashes before a quote.
 const MOST_ESCAPES: usize = 7;
 
-/// The most space on either side of an operator.
+/// The most spaces on either side of an operator.
 const MOST_SPACE: usize = 32;
 
 /// The most lines between the first line of a block and its data, and their most bytes.
 const MOST_HEADERS: usize = 6;
 const HEADER_BYTES: usize = 120;
 
-/// The most bytes of a last line of a block.
+/// The most bytes of the last line of a block.
 const LAST_LINE_BYTES: usize = 80;
 
-/// The most bytes of the user of a URL, and of the password.
+/// The most bytes of the user in a URL, and of the password.
 const USER_BYTES: usize = 64;
 const PASSWORD_BYTES: usize = 128;
 
-/// Passwords that are none, in lower case.
+/// Values that are not passwords, in lower case.
 const NO_PASSWORDS: [&str; 20] = [
     "password",
     "passwort",
@@ -52,7 +52,7 @@ const NO_PASSWORDS: [&str; 20] = [
     "guest",
 ];
 
-/// What placeholders hold, in lower case.
+/// Words in placeholders, in lower case.
 const PLACEHOLDERS: [&str; 19] = [
     "example",
     "xxxx",
@@ -75,8 +75,8 @@ const PLACEHOLDERS: [&str; 19] = [
     "todo",
 ];
 
-/// The start of the value that is assigned to a name, and whether it is quoted. `after` is the
-/// first place behind the name. With `by_space` a space alone assigns.
+/// Returns the start of the value that is assigned to a name, and whether it is quoted. `after` is
+/// the position after the name. If `by_space` is set, a space alone assigns.
 pub(crate) fn assigned(bytes: &[u8], after: usize, by_space: bool) -> Option<(usize, bool)> {
     let at = skip_quote(bytes, after);
     let at = at + usize::from(bytes.get(at) == Some(&b']'));
@@ -99,7 +99,7 @@ fn skip_space(bytes: &[u8], at: usize) -> usize {
     at + space.take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// Skips a quote, which may be escaped, as JSON within JSON does it more than once.
+/// Skips a quote, which may be escaped repeatedly, as in JSON within JSON.
 fn skip_quote(bytes: &[u8], at: usize) -> usize {
     let escapes = bytes[at..].iter().take(MOST_ESCAPES).take_while(|byte| **byte == b'\\');
     let quote = at + escapes.count();
@@ -110,13 +110,13 @@ fn skip_quote(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// The end of a password that is assigned, where the run of a value is one.
+/// Returns the end of an assigned password if the run of a value is one.
 pub(crate) fn password(bytes: &[u8], run: Range<usize>, is_quoted: bool) -> Option<usize> {
     let value = &bytes[run.clone()];
     let next = bytes.get(run.end);
     let is_whole = match is_quoted {
         true => matches!(next, Some(b'"' | b'\'' | b'`' | b'\\')),
-        // Code goes on with a call or an index.
+        // In code, a call or an index follows.
         false => next.is_none_or(|next| {
             next.is_ascii_whitespace()
                 || matches!(
@@ -129,14 +129,14 @@ pub(crate) fn password(bytes: &[u8], run: Range<usize>, is_quoted: bool) -> Opti
     (is_whole && is_chosen(value, is_quoted)).then_some(run.start + value.len())
 }
 
-/// Without the marks that may end a sentence.
+/// Removes trailing punctuation.
 fn without_marks(value: &[u8]) -> &[u8] {
     let marks = value.iter().rev().take_while(|byte| matches!(byte, b'.' | b':' | b'?')).count();
     &value[..value.len() - marks]
 }
 
-/// Whether a value looks as if a person or a generator chose it as a secret. Without quotes it
-/// could as well be a name in a program.
+/// Returns true if a value looks like a secret that a person or generator chose. An unquoted value
+/// might also be an identifier in a program.
 fn is_chosen(value: &[u8], is_quoted: bool) -> bool {
     let is_reference =
         matches!(value.first(), None | Some(b'$' | b'%' | b'*' | b'/' | b'.' | b'@' | b'#' | b':'));
@@ -160,7 +160,7 @@ fn is_chosen(value: &[u8], is_quoted: bool) -> bool {
         }
 }
 
-/// Whether a value stands for another one, as documentation writes it.
+/// Returns true if a value is a placeholder of documentation.
 pub(crate) fn is_placeholder(value: &[u8]) -> bool {
     let text = value.to_ascii_lowercase();
     let is_word = |word: &&str| text == word.as_bytes();
@@ -168,8 +168,8 @@ pub(crate) fn is_placeholder(value: &[u8]) -> bool {
     NO_PASSWORDS.iter().any(is_word) || PLACEHOLDERS.iter().any(holds)
 }
 
-/// Whether a value is one that a server handed out: it has letters and digits, and is no
-/// placeholder.
+/// Returns true if a value looks like one that a server issued: it has letters and digits and is
+/// not a placeholder.
 pub(crate) fn is_opaque(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_alphabetic)
         && value.iter().any(u8::is_ascii_digit)
@@ -177,14 +177,14 @@ pub(crate) fn is_opaque(value: &[u8]) -> bool {
         && !is_placeholder(value)
 }
 
-/// Whether a value is a user and a password in base64.
+/// Returns true if a value is a user and password in base64.
 pub(crate) fn is_basic(value: &[u8]) -> bool {
     let value = value.trim_ascii();
     let padding = value.iter().rev().take_while(|byte| **byte == b'=').count();
     let Ok(pair) = STANDARD_NO_PAD.decode(&value[..value.len() - padding]) else { return false };
     let is_text = pair.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
     let colon = pair.iter().position(|byte| *byte == b':');
-    // The pair of the specification.
+    // The example of the specification.
     let is_known = pair == b"Aladdin:open sesame";
     is_text
         && !is_known
@@ -195,7 +195,7 @@ pub(crate) fn is_basic(value: &[u8]) -> bool {
         })
 }
 
-/// The password of a URL, whose user starts at `start`.
+/// Returns the password of a URL whose user starts at `start`.
 pub(crate) fn url_password(bytes: &[u8], scheme_end: usize, start: usize) -> Option<Range<usize>> {
     let is_scheme = scheme_end
         .checked_sub(2)
@@ -231,8 +231,8 @@ pub(crate) fn url_password(bytes: &[u8], scheme_end: usize, start: usize) -> Opt
     is_one.then_some(password)
 }
 
-/// The place behind the lines with names and values that a block may have before its data.
-/// `start` is behind its first line.
+/// Returns the position after the headers that a block may have before its data. `start` is the
+/// position after its first line.
 pub(crate) fn after_headers(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     for _ in 0..MOST_HEADERS {
@@ -251,7 +251,8 @@ pub(crate) fn after_headers(bytes: &[u8], start: usize) -> usize {
     at
 }
 
-/// Where a line ends: at a line break, or one that JSON or a form escapes.
+/// Returns the length of the line ending at the start of `bytes`: a line break, or one that JSON or
+/// a form escapes.
 fn line_end(bytes: &[u8]) -> Option<usize> {
     let is_end = |at: usize| {
         matches!(
@@ -275,10 +276,10 @@ fn skip_line_end(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// The end of a block whose data ends at `end`: behind its last line, if that follows.
+/// Returns the end of a block whose data ends at `end`: after its last line, if it has one.
 pub(crate) fn block_end(bytes: &[u8], start: usize, end: usize) -> usize {
     let rest = &bytes[end..bytes.len().min(end + LAST_LINE_BYTES)];
-    // Dashes, the words, and dashes.
+    // Dashes, words and dashes.
     let dashes = rest.iter().take_while(|byte| **byte == b'-').count();
     let words = &rest[dashes..];
     if dashes >= 4
@@ -288,17 +289,17 @@ pub(crate) fn block_end(bytes: &[u8], start: usize, end: usize) -> usize {
         let more = words[last..].iter().take_while(|byte| **byte == b'-').count();
         return end + dashes + last + more;
     }
-    // A backslash may belong to the escape of a quote.
+    // A backslash may be part of an escaped quote.
     let is_end = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b'\\';
     end - bytes[start..end].iter().rev().take_while(is_end).count()
 }
 
-/// A run of the characters of one set, and what is known of it.
+/// A run of characters of one set, and cached properties.
 pub(crate) struct Run {
     pub(crate) range: Range<usize>,
-    /// The last such place, once it was looked for.
+    /// The last example marker, once it was searched for.
     example: Option<Option<usize>>,
-    /// Whether it was looked at as a password.
+    /// True if the run was checked as a password.
     pub(crate) is_judged: bool,
 }
 
@@ -309,8 +310,8 @@ impl Run {
         Self { range, example: None, is_judged: false }
     }
 
-    /// Whether what only documentation has is in the run from `start` on. Each run is looked
-    /// through once.
+    /// Returns true if the run contains a marker of documentation after `start`. Each run is
+    /// searched once.
     pub(crate) fn is_example(&mut self, bytes: &[u8], start: usize) -> bool {
         let end = self.range.end;
         let last = self
@@ -320,7 +321,7 @@ impl Run {
     }
 }
 
-/// A text as a form or a query encodes it, decoded. `None`, where nothing is encoded.
+/// Decodes form or query encoding. Returns `None` if nothing is encoded.
 pub(crate) fn form_decoded(text: &[u8]) -> Option<Vec<u8>> {
     let mut next = memchr2(b'%', b'+', text)?;
     let (mut decoded, mut at) = (Vec::with_capacity(text.len()), 0);
@@ -355,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_is_decoded() {
+    fn forms_are_decoded() {
         let check = |text: &str, expected: Option<&str>| {
             let decoded = form_decoded(text.as_bytes());
             assert_eq!(decoded.as_deref(), expected.map(str::as_bytes), "{text}");
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_found_behind_its_operator() {
+    fn values_are_found_after_operators() {
         let check = |text: &str, by_space: bool, expected: Option<(&str, bool)>| {
             let found = assigned(text.as_bytes(), 1, by_space);
             let found = found.map(|(start, is_quoted)| (&text[start..], is_quoted));

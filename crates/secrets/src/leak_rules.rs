@@ -1,24 +1,23 @@
-//! The rules of leak detection: what keys and tokens of each kind look like.
+//! The rules of leak detection, which describe keys and tokens of each kind.
 //!
-//! They are a data file, `data/leaks.toml`, which says what each key of a rule means.
+//! The rules are in `data/leaks.toml`, which documents the keys of a rule.
 
 use memchr::{memchr2, memmem};
 use serde::Deserialize;
 
 use crate::chars::Chars;
 
-/// The rules that come with kitbag.
 const RULES: &str = include_str!("../data/leaks.toml");
 
-/// With fewer different characters a run is filler.
+/// The minimum number of different characters. A run with fewer is filler.
 const LEAST_DIFFERENT: u32 = 6;
 
-/// Bytes of the longest prefix, at most.
+/// The most bytes of the longest prefix.
 pub(crate) const LONGEST_PREFIX: usize = 64;
 
-/// The start of each mask. The name of a rule and `]` follow.
+/// The start of every mask. The name of a rule and `]` follow.
 ///
-/// A mask is never longer than what it replaces, and needs no escape in JSON.
+/// A mask is not longer than the text it replaces and needs no escapes in JSON.
 pub const MASK_START: &str = "[kitbag-mask:";
 
 #[derive(Deserialize)]
@@ -27,29 +26,29 @@ struct RuleFile {
     rule: Vec<Rule>,
 }
 
-/// What becomes of a request that holds a finding.
+/// The handling of a request with a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnRequest {
-    /// It is refused.
+    /// The request is refused.
     #[default]
     Block,
-    /// It is sent, and the finding is logged.
+    /// The request is sent, and the finding is logged.
     Warn,
 }
 
-/// What becomes of an answer that holds a finding.
+/// The handling of an answer with a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnAnswer {
     /// The finding is masked.
     #[default]
     Redact,
-    /// It stays, and the answer is marked.
+    /// The finding is not masked, but the answer is marked.
     Warn,
 }
 
-/// What keys and tokens of one kind look like.
+/// The description of keys and tokens of one kind.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rule {
@@ -62,7 +61,7 @@ pub(crate) struct Rule {
     pub(crate) chars: Chars,
     pub(crate) least: usize,
     pub(crate) most: usize,
-    /// The least length of each part between dots. Empty: it has no parts.
+    /// The minimum length of each part between dots. Empty: no parts.
     #[serde(default)]
     pub(crate) parts: Vec<usize>,
     #[serde(deserialize_with = "finder", default)]
@@ -71,46 +70,46 @@ pub(crate) struct Rule {
     pub(crate) mixed: bool,
     #[serde(default)]
     pub(crate) alone: bool,
-    /// What belongs to it before the prefix.
+    /// Characters that belong to the finding before the prefix.
     pub(crate) behind: Option<Behind>,
-    /// What more is asked of the value.
+    /// A further condition on the value.
     pub(crate) check: Option<Check>,
     #[serde(default)]
     pub(crate) on_request: OnRequest,
     #[serde(default)]
     pub(crate) on_answer: OnAnswer,
-    /// The name in the mask, where the name of the rule is too long.
+    /// The name in the mask if the name of the rule is too long.
     short: Option<String>,
 }
 
-/// How the prefix and the run of a rule belong together.
+/// The relation of a rule's prefix and run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Form {
-    /// The run follows the prefix, and both are the finding.
+    /// The run follows the prefix. The finding contains both.
     #[default]
     Token,
-    /// The prefix is the first line of a block, which is the finding.
+    /// The prefix is the first line of a block. The finding is the block.
     Block,
-    /// The prefix is a name to which the run is assigned, which alone is the finding.
+    /// The prefix is a name to which the run is assigned. The finding is the run.
     Assignment,
-    /// The same, with a value that a person may have chosen.
+    /// As `Assignment`, but a person may have chosen the value.
     Password,
-    /// The prefix stands before the user and the password of a URL.
+    /// The prefix precedes the user and password of a URL.
     Url,
 }
 
-/// More that is asked of a value.
+/// A further condition on a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Check {
-    /// It is a user and a password in base64.
+    /// The value is a user and password in base64.
     Basic,
-    /// It is no placeholder, and has letters and digits.
+    /// The value has letters and digits and is not a placeholder.
     Opaque,
 }
 
-/// Characters before a prefix, of which there are so many and no more.
+/// A fixed number of characters before a prefix.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Behind {
@@ -119,37 +118,36 @@ pub(crate) struct Behind {
     pub(crate) most: usize,
 }
 
-/// The rules that come with kitbag.
+/// Returns the built-in rules.
 pub(crate) fn rules() -> Vec<Rule> {
-    let RuleFile { rule } = toml::from_str(RULES).expect("a constant, which is tested");
+    let RuleFile { rule } = toml::from_str(RULES).expect("the built-in rules are tested");
     rule
 }
 
 impl Rule {
-    /// Whether its findings neither leave nor are shown.
+    /// Returns true if findings block requests and are masked.
     pub(crate) fn is_severe(&self) -> bool {
         self.on_request == OnRequest::Block && self.on_answer == OnAnswer::Redact
     }
 
-    /// Whether its findings are those of no vendor.
+    /// Returns true if the rule is not specific to a vendor.
     pub(crate) fn is_generic(&self) -> bool {
         self.on_request == OnRequest::Block && self.on_answer == OnAnswer::Warn
     }
 
-    /// The name in the mask.
+    /// Returns the name in the mask.
     pub(crate) fn mask_name(&self) -> &str {
         self.short.as_deref().unwrap_or(&self.name)
     }
 
-    /// Whether a run has a length that makes it a finding: without the dot that may end the
-    /// sentence.
+    /// Returns true if a run of this length, without a trailing dot of a sentence, is a finding.
     #[inline]
     pub(crate) fn has_length(&self, length: usize) -> bool {
         let with_dot = self.chars == Chars::Dotted;
         length >= self.least && length <= self.most + usize::from(with_dot)
     }
 
-    /// Whether a run of its characters makes a finding.
+    /// Returns true if a run of the rule's characters is a finding.
     pub(crate) fn fits(&self, run: &[u8]) -> bool {
         let run = match self.chars {
             Chars::Dotted => run.strip_suffix(b".").unwrap_or(run),
@@ -166,7 +164,7 @@ impl Rule {
     }
 }
 
-/// Whether there are too few different characters.
+/// Returns true if there are too few different characters.
 pub(crate) fn is_filler(run: &[u8]) -> bool {
     let mut different = 0u128;
     !run.iter().any(|byte| {
@@ -175,8 +173,8 @@ pub(crate) fn is_filler(run: &[u8]) -> bool {
     })
 }
 
-/// The last place of what only documentation has, as in AWS's `AKIAIOSFODNN7EXAMPLE`: the word
-/// *example*, or five `x` in a row.
+/// Returns the last example marker, as in AWS's `AKIAIOSFODNN7EXAMPLE`: the word *example*, or five
+/// `x` in a row.
 pub(crate) fn last_example(run: &[u8]) -> Option<usize> {
     let (mut last, mut from) = (None, 0);
     while let Some(at) = memchr2(b'x', b'X', &run[from..]).map(|at| from + at) {
@@ -193,14 +191,13 @@ pub(crate) fn last_example(run: &[u8]) -> Option<usize> {
     last
 }
 
-/// Whether there are lower and upper letters and digits.
+/// Returns true if there are lower-case letters, upper-case letters and digits.
 fn is_mixed(run: &[u8]) -> bool {
     run.iter().any(u8::is_ascii_lowercase)
         && run.iter().any(u8::is_ascii_uppercase)
         && run.iter().any(u8::is_ascii_digit)
 }
 
-/// A text that is looked for.
 fn finder<'de, D>(deserializer: D) -> Result<Option<memmem::Finder<'static>>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -209,7 +206,7 @@ where
     Ok(Some(memmem::Finder::new(&text).into_owned()))
 }
 
-/// Prefixes, in which `[ab]` stands for one of these characters.
+/// Parses prefixes, in which `[ab]` is one of these characters.
 fn prefixes<'de, D>(deserializer: D) -> Result<Vec<String>, D::Error>
 where
     D: serde::Deserializer<'de>,

@@ -1,7 +1,7 @@
-//! Leak detection: what looks like a key or a token and leaves.
+//! Leak detection: finds text that looks like a key or token before it is sent.
 //!
-//! The rules are a data file, `data/leaks.toml`; how many there are does not make it
-//! slower. A tool that means to smuggle a key out encodes it, and is not found by this.
+//! The rules are in `data/leaks.toml`; their number does not affect the speed. A tool that
+//! deliberately smuggles a key out encodes it and is not detected.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -19,78 +19,78 @@ use crate::redact::MASK;
 use crate::starts::{Starts, ends_with_escape};
 use crate::unescaped::{Unescaped, unescaped};
 
-/// Findings of one text that are named, where there are more.
+/// The most findings in one text that are named.
 const MOST_NAMED: usize = 20;
 
-/// Findings of one text that are held against the fingerprints that are allowed, for which each
-/// is hashed. The next ones count.
+/// The most findings in one text that are compared with allowed fingerprints, since each comparison
+/// hashes the finding. Further findings are not allowed.
 const MOST_HASHED: usize = 10_000;
 
-/// The least bytes of what a cut has left of a key or a token.
+/// The minimum length of a truncated key or token.
 const LEAST_LEFT: usize = 4;
 
-/// Finds what looks like a key or a token, by rules.
+/// Finds text that looks like a key or token.
 ///
-/// Looking takes time in proportion to the bytes that are looked through, whatever they are.
+/// The search takes linear time for every input.
 pub struct Leaks {
     rules: Vec<Rule>,
     /// The mask of each rule.
     masks: Vec<String>,
     starts: Starts,
-    /// Whether what a rule finds is allowed, for each rule.
+    /// True for each rule whose findings are allowed.
     allowed_rules: Vec<bool>,
     allowed: Vec<Fingerprint>,
 }
 
-/// A finding that is none, as the user says.
+/// A finding that the user allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedLeak {
-    /// What this rule finds, by its name.
+    /// All findings of a rule, by name.
     Rule(String),
-    /// This very text, by its fingerprint.
+    /// One finding, by fingerprint.
     Fingerprint(Fingerprint),
 }
 
-/// What looks like a key or a token.
+/// A finding that looks like a key or token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Leak<'a> {
-    /// The name of the rule that found it.
+    /// The name of the rule.
     pub rule: &'a str,
-    /// What it looks like, such as `a token of GitHub`.
+    /// A description, such as `a token of GitHub`.
     pub what: &'a str,
-    /// Where it is.
+    /// The position.
     pub span: Range<usize>,
-    /// By what it can be allowed.
+    /// The fingerprint that allows the finding.
     pub fingerprint: Fingerprint,
-    /// What becomes of a request that holds it.
+    /// The handling of a request with the finding.
     pub on_request: OnRequest,
-    /// What becomes of an answer that holds it.
+    /// The handling of an answer with the finding.
     pub on_answer: OnAnswer,
 }
 
-/// A finding, and the index of its rule.
+/// A finding and the index of its rule.
 struct Finding {
     rule: usize,
     span: Range<usize>,
-    /// Whether it has backslashes that escape its punctuation.
+    /// True if backslashes escape its punctuation.
     is_escaped: bool,
 }
 
-/// What is known while some bytes are looked through.
+/// The state of a search.
 struct Look<'b> {
     bytes: &'b [u8],
-    /// Where the bytes were cut, so that a key or a token may go on.
+    /// The position at which the bytes were cut, so that a key or token may be incomplete.
     cut: Option<usize>,
-    /// The last run of each set of characters.
+    /// The last run of each character set.
     runs: [Run; Chars::ALL],
-    /// Before this nothing more is found.
+    /// No further findings start before this position.
     settled: usize,
-    /// How many findings were held against fingerprints.
+    /// The number of findings that were compared with fingerprints.
     hashed: usize,
 }
 
 impl Leaks {
-    /// The rules that come with kitbag, without what is allowed.
+    /// Creates the built-in rules without the allowed findings.
     pub fn new(allowed: Vec<AllowedLeak>) -> Self {
         let rules = rules();
         let starts = Starts::of(&rules);
@@ -110,14 +110,14 @@ impl Leaks {
         Self { rules, masks, starts, allowed_rules, allowed: fingerprints }
     }
 
-    /// The names of the rules.
+    /// Iterates over the names of the rules.
     pub fn rules() -> impl Iterator<Item = String> {
         rules().into_iter().map(|rule| rule.name)
     }
 
-    /// The keys and tokens in there, from front to back, without those that are allowed. At most
-    /// 20 of those that a request may hold are given, and all of the others. Keys with escaped
-    /// punctuation come last.
+    /// Returns the keys and tokens in a text from start to end, except for allowed ones: at most 20
+    /// of those that do not block a request, and all others. Keys with escaped punctuation come
+    /// last.
     pub fn find<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Leak<'a>> {
         let mut left = MOST_NAMED;
         let is_named = move |finding: &Finding| match self.rules[finding.rule].on_request {
@@ -131,14 +131,14 @@ impl Leaks {
         self.findings(bytes, None).filter(is_named).map(move |finding| self.leak(bytes, finding))
     }
 
-    /// Puts masks in place of what is found in an answer, where its rule says so. Returns the
-    /// findings, at most the first 20. The text never becomes longer.
+    /// Masks the findings in an answer if their rules require it. Returns the findings, at most the
+    /// first 20. The text never becomes longer.
     pub fn redact(&self, text: &mut String) -> Vec<Leak<'_>> {
         self.redact_cut(text, None)
     }
 
-    /// As [`redact`](Self::redact), for a text that was cut at this place: what is left there of
-    /// a key or a token is masked, too.
+    /// As [`redact`](Self::redact), for a text that was cut at a position: an incomplete key or
+    /// token is also masked.
     pub fn redact_cut(&self, text: &mut String, cut: Option<usize>) -> Vec<Leak<'_>> {
         let mut named = Vec::new();
         let mut masked = Vec::new();
@@ -147,7 +147,7 @@ impl Leaks {
             if rule.on_answer == OnAnswer::Redact {
                 let bytes = text.as_bytes();
                 match rule.form == Form::Block && bytes[finding.span.clone()].contains(&b'"') {
-                    // One mask for all of it would take quotes and brackets of JSON.
+                    // A single mask would replace quotes and brackets of JSON.
                     true => masked.extend(
                         key_body::runs(bytes, finding.span.clone()).map(|run| (finding.rule, run)),
                     ),
@@ -168,11 +168,11 @@ impl Leaks {
         named
     }
 
-    /// Replaces the findings, which are in order, in place.
+    /// Replaces findings, which must be in order, in place.
     fn masked(&self, mut bytes: Vec<u8>, findings: &[(usize, Range<usize>)]) -> Vec<u8> {
         let (mut to, mut from) = (0, 0);
         for (rule, span) in findings {
-            // One that begins in the one before is behind its mask.
+            // A finding that begins inside the previous one starts after its mask.
             let start = span.start.max(from);
             if span.end <= start {
                 continue;
@@ -180,7 +180,8 @@ impl Leaks {
             bytes.copy_within(from..start, to);
             to += start - from;
             let mask = self.masks[*rule].as_bytes();
-            // What a cut or another finding has left may be too short for a mask.
+            // A finding that is truncated by a cut or by another finding may be shorter than a
+            // mask.
             let room = span.end - to;
             match bytes[to..].get_mut(..mask.len()).filter(|own| own.len() <= room) {
                 Some(own) => {
@@ -216,13 +217,13 @@ impl Leaks {
         }
     }
 
-    /// The findings, and then those that have escaped punctuation, in a text that may be cut.
+    /// Returns the findings, and then those with escaped punctuation, in a text that may be cut.
     fn findings<'a, 'b>(
         &'a self,
         bytes: &'b [u8],
         cut: Option<usize>,
     ) -> impl Iterator<Item = Finding> + use<'a, 'b> {
-        // A backslash at the cut is the beginning of an escape.
+        // A backslash at the cut is the start of an escape.
         let before = |cut: usize| bytes[..cut].iter().rev().take_while(|byte| **byte == b'\\');
         let cut = cut.map(|cut| cut - before(cut).count());
         let plain = self.plain(bytes, cut);
@@ -233,7 +234,7 @@ impl Leaks {
         all.into_iter().chain(plain.into_iter().flatten())
     }
 
-    /// These findings, and then the others that are there without the escapes.
+    /// Appends the findings that appear only without escapes.
     fn with_escaped(
         &self,
         mut found: Vec<Finding>,
@@ -252,13 +253,13 @@ impl Leaks {
         found
     }
 
-    /// The findings, from front to back. One that lies in another one is left out, unless that
-    /// one is only marked.
+    /// Returns the findings from start to end. A nested finding is skipped, unless the
+    /// outer one is not masked.
     ///
-    /// Each byte is looked at a bounded number of times. A run of each set is walked once
-    /// (`runs`). Where one is a finding, or filler, so is each part of it that ends with it, and
-    /// none is looked at again (`settled`). What a rule asks for beyond that it asks once of each
-    /// run, which a test of the rules holds.
+    /// Each byte is examined a bounded number of times. A run of each set is scanned once (`runs`).
+    /// If a run is a finding or filler, so is each part of it that ends with it, and none is
+    /// examined again (`settled`). Other conditions of a rule are checked once per run, which a
+    /// test of the rules ensures.
     fn plain<'a, 'b>(
         &'a self,
         bytes: &'b [u8],
@@ -266,7 +267,7 @@ impl Leaks {
     ) -> impl Iterator<Item = Finding> + use<'a, 'b> {
         let mut look = Look { cut, ..Look::new(bytes) };
         let mut from = 0;
-        // What was found at one place, the last first.
+        // The findings at one position, last first.
         let mut found = Vec::new();
         std::iter::from_fn(move || {
             loop {
@@ -274,14 +275,15 @@ impl Leaks {
                     return Some(finding);
                 }
                 let (at, groups) = self.starts.next(bytes, from)?;
-                // Not behind the prefix, whose length would have to be known first.
+                // Not after the prefix, since its length would have to be known first.
                 from = at + 1;
                 self.findings_at(&mut look, at, groups, &mut found);
             }
         })
     }
 
-    /// Adds the findings that start at this place, where these groups may have a prefix.
+    /// Adds the findings that start at this position, given the groups that may have a matching
+    /// prefix.
     #[inline]
     fn findings_at(
         &self,
@@ -294,12 +296,12 @@ impl Leaks {
         while groups != 0 {
             let mut matched = usize::MAX;
             for prefix in self.starts.of_group(groups.trailing_zeros() as usize, rest) {
-                // Within a run that is known, most are decided by how it ends.
+                // Within a known run, the end of the run decides most cases.
                 let run = &look.runs[prefix.chars as usize].range;
                 let is_decided = prefix.most.is_some_and(|most| {
                     run.contains(&at) && (run.end <= look.settled || run.end - at > most)
                 });
-                // Of each rule the longest prefix counts.
+                // Only the longest prefix of each rule is used.
                 if is_decided || prefix.rule == matched {
                     continue;
                 }
@@ -316,7 +318,7 @@ impl Leaks {
         found.reverse();
     }
 
-    /// The finding of a rule that has a prefix at this place.
+    /// Returns the finding of a rule with a prefix at this position.
     #[inline]
     fn finding(
         &self,
@@ -363,7 +365,7 @@ impl Leaks {
             Form::Token | Form::Block | Form::Url => at..end,
             Form::Assignment => start..end,
             Form::Password => {
-                // In one run there is one value.
+                // A run contains one value.
                 if std::mem::replace(&mut run.is_judged, true) {
                     return None;
                 }
@@ -392,8 +394,8 @@ impl Leaks {
         self.counts(look, index, span, at..end)
     }
 
-    /// Whether a finding counts, which is not allowed by its fingerprint. Before 0.2 that was
-    /// the fingerprint of `before`.
+    /// Returns true if a finding is not allowed by its fingerprint. Before 0.2 the fingerprint was
+    /// that of `before`.
     fn counts(
         &self,
         look: &mut Look<'_>,
@@ -406,7 +408,7 @@ impl Leaks {
         let is_allowed = is_looked_up && {
             let is =
                 |span: Range<usize>| self.allowed.contains(&Fingerprint::of(&look.bytes[span]));
-            // The name was whole, with the quote in front of it.
+            // The name was complete, including the quote before it.
             let name = Chars::Word.run_back(&look.bytes[..before.start], LONGEST_PREFIX);
             let name = if self.rules[index].form == Form::Assignment { name } else { 0 };
             let start = before.start - name;
@@ -420,7 +422,7 @@ impl Leaks {
         (!is_allowed).then_some(span)
     }
 
-    /// Whether a value starts with what a rule of a vendor names, which says more of it.
+    /// Returns true if a value starts with the prefix of a vendor's rule, which is more specific.
     fn is_of_vendor(&self, bytes: &[u8], start: usize) -> bool {
         let (mut look, rest) = (Look::new(bytes), &bytes[start..]);
         let mut groups = self.starts.at(bytes, start);
@@ -446,7 +448,7 @@ impl<'b> Look<'b> {
         Self { bytes, cut: None, runs, settled: 0, hashed: 0 }
     }
 
-    /// The run of these characters that `start` is in, which is known from there on.
+    /// Returns the run of these characters that contains `start`, known from there on.
     #[inline]
     fn run(&mut self, chars: Chars, start: usize) -> &mut Run {
         let run = &mut self.runs[chars as usize];
@@ -457,8 +459,8 @@ impl<'b> Look<'b> {
     }
 }
 
-/// The block whose first line has this place, or whose last line if the first is missing. Also
-/// the part of it that was the finding before 0.2.
+/// Returns the block with this first line, or with this last line if the first is missing, and the
+/// part that was the finding before 0.2.
 fn block(
     look: &mut Look<'_>,
     rule: &Rule,
@@ -479,8 +481,8 @@ fn block(
     Some((line.start..end, line.start..before))
 }
 
-/// The ends of the data and of the block whose first line ends here, if its lines have no
-/// prefixes but spaces and numbers.
+/// Returns the ends of the data and of the block whose first line ends here, if its lines have no
+/// prefixes other than spaces and numbers.
 fn plain_block(look: &mut Look<'_>, rule: &Rule, after: usize) -> Option<(usize, usize)> {
     let bytes = look.bytes;
     let mut start = after;
@@ -497,8 +499,8 @@ fn plain_block(look: &mut Look<'_>, rule: &Rule, after: usize) -> Option<(usize,
     (!is_example).then(|| (end, leak_forms::block_end(bytes, start, end)))
 }
 
-/// Whether no character of a set stands before a place. The end of an escape does not count, and
-/// neither does `=`, with which base64 only ends.
+/// Returns true if no character of a set precedes a position. The end of an escape and `=`, which
+/// only ends base64, are ignored.
 fn is_alone(bytes: &[u8], at: usize, chars: Chars) -> bool {
     at.checked_sub(1)
         .map(|before| bytes[before])

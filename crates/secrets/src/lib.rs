@@ -1,9 +1,8 @@
-//! Secrets of a call: where their values come from, the placeholders that a guest gets
-//! instead, what is added to a request, redaction of what comes back, and masks for what looks
-//! like a key or token.
+//! Secrets of a call: sources of values, placeholders for guests, additions to requests, redaction
+//! of responses, and masks for text that looks like a key or token.
 //!
-//! What may go where is decided in `kitbag-policy`, and connections are opened elsewhere:
-//! this crate is handed a request as plain text and bytes.
+//! `kitbag-policy` decides on destinations, and other crates open connections: this crate works on
+//! requests as plain text and bytes.
 
 mod call;
 mod call_end;

@@ -1,4 +1,4 @@
-//! The parts of a request, and the forms that a value has in them.
+//! The parts of a request and the forms of a value in them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -8,10 +8,10 @@ use crate::encodings::{Escapes, decode};
 use crate::request::{Outgoing, Part};
 use crate::value::SecretValue;
 
-/// What a header `Authorization` starts with where it holds a user and a password.
+/// The start of an `Authorization` header with a user and password.
 const BASIC: &[u8] = b"basic ";
 
-/// The parts of a request that hold what a guest chose.
+/// Iterates over the parts of a request that contain a guest's data.
 pub(crate) fn parts(request: &Outgoing) -> impl Iterator<Item = (Part, &[u8])> {
     let texts = [
         (Part::Host, Some(request.authority.as_bytes())),
@@ -26,7 +26,7 @@ pub(crate) fn parts(request: &Outgoing) -> impl Iterator<Item = (Part, &[u8])> {
     headers.chain(texts)
 }
 
-/// User and password of a header `Authorization: Basic`.
+/// Returns the user and password of a header `Authorization: Basic`.
 pub(crate) fn basic(header: &[u8]) -> Option<Vec<u8>> {
     let (start, text) = header.split_at_checked(BASIC.len())?;
     let text = start.eq_ignore_ascii_case(BASIC).then(|| text.trim_ascii())?;
@@ -34,7 +34,7 @@ pub(crate) fn basic(header: &[u8]) -> Option<Vec<u8>> {
     STANDARD_NO_PAD.decode(&text[..text.len() - padding]).ok()
 }
 
-/// Whether the body is JSON, or a form. `None`: neither.
+/// Returns true for a JSON body and false for a form. `None`: neither.
 pub(crate) fn is_json(headers: &[(String, Vec<u8>)]) -> Option<bool> {
     let (_, kind) = headers.iter().find(|(name, _)| name == "content-type")?;
     let essence = kind.split(|byte| *byte == b';').next()?.trim_ascii().to_ascii_lowercase();
@@ -45,17 +45,17 @@ pub(crate) fn is_json(headers: &[(String, Vec<u8>)]) -> Option<bool> {
     }
 }
 
-/// How a parameter of a query stands.
+/// The state of a query parameter.
 pub(crate) enum Parameter {
     Absent,
-    /// It has this very value.
+    /// The parameter has exactly this value.
     Same,
     Other,
 }
 
 pub(crate) fn has_parameter(query: Option<&str>, name: &str, value: &str) -> Parameter {
     let mut found = Parameter::Absent;
-    // Some servers take `;` for `&`.
+    // Some servers treat `;` as `&`.
     for pair in query.unwrap_or_default().split(['&', ';']) {
         let (own, its) = pair.split_once('=').unwrap_or((pair, ""));
         let own = decode(own.as_bytes(), Escapes::Both).map_or(own.into(), |own| own.bytes);
@@ -69,7 +69,7 @@ pub(crate) fn has_parameter(query: Option<&str>, name: &str, value: &str) -> Par
     found
 }
 
-/// Some bytes with one text in place of another.
+/// Replaces one text by another.
 pub(crate) fn swap(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -82,7 +82,8 @@ pub(crate) fn swap(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A value as a part of a URL or a form: only what no syntax has a use for stays as it is.
+/// Encodes a value for a URL or form. Only characters without a meaning in any syntax are not
+/// encoded.
 pub(crate) fn encoded(value: &SecretValue) -> String {
     let mut text = String::new();
     for byte in value.reveal().bytes() {
@@ -95,7 +96,7 @@ pub(crate) fn encoded(value: &SecretValue) -> String {
     text
 }
 
-/// A value as a part of a text in JSON.
+/// Encodes a value for a JSON string.
 pub(crate) fn json_text(value: &SecretValue) -> String {
     let quoted = serde_json::Value::from(value.reveal()).to_string();
     quoted[1..quoted.len() - 1].to_owned()

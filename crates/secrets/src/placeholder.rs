@@ -1,32 +1,31 @@
-//! Placeholders: what a guest reads in place of a value.
+//! Placeholders, which guests receive instead of values.
 
 use std::fmt::Write;
 
-/// What every placeholder starts with, whichever call it belongs to.
+/// The prefix of all placeholders.
 pub(crate) const PREFIX: &str = "kitbag_placeholder_";
 
-/// Random bytes of one, too many to be guessed.
+/// The number of random bytes, which is large enough to prevent guessing.
 const RANDOM_BYTES: usize = 16;
 
-/// A text that stands for the value of one secret in one call. It holds nothing of it, and
-/// is of no use anywhere else.
+/// A string that represents the value of one secret in one call. It does not contain the value and
+/// has no use elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placeholder(String);
 
 impl Placeholder {
-    /// A new one.
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
         let mut random = [0; RANDOM_BYTES];
         getrandom::fill(&mut random)?;
         let mut text = PREFIX.to_owned();
         for byte in random {
-            // Writing to a text does not fail.
+            // Writing to a string does not fail.
             let _ = write!(text, "{byte:02x}");
         }
         Ok(Self(text))
     }
 
-    /// Its text, which every encoding of a URL, a form or JSON leaves as it is.
+    /// Returns the string. URL, form and JSON encoding do not change it.
     pub fn as_str(&self) -> &str {
         &self.0
     }

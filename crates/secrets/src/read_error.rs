@@ -1,4 +1,4 @@
-//! Why a value cannot be read.
+//! Errors of reading values.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use crate::value::ValueError;
 /// Why a value cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// There is none.
+    /// The secret has no value.
     #[error(
         "it has no value; set one with `{}`",
         shell::command(["kitbag", "secret", "set", name.as_str()])
     )]
     Missing {
-        /// The secret.
+        /// The name of the secret.
         name: SecretName,
     },
     /// The variable is not set.
     #[error("the variable `{}` is not set", shown(name))]
     NoVariable {
-        /// The variable.
+        /// The name of the variable.
         name: String,
     },
     /// The command could not be started.
@@ -31,15 +31,15 @@ pub enum ReadError {
     NotStarted {
         /// The program.
         program: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// The command failed.
-    #[error("`{}` failed ({status}); run it by itself to see why", shown(program))]
+    #[error("`{}` failed ({status}); run it separately to see why", shown(program))]
     Failed {
         /// The program.
         program: String,
-        /// How it ended.
+        /// The exit status.
         status: String,
     },
     /// The command did not end in time.
@@ -47,35 +47,35 @@ pub enum ReadError {
     TookTooLong {
         /// The program.
         program: String,
-        /// How long it had.
+        /// The time limit.
         time: Duration,
     },
-    /// The command reads the terminal, which it does not have.
+    /// The command reads the terminal, which is not available.
     #[error(
-        "`{}` asks on the terminal, which it does not have; unlock what it reads before, or let \
-         it ask in a window",
+        "`{}` reads the terminal, which is not available; unlock its store first, or let it \
+         prompt in a window",
         shown(program)
     )]
     Stopped {
         /// The program.
         program: String,
     },
-    /// The call that needs it has ended.
+    /// The call that needs the value has ended.
     #[error("the call that needs it has ended")]
     CallEnded,
-    /// What was read is no value.
+    /// The result is not a valid value.
     #[error(transparent)]
     Value(#[from] ValueError),
     /// The store cannot be read.
     #[error("{reason}")]
     Store {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
 impl ReadError {
-    /// There is no value of this name.
+    /// Creates the error for a missing value.
     pub fn missing(name: &SecretName) -> Self {
         Self::Missing { name: name.clone() }
     }

@@ -1,7 +1,7 @@
-//! Redaction: values of secrets are masked in what comes back and what is shown.
+//! Redaction: masks secret values in received and displayed data.
 //!
-//! This is defence in depth against a server that echoes what it was sent. A server that
-//! wants to pass a value on can spell it in ways that are not known here.
+//! This is defence in depth against a server that echoes requests. A malicious server can encode a
+//! value in ways that are not recognized.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,37 +11,37 @@ use aho_corasick::AhoCorasick;
 use crate::encodings::{Escapes, decode, spellings};
 use crate::value::SecretValue;
 
-/// What stands in place of each byte of a value. The length stays, and with it what counts
-/// bytes.
+/// The replacement of each byte of a value. The length is preserved, so that lengths elsewhere
+/// remain valid.
 pub const MASK: u8 = b'*';
 
-/// Finds the values of secrets in bytes: as they are, in base64 at any offset, in hex, and
-/// each of these also with percent or JSON escapes.
+/// Finds secret values in bytes: literally, in base64 at any offset, in hex, and each of these also
+/// with percent or JSON escapes.
 ///
-/// Finding takes time in proportion to the bytes that are looked through.
+/// The search takes linear time.
 #[derive(Default)]
 pub struct Redactor {
-    /// Absent where there is nothing to find.
+    /// `None` if there are no values.
     automaton: Option<AhoCorasick>,
     spellings: Vec<Vec<u8>>,
-    /// Which escapes are taken away, each time anew: a value that holds a percent sign or a
-    /// backslash may stand as it is where only the others are escapes.
+    /// The kinds of escapes to decode, each in a separate pass: a value that contains a percent
+    /// sign or backslash may appear unescaped where only the other kind is used.
     escapes: Vec<Escapes>,
 }
 
-/// Masks the values in bytes that come in pieces, wherever those are cut.
+/// Masks values in bytes that arrive in pieces, wherever the pieces are cut.
 ///
-/// It holds back no more than could be the start of a value.
+/// Buffers only bytes that may be the start of a value.
 pub struct RedactionFilter {
     redactor: Arc<Redactor>,
-    /// What came and was not given on yet.
-    held: Vec<u8>,
-    /// How much of its start belongs to a value that was found before.
+    /// Bytes that were received but not released.
+    buffer: Vec<u8>,
+    /// The number of buffered bytes at the start that belong to a value found before.
     masked: usize,
 }
 
 impl Redactor {
-    /// Finds these values.
+    /// Creates a redactor of these values.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a SecretValue>) -> Self {
         Self::of_texts(values.into_iter().map(|value| value.reveal().as_bytes()))
     }
@@ -55,17 +55,17 @@ impl Redactor {
             [(Escapes::Both, true), (Escapes::Json, has(&b'%')), (Escapes::Percent, has(&b'\\'))];
         let escapes = escapes.into_iter().filter(|(_, is_looked_for)| *is_looked_for);
         let escapes = escapes.map(|(escapes, _)| escapes).collect();
-        // It fails above two billion states, of which the values are far.
+        // Fails only above two billion states, which values never reach.
         let automaton = (!all.is_empty()).then(|| AhoCorasick::new(&all)).and_then(Result::ok);
         Self { automaton, spellings: all, escapes }
     }
 
-    /// Whether there is nothing to find.
+    /// Returns true if there are no values.
     pub fn is_empty(&self) -> bool {
         self.automaton.is_none()
     }
 
-    /// Whether a value is in there.
+    /// Returns true if the bytes contain a value.
     pub fn finds(&self, bytes: &[u8]) -> bool {
         let Some(automaton) = &self.automaton else { return false };
         automaton.is_match(bytes)
@@ -74,7 +74,7 @@ impl Redactor {
             })
     }
 
-    /// Masks the values in there. Returns whether there were any.
+    /// Masks the values. Returns true if there were any.
     pub fn redact(&self, bytes: &mut [u8]) -> bool {
         let spans = self.look(bytes).spans;
         for span in &spans {
@@ -83,43 +83,43 @@ impl Redactor {
         !spans.is_empty()
     }
 
-    /// Masks the values in a text. Returns whether there were any.
+    /// Masks the values in a string. Returns true if there were any.
     pub fn redact_text(&self, text: &mut String) -> bool {
         if !self.finds(text.as_bytes()) {
             return false;
         }
         let mut bytes = std::mem::take(text).into_bytes();
         self.redact(&mut bytes);
-        // What is masked starts and ends at characters, since values are text.
+        // Masks start and end at character boundaries, since values are UTF-8.
         *text = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         true
     }
 
-    /// A filter for bytes that come in pieces.
+    /// Creates a filter for bytes that arrive in pieces.
     pub fn filter(self: &Arc<Self>) -> RedactionFilter {
-        RedactionFilter { redactor: self.clone(), held: Vec::new(), masked: 0 }
+        RedactionFilter { redactor: self.clone(), buffer: Vec::new(), masked: 0 }
     }
 
-    /// Finds what is in there, and from where on a value may go on after the end.
-    fn look(&self, bytes: &[u8]) -> Looked {
-        let mut looked = Looked { spans: Vec::new(), open: bytes.len() };
-        let Some(automaton) = &self.automaton else { return looked };
+    /// Finds the values, and the position from which a value may continue after the end.
+    fn look(&self, bytes: &[u8]) -> Search {
+        let mut search = Search { spans: Vec::new(), open: bytes.len() };
+        let Some(automaton) = &self.automaton else { return search };
         let found = automaton.find_overlapping_iter(bytes).map(|found| found.range());
-        looked.spans.extend(found);
-        looked.open -= self.open_end(bytes);
+        search.spans.extend(found);
+        search.open -= self.open_end(bytes);
         for decoded in self.escapes.iter().filter_map(|escapes| decode(bytes, *escapes)) {
             let found = automaton.find_overlapping_iter(&decoded.bytes);
-            looked.spans.extend(found.map(|found| {
+            search.spans.extend(found.map(|found| {
                 decoded.source(found.start()).start..decoded.source(found.end() - 1).end
             }));
             let open = decoded.whole - self.open_end(&decoded.bytes[..decoded.whole]);
-            looked.open = looked.open.min(decoded.source(open).start);
+            search.open = search.open.min(decoded.source(open).start);
         }
-        looked
+        search
     }
 
-    /// The length of the longest end of some bytes that a spelling starts with, and goes on.
+    /// Returns the length of the longest suffix that is a proper prefix of a spelling.
     fn open_end(&self, bytes: &[u8]) -> usize {
         let longest = self.spellings.iter().map(Vec::len).max().unwrap_or(0);
         let most = bytes.len().min(longest.saturating_sub(1));
@@ -131,32 +131,32 @@ impl Redactor {
     }
 }
 
-/// What was found in some bytes.
-struct Looked {
-    /// Where values are; they may overlap.
+/// The result of a search.
+struct Search {
+    /// The positions of values, which may overlap.
     spans: Vec<Range<usize>>,
-    /// Before this nothing more will be found, whatever follows.
+    /// No further values start before this position in any continuation.
     open: usize,
 }
 
 impl RedactionFilter {
-    /// Takes a piece, and returns what can be given on.
+    /// Adds a piece and returns the bytes that can be released.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.held.extend_from_slice(piece);
-        let Looked { spans, open } = self.redactor.look(&self.held);
+        self.buffer.extend_from_slice(piece);
+        let Search { spans, open } = self.redactor.look(&self.buffer);
         self.release(&spans, open)
     }
 
-    /// Returns what was held back, after the last piece.
+    /// Returns the buffered bytes after the last piece.
     pub fn finish(mut self) -> Vec<u8> {
-        let Looked { spans, .. } = self.redactor.look(&self.held);
-        self.release(&spans, self.held.len())
+        let Search { spans, .. } = self.redactor.look(&self.buffer);
+        self.release(&spans, self.buffer.len())
     }
 
-    /// Gives on what lies before `open`, masked.
+    /// Releases the bytes before `open`, masked.
     fn release(&mut self, spans: &[Range<usize>], open: usize) -> Vec<u8> {
-        let rest = self.held.split_off(open);
-        let mut released = std::mem::replace(&mut self.held, rest);
+        let rest = self.buffer.split_off(open);
+        let mut released = std::mem::replace(&mut self.buffer, rest);
         let mut masked = self.masked;
         released[..masked.min(open)].fill(MASK);
         for span in spans {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_masked_in_every_spelling() {
+    fn values_are_masked_in_every_spelling() {
         let check = |value: &str, text: &str, expected: &str| {
             assert_eq!(redacted(&[value], text), expected);
         };
@@ -221,7 +221,7 @@ mod tests {
                 let left = masked.trim_matches(|c| c != '*');
                 assert!(left.len() >= 16 && left.bytes().all(|byte| byte == MASK), "{masked}");
             }
-            // As PHP writes JSON, and as a query holds base64.
+            // JSON as PHP writes it, and base64 in a query.
             let encoded = STANDARD.encode(format!("{user}\u{3ff}\u{3ff}\u{3ff}\u{3ff}\u{3ff}"));
             let secret = "\u{3ff}\u{3ff}\u{3ff}\u{3ff}\u{3ff}";
             for escaped in [encoded.replace('/', "\\/"), encoded.replace('/', "%2F")] {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_looks_escaped_itself_is_masked_where_it_is_escaped() {
+    fn values_that_look_escaped_are_masked_when_escaped() {
         for (secret, text) in [
             ("p%41ss/word/1", r"p%41ss\/word\/1"),
             ("p%41ss\"word", r#"p%41ss\"word"#),
@@ -245,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn values_that_overlap_are_masked_whole() {
+    fn overlapping_values_are_masked_completely() {
         assert_eq!(redacted(&["abcdefgh", "efghijkl"], "abcdefghijkl"), "************");
         assert_eq!(redacted(&["abcdefgh", "abcdefghij"], "abcdefghij"), "**********");
         assert_eq!(redacted(&["aaaaaaaa"], &"a".repeat(20)), "*".repeat(20));
     }
 
     #[test]
-    fn a_filter_holds_back_only_what_may_become_a_value() {
+    fn filters_buffer_only_possible_values() {
         let redactor = Arc::new(Redactor::new([&value("secret-value")]));
         let mut filter = redactor.filter();
         assert_eq!(filter.push(b"data: one\n\n"), b"data: one\n\n");
@@ -267,16 +267,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_is_bounded() {
+    fn buffered_bytes_are_bounded() {
         let redactor = Arc::new(Redactor::new([&value("aaaaaaaa"), &value("%%%%%%%%")]));
         let mut filter = redactor.filter();
         for _ in 0..1_000 {
             filter.push(b"aaaaaaaaaaaaa%%%%%%%%%%%%%%%");
-            assert!(filter.held.len() < 64);
+            assert!(filter.buffer.len() < 64);
         }
     }
 
-    /// A value as servers spell it.
+    /// Returns a value as servers spell it.
     fn spelled(value: &str, how: u8, before: &str) -> String {
         let percent = |byte: u8, upper: bool| match upper {
             true => format!("%{byte:02X}"),
@@ -297,9 +297,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_of_a_value_shows_wherever_it_is_cut(
+        fn no_part_of_a_value_is_released(
             secret in "[ -~é😀]{8,20}",
-            // Without `%` and a backslash, of which a value may become a part.
+            // Without `%` and backslash, which could form an escape with a value.
             noise in "[ -$&-\\[\\]-~]{0,12}",
             before in "[a-z]{0,4}",
             how in 0u8..9,
@@ -322,7 +322,7 @@ mod tests {
             }
             out.extend(filter.finish());
             prop_assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(&whole));
-            // Nothing of it can be decoded again.
+            // No part of it can be decoded.
             prop_assert!(!redactor.finds(&out));
             if how == 0 || how == 1 || how == 2 {
                 prop_assert!(whole[noise.len()..][..spelling.len()].iter().all(|byte| *byte == MASK));

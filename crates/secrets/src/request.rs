@@ -1,4 +1,4 @@
-//! A request as plain text and bytes, and why one does not go out.
+//! Requests as plain text and bytes, and refusals.
 
 use std::fmt;
 
@@ -11,22 +11,22 @@ use crate::read_error::ReadError;
 /// A request before it is sent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Host and port as they are dialled. They are looked at and not changed.
+    /// The host and port to connect to. They are checked but not changed.
     pub authority: String,
     /// The path, percent-encoded.
     pub path: String,
-    /// The query, percent-encoded, without its `?`.
+    /// The query, percent-encoded, without `?`.
     pub query: Option<String>,
-    /// The headers, with names in lower case.
+    /// The headers, with lower-case names.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// The whole body. `content-length` is left to the caller, who knows how it is sent.
+    /// The complete body. The caller sets `content-length`, since it chooses the transfer encoding.
     pub body: Option<Vec<u8>>,
 }
 
 /// A part of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The host or the port.
+    /// Host and port.
     Host,
     /// The path.
     Path,
@@ -50,74 +50,74 @@ impl fmt::Display for Part {
     }
 }
 
-/// Why a request is not sent. None of it shows a value.
+/// Why a request is not sent. No message shows a value.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretRefusal {
-    /// It holds something that looks like a key or a token.
+    /// The request contains something that looks like a key or token.
     #[error(
-        "{part} holds what looks like {what} (rule `{rule}`, fingerprint `{fingerprint}`); a \
-         request gets its credentials from the host"
+        "{part} contains what looks like {what} (rule `{rule}`, fingerprint `{fingerprint}`); the \
+         host adds the credentials of a request"
     )]
     Leak {
-        /// Where.
+        /// The part with the finding.
         part: Part,
-        /// What it looks like.
+        /// The description of the finding.
         what: String,
         /// The rule that found it.
         rule: String,
-        /// By which the user can allow it.
+        /// The fingerprint with which the user can allow the finding.
         fingerprint: Fingerprint,
     },
-    /// It holds the value of a secret of the tool, which no tool is given.
-    #[error("{part} holds the value of a secret")]
+    /// The request contains the value of one of the tool's secrets, which no tool receives.
+    #[error("{part} contains the value of a secret")]
     Value {
-        /// Where.
+        /// The part with the value.
         part: Part,
     },
-    /// It carries a placeholder where its secret does not go.
-    #[error("{part} holds the placeholder of a secret that does not go there")]
+    /// The request contains the placeholder of a secret that may not be sent to this destination.
+    #[error("{part} contains the placeholder of a secret that may not be sent there")]
     Placeholder {
-        /// Where.
+        /// The part with the placeholder.
         part: Part,
     },
-    /// It brings credentials of its own to a place that a secret is bound to.
+    /// The request has its own credentials for a destination to which a secret is bound.
     #[error(
-        "{part} is set by the host here, to the secret `{secret}`; leave it out, or use the \
-         secret's placeholder"
+        "{part} is set by the host to the secret `{secret}`; remove it, or use the secret's \
+         placeholder"
     )]
     OwnCredentials {
-        /// Where.
+        /// The part with the credentials.
         part: Part,
-        /// The secret that is bound to the place.
+        /// The bound secret.
         secret: SecretName,
     },
-    /// It asks for a part of a response, from a server that may know a secret.
+    /// The request asks a server that may know a secret for a part of a response.
     #[error(
-        "{part} asks for a part of a response, of which two could show the secret `{secret}` half \
-         each; leave it out"
+        "{part} requests a part of a response, and two parts could each contain half of the secret \
+         `{secret}`; remove the header"
     )]
     Range {
         /// The header.
         part: Part,
-        /// The secret.
+        /// The name of the secret.
         secret: SecretName,
     },
-    /// Two secrets would stand in one place.
-    #[error("{part} would hold two secrets, `{one}` and `{other}`")]
+    /// Two secrets would be in the same part.
+    #[error("{part} would contain two secrets, `{one}` and `{other}`")]
     Two {
-        /// Where.
+        /// The part.
         part: Part,
-        /// The first.
+        /// The first secret.
         one: SecretName,
-        /// The other.
+        /// The second secret.
         other: SecretName,
     },
-    /// A secret that the request needs cannot be read.
+    /// A required secret cannot be read.
     #[error("the secret `{secret}` cannot be read")]
     Unreadable {
-        /// Which.
+        /// The name of the secret.
         secret: SecretName,
-        /// Why.
+        /// The reason.
         #[source]
         error: ReadError,
     },

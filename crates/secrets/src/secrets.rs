@@ -11,8 +11,7 @@ use crate::read_error::ReadError;
 use crate::source::ReadSecret;
 use crate::value::SecretValue;
 
-/// What reads the values of secrets, and what is taken for one. Nothing is read or put
-/// together before the first request of a tool.
+/// Reads values and finds leaks. Nothing is read or built before the first request of a tool.
 pub struct Secrets {
     reader: Box<dyn ReadSecret>,
     allowed: Vec<AllowedLeak>,
@@ -20,7 +19,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Values come from `reader`; what is `allowed` is not taken for a key or a token.
+    /// Reads values with `reader`; `allowed` findings are not treated as keys or tokens.
     pub fn new(reader: impl ReadSecret + 'static, allowed: Vec<AllowedLeak>) -> Self {
         Self { reader: Box::new(reader), allowed, leaks: OnceLock::new() }
     }
@@ -29,25 +28,24 @@ impl Secrets {
     ///
     /// # Errors
     ///
-    /// [`ReadError`] says why there is none.
+    /// [`ReadError`] has the reason.
     pub fn read(&self, name: &SecretName, end: &CallEnd) -> Result<SecretValue, ReadError> {
         self.reader.read(name, end)
     }
 
-    /// What looks like a key or a token, by the rules that come with kitbag.
+    /// Returns the built-in rules for keys and tokens.
     pub fn leaks(&self) -> &Leaks {
         self.leaks.get_or_init(|| Leaks::new(self.allowed.clone()))
     }
 }
 
 impl Default for Secrets {
-    /// There are no values, and every finding counts.
+    /// Provides no values and allows no findings.
     fn default() -> Self {
         Self::new(NoValues, Vec::new())
     }
 }
 
-/// Reads nothing.
 struct NoValues;
 
 impl ReadSecret for NoValues {

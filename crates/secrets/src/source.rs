@@ -1,4 +1,4 @@
-//! Where a value comes from.
+//! Sources of values.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use crate::command::read_command;
 use crate::read_error::ReadError;
 use crate::value::SecretValue;
 
-/// Gives the value of a secret, at the moment of its use.
+/// Reads the value of a secret when it is used.
 pub trait ReadSecret: Send + Sync {
-    /// The value of the secret of this name, for the call that ends with `end`: what is
-    /// waited for, such as a program, is left then.
+    /// Reads the value of a secret for the call that ends with `end`. Blocking operations, such as
+    /// a program, stop at that time.
     ///
     /// # Errors
     ///
-    /// [`ReadError`] says why there is none, and shows nothing of it.
+    /// [`ReadError`] has the reason and does not show any part of the value.
     fn read(&self, name: &SecretName, end: &CallEnd) -> Result<SecretValue, ReadError>;
 }
 
-/// Reads secrets where the user's file says they are.
+/// Reads secrets from the sources in the user config.
 pub struct Sources {
     /// The source of each secret.
     pub sources: BTreeMap<SecretName, SecretSource>,
-    /// What reads the store. `None`: there is no store.
+    /// The reader of the store. `None`: there is no store.
     pub store: Option<Box<dyn ReadSecret>>,
-    /// How long a command may take.
+    /// The time limit of a command.
     pub command_time: Duration,
 }
 
@@ -49,7 +49,7 @@ impl ReadSecret for Sources {
 ///
 /// # Errors
 ///
-/// [`ReadError`], where it is not set, or no value.
+/// [`ReadError`] if the variable is not set or not a valid value.
 pub fn read_variable(name: &str) -> Result<SecretValue, ReadError> {
     let missing = || ReadError::NoVariable { name: name.to_owned() };
     let value = std::env::var_os(name).ok_or_else(missing)?;
@@ -62,7 +62,7 @@ mod tests {
     use crate::command::COMMAND_TIME;
 
     #[test]
-    fn each_secret_has_its_source() {
+    fn secrets_are_read_from_their_sources() {
         let name = |text: &str| SecretName::new(text).unwrap();
         let command = ["/bin/echo", "of-the-command"].map(str::to_owned).to_vec();
         let sources = [

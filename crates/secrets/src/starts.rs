@@ -1,72 +1,71 @@
-//! Finds where keys and tokens may start, in any number of rules.
+//! Finds possible starts of keys and tokens for any number of rules.
 
 use crate::chars::Chars;
 use crate::leak_rules::{Form, LONGEST_PREFIX, Rule};
 
-/// Bytes of a finding's start that are looked at everywhere. Every prefix has as many.
+/// The number of bytes that are compared at every position. Every prefix has at least as many.
 const FIRST: usize = 3;
 
-/// Bytes of a finding's start that are looked at where the first ones fit. Every finding has
-/// as many.
+/// The number of bytes that are compared if the first ones match. Every finding has at least as
+/// many.
 const START: usize = 8;
 
-/// Prefixes are told apart by a bit for each group.
+/// The number of groups of prefixes, one bit each.
 const GROUPS: usize = 64;
 
-/// Finds where findings may start.
+/// Finds positions at which findings may start.
 ///
-/// Each byte is looked at with the two behind it: which groups of prefixes have one that starts
-/// like that is in three tables of bits, one for each of the three, and no byte waits for the
-/// result of the one before. An automaton, whose every step does, takes three times as long
-/// where there is nothing to find, and four times as long in a text of prefixes.
+/// Each byte is examined together with the next two: three bit tables, one for each of the three
+/// bytes, give the groups that have a prefix with that byte there, and no byte depends on the
+/// result of the previous one. An automaton, in which every step does, takes three times as long if
+/// there are no findings, and four times as long in a text of prefixes.
 pub(crate) struct Starts {
-    /// For each byte the groups, a bit for each, whose findings may have it at this place: as
-    /// part of a prefix, or of what follows it.
+    /// For each byte, the groups (one bit each) whose findings may have it at this position, as
+    /// part of the prefix or of the text after it.
     tables: [[u64; 256]; START],
-    /// For each byte the groups whose findings may follow it.
+    /// For each byte, the groups whose findings may follow it.
     behind: [u64; 256],
-    /// The prefixes of each group: by rule, and of one rule the longest first. Prefixes of one
-    /// rule that start with the same three bytes are in one group.
+    /// The prefixes of each group, by rule; for one rule, the longest first. Prefixes of one rule
+    /// with the same first three bytes are in the same group.
     groups: Vec<Prefixes>,
 }
 
-/// The prefixes of one group. Their first bytes are apart, since seldom more is looked at.
+/// The prefixes of one group. Their first bytes are stored separately, since the rest is seldom
+/// needed.
 pub(crate) struct Prefixes {
     firsts: Box<[First]>,
     prefixes: Box<[Prefix]>,
 }
 
-/// The first bytes of a prefix as a number, of which `mask` has the bits.
+/// The first bytes of a prefix as a number. `mask` has the bits in use.
 #[derive(Clone, Copy)]
 struct First {
     mask: u64,
     bytes: u64,
 }
 
-/// A prefix of a rule.
 pub(crate) struct Prefix {
     first: First,
-    /// The bytes behind the first.
+    /// The bytes after the first.
     rest: Box<[u8]>,
     pub(crate) length: usize,
     /// The index of its rule.
     pub(crate) rule: usize,
-    /// Of the rule, for what is looked at first: its characters, the most of a run that may hold
-    /// the prefix itself, which is `None` where a run never does, and whether it stands alone.
+    /// Properties of the rule that are checked first: its characters, the longest run that may
+    /// contain the prefix itself (`None` if a run never does), and whether it must be isolated.
     pub(crate) chars: Chars,
     pub(crate) most: Option<usize>,
     pub(crate) alone: bool,
 }
 
-/// A set of bytes.
 #[derive(Clone, Copy, Default)]
 struct Bytes([u64; 4]);
 
-/// Prefixes that have one bit.
+/// Prefixes that share a bit.
 struct Group {
-    /// The bytes of each place of their findings.
+    /// The bytes at each position of their findings.
     places: [Bytes; START],
-    /// The bytes that they may follow.
+    /// The bytes that may precede them.
     behind: Bytes,
     prefixes: Vec<Prefix>,
 }
@@ -78,15 +77,15 @@ impl Starts {
             let prefixes = rule.prefixes.iter().map(String::as_bytes);
             let mut prefixes: Vec<_> = prefixes.map(|prefix| (prefix, index)).collect();
             prefixes.sort_unstable();
-            // Those of a class of characters have one bit.
+            // The prefixes of a character class share a bit.
             let is_class = prefixes.len() > GROUPS;
             let same = prefixes
                 .chunk_by(|(one, _), (other, _)| is_class || one[..FIRST] == other[..FIRST]);
             let sets = Sets::of(rule);
-            // A box each, since many are moved.
+            // Boxed, since many are moved.
             groups.extend(same.map(|same| Box::new(Group::new(same, rule, &sets))));
         }
-        // Those beside each other in the alphabet have most in common.
+        // Alphabetic neighbours have most in common.
         groups.sort_by_key(|group| (rules[group.prefixes[0].rule].alone, group.first()));
         let mut costs: Vec<_> = groups.windows(2).map(|two| two[0].cost_with(&two[1])).collect();
         while groups.len() > GROUPS {
@@ -117,7 +116,8 @@ impl Starts {
         Self { tables, behind, groups }
     }
 
-    /// The first place from `from` on where findings may start, and the bits of their groups.
+    /// Returns the first position at or after `from` at which findings may start, and the bits of
+    /// their groups.
     #[inline]
     pub(crate) fn next(&self, bytes: &[u8], mut from: usize) -> Option<(usize, u64)> {
         let [first, second, third, ..] = &self.tables;
@@ -133,7 +133,7 @@ impl Starts {
         }
     }
 
-    /// The bits of the groups whose findings may start at this place.
+    /// Returns the bits of the groups whose findings may start at this position.
     #[inline]
     pub(crate) fn at(&self, bytes: &[u8], at: usize) -> u64 {
         let Some(window) = bytes.get(at..).and_then(|rest| rest.first_chunk::<START>()) else {
@@ -145,7 +145,8 @@ impl Starts {
         groups & at.checked_sub(1).map_or(u64::MAX, behind)
     }
 
-    /// The prefixes of a group that some bytes, eight at least, start with.
+    /// Returns the prefixes of a group that match the start of `bytes`, which has at least eight
+    /// bytes.
     #[inline]
     pub(crate) fn of_group<'a>(
         &'a self,
@@ -162,7 +163,7 @@ impl Starts {
     }
 }
 
-/// What may stand around the prefixes of a rule.
+/// The characters that may surround the prefixes of a rule.
 struct Sets {
     follow: Bytes,
     behind: Bytes,
@@ -198,15 +199,16 @@ impl Group {
         Self { places, behind, prefixes: prefixes.collect() }
     }
 
-    /// The least of its first bytes.
+    /// Returns the smallest of its first bytes.
     fn first(&self) -> [u8; FIRST] {
         let first = self.prefixes.iter().map(|prefix| prefix.first.bytes.to_le_bytes());
         first.map(|[a, b, c, ..]| [a, b, c]).min().unwrap_or_default()
     }
 
-    /// The added cost of one bit for both groups over one bit for each, in a text of mostly letters.
+    /// Returns the added cost of one bit for both groups instead of two bits, in a text of mostly
+    /// letters.
     fn cost_with(&self, other: &Self) -> f64 {
-        /// The cost of reaching the prefixes of a group, as a number of prefixes.
+        /// The cost of reaching the prefixes of a group, in prefixes.
         const HIT: usize = 4;
         let cost = |share: f64, prefixes: usize| share * (prefixes + HIT) as f64;
         let (one, two) = (self.prefixes.len(), other.prefixes.len());
@@ -215,7 +217,7 @@ impl Group {
         cost(both, one + two) - cost(self.share(), one) - cost(other.share(), two)
     }
 
-    /// The share of the places of a text at which a finding may start.
+    /// Returns the share of positions at which a finding may start.
     fn share(&self) -> f64 {
         self.sets().map(Bytes::share).product()
     }
@@ -262,12 +264,12 @@ impl Bytes {
         })
     }
 
-    /// The share of the bytes of a text that are in it.
+    /// Returns the share of a text's bytes that are in the set.
     fn share(&self) -> f64 {
         let common = |mask: &Self| -> u32 {
             self.0.iter().zip(&mask.0).map(|(own, mask)| (own & mask).count_ones()).sum()
         };
-        // A lower letter is as frequent as four others.
+        // Lower-case letters are four times as frequent as other characters.
         f64::from(common(&Self::PRINTABLE) + 3 * common(&Self::LOWER)) / f64::from(95 + 3 * 26)
     }
 }
@@ -291,7 +293,7 @@ impl Prefix {
     }
 }
 
-/// The first bytes as a number; zeros stand for those after the end.
+/// Returns the first bytes as a number, padded with zeros.
 #[inline]
 fn word(bytes: &[u8]) -> u64 {
     let first = bytes.first_chunk().copied().unwrap_or_else(|| {
@@ -302,13 +304,13 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(first)
 }
 
-/// Whether a byte may stand before what stands alone: it assigns, or may be the end of an escape
-/// of JSON or of a URL, such as `\n` and `%3D`.
+/// Returns true if a byte may precede a value that must be isolated: it assigns, or may end an
+/// escape of JSON or of a URL, such as `\n` and `%3D`.
 fn may_stand_before(byte: u8) -> bool {
     byte.is_ascii_hexdigit() || matches!(byte, b'=' | b'n' | b'r' | b't')
 }
 
-/// Whether the bytes end with an escape of JSON or of a URL.
+/// Returns true if the bytes end with an escape of JSON or of a URL.
 pub(crate) fn ends_with_escape(bytes: &[u8]) -> bool {
     let is_hex = |digits: &[u8]| digits.iter().all(u8::is_ascii_hexdigit);
     match bytes {

@@ -1,9 +1,9 @@
-//! What keeps the values of secrets: an encrypted file, or the keyring of the system.
+//! Stores of secret values: an encrypted file, or the system keyring.
 //!
-//! A file has the form of `age`, so that other programs read it, too; inside is a JSON object
-//! of names and values. It is written whole or not at all, and of two processes that change it
-//! each starts from what the other wrote. A keyring is that of the user's session: the Secret
-//! Service of the desktop, or the keychain of macOS.
+//! A file is in `age` format, so that other programs can read it, and contains a JSON object of
+//! names and values. Writes are atomic, and concurrent processes do not lose each other's changes.
+//! A keyring belongs to the user's session: the Secret Service of the desktop, or the macOS
+//! keychain.
 
 mod error;
 mod file;
@@ -17,16 +17,16 @@ use crate::{CallEnd, ReadError, ReadSecret, SecretValue};
 use kitbag_base::text::shown;
 use kitbag_policy::SecretName;
 
-/// What keeps values.
+/// A store of values.
 pub enum Store {
     /// An encrypted file.
     File(FileStore),
-    /// The keyring of the system, which may ask its user.
+    /// The system keyring, which may ask the user.
     Keyring(Keyring),
 }
 
 impl Store {
-    /// Where it is, for a person.
+    /// Describes the location for people.
     pub fn place(&self) -> String {
         match self {
             Self::File(store) => store.path().display().to_string(),
@@ -34,11 +34,11 @@ impl Store {
         }
     }
 
-    /// The names of its values. It waits for its user no longer than until `end`.
+    /// Returns the names of the stored values. Waits for the user at most until `end`.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], where it cannot be opened.
+    /// [`StoreError`] if the store cannot be opened.
     pub fn names(&self, end: &CallEnd) -> Result<Vec<SecretName>, StoreError> {
         match self {
             Self::File(store) => store.names(),
@@ -46,11 +46,11 @@ impl Store {
         }
     }
 
-    /// A value, where there is one of this name.
+    /// Returns the value with this name, if any.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], where it cannot be opened.
+    /// [`StoreError`] if the store cannot be opened.
     pub fn get(&self, name: &SecretName, end: &CallEnd) -> Result<Option<SecretValue>, StoreError> {
         match self {
             Self::File(store) => store.get(name),
@@ -58,11 +58,11 @@ impl Store {
         }
     }
 
-    /// Keeps a value. Returns whether there was one of this name.
+    /// Stores a value. Returns true if it replaced an existing value.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]; what was there stays.
+    /// [`StoreError`]; the stored values are unchanged.
     pub fn set(
         &self,
         name: &SecretName,
@@ -75,11 +75,11 @@ impl Store {
         }
     }
 
-    /// Removes a value. Returns whether there was one of this name.
+    /// Removes a value. Returns true if it existed.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]; what was there stays.
+    /// [`StoreError`]; the stored values are unchanged.
     pub fn delete(&self, name: &SecretName, end: &CallEnd) -> Result<bool, StoreError> {
         match self {
             Self::File(store) => store.delete(name),

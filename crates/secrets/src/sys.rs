@@ -1,5 +1,4 @@
-//! Platform-specific code: a program with all that it starts, as a
-//! group that is ended as a whole.
+//! Platform-specific code: a program and its children as a process group that is killed as a whole.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -8,32 +7,31 @@ use std::process::{Child, Command};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-/// A program that was not waited for yet, and what it has started.
+/// The process group of a program that was not waited for yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Group(Pid);
 
-/// What became of a program.
+/// A change of a program's state.
 #[derive(Clone, Copy)]
 pub(crate) enum Change {
-    /// It has ended.
     Ended,
-    /// It was stopped, as the system does where it reads the terminal.
+    /// The program was stopped, as by the system when it reads the terminal.
     Stopped,
 }
 
 impl Group {
-    /// Starts a program in a group of its own.
+    /// Starts a program in its own process group.
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn start(command: &mut Command) -> io::Result<(Child, Self)> {
         let child = command.process_group(0).spawn()?;
         let group = Self(Pid::from_child(&child));
         Ok((child, group))
     }
 
-    /// Waits until the program has ended or was stopped. It keeps its number.
+    /// Waits until the program has ended or was stopped. Its process id remains reserved.
     pub(crate) fn watch(self) -> Change {
         let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
         loop {
@@ -45,9 +43,9 @@ impl Group {
         }
     }
 
-    /// Ends all of it, as long as the program was not waited for.
+    /// Kills the group. The program must not have been waited for.
     pub(crate) fn kill(self) {
-        // They may have ended by themselves.
+        // The processes may have ended already.
         let _ = kill_process_group(self.0, Signal::KILL);
     }
 }

@@ -1,19 +1,18 @@
-//! A text without the backslashes with which Markdown escapes punctuation, so that a key is found
-//! that holds some.
+//! Removes the backslashes with which Markdown escapes punctuation, to find keys that contain some.
 
 use std::ops::Range;
 
 use memchr::memchr;
 
-/// A text without these backslashes, and the places that they had.
+/// A text without these backslashes, and their positions.
 pub(crate) struct Unescaped {
     pub(crate) bytes: Vec<u8>,
-    /// For each backslash the number of bytes before it that are left. In order.
+    /// For each backslash, the number of remaining bytes before it. In order.
     removed: Vec<usize>,
 }
 
 impl Unescaped {
-    /// `None` if nothing is escaped.
+    /// Returns `None` if nothing is escaped.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let mut from = next_escape(bytes, 0)?;
         let (mut left, mut removed, mut at) = (Vec::with_capacity(bytes.len()), Vec::new(), 0);
@@ -30,16 +29,16 @@ impl Unescaped {
         Some(Self { bytes: left, removed })
     }
 
-    /// The span of the original text, with the backslashes in it and before it.
+    /// Returns the span in the original text, including backslashes in it and before it.
     pub(crate) fn original(&self, span: &Range<usize>) -> Range<usize> {
         let start = span.start + self.removed.partition_point(|left| *left < span.start);
         let last = span.end - 1;
         start..span.end + self.removed.partition_point(|left| *left <= last)
     }
 
-    /// The place in this text that a place in the original has.
+    /// Returns the position in this text for a position in the original.
     pub(crate) fn place(&self, original: usize) -> usize {
-        // Places of removed bytes grow by one at least.
+        // Positions of removed bytes grow by at least one.
         let (mut low, mut high) = (0, self.removed.len());
         while low < high {
             let middle = usize::midpoint(low, high);
@@ -52,13 +51,13 @@ impl Unescaped {
     }
 }
 
-/// The bytes without these backslashes.
+/// Returns the bytes without these backslashes.
 pub(crate) fn unescaped(bytes: &[u8]) -> Option<Vec<u8>> {
     Unescaped::of(bytes).map(|unescaped| unescaped.bytes)
 }
 
-/// The next backslashes before a punctuation mark that a key may hold. There are several if a
-/// text was escaped more than once.
+/// Returns the next backslashes before a punctuation mark that a key may contain. There are several
+/// if a text was escaped repeatedly.
 fn next_escape(bytes: &[u8], mut from: usize) -> Option<Range<usize>> {
     loop {
         let start = from + memchr(b'\\', &bytes[from..])?;
@@ -70,7 +69,7 @@ fn next_escape(bytes: &[u8], mut from: usize) -> Option<Range<usize>> {
     }
 }
 
-/// Not quotes and commas, which stand around values.
+/// Excludes quotes and commas, which delimit values.
 fn is_escaped(byte: u8) -> bool {
     byte.is_ascii_punctuation() && !matches!(byte, b'\\' | b'"' | b'\'' | b',')
 }
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_those_of_the_original_text() {
+    fn spans_refer_to_the_original_text() {
         let text = br#"a\_b \\\-c \n \" end"#;
         let unescaped = Unescaped::of(text).unwrap();
         assert_eq!(unescaped.bytes, br#"a_b -c \n \" end"#);

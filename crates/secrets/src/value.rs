@@ -3,62 +3,62 @@
 use kitbag_policy::Placement;
 use zeroize::Zeroizing;
 
-/// What a secret is: a token, a password, a key of an interface.
+/// A secret value: a token, a password, an API key.
 ///
-/// It is wiped when it is dropped, and has neither `Debug` nor `Display`: only
-/// [`reveal`](Self::reveal) gives the text.
+/// Wiped when dropped. Has neither `Debug` nor `Display`: only [`reveal`](Self::reveal) returns the
+/// text.
 #[derive(Clone)]
 pub struct SecretValue(Zeroizing<String>);
 
-/// Why a text is no value of a secret. The text is not part of it.
+/// Why a string is not a valid secret value. It does not contain the string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// It is too short to be found again, and to be left out of ordinary text.
+    /// The value is too short to be distinguished from ordinary text.
     #[error(
-        "the value has {bytes} bytes; a secret has at least {} bytes, so that it can be told from \
-         ordinary text",
+        "the value has {bytes} bytes; a secret must have at least {} bytes to be distinguishable \
+         from ordinary text",
         SecretValue::LEAST_BYTES
     )]
     TooShort {
-        /// How long it is.
+        /// The length in bytes.
         bytes: usize,
     },
-    /// It is longer than a header of a request.
+    /// The value is longer than a request header.
     #[error("the value has more than {} bytes", SecretValue::MOST_BYTES)]
     TooLong,
     /// It is not UTF-8.
     #[error("the value is not UTF-8 text")]
     NotText,
-    /// It has a line end or another control character, which no header holds.
+    /// The value has a line ending or another control character, which headers cannot contain.
     #[error("the value has a line end or another control character; a secret is one line")]
     ControlCharacter,
-    /// It is to be a user and a password, and has no `:` between them.
-    #[error("as `basic` the value is `USER:PASSWORD`, and it has no `:`; or name the user")]
+    /// A user and password is required, but the value has no `:`.
+    #[error("as `basic`, the value must be `USER:PASSWORD`, but it has no `:`; or name the user")]
     NoPair,
-    /// The password of a pair is too short to be found by itself.
+    /// The password of a pair is too short.
     #[error(
-        "the password has {bytes} bytes; it has at least {}, so that it can be told from ordinary \
-         text",
+        "the password has {bytes} bytes; it must have at least {} to be distinguishable from \
+         ordinary text",
         SecretValue::LEAST_BYTES
     )]
     ShortPassword {
-        /// How long it is.
+        /// The length in bytes.
         bytes: usize,
     },
 }
 
 impl SecretValue {
-    /// The fewest bytes of a value.
+    /// The minimum length of a value, in bytes.
     pub const LEAST_BYTES: usize = 8;
 
-    /// The most bytes of a value.
+    /// The maximum length of a value, in bytes.
     pub const MOST_BYTES: usize = 8 * 1024;
 
-    /// A value as it was read: one line end at its end is left out.
+    /// Creates a value. Removes one trailing line ending.
     ///
     /// # Errors
     ///
-    /// [`ValueError`], where it cannot be a value. The bytes are wiped.
+    /// [`ValueError`] if the bytes are not a valid value. The bytes are wiped.
     pub fn new(bytes: Vec<u8>) -> Result<Self, ValueError> {
         let bytes = Zeroizing::new(bytes);
         let text = str::from_utf8(&bytes).map_err(|_| ValueError::NotText)?;
@@ -72,12 +72,12 @@ impl SecretValue {
         }
     }
 
-    /// Whether it can be added to a request like this: of a user and a password the password
-    /// is a value by itself.
+    /// Checks that the value can be added to a request in this way: the password of a user and
+    /// password must be a valid value itself.
     ///
     /// # Errors
     ///
-    /// [`ValueError`], where it cannot.
+    /// [`ValueError`] if it cannot be added.
     pub fn check_for(&self, placement: &Placement) -> Result<(), ValueError> {
         let Placement::Basic { user: None } = placement else { return Ok(()) };
         match self.password() {
@@ -89,12 +89,12 @@ impl SecretValue {
         }
     }
 
-    /// The password, where it is a user and a password.
+    /// Returns the password of a user and password.
     pub(crate) fn password(&self) -> Option<&str> {
         self.0.split_once(':').map(|(_, password)| password)
     }
 
-    /// The text itself.
+    /// Returns the secret text.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_one_line_of_at_least_eight_bytes() {
+    fn values_are_one_line_of_eight_bytes_or_more() {
         let check = |bytes: &[u8], expected: Result<&str, ValueError>| {
             let value = SecretValue::new(bytes.to_vec());
             let value = value.as_ref().map(SecretValue::reveal).map_err(|error| *error);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_password_of_a_pair_has_eight_bytes_too() {
+    fn passwords_of_pairs_have_eight_bytes_or_more() {
         let check = |text: &str, placement: &Placement, expected: Result<(), ValueError>| {
             let value = SecretValue::new(text.into()).unwrap();
             assert_eq!(value.check_for(placement), expected, "{text}");

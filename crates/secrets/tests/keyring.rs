@@ -1,4 +1,4 @@
-//! A keyring keeps values: `tests/keyring/run` starts one for these.
+//! Tests of the keyring store: `tests/keyring/run` starts a keyring for them.
 
 use std::process::Command;
 use std::sync::mpsc;
@@ -23,14 +23,14 @@ fn value(text: &str) -> SecretValue {
     SecretValue::new(text.into()).unwrap()
 }
 
-/// What another program has to say of the keyring.
+/// Runs another program's keyring client.
 fn secret_tool(arguments: &[&str]) -> String {
     let output = Command::new("secret-tool").args(arguments).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
-fn values_are_kept_under_their_names_where_other_programs_find_them() {
+fn other_programs_find_the_values() {
     let (store, end) = (store(), CallEnd::default());
     let kept = |secret: &str| {
         store.get(&name(secret), &end).unwrap().map(|value| value.reveal().to_owned())
@@ -56,15 +56,14 @@ fn values_are_kept_under_their_names_where_other_programs_find_them() {
 }
 
 #[test]
-fn a_keyring_is_asked_inside_a_runtime_too() {
+fn the_keyring_works_inside_a_runtime() {
     let (store, end) = (store(), CallEnd::default());
     let runtime = Builder::new_current_thread().build().unwrap();
     runtime.block_on(async { assert_eq!(store.names(&end).unwrap(), []) });
 }
 
-/// What asks the user for the keyring, and never gets an answer. `asked` is called once it is to
-/// ask.
-fn ask_in_vain(started: mpsc::Sender<()>, asked: impl FnOnce()) {
+/// A prompter of the keyring that never answers. Calls `on_prompt` once it should prompt.
+fn ask_in_vain(started: mpsc::Sender<()>, on_prompt: impl FnOnce()) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let connection = Connection::session().await.unwrap();
@@ -74,18 +73,18 @@ fn ask_in_vain(started: mpsc::Sender<()>, asked: impl FnOnce()) {
         loop {
             let message = messages.next().await.unwrap().unwrap();
             if message.header().member().is_some_and(|member| *member == "BeginPrompting") {
-                break asked();
+                break on_prompt();
             }
         }
     });
 }
 
 #[test]
-fn a_locked_keyring_asks_its_user_no_longer_than_the_call_goes_on() {
+fn keyring_prompts_end_with_the_call() {
     let (store, end) = (store(), CallEnd::default());
     store.set(&name("github"), &value("the-value-of-it"), &end).unwrap();
     secret_tool(&["lock"]);
-    // There is nothing that could ask.
+    // Nothing can prompt.
     let locked = store.names(&end).unwrap_err();
     assert!(matches!(locked, StoreError::LockedKeyring), "{locked}");
     let (started, starts) = mpsc::channel();

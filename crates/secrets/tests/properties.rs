@@ -1,5 +1,5 @@
-//! Values in every spelling, in random texts that are cut at random: no value comes out, and
-//! what is none stays as it is.
+//! Values in every spelling, in random text that is cut at random: no value is released, and
+//! other text is unchanged.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,25 +18,25 @@ fn value(text: &str) -> SecretValue {
     SecretValue::new(text.as_bytes().to_vec()).unwrap()
 }
 
-/// How a program spells a text.
+/// The encoding of a text.
 #[derive(Clone, Debug)]
 enum Spelling {
     Plain,
     Hex {
         upper: bool,
     },
-    /// `plain` stays: letters and digits, or nothing.
+    /// `plain` is not encoded: letters and digits, or nothing.
     Percent {
         upper: bool,
         plain: bool,
     },
-    /// Quotes and backslashes, and with `all` every character that is no letter or digit.
+    /// Quotes and backslashes and, with `all`, every character other than letters and digits.
     Json {
         upper: bool,
         all: bool,
         slash: bool,
     },
-    /// With other bytes in front and behind.
+    /// With other bytes before and after.
     Base64 {
         before: Vec<u8>,
         after: Vec<u8>,
@@ -63,7 +63,7 @@ fn spelling() -> impl Strategy<Value = Spelling> {
 }
 
 impl Spelling {
-    /// A text like that, and where in it nothing but the text is.
+    /// Encodes a text, and returns the range that contains only the text.
     fn of(&self, text: &str) -> (String, Range<usize>) {
         let spelled: String = match self {
             Self::Plain => text.to_owned(),
@@ -113,7 +113,7 @@ fn units(c: char, upper: bool) -> String {
     c.encode_utf16(&mut [0; 2]).iter().map(unit).collect()
 }
 
-/// A text through the filter, in pieces of these lengths.
+/// Filters a text in pieces of these lengths.
 fn filtered(redactor: &Arc<Redactor>, text: &[u8], cuts: &[usize]) -> Vec<u8> {
     let mut filter = redactor.filter();
     let (mut rest, mut out) = (text, Vec::new());
@@ -129,7 +129,7 @@ fn filtered(redactor: &Arc<Redactor>, text: &[u8], cuts: &[usize]) -> Vec<u8> {
     out
 }
 
-/// A secret of every call, which goes into query and body as well.
+/// Provides one secret for every call, which may be used in query and body as well.
 struct One(String);
 
 impl ReadSecret for One {
@@ -155,7 +155,7 @@ fn call(value: &str) -> (CallSecrets, String) {
     (call, placeholder)
 }
 
-/// A request with a text in one of its parts.
+/// Creates a request with a text in one of its parts.
 fn request(part: Index, text: &str) -> Outgoing {
     let (mut path, mut query, mut body) = ("/a".to_owned(), None, None);
     let mut headers = vec![("accept".to_owned(), b"text/plain".to_vec())];
@@ -168,7 +168,7 @@ fn request(part: Index, text: &str) -> Outgoing {
     Outgoing { authority: "api.example.com".to_owned(), path, query, headers, body }
 }
 
-/// All of a request in one text.
+/// Joins all parts of a request.
 fn whole(request: &Outgoing) -> String {
     let Outgoing { authority, path, query, headers, body } = request;
     let headers: Vec<_> =
@@ -183,11 +183,11 @@ fn whole(request: &Outgoing) -> String {
 
 proptest! {
     #[test]
-    fn no_value_comes_out_however_it_is_spelled_and_cut(
+    fn no_value_is_released_in_any_spelling(
         secret in prop_oneof!["[ -~é😀]{8,24}", r#"[%\\"4u0a/ ]{8,16}"#],
         others in proptest::collection::vec("[ -~]{8,12}", 0..3),
         spelling in spelling(),
-        // A `%` or a backslash in front could make something else of what follows.
+        // A `%` or backslash before the value could change its meaning.
         before in "[ -$&-\\[\\]-~\n]{0,30}",
         after in "[ -~\n]{0,30}",
         cuts in proptest::collection::vec(1usize..40, 1..20),
@@ -207,25 +207,25 @@ proptest! {
     }
 
     #[test]
-    fn ordinary_text_stays_as_it_is(
+    fn ordinary_text_is_unchanged(
         secret in "[ -~é]{8,24}",
         pieces in proptest::collection::vec(("[ -~é😀]{0,40}", spelling(), any::<Index>()), 0..6),
         cuts in proptest::collection::vec(1usize..40, 1..20),
     ) {
         let redactor = Arc::new(Redactor::new([&value(&secret)]));
-        // Other texts, and the start or the end of the value, spelled like it.
+        // Other text, and the start or end of the value, in the same spelling.
         let mut text = String::new();
         for (piece, spelling, cut) in pieces {
             let starts: Vec<_> = secret.char_indices().skip(1).map(|(at, _)| at).collect();
             let (start, end) = secret.split_at(*cut.get(&starts));
-            // In base64 the last character of a part may be that of the whole.
+            // In base64, the last character of a part may equal that of the whole.
             let parts = match spelling {
                 Spelling::Base64 { .. } => ["", ""],
                 _ => [start, end],
             };
             for piece in [&*piece].into_iter().chain(parts) {
                 text.push_str(&spelling.of(piece).0);
-                // No value has a line end.
+                // Values have no line ending.
                 text.push('\n');
             }
         }
@@ -235,7 +235,7 @@ proptest! {
     }
 
     #[test]
-    fn a_placeholder_is_replaced_or_refused_and_never_sent(
+    fn placeholders_are_replaced_or_refused(
         secret in "[!-~]{8,24}",
         spelling in spelling(),
         part in any::<Index>(),
@@ -262,7 +262,7 @@ proptest! {
     }
 
     #[test]
-    fn a_request_without_a_placeholder_or_a_value_stays_as_it_is(
+    fn requests_without_secrets_are_unchanged(
         secret in "[!-~]{8,24}",
         text in "[a-z0-9%./_-]{0,60}",
         part in any::<Index>(),
@@ -280,7 +280,7 @@ proptest! {
     }
 
     #[test]
-    fn a_request_with_a_value_that_was_read_is_refused_in_every_spelling(
+    fn requests_with_a_known_value_are_refused(
         secret in "[!-~]{8,24}",
         spelling in spelling(),
         part in any::<Index>(),

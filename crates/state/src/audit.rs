@@ -1,17 +1,17 @@
-//! The audit log: what was called and decided, one line of JSON each, chained by hash.
+//! The audit log: calls and decisions, one line of JSON each, chained by hash.
 //!
-//! The log lies in the state directory of the user, outside of every workspace. Each line holds
-//! the hash of the line before it, and a file of its own holds the hash of the last one, so that
-//! a line which was changed, removed or cut off is found by [`AuditLog::verify`]. Who can replace
-//! both the log and that file is not found out, unless a person keeps [`AuditLog::head`]
-//! elsewhere.
+//! The log is in the user's state directory, outside every workspace. Each line has the hash of the
+//! previous line, and a separate file has the hash of the last one, so that [`AuditLog::verify`]
+//! finds changed, removed and truncated lines. An attacker who can replace both the log and that
+//! file is not detected, unless a person keeps [`AuditLog::head`] elsewhere.
 //!
-//! There are two chains: one of outermost calls, approvals and trust, and one of details, such as
-//! inner calls and refusals. A call decides how many details it has, and cannot push the lines of
+//! There are two chains: one for outermost calls, approvals and trust, and one for details, such as
+//! nested calls and refusals. A call controls the number of its details, but cannot push lines of
 //! the first chain out of the log with them.
 //!
-//! Several processes write one log: each takes a lock, looks where the chain ends, and adds whole
-//! lines. What is recorded is decided by `kitbag-toolbox`, and the settings by `kitbag-config`.
+//! Several processes write one log: each takes a lock, finds the end of the chain, and appends
+//! whole lines. `kitbag-toolbox` decides which events are recorded, and `kitbag-config` reads the
+//! settings.
 
 mod chain;
 mod error;

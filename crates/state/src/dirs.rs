@@ -1,7 +1,7 @@
-//! The state directory: what kitbag has to remember, outside of every workspace.
+//! The state directory: kitbag's persistent data, outside every workspace.
 //!
-//! Each workspace has a part of its own, under a hash of its canonical path. Directories are
-//! created on first use and belong to the user alone; a directory that another user could have
+//! Each workspace has a part of its own, named by a hash of its canonical path. Directories are
+//! created on first use and are private to the user; a directory that another user could have
 //! changed is refused.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -16,56 +16,56 @@ use kitbag_fs_guard::sys::{
     create_private_directory, effective_user, mode_of_metadata, owner_of_metadata, private_file,
 };
 
-/// What one workspace has in the state directory. Nothing is looked at before it is used.
+/// The part of the state directory for one workspace. Accesses no files until it is used.
 #[derive(Debug)]
 pub struct WorkspaceState {
     state: PathBuf,
     workspace: PathBuf,
-    /// From the state directory down to that of the workspace.
+    /// The directories from the state directory down to the workspace's directory.
     directories: OnceLock<[PathBuf; 3]>,
 }
 
-/// What all workspaces share in the state directory. Nothing is looked at before it is used.
+/// The part of the state directory that all workspaces share. Accesses no files until it is used.
 #[derive(Debug)]
 pub struct SharedState {
-    /// The state directory, and the one in it.
+    /// The state directory and the directory in it.
     directories: [PathBuf; 2],
 }
 
-/// A directory or file of the state that cannot be used.
+/// Why a directory or file of the state cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` cannot be used: {reason}", shown(&path.to_string_lossy()))]
 pub struct StateError {
     /// The directory or file.
     pub path: PathBuf,
-    /// What is wrong with it, and what helps.
+    /// The problem and its fix.
     pub reason: String,
 }
 
-/// A lock that processes share. It ends when this is dropped, or with the process.
+/// A lock between processes. It is released when this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Lock {
-    /// Holds it.
+    /// Keeps the lock.
     _file: File,
 }
 
 impl WorkspaceState {
-    /// The part of a workspace in the state directory. Both paths are absolute.
+    /// Creates the part of a workspace. Both paths must be absolute.
     pub fn new(state: &Path, workspace: &Path) -> Self {
         let (state, workspace) = (state.to_owned(), workspace.to_owned());
         Self { state, workspace, directories: OnceLock::new() }
     }
 
-    /// The directory of the workspace, which is made where it is missing, with mode 0700.
+    /// Returns the directory of the workspace. Creates it with mode 0700 if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`StateError`] where it cannot be made, or another user could have changed it.
+    /// [`StateError`] if it cannot be created, or another user could have changed it.
     pub fn make(&self) -> Result<&Path, StateError> {
         make_all(self.directories())
     }
 
-    /// The directory of the workspace, where it is there: nothing is made.
+    /// Returns the directory of the workspace if it exists. Creates nothing.
     ///
     /// # Errors
     ///
@@ -74,14 +74,14 @@ impl WorkspaceState {
         find_all(self.directories())
     }
 
-    /// Where the directory of the workspace is or would be.
+    /// Returns the path of the directory, which need not exist.
     pub fn path(&self) -> &Path {
         let [.., own] = self.directories();
         own
     }
 
-    /// The directories, by the path of the workspace without links: that is the same,
-    /// whichever way led to it.
+    /// Returns the directories. They depend on the canonical path of the workspace, so that links
+    /// do not matter.
     fn directories(&self) -> &[PathBuf; 3] {
         self.directories.get_or_init(|| {
             let workspace = self.workspace.canonicalize();
@@ -95,12 +95,12 @@ impl WorkspaceState {
 }
 
 impl SharedState {
-    /// The part of this name, which all workspaces share. The path is absolute.
+    /// Creates the shared part with this name. The path must be absolute.
     pub fn new(state: &Path, name: &str) -> Self {
         Self { directories: [state.to_owned(), state.join(name)] }
     }
 
-    /// The directory, which is made where it is missing, with mode 0700.
+    /// Returns the directory. Creates it with mode 0700 if it does not exist.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl SharedState {
         make_all(&self.directories)
     }
 
-    /// The directory, where it is there: nothing is made.
+    /// Returns the directory if it exists. Creates nothing.
     ///
     /// # Errors
     ///
@@ -120,12 +120,12 @@ impl SharedState {
 }
 
 impl Lock {
-    /// Locks a file, which is made where it is missing and stays there, since other processes
+    /// Locks a file. Creates it if it does not exist and never removes it, since other processes
     /// wait for it.
     ///
     /// # Errors
     ///
-    /// A reason, where another process has it locked for longer than `wait`.
+    /// The reason, if another process holds the lock for longer than `wait`.
     pub fn take(path: &Path, wait: Duration) -> Result<Self, String> {
         let file = open(path, OpenOptions::new().read(true).write(true).create(true));
         let file = file.map_err(|error| error.to_string())?;
@@ -138,7 +138,7 @@ impl Lock {
                 }
                 Err(TryLockError::WouldBlock) => {
                     let waited = wait.as_secs();
-                    return Err(format!("another process has had it locked for {waited} s"));
+                    return Err(format!("another process has held its lock for {waited} s"));
                 }
                 Err(TryLockError::Error(error)) => return Err(error.to_string()),
             }
@@ -146,21 +146,21 @@ impl Lock {
     }
 }
 
-/// Opens a file of the state, with mode 0600 where it is made. Neither a link nor a FIFO leads
-/// elsewhere or blocks.
+/// Opens a file of the state; a new file has mode 0600. Does not follow links or block on a FIFO.
 ///
 /// # Errors
 ///
-/// Those of the system; [`io::ErrorKind::FilesystemLoop`] for a link.
+/// Errors of the system; [`io::ErrorKind::FilesystemLoop`] for a link.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     private_file(options).open(path)
 }
 
-/// Looks whether something is a file, belongs to the user and can be changed by no other.
+/// Checks that metadata is of a file that belongs to the user and that other users cannot
+/// change.
 ///
 /// # Errors
 ///
-/// A reason, with what helps.
+/// The reason and its fix.
 pub(crate) fn check_file(found: &fs::Metadata, path: &Path) -> Result<(), String> {
     match found.is_file() {
         true => private(found, 0o022, path),
@@ -172,7 +172,7 @@ fn failed(path: &Path, reason: String) -> StateError {
     StateError { path: path.to_owned(), reason }
 }
 
-/// Makes directories that lie in each other, and gives the innermost.
+/// Creates nested directories and returns the innermost.
 fn make_all(directories: &[PathBuf]) -> Result<&Path, StateError> {
     for directory in directories {
         make_private(directory).map_err(|reason| failed(directory, reason))?;
@@ -180,7 +180,7 @@ fn make_all(directories: &[PathBuf]) -> Result<&Path, StateError> {
     Ok(innermost(directories))
 }
 
-/// Looks for directories that lie in each other, and gives the innermost.
+/// Looks for nested directories and returns the innermost.
 fn find_all(directories: &[PathBuf]) -> Result<Option<&Path>, StateError> {
     for directory in directories {
         match is_private_directory(directory) {
@@ -193,11 +193,10 @@ fn find_all(directories: &[PathBuf]) -> Result<Option<&Path>, StateError> {
 }
 
 fn innermost(directories: &[PathBuf]) -> &Path {
-    directories.last().expect("there is the state directory")
+    directories.last().expect("the state directory is in the list")
 }
 
-/// Makes a directory of the user's alone where it is missing, and what is missing above it,
-/// and looks whose it is.
+/// Creates a private directory and its missing parents, and checks its owner.
 fn make_private(directory: &Path) -> Result<(), String> {
     if let Some(parent) = directory.parent() {
         fs::create_dir_all(parent).map_err(|error| error.to_string())?;
@@ -208,7 +207,7 @@ fn make_private(directory: &Path) -> Result<(), String> {
     }
 }
 
-/// Looks whether something is a directory that belongs to the user and is open to no other.
+/// Checks that a path is a directory that belongs to the user and is closed to others.
 fn is_private_directory(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     match found.is_dir() {
@@ -217,7 +216,7 @@ fn is_private_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Looks whether something belongs to the user and others have none of these rights.
+/// Checks that a file belongs to the user and that others do not have these permissions.
 fn private(found: &fs::Metadata, others: u32, path: &Path) -> Result<(), String> {
     let (owner, mode) = (owner_of_metadata(found), mode_of_metadata(found));
     if owner != effective_user() {
@@ -241,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// A state directory that does not exist yet.
+    /// Creates a state directory that does not exist yet.
     fn state() -> (TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let state = directory.path().join("a/state");
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_is_made_when_it_is_needed_and_is_private() {
+    fn directories_are_created_on_demand_and_private() {
         let (_directory, state) = state();
         let own = WorkspaceState::new(&state, Path::new("/w"));
         assert_eq!(own.find().unwrap(), None);
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_has_one_part_whichever_link_leads_to_it() {
+    fn links_share_the_part_of_their_workspace() {
         let (directory, state) = state();
         let (workspace, link) = (directory.path().join("w"), directory.path().join("link"));
         fs::create_dir(&workspace).unwrap();
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_could_change_is_refused() {
+    fn directories_open_to_others_are_refused() {
         let (directory, state) = state();
         let own = WorkspaceState::new(&state, Path::new("/w"));
         own.make().unwrap();
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_private_and_no_link_leads_elsewhere() {
+    fn files_are_private_and_links_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         let file = open(&path, OpenOptions::new().write(true).create_new(true)).unwrap();
@@ -319,12 +318,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_had_once() {
+    fn locks_are_exclusive() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let lock = Lock::take(&path, Duration::ZERO).unwrap();
         let error = Lock::take(&path, Duration::ZERO).unwrap_err();
-        assert!(error.contains("another process has had it locked"), "{error}");
+        assert!(error.contains("another process has held its lock"), "{error}");
         drop(lock);
         Lock::take(&path, Duration::ZERO).unwrap();
     }

@@ -1,11 +1,9 @@
-//! Everything kitbag remembers between two runs: trust records, rate counts, the audit log and
-//! the storage of tools.
+//! Kitbag's persistent data: trust records, rate counters, the audit log and the storage of tools.
 //!
-//! All of it is stored in the user's state directory, outside of every workspace. Each workspace
-//! has a part of its own there, named by a hash of its canonical path ([`WorkspaceState`]).
-//! Directories are created on first use and belong to the user alone; a directory that another
-//! user could have changed is refused. Callers pass the directory's path in: nothing here reads
-//! the environment.
+//! All of it is in the user's state directory, outside every workspace. Each workspace has a part
+//! of its own, named by a hash of its canonical path ([`WorkspaceState`]). Directories are created
+//! on first use and are private to the user; a directory that another user could have changed is
+//! refused. Callers pass the directory's path: this crate does not read the environment.
 
 pub mod audit;
 mod dirs;

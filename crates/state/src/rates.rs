@@ -1,9 +1,8 @@
-//! How often tools were called: counts that are kept in memory, or in a file that every
-//! process of the user shares.
+//! Rate counters: in memory, or in a file that all processes of the user share.
 //!
-//! What a rate allows is decided by `kitbag-policy`. This crate keeps what was spent, so
-//! that no count is lost: a file is locked, read, written beside its place and renamed.
-//! Nothing is read or written before the first call that has a rate.
+//! `kitbag-policy` decides what a rate allows. This crate stores the spent amount without losing
+//! counts: it locks and reads the file, writes a temporary file and renames it. Nothing is read or
+//! written before the first call with a rate.
 
 mod entries;
 mod error;
@@ -21,56 +20,55 @@ pub use error::{CountsError, TakeError};
 use crate::rates::entries::Entries;
 use crate::rates::file::CountsFile;
 
-/// The most tools and callers of which something is kept. Beyond them, those that are over
-/// first are forgotten.
+/// The most entries for tools and callers. Beyond that, the entries that expire first are removed.
 const MOST_ENTRIES: usize = 10_000;
 
-/// What was spent of the rates of one workspace's tools.
+/// The spent part of the rates of one workspace's tools.
 #[derive(Debug)]
 pub struct Counts {
     place: Place,
 }
 
-/// Where counts are kept.
+/// The place of the counters.
 #[derive(Debug)]
 enum Place {
     Memory(Mutex<Entries>),
     File(CountsFile),
 }
 
-/// Rates of a call, and the tool whose calls they count.
+/// The rates of a call and the tool to count it for.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted<'a> {
     /// The rates.
     pub rates: &'a Rates,
-    /// The tool. Calls by another name for it count, too.
+    /// The tool. Calls under other names of the tool are counted as well.
     pub tool: &'a str,
 }
 
 impl Counts {
-    /// Counts that end with this value.
+    /// Creates counters that end with this value.
     pub fn in_memory() -> Self {
         Self { place: Place::Memory(Mutex::default()) }
     }
 
-    /// The counts of a workspace in the state directory, which every process of the user
-    /// shares. Both paths are absolute. Nothing is looked at before a call is counted.
+    /// Creates the counters of a workspace in the state directory, which all processes of the user
+    /// share. Both paths must be absolute. Accesses no files until a call is counted.
     pub fn in_directory(state: &Path, workspace: &Path) -> Self {
         Self { place: Place::File(CountsFile::new(WorkspaceState::new(state, workspace))) }
     }
 
-    /// Whether they end with this value.
+    /// Returns true if the counters end with this value.
     pub fn are_in_memory(&self) -> bool {
         matches!(self.place, Place::Memory(_))
     }
 
-    /// Counts a call, where all of its rates allow it. They hold for each caller by itself.
-    /// No tool stands twice in `counted`.
+    /// Counts a call if all of its rates allow it. Each caller has its own counters. The tools in
+    /// `counted` must be distinct.
     ///
     /// # Errors
     ///
-    /// [`TakeError::UsedUp`] where a rate does not allow it now; then nothing is counted.
-    /// [`TakeError::Counts`] where the counts cannot be kept: without them no call is allowed.
+    /// [`TakeError::UsedUp`] if a rate does not allow the call now; nothing is counted then.
+    /// [`TakeError::Counts`] if the counters cannot be stored: no call is allowed without them.
     pub fn take(&self, counted: &[Counted<'_>], caller: &str) -> Result<(), TakeError> {
         self.take_at(counted, caller, now())
     }
@@ -88,7 +86,7 @@ impl Counts {
     }
 }
 
-/// What stands for a tool and a caller: it has a fixed size and names neither.
+/// Returns the key of a tool and a caller. It has a fixed length and reveals neither name.
 fn key(tool: &str, caller: &str) -> String {
     let mut hasher = blake3::Hasher::new();
     for text in [tool, caller] {
@@ -97,7 +95,7 @@ fn key(tool: &str, caller: &str) -> String {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
-/// The time in nanoseconds since 1970.
+/// Returns the time in nanoseconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

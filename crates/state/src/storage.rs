@@ -1,10 +1,9 @@
-//! What tools keep between their calls: values by key, within quotas.
+//! Persistent storage of tools: values by key, within quotas.
 //!
-//! A workspace has one file, a SQLite database in its part of the state directory, and each
-//! tool a namespace in it. Every use is a transaction, so that several processes lose nothing,
-//! also where one of them is killed. A file that is damaged is an error, and never an empty
-//! store. What a tool is granted is decided by `kitbag-policy`, and the interface that guests
-//! see is left to `kitbag-host`.
+//! A workspace has one SQLite database in its part of the state directory, and each tool has a
+//! namespace in it. Every operation is a transaction, so that several processes lose nothing, even
+//! if one of them is killed. A damaged file is an error and never treated as empty. `kitbag-policy`
+//! decides on grants, and `kitbag-host` provides the guest interface.
 
 mod bounds;
 mod database;

@@ -1,14 +1,12 @@
-//! Which content of a workspace a person trusts.
+//! Trust of a person in the content of a workspace.
 //!
-//! The record of a workspace lies in the state directory of the user, outside of every
-//! workspace, under a hash of its canonical path. It holds the digest of each file that
-//! configures the workspace, of each component, and the places outside of the workspace, or
-//! behind its links, that it names. [`TrustRecord::changes`] names the files that were edited
-//! since, and [`TrustStore::texts`] has the texts that were trusted, so that `kitbag-config` can
-//! compare what both ask for.
+//! The record of a workspace is in the user's state directory, outside every workspace, under a
+//! hash of its canonical path. It contains the digests of each file that configures the workspace
+//! and of each component, and the places outside the workspace, or behind its links, that it names.
+//! [`TrustRecord::changes`] lists the files that were edited since, and [`TrustStore::texts`]
+//! returns the trusted content, so that `kitbag-config` can compare what both request.
 //!
-//! What makes up the content of a workspace is left to `kitbag-config`, and asking a person
-//! to the program.
+//! `kitbag-config` defines the content of a workspace, and the program asks the person.
 
 mod record;
 mod store;

@@ -1,4 +1,4 @@
-//! Several processes that keep something in one file: nothing is lost.
+//! Several processes that write to the same file: nothing is lost.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -8,13 +8,13 @@ use kitbag_base::ByteSize;
 use kitbag_policy::StorageGrant;
 use kitbag_state::storage::{Namespace, Storage};
 
-/// What makes this test one of the processes that write: the state directory.
+/// The variable that makes this test a writing process: the state directory.
 const STATE: &str = "KITBAG_STORAGE_TEST_STATE";
 
-/// How often one of them increments: a number, or without an end.
+/// The variable with the number of increments; unlimited if it is not set.
 const TIMES: &str = "KITBAG_STORAGE_TEST_TIMES";
 
-/// How often those do that are not killed.
+/// The number of increments in processes that are not killed.
 const OTHERS_TIMES: u64 = 2000;
 
 fn namespace(state: &Path) -> Namespace {
@@ -23,7 +23,7 @@ fn namespace(state: &Path) -> Namespace {
 }
 
 #[test]
-fn several_processes_lose_nothing_also_when_one_is_killed() {
+fn killed_processes_lose_nothing() {
     if let Some(state) = std::env::var_os(STATE) {
         let times = std::env::var(TIMES).unwrap().parse().unwrap();
         return write(&namespace(Path::new(&state)), times);
@@ -32,14 +32,15 @@ fn several_processes_lose_nothing_also_when_one_is_killed() {
     let state = directory.path().join("state");
     let mut killed = start(&state, u64::MAX);
     let others: Vec<_> = (0..3).map(|_| start(&state, OTHERS_TIMES)).collect();
-    // Every number that it says is kept. It ends somewhere in the next ones.
-    let mut said = BufReader::new(killed.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut said = said.by_ref().filter_map(|line| Some(line.strip_prefix("kept ")?.to_owned()));
-    let before: u64 = said.by_ref().take(300).count() as u64;
+    // Every printed number is stored. The process is killed during one of the next increments.
+    let mut printed = BufReader::new(killed.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut printed =
+        printed.by_ref().filter_map(|line| Some(line.strip_prefix("kept ")?.to_owned()));
+    let before: u64 = printed.by_ref().take(300).count() as u64;
     assert_eq!(before, 300);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    let said = before + said.count() as u64;
+    let printed = before + printed.count() as u64;
     for mut child in others {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let kept = lines.filter(|line| line.as_ref().unwrap().starts_with("kept ")).count();
@@ -49,24 +50,24 @@ fn several_processes_lose_nothing_also_when_one_is_killed() {
     let counter = namespace(&state);
     let sum = counter.increment("n", 0).unwrap();
     let rest = sum - 3 * OTHERS_TIMES;
-    // One may have been kept and not said.
-    assert!(rest == said || rest == said + 1, "{said} said, {rest} kept");
-    // What each wrote besides is whole, too.
+    // One increment may have been stored but not printed.
+    assert!(rest == printed || rest == printed + 1, "{printed} printed, {rest} stored");
+    // The other values of each process are complete as well.
     let pairs = counter.get_many(&["a", "b"]).unwrap();
     let values: Vec<_> = pairs.into_iter().map(|pair| pair.unwrap().1).collect();
-    assert_eq!(values[0], values[1], "both of a pair are from one process at one time");
+    assert_eq!(values[0], values[1], "both values of a pair are from the same write");
 }
 
 fn start(state: &Path, times: u64) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "--nocapture"]);
-    command.arg("several_processes_lose_nothing_also_when_one_is_killed");
+    command.arg("killed_processes_lose_nothing");
     command.env(STATE, state).env(TIMES, times.to_string());
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// What one process does.
-#[expect(clippy::print_stdout, reason = "the test reads it")]
+/// Runs one writing process.
+#[expect(clippy::print_stdout, reason = "the test reads the output")]
 fn write(counter: &Namespace, times: u64) {
     let process = std::process::id();
     println!();

@@ -1,4 +1,4 @@
-//! What a tool needs that does without `std`: memory, and an end for a panic.
+//! The parts that a tool needs without `std`: a memory allocator and a panic handler.
 //!
 //! `std` imports standard streams, a terminal, the environment and an exit, all of
 //! them for the report of a panic. To decode and to link those is a quarter of what
@@ -47,9 +47,9 @@ unsafe extern "C" {
 static REALLOC: unsafe extern "C" fn(*mut c_void, usize, usize, usize) -> *mut c_void =
     cabi_realloc;
 
-// SAFETY: the functions of the C library give memory of at least that size that nothing else
-// else has, or null; `malloc` and `realloc` align it to `ALIGNMENT`, and what is to be
-// aligned to more comes from `aligned_alloc`. None of them panics.
+// SAFETY: the functions of the C library return memory of at least that size that is not in use, or
+// null; `malloc` and `realloc` align it to `ALIGNMENT`, and larger alignments use `aligned_alloc`.
+// None of these functions panics.
 #[expect(unsafe_code, reason = "an allocator is")]
 unsafe impl GlobalAlloc for Memory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -76,8 +76,8 @@ unsafe impl GlobalAlloc for Memory {
             // is not zero.
             return unsafe { realloc(memory.cast(), size) }.cast();
         }
-        // SAFETY: as above; what is copied is as long as the shorter of the two, which
-        // do not overlap since both are there at once.
+        // SAFETY: as above; the copied length is the shorter of both, which do not overlap since
+        // both are allocated at the same time.
         unsafe {
             let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !new.is_null() {
@@ -89,7 +89,7 @@ unsafe impl GlobalAlloc for Memory {
     }
 }
 
-/// Ends the call; the host says so.
+/// Ends the call; the host reports it.
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
     core::arch::wasm32::unreachable()

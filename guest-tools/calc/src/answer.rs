@@ -11,23 +11,23 @@ use crate::fail::Fail;
 use crate::interval::{Interval, Precise};
 use crate::number::{Context, Number};
 
-/// How many digits of an exact result are written, where the caller asks for fewer.
+/// The most digits of an exact result, unless the caller requests fewer.
 const EXACT_DIGITS: usize = 1_000;
 
-/// How long a fraction may be that is written beside its decimal number, in bytes.
+/// The longest fraction that is written next to its decimal number, in bytes.
 const FRACTION_BYTES: usize = 200;
 
-/// What the tool answers.
+/// The answer of the tool.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Answer {
     /// A decimal number.
     result: String,
-    /// Whether nothing was rounded.
+    /// True if nothing was rounded.
     exact: bool,
-    /// How many significant digits are certain, where it is not exact.
+    /// The number of certain significant digits, if the result is not exact.
     #[serde(skip_serializing_if = "Option::is_none")]
     digits: Option<usize>,
-    /// The exact result, where it has no end as a decimal number.
+    /// The exact result, if its decimal expansion is infinite.
     #[serde(skip_serializing_if = "Option::is_none")]
     fraction: Option<String>,
     /// How the expression was read, or what else there is to know.
@@ -35,7 +35,7 @@ pub(crate) struct Answer {
     note: Option<String>,
 }
 
-/// Calculates an expression, with so many significant digits where it is not exact.
+/// Evaluates an expression with this many significant digits if the result is not exact.
 pub(crate) fn answer(expression: &str, digits: usize) -> Result<Answer, String> {
     if expression.len() > MOST_BYTES {
         return Err(format!(
@@ -117,8 +117,8 @@ fn exact(number: &RBig, digits: usize) -> Answer {
     }
 }
 
-/// Writes a number that is known to lie in an interval: the digits that both ends have when
-/// they are rounded. `None` where more may be had with more precision.
+/// Formats a number in an interval: the digits on which both rounded ends agree. `None` if more
+/// precision may give more digits.
 fn near(interval: &Interval, wanted: usize, asked: usize, is_last: bool) -> Option<Answer> {
     let (low, high) = interval.ends();
     let answer = |result, digits, note| {
@@ -151,7 +151,7 @@ fn near(interval: &Interval, wanted: usize, asked: usize, is_last: bool) -> Opti
     answer(rounded(&low, 1).text, 0, Some(note))
 }
 
-/// How many places a decimal number has behind the point, where it ends.
+/// Returns the number of decimal places, if finite.
 fn places(denominator: &UBig) -> Option<usize> {
     let twos = denominator.trailing_zeros().unwrap_or(0);
     let odd = denominator >> twos;
@@ -167,11 +167,11 @@ struct Rounded {
     text: String,
     /// To how many significant digits it was rounded.
     digits: usize,
-    /// Whether the number had no more.
+    /// True if the number had no further digits.
     is_exact: bool,
 }
 
-/// Rounds a number to so many significant digits, a half away from zero.
+/// Rounds a number to this many significant digits, half away from zero.
 fn rounded(number: &RBig, digits: usize) -> Rounded {
     if number.is_zero() {
         return Rounded { text: "0".into(), digits, is_exact: true };

@@ -1,4 +1,4 @@
-//! What a calculation may take.
+//! The limits of a calculation.
 
 use dashu_base::BitTest;
 use dashu_int::{IBig, UBig};
@@ -9,7 +9,7 @@ use crate::fail::{Fail, error};
 /// The most decimal digits of a whole number, of a numerator or of a denominator.
 pub(crate) const MOST_DIGITS: usize = 100_000;
 
-/// The same in bits, log2(10) for each digit.
+/// The same in bits, with log2(10) for each digit.
 pub(crate) const MOST_BITS: usize = 332_193;
 
 /// The most digits of what is not exact.
@@ -18,21 +18,21 @@ pub(crate) const MOST_INEXACT_DIGITS: usize = 1_000;
 /// The most bytes of an expression.
 pub(crate) const MOST_BYTES: usize = 64 << 10;
 
-/// How many parentheses, calls and powers lie in each other.
+/// The deepest nesting of parentheses, calls and powers.
 pub(crate) const MOST_DEPTH: usize = 64;
 
-/// How much work a calculation may take: products of two words of 32 bits. A call is worth
-/// 30 s; this takes a few.
+/// The most work of a calculation, in products of two 32-bit words. A call may take 30 s; this
+/// takes a few.
 const MOST_WORK: u64 = 3_000_000_000;
 
-/// The work that is done so far.
+/// The work that is done.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     spent: u64,
 }
 
 impl Budget {
-    /// Counts the work on two numbers of so many bits.
+    /// Counts the work on two numbers of these sizes in bits.
     pub(crate) fn spend(&mut self, bits: usize, other_bits: usize) -> Result<(), Fail> {
         let words = |bits: usize| bits as u64 / 32 + 1;
         self.spent = self.spent.saturating_add(words(bits).saturating_mul(words(other_bits)));
@@ -49,7 +49,7 @@ impl Budget {
         self.spend(bits, bits)
     }
 
-    /// Counts the work of a function to so many decimal digits.
+    /// Counts the work of a function with this many decimal digits.
     pub(crate) fn spend_on_function(&mut self, digits: usize) -> Result<(), Fail> {
         // Also one of few digits has a hundred steps or more.
         let bits = digits * 10 / 3 + 3_200;
@@ -57,12 +57,12 @@ impl Budget {
     }
 }
 
-/// How many bits a number takes.
+/// Returns the size of a number in bits.
 pub(crate) fn bits(number: &RBig) -> usize {
     number.numerator().bit_len() + number.denominator().bit_len()
 }
 
-/// The number, where it is not too large to go on with.
+/// Returns the number unless it is too large.
 pub(crate) fn checked(number: RBig) -> Result<RBig, Fail> {
     let is_large = |bits: usize| bits > MOST_BITS;
     if is_large(number.numerator().bit_len()) || is_large(number.denominator().bit_len()) {

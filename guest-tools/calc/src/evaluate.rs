@@ -19,13 +19,13 @@ struct Operand {
 pub(crate) struct Evaluation<'a> {
     lexer: Lexer<'a>,
     next: Token<'a>,
-    /// Where the next word begins.
+    /// The start of the next word.
     at: usize,
     depth: usize,
-    /// How many calls of functions the next word is an argument of.
+    /// The number of calls around the next word.
     calls: usize,
     pub(crate) context: Context,
-    /// How the expression was read, where it could have been otherwise.
+    /// Notes on ambiguous parts of the expression.
     pub(crate) notes: Vec<&'static str>,
 }
 
@@ -100,7 +100,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Calls itself for what lies in something, as deep as that is allowed.
+    /// Recurses into a nested expression, up to the depth limit.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Fail>) -> Result<T, Fail> {
         if self.depth == MOST_DEPTH {
             return self.fail(&format!(
@@ -213,7 +213,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Whether `%` is followed by what begins a number: it is the remainder then.
+    /// Returns true if a number follows `%`, which is then the remainder operator.
     fn number_follows_percent(&self) -> Result<bool, Fail> {
         let mut ahead = Lexer::at(&self.lexer);
         Ok(match ahead.next()?.0 {

@@ -57,7 +57,7 @@ const LOG_OF_ZERO: &str = "the logarithm of 0, or to the base 0, is not defined"
 /// The largest factorial: 25,206! has 100,000 digits.
 const MOST_FACTORIAL: u32 = 25_000;
 
-/// Whether there is a function or a constant of this name.
+/// Returns true if a function or constant with this name exists.
 pub(crate) fn exists(name: &str) -> bool {
     let lower = name.to_lowercase();
     CONSTANTS.contains(&&*lower) || FUNCTIONS.iter().any(|(function, ..)| *function == lower)
@@ -370,7 +370,7 @@ fn least(one: Number, two: Number, context: &mut Context) -> Result<Number, Fail
         }
         _ => {
             let (first, second) = (one.near(context)?, two.near(context)?);
-            // Where one is smaller for certain it is the result, exact if it was.
+            // A value that is certainly smaller is the result, exact if it was.
             let difference = Number::Near(context.precise.add(&first, &second.negated()));
             let sign = match &difference {
                 Number::Near(interval) => Interval::sign(interval),
@@ -413,8 +413,8 @@ fn trunc(number: Number) -> Result<Number, Fail> {
     }
 }
 
-/// Rounds to so many places behind the point, or before it where that is negative. A half is
-/// rounded away from zero.
+/// Rounds to this many decimal places, or before the point if negative. Half is rounded away from
+/// zero.
 fn round(number: Number, places: Option<Number>, context: &mut Context) -> Result<Number, Fail> {
     let places = match places {
         None => 0,
@@ -483,7 +483,7 @@ fn product(from: u64, to: u64) -> UBig {
     }
 }
 
-/// In how many ways so many can be chosen of so many.
+/// Returns the binomial coefficient.
 fn binomial(all: &Number, chosen: &Number, context: &mut Context) -> Result<Number, Fail> {
     let count = |number: &Number| {
         whole("binomial", number).and_then(|whole| match budget::small(&whole) {

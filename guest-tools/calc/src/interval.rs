@@ -76,7 +76,7 @@ impl Interval {
     }
 }
 
-/// Calculates with so many digits.
+/// Calculates with this many digits.
 pub(crate) struct Precise {
     digits: usize,
     // Digits of pi and logarithms, which most functions need.
@@ -120,7 +120,7 @@ impl Precise {
             true => DBig::ZERO,
             false => end.ulp() * DBig::from(2),
         };
-        // A function's exact value, such as that of exp(0), comes without a precision.
+        // An exact value of a function, such as exp(0), has no precision.
         let fixed = |end: DBig| end.with_precision(self.digits).value();
         let (low, high) = (fixed(low), fixed(high));
         let (below, above) = (margin(&low), margin(&high));
@@ -235,7 +235,7 @@ impl Precise {
         if of.low > one || of.high < -one.clone() {
             return error("the argument of an inverse sine or cosine is from -1 to 1");
         }
-        // What lies outside can only be what rounding added.
+        // Only rounding can exceed the bounds.
         let of = Interval { low: of.low.clone().max(-one.clone()), high: of.high.clone().min(one) };
         self.rising(&of, |context, value, cache| context.asin(value, cache))
     }

@@ -20,7 +20,7 @@ pub(crate) enum Token<'a> {
 /// Reads an expression from left to right.
 pub(crate) struct Lexer<'a> {
     text: &'a str,
-    /// Where the next word begins, in bytes.
+    /// The start of the next word, in bytes.
     at: usize,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
-    /// One that goes on where another is.
+    /// Creates a lexer at the position of another lexer.
     pub(crate) fn at(other: &Self) -> Self {
         Self { text: other.text, at: other.at }
     }
@@ -162,7 +162,7 @@ impl<'a> Lexer<'a> {
             return None;
         }
         let text = std::str::from_utf8(&rest[1..1 + sign + digits]).ok()?;
-        // What is too long for the type is too large for anything.
+        // An exponent that overflows the type exceeds every limit.
         Some((text.parse().unwrap_or(i64::MAX / 2), 1 + sign + digits))
     }
 }

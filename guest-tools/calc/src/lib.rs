@@ -1,9 +1,9 @@
 //! The tool `calculate`: arithmetic that is exact where it can be.
 //!
-//! Whole numbers, decimals and fractions are exact rational numbers. What is irrational is an
-//! interval that holds the true value: as many digits are given as both of its ends agree on,
-//! and an answer that is rounded says so. The numbers are those of the crates `dashu-*`; the
-//! expression is evaluated while it is read, so that a long one needs no tree.
+//! Integers, decimals and fractions are exact rational numbers. An irrational number is an interval
+//! that contains the true value: the result has the digits on which both ends agree, and a rounded
+//! answer is marked. The numbers are from the crates `dashu-*`. The expression is evaluated during
+//! parsing, so that a long one needs no tree.
 
 #![forbid(unsafe_code)]
 

@@ -17,7 +17,7 @@ pub(crate) enum Number {
     Near(Interval),
 }
 
-/// What operations need besides their numbers.
+/// The context of operations.
 pub(crate) struct Context {
     /// The digits of intervals.
     pub(crate) precise: Precise,
@@ -222,7 +222,7 @@ fn exact_power(base: &RBig, exponent: &IBig, context: &mut Context) -> Result<Op
     checked(power).map(Some)
 }
 
-/// How many digits a power has before or behind the point, roughly.
+/// Returns the approximate number of digits of a power before or after the point.
 fn digits_of_power(base: &RBig, times: &IBig) -> f64 {
     let log2 = |number: &IBig| {
         // The highest 60 bits say enough.
@@ -252,7 +252,7 @@ fn written_count(count: f64) -> String {
     }
 }
 
-/// A power with a fraction for an exponent, where it is rational: `4^(3/2)` is 8.
+/// Returns a power with a fractional exponent if it is rational: `4^(3/2)` is 8.
 fn exact_root_power(
     base: &RBig,
     exponent: &RBig,
@@ -268,7 +268,7 @@ fn exact_root_power(
     }
 }
 
-/// The root of a number that is not negative, where it is rational.
+/// Returns the root of a non-negative number if it is rational.
 pub(crate) fn exact_root(
     number: &RBig,
     degree: usize,

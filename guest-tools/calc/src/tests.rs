@@ -34,12 +34,12 @@ fn arguments_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn what_is_rational_is_exact() {
+fn rational_results_are_exact() {
     check("exact.txt");
 }
 
 #[test]
-fn what_is_irrational_has_the_digits_that_are_certain() {
+fn irrational_results_have_certain_digits() {
     check("inexact.txt");
 }
 
@@ -49,7 +49,7 @@ fn percent_is_read_as_on_a_pocket_calculator_and_said() {
 }
 
 #[test]
-fn what_cannot_be_calculated_is_said_with_its_place() {
+fn errors_have_a_position() {
     check("errors.txt");
 }
 
@@ -71,7 +71,7 @@ fn huge_expressions_end_with_a_clear_error() {
     check("2^300000-2^300000+".repeat(3_000) + "1", "takes too long");
     check("sin(1)+".repeat(9_000) + "1", "takes too long");
     check("7^100000/3^100000+".repeat(3_000) + "1", "takes too long");
-    // What is long and needs no depth is calculated.
+    // Long expressions without depth are evaluated.
     let sum = calculate(&("1+".repeat(30_000) + "1"), 30).unwrap();
     assert_eq!(sum, json!({ "result": "30001", "exact": true }));
     let signs = calculate(&("-".repeat(60_001) + "1"), 30).unwrap();

@@ -10,8 +10,8 @@
 //! = {"result":"0.5","exact":true}
 //! ```
 //!
-//! With the environment variable `BLESS` the answers of a file are written anew; reading the
-//! difference is reviewing behaviour.
+//! With the environment variable `BLESS`, the answers in a file are rewritten; reviewing the diff
+//! is reviewing behaviour.
 
 #![forbid(unsafe_code)]
 

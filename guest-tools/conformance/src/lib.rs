@@ -1,8 +1,8 @@
-//! What the conformance suite of the Model Context Protocol wants a server to
-//! offer, by its names and over kitbag's ordinary contract.
+//! The tools, prompts and resources that the conformance suite of the Model Context Protocol
+//! expects, over kitbag's ordinary contract.
 //!
-//! It is for tests only and no part of kitbag. What the suite wants and the
-//! contract has no word for is left out: sampling and roots.
+//! Only for tests, not part of kitbag. Features that the contract does not support are omitted:
+//! sampling and roots.
 
 #![forbid(unsafe_code)]
 

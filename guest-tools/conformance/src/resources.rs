@@ -13,7 +13,7 @@ const WATCHED: &str = "test://watched-resource";
 /// Read with an answer only; the suite knows of none.
 const WITH_QUESTION: &str = "test://with-question";
 
-/// The two parts of a URI around what stands in it.
+/// The parts of a URI around its parameter.
 const TEMPLATE: (&str, &str) = ("test://template/", "/data");
 
 pub(crate) fn describe(description: Description) -> Description {

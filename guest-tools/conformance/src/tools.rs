@@ -9,10 +9,10 @@ use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, json};
 
 use crate::{Fixture, emit, media, text};
 
-/// What the suite wants to see between two notifications.
+/// The pause that the suite expects between two notifications.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Where the person who runs the suite looks for what a tool wants changed.
+/// The directory in which the person who runs the suite requests changes.
 const TRIGGERS: &str = "/triggers";
 
 const TOOLS: &[(&str, &str, Fixture)] = &[

@@ -17,7 +17,7 @@ use crate::shown;
 use crate::source::Source;
 use crate::write::{Rows, Stop, answer_bytes, write};
 
-/// What `convert_data` takes.
+/// The arguments of `convert_data`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
@@ -36,14 +36,14 @@ pub(crate) struct Arguments {
 /// Rows on their way into another format.
 struct Conversion {
     to: Format,
-    /// What is converted, in errors.
+    /// The name of the converted document in errors.
     name: String,
     offset: usize,
     limit: usize,
     max_bytes: usize,
     /// None before the first.
     rows: Option<Rows>,
-    /// How many rows there were, those before the offset included.
+    /// The number of rows, including those before the offset.
     seen: usize,
     /// The first row for which there was no room after others.
     next: Option<usize>,
@@ -201,8 +201,8 @@ impl Stop {
     }
 }
 
-/// The error for what a format cannot hold. `row` is the number of the document, where it is
-/// one of several.
+/// Creates the error for a value that a format cannot represent. `row` is the number of the
+/// document if there are several.
 fn unfit(
     to: Format,
     document: &Document<'_>,

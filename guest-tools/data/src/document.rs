@@ -1,4 +1,4 @@
-//! A document that was read, and where its values stand.
+//! A parsed document and the positions of its values.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(crate) struct Document<'a> {
     pub(crate) place: Place<'a>,
 }
 
-/// What the text of a document is, for finding a value in it.
+/// The text of a document, to find a value in it.
 #[derive(Clone, Copy)]
 pub(crate) enum Place<'a> {
     /// A text that begins at a line of its file, from 1.
@@ -72,7 +72,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The document as JSON: as it is written, where it is JSON.
+    /// Returns the document as JSON: as written, if it is JSON.
     pub(crate) fn into_json(self) -> Cow<'a, str> {
         match self.place {
             Place::Json { text, .. } => Cow::Borrowed(text),

@@ -1,9 +1,8 @@
-//! Whether two values are the same, as RFC 6902 says it of `test`: numbers by their value, and
-//! not by how they are written.
+//! Equality of values, as in RFC 6902 for `test`: numbers are compared by value, not by notation.
 
 use serde_json::{Number, Value};
 
-/// Whether two values are the same.
+/// Returns true if two values are equal.
 pub(crate) fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {

@@ -18,7 +18,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// What the extension of a file says; JSON where it says nothing.
+    /// Returns the format of a file extension; JSON by default.
     pub(crate) fn of(path: &str) -> Self {
         let extension = path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
         match extension.as_deref() {
@@ -30,7 +30,7 @@ impl Format {
         }
     }
 
-    /// Whether a file is read row by row, each of which is a document.
+    /// Returns true if a file is read row by row, each as a document.
     pub(crate) fn has_rows(self) -> bool {
         matches!(self, Self::Jsonl | Self::Csv)
     }

@@ -1,9 +1,9 @@
 //! The tools `query_data`, `validate_data`, `patch_data` and `convert_data`: what is in a
 //! document, whether it fits a schema, what it is with a change, and in another format.
 //!
-//! [`source`] finds the document and [`read`] makes a value of JSON of it, of which numbers keep
-//! their digits and objects their order; [`document`] says where in its text something stands.
-//! [`write`](mod@write) makes a text of a value.
+//! [`source`] finds the document and [`read`] parses it to a JSON value whose numbers keep their
+//! digits and whose objects keep their order; [`document`] finds positions in its text.
+//! [`write`](mod@write) formats a value.
 
 #![forbid(unsafe_code)]
 

@@ -1,25 +1,23 @@
-//! What is wrong with the text of a document.
+//! Problems in the text of a document.
 
 use kitbag_sdk::ErrorInfo;
 
 use crate::format::Format;
 use crate::shown;
 
-/// How deep the values of a document may lie inside each other, which `serde_json` has for
-/// JSON.
+/// The deepest nesting of values in a document: the limit of `serde_json` for JSON.
 pub(crate) const DEPTH: usize = 127;
 
 /// The limit that is [`DEPTH`], and the way to stay below it.
 const TOO_DEEP: &str = ": values are nested more than 127 deep; give a part of it";
 
-/// What is wrong with a text, and where. Line and column begin with 1; a column is a
-/// character.
+/// A problem in a text and its position. Line and column start at 1; a column is a character.
 pub(crate) struct Mistake {
     /// Follows the name of the document.
     pub(crate) what: String,
     pub(crate) line: usize,
     pub(crate) column: usize,
-    /// The pointer of the value that it is in, where that is known.
+    /// The pointer of the value that contains it, if known.
     pub(crate) pointer: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! Assumptions that were made while a document was read. The answer states them.
 
-/// How many names a note has.
+/// The most names in a note.
 const NAMES: usize = 5;
 
 /// The longest name in a note, in characters.
@@ -33,7 +33,7 @@ impl Notes {
         self.note(what.to_owned(), Some(line));
     }
 
-    /// Adds a place with the name of what is there.
+    /// Adds a position with the name of the item there.
     pub(crate) fn named(&mut self, what: &str, name: &str, line: usize) {
         let note = self.note(what.to_owned(), Some(line));
         if note.names.iter().any(|known| known == name) {

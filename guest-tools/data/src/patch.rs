@@ -15,7 +15,7 @@ use crate::shown;
 use crate::source::Source;
 use crate::write::{answer_bytes, write};
 
-/// What `patch_data` takes.
+/// The arguments of `patch_data`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
@@ -51,13 +51,13 @@ pub(crate) fn run(call: &Call, arguments: Arguments) -> Result<Answer, ErrorInfo
     Ok(Answer { text, notes: notes.sentences() })
 }
 
-/// Reads a value that is there, which may be null.
+/// Deserializes a present value, which may be null.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// A merge patch that was written as the text of an object is that object: a document that is
-/// such a text is not what anybody means.
+/// Parses a merge patch that was written as text if it is an object: a document that is such a text
+/// is never meant.
 fn parsed(merge: Value) -> Value {
     let object = match &merge {
         Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),

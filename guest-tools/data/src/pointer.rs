@@ -1,4 +1,4 @@
-//! Where in the text of a JSON document its values stand.
+//! Positions of values in the text of a JSON document.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,8 @@ enum Frame<'a> {
     Array(usize),
 }
 
-/// Where the value with a pointer begins, in bytes. Of a key that stands twice the last
-/// counts, as it does for the values.
+/// Returns the start of the value with a pointer, in bytes. The last value of a duplicate key is
+/// used, as in the parsed document.
 pub(crate) fn find(text: &str, wanted: &str) -> Option<usize> {
     let depth = wanted.matches('/').count();
     let mut found = None;

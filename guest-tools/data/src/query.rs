@@ -17,7 +17,7 @@ use crate::shown;
 use crate::source::Source;
 use crate::write::answer_bytes;
 
-/// What `query_data` takes.
+/// The arguments of `query_data`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
@@ -37,12 +37,12 @@ fn results() -> usize {
     100
 }
 
-/// What was found, as JSON texts.
+/// The results, as JSON texts.
 struct Results {
     offset: usize,
     limit: usize,
     max_bytes: usize,
-    /// How many results there were, those before the offset included.
+    /// The number of results, including those before the offset.
     seen: usize,
     found: Vec<String>,
     bytes: usize,
@@ -195,7 +195,7 @@ fn apply(
     }
 }
 
-/// How many results there were before an error.
+/// Describes the results before an error.
 fn after(results: &Results) -> String {
     match results.found.len() {
         0 => String::new(),

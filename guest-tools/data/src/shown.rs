@@ -2,13 +2,14 @@
 
 use serde_json::value::RawValue;
 
-/// How much of a value is shown, in characters.
+/// The most characters of a shown value.
 const VALUE_CHARACTERS: usize = 200;
 
-/// How much of a pointer is shown, in characters. It is data: a shorter one leads somewhere else.
+/// The most characters of a shown pointer. It is data: a shorter one would refer to a different
+/// value.
 const POINTER_CHARACTERS: usize = 1_000;
 
-/// How much of a message is shown whose values cannot be told from its words.
+/// The most characters of a shown message whose values cannot be distinguished from its words.
 const MESSAGE_CHARACTERS: usize = 400;
 
 /// The beginning of a value.

@@ -21,14 +21,14 @@ const DOCUMENT_BYTES: u64 = 16 << 20;
 /// The longest row of CSV.
 const ROW_BYTES: usize = 4 << 20;
 
-/// Where documents come from.
+/// The source of documents.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Source<'a> {
     pub(crate) path: Option<&'a str>,
     pub(crate) text: Option<&'a str>,
     /// The format, where the extension of the file does not say it.
     pub(crate) from: Option<Format>,
-    /// What separates the cells of CSV, where it is not guessed.
+    /// The delimiter of CSV cells, if it is not guessed.
     pub(crate) delimiter: Option<u8>,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Source<'a> {
         self.from.unwrap_or_else(|| self.path.map_or(Format::Json, Format::of))
     }
 
-    /// What it is called in errors.
+    /// Returns the name for errors.
     pub(crate) fn name(self) -> String {
         self.path.map_or_else(|| "`text`".to_owned(), |path| format!("`{}`", shown::value(path)))
     }

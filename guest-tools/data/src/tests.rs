@@ -32,7 +32,7 @@ fn check_failing(list: &str, failing: &[String]) {
     assert!(failing == expected, "expected to fail:\n{expected}\nfails:\n{failing}");
 }
 
-/// What a call answers, or its error.
+/// Returns the answer of a call, or its error.
 pub(crate) fn call(root: &str, tool: &str, arguments: &str) -> Result<String, String> {
     let call = Call::new(tool, root, arguments, "{}");
     let answer = crate::answer(&call).map_err(|error| error.message)?;
@@ -130,7 +130,7 @@ fn rows_are_read_on_from_the_offset_named() {
             offset = next.unwrap().parse().unwrap();
             assert_eq!(offset, all.len());
         }
-        // CSV has texts only.
+        // CSV has only strings.
         let texts = |rows: &[Value]| rows.iter().map(|row| row["text"].clone()).collect::<Vec<_>>();
         assert!(texts(&all) == texts(&items), "{to}");
     }
@@ -210,7 +210,7 @@ fn an_answer_is_never_cut_in_the_middle() {
 }
 
 #[test]
-fn the_compliance_suite_of_jsonpath_passes_but_for_what_is_listed() {
+fn jsonpath_compliance_suite_passes_with_listed_exceptions() {
     let suite = read_json(&directory("suites/jsonpath/cts.json"));
     let tests = suite["tests"].as_array().unwrap();
     assert_eq!(tests.len(), 687);

@@ -16,16 +16,16 @@ use crate::shown;
 use crate::source::Source;
 use crate::write::ANSWER_BYTES;
 
-/// How many errors are shown.
+/// The most errors that are shown.
 const ERRORS: usize = 20;
 
-/// How much a pattern may take when it is compiled, in bytes.
+/// The largest compiled pattern, in bytes.
 const PATTERN_BYTES: usize = 4 << 20;
 
-/// How many steps back a pattern with look-around or a back-reference may take.
+/// The most backtracking steps of a pattern with look-around or a back-reference.
 const PATTERN_STEPS: usize = 100_000;
 
-/// What `validate_data` takes.
+/// The arguments of `validate_data`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 #[derive(Default)]
 struct Found {
     errors: Vec<Value>,
-    /// How long those are as JSON.
+    /// Their length as JSON.
     bytes: usize,
     left_out: u64,
 }
@@ -124,7 +124,7 @@ fn escape_references(schema: &mut Value) {
     }
 }
 
-/// Whether two URLs name the same schema.
+/// Returns true if two URLs name the same schema.
 fn is_same(one: &str, other: &str) -> bool {
     let plain = |url: &str| {
         let url = url.trim_end_matches('#');
@@ -164,7 +164,7 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
     Ok(answer.to_string())
 }
 
-/// Reads a schema: of 2020-12, where it names no other.
+/// Compiles a schema: draft 2020-12 unless it names another one.
 fn compile(
     call: &Call,
     schema: &Value,

@@ -25,11 +25,11 @@ pub(crate) enum Method {
     Head,
 }
 
-/// What is made of an HTML page.
+/// The form of an HTML page in the answer.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
-    /// Its main content as Markdown.
+    /// The main content as Markdown.
     #[default]
     Markdown,
     /// All of it as Markdown.

@@ -14,10 +14,10 @@ use crate::redirect::Exchange;
 use crate::request::Request;
 use crate::response::{Body, Response};
 
-/// How many elements and texts of a page are read: a call has 64 MiB of memory.
+/// The most elements and texts that are read from a page: a call has 64 MiB of memory.
 const MOST_NODES: usize = 200_000;
 
-/// How much of the page of an error is shown.
+/// The most bytes of an error page that are shown.
 const ERROR_BYTES: usize = 2_000;
 
 /// Answers with a response.
@@ -178,7 +178,7 @@ fn image(request: &Request, media: Media) -> Result<String, ErrorInfo> {
 fn head(response: &Response) -> String {
     let lines = response.headers.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value);
-        // One line each, whatever is in it.
+        // One line each, with any content.
         let value: String = value.chars().filter(|char| !char.is_control()).collect();
         format!("\n{name}: {value}")
     });

@@ -59,7 +59,7 @@ fn exchange(request: &Request) -> Result<IncomingResponse, ErrorCode> {
     }
 }
 
-/// A body. What comes from another is dropped before it.
+/// A body. Bytes of a previous body are dropped first.
 struct Body {
     stream: InputStream,
     _body: IncomingBody,

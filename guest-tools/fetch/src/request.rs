@@ -1,4 +1,4 @@
-//! What is asked.
+//! Requests.
 
 use kitbag_sdk::ErrorInfo;
 use kitbag_url::{ParseError, Url};
@@ -11,7 +11,7 @@ pub(crate) struct Request {
     pub(crate) method: Method,
     /// By `http` or `https`, without user name, password and fragment.
     pub(crate) url: Url,
-    /// What it would rather have, as the header field `accept`.
+    /// The preferred types, as the header field `accept`.
     pub(crate) accept: &'static str,
 }
 
@@ -46,12 +46,12 @@ impl Request {
         Ok(Self { method, url, accept })
     }
 
-    /// The same request for another URL.
+    /// Returns the same request for another URL.
     pub(crate) fn with(&self, url: Url) -> Self {
         Self { method: self.method, url, accept: self.accept }
     }
 
-    /// What a person reads, such as ``GET https://example.com/``.
+    /// Formats the request for people, such as ``GET https://example.com/``.
     pub(crate) fn shown(&self) -> String {
         format!("{} {}", self.method.as_str(), self.url)
     }

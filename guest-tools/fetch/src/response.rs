@@ -1,4 +1,4 @@
-//! What came back.
+//! Responses.
 
 use std::io::{self, Read};
 

@@ -1,4 +1,4 @@
-//! The tool natively: calls and answers from `cases/`, with responses that lie beside them.
+//! Native tests of the tool: calls and answers in `cases/`, with responses next to them.
 
 use std::fs;
 use std::io::{self, Cursor, Read, Write};
@@ -48,7 +48,7 @@ fn call_with(
     crate::run(&Call::new("fetch", "/", arguments, "{}"), send)
 }
 
-/// What comes of a response to a simple call.
+/// Returns the result of a response to a simple call.
 fn shown(response: Response) -> Result<String, String> {
     let response = std::cell::RefCell::new(Some(response));
     let send = |_: &Request| Ok(response.take().unwrap());
@@ -68,7 +68,7 @@ fn responses_are_shown() {
 }
 
 #[test]
-fn what_is_no_url_of_the_web_is_refused_before_it_is_sent() {
+fn non_web_urls_are_refused_before_sending() {
     kitbag_cases::check(cases().join("urls.txt"), |_, arguments| {
         let send = |request: &Request| {
             Ok(response(200, &[], format!("{} {}", request.shown(), request.accept)))
@@ -87,7 +87,7 @@ fn an_error_that_may_pass_is_transient() {
 }
 
 #[test]
-fn the_encoding_is_what_the_header_says_then_what_the_page_says() {
+fn the_header_overrides_the_encoding_of_the_page() {
     let check = |content_type: &str, body: &[u8], expected: &str| {
         let response = response(200, &[("Content-Type", content_type)], body);
         assert_eq!(shown(response).unwrap(), expected, "{content_type}");
@@ -106,7 +106,7 @@ fn the_encoding_is_what_the_header_says_then_what_the_page_says() {
 }
 
 #[test]
-fn what_is_packed_is_unpacked() {
+fn compressed_bodies_are_decompressed() {
     let text = "text ".repeat(1000);
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(text.as_bytes()).unwrap();
@@ -132,7 +132,7 @@ impl Read for Broken {
 }
 
 #[test]
-fn what_is_not_whole_is_truncated_and_says_why() {
+fn incomplete_bodies_are_marked_as_truncated() {
     let broken = |content_type: &str, text: &'static [u8]| Response {
         status: 200,
         headers: vec![("content-type".into(), content_type.into())],
@@ -167,7 +167,7 @@ fn a_body_without_end_is_read_to_a_limit() {
 }
 
 #[test]
-fn of_a_page_with_too_many_elements_the_beginning_is_read() {
+fn oversized_pages_are_read_up_to_the_limit() {
     let items = "<li><a href=\"/a/b\">text</a></li>\n".repeat(250_000);
     let page = format!("<title>Many</title><ul>{items}</ul>");
     let text = shown(response(200, &[("content-type", "text/html")], page)).unwrap();
@@ -177,7 +177,7 @@ fn of_a_page_with_too_many_elements_the_beginning_is_read() {
 }
 
 #[test]
-fn the_title_of_a_page_and_the_text_of_an_image_are_no_markdown() {
+fn titles_and_image_texts_are_escaped() {
     let text = "a [b](https://c.test) `d` <e> \\";
     let escaped = "a \\[b\\](https://c.test) \\`d\\` \\<e> \\\\";
     let encoded = text.replace('<', "&lt;");
@@ -201,7 +201,7 @@ fn a_bomb_is_unpacked_to_a_limit() {
 #[test]
 fn an_image_is_content() {
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x03\x08\x06\0\0\0";
-    // Whatever its header says.
+    // With any header.
     for content_type in ["image/png", "image/jpeg", "text/html", "application/octet-stream"] {
         let response = response(200, &[("content-type", content_type)], png);
         assert_eq!(shown(response).unwrap(), "image/png, 2 x 3, 29 bytes");

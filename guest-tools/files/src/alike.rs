@@ -11,11 +11,10 @@ use unicode_normalization::char::decompose_canonical;
 
 use crate::shown::count;
 
-/// How many differences are named.
+/// The most differences that are named.
 const NAMED: usize = 3;
 
-/// The most characters that are compared with each other, once what both texts have in common
-/// at their ends is left out.
+/// The most characters that are compared after common ends are removed.
 const COMPARED: usize = 2_000;
 
 /// Letters of other scripts, and below each the one of ASCII that it looks like.
@@ -26,12 +25,12 @@ const THEIR_LOOKS: &str = "ABESIJKMHOPCTXYaesijopcyxhdqwABEZHIKMNOPTYXo";
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) range: Range<usize>,
-    /// Its line, from 1.
+    /// The line, from 1.
     pub(crate) line: usize,
 }
 
-/// A text as it looks: without invisible characters, and with one character for all that look
-/// alike. Texts that look alike are equal then.
+/// Returns a text as it looks: without invisible characters, and with one character for all
+/// look-alikes. Texts that look alike are then equal.
 pub(crate) fn look(text: &str) -> String {
     let mut looks = String::with_capacity(text.len());
     text.chars().for_each(|char| look_of(char, &mut |char| looks.push(char)));
@@ -57,7 +56,8 @@ pub(crate) fn places(content: &str, text: &str) -> Vec<Place> {
     places
 }
 
-/// Where a part of what a file looks like is in the file. `None`: it has a part of a character.
+/// Returns the range in the file for a range of its look. `None` if it contains part of a
+/// character.
 fn range(content: &str, file: &str, part: Range<usize>) -> Option<Place> {
     let line = file[..part.start].matches('\n').count();
     let line_start = match line {
@@ -67,7 +67,7 @@ fn range(content: &str, file: &str, part: Range<usize>) -> Option<Place> {
     let mut at = file[..part.start].rfind('\n').map_or(0, |end| end + 1);
     let (mut start, mut end) = (None, None);
     for (index, char) in content[line_start..].char_indices() {
-        // What is invisible before it stays outside, and what is invisible in it inside.
+        // Invisible characters before the range are excluded, those inside are included.
         let length = length(char);
         if at == part.start && length > 0 && start.is_none() {
             start = Some(line_start + index);
@@ -87,7 +87,7 @@ fn range(content: &str, file: &str, part: Range<usize>) -> Option<Place> {
     Some(Place { range: start?..end?, line: line + 1 })
 }
 
-/// How many bytes a character adds to what a text looks like.
+/// Returns the number of bytes that a character adds to the look of a text.
 fn length(char: char) -> usize {
     let mut length = 0;
     look_of(char, &mut |char| length += char.len_utf8());
@@ -155,7 +155,7 @@ fn groups<'a>(passage: &'a str, text: &str) -> Vec<Group<'a>> {
                 break;
             }
         }
-        // What is invisible belongs to the character before.
+        // An invisible character belongs to the character before it.
         while found.next_if(|(_, found)| length(*found) == 0).is_some() {}
         let end = found.peek().map_or(passage.len(), |(index, _)| *index);
         groups.push(Group { passage: &passage[start..end], text: first..behind });
@@ -164,7 +164,8 @@ fn groups<'a>(passage: &'a str, text: &str) -> Vec<Group<'a>> {
     groups
 }
 
-/// A part of a text as the file has it. Of a group that lies in it in part, as the text has it.
+/// Returns a range of a text in the spelling of the file. A partially covered group has the
+/// spelling of the text.
 fn kept(groups: &[Group<'_>], text: &[char], range: Range<usize>) -> String {
     let mut kept = String::new();
     for Group { passage, text: group } in groups {
@@ -179,8 +180,8 @@ fn kept(groups: &[Group<'_>], text: &[char], range: Range<usize>) -> String {
     kept
 }
 
-/// Names the characters in which a passage of a file differs from a text that it looks like.
-/// The passage begins in `line` at `column`; both count from 1.
+/// Names the characters in which a passage of a file differs from a text that it looks like. The
+/// passage starts in `line` at `column`, both from 1.
 pub(crate) fn differences(passage: &str, text: &str, line: usize, column: usize) -> String {
     let (mut line, mut column) = (line, column);
     let mut named = Vec::new();
@@ -228,7 +229,7 @@ pub(crate) fn differences(passage: &str, text: &str, line: usize, column: usize)
     named.join(", ")
 }
 
-/// The characters of a line that are invisible, or look like a space and are another one.
+/// Returns the characters of a line that are invisible, or look like a space but are not.
 pub(crate) fn hidden(line: &str) -> Option<String> {
     let is_hidden = |char: char| {
         let mut looks = String::new();
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_look_alike_are_equal() {
+    fn look_alike_texts_are_equal() {
         for (one, other) in [
             ("in\u{a0}order", "in order"),
             ("in\u{202f}order\u{3000}x", "in order x"),

@@ -35,7 +35,7 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
             files.apply(patch).map_err(nothing_changed)?;
         }
         let changes = files.changes().map_err(nothing_changed)?;
-        // What cannot be done is not asked about.
+        // Changes that cannot be made need no approval.
         for change in &changes.0 {
             let action = if change.content.is_none() { "removed" } else { "written" };
             check_changeable(&change.target.location, action).map_err(nothing_changed)?;
@@ -47,14 +47,14 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     })
 }
 
-/// The diff that stands in the arguments.
+/// Renders the diff in the arguments.
 pub(crate) fn rendered(call: &Call) -> Option<String> {
     let arguments: Arguments = call.arguments().ok()?;
     Some(format!("apply_patch\n{}", arguments.patch))
 }
 
-/// Chooses the path of a patch that may mean two: the one where something is. Of a new file it
-/// is the one without a letter before it, unless there is a directory of that name.
+/// Chooses the path of a patch that may mean two: the one that exists. For a new file it is the one
+/// without the letter before it, unless a directory with that name exists.
 fn resolve(call: &Call, patch: &mut FilePatch) -> Result<(), ErrorInfo> {
     let Some(other) = patch.other_path.take() else { return Ok(()) };
     let kind = |path: &str| {
@@ -124,7 +124,7 @@ struct Files<'a> {
 /// A file before and after.
 struct Pending {
     target: Target,
-    /// Its text before; `None` where it did not exist.
+    /// The previous text; `None` if the file did not exist.
     old: Option<Text>,
     new: Option<Text>,
     /// The file that it was until now, by its position.
@@ -223,7 +223,7 @@ impl Files<'_> {
         }
     }
 
-    /// What is to be changed, and what is said of it.
+    /// Returns the changes and their description.
     fn changes(self) -> Result<(Vec<Change>, String), ErrorInfo> {
         let mut changes = Vec::new();
         let mut answer = String::new();
@@ -275,7 +275,7 @@ impl Files<'_> {
     }
 }
 
-/// What is said of line endings that are other ones, which a diff does not show.
+/// Describes changed line endings, which a diff does not show.
 fn endings(old: &Text, new: &Text) -> String {
     if !old.as_str().contains('\n') {
         return String::new();

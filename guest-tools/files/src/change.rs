@@ -3,10 +3,10 @@
 //! The new content of each file is written beside it, to the disk, and then takes its place
 //! by a rename. So whenever a call is killed, each file is the old one or the new one.
 //!
-//! Between the moment when a file was read and the moment when its new content takes its
-//! place, another call may have changed it. So at that moment the file is locked, by another
-//! file beside it, and compared with what was read; where it differs, nothing is changed and
-//! the caller plans the change anew. A lock whose call was killed is taken over.
+//! Between reading a file and replacing it, another call may change it. Therefore the file is
+//! locked with another file next to it and compared with the content that was read; if it differs,
+//! nothing is changed and the caller plans the change again. The lock of a killed call is taken
+//! over.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -19,10 +19,10 @@ use kitbag_workspace::{Kind, Location, explain, stat, stat_link};
 use crate::file::{Opened, WHOLE_BYTES};
 use crate::leftover::{Purpose, leftovers, lock_name, temporary_name};
 
-/// How many links are followed, as in Linux.
+/// The most links that are followed, as in Linux.
 const LINKS: usize = 40;
 
-/// How often a change is planned anew because another call was first.
+/// The most times that a change is planned again because another call was faster.
 const ATTEMPTS: usize = 100;
 
 /// After how long a lock that stays the same is taken over. Its call needs it for a few
@@ -34,18 +34,18 @@ const ABANDONED: Duration = Duration::from_secs(2);
 pub(crate) struct Target {
     /// As the caller gave it.
     pub(crate) location: Location,
-    /// Where the file is, behind symbolic links.
+    /// The location of the file, behind symbolic links.
     file: Location,
-    /// What is in it; `None` where it does not exist.
+    /// The content; `None` if the file does not exist.
     pub(crate) content: Option<Vec<u8>>,
-    /// How many other names it has: hard links, which lead to the old content afterwards.
+    /// The number of its other hard links, which keep the old content.
     other_names: u64,
 }
 
 /// A change of a file.
 pub(crate) struct Change {
     pub(crate) target: Target,
-    /// Its new content; `None` to remove it.
+    /// The new content; `None` to remove the file.
     pub(crate) content: Option<Vec<u8>>,
     /// The file that it was until now, whose mode it keeps. Nothing is at the target then.
     pub(crate) from: Option<Target>,
@@ -101,12 +101,12 @@ impl Change {
 }
 
 impl Target {
-    /// Reads what is there, through symbolic links, and makes sure that it may be written.
+    /// Reads the file through symbolic links, and checks that it may be written.
     pub(crate) fn read(location: Location) -> Result<Self, ErrorInfo> {
         Self::read_as(location, false)
     }
 
-    /// The same. With `preview` nothing is written, so that it need not be possible.
+    /// As [`read`](Self::read). With `preview` nothing is written, so that it need not be writable.
     pub(crate) fn read_as(location: Location, preview: bool) -> Result<Self, ErrorInfo> {
         let file = follow(&location)?;
         let found = match stat(&file.path) {
@@ -124,7 +124,7 @@ impl Target {
         if opened.size > WHOLE_BYTES {
             return Err(opened.too_large("changing a file"));
         }
-        // Its place could be taken even where its permissions forbid to write it.
+        // Renaming could replace the file even if its permissions forbid writing it.
         if !preview {
             let writable = OpenOptions::new().write(true).open(&file.path);
             writable.map_err(|error| explain(&location, "written", &error))?;
@@ -136,7 +136,7 @@ impl Target {
         Ok(Self { location, file, content: Some(content), other_names })
     }
 
-    /// What is said where a change takes the file away from its other names.
+    /// Returns the note for a change that separates the file from its other hard links.
     pub(crate) fn other_names_note(&self) -> String {
         match self.other_names {
             0 => String::new(),
@@ -159,7 +159,7 @@ impl Target {
         format!("{}/{name}", self.place().0.trim_end_matches('/'))
     }
 
-    /// Whether the file still is what was read.
+    /// Returns true if the file is unchanged since it was read.
     fn is_unchanged(&self) -> bool {
         let Some(content) = &self.content else {
             return stat_link(&self.file.path).is_err_and(|it| it.kind() == ErrorKind::NotFound);
@@ -182,13 +182,13 @@ impl Target {
     }
 }
 
-/// Where a path leads, its last component too. What it leads to need not exist.
+/// Resolves a path, including its last component. The target need not exist.
 fn follow(location: &Location) -> Result<Location, ErrorInfo> {
     let mut file = location.clone();
     for _ in 0..LINKS {
         match stat_link(&file.path) {
             Ok(found) if found.kind == Kind::Link => {}
-            // What cannot be looked at is named when it is read.
+            // Files that cannot be inspected are reported when they are read.
             _ => return Ok(file),
         }
         let link = fs::read_link(&file.path);
@@ -200,9 +200,9 @@ fn follow(location: &Location) -> Result<Location, ErrorInfo> {
     Err(explain(location, "followed", &circle))
 }
 
-/// Plans changes and makes them. Where another call was first, they are planned anew.
+/// Plans changes and makes them. Plans again if another call was faster.
 ///
-/// `plan` gives the changes and what is said of them.
+/// `plan` returns the changes and their description.
 pub(crate) fn change(
     dry_run: bool,
     mut plan: impl FnMut() -> Result<(Vec<Change>, String), Stop>,
@@ -273,7 +273,7 @@ fn commit(changes: &[Change]) -> Result<bool, ErrorInfo> {
     }
     leavings.iter().for_each(|path| remove(path));
     for target in changes.iter().flat_map(Change::targets) {
-        // What a file system cannot do is no error: the names are there all the same.
+        // Some file systems do not support this; the names exist anyway.
         let _ = File::open(format!("{}/.", target.place().0)).and_then(|it| it.sync_all());
     }
     Ok(true)
@@ -399,7 +399,7 @@ impl Locks {
         if self.0.contains(&lock) {
             return Ok(());
         }
-        // What tells one lock from the next.
+        // Distinguishes locks.
         let token = temporary_name(Purpose::Replace, name);
         let mut seen: Option<(String, Instant)> = None;
         loop {

@@ -1,4 +1,4 @@
-//! What a change is, in few lines.
+//! Short descriptions of changes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::shown::count;
 
-/// How many lines are shown before and after what is changed.
+/// The lines of context that are shown before and after a change.
 const CONTEXT: usize = 2;
 
 /// The most that is shown of one change.
@@ -19,12 +19,12 @@ const COMPARED_LINES: usize = 20_000;
 /// The most that is compared: lines may be long.
 const COMPARED_BYTES: usize = 1 << 20;
 
-/// How long that may take. What is found by then is a longer difference than it need be.
+/// The time limit of a diff. At the limit, the diff is longer than necessary.
 const TIME: Duration = Duration::from_millis(500);
 
-/// The difference of two texts, as a unified diff without a head.
+/// Returns the difference of two texts, as a unified diff without header.
 pub(crate) fn diff(old: &str, new: &str) -> String {
-    // What is the same before and behind is not compared, and may have millions of lines.
+    // Common lines at the start and the end are not compared, and may be millions.
     let lines = || old.split_inclusive('\n').zip(new.split_inclusive('\n'));
     let same = lines().take_while(|(one, other)| one == other);
     let (same_lines, same_bytes) =
@@ -56,7 +56,7 @@ pub(crate) fn diff(old: &str, new: &str) -> String {
     format!("{part}{end}[{left} of the diff left out]\n")
 }
 
-/// The hunks of two texts that have so many lines before them.
+/// Returns the hunks of two texts that follow this many lines.
 fn hunks(old: &str, new: &str, before: usize) -> String {
     let diff = TextDiff::configure().timeout(TIME).diff_lines(old, new);
     let mut shown = String::new();

@@ -66,7 +66,7 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     })
 }
 
-/// The diff that stands in the arguments.
+/// Renders the diff in the arguments.
 pub(crate) fn rendered(call: &Call) -> Option<String> {
     let arguments: Arguments = call.arguments().ok()?;
     let mut shown = format!("edit_file {}\n", arguments.path);
@@ -83,11 +83,11 @@ pub(crate) fn rendered(call: &Call) -> Option<String> {
     Some(shown)
 }
 
-/// Makes one edit, and gives what is to be said of it.
+/// Makes one edit, and returns its note.
 ///
 /// # Errors
 ///
-/// Says why it cannot be made.
+/// The reason why it cannot be made.
 pub(crate) fn apply(text: &mut Text, edit: &Edit) -> Result<Option<String>, String> {
     let (old, new) = (unix(&edit.old_text), unix(&edit.new_text));
     let content = text.as_str();
@@ -148,7 +148,7 @@ fn apply_alike(text: &mut Text, old: &str, new: &str) -> Result<Option<String>, 
     }
 }
 
-/// Where a text is: at most two places, which may overlap.
+/// Returns the positions of a text: at most two, which may overlap.
 fn first_two(content: &str, text: &str) -> Vec<usize> {
     let Some(first) = content.find(text) else { return Vec::new() };
     let next = first + content[first..].chars().next().map_or(1, char::len_utf8);

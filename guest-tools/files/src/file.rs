@@ -13,10 +13,10 @@ use crate::shown::size;
 /// copy have to fit into the memory of a call, which is 64 MiB by default.
 pub(crate) const WHOLE_BYTES: u64 = 8 << 20;
 
-/// How many hexadecimal digits of a digest are shown.
+/// The number of hexadecimal digits of a shown digest.
 const DIGEST_DIGITS: usize = 12;
 
-/// How many of them an `expect` needs at least.
+/// The minimum number of digits in `expect`.
 const EXPECTED_DIGITS: usize = 8;
 
 /// A file that is open for reading.
@@ -32,7 +32,7 @@ impl Opened {
         Self::at(Location::new(call, given)?)
     }
 
-    /// The same at a location.
+    /// As [`open`](Self::open), at a location.
     pub(crate) fn at(location: Location) -> Result<Self, ErrorInfo> {
         let failed = |error: io::Error| explain(&location, "read", &error);
         let is_directory = || {
@@ -55,9 +55,9 @@ impl Opened {
         Ok(Self { location, size, file })
     }
 
-    /// Reads at most so many bytes from a place on.
+    /// Reads at most this many bytes from an offset.
     pub(crate) fn read(&mut self, from: u64, bytes: u64) -> Result<Vec<u8>, ErrorInfo> {
-        // Without room, the content arrives in pieces that start at 32 bytes.
+        // Without capacity, the content arrives in pieces that start at 32 bytes.
         let expected = bytes.min(self.size.saturating_sub(from));
         let mut content = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
         let read = self
@@ -92,7 +92,7 @@ pub(crate) fn text(location: &Location, content: Vec<u8>) -> Result<Decoded, Err
     decode(content).map_err(|content| binary(location, &content))
 }
 
-/// The error for a file that is no text: what it is and which tool gives it.
+/// Returns the error for a binary file: its type and the tool that reads it.
 pub(crate) fn binary(location: &Location, content: &[u8]) -> ErrorInfo {
     let kind = infer::get(content);
     let name = kind.map_or("", |kind| kind.mime_type());
@@ -104,13 +104,12 @@ pub(crate) fn binary(location: &Location, content: &[u8]) -> ErrorInfo {
     ErrorInfo::new(format!("`{}` is binary{shown}, not text{advice}", location.given))
 }
 
-/// Whether `read_media` gives files of this type as an image or a sound.
+/// Returns true if `read_media` returns files of this type as an image or sound.
 pub(crate) fn is_media(mime_type: &str) -> bool {
     mime_type.starts_with("image/") || mime_type.starts_with("audio/")
 }
 
-/// What `expect` is compared with: the beginning of the SHA-256 of a file, in hexadecimal
-/// digits.
+/// Returns the value for `expect`: the first hexadecimal digits of a file's SHA-256.
 pub(crate) fn digest(content: &[u8]) -> String {
     let mut digits = full_digest(content);
     digits.truncate(DIGEST_DIGITS);
@@ -121,7 +120,7 @@ fn full_digest(content: &[u8]) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Refuses to go on where a file is another one than the caller has read.
+/// Refuses to continue if a file differs from the one that the caller has read.
 pub(crate) fn check_expected(
     location: &Location,
     expect: Option<&str>,

@@ -65,9 +65,9 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     Ok(Value::Object(info).to_string())
 }
 
-/// What a look into a file tells. One that cannot be opened has a size all the same.
+/// Describes the content of a file. A file that cannot be opened still has a size.
 fn describe_content(location: &Location, put: &mut impl FnMut(&str, Value)) -> Result<(), Stop> {
-    /// How much tells what kind of file it is.
+    /// The number of bytes that are examined for the type of a file.
     const SAMPLE_BYTES: u64 = 8 << 10;
     let mut opened = match Opened::at(location.clone()) {
         Ok(opened) => opened,

@@ -1,5 +1,4 @@
-//! The names of the files that a change makes for itself, and of what is left of them where a
-//! call is killed.
+//! The names of temporary files of a change, and cleaning up after killed calls.
 //!
 //! All begin with `.kitbag-`, then what the file is for, the digest of the name of the file
 //! that is changed, the time and a random number. A lock has neither time nor number.
@@ -15,11 +14,10 @@ use crate::file::digest;
 /// How all of them begin. Listings pass over them.
 const START: &str = ".kitbag-";
 
-/// After how many seconds what lies there was left behind, whatever file it was for: no call
-/// runs that long.
+/// The age in seconds after which any temporary file was left behind: no call runs that long.
 const OLD_SECONDS: u64 = 600;
 
-/// What such a file is for.
+/// The purpose of a temporary file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The new content of a file that exists. The host keeps others from reading it, and
@@ -27,11 +25,11 @@ pub(crate) enum Purpose {
     Replace,
     /// The content of a file that does not exist yet.
     Create,
-    /// What is being removed.
+    /// The file that is being removed.
     Remove,
 }
 
-/// Whether a name is one of those.
+/// Returns true if a name is that of a temporary file.
 pub(crate) fn is_leftover(name: &str) -> bool {
     name.starts_with(START)
 }
@@ -52,9 +50,9 @@ pub(crate) fn lock_name(target: &str) -> String {
     format!("{START}lock-{}", short(target))
 }
 
-/// What lies in a directory that calls left behind which changed a file of this name, or any
-/// file a while ago. A call that is about to change the same file may need it still: it is
-/// removed once that file is another one.
+/// Returns the files in a directory that killed calls left behind, which changed a file with this
+/// name, or any file long ago. A running call that changes the same file may still need its files:
+/// they are removed once that file has changed.
 pub(crate) fn leftovers(directory: &str, target: &str) -> Vec<String> {
     let (target, now) = (short(target), now());
     let mut found = Vec::new();

@@ -11,10 +11,10 @@ use serde::Deserialize;
 use crate::leftover::is_leftover;
 use crate::shown::{count, size};
 
-/// Directories whose content is not shown with that of those above them.
+/// Directories whose content is not shown in a listing of their parents.
 const CLOSED: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
 
-/// How many entries of each directory below are shown at least, while there is room.
+/// The minimum number of entries that are shown of each nested directory, while there is room.
 const SHARE: usize = 10;
 
 #[derive(Deserialize)]
@@ -76,20 +76,20 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
 struct Directory {
     location: Location,
     entries: Vec<Entry>,
-    /// How many entries there are behind those.
+    /// The number of further entries.
     more: u64,
 }
 
 struct Entry {
     name: String,
     kind: Kind,
-    /// What is in it, where it is a directory that is shown.
+    /// The content, for a directory that is shown.
     inside: Option<Directory>,
     /// Why it is not.
     note: &'static str,
 }
 
-/// What listings pass over.
+/// The entries that listings skip.
 #[derive(Default)]
 struct LeftOut {
     secrets: u64,

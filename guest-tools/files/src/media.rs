@@ -61,7 +61,7 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
 ///
 /// # Errors
 ///
-/// Says why models do not take it, and what to do.
+/// The reason why models do not accept it, and a fix.
 fn pixels(data: &[u8], mime_type: &str) -> Result<(usize, usize), String> {
     if !SHOWN.contains(&mime_type) {
         return Err("cannot be shown: models take PNG, JPEG, GIF and WebP; convert a copy".into());
@@ -85,7 +85,7 @@ fn pixels(data: &[u8], mime_type: &str) -> Result<(usize, usize), String> {
     }
 }
 
-/// Whether an image is there to its end. Programs write more behind it.
+/// Returns true if an image is complete. Programs append data to images.
 fn has_end(data: &[u8], mime_type: &str) -> bool {
     let has = |data: &[u8], end: &[u8]| data.windows(end.len()).rev().any(|bytes| bytes == end);
     let padding = data.iter().rev().take_while(|byte| **byte == 0).count();

@@ -1,5 +1,5 @@
-//! Why a text is not where it should be: the passage that is nearest to it and what is
-//! different, or the places where it is.
+//! Describes why a text was not found: the nearest passage and its differences, or the positions of
+//! several matches.
 
 use std::collections::HashMap;
 
@@ -8,28 +8,28 @@ use kitbag_workspace::cut;
 use crate::alike;
 use crate::shown::count;
 
-/// How many lines of a passage are shown.
+/// The most lines of a passage that are shown.
 const SHOWN_LINES: usize = 12;
 
-/// How many lines are compared in words.
+/// The most lines that are compared in words.
 const COMPARED_LINES: usize = 5;
 
-/// How much of a line is shown and compared.
+/// The most bytes of a line that are shown and compared.
 const LINE_BYTES: usize = 200;
 
-/// How many lines of a file are compared letter by letter.
+/// The most lines of a file that are compared letter by letter.
 const LETTERS_LINES: usize = 20_000;
 
-/// How many lines with the same text vote for a place.
+/// The most lines with equal text that vote for a position.
 const SAME_LINES: usize = 50;
 
-/// How many characters a line has to have to be searched for in others: fewer are in too many.
+/// The shortest line that is searched for in others, in characters: shorter ones occur too often.
 const SHORTEST: usize = 4;
 
 /// How similar a line has to be to be shown, of 1.
 const SIMILAR: f64 = 0.5;
 
-/// Says why a text is nowhere in a file. `what` is how the caller knows the text.
+/// Explains why a text is not in a file. `what` is the caller's name for the text.
 pub(crate) fn mismatch(what: &str, content: &str, old: &str, new: &str) -> String {
     let missing = format!("{what} is not in the file");
     if let Some(why) = miswritten(content, old) {
@@ -113,7 +113,7 @@ fn short(line: &str) -> String {
     if part.len() < line.len() { format!("{part}…") } else { line.to_owned() }
 }
 
-/// What a model has done to a text that would be in the file otherwise.
+/// Describes a mistake of a model without which the text would be in the file.
 fn miswritten(content: &str, old: &str) -> Option<String> {
     let numbered = |line: &&str| {
         let rest = line.trim_start().trim_start_matches(|it: char| it.is_ascii_digit());
@@ -139,8 +139,8 @@ fn miswritten(content: &str, old: &str) -> Option<String> {
         .then(|| "it is without the HTML entities (`&lt;`)".into())
 }
 
-/// Where the passage begins that is nearest: the one with the most lines that are the same
-/// but for what [`plain`] takes away, else the line that is most similar.
+/// Returns the start of the nearest passage: the one with the most lines that are equal except for
+/// what [`plain`] removes, otherwise the most similar line.
 fn nearest(lines: &[&str], wanted: &[&str]) -> Option<usize> {
     let mut places: HashMap<String, Vec<usize>> = HashMap::new();
     for (offset, line) in wanted.iter().enumerate() {
@@ -193,7 +193,7 @@ fn straight(char: char) -> char {
     }
 }
 
-/// What is different between a line as it was given and that of the file.
+/// Describes the difference between a given line and that of the file.
 fn difference(wanted: &str, found: Option<&str>, line: usize) -> Option<String> {
     let Some(found) = found else { return Some("the file ends before".into()) };
     if wanted == found {

@@ -6,7 +6,7 @@ mod unified;
 
 use std::borrow::Cow;
 
-/// What a patch does to one file.
+/// The change of a patch to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilePatch {
     pub(crate) path: String,
@@ -15,12 +15,11 @@ pub(crate) struct FilePatch {
     pub(crate) other_path: Option<String>,
     pub(crate) action: Action,
     pub(crate) hunks: Vec<Hunk>,
-    /// The mode that the file would have, as git writes it, where that is not 100644 of a new
-    /// file.
+    /// The requested mode of the file in git's notation, if it is not 100644 for a new file.
     pub(crate) mode: Option<String>,
 }
 
-/// What becomes of the file besides.
+/// The further change of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// It is changed where it is.
@@ -39,15 +38,15 @@ pub(crate) struct Hunk {
     /// The line of the file where it begins, from 1; 0 for an empty file. `None` where the
     /// patch does not say.
     pub(crate) line: Option<usize>,
-    /// Lines that stand above it, in order.
+    /// Lines above it, in order.
     pub(crate) headings: Vec<String>,
     pub(crate) lines: Vec<Line>,
     /// It is at the end of the file.
     pub(crate) is_at_end: bool,
     /// The last old, and the last new line of the file have no newline, says the patch.
     pub(crate) no_newline: [bool; 2],
-    /// Its new lines have a carriage return at the end, or none, because the patch says how
-    /// they end. Else they have none, and end as those around them.
+    /// True if the patch determines the line endings of new lines. Otherwise they have no carriage
+    /// return and are adapted to the lines around them.
     pub(crate) says_endings: bool,
 }
 
@@ -65,8 +64,8 @@ const END: &str = "*** End Patch";
 
 /// Reads a patch. An error names the line of the patch.
 pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
-    // Where every line ends with CRLF, the patch itself was written that way. Else a carriage
-    // return belongs to a file.
+    // If every line ends with CRLF, the patch itself was written that way. Otherwise a carriage
+    // return is part of a file.
     let patch = match patch.matches('\n').count() == patch.matches("\r\n").count() {
         true => Cow::Owned(patch.replace("\r\n", "\n")),
         false => Cow::Borrowed(patch),
@@ -105,10 +104,9 @@ impl FilePatch {
 }
 
 impl Hunk {
-    /// Leaves out the carriage returns at the ends of lines, but those of new lines where the
-    /// patch says how they end: some lines of the hunk have one and others none, or all are
-    /// new. A hunk of which all lines end alike may come from a file that is the same but for
-    /// its line endings.
+    /// Removes the carriage returns at line endings, except in new lines if the patch determines
+    /// their endings: some lines of the hunk have one and others do not, or all are new. A hunk
+    /// with uniform endings may be from a file that differs only in its line endings.
     fn settle_endings(&mut self) {
         let has_return = |line: &&Line| line.text().ends_with('\r');
         let returns = self.lines.iter().filter(has_return).count();

@@ -14,7 +14,7 @@ use crate::change::{make_directories, remove_directories};
 use crate::leftover::{Purpose, leftovers, temporary_name};
 use crate::shown::{count, size};
 
-/// How many entries of a directory are counted before it is removed.
+/// The most entries of a directory that are counted before it is removed.
 const COUNTED: u64 = 100_000;
 
 #[derive(Deserialize)]
@@ -142,7 +142,7 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
             Some(libc::EINVAL) => {
                 ErrorInfo::new(format!("`{}` cannot be moved into itself", from.given))
             }
-            // What is not moved from its place is known by its name; else it is the new place.
+            // If the old path is protected, the error is about it; otherwise about the new path.
             Some(libc::EPERM) if !is_kept(&from) => explain(&to, "made", &error),
             _ => explain(&from, "moved", &error),
         }
@@ -154,7 +154,7 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
     Ok("[moved]\n".into())
 }
 
-/// Whether a path is one that no tool changes, as far as its names say.
+/// Returns true if no tool may change a path, by its names.
 fn is_kept(location: &Location) -> bool {
     location.path.split('/').any(is_sealed)
         || stat(&location.path).is_ok_and(|found| found.kind == Kind::Secret)
@@ -240,11 +240,11 @@ fn refused(what: &str) -> Stop {
 }
 
 fn sync(directory: &Location) {
-    // What a file system cannot do is no error: the names are there all the same.
+    // Some file systems do not support this; the names exist anyway.
     let _ = File::open(format!("{}/.", directory.path)).and_then(|it| it.sync_all());
 }
 
-/// What is in a directory that is to be removed.
+/// The content of a directory to remove.
 #[derive(Default)]
 struct Inside {
     entries: u64,

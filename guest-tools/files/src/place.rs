@@ -1,4 +1,4 @@
-//! Where the hunks of a patch are in a file.
+//! Finds the positions of a patch's hunks in a file.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use crate::mismatch::mismatch;
 use crate::patch::{Hunk, Line};
 use crate::text::Part;
 
-/// What becomes of a part of a text.
+/// A replacement of a part of a text.
 pub(crate) struct Replacement {
     range: Range<usize>,
     new: String,
@@ -21,29 +21,29 @@ impl Replacement {
     }
 }
 
-/// Where the hunks of a file are.
+/// The positions of a file's hunks.
 #[derive(Default)]
 pub(crate) struct Placed {
     /// The line behind the last hunk, from 0.
     end: usize,
     /// By how many lines the last hunk was further down than the patch says.
     offset: isize,
-    /// What differs from the patch.
+    /// The differences from the patch.
     pub(crate) notes: Vec<String>,
 }
 
-/// How many lines of context at the beginning and the end of a hunk may be other ones.
+/// The most lines of context that may differ at the start and at the end of a hunk.
 const FUZZ: usize = 3;
 
-/// What is compared of the lines of context.
+/// The comparison of context lines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Context {
     Exact,
-    /// All but whitespace at the ends of a line.
+    /// Ignores whitespace at both ends of a line.
     Trimmed,
-    /// What all lines of the hunk look like, those that it removes among them.
+    /// Compares the look of all lines in the hunk, including removed ones.
     Alike,
-    /// So many lines at the beginning and at the end of the hunk are left out.
+    /// Ignores this many lines at the start and at the end of the hunk.
     Without(usize),
 }
 
@@ -87,8 +87,8 @@ impl Placed {
         Ok(parts)
     }
 
-    /// The line where a hunk is, how many of its first and last lines are left out there, and
-    /// what was compared.
+    /// Returns the line of a hunk, the number of ignored first and last lines, and the comparison
+    /// that was used.
     fn find(
         &mut self,
         file: &FileLines<'_>,
@@ -109,7 +109,7 @@ impl Placed {
         }
         let wanted: Vec<&Line> =
             hunk.lines.iter().filter(|line| !matches!(line, Line::New(_))).collect();
-        // Where the patch says it is, from 0.
+        // The line in the patch, from 0.
         let said = hunk.line.map(|line| match wanted.is_empty() {
             // Without old lines, it is behind that line.
             true => line,
@@ -144,7 +144,7 @@ impl Placed {
             if hunk.is_at_end {
                 places.retain(|at| at + part.len() + last >= file.lines.len());
             }
-            // The line of the patch does not make up for other characters.
+            // A matching line number does not excuse different characters.
             let said_here = said.filter(|_| context != Context::Alike).map(|said| said + first);
             let Some(place) = self.choose(&places, said_here) else {
                 if places.len() > 1 {
@@ -218,7 +218,7 @@ struct FileLines<'a> {
     text: &'a str,
     /// Without their ends.
     lines: Vec<&'a str>,
-    /// What the lines look like, made where a hunk is not found otherwise.
+    /// The look of the lines, computed if a hunk is not found otherwise.
     looks: OnceCell<Vec<String>>,
     starts: Vec<usize>,
 }
@@ -237,7 +237,7 @@ impl<'a> FileLines<'a> {
         Self { text, lines, looks: OnceCell::new(), starts }
     }
 
-    /// Where lines of a hunk are, from a line on.
+    /// Returns the positions of a hunk's lines, starting at a line.
     fn places(&self, wanted: &[&Line], from: usize, context: Context) -> Vec<usize> {
         let Some(last) = self.lines.len().checked_sub(wanted.len()) else { return Vec::new() };
         if context == Context::Alike {
@@ -264,7 +264,7 @@ impl<'a> FileLines<'a> {
         differences(&found, &wanted.join("\n"), at + 1, 1)
     }
 
-    /// What a hunk makes of lines that end before `end`.
+    /// Returns the new text of a hunk for lines that end before `end`.
     fn replaced(
         &self,
         run: Run,

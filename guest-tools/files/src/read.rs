@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::file::{Opened, binary, digest, text};
 use crate::shown::{count, size};
 
-/// How much is read at once of a file that is too large to be read whole.
+/// The size of a read from a file that is too large to be read as a whole.
 const CHUNK_BYTES: u64 = 1 << 20;
 
 #[derive(Deserialize)]
@@ -119,8 +119,8 @@ fn read(
     Ok(format!("[{name}{}{more}]\n{lines}", facts.join(", ")))
 }
 
-/// What is unusual of a text: an encoding that is not UTF-8, lines that do not end with LF, no
-/// final newline.
+/// Returns unusual properties of a text: an encoding other than UTF-8, lines that do not end with
+/// LF, no final newline.
 pub(crate) fn oddities(decoded: &Decoded) -> Vec<String> {
     let mut found = Vec::new();
     if decoded.encoding != Encoding::UTF_8 {
@@ -173,7 +173,7 @@ struct Page {
     lines: String,
     /// The last one in it.
     last: u64,
-    /// Where that goes on, where it does not fit whole: a column, in characters.
+    /// The column at which the line continues, in characters, if it was cut.
     column: Option<usize>,
 }
 
@@ -235,8 +235,7 @@ fn page<'a>(
     page
 }
 
-/// The same of a file that is not read whole: its lines are counted up to those that were
-/// asked for.
+/// As [`read`], for a large file: lines are counted up to the requested ones.
 fn large(
     opened: &mut Opened,
     arguments: &Arguments,
@@ -261,7 +260,7 @@ fn large(
         let tail = lossless(&content);
         let lines: Vec<_> = tail.split_inclusive('\n').collect();
         let wanted = arguments.start_line.unsigned_abs() as usize;
-        // The first one may have begun before.
+        // The first line may have started before.
         let whole = lines.len() - usize::from(from > 0 && lines.len() > 1);
         let given = &lines[lines.len() - wanted.min(whole)..];
         let facts = format!("last {} of {all}", count(given.len() as u64, "line", "lines"));
@@ -290,7 +289,7 @@ fn large(
     Ok((format!("lines {start}-{} of {all}{more}", page.last), page.lines))
 }
 
-/// Where a line begins.
+/// Returns the start of a line.
 fn line_start(opened: &mut Opened, line: u64) -> Result<Option<u64>, ErrorInfo> {
     let (mut at, mut left) = (0, line - 1);
     while left > 0 {

@@ -18,7 +18,7 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{value:.1} {unit}")
 }
 
-/// So many of something: `1 line`, `2 lines`.
+/// Formats a number with its noun: `1 line`, `2 lines`.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

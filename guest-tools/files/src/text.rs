@@ -27,8 +27,8 @@ enum Endings {
 pub(crate) struct Part<'a> {
     pub(crate) range: Range<usize>,
     pub(crate) new: &'a str,
-    /// Its lines end as they do in `new`. Else each ends as the one that it replaces, and one
-    /// more as the line above.
+    /// True if lines end as in `new`. Otherwise each line ends as the one that it replaces, and an
+    /// added line as the one above.
     pub(crate) says_endings: bool,
 }
 
@@ -98,8 +98,8 @@ impl Text {
         self.text = changed;
     }
 
-    /// Replaces all of it. Lines end as in the file, where they all end alike there and the
-    /// new text does not say otherwise.
+    /// Replaces the whole text. Lines end as in the file if its endings are uniform and the new
+    /// text does not determine them.
     pub(crate) fn replace_all(&mut self, new: &str) {
         let all = match self.endings {
             Endings::All(true) if !new.contains("\r\n") => Some(Endings::All(true)),
@@ -157,7 +157,7 @@ impl From<Decoded> for Text {
 }
 
 impl Endings {
-    /// The endings of lines of which each is known: `true` for CRLF.
+    /// Creates line endings from the ending of each line: `true` for CRLF.
     fn new(each: Vec<bool>) -> Self {
         match each.iter().all(|crlf| *crlf == each[0]) {
             true => Self::All(each.first().copied().unwrap_or(false)),

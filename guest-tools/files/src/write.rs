@@ -71,8 +71,8 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     })
 }
 
-/// What is said of a file that was changed: the diff, the encoding where it is not UTF-8, the
-/// digest of what is in it now, and what the change did to its other names.
+/// Describes a changed file: the diff, the encoding unless it is UTF-8, the digest of the new
+/// content, and the effect on its other hard links.
 pub(crate) fn answer(target: &Target, content: &[u8], encoding: Encoding, diff: &str) -> String {
     let digest = digest(content);
     if target.content.as_deref() == Some(content) {

@@ -40,7 +40,7 @@ enum Token {
     Star,
     /// `**/`: any levels, or none.
     Levels,
-    /// `**` at the end: whatever there is.
+    /// `**` at the end: any remaining path.
     Rest,
 }
 
@@ -49,7 +49,7 @@ impl Include {
     ///
     /// # Errors
     ///
-    /// The first text that is no glob, and why.
+    /// The first invalid glob, and the reason.
     pub fn new<T: AsRef<str>>(texts: &[T]) -> Result<Self, (&str, &'static str)> {
         let mut include = Self::default();
         for text in texts.iter().map(AsRef::as_ref) {
@@ -60,14 +60,14 @@ impl Include {
         Ok(include)
     }
 
-    /// Whether there is no glob.
+    /// Returns true if there are no globs.
     pub fn is_empty(&self) -> bool {
         self.globs.is_empty()
     }
 
-    /// Whether a path is let in: each name on it that is kept out has a glob that names
-    /// the path up to there, or a glob names the whole path. A directory is let in, too,
-    /// where a glob names something in it.
+    /// Returns true if a path is included: each excluded name on it has a glob that matches the
+    /// path up to that name, or a glob matches the whole path. A directory is also included if a
+    /// glob matches a path in it.
     ///
     /// `keeps_out` is asked with a name and whether it is a directory's.
     pub fn lets_in(
@@ -140,12 +140,12 @@ impl Glob {
         Ok(Self(tokens))
     }
 
-    /// Whether it matches all of a path.
+    /// Returns true if the glob matches the whole path.
     ///
     /// Every way to match is followed at once, so that the time does not depend on how
     /// many there are.
     pub fn matches(&self, path: &str) -> bool {
-        // Of each token whether it may be the next one; behind the last is the end.
+        // For each token, whether it may be next; the last entry is the end.
         let mut states = vec![false; self.0.len() + 1];
         let mut next = states.clone();
         self.reach(&mut states, 0);
@@ -171,8 +171,7 @@ impl Glob {
         states[self.0.len()]
     }
 
-    /// Notes that a token may be the next one, and so those behind it that stand behind
-    /// what may be nothing.
+    /// Marks a token as a possible next one, and also the tokens after optional ones.
     fn reach(&self, states: &mut [bool], index: usize) {
         let behind = &self.0[index..];
         let empty = behind
@@ -183,7 +182,7 @@ impl Glob {
 }
 
 impl Token {
-    /// Whether it stands for this one character.
+    /// Returns true if it matches this character.
     fn takes(&self, char: char) -> bool {
         match self {
             Self::Literal(literal) => *literal == char,
@@ -220,7 +219,7 @@ mod tests {
     use super::{Glob, Include};
 
     #[test]
-    fn a_kept_out_name_is_let_in_where_a_glob_names_it_or_the_whole_path() {
+    fn excluded_names_are_included_by_matching_globs() {
         let check = |globs: &[&str], path: &str, is_directory: bool, expected: bool| {
             let include = Include::new(globs).unwrap();
             let keeps_out = |name: &str, _: bool| name.starts_with('.');

@@ -21,10 +21,10 @@ use crate::subject::Subject;
 const LEFT_OUT: &str =
     "Left out, since the answer has a limit; load them by name, or give `max_bytes`";
 
-/// What a note takes for a reason, at most.
+/// The most bytes of a reason in a note.
 const REASON_BYTES: usize = 120;
 
-/// What a note takes for a subject, beside its slug.
+/// The bytes of a subject in a note besides its slug.
 const NAME_BYTES: usize = "``, ".len();
 
 /// The longest tags around a part of the system prompt, and its line ends.
@@ -100,7 +100,7 @@ pub(crate) fn listing(
     cut(answer, limit)
 }
 
-/// A subject in a list; of a skill also what it says about itself.
+/// Returns the line of a subject in a list; for a skill, with its front matter.
 fn line(files: &impl Files, catalog: &Catalog, subject: &Subject) -> String {
     let skill = Skill::read(files, catalog, subject);
     let skill = skill.map(|skill| format!(": {}", skill.shown())).unwrap_or_default();
@@ -111,7 +111,7 @@ fn line(files: &impl Files, catalog: &Catalog, subject: &Subject) -> String {
 ///
 /// # Errors
 ///
-/// None of them could be delivered; it says why.
+/// The reasons, if no subject could be delivered.
 pub(crate) fn load(
     files: &impl Files,
     catalog: &Catalog,
@@ -201,7 +201,7 @@ fn learned(
     format!("<{tag} name=\"{title}\">\n{description}{gap}{content}\n</{tag}>")
 }
 
-/// How a subject stands in an answer.
+/// The form of a subject in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// On its own.
@@ -210,11 +210,9 @@ enum Form {
     Block,
 }
 
-/// Writes subjects one after the other and notes what is missing; `None` where
-/// that is everything.
+/// Writes subjects one after the other and notes the missing ones; `None` if nothing is missing.
 ///
-/// The first subject is cut where it does not fit. Behind others it is left out
-/// then, and a later one may fit in its place.
+/// The first subject is cut if it does not fit. Later ones are omitted, and others may fit instead.
 fn deliver(
     files: &impl Files,
     catalog: &Catalog,
@@ -280,7 +278,7 @@ fn deliver(
     is_delivered.then_some(answer)
 }
 
-/// Writes a list into so many bytes, and how many more there are.
+/// Writes a list into this many bytes, and the number of further entries.
 fn bullets(answer: &mut String, lines: &[String], room: usize) {
     let end = answer.len() + room;
     let mut left_out = 0;

@@ -16,7 +16,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 /// The output limit where the host names none: 1 MiB, as everywhere.
 const OUTPUT_BYTES: usize = 1 << 20;
 
-/// How long an answer is where the caller does not say.
+/// The length of an answer by default.
 const BUDGET_BYTES: usize = 64 << 10;
 
 /// The arguments of a call.
@@ -28,15 +28,15 @@ pub(crate) struct Arguments {
     pub(crate) subjects: Vec<String>,
     /// Words to rank the subjects by.
     pub(crate) query: Option<String>,
-    /// How long the answer may be, where the caller says so.
+    /// The length of the answer, if the caller sets it.
     max_bytes: Option<usize>,
-    /// What is asked for.
+    /// The requested view.
     pub(crate) view: View,
     /// The topic as the host resolved it.
     resolved: Option<Topic>,
 }
 
-/// What is asked for.
+/// The requested view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
     /// An answer to a caller.
@@ -52,7 +52,7 @@ pub(crate) enum View {
 pub(crate) struct Topic {
     /// The key in the configuration.
     pub(crate) id: String,
-    /// The display name; the id where there is none.
+    /// The display name; by default the id.
     pub(crate) title: String,
     /// Text for the head of the listing.
     pub(crate) description: Option<String>,
@@ -63,12 +63,12 @@ pub(crate) struct Topic {
     /// Patterns of dot directories that are entered all the same. The host reads them too,
     /// for files that look like secrets.
     pub(crate) include: Vec<String>,
-    /// How long the whole answer may be.
+    /// The most bytes of the whole answer.
     pub(crate) output_bytes: usize,
 }
 
 impl Arguments {
-    /// How long the answer to a caller may be.
+    /// Returns the most bytes of an answer to a caller.
     pub(crate) fn budget(&self, topic: &Topic) -> usize {
         self.max_bytes.unwrap_or(BUDGET_BYTES).min(topic.output_bytes)
     }

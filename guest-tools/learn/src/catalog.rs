@@ -1,4 +1,4 @@
-//! What there is in a topic: its subjects, and what they are called.
+//! The content of a topic: its subjects and their names.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -15,12 +15,12 @@ use crate::include::Filter;
 use crate::pattern::Pattern;
 use crate::subject::{Subject, is_hidden, slug_of, without_dots};
 
-/// How many entries a topic may have: files and directories, each as often as
-/// links lead to it. With [`PATH_BYTES`] it bounds the memory for all of them to
-/// about half of the 64 MiB that a tool has.
+/// The most entries of a topic: files and directories, each counted once per path that leads to it.
+/// Together with [`PATH_BYTES`], it limits the memory for them to about half of the 64 MiB of a
+/// tool.
 const ENTRIES: usize = 100_000;
 
-/// How many bytes the paths of all entries may have together.
+/// The most bytes of all paths.
 const PATH_BYTES: usize = 8 << 20;
 
 /// The subjects of a topic.
@@ -32,22 +32,20 @@ pub(crate) struct Catalog {
     leaving: Vec<String>,
     /// Directories that could not be listed, without the hidden ones.
     pub(crate) unreadable: Vec<(String, Fault)>,
-    /// What can never be loaded.
+    /// Patterns of subjects that can never be loaded.
     disabled: Vec<Pattern>,
-    /// The files that those patterns name, whatever else they are called.
+    /// The files that match those patterns, under any name.
     disabled_files: BTreeSet<Identity>,
-    /// Whether there may be more of those, in a directory that could not be listed.
+    /// True if a directory that could not be listed may contain more of them.
     has_more_disabled: bool,
 }
 
 impl Catalog {
     /// Walks the topic's directory.
     ///
-    /// A link to a directory is followed, unless that is one of the directories
-    /// on the way to the link: so the walk ends, and what several paths lead to
-    /// is there under each of them. A link that leaves the topic is kept apart,
-    /// one that leads nowhere is no subject, and neither is a device, a FIFO or
-    /// a socket.
+    /// Links to directories are followed, except to a parent of the link, so that the walk ends. A
+    /// target that several paths lead to is listed under each of them. Links that leave the topic
+    /// are kept separately; dangling links, devices, FIFOs and sockets are not subjects.
     pub(crate) fn read(files: &impl Files, topic: &Topic) -> Result<Self, ErrorInfo> {
         let mut walk = Walk {
             filter: Filter::new(topic)?,
@@ -99,13 +97,12 @@ impl Catalog {
         self.subjects.binary_search_by(|subject| subject.slug.as_str().cmp(slug)).ok()
     }
 
-    /// The subjects that would have this slug, where there are several.
+    /// Returns the subjects that share this slug, if there are several.
     pub(crate) fn sharing(&self, slug: &str) -> impl Iterator<Item = &Subject> {
         self.subjects.iter().filter(move |subject| subject.shared.as_deref() == Some(slug))
     }
 
-    /// Whether a link that leaves the topic has this slug, or is on the way to
-    /// it.
+    /// Returns true if a link that leaves the topic has this slug or is a parent of it.
     pub(crate) fn leaves(&self, slug: &str) -> bool {
         self.leaving.iter().any(|link| {
             let behind = slug.strip_prefix(&*without_dots(link));
@@ -114,14 +111,14 @@ impl Catalog {
         })
     }
 
-    /// Whether nothing may be loaded under a name.
+    /// Returns true if a name is disabled.
     pub(crate) fn disables(&self, name: &str) -> bool {
         is_named(&self.disabled, name)
     }
 
-    /// Whether a file that was opened is disabled, by whatever path it was opened. Where
-    /// the links on that lead counts too: the file may have been away as its directory was
-    /// listed. So may one with a second name, where a directory could not be listed.
+    /// Returns true if an open file is disabled, by any path. The current targets of links are
+    /// checked as well: the file may have been absent when its directory was listed. A hard-linked
+    /// file may also be disabled if a directory could not be listed.
     pub(crate) fn disables_file(&self, files: &impl Files, path: &str, file: Identity) -> bool {
         self.disabled_files.contains(&file)
             || !self.disabled.is_empty() && leads_to_disabled(files, &self.disabled, path)
@@ -136,12 +133,12 @@ impl Catalog {
         })
     }
 
-    /// Whether visible subjects lie in a directory.
+    /// Returns true if a directory contains visible subjects.
     pub(crate) fn has_directory(&self, directory: &str) -> bool {
         self.visible().any(|(_, subject)| is_within(&subject.slug, directory))
     }
 
-    /// Whether there are subjects that no listing has and that can be loaded.
+    /// Returns true if there are subjects that are not listed but can be loaded.
     pub(crate) fn has_unlisted(&self) -> bool {
         self.subjects.iter().any(|it| it.hidden && !it.disabled && !it.learned)
     }
@@ -190,7 +187,7 @@ impl Catalog {
     }
 }
 
-/// What a walk has found so far.
+/// The state of a walk.
 #[derive(Default)]
 struct Walk {
     filter: Filter,
@@ -208,7 +205,7 @@ struct Walk {
     removed: Vec<String>,
     /// Files, and directories, that the filter keeps out.
     kept_out: Vec<(String, Kind)>,
-    /// Of the directories above links, which tell where a link leads back.
+    /// The identities of directories above links, to detect cycles.
     identities: BTreeMap<String, Identity>,
     entries_left: usize,
     path_bytes_left: usize,
@@ -270,8 +267,7 @@ impl Walk {
         }
     }
 
-    /// Whether a link leads to a directory that is on the way to it, or cannot
-    /// be followed.
+    /// Returns true if a link leads to one of its parents, or cannot be followed.
     fn leads_back(&mut self, files: &impl Files, link: &str) -> bool {
         let Ok(target) = files.identity(link) else { return true };
         let above = link.match_indices('/').map(|(end, _)| &link[..end]);
@@ -286,7 +282,7 @@ impl Walk {
     }
 }
 
-/// Where a path leads within the topic once all its links are followed.
+/// Returns the path within the topic after following all links.
 fn real_path(files: &impl Files, path: &str) -> Option<String> {
     /// As in Linux.
     const LINKS: usize = 40;
@@ -322,21 +318,21 @@ fn is_named(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|pattern| pattern.names(name))
 }
 
-/// Whether a path leads to what is disabled by its real name.
+/// Returns true if the real path of a path is disabled.
 fn leads_to_disabled(files: &impl Files, disabled: &[Pattern], path: &str) -> bool {
-    // Where it leads is unknown: it may lead there.
+    // The target is unknown, so it may be disabled.
     real_path(files, path)
         .is_none_or(|real| is_named(disabled, &real) || is_named(disabled, &slug_of(&real)))
 }
 
-/// Whether patterns may disable something below a directory, by path or by slug.
+/// Returns true if patterns may disable something below a directory, by path or slug.
 fn may_disable_below(disabled: &[Pattern], directory: &str) -> bool {
     let slug = without_dots(directory);
     disabled.iter().any(|it| it.may_name_below(directory) || it.may_name_below(&slug))
 }
 
-/// Adds the disabled ones of files that the filter kept out, and of those in directories
-/// that it kept out. `false` where there are too many to look at.
+/// Adds disabled files that the filter excluded, and those in excluded directories. `false` if
+/// there are too many to examine.
 fn disabled_among(
     files: &impl Files,
     (mut kept_out, mut entries_left): (Vec<(String, Kind)>, usize),
@@ -370,8 +366,7 @@ fn disabled_among(
     is_complete
 }
 
-/// Disables what links lead to where that is disabled under its own name, and adds the
-/// files that are disabled under their own.
+/// Disables links to disabled files, and adds files that are disabled under their own names.
 fn disable_linked(
     files: &impl Files,
     followed: &BTreeSet<String>,
@@ -386,24 +381,22 @@ fn disable_linked(
     let of_their_own = subjects.iter().filter(|it| it.disabled && !is_linked(&it.path));
     disabled.extend(of_their_own.filter_map(|subject| files.identity(&subject.path).ok()));
     for subject in subjects.iter_mut().filter(|it| !it.disabled && is_linked(&it.path)) {
-        // What may be a disabled file counts as one.
+        // A possibly disabled file is treated as disabled.
         subject.disabled = leads_to_disabled(files, patterns, &subject.path)
             || files.identity(&subject.path).map_or(true, |identity| disabled.contains(&identity));
     }
 }
 
-/// Whether a slug or a path lies in a directory; everything lies in "".
+/// Returns true if a slug or path is in a directory; everything is in "".
 pub(crate) fn is_within(path: &str, directory: &str) -> bool {
     let rest = path.strip_prefix(directory);
     rest.is_some_and(|rest| directory.is_empty() || rest.starts_with('/'))
 }
 
-/// Gives every file whose slug another one has too its full name as slug, and
-/// sorts all by slug.
+/// Gives files that share a slug their full names as slugs, and sorts all by slug.
 ///
-/// A full name can be the slug of yet another file: `a.md`, `a.toml` and
-/// `a.md.txt`. So it goes on until no two are the same, which they become since
-/// no two paths are.
+/// A full name may be the slug of another file: `a.md`, `a.toml` and `a.md.txt`. This repeats until
+/// all slugs differ, which happens because all paths differ.
 fn resolve_shared(subjects: &mut [Subject]) {
     loop {
         subjects.sort_unstable_by(|one, other| one.slug.cmp(&other.slug));
@@ -430,7 +423,7 @@ pub(crate) fn missing(topic: &Topic) -> ErrorInfo {
     ))
 }
 
-/// The topic's directory is there, but cannot be listed.
+/// The directory of the topic exists but cannot be listed.
 fn unreadable(topic: &Topic, fault: Fault) -> ErrorInfo {
     ErrorInfo::new(format!("the directory of topic `{}` cannot be read ({fault})", topic.id))
 }

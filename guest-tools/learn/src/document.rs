@@ -10,33 +10,31 @@ use crate::catalog::Catalog;
 use crate::files::{Fault, Files};
 use crate::subject::Subject;
 
-/// How much of a subject is delivered.
+/// The most bytes of a delivered subject.
 pub(crate) const SUBJECT_BYTES: usize = 1 << 20;
 
-/// Where a NUL says that a file is no text: in its first 8,192 bytes, as git has
-/// it.
+/// The part of a file in which a NUL marks it as binary: its first 8,192 bytes, as in git.
 const BINARY_BYTES: usize = 8192;
 
-/// How many digits of a tag's number are looked at. A content would have to hold
-/// a million different ones for that not to be enough.
+/// The most digits of a tag's number that are examined. A content would need a million different
+/// numbers to exhaust them.
 const TAG_DIGITS: usize = 7;
 
 /// The text of a subject, as far as it was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Document {
-    /// Whole characters.
+    /// Complete characters.
     pub(crate) text: String,
-    /// The file goes on.
+    /// True if the file has more text.
     pub(crate) has_more: bool,
 }
 
 impl Document {
-    /// Reads at most so many bytes of a subject, but never fewer than it takes
-    /// to tell whether it is text.
+    /// Reads at most this many bytes of a subject, but always enough to detect binary files.
     ///
     /// # Errors
     ///
-    /// The reason why it is left out.
+    /// The reason why it is omitted.
     pub(crate) fn read(
         files: &impl Files,
         catalog: &Catalog,
@@ -71,7 +69,7 @@ impl Document {
         Ok(Self { text, has_more })
     }
 
-    /// Cuts to at most so many bytes, at the end of a line where there is one.
+    /// Cuts to at most this many bytes, at the end of a line if possible.
     pub(crate) fn cut(&mut self, limit: usize) {
         if self.text.len() > limit {
             self.has_more = true;
@@ -83,8 +81,8 @@ impl Document {
         }
     }
 
-    /// Where it ends, for a person: `after line 12`, or `after 100 bytes` where
-    /// that is in the middle of the first line.
+    /// Describes the end of the text for people: `after line 12`, or `after 100 bytes` if that is
+    /// within the first line.
     pub(crate) fn end(&self) -> String {
         match self.text.bytes().filter(|byte| *byte == b'\n').count() {
             0 => format!("after {} bytes", self.text.len()),
@@ -117,8 +115,8 @@ pub(crate) fn block(slug: &str, content: &str) -> String {
     format!("<{tag} name=\"{}\">\n{}</{tag}>", escaped(slug), with_line_end(content))
 }
 
-/// A tag of this name that none of the contents can close: where one of them
-/// tries, with the first number behind it that occurs in none.
+/// Returns a tag with this name that no content can close: if one of them tries, with the first
+/// number that no content contains.
 pub(crate) fn tag(name: &str, contents: &[&str]) -> String {
     let close = format!("</{name}");
     let closes = |content: &&str| {
@@ -148,7 +146,7 @@ pub(crate) fn tag(name: &str, contents: &[&str]) -> String {
             }
         }
     }
-    // Of so many numbers and one, one is free.
+    // Among one more number than there are contents, one is free.
     let mut is_taken = vec![false; numbers.len() + 2];
     for number in numbers {
         if let Some(is_taken) = is_taken.get_mut(number) {
@@ -169,8 +167,8 @@ fn with_line_end(text: &str) -> String {
     format!("{text}{end}")
 }
 
-/// The usual name of the language that an extension stands for; `None` where it
-/// is the extension itself, or not known.
+/// Returns the usual name of an extension's language; `None` if it is the extension itself or
+/// unknown.
 fn language(extension: &str) -> Option<&'static str> {
     Some(match extension {
         "rs" => "rust",

@@ -1,4 +1,4 @@
-//! What the tool needs of a file system.
+//! The file system interface of the tool.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,42 +7,40 @@ use core::ops::ControlFlow;
 
 /// A directory of documents, read-only.
 ///
-/// Paths are relative to it, `/` separates their components and `""` is the
-/// directory itself. What leads out of it is refused with
-/// [`Fault::NOT_PERMITTED`].
+/// Paths are relative to it, with `/` as separator; `""` is the directory itself. Paths that leave
+/// it are refused with [`Fault::NOT_PERMITTED`].
 pub(crate) trait Files {
-    /// Lists one directory, in any order, until `visit` breaks off. Entries
-    /// whose names are no Unicode are left out.
+    /// Lists one directory, in any order, until `visit` breaks. Skips names that are not Unicode.
     fn list(
         &self,
         directory: &str,
         visit: &mut dyn FnMut(&str, Kind) -> ControlFlow<()>,
     ) -> Result<(), Fault>;
 
-    /// Tells what a symbolic link leads to in the end.
+    /// Returns the type of a symbolic link's final target.
     fn target(&self, link: &str) -> Result<Kind, Fault>;
 
     /// The text of a symbolic link; `None` for what is none.
     fn link(&self, path: &str) -> Option<String>;
 
-    /// Tells directories and files apart: two paths to the same one have the same value.
+    /// Identifies directories and files: two paths to the same one have equal values.
     fn identity(&self, path: &str) -> Result<Identity, Fault>;
 
-    /// How many names a file has.
+    /// Returns the number of hard links of a file.
     fn names(&self, file: &str) -> Result<u64, Fault>;
 
     /// The size of a file in bytes.
     fn size(&self, file: &str) -> Result<u64, Fault>;
 
-    /// Reads a file from its beginning, at most so many bytes. The identity is that of
-    /// the file that was opened, whatever the path leads to by now.
+    /// Reads a file from its start, at most this many bytes. The identity is that of the opened
+    /// file, even if the path changes meanwhile.
     fn read(&self, file: &str, limit: usize) -> Result<(Identity, Vec<u8>), Fault>;
 }
 
-/// What two paths to one file have in common.
+/// The identity of a file, shared by all paths to it.
 pub(crate) type Identity = (u64, u64);
 
-/// What a directory's entry is.
+/// The type of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A regular file.

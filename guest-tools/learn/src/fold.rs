@@ -14,12 +14,11 @@ use crate::subject::Subject;
 /// Up to how many subjects each has a line of its own.
 pub(crate) const UNFOLDED: usize = 100;
 
-/// How many headings stand for a directory, and how many are looked at in all.
+/// The number of headings for a directory, and the most that are read in all.
 const HEADINGS: usize = 3;
 const ALL_HEADINGS: usize = 300;
 
-/// How much of a subject is read for its heading, and how much of that is shown, in
-/// characters.
+/// The bytes of a subject that are read for its heading, and the shown characters of it.
 const HEADING_BYTES: usize = 512;
 const HEADING_CHARS: usize = 60;
 
@@ -39,7 +38,7 @@ pub(crate) fn folded(files: &impl Files, catalog: &Catalog, subjects: &[&Subject
             None => groups.push((name, [subject].into())),
         }
     }
-    // Of many that no directory holds a model needs no more than the names.
+    // For many subjects without directories, the names are enough.
     let mut headings_left = if groups.len() > UNFOLDED { 0 } else { ALL_HEADINGS };
     let is_sized = subjects.len() <= SIZED && groups.len() <= UNFOLDED;
     let mut heading_of = |subject: &Subject| {
@@ -67,7 +66,7 @@ pub(crate) fn folded(files: &impl Files, catalog: &Catalog, subjects: &[&Subject
     groups.into_iter().map(line).collect()
 }
 
-/// How much of their slugs is the directory that all subjects lie in, with its `/`.
+/// Returns the length of the directory in slugs that all subjects share, including its `/`.
 fn common_directory(subjects: &[&Subject]) -> usize {
     let (Some(first), Some(last)) = (subjects.first(), subjects.last()) else { return 0 };
     // In order, so that what these two share all of them do.
@@ -76,7 +75,7 @@ fn common_directory(subjects: &[&Subject]) -> usize {
     first.slug.as_bytes()[..shared].iter().rposition(|byte| *byte == b'/').map_or(0, |it| it + 1)
 }
 
-/// The first line of a subject that says something, or what a skill says about itself.
+/// Returns the first meaningful line of a subject, or the description of a skill.
 fn heading(files: &impl Files, catalog: &Catalog, subject: &Subject) -> Option<String> {
     if let Some(skill) = Skill::read(files, catalog, subject) {
         return Some(skill.shown());

@@ -1,5 +1,5 @@
-//! What in a topic's directory is no subject at all: dot directories. What looks like a secret
-//! is none either, but that is the host's to say: such a file has no type in a listing.
+//! Directories and files of a topic that are never subjects: dot directories. The host excludes
+//! files that look like secrets: they have no type in a listing.
 
 use alloc::format;
 
@@ -9,7 +9,7 @@ use kitbag_sdk::ErrorInfo;
 use crate::arguments::Topic;
 use crate::notes::shortened;
 
-/// Tells what may be a subject.
+/// Selects possible subjects.
 #[derive(Debug, Default)]
 pub(crate) struct Filter(Include);
 
@@ -29,7 +29,7 @@ impl Filter {
         Ok(Self(include))
     }
 
-    /// Whether an entry of a directory that was entered may be a subject, or hold some.
+    /// Returns true if an entry of a visited directory may be a subject or contain one.
     pub(crate) fn takes_entry(&self, path: &str, name: &str, is_directory: bool) -> bool {
         match self.0.is_empty() {
             true => !is_dot_directory(name, is_directory),
@@ -37,7 +37,7 @@ impl Filter {
         }
     }
 
-    /// The same for any path.
+    /// As [`takes_entry`](Self::takes_entry), for any path.
     pub(crate) fn takes(&self, path: &str, is_directory: bool) -> bool {
         self.0.lets_in(path, is_directory, is_dot_directory)
     }

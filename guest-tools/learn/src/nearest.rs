@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// How many of the asked names are looked at, and how much of each, in characters.
+/// The most requested names that are examined, and the most characters of each.
 const ASKED: usize = 5;
 const ASKED_CHARS: usize = 64;
 
@@ -67,7 +67,7 @@ impl Chars for str {
     }
 }
 
-/// How many of the characters have to be put in, taken out or replaced, in percent.
+/// Returns the share of characters that must be inserted, removed or replaced, in percent.
 fn changes(one: &[char], other: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     let mut next = vec![0; other.len() + 1];

@@ -1,4 +1,4 @@
-//! What an answer says beside the subjects: what is missing from it, and why.
+//! Notes of an answer besides the subjects: missing parts and the reasons.
 
 use alloc::borrow::Cow;
 use alloc::borrow::ToOwned;
@@ -7,16 +7,16 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// How long a name is shown that the caller chose, in bytes.
+/// The most bytes of a caller's name that are shown.
 const SHOWN_BYTES: usize = 200;
 
-/// How long a list of names is in an answer, in bytes: a model reads each of them.
+/// The most bytes of a list of names in an answer: a model reads all of them.
 const NAMES_BYTES: usize = 2 << 10;
 
-/// What a list says at its end in place of the names that do not fit.
+/// The text at the end of a list in place of further names.
 const MORE_BYTES: usize = " and 1000000 more".len();
 
-/// What is missing from an answer, by reason.
+/// The missing parts of an answer, by reason.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     notes: Vec<Note>,
@@ -51,7 +51,7 @@ impl Notes {
         }
     }
 
-    /// How long they are at most, with every name.
+    /// Returns the greatest length, with every name.
     pub(crate) fn len(&self) -> usize {
         self.bytes
     }
@@ -63,7 +63,7 @@ impl Notes {
             answer.push_str(if answer.ends_with('\n') { "\n" } else { "\n\n" });
         }
         for (position, note) in self.notes.iter().enumerate() {
-            // What the lines behind this one need, be it without any name.
+            // The bytes that later lines need at least, even without names.
             let behind = self.notes[position + 1..].iter();
             let behind: usize = behind.map(|note| note.reason.len() + 4 + MORE_BYTES).sum();
             let used = answer.len() + note.reason.len() + "\n: .".len() + behind;
@@ -74,8 +74,8 @@ impl Notes {
     }
 }
 
-/// A list of names for a sentence, in backticks: as many as fit into so many
-/// bytes, and how many more there are.
+/// Formats a list of names in backticks for a sentence: as many as fit into this many bytes, and
+/// the number of further ones.
 pub(crate) fn quoted<T: AsRef<str>>(names: impl IntoIterator<Item = T>, limit: usize) -> String {
     list(names.into_iter().map(|name| format!("`{}`", one_line(name.as_ref()))), limit)
 }

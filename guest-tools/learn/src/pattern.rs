@@ -1,4 +1,4 @@
-//! What names subjects: the name of one, or a glob.
+//! Patterns of subjects: a name or a glob.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -9,15 +9,15 @@ use kitbag_glob::Glob;
 use crate::notes::shortened;
 use crate::subject::Subject;
 
-/// How long a pattern may be: it is matched with every subject.
+/// The longest pattern, since it is matched with every subject.
 const PATTERN_BYTES: usize = 1024;
 
 /// The name of one subject, or a glob for several.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     text: String,
-    /// None for a name without `*`, `?` and `[`, which matches nothing but itself;
-    /// else what it means, or why it means nothing.
+    /// `None` for a name without `*`, `?` and `[`, which matches only itself; otherwise the glob,
+    /// or the reason why it is not valid.
     glob: Option<Result<Glob, String>>,
 }
 
@@ -33,8 +33,7 @@ impl Pattern {
         Self { text: text.to_owned(), glob }
     }
 
-    /// Whether a subject is meant: by its exact slug, or by a glob unless it is
-    /// hidden.
+    /// Returns true if a subject matches: by its exact slug, or by a glob unless it is hidden.
     pub(crate) fn matches(&self, subject: &Subject) -> bool {
         subject.slug == self.text
             || match &self.glob {
@@ -43,12 +42,12 @@ impl Pattern {
             }
     }
 
-    /// Whether a name is meant, hidden or not: its text, or what its glob matches.
+    /// Returns true if a name matches, hidden or not.
     pub(crate) fn names(&self, name: &str) -> bool {
         self.text == name || matches!(&self.glob, Some(Ok(glob)) if glob.matches(name))
     }
 
-    /// Whether something below a directory may be meant.
+    /// Returns true if a path below a directory may match.
     pub(crate) fn may_name_below(&self, directory: &str) -> bool {
         let plain = self.text.split(['*', '?', '[']).next().unwrap_or_default();
         match plain.strip_prefix(directory) {
@@ -57,7 +56,7 @@ impl Pattern {
         }
     }
 
-    /// Why it can be no more than an exact slug, where that is a mistake.
+    /// Returns the reason why it can only be an exact slug, if that is a mistake.
     pub(crate) fn error(&self) -> Option<String> {
         let Some(Err(reason)) = &self.glob else { return None };
         Some(format!("`{}` is no valid pattern: {reason}", shortened(&self.text)))

@@ -16,22 +16,22 @@ use crate::notes::{one_line, shortened};
 use crate::select::Selection;
 use crate::subject::Subject;
 
-/// How many words a query has at most: each is looked for in every subject.
+/// The most words of a query: each is searched for in every subject.
 const WORDS: usize = 32;
 
-/// How many subjects an answer shows.
+/// The most subjects in an answer.
 const SHOWN: usize = 20;
 
-/// How much is read of all subjects together.
+/// The most bytes that are read from all subjects.
 const READ_BYTES: usize = 64 << 20;
 
-/// How much of a line is shown, in characters.
+/// The most characters of a line that are shown.
 const LINE_CHARS: usize = 120;
 
 /// A subject that has words of the query.
 struct Hit<'a> {
     subject: &'a Subject,
-    /// What each word of the query counts for it; zero for a word that it does not have.
+    /// The points for each word of the query; zero for a missing word.
     points: Vec<u32>,
     /// The line with most of the words; empty where only the name has any.
     line: String,
@@ -63,7 +63,7 @@ pub(crate) fn ranked(
             unread += 1;
             continue;
         }
-        // What cannot be loaded, as it is binary, is found by its name alone.
+        // A binary subject, which cannot be loaded, is found only by its name.
         let document = Document::read(files, catalog, subject, SUBJECT_BYTES);
         let text = document.map(|document| document.text).unwrap_or_default();
         bytes_left = bytes_left.saturating_sub(text.len());
@@ -139,7 +139,7 @@ fn selected<'a>(catalog: &'a Catalog, selection: &Selection) -> Vec<&'a Subject>
     catalog.visible().filter(is_selected).map(|(_, subject)| subject).collect()
 }
 
-/// What a subject has of the words; `None` where that is nothing.
+/// Returns the matches of a subject; `None` if there are none.
 fn hit<'a>(subject: &'a Subject, text: &str, words: &[String]) -> Option<Hit<'a>> {
     let slug = subject.slug.to_lowercase();
     let lower = text.to_lowercase();
@@ -171,8 +171,8 @@ fn hit<'a>(subject: &'a Subject, text: &str, words: &[String]) -> Option<Hit<'a>
     Some(Hit { subject, points, line: shown })
 }
 
-/// Where a text has words that begin so. A script without spaces between words has it
-/// anywhere.
+/// Returns the positions of words with this prefix. In scripts without spaces between words, any
+/// position.
 fn occurrences<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let begins = move |at: &usize| {
         !word.is_ascii() || !text[..*at].ends_with(|before: char| before.is_ascii_alphanumeric())

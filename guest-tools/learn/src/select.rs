@@ -18,16 +18,16 @@ use crate::pattern::Pattern;
 use crate::skill::Skill;
 use crate::subject::Subject;
 
-/// How long a list of subjects may be in an error.
+/// The most bytes of a list of subjects in an error.
 const LIST_BYTES: usize = 16 << 10;
 
-/// How long the list of what matches nothing may be.
+/// The most bytes of the list of names without matches.
 const UNMATCHED_BYTES: usize = 1 << 10;
 
-/// How many subjects an error names in place of one that is not there.
+/// The most subjects that an error suggests for a missing one.
 const NEAREST: usize = 5;
 
-/// How many names that are refused an error tells.
+/// The most refused names in an error.
 const REFUSALS: usize = 20;
 
 /// The subjects that a call asks for.
@@ -47,9 +47,8 @@ pub(crate) struct Selection {
 ///
 /// # Errors
 ///
-/// What is disabled, is several files, or leaves the topic is an error for the
-/// whole call where it is asked for by name. So is a call of which no pattern
-/// matches.
+/// A disabled, ambiguous or external subject is an error for the whole call if it is requested by
+/// name. So is a call without any matching pattern.
 pub(crate) fn select(
     topic: &Topic,
     files: &impl Files,
@@ -112,7 +111,7 @@ pub(crate) fn select(
     Ok(Selection { positions, unmatched, directories, is_exact })
 }
 
-/// What a name most likely means that is neither a slug nor a pattern that matches.
+/// The likely meaning of a name that is neither a slug nor a matching pattern.
 enum Like {
     /// This subject.
     Subject(usize),
@@ -143,7 +142,7 @@ fn like(files: &impl Files, catalog: &Catalog, name: &str) -> Like {
     skills.next().map_or(Like::Nothing, |(position, _)| Like::Subject(position))
 }
 
-/// Why nothing can be loaded under this name, where it is one that is known.
+/// Returns the reason why a known name cannot be loaded.
 fn refusal(catalog: &Catalog, name: &str) -> Option<String> {
     let shown = shortened(name);
     if catalog.disables(name) {

@@ -11,10 +11,10 @@ use crate::files::Files;
 use crate::notes::one_line;
 use crate::subject::Subject;
 
-/// How much of a file is read for its front matter.
+/// The bytes of a file that are read for its front matter.
 const HEAD_BYTES: usize = 4 << 10;
 
-/// How much of a description is shown, in characters.
+/// The most characters of a description that are shown.
 const DESCRIPTION_CHARS: usize = 200;
 
 /// The front matter of a skill.
@@ -38,7 +38,7 @@ impl Skill {
         Self::parse(&String::from_utf8_lossy(&bytes))
     }
 
-    /// Its name and its description on one line.
+    /// Formats the name and description on one line.
     pub(crate) fn shown(&self) -> String {
         let description = one_line(&self.description);
         let shown: String = description.chars().take(DESCRIPTION_CHARS).collect();
@@ -47,8 +47,8 @@ impl Skill {
         format!("{}{colon}{shown}{ellipsis}", one_line(&self.name))
     }
 
-    /// Reads the keys of front matter that lie at its top level. A value may go on in lines that
-    /// are indented, as YAML has it.
+    /// Parses the top-level keys of front matter. As in YAML, a value may continue on indented
+    /// lines.
     fn parse(text: &str) -> Option<Self> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut lines = text.lines();

@@ -11,8 +11,7 @@ pub(crate) struct Subject {
     pub(crate) path: String,
     /// The name under which it is loaded.
     pub(crate) slug: String,
-    /// The slug that it would have, were there no other file that would have
-    /// the same one; `None` where there is none.
+    /// The slug that it would have if no other file had the same one; `None` if none does.
     pub(crate) shared: Option<String>,
     /// A component of the path starts with a dot. The slug has lost that dot.
     pub(crate) hidden: bool,
@@ -53,8 +52,8 @@ pub(crate) fn without_dots(path: &str) -> String {
     components.join("/")
 }
 
-/// A component without its leading dot. The file system has no component that
-/// is nothing but a dot, so something is left.
+/// Returns a component without its leading dot. No component is only a dot, so the result is not
+/// empty.
 fn without_dot(component: &str) -> &str {
     component.strip_prefix('.').unwrap_or(component)
 }

@@ -14,9 +14,9 @@ use wasip2::filesystem::types::{
 
 use crate::files::{Fault, Files, Identity, Kind};
 
-/// How much is asked for at once, first and from then on. The host clears a
-/// buffer of this size for each call, so a short document should not ask for
-/// much; 64 KiB is the most that Wasmtime gives at once.
+/// The number of bytes of the first read and of later ones. The host clears a buffer of this size
+/// for each call, so a short document should not request much; Wasmtime returns at most 64 KiB at
+/// once.
 const FIRST_READ_BYTES: usize = 16 << 10;
 const NEXT_READ_BYTES: usize = 64 << 10;
 
@@ -56,9 +56,8 @@ impl Files for Preopen {
                     }
                 }
                 Ok(None) => return Ok(()),
-                // A name that is no Unicode cannot cross the boundary, and an
-                // entry that was just removed has no type. Each stands for one
-                // entry; those behind it are still to come.
+                // A name that is not Unicode cannot be transferred, and an entry that was just
+                // removed has no type. Each error is for one entry; more may follow.
                 Err(ErrorCode::IllegalByteSequence | ErrorCode::NoEntry) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -2,7 +2,7 @@
 
 use crate::entry::Stored;
 
-/// How much of a line is shown, in characters.
+/// The most characters of a line that are shown.
 const LINE_CHARS: usize = 160;
 
 /// A memory on one line: its id, day and tags, and `line` of its text.
@@ -20,7 +20,7 @@ pub(crate) fn first_line(text: &str) -> &str {
     text.lines().find(|line| line.chars().any(char::is_alphanumeric)).unwrap_or(text)
 }
 
-/// What is shown of a line. It ends with `…` where there is more, in it or around it.
+/// Returns the shown part of a line. Ends with `…` if there is more text.
 fn cut(line: &str, text: &str) -> String {
     let (line, text) = (line.trim(), text.trim());
     let end = line.char_indices().nth(LINE_CHARS).map_or(line.len(), |(at, _)| at);
@@ -32,7 +32,7 @@ fn cut(line: &str, text: &str) -> String {
     shown
 }
 
-/// A number and what it counts.
+/// Formats a number with its noun.
 pub(crate) fn counted(count: usize, one: &str, several: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { several })
 }

@@ -30,12 +30,12 @@ impl Moment {
     ///
     /// # Errors
     ///
-    /// Says which forms there are.
+    /// The accepted forms.
     pub(crate) fn first(text: &str) -> Result<Self, String> {
         Self::read(text, false)
     }
 
-    /// The same, with the last moment of a day.
+    /// As [`first`](Self::first), with the last moment of a day.
     ///
     /// # Errors
     ///

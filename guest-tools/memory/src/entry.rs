@@ -32,7 +32,7 @@ const ID_DIGITS: usize = 12;
 const OPEN: &str = "open";
 const DONE: &str = "done";
 
-/// What is kept under an id.
+/// The kind of entry under an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     /// A memory, whose id begins with `m`.
@@ -50,12 +50,12 @@ pub(crate) struct Entry {
     pub(crate) text: String,
 }
 
-/// What an entry has besides its text.
+/// The content of an entry besides its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// The tags of a memory: those of [`tag`], each once.
     Memory(Vec<String>),
-    /// Whether a task is done.
+    /// True if a task is done.
     Task(bool),
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Stored<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hidden {
     pub(crate) character: char,
-    /// The byte at which it stands.
+    /// The offset in bytes.
     pub(crate) at: usize,
 }
 
@@ -83,7 +83,7 @@ impl Kind {
         }
     }
 
-    /// What it is called.
+    /// Returns the noun for messages.
     pub(crate) const fn noun(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -91,13 +91,13 @@ impl Kind {
         }
     }
 
-    /// Whether an id is one of these.
+    /// Returns true if an id is of this kind.
     pub(crate) fn has(self, id: &str) -> bool {
         let digits = id.strip_prefix(self.letter());
         digits.is_some_and(|it| it.len() == ID_DIGITS && it.bytes().all(|it| it.is_ascii_digit()))
     }
 
-    /// An id that a number stands for.
+    /// Returns the id of a number.
     pub(crate) fn id(self, number: u64) -> String {
         let digits = number % 10_u64.pow(ID_DIGITS as u32);
         format!("{}{digits:0ID_DIGITS$}", self.letter())
@@ -125,7 +125,7 @@ impl Kind {
     ///
     /// # Errors
     ///
-    /// Says what an id looks like.
+    /// Describes valid ids.
     pub(crate) fn check(self, id: &str) -> Result<&str, ErrorInfo> {
         let id = id.trim();
         match self.has(id) {
@@ -150,7 +150,7 @@ impl Kind {
         Ok(ids)
     }
 
-    /// Reads entries in turn. One that was removed meanwhile is left out.
+    /// Reads entries in turn. Skips those that were removed meanwhile.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl Kind {
         Ok(())
     }
 
-    /// Says that there is no entry with these ids.
+    /// Creates the error for missing ids.
     pub(crate) fn unknown(self, ids: &[&str]) -> ErrorInfo {
         let ids: Vec<_> = ids.iter().take(10).map(|id| format!("`{id}`")).collect();
         ErrorInfo::new(format!("there is no {} {}", self.noun(), ids.join(", ")))
@@ -192,7 +192,7 @@ impl Entry {
         self.content.kind()
     }
 
-    /// Its key and value.
+    /// Returns the key and value.
     pub(crate) fn kept(&self) -> (String, Vec<u8>) {
         let Self { id, created, content, text } = self;
         let mut value = format!("{VERSION} {}", created.millis());
@@ -235,12 +235,12 @@ impl<'a> Stored<'a> {
         })
     }
 
-    /// Its tags, for a memory.
+    /// Returns the tags of a memory.
     pub(crate) fn words(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.words.split(' ').filter(|word| !word.is_empty())
     }
 
-    /// Whether it is done, for a task.
+    /// Returns true if a task is done.
     pub(crate) fn is_done(&self) -> bool {
         self.words == DONE
     }
@@ -259,7 +259,7 @@ impl<'a> Stored<'a> {
 ///
 /// # Errors
 ///
-/// Says what a tag may have.
+/// Describes valid tags.
 pub(crate) fn tag(text: &str) -> Result<String, String> {
     let tag = text.trim();
     let tag = tag.strip_prefix('#').unwrap_or(tag).to_lowercase();
@@ -301,7 +301,7 @@ pub(crate) fn too_many_tags(count: usize) -> String {
 ///
 /// # Errors
 ///
-/// Says what is wrong with it.
+/// Describes the problem.
 pub(crate) fn text(kind: Kind, text: &str) -> Result<String, String> {
     let text = text.replace("\r\n", "\n");
     if let Some(Hidden { character, at }) = hidden(kind, &text) {

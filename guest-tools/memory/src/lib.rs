@@ -1,10 +1,10 @@
 //! The tools `remember`, `recall`, `forget`, `list_memories` and `todo`, and what exports and
 //! imports all that they keep.
 //!
-//! Each memory and each task is one value of the standard `wasi:keyvalue`, under an id that is
-//! random: several writers at once lose nothing, and an id means the same thing in the store of
-//! another workspace. Whose memories a call sees is the host's to say; it opens another store
-//! for another caller. This crate knows how they are kept, found and written to files.
+//! Each memory and each task is one value of the standard `wasi:keyvalue` under a random id:
+//! concurrent writers lose nothing, and an id has the same meaning in the store of another
+//! workspace. The host decides which memories a call sees, since it opens a different store for
+//! each caller. This crate stores, finds and exports them.
 
 #![forbid(unsafe_code)]
 
@@ -53,8 +53,8 @@ impl Tool for Memory {
     }
 }
 
-/// Serves a call with what is kept in a store. The last two names are no tools: the host calls
-/// them for a person at the command line.
+/// Runs a call with a store. The last two names are not tools: the host calls them for a person at
+/// the command line.
 fn run(call: &Call, store: &impl Store, clock: &impl Clock) -> Result<String, ErrorInfo> {
     match call.name() {
         "remember" => memories::remember(call.arguments()?, store, clock),

@@ -13,14 +13,14 @@ use crate::rank::{Ranking, best_line};
 use crate::store::{Clock, Store};
 use crate::words;
 
-/// How many memories an answer shows, unless it is asked for more, and at most.
+/// The default number of memories in an answer, which is also the limit.
 pub(crate) const SHOWN: usize = 10;
 pub(crate) const MOST_SHOWN: usize = 100;
 
 /// The most ids of one call.
 const IDS: usize = 100;
 
-/// How many tags a list shows.
+/// The most tags in a list.
 const TAGS: usize = 30;
 
 #[derive(Deserialize)]

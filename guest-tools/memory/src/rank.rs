@@ -1,5 +1,5 @@
-//! Ranking by BM25: a word counts the more, the fewer texts have it, and the more often it
-//! stands in a text for the length of that.
+//! Ranking by BM25: the weight of a word grows as fewer texts contain it, and with its frequency
+//! relative to the length of the text.
 //!
 //! Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond"
 //! (2009), with the weight of a word that is never negative.
@@ -9,10 +9,10 @@ use crate::words::{each_word, weight};
 /// How fast a further occurrence counts less.
 const K1: f32 = 1.2;
 
-/// How much the length of a text counts.
+/// The influence of the length of a text.
 const B: f32 = 0.75;
 
-/// The texts that are ranked, of which those are held that have a word of the query.
+/// The ranked texts. Only those with a word of the query are kept.
 pub(crate) struct Ranking<'a, T> {
     asked: &'a [String],
     texts: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Ranking<'a, T> {
 struct Found<T> {
     text: T,
     words: usize,
-    /// How often each word of the query stands in it.
+    /// The frequency of each word of the query.
     counts: Box<[f32]>,
 }
 
@@ -34,7 +34,7 @@ impl<'a, T: Ord> Ranking<'a, T> {
         Self { asked, texts: 0, words: 0, found: Vec::new() }
     }
 
-    /// Adds a text, in parts. `text` stands for it.
+    /// Adds a text, in parts. `text` identifies it.
     pub(crate) fn add<'b>(&mut self, text: T, parts: impl Iterator<Item = &'b str>) {
         let (mut counts, mut words) = (None::<Box<[f32]>>, 0);
         for part in parts {
@@ -54,7 +54,7 @@ impl<'a, T: Ord> Ranking<'a, T> {
         self.found.extend(counts.map(|counts| Found { text, words, counts }));
     }
 
-    /// The texts with a word of the query, the best first; of equal ones the greatest.
+    /// Returns the texts with a word of the query, best first; for equal ranks, the greatest first.
     pub(crate) fn best(self) -> Vec<T> {
         let average = (self.words as f32 / self.texts.max(1) as f32).max(1.0);
         let rarity: Vec<f32> = (0..self.asked.len())

@@ -1,8 +1,8 @@
-//! What an error repeats of a value of the caller's.
+//! Values of the caller in errors.
 
 use crate::visible::is_invisible;
 
-/// How much of a wrong value an error repeats, in characters.
+/// The most characters of an invalid value that an error repeats.
 const WRONG_CHARS: usize = 60;
 
 /// A value of the caller's for an error: on one line, and not long.

@@ -1,10 +1,10 @@
-//! Where entries are kept, and where random numbers and the time come from.
+//! The interfaces to the store, random numbers and the time.
 
 use kitbag_sdk::ErrorInfo;
 
 use crate::date::Moment;
 
-/// How many values are read at once: together they have no more bytes than the host gives.
+/// The number of values that are read at once: together they do not exceed the host's limit.
 pub(crate) const AT_ONCE: usize = 200;
 
 /// The most entries that are written at once, which the host sets.
@@ -30,7 +30,7 @@ pub(crate) trait Store {
     }
 }
 
-/// What a tool knows of the world besides the store.
+/// The environment of a tool besides the store.
 pub(crate) trait Clock {
     /// The time.
     fn now(&self) -> Moment;
@@ -124,7 +124,7 @@ pub(crate) fn open() -> Result<(NoHost, NoHost), ErrorInfo> {
     Err(ErrorInfo::new("there is no host"))
 }
 
-/// What there is without a host.
+/// Stands in for the host in native builds.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) enum NoHost {}
 

@@ -7,7 +7,7 @@ use crate::answer::counted;
 use crate::entry::{self, Content, Entry, Kind, Stored};
 use crate::store::{Clock, Store};
 
-/// How many tasks a list shows.
+/// The most tasks in a list.
 const SHOWN: usize = 100;
 
 #[derive(Deserialize)]

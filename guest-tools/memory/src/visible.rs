@@ -26,7 +26,7 @@ pub(crate) fn first_invisible(text: &str) -> Option<(usize, char)> {
     None
 }
 
-/// Whether a character is invisible by itself.
+/// Returns true if a character is always invisible.
 ///
 /// Source: `Default_Ignorable_Code_Point` of Unicode 16, control characters, separators of lines,
 /// format characters of annotations and hieroglyphs, and the Braille pattern without dots.
@@ -40,8 +40,8 @@ pub(crate) fn is_invisible(character: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a joiner can be beside a character: a letter, a mark or a picture of a script that has
-/// joiners. Latin, Greek and Cyrillic have none.
+/// Returns true if a joiner can be next to a character: a letter, mark or pictograph of a script
+/// with joiners. Latin, Greek and Cyrillic have none.
 fn joins(character: char) -> bool {
     character >= '\u{590}' && !character.is_whitespace() && !is_invisible(character)
 }
@@ -50,8 +50,8 @@ fn is_selector(character: char) -> bool {
     matches!(character, '\u{fe0e}' | '\u{fe0f}')
 }
 
-/// Whether a variation selector can change a character: a picture, a symbol or an ideograph, or a
-/// digit that becomes a keycap.
+/// Returns true if a variation selector can change a character: a pictograph, symbol or ideograph,
+/// or a digit that becomes a keycap.
 fn takes_selector(character: char, after: Option<char>) -> bool {
     match character {
         '0'..='9' | '#' | '*' => after == Some('\u{20e3}'),

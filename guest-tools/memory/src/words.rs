@@ -10,10 +10,10 @@ use unicode_normalization::char::is_combining_mark;
 /// The most words of a query: each is compared with each word of every text.
 pub(crate) const QUERY_WORDS: usize = 32;
 
-/// How much a word counts that is another form of the one that was asked for.
+/// The weight of a word that is another form of the requested one.
 const FORM: f32 = 0.4;
 
-/// What a character is part of.
+/// The class of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Word,
@@ -43,7 +43,7 @@ pub(crate) fn each_word(text: &str, mut visit: impl FnMut(&str)) {
             Class::Dense => {
                 let starts = || run.char_indices().map(|(at, _)| at);
                 let ends = starts().skip(2).chain([run.len()]);
-                // One character alone is a word, too.
+                // A single character is also a word.
                 starts().zip(ends).for_each(|(start, end)| word(&run[start..end]));
             }
         }
@@ -76,7 +76,7 @@ pub(crate) fn of_query(query: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// How much a word counts for the one that was asked for: both folded.
+/// Returns the weight of a word for the requested one. Both are folded.
 pub(crate) fn weight(word: &str, asked: &str) -> f32 {
     match () {
         () if word == asked => 1.0,
@@ -87,9 +87,9 @@ pub(crate) fn weight(word: &str, asked: &str) -> f32 {
     }
 }
 
-/// Whether a word is another form of the one that was asked for, as far as that can be said
-/// without a dictionary: it goes on after it (`deploy`, `deployment`), it is almost all of it
-/// (`migrations`, `migration`), or both differ in a short ending (`deployed`, `deploying`).
+/// Returns true if a word is probably another form of the requested one, without a dictionary: it
+/// extends it (`deploy`, `deployment`), it is almost all of it (`migrations`, `migration`), or both
+/// differ in a short ending (`deployed`, `deploying`).
 fn is_form(word: &str, asked: &str) -> bool {
     let shared = word.chars().zip(asked.chars()).take_while(|(one, other)| one == other).count();
     if shared < 3 {

@@ -73,7 +73,7 @@ fn measure(path: &Path) -> Figures {
     }
 }
 
-/// The words of a Markdown text without the addresses of its links, with how often each is there.
+/// Counts the words of a Markdown text without the URLs of its links.
 fn words(markdown: &str) -> HashMap<String, usize> {
     let mut words = HashMap::new();
     let mut rest = markdown;

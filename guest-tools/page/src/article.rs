@@ -10,13 +10,13 @@ use markup5ever_rcdom::{Handle, NodeData};
 use crate::content::UNJOINED;
 use crate::dom::{attribute, has_word, is, name};
 
-/// A block with so many characters outside of links is running text.
+/// The minimum number of characters outside links in a block of running text.
 const PROSE: u32 = 80;
 
-/// An article has so many characters of running text.
+/// The minimum number of characters of running text in an article.
 const ARTICLE: u32 = 600;
 
-/// Pages with more elements and texts are not narrowed, for their memory.
+/// Larger pages are not reduced to their article, because of the memory.
 const MOST_NODES: usize = 200_000;
 
 /// Parts of a class or an id that name what is put around an article.
@@ -70,9 +70,9 @@ struct Weighed {
     link: u32,
     links: u32,
     prose: u32,
-    /// How many paragraphs of running text are directly in it.
+    /// The number of paragraphs of running text that are direct children.
     paragraphs: u32,
-    /// How many blocks of running text it is or has.
+    /// The number of blocks of running text, including itself.
     blocks: u32,
 }
 
@@ -126,8 +126,8 @@ fn is_block(node: &Handle) -> bool {
     name(node) != "a" && UNJOINED.contains(&name(node))
 }
 
-/// How many characters a text has that are not white space. One of Chinese, Japanese or Korean
-/// says as much as three others.
+/// Returns the number of characters other than white space. A Chinese, Japanese or Korean character
+/// has the weight of three.
 fn width(text: &str) -> u32 {
     let width = |it: char| if it >= '\u{2e80}' { 3 } else { 1 };
     text.chars().filter(|it| !it.is_whitespace()).map(width).sum()
@@ -213,7 +213,7 @@ fn path(nodes: &[Weighed]) -> Vec<u32> {
                 | "font"
                 | "span"
         );
-        // Their order is that of the page, so that a part comes behind what holds it.
+        // Nodes are in document order, so that a part follows its parent.
         if path.last() == Some(&weighed.parent)
             && is_container
             && u64::from(weighed.prose) * 10 >= u64::from(most) * 9
@@ -221,7 +221,7 @@ fn path(nodes: &[Weighed]) -> Vec<u32> {
             path.push(index as u32);
         }
     }
-    // A cell with several blocks of text is there for its looks, all others are data.
+    // A cell with several blocks of text is used for layout, all others are data.
     let name_of = |index: &u32| name(&nodes[*index as usize].node);
     let is_data = |at: &usize| {
         let cell = path[*at..].iter().find(|index| name_of(index) == "td");

@@ -1,26 +1,26 @@
 //! Bounds the attributes of a tag.
 //!
-//! The tokenizer of `html5ever` compares each attribute with all before it in its tag, so that
-//! a page of one tag would take hours. What follows the first attributes of a tag is not given
-//! to it. [`Attributes`] finds them as the tokenizer does. It does not know where the tokenizer
-//! is in a script or in other text: what it takes for a tag or a comment there is none as soon
-//! as the tokenizer makes something of its beginning.
+//! The tokenizer of `html5ever` compares each attribute of a tag with all previous ones, so that a
+//! page with a single huge tag would take hours. Further attributes of a tag are therefore removed.
+//! [`Attributes`] finds them as the tokenizer does. It does not know whether the tokenizer is in a
+//! script or in other text: an assumed tag or comment ends as soon as the tokenizer processes its
+//! start.
 
 use html5ever::tendril::StrTendril;
 
 /// The most attributes of a tag that are read.
 pub(crate) const MOST_ATTRIBUTES: usize = 256;
 
-/// Where in a page its reader is.
+/// The position of the reader in a page.
 pub(crate) struct Attributes {
     most: usize,
     state: State,
-    /// How many attributes the tag has so far.
+    /// The number of attributes in the tag.
     count: usize,
-    /// Whether the rest of the tag is left out.
+    /// True if the rest of the tag is skipped.
     skips: bool,
-    /// Whether the tokenizer has made something of what was given to it since the tag began:
-    /// then it is none.
+    /// True if the tokenizer has processed input since the assumed tag started: then it is not a
+    /// tag.
     is_over: bool,
 }
 
@@ -32,10 +32,10 @@ enum State {
     Open,
     /// After `</`.
     EndOpen,
-    /// After `<!`, `<?` and the like. Where it ends, the tokenizer tells.
+    /// After `<!`, `<?` and similar. The tokenizer determines the end.
     Comment,
     Name,
-    /// Where an attribute may begin.
+    /// The possible start of an attribute.
     Between,
     Attribute,
     /// After the name of an attribute and a space.
@@ -132,7 +132,7 @@ impl Attributes {
         self.is_over = false;
     }
 
-    /// Whether what seemed to be a tag is none, by what the tokenizer makes of it up to here.
+    /// Returns true if an assumed tag is not one, according to the tokenizer's output.
     fn is_none(&mut self, end: usize, piece: &mut Piece<impl Fn(StrTendril) -> bool>) -> bool {
         if !self.skips {
             self.is_over |= piece.give_to(end);
@@ -144,10 +144,10 @@ impl Attributes {
 /// A piece of a page that is given to the tokenizer.
 struct Piece<'a, G> {
     text: &'a StrTendril,
-    /// How much of it was given.
+    /// The number of bytes that were passed on.
     given: usize,
-    /// What follows the `<` of the last tag, 0 where that was before. With the `<` the tokenizer
-    /// makes text of an `&` that is before it.
+    /// The position after the `<` of the last tag, 0 if that was earlier. The tokenizer needs the
+    /// `<` to recognize a preceding `&` as text.
     tag: usize,
     give: G,
 }

@@ -6,10 +6,10 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8};
 use url::{Host, Url};
 
-/// How much of a page is looked at for its encoding.
+/// The bytes of a page that are examined for its encoding.
 pub(crate) const HEAD_BYTES: usize = 4 << 10;
 
-/// How much of a page after its first byte that is not ASCII is looked at for a guess.
+/// The bytes after the first non-ASCII byte that are examined to guess the encoding.
 const GUESS_BYTES: usize = 256 << 10;
 
 /// An encoding, and how it was found.
@@ -83,7 +83,7 @@ impl Guess {
         self.detector.feed(&[], true);
     }
 
-    /// The most likely encoding. The top-level domain of `url` helps with short texts.
+    /// Returns the most likely encoding. The top-level domain of `url` helps with short texts.
     pub(crate) fn encoding(self, url: Option<&Url>) -> &'static Encoding {
         let domain = match url.and_then(Url::host) {
             Some(Host::Domain(domain)) => domain.trim_end_matches('.').rsplit('.').next(),
@@ -138,7 +138,7 @@ fn declared(head: &[u8]) -> Option<Result<&'static Encoding, String>> {
     unknown.map(Err)
 }
 
-/// Tells whether bytes that come in pieces are UTF-8.
+/// Checks whether bytes that arrive in pieces are UTF-8.
 #[derive(Default)]
 pub(crate) struct Validity {
     is_invalid: bool,
@@ -182,7 +182,7 @@ impl Validity {
         self.has_others |= !bytes[..valid].is_ascii();
     }
 
-    /// Returns whether it is UTF-8, of which the last character may break off.
+    /// Returns whether it is UTF-8. The last character may be incomplete.
     pub(crate) fn is_utf8(&self) -> bool {
         !self.is_invalid && (self.rest.is_empty() || self.has_others)
     }

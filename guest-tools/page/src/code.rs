@@ -59,7 +59,7 @@ impl Writer {
             }
             "img" => self.push(&attribute(node, "alt").unwrap_or_default()),
             "script" | "style" | "button" => {}
-            // The white space between the parts of a table is no text.
+            // White space between the parts of a table is not text.
             "table" | "thead" | "tbody" | "tfoot" | "colgroup" | "tr" => {
                 self.block();
                 for child in node.children.borrow().iter().filter(|it| !name(it).is_empty()) {
@@ -101,7 +101,7 @@ impl Writer {
     }
 }
 
-/// Returns whether a class is that of a gutter or of a line number.
+/// Returns whether a class marks a gutter or a line number.
 pub(crate) fn is_gutter_class(class: &str) -> bool {
     class.to_ascii_lowercase().split_ascii_whitespace().any(is_gutter_word)
 }
@@ -137,7 +137,7 @@ pub(crate) fn is_gutter(node: &Handle) -> bool {
     has_word(node, is_gutter_word)
 }
 
-/// Returns whether a cell holds nothing but numbers, as those of lines.
+/// Returns whether a cell contains only numbers, such as line numbers.
 fn is_numbers(cell: &Handle) -> bool {
     let text = text_of(cell);
     text.contains(|it: char| it.is_ascii_digit())

@@ -22,7 +22,7 @@ pub(crate) struct Content {
     pub(crate) title: Option<String>,
     /// Notes for the reader.
     pub(crate) notes: Vec<String>,
-    /// How many scripts the page has.
+    /// The number of scripts in the page.
     pub(crate) scripts: usize,
 }
 
@@ -125,8 +125,8 @@ pub(crate) const UNJOINED: [&str; 67] = [
     "ul",
 ];
 
-/// Selects the content of a page, cleans it and makes its links absolute. `room` is how many
-/// elements and texts may be added to the page.
+/// Selects the content of a page, cleans it and makes its links absolute. `room` is the number of
+/// elements and texts that may be added to the page.
 pub(crate) fn select(tree: &RcDom, view: &View, room: usize) -> Content {
     let document = &tree.document;
     let all = elements(document);
@@ -309,7 +309,7 @@ fn finish(root: &Handle, base: Option<&Url>) {
 /// Joins children that follow each other and are alike but for their text. `htmd` would do
 /// that, for each of them again with all that follow; nothing is left for it.
 fn join(parent: &Handle) {
-    // Of its children `htmd` joins none.
+    // `htmd` does not join its children.
     if is(parent, "ol") {
         return;
     }
@@ -323,8 +323,8 @@ fn join(parent: &Handle) {
     *children = joined;
 }
 
-/// Adds the text of an element to that of the one before, where they are alike and hold
-/// nothing else. The rule is that of `htmd`.
+/// Adds the text of an element to the previous one if they are alike and have no other content, as
+/// `htmd` does.
 fn takes_text(before: &Handle, node: &Handle) -> bool {
     let NodeData::Element { name, attrs, .. } = &before.data else { return false };
     let NodeData::Element { name: other, attrs: others, .. } = &node.data else { return false };

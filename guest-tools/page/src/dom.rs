@@ -1,4 +1,4 @@
-//! Elements of a page: their names, attributes, texts and places.
+//! Elements of a page: their names, attributes, texts and positions.
 
 use std::rc::Rc;
 
@@ -126,7 +126,7 @@ pub(crate) fn has_text(node: &Handle) -> bool {
     !text_of(node).trim().is_empty()
 }
 
-/// How many characters of a text are not white space.
+/// Returns the number of characters of a text other than white space.
 pub(crate) fn letters(text: &str) -> usize {
     text.chars().filter(|it| !it.is_whitespace()).count()
 }

@@ -20,9 +20,9 @@ const NOTABLE: usize = 500;
 /// The most pieces of a streamed page that are put in their places.
 const MOST_STREAMED: usize = 256;
 
-/// Makes the content of `template` and `noscript` part of the tree, as hidden elements, and puts
-/// what a server streams behind the page in its place. `room` is how many elements and texts the
-/// tree may still get.
+/// Adds the content of `template` and `noscript` to the tree, as hidden elements, and moves
+/// streamed content to its position. `room` is the number of elements and texts that may be added
+/// to the tree.
 pub(crate) fn open(document: &Handle, body: &Handle, room: usize) {
     place_streamed(document);
     let mut opener = Opener { room, moved: Vec::new() };
@@ -199,7 +199,7 @@ pub(crate) fn reveal(root: &Handle) {
     }
 }
 
-/// How much text of a page is seen and how much is hidden, in characters.
+/// The visible and hidden text of a page, in characters.
 #[derive(Default)]
 pub(crate) struct Weight {
     pub(crate) seen: usize,
@@ -258,7 +258,7 @@ pub(crate) fn refresh(all: &[Handle]) -> Option<String> {
     })
 }
 
-/// How many scripts a page has.
+/// Returns the number of scripts in a page.
 pub(crate) fn scripts(all: &[Handle]) -> usize {
     all.iter().filter(|node| is(node, "script")).count()
 }

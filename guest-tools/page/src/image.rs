@@ -81,7 +81,7 @@ fn is_address(value: &str) -> bool {
         && value.contains(['/', '.'])
 }
 
-/// Returns whether an address ends like that of an image.
+/// Returns whether a URL has the extension of an image.
 fn has_extension(value: &str) -> bool {
     let path = value.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
     is_address(value)
@@ -91,7 +91,7 @@ fn has_extension(value: &str) -> bool {
             .any(|end| path.ends_with(end))
 }
 
-/// Returns whether an address is that of an image which is shown until the real one is loaded.
+/// Returns whether a URL is that of a placeholder image.
 fn is_placeholder(address: &str) -> bool {
     let name = address.split(['?', '#']).next().unwrap_or_default();
     let name = name.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();

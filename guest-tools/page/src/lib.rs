@@ -40,8 +40,8 @@ pub const MAX_BYTES: usize = 40_000;
 /// Text of a page that is so short, in characters, may be all that there is without its scripts.
 const LITTLE: usize = 100;
 
-/// A page, as a tree of its elements. It has at most a million elements and texts, at most 128
-/// deep.
+/// A page, as a tree of elements. It has at most a million elements and texts, and at most 128
+/// levels.
 pub struct Page(parse::Parsed);
 
 /// The part of a page that is written, and how.
@@ -91,8 +91,8 @@ impl Page {
         }
     }
 
-    /// Reads a page as [`read`](Self::read), or the beginning of one that has more than
-    /// `most_nodes` elements and texts. Returns whether it is the whole page.
+    /// Reads a page as [`read`](Self::read), or the start of one with more than `most_nodes`
+    /// elements and texts. Returns whether the page is complete.
     ///
     /// # Errors
     ///

@@ -12,7 +12,7 @@ use crate::dom::{
 };
 use crate::image::{SPECIAL, encoded, escaped};
 
-/// Parameters of a URL that tell where a reader came from, and nothing of the page.
+/// URL parameters that identify the origin of a visit and do not affect the page.
 const TRACKING: [&str; 28] = [
     "fbclid",
     "gclid",

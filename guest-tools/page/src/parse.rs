@@ -1,10 +1,10 @@
 //! Makes a tree of a page: of any bytes, in any encoding, of bounded depth and size.
 //!
-//! The tree is built by `html5ever` as browsers do it, which mends what is broken. Between
-//! its tokenizer and its tree builder stands a filter, which leaves out what no Markdown has:
-//! scripts, styles, comments and most attributes. It also leaves out the tags of what lies too
-//! deep, and keeps their text. `attributes` stands before the tokenizer, and the tree is that
-//! of `tree`, so that all of it takes time in proportion to the page.
+//! `html5ever` builds the tree as browsers do, and repairs errors. Between its tokenizer and its
+//! tree builder, a filter removes parts that Markdown does not have: scripts, styles, comments and
+//! most attributes. It also removes the tags of elements that are nested too deeply, and keeps
+//! their text. `attributes` precedes the tokenizer, and `tree` is the tree, so that all of it takes
+//! linear time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -28,14 +28,14 @@ use crate::hidden::hides;
 use crate::tree::Tree;
 use crate::{code, image};
 
-/// How deep elements may lie in each other. Pages have up to a hundred; writing one level as
-/// Markdown takes some stack.
+/// The deepest nesting of elements. Pages have up to a hundred levels; writing a level as Markdown
+/// uses some stack.
 pub(crate) const MOST_DEPTH: usize = 128;
 
-/// How many elements and texts a page may have that is read as a whole.
+/// The most elements and texts of a page that is read completely.
 const MOST_NODES: usize = 1_000_000;
 
-/// How much is read and decoded at once.
+/// The number of bytes that are read and decoded at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// A page that has been read.
@@ -43,7 +43,7 @@ pub(crate) struct Parsed {
     pub(crate) tree: RcDom,
     /// True if the tree has all elements and texts of the page.
     pub(crate) is_whole: bool,
-    /// How many more elements and texts the page may have.
+    /// The number of elements and texts that may be added to the page.
     pub(crate) room: usize,
     /// The note that names the encoding if it was guessed.
     pub(crate) guess: Option<String>,
@@ -59,8 +59,8 @@ pub(crate) fn text(text: String) -> Result<Parsed, ErrorInfo> {
     }
 }
 
-/// Makes a tree of a part of a page that browsers do not show, of at most `most_nodes` elements
-/// and texts and `most_depth` levels.
+/// Parses a part of a page that browsers do not show, of at most `most_nodes` elements and texts
+/// and `most_depth` levels.
 pub(crate) fn fragment(text: String, most_nodes: usize, most_depth: usize) -> Parsed {
     let mut parser = Parser::new(most_nodes, most_depth);
     parser.feed(text);
@@ -75,8 +75,8 @@ pub(crate) fn too_many() -> ErrorInfo {
     ))
 }
 
-/// Makes a tree of a page that is read twice, and a third time if its encoding is guessed. If it
-/// has more elements and texts than `most_nodes`, the tree has the beginning of the page.
+/// Parses a page that is read twice, and a third time if its encoding is guessed. If it has more
+/// elements and texts than `most_nodes`, the tree has the start of the page.
 pub(crate) fn read(
     mut file: impl Read + Seek,
     known: Option<&'static Encoding>,
@@ -177,7 +177,7 @@ impl Parser {
         });
     }
 
-    /// Returns whether the page has more elements and texts than it may have.
+    /// Returns whether the page has reached its limit of elements and texts.
     fn is_full(&self) -> bool {
         self.tokenizer.sink.is_full()
     }
@@ -191,7 +191,7 @@ impl Parser {
     }
 }
 
-/// Stands between the tokenizer and the tree builder.
+/// A filter between the tokenizer and the tree builder.
 struct Filter {
     builder: TreeBuilder<Handle, Tree>,
     /// True if the tokenizer has made something of what it got last.
@@ -200,9 +200,10 @@ struct Filter {
     depth: Cell<usize>,
     most_depth: usize,
     most_nodes: usize,
-    /// How many elements and texts the page has so far.
+    /// The number of elements and texts in the page.
     nodes: Cell<usize>,
-    /// How many elements of a name are left out, so that their end tags are too.
+    /// The number of open elements by name that were removed, so that their end tags are removed as
+    /// well.
     left_out: RefCell<HashMap<LocalName, usize>>,
     /// In a script or a style.
     is_silent: Cell<bool>,
@@ -246,8 +247,7 @@ impl TokenSink for Filter {
 }
 
 impl Filter {
-    /// Returns whether the page has more elements and texts than it may have: the rest is left
-    /// out.
+    /// Returns whether the page has reached its limit of elements and texts: the rest is dropped.
     fn is_full(&self) -> bool {
         self.nodes() > self.most_nodes
     }
@@ -270,7 +270,7 @@ impl Filter {
         let name = &*tag.name;
         let is_start = tag.kind == TagKind::StartTag;
         self.is_option.set(is_start && name == "option");
-        // What a form offers is no text of the page.
+        // The options of a form are not text of the page.
         if matches!(name, "select" | "option" | "optgroup" | "datalist" | "selectedcontent") {
             return false;
         }

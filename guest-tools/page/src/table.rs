@@ -18,15 +18,15 @@ const MOST_COLUMNS: usize = 50;
 /// The most rows that a cell spans, as in browsers.
 const MOST_ROWS: usize = 65_534;
 
-/// How much text of cells that span rows is repeated in a table, in bytes.
+/// The most bytes of cells that span rows which are repeated in a table.
 const MOST_REPEATED: usize = 64 << 10;
 
 /// The longest heading that is repeated for each of its columns, in bytes.
 const SHORT: usize = 200;
 
-/// Writes a table. One that is in a cell, holds another table or has one column without a heading
-/// is there for its looks: its cells are written one after the other. One with preformatted text
-/// is code beside the numbers of its lines, or code with remarks.
+/// Writes a table. A table that is nested, contains another table or has one column without a
+/// heading is used for layout: its cells are written one after the other. A table with preformatted
+/// text is code with line numbers or remarks.
 pub(crate) fn table(handlers: &dyn Handlers, element: Element) -> Option<HandlerResult> {
     let node = element.node;
     let parts = parts(node);
@@ -70,7 +70,7 @@ pub(crate) fn table(handlers: &dyn Handlers, element: Element) -> Option<Handler
 struct Parts {
     captions: Vec<Handle>,
     rows: Vec<Row>,
-    /// How many of the first rows have headings of columns.
+    /// The number of first rows that are column headings.
     headings: usize,
     /// True if a table is in it.
     has_table: bool,
@@ -113,7 +113,7 @@ fn parts(table: &Handle) -> Parts {
     let first = parts.rows.iter().position(|row| !row.cells.is_empty());
     parts.rows.drain(..first.unwrap_or(parts.rows.len()));
     let headings = parts.rows.iter().take_while(|row| row.is_heading).count();
-    // A table of nothing but headings has one row of them.
+    // A table of headings only has one heading row.
     parts.headings = if headings == parts.rows.len() { headings.min(1) } else { headings };
     parts
 }
@@ -161,7 +161,7 @@ fn drop_gutters(parts: &Parts) {
     }
 }
 
-/// How many columns or rows a cell takes.
+/// Returns the number of columns or rows that a cell spans.
 fn span(cell: &Handle, key: &str, most: usize) -> usize {
     let span = attribute(cell, key).and_then(|span| span.trim().parse().ok());
     span.unwrap_or(1).min(most)
@@ -176,7 +176,7 @@ fn columns(rows: &[Row]) -> usize {
 /// Which columns of the next rows are taken by cells of rows above.
 #[derive(Default)]
 struct Spans {
-    /// How many more rows each column is taken.
+    /// The number of further rows that each column is occupied.
     left: Vec<usize>,
     group: usize,
 }
@@ -246,7 +246,7 @@ struct Grid {
     spans: Spans,
     /// The cell that was last written in each column.
     above: Vec<Cell>,
-    /// How much text was repeated.
+    /// The number of repeated bytes.
     repeated: usize,
 }
 
@@ -284,7 +284,7 @@ impl Grid {
     }
 }
 
-/// Rows of headings as one: each column has the texts above each other.
+/// Joins rows of headings: each column has their texts one above the other.
 fn joined(headings: &[Vec<Cell>], columns: usize) -> Vec<Cell> {
     if let [only] = headings {
         return only.clone();

@@ -60,7 +60,7 @@ fn an_encoding_that_is_not_declared_is_guessed_and_named() {
     let page = format!("{}<p>Größe", "<p>a</p>".repeat(20_000));
     let shown = markdown_of(&encoding_rs::WINDOWS_1252.encode(&page).0);
     assert!(shown.ends_with("Größe\n[encoding guessed: windows-1252; none is declared]"));
-    // An escape sequence alone is no encoding.
+    // An escape sequence alone does not determine the encoding.
     assert_eq!(markdown_of(b"<p>a \x1b$ b"), "a \u{1b}$ b");
 }
 
@@ -72,7 +72,7 @@ fn a_tag_has_a_million_attributes() {
 }
 
 #[test]
-fn what_looks_like_a_tag_hides_none() {
+fn tag_look_alikes_do_not_hide_tags() {
     let many: String = (0..300).map(|number| format!("a{number} ")).collect();
     let check = |page: String, expected: &str| assert_eq!(markdown(page), expected);
     check(format!("c<b {many}='>'>d</b>"), "c**d**");
@@ -100,7 +100,7 @@ fn elements_that_the_tree_builder_adds_are_counted() {
 }
 
 #[test]
-fn what_may_not_lie_in_a_table_is_put_before_it() {
+fn misplaced_table_content_moves_before_the_table() {
     let page = format!("<table>{}<tr><th>b<th>c", "a<hr>".repeat(300_000));
     let before = "a\n\n- - -\n\n".repeat(300_000);
     assert!(markdown(page) == format!("{before}| b | c |\n| --- | --- |"));
@@ -137,7 +137,7 @@ fn a_cell_that_spans_rows_is_repeated_to_a_limit() {
     assert!(shown.contains("\n| | b |\n"));
 }
 
-/// The names of elements, some of which HTML does not have.
+/// Names of elements, some of them not in HTML.
 const NAMES: &str = "a abbr acronym address article aside b bdi bdo big blink blockquote center \
     cite code data dd del details dfn dir div dl dt em fieldset figcaption figure font footer h1 \
     h2 h6 header hgroup i ins kbd label legend li main mark math menu nav nobr ol p pre q rp rt \
@@ -193,7 +193,8 @@ impl TokenSink for Recorder {
     }
 }
 
-/// The tags and the text of a page that comes in pieces, with at most so many attributes.
+/// Returns the tags and the text of a page that arrives in pieces, with at most this many
+/// attributes.
 fn tokens(pieces: &[&str], most: usize) -> (Vec<Tag>, String) {
     let tokenizer = Tokenizer::new(
         Recorder {

@@ -1,9 +1,8 @@
-//! What the tree builder of `html5ever` builds: a tree of `markup5ever_rcdom`, which `htmd`
-//! reads.
+//! The tree that `html5ever` builds and `htmd` reads: nodes of `markup5ever_rcdom`.
 //!
-//! `RcDom` looks for a node among its siblings from the first on. What lies in a table and may
-//! not is put before it one by one, behind all that were put there. So this looks from the last
-//! on, near which the tree builder works. It keeps no errors either.
+//! `RcDom` searches for a node among its siblings from the first one. Misplaced content of a table
+//! is inserted before it one by one, after all previous ones. Therefore this tree searches from the
+//! last one, near which the tree builder works. It does not store errors.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -23,8 +22,8 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// How many elements were made, also by the tree builder itself: where a paragraph begins
-    /// it makes those of its style anew.
+    /// Returns the number of created elements, including those of the tree builder: it repeats
+    /// formatting elements at the start of a paragraph.
     pub(crate) fn elements(&self) -> usize {
         self.elements.get()
     }

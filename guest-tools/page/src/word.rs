@@ -4,8 +4,8 @@
 use html5ever::tendril::StrTendril;
 use markup5ever_rcdom::{Handle, NodeData};
 
-/// The character for such an underscore while `htmd` writes the page. It is no character of text:
-/// Unicode has it for the use inside of a program.
+/// The character for such an underscore while `htmd` writes the page. It is a Unicode noncharacter
+/// for internal use.
 const UNDERSCORE: char = '\u{fdd0}';
 
 /// Puts a character that is not escaped in place of each underscore inside a word.

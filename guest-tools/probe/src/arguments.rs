@@ -1,4 +1,4 @@
-//! The arguments of a call, of which each action takes its own.
+//! The arguments of a call. Each action uses its own.
 
 use kitbag_sdk::ErrorInfo;
 use kitbag_sdk::serde_json::Value;
@@ -16,17 +16,17 @@ impl Arguments {
         self.0[key].as_str().ok_or_else(|| self.invalid(key, "a text"))
     }
 
-    /// A text, or what stands in for it.
+    /// Returns a string, or the default.
     pub(crate) fn text_or<'a>(&'a self, key: &str, default: &'a str) -> &'a str {
         self.0[key].as_str().unwrap_or(default)
     }
 
-    /// A text that may be left out.
+    /// Returns an optional string.
     pub(crate) fn optional_text(&self, key: &str) -> Option<&str> {
         self.0[key].as_str()
     }
 
-    /// A list of texts; empty where it is left out.
+    /// Returns a list of strings; empty by default.
     pub(crate) fn texts(&self, key: &str) -> Vec<&str> {
         let values = self.0[key].as_array().into_iter().flatten();
         values.filter_map(Value::as_str).collect()
@@ -37,12 +37,12 @@ impl Arguments {
         self.0[key].as_u64().ok_or_else(|| self.invalid(key, "a whole number"))
     }
 
-    /// A number, or what stands in for it.
+    /// Returns a number, or the default.
     pub(crate) fn number_or(&self, key: &str, default: u64) -> u64 {
         self.0[key].as_u64().unwrap_or(default)
     }
 
-    /// Yes or no, or what stands in for it.
+    /// Returns a boolean, or the default.
     pub(crate) fn flag_or(&self, key: &str, default: bool) -> bool {
         self.0[key].as_bool().unwrap_or(default)
     }

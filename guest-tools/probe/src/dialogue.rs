@@ -1,4 +1,4 @@
-//! What a tool is given and what it answers.
+//! The input of a tool and its results.
 
 use kitbag_sdk::serde_json::{self, Map, Value};
 use kitbag_sdk::{Call, ErrorInfo, Question, Stop};

@@ -1,5 +1,5 @@
-//! What a tool does with files, through WASI itself: `std` would check, resolve
-//! and translate before the host gets to see it.
+//! File operations through WASI itself: `std` would check, resolve and translate paths before the
+//! host receives them.
 
 use kitbag_sdk::{Call, ErrorInfo, Stop};
 use wasip2::clocks::monotonic_clock;
@@ -16,10 +16,10 @@ use crate::sentence::{Refusal, Tried, content, count, list as listed, sentence, 
 
 const DONE: &str = "done";
 
-/// How many entries `list` names.
+/// The most entries in `list`.
 const ENTRIES: usize = 100;
 
-/// What `tmp` leaves behind.
+/// The file that `tmp` leaves behind.
 const MARKER: &str = "/tmp/kitbag-probe-marker";
 
 pub(crate) fn preopens(_: &Call, _: &Arguments) -> Result<String, Stop> {
@@ -41,7 +41,7 @@ pub(crate) fn read(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
         let length = count(bytes.len(), "byte", "bytes");
         Ok(if bytes.is_empty() { length } else { format!("{length}: {}", content(&bytes)) })
     })?;
-    // As a tool that cannot go on without the file.
+    // Like a tool that cannot continue without the file.
     match arguments.flag_or("must", false) && answer.contains("refused") {
         true => Err(ErrorInfo::new(answer).into()),
         false => Ok(answer),
@@ -309,7 +309,7 @@ impl Place<'_> {
     }
 }
 
-/// What a stream's end means, as the file system's codes have it.
+/// Converts the end of a stream to a file system code.
 pub(crate) fn stream_refusal(error: StreamError) -> Refusal {
     match error {
         StreamError::Closed => Refusal::of("closed"),

@@ -4,13 +4,13 @@
 //! snapshots, so they hold no address, inode or time, and are the same
 //! everywhere.
 //!
-//! It is a tool like anybody's: loaded from disk, never part of kitbag.
+//! It is an ordinary tool: loaded from disk, never part of kitbag.
 //!
 //! # Actions
 //!
-//! The argument `do` selects one; the other arguments are the action's. What is
-//! optional stands in brackets with its default. A refusal is content, not an
-//! error: `refused (CODE)`, where the code is WASI's own name for it.
+//! The argument `do` selects one; the other arguments belong to the action. Optional ones are in
+//! brackets with their defaults. A refusal is content, not an error: `refused (CODE)` with the name
+//! of WASI's code.
 //!
 //! | `do` | arguments | what it says, and where it is refused |
 //! |---|---|---|
@@ -64,13 +64,12 @@
 //! | `emit` | [`kind` "image", `bytes` 4 or `data`, `repeat` 1, `mime` "image/png", `uri` "file:///a", `name` "a", `title`, `description`], THEN | `emit: 1 item taken` or `emit: 2 items taken, then refused (REASON)`; `kind` of `image`, `audio`, `text`, `blob`, `link`, or `all` for one of each; an empty `mime` is none |
 //! | `state` | | `state: call 1 of this instance, marker absent`, in a fresh instance |
 //!
-//! PATH is `path` and, optional, `preopen`; OLD and NEW are `old` and `new` with
-//! `old_preopen` and `new_preopen`. Without a preopen, an absolute path chooses
-//! the longest one that it is in, and a relative one starts at the context's
-//! root. With a preopen, which is named by its guest path, the path reaches the
-//! host as it is: the empty one, `.`, `a/../../b`, `/etc/passwd`, `a/`, NUL bytes
-//! and all. A path that is in no preopen is `refused (no directory)`. Bytes that
-//! are no Unicode are not tried: the interface's strings cannot carry them.
+//! PATH is `path` and optionally `preopen`; OLD and NEW are `old` and `new` with `old_preopen` and
+//! `new_preopen`. Without a preopen, an absolute path selects the longest one that contains it, and
+//! a relative path starts at the context's root. With a preopen, which is named by its guest path,
+//! the path is sent to the host unchanged: the empty one, `.`, `a/../../b`, `/etc/passwd`, `a/`,
+//! NUL bytes and all. A path outside all preopens is `refused (no directory)`. Bytes that are not
+//! Unicode cannot be tested, since the interface's strings cannot contain them.
 //!
 //! THEN is [`then` ""], of `spin`, `panic`, `fail`, `ask`, `exit` and `recurse`: what it
 //! does next, as the action of that name does it; or `unreachable`, the instruction.

@@ -1,4 +1,4 @@
-//! What a tool does with the network, through the sockets of WASI.
+//! Network operations through WASI sockets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -85,7 +85,7 @@ fn try_resolve(name: &str) -> Result<String, ErrorCode> {
     Ok(list(&addresses))
 }
 
-/// Finishes what was started, however often the host wants to be asked.
+/// Finishes a started operation, however often the host must be polled.
 fn until_ready<T>(
     finish: impl Fn() -> Result<T, ErrorCode>,
     block: impl Fn(),

@@ -1,5 +1,4 @@
-//! Where a path is: in which of the directories that the host opened, and under
-//! which name there.
+//! Resolves a path to a preopened directory and a name in it.
 
 use kitbag_sdk::{Call, ErrorInfo};
 use wasip2::filesystem::preopens::get_directories;
@@ -33,8 +32,7 @@ impl Places {
         names
     }
 
-    /// Finds the place that two arguments name: a path, and a preopen that may
-    /// be left out.
+    /// Resolves two arguments: a path and an optional preopen.
     pub(crate) fn find(
         &self,
         call: &Call,
@@ -70,8 +68,8 @@ fn split<'a>(
     root: &str,
     path: &str,
 ) -> Option<(String, String)> {
-    // As it is, where it starts at a preopen: joined, an empty path or one of
-    // dots would no longer be the one that was asked for.
+    // Unchanged if it starts at a preopen: after joining, an empty path or one of dots would be
+    // different.
     if !path.starts_with('/') && preopens.clone().any(|preopen| preopen == root) {
         return Some((root.to_owned(), path.to_owned()));
     }

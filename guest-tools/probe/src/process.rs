@@ -1,4 +1,4 @@
-//! What a tool has of a process: streams, environment, arguments, an end.
+//! The process environment of a tool: streams, variables, arguments, exit.
 
 use kitbag_sdk::{Call, ErrorInfo, Stop};
 use wasip2::cli;

@@ -1,4 +1,4 @@
-//! What it tells while it runs, and gives besides its text.
+//! Reports during a call, and content besides the text.
 
 use kitbag_sdk::host::{self, Content, Level, Link, Media, Resource, ResourceBody};
 use kitbag_sdk::{Call, ErrorInfo, Stop};
@@ -99,7 +99,7 @@ pub(crate) fn emit(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
     end(call, arguments, format!("emit: {} taken", count(taken, "item", "items")))
 }
 
-/// Tries all of it where there is no listener, and says what came of it.
+/// Tries all reports without a listener, and returns the results.
 pub(crate) fn unheard() -> String {
     host::log(Level::Emergency, "this must not be logged");
     host::progress(1.0, None, Some("this must not be shown"));
@@ -110,7 +110,7 @@ pub(crate) fn unheard() -> String {
     }
 }
 
-/// What it does after that.
+/// Ends the call afterwards.
 pub(crate) fn end(call: &Call, arguments: &Arguments, sentence: String) -> Result<String, Stop> {
     match arguments.text_or("then", "") {
         "spin" => resources::spin(call, arguments),

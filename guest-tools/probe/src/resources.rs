@@ -1,4 +1,4 @@
-//! What a tool uses up: time, memory, the host's tables.
+//! Uses up resources: time, memory, tables of the host.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};

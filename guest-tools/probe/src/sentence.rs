@@ -1,13 +1,13 @@
 //! The form of the answers.
 
-/// How much of a name and of a content is shown, in characters.
+/// The most characters of a name that are shown, and of a content.
 const NAME_CHARS: usize = 60;
 const CONTENT_CHARS: usize = 200;
 
-/// What came of a try: a fact, or the code of a refusal.
+/// The result of an attempt: a fact, or the code of a refusal.
 pub(crate) type Tried = Result<String, Refusal>;
 
-/// A refusal, as it stands in the sentence.
+/// A refusal, as it is formatted in the sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal(pub(crate) String);
 

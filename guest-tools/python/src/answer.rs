@@ -1,5 +1,5 @@
-//! What a call answers: what the script printed, then its value or its traceback, and what
-//! calling tools took. What is printed goes out as log messages, too, while the script runs.
+//! The answer of a call: the script's output, its value or traceback, and the cost of nested calls.
+//! Output is also sent as log messages while the script runs.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -33,21 +33,21 @@ pub(crate) const MODULES: [&str; 16] = [
     "unicodedata",
 ];
 
-/// How much of what a script prints is in the answer, and how much of its value, in bytes.
+/// The most bytes of a script's output in the answer, and of its value.
 pub(crate) const SHOWN_BYTES: usize = 32 << 10;
 
-/// The longest message that is logged, and how many and how much of them, in bytes: a little
-/// more than the host passes on, so that it says so.
+/// The longest log message, and the most messages and bytes: slightly more than the host accepts,
+/// so that the host reports the excess.
 const MESSAGE_BYTES: usize = 4 << 10;
 const MESSAGES: usize = 1001;
 const ALL_MESSAGE_BYTES: usize = 68 << 10;
 
-/// How many lines of a traceback are shown from its beginning and from its end, which has
-/// the exception, and how many characters of each line.
+/// The number of lines that are shown from the start and the end of a traceback, which has the
+/// exception, and of characters per line.
 const TRACEBACK_LINES: (usize, usize) = (20, 40);
 const LINE_CHARS: usize = 400;
 
-/// What the interpreter says of something that is no future.
+/// Messages of the interpreter about values that are not awaitable.
 const AWAITABLE: [&str; 2] = ["awaitable is required", "can't be awaited"];
 
 /// Takes what a script prints: the first [`SHOWN_BYTES`], and how much more there was.
@@ -104,7 +104,7 @@ impl Printed {
     fn push(&mut self, text: &str) {
         let room = match self.left_out {
             0 => SHOWN_BYTES - self.text.len(),
-            // Nothing goes in behind what was left out.
+            // Nothing is added after an omission.
             _ => 0,
         };
         let taken = &text[..text.floor_char_boundary(room)];
@@ -112,7 +112,7 @@ impl Printed {
         self.left_out += (text.len() - taken.len()) as u64;
     }
 
-    /// What was printed, on lines of its own.
+    /// Returns the output, on lines of its own.
     fn into_lines(mut self) -> String {
         self.log.send();
         let mut text = self.text;

@@ -1,12 +1,13 @@
 //! Which calls of tools a script awaits.
 //!
-//! A call gives its result, and its script waits for it, except where it is awaited: there it
-//! gives a future, so that several run at once. Python itself has two kinds of function for
-//! the two; which one a call means is read from the script. A call is awaited where it
-//! is, or goes through variables and lists into, what `await` or `gather(…)` takes.
+//! A call returns its result, and the script waits for it, unless the call is awaited: then it
+//! returns a future, so that several calls run concurrently. Python has two kinds of functions for
+//! this; the script determines which one a call means. A call is awaited if it is an operand of
+//! `await` or `gather(…)`, directly or through variables and lists.
 //!
-//! The interpreter does not say where a call stands. The names of the functions of awaited
-//! calls are therefore changed in what it reads, by one character, and back in what it says.
+//! The interpreter does not report the position of a call. Therefore the names of functions in
+//! awaited calls are changed by one character in the interpreter's input, and changed back in its
+//! output.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +38,7 @@ impl Awaited {
         if !code.contains("await") && !code.contains("asyncio") {
             return awaited;
         }
-        // What is no Python is the interpreter's to say.
+        // The interpreter reports invalid Python.
         let Ok(module) = parse_module(code) else { return awaited };
         let body = &module.syntax().body;
         let mut bound = Bound(inputs.map(str::to_owned).collect());
@@ -63,7 +64,7 @@ impl Awaited {
         awaited
     }
 
-    /// The name that stands in the script, where the calls of this one are awaited.
+    /// Returns the name in the script for the name of awaited calls.
     pub(crate) fn name(&self, changed: &str) -> Option<&str> {
         self.names.get(changed).map(String::as_str)
     }
@@ -137,7 +138,7 @@ struct Calls {
     bound: BTreeSet<String>,
     /// The names of their functions, by where they begin.
     names: BTreeMap<usize, String>,
-    /// Variables that hold futures, by themselves or in lists.
+    /// Variables that contain futures, directly or in lists.
     variables: BTreeSet<String>,
     /// Functions of the script that return futures.
     functions: BTreeSet<String>,
@@ -158,7 +159,7 @@ impl Calls {
                 {
                     self.arguments(&call.arguments);
                 }
-                // What it takes is awaited wherever it stands.
+                // Its arguments are awaited in any position.
                 Expr::Name(function) if function.id == "gather" => {}
                 Expr::Name(function) if self.bound.contains(function.id.as_str()) => {
                     self.functions.insert(function.id.to_string());
@@ -199,7 +200,7 @@ impl Calls {
         arguments.args.iter().for_each(|argument| self.future(argument));
     }
 
-    /// Whether something is assigned to a variable that holds futures.
+    /// Returns true if a target is a variable that contains futures.
     fn holds(&self, target: &Expr) -> bool {
         match target {
             Expr::Name(name) => self.variables.contains(name.id.as_str()),
@@ -275,7 +276,7 @@ impl<'a> Visitor<'a> for Calls {
     }
 }
 
-/// What a function returns.
+/// The values that a function returns.
 struct Returned<'a>(Vec<&'a Expr>);
 
 impl<'a> Returned<'a> {
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_awaited_by_itself_or_in_what_is_gathered() {
+    fn calls_are_awaited_directly_or_gathered() {
         check("x = await f(1)", "x = await ~f(1)");
         check("x = (await f(g(1)))['a']", "x = (await ~f(g(1)))['a']");
         check("await asyncio.gather(f(1), g(h(2)))", "await asyncio.gather(~f(1), ~g(h(2)))");

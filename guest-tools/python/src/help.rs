@@ -1,4 +1,4 @@
-//! What `help()` says of tools: a signature as Python writes it, and the description.
+//! The texts of `help()` about tools: a Python signature and the description.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use kitbag_sdk::serde_json::{self, Value};
 use kitbag_sdk::tools::ToolInfo;
 
-/// How many characters of a description are in the list.
+/// The most characters of a description in the list.
 const SUMMARY_CHARS: usize = 100;
 
 /// All tools, one a line.
@@ -68,7 +68,7 @@ fn properties(schema: &Value) -> (Properties<'_>, Properties<'_>) {
     (required.into_iter().map(named).collect(), optional)
 }
 
-/// What a schema lets in, as Python names types.
+/// Returns the Python type of a schema.
 fn kind(schema: &Value) -> String {
     let named = |name: &str| match name {
         "string" => "str".to_owned(),

@@ -1,9 +1,10 @@
 //! The tool `python`.
 //!
-//! The interpreter is the crate `monty`, compiled as it is. It reaches nothing by itself:
-//! where a script asks for a file, a variable or the time, it stops, and [`system`] answers;
-//! where it calls a tool, [`tools`] does. Files are read: what changes something is a tool, which
-//! is not called again where the script is run again with an answer. What ends a script that does not end, or takes too much, are the limits of the call.
+//! The interpreter is the unmodified crate `monty`. It has no access of its own: if a script
+//! requests a file, a variable or the time, it stops and [`system`] answers; if it calls a tool,
+//! [`tools`] does. Scripts can only read files: changes are made by tools, which are not called
+//! again when the script is run again with an answer. The limits of the call end scripts that do
+//! not terminate or use too much.
 
 #![forbid(unsafe_code)]
 
@@ -31,7 +32,7 @@ use crate::system::System;
 use crate::tools::{CallResult, HELP, Tools};
 use crate::value::Inputs;
 
-/// What a traceback calls the script.
+/// The name of the script in a traceback.
 const SCRIPT: &str = "script.py";
 
 /// The most that one value may take, in bytes. The memory of the call ends a script before
@@ -139,7 +140,7 @@ impl Script {
         }
     }
 
-    /// The function that a name of the script stands for.
+    /// Returns the function for a name in the script.
     fn look_up(&mut self, name: &str) -> NameLookupResult {
         let plain = self.awaited.name(name);
         let is_function = match plain.unwrap_or(name) {

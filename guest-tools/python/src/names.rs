@@ -1,4 +1,4 @@
-//! What tools are called in a script.
+//! Names of tools in a script.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use ruff_python_stdlib::keyword::is_keyword;
 /// The version of Python whose built-ins a script expects.
 const MINOR_VERSION: u8 = 14;
 
-/// Whether a name is one of Python's own.
+/// Returns true if a name belongs to Python.
 pub(crate) fn is_own(name: &str) -> bool {
     is_keyword(name) || is_python_builtin(name, MINOR_VERSION, false)
 }
 
-/// What each of these tools is called in a script: as it is, where that is an identifier, else
-/// with underscores in the place of `-`, and behind a name that Python or another tool has.
+/// Returns the name of each of these tools in a script: unchanged if it is an identifier, otherwise
+/// with `_` in place of `-`, and after a name that Python or another tool has.
 pub(crate) fn identifiers<'a>(tools: &[&'a str]) -> Vec<(String, &'a str)> {
     let is_identifier = |tool: &str| !tool.contains('-') && !is_own(tool);
     let mut taken: BTreeSet<String> =
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_no_identifiers_or_taken_get_underscores() {
+    fn invalid_or_taken_names_get_underscores() {
         let tools = ["a-b", "a_b", "a-b_", "import", "open", "plain"];
         let names: Vec<_> = identifiers(&tools).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["a_b_", "a_b", "a_b__", "import_", "open_", "plain"]);

@@ -1,4 +1,4 @@
-//! What a script asks of the system: files, variables, the time.
+//! System requests of a script: files, variables, the time.
 //!
 //! The guest's own file system answers, which holds what the tool is granted and nothing
 //! else. A script reads it: where it is run again with an answer to a question, what it has
@@ -22,7 +22,7 @@ use monty_types::{
     dir_stat, file_stat, unicode_decode_error_msg, utf8_error_reason,
 };
 
-/// What stands behind the error for a change of files.
+/// The hint after an error about changing files.
 const THROUGH_TOOLS: &str = "a script changes files by tools alone, such as \
                              `write_file(path=…, content=…)`, which the user turns on with \
                              `[toolsets] write = true`";
@@ -129,7 +129,7 @@ impl System {
         Location { given: given.to_owned(), path: format!("/{}", names.join("/")) }
     }
 
-    /// What is there, through links; `None` where nothing is, or nothing that can be seen.
+    /// Returns the type of a path's target; `None` if it does not exist or is not visible.
     fn kind(&self, path: &str) -> Option<Kind> {
         stat(&self.locate(path).path).ok().map(|it| it.kind)
     }
@@ -143,8 +143,7 @@ impl System {
         Ok(content)
     }
 
-    /// The content of a file as text, in the encoding that `read_file` sees. What is binary fails
-    /// as in Python.
+    /// Decodes a file as `read_file` does. Binary content fails as in Python.
     fn text(&self, path: &str, content: Vec<u8>) -> Result<String, MontyException> {
         let content = match decode(content) {
             Ok(Decoded { text, encoding }) => {
@@ -234,8 +233,8 @@ fn refused(path: &str) -> MontyException {
     MontyException::new(ExcType::PermissionError, Some(message))
 }
 
-/// The exception that Python raises, with its number and words. Where something is not
-/// allowed, what is granted stands behind them.
+/// Creates the exception that Python raises, with its number and message. If access is denied, the
+/// granted paths follow.
 fn failed(location: &Location, verb: &str, error: &io::Error) -> MontyException {
     let words = |number: u32, words: &str| {
         format!("[Errno {number}] {words}: {}", StringRepr(&location.given))
@@ -279,7 +278,7 @@ fn now() -> DateTime<Utc> {
     DateTime::from_timestamp_micros(micros).unwrap_or_default()
 }
 
-/// The time in a zone, or without one, which is that of UTC.
+/// Returns the time in a zone, or in UTC without one.
 fn now_in(zone: Option<MontyTimeZone>) -> MontyDateTime {
     let offset = zone.as_ref().and_then(|zone| FixedOffset::east_opt(zone.offset_seconds));
     let local = match offset {

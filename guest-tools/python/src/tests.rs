@@ -28,7 +28,7 @@ fn check(code: &str, expected: &str) {
 }
 
 #[test]
-fn what_was_printed_comes_before_the_value() {
+fn output_precedes_the_value() {
     check("1 + 1", "2");
     check("print('a', 'b')\n[1, 'x']", "a b\n[1,\"x\"]");
     check("print('a', end='')\n1", "a\n1");
@@ -75,7 +75,7 @@ fn an_exception_is_a_traceback_behind_what_was_printed() {
     assert!(syntax.contains("line 1") && syntax.contains("SyntaxError"), "{syntax}");
     let undefined = run("fetch('x')").unwrap_err();
     assert!(undefined.ends_with("NameError: name 'fetch' is not defined"), "{undefined}");
-    // As the script has it, also where it was changed for the interpreter.
+    // As in the script, even if the name was changed for the interpreter.
     assert_eq!(
         run("x = 1 + await fetch('x')").unwrap_err(),
         "Traceback (most recent call last):\n  File \"script.py\", line 1, in <module>\n    \
@@ -84,7 +84,7 @@ fn an_exception_is_a_traceback_behind_what_was_printed() {
 }
 
 #[test]
-fn every_module_that_is_named_can_be_imported_and_others_name_them() {
+fn listed_modules_can_be_imported() {
     for module in MODULES {
         check(&format!("import {module}\n1"), "1");
     }
@@ -96,7 +96,7 @@ fn every_module_that_is_named_can_be_imported_and_others_name_them() {
 }
 
 #[test]
-fn what_is_too_long_is_cut_and_says_how_much_is_missing() {
+fn long_output_is_cut_with_a_note() {
     let printed = run("for i in range(100_000):\n    print('é' * 9)\n1").unwrap();
     assert!(printed.len() < SHOWN_BYTES + 200, "{}", printed.len());
     let end = "[1867232 more bytes were printed: print less]\n1";
@@ -119,7 +119,7 @@ fn a_long_traceback_keeps_its_beginning_and_its_end() {
 }
 
 #[test]
-fn files_are_read_and_listed_as_in_python_and_changed_by_tools_alone() {
+fn files_are_read_as_in_python_and_changed_by_tools() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().to_str().unwrap();
     fs::write(directory.path().join("a.txt"), "one\ntwo\n").unwrap();
@@ -183,7 +183,7 @@ fn without_a_host_there_are_no_tools() {
 }
 
 #[test]
-fn the_clock_is_that_of_utc() {
+fn the_clock_is_utc() {
     let code = "from datetime import datetime, timezone\n\
                 naive, aware = datetime.now(), datetime.now(timezone.utc)\n\
                 abs((aware.replace(tzinfo=None) - naive).total_seconds()) < 60";

@@ -1,7 +1,7 @@
 //! Tools as functions of a script.
 //!
-//! A name is looked up when a script first uses it, one tool at a time: a script that calls no
-//! tools asks for none. What a call may do is the host's to decide.
+//! A name is looked up when a script first uses it, one tool at a time: a script without tools
+//! requests none. The host decides on calls.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -35,21 +35,21 @@ pub(crate) struct Tools {
     spent: Spent,
 }
 
-/// What the calls of a script took.
+/// The cost of a script's calls.
 #[derive(Debug, Default)]
 pub(crate) struct Spent {
     calls: u32,
     /// Those that ended with the script, which did not wait for them.
     dropped: usize,
-    /// How long the script waited for them.
+    /// The time that the script waited for them.
     waited: Duration,
-    /// Of arguments and answers.
+    /// The bytes of arguments and answers.
     bytes: u64,
     /// Why something that a tool gave besides its text is not in the answer.
     left_out: Option<String>,
 }
 
-/// What a call is to a script.
+/// The result of a call for a script.
 pub(crate) type CallResult = Result<MontyObject, MontyException>;
 
 impl Tools {
@@ -58,7 +58,7 @@ impl Tools {
         if !self.found.contains_key(name) {
             let tool = match tools::find(name) {
                 Some(tool) => tool,
-                // Only what is no identifier has another name.
+                // Only names that are not identifiers are changed.
                 None if name.contains('_') => self.list().get(name)?.clone(),
                 None => return None,
             };
@@ -100,8 +100,8 @@ impl Tools {
         Ok(())
     }
 
-    /// Waits for the end of the first of these calls that was started. The order in which
-    /// they end is left to chance, and a script that is run again has to go on as before.
+    /// Waits for the end of the first-started of these calls. The order in which calls end is
+    /// random, but a script that is run again must continue in the same way.
     pub(crate) fn finish(&mut self, calls: &[u32]) -> Option<(u32, CallResult)> {
         let first = calls.iter().copied().filter(|call| self.pending.contains_key(call)).min()?;
         let pending = self.pending.remove(&first)?;
@@ -111,7 +111,7 @@ impl Tools {
         Some((first, self.take(answer)))
     }
 
-    /// Whether any was called.
+    /// Returns true if any tool was called.
     pub(crate) fn were_called(&self) -> bool {
         self.spent.calls > 0
     }
@@ -122,7 +122,7 @@ impl Tools {
         self.spent
     }
 
-    /// Starts a call. One that is not made does not count: beyond the limit, say.
+    /// Starts a call. A call that is refused, for example beyond the limit, is not counted.
     fn begin(&mut self, name: &str, call: &FunctionCall) -> Result<Pending, MontyException> {
         let (alias, arguments) = self.arguments(name, call)?;
         let pending = tools::start_json(&alias, &arguments).map_err(failed)?;
@@ -136,7 +136,7 @@ impl Tools {
             self.spent.bytes += error.message.len() as u64;
             failed(error)
         })?;
-        // Where there is a structured answer, that alone is read.
+        // Only the structured answer is used if there is one.
         self.spent.bytes += structured.as_ref().unwrap_or(&text).len() as u64;
         for item in &content {
             if let Err(problem) = host::emit(item) {
@@ -224,7 +224,7 @@ fn written(
     Ok(json)
 }
 
-/// What `help(…)` prints.
+/// Formats the output of `help(…)`.
 pub(crate) fn help(tools: &mut Tools, call: &FunctionCall) -> Result<String, MontyException> {
     let name = match (&*call.args, &*call.kwargs) {
         ([], []) => return Ok(help::all(tools.list())),
@@ -252,7 +252,7 @@ fn failed(error: ErrorInfo) -> MontyException {
 }
 
 impl Spent {
-    /// What calling tools took, in a line. `None`: nothing was called.
+    /// Describes the cost of calls, in a line. `None` if there were none.
     pub(crate) fn line(&self) -> Option<String> {
         let Self { calls, dropped, waited, bytes, left_out } = self;
         let plural = |count: usize| if count == 1 { "" } else { "s" };

@@ -7,7 +7,7 @@ use monty_types::{DictPairs, MontyObject};
 use num_bigint::BigInt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// How deep a value may be nested to be shown.
+/// The deepest nesting of a value that is shown.
 const DEPTH: usize = 200;
 
 /// The variables that a script begins with, in the order of the arguments.
@@ -108,7 +108,7 @@ impl<'de> Deserialize<'de> for Input {
 ///
 /// # Errors
 ///
-/// Where it is no JSON, or too deep.
+/// If it is not JSON, or too deep.
 pub(crate) fn from_json(text: &str) -> Result<MontyObject, serde_json::Error> {
     serde_json::from_str::<Input>(text).map(|Input(value)| value)
 }
@@ -139,7 +139,7 @@ pub(crate) fn to_text(value: &MontyObject) -> String {
     }
 }
 
-/// Why a value is no JSON.
+/// The reason why a value is not JSON.
 enum NoData {
     /// It is nested too deep.
     Deep,

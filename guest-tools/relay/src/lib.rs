@@ -40,7 +40,7 @@ enum Step {
     Finish,
     /// Drops all that was started.
     Drop,
-    /// Says what the clocks and random numbers are.
+    /// Returns the clocks and random numbers.
     Readings,
     /// Calls a tool with an argument that is another in each run.
     Diverge {

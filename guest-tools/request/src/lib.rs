@@ -1,9 +1,9 @@
 //! A tool that sends requests over HTTP, by `wstd`, which is what a program for WASI 0.2
 //! would use.
 //!
-//! It answers with what came back as JSON, `status`, `headers` and `body`, or with
-//! `error`, the name of the error code and what it holds, where the host refused or the
-//! request failed. Where the body broke off there is both.
+//! It answers with the response as JSON, `status`, `headers` and `body`, or with `error`, the name
+//! and content of the error code, if the host refused or the request failed. If the body was
+//! interrupted, the answer has both.
 //!
 //! It is for tests only and no part of kitbag.
 
@@ -37,10 +37,10 @@ struct Arguments {
     /// How often the body is sent, one after the other.
     #[serde(default = "once")]
     repeat: usize,
-    /// How many such requests are sent.
+    /// The number of such requests.
     #[serde(default = "once")]
     times: usize,
-    /// Whether they are sent all at once, instead of one after the other.
+    /// True to send them concurrently instead of one after the other.
     #[serde(default)]
     at_once: bool,
     /// A variable whose value is sent as the header `authorization`, as `Bearer`.

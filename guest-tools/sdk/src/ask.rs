@@ -1,4 +1,4 @@
-//! Questions to a person, with the type of their answer.
+//! Questions to a person, with the type of the answer.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -11,8 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::bindings::kitbag::tool::types::{ErrorInfo, Question};
 use crate::stop::Stop;
 
-/// A question to a person whose answer is a `T`. [`Call::ask`](crate::Call::ask)
-/// asks it.
+/// A question to a person with an answer of type `T`, for [`Call::ask`](crate::Call::ask).
 ///
 /// ```
 /// use kitbag_sdk::{Ask, Call, Stop};
@@ -27,32 +26,32 @@ use crate::stop::Stop;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask<T> {
     question: Question,
-    /// What can be chosen; `None` where anything can be answered.
+    /// The options; `None` if any answer is valid.
     values: Option<Vec<String>>,
     answer: PhantomData<T>,
 }
 
-/// One of the options of a question.
+/// An option of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What the tool gets when it is chosen.
+    /// The value that the tool receives if a person chooses the option.
     pub value: String,
-    /// How a person reads it; `None` where that is the value itself.
+    /// The label for people; `None` if it is the value itself.
     pub title: Option<String>,
 }
 
-/// What a question can be answered with: `bool`, `String`, `i64`, `f64`,
-/// `Vec<String>`, and a JSON object for a form.
+/// The types of answers: `bool`, `String`, `i64`, `f64`, `Vec<String>`, and a JSON object for a
+/// form.
 pub trait Answer: Sized + sealed::Sealed {
-    /// Reads an answer; `None` where it is of another type.
+    /// Converts an answer; `None` if it has another type.
     #[doc(hidden)]
     fn from_json(answer: &Value) -> Option<Self>;
 
-    /// Writes a suggestion, as text or JSON.
+    /// Formats a suggestion, as text or JSON.
     #[doc(hidden)]
     fn to_default(&self) -> String;
 
-    /// The chosen options, where the answer is a choice.
+    /// Returns the chosen options if the answer is a choice.
     #[doc(hidden)]
     fn chosen(&self) -> &[String] {
         &[]
@@ -65,16 +64,16 @@ impl Ask<bool> {
         Self::new(id, text, "boolean".into(), None)
     }
 
-    /// Asks for a person's consent, yes or no, before something that is hard to undo. No
-    /// model answers it: a person does, a preset of theirs (`tools.<name>.answers`,
-    /// `--answer`) or the program that embeds kitbag.
+    /// Asks for a person's consent, yes or no, before something that is hard to undo. A model
+    /// cannot answer it, only a person, a preset answer (`tools.<name>.answers`, `--answer`) or the
+    /// program that embeds kitbag.
     pub fn consent(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(id, text, r#"{"boolean":{},"consent":true}"#.into(), None)
     }
 }
 
 impl Ask<i64> {
-    /// Asks for a whole number.
+    /// Asks for an integer.
     pub fn integer(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(id, text, "integer".into(), None)
     }
@@ -88,7 +87,7 @@ impl Ask<f64> {
 }
 
 impl Ask<String> {
-    /// Asks for a text.
+    /// Asks for text.
     pub fn text(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(id, text, "text".into(), None)
     }
@@ -115,9 +114,9 @@ impl Ask<Vec<String>> {
 }
 
 impl Ask<Map<String, Value>> {
-    /// Asks several things at once. Each field is a JSON object as the contract
-    /// has it: `id`, `type`, and optionally `title`, `description`, `default`,
-    /// `required`. The answer has those that were answered, by id.
+    /// Asks for several answers. Each field is a JSON object as in the contract: `id`, `type`, and
+    /// optionally `title`, `description`, `default`, `required`. The answer has the answered
+    /// fields, by id.
     ///
     /// ```
     /// use kitbag_sdk::{Ask, json};
@@ -139,17 +138,15 @@ impl Ask<Map<String, Value>> {
 }
 
 impl<T: Answer> Ask<T> {
-    /// Suggests an answer to the person. A suggestion is never taken for an
-    /// answer.
+    /// Suggests an answer to the person. A suggestion is never used as an answer.
     #[must_use]
     pub fn suggest(mut self, answer: &T) -> Self {
         self.question.default = Some(answer.to_default());
         self
     }
 
-    /// Says what the question is about, in a word that rules of a person's can be about: `db:drop`
-    /// may be denied, or never be answered by what they have set beforehand. Letters, digits,
-    /// `:`, `_`, `-` and `.`, at most 64 of them.
+    /// Names the subject of the question for a person's rules: `db:drop` may be denied, or never be
+    /// answered by a preset. Letters, digits, `:`, `_`, `-` and `.`, at most 64 of them.
     #[must_use]
     pub fn class(mut self, class: &str) -> Self {
         let answer_type = &mut self.question.answer_type;
@@ -162,12 +159,12 @@ impl<T: Answer> Ask<T> {
         self
     }
 
-    /// The question as it crosses the boundary.
+    /// Returns the question in the form of the contract.
     pub fn question(&self) -> &Question {
         &self.question
     }
 
-    /// Finds the answer among those given so far, by the question's id.
+    /// Finds the answer among the previous ones, by the question's id.
     pub(crate) fn answered_by(self, answers: &Map<String, Value>) -> Result<T, Stop> {
         let Some(answer) = answers.get(&self.question.id) else {
             return Err(self.question.into());
@@ -304,7 +301,7 @@ mod sealed {
 
     use serde_json::{Map, Value};
 
-    /// Keeps the kinds of answer to those that the contract has.
+    /// Limits the kinds of answers to those of the contract.
     pub trait Sealed {}
 
     impl Sealed for bool {}
@@ -338,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_says_what_kind_of_answer_it_takes() {
+    fn questions_declare_their_answer_type() {
         check_type(&Ask::boolean("q", "").suggest(&true), "boolean", Some("true"));
         check_type(&Ask::consent("q", ""), r#"{"boolean":{},"consent":true}"#, None);
         let dropping = Ask::consent("q", "").class("db:drop");
@@ -365,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_to_be_of_the_type_that_was_asked_for() {
+    fn answers_must_have_the_requested_type() {
         check_answer(Ask::boolean("q", ""), json!(false), Some(false));
         check_answer(Ask::boolean("q", ""), json!("false"), None);
         check_answer(Ask::text("q", ""), json!("a"), Some("a".into()));
@@ -384,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_is_named_with_what_was_asked_for() {
+    fn wrong_answers_are_named_with_the_expected_type() {
         let answers = Map::from_iter([("q".to_owned(), json!("maybe"))]);
         assert_eq!(
             Ask::boolean("q", "").answered_by(&answers),
@@ -393,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_an_answer_stops_the_call() {
+    fn unanswered_questions_stop_the_call() {
         let ask = Ask::text("q", "Why?");
         let question = ask.question().clone();
         assert_eq!(ask.answered_by(&Map::new()), Err(Stop::Question(question)));

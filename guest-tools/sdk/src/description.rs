@@ -1,4 +1,4 @@
-//! What a component says about itself.
+//! Descriptions of components.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -7,9 +7,9 @@ use core::fmt;
 
 use serde_json::{Map, Value, json};
 
-/// What a tool says about itself, as the contract's `describe` has it.
+/// The description of a tool, as returned by the contract's `describe`.
 ///
-/// Only the name is required. What the configuration says beats what this says.
+/// Only the name is required. The configuration overrides the description.
 ///
 /// ```
 /// use kitbag_sdk::{Description, json};
@@ -23,24 +23,23 @@ use serde_json::{Map, Value, json};
 pub struct Description(Map<String, Value>);
 
 impl Description {
-    /// Begins with the tool's name.
+    /// Creates a description with the tool's name.
     pub fn new(name: impl Into<String>) -> Self {
         Self(Map::new()).with("name", Value::String(name.into()))
     }
 
-    /// Reads the JSON of a description, such as a file that
-    /// [`describe_section!`](crate::describe_section) puts into the component, too.
+    /// Parses the JSON of a description, such as a file that
+    /// [`describe_section!`](crate::describe_section) also puts into the component.
     ///
     /// # Panics
     ///
-    /// Where the text is no JSON object.
+    /// If the text is not a JSON object.
     pub fn from_json(text: &str) -> Self {
         Self(serde_json::from_str(text).expect("a description is a JSON object"))
     }
 
-    /// Describes a component that can be several tools: each that is configured
-    /// takes the entry of its own name. [`Call::target`](crate::Call::target) tells
-    /// which one is called.
+    /// Describes a component with several tools: each configured tool uses the entry with its own
+    /// name. [`Call::target`](crate::Call::target) returns the called one.
     ///
     /// ```
     /// use kitbag_sdk::{Description, json};
@@ -62,14 +61,14 @@ impl Description {
         self.with("title", Value::String(title.into()))
     }
 
-    /// Sets what the model reads to know when to call the tool, and how.
+    /// Sets the text that tells the model when and how to call the tool.
     #[must_use]
     pub fn description(self, description: impl Into<String>) -> Self {
         self.with("description", Value::String(description.into()))
     }
 
-    /// Sets the arguments: the schemas of these `properties` by their names, of which
-    /// `required` have to be there, and no others.
+    /// Sets the arguments: `properties` maps their names to schemas, `required` lists the required
+    /// ones, and others are refused.
     ///
     /// ```
     /// use kitbag_sdk::{Description, json};
@@ -92,14 +91,14 @@ impl Description {
         self.input_schema(schema)
     }
 
-    /// Sets the JSON Schema of the arguments, where it says more than
-    /// [`arguments`](Self::arguments) can.
+    /// Sets the JSON Schema of the arguments, for more than [`arguments`](Self::arguments) can
+    /// express.
     #[must_use]
     pub fn input_schema(self, schema: Value) -> Self {
         self.with("inputSchema", schema)
     }
 
-    /// Sets the JSON Schema of the content, where the content is JSON.
+    /// Sets the JSON Schema of the content, if the content is JSON.
     #[must_use]
     pub fn output_schema(self, schema: Value) -> Self {
         self.with("outputSchema", schema)
@@ -112,37 +111,37 @@ impl Description {
         self.with("annotations", annotations)
     }
 
-    /// Sets what the tool would like to be granted, in the shape of the
-    /// configuration's `grants`. It is a wish: only the configuration grants.
+    /// Sets the requested grants, in the form of the configuration's `grants`. Only the
+    /// configuration grants them.
     #[must_use]
     pub fn grants(self, grants: Value) -> Self {
         self.with("grants", grants)
     }
 
-    /// Sets before which calls the tool would like a person to be asked: `"on-write"`,
-    /// `"always"`, or conditions on arguments, `{ "when": { "path": "secrets/**" } }`. It adds to
-    /// what the configuration says.
+    /// Sets the calls that should need a person's approval: `"on-write"`, `"always"`, or conditions
+    /// on arguments, `{ "when": { "path": "secrets/**" } }`. It is added to the rules of the
+    /// configuration.
     #[must_use]
     pub fn approve(self, approve: Value) -> Self {
         self.with("approve", approve)
     }
 
-    /// Adds a prompt that the component serves, as the Model Context Protocol has
-    /// it: `name`, `title`, `description`, `arguments`.
+    /// Adds a prompt that the component serves, as in the Model Context Protocol: `name`, `title`,
+    /// `description`, `arguments`.
     #[must_use]
     pub fn prompt(self, prompt: Value) -> Self {
         self.adding("prompts", prompt)
     }
 
-    /// Adds a resource that the component serves, as the Model Context Protocol
-    /// has it: `uri`, `name`, `title`, `description`, `mimeType`.
+    /// Adds a resource that the component serves, as in the Model Context Protocol: `uri`, `name`,
+    /// `title`, `description`, `mimeType`.
     #[must_use]
     pub fn resource(self, resource: Value) -> Self {
         self.adding("resources", resource)
     }
 
-    /// Adds a form of further resources, as the Model Context Protocol has it:
-    /// `uriTemplate`, `name`, `title`, `description`, `mimeType`.
+    /// Adds a template of further resources, as in the Model Context Protocol: `uriTemplate`,
+    /// `name`, `title`, `description`, `mimeType`.
     #[must_use]
     pub fn resource_template(self, template: Value) -> Self {
         self.adding("resourceTemplates", template)
@@ -162,7 +161,7 @@ impl Description {
     }
 }
 
-/// Writes the JSON object that `describe` returns.
+/// Formats the JSON object that `describe` returns.
 impl fmt::Display for Description {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&serde_json::to_string(&self.0).map_err(|_| fmt::Error)?)
@@ -176,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_has_the_key_that_the_contract_gives_it() {
+    fn every_part_has_its_contract_key() {
         let description = Description::new("a")
             .title("b")
             .description("c")
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn several_tools_and_what_else_is_served_are_lists() {
+    fn tools_prompts_and_resources_are_lists() {
         let description = Description::tools([Description::new("a"), Description::new("b")])
             .prompt(json!({ "name": "p" }))
             .prompt(json!({ "name": "q" }))

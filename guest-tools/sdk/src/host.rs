@@ -1,8 +1,8 @@
-//! What a tool tells while it runs, and gives besides its text.
+//! Reports during a call, and content besides its text.
 //!
-//! A tool that uses nothing of this does not import the interface `host` of the
-//! contract, and runs where there is none. Without a host, in a tool's own tests,
-//! log and progress do nothing and everything is taken.
+//! A tool that does not use this module does not import the interface `host` of the contract, and
+//! runs on hosts without it. In a tool's own tests, which have no host, log and progress do nothing
+//! and all content is accepted.
 //!
 //! ```
 //! use kitbag_sdk::ErrorInfo;
@@ -31,30 +31,30 @@ pub use crate::bindings::kitbag::tool::host::{
 
 use crate::bindings::kitbag::tool::host;
 
-/// Whether there is a host: everywhere but in a tool's own tests.
+/// True if there is a host: everywhere except in a tool's own tests.
 const HAS_HOST: bool = cfg!(target_arch = "wasm32");
 
-/// Logs a message for the person who looks after the tool; the model does not see it.
+/// Logs a message for the maintainer of the tool; the model does not see it.
 pub fn log(level: Level, message: &str) {
     if HAS_HOST {
         host::log(level, message);
     }
 }
 
-/// Tells how far the call is: so much done, of so much in all where that is
-/// known, in any unit. What is done has to rise.
+/// Reports the progress of the call: the finished amount and, if known, the total amount, in any
+/// unit. The finished amount must increase.
 pub fn progress(done: f64, total: Option<f64>, message: Option<&str>) {
     if HAS_HOST {
         host::progress(done, total, message);
     }
 }
 
-/// Adds something to the answer, in this order and before the text.
+/// Adds content to the answer, in order and before the text.
 ///
 /// # Errors
 ///
-/// Says why it was not taken: over the output limit, no form of a MIME type, a
-/// URI without a scheme. The call goes on.
+/// The reason why the content was not accepted: over the output limit, an invalid MIME type, a URI
+/// without a scheme. The call continues.
 pub fn emit(content: &Content) -> Result<(), String> {
     if HAS_HOST { host::emit(content) } else { Ok(()) }
 }

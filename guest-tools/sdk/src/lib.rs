@@ -1,9 +1,8 @@
-//! What a tool for kitbag is made of.
+//! The building blocks of a tool for kitbag.
 //!
-//! A tool is a WebAssembly component that is instantiated afresh for every
-//! call, with nothing in reach but what it was granted. This crate holds the
-//! bindings of the contract (`wit/tool.wit`) and one trait to implement; the
-//! rest is what the tool does.
+//! A tool is a WebAssembly component. Every call has a new instance, which can access only its
+//! grants. This crate contains the bindings of the contract (`wit/tool.wit`) and one trait to
+//! implement.
 //!
 //! ```
 //! use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, Tool, json};
@@ -47,15 +46,14 @@
 //! kitbag_sdk::export!(Erase);
 //! ```
 //!
-//! The crate type is `cdylib`, and the build is
-//! `cargo build --release --target wasm32-wasip2`. The result is the component.
+//! The crate type is `cdylib`, and the build is `cargo build --release --target wasm32-wasip2`. The
+//! result is the component.
 //!
-//! [`host`] is for a tool that tells how far it is, or gives more than text; [`tools`] for one
-//! that calls others.
+//! [`host`] is for a tool that reports progress or emits content besides text; [`tools`] is for a
+//! tool that calls other tools.
 //!
-//! Every tool made with this crate exports `describe`, so it needs no
-//! configuration to be called. To export `run` alone, as the contract allows,
-//! leave this crate out and give the world `tool` to `wit-bindgen`.
+//! Every tool of this crate exports `describe`, so it needs no configuration. To export only `run`,
+//! as the contract allows, use `wit-bindgen` with the world `tool` instead of this crate.
 
 #![no_std]
 
@@ -67,7 +65,7 @@ mod ask;
 #[expect(
     missing_docs,
     clippy::too_many_arguments,
-    reason = "generated; what there is to say stands in `wit/tool.wit`"
+    reason = "generated; the documentation is in `wit/tool.wit`"
 )]
 pub mod bindings;
 mod description;
@@ -88,7 +86,7 @@ pub use crate::description::Description;
 pub use crate::stop::Stop;
 pub use serde_json::{self, json};
 
-/// Exports a [`Tool`] as the component's own `run` and `describe`.
+/// Exports a [`Tool`] as the component's `run` and `describe`.
 ///
 /// ```ignore
 /// kitbag_sdk::export!(Erase);
@@ -96,12 +94,11 @@ pub use serde_json::{self, json};
 #[doc(inline)]
 pub use crate::bindings::export_tool as export;
 
-/// Writes a description into the component, in its section `kitbag:describe`.
+/// Writes a description into the component's section `kitbag:describe`.
 ///
-/// kitbag reads it there without running the tool, which it would otherwise ask once for
-/// each build. It is a text that is known when the tool is compiled, so it stands in a file
-/// or a constant, from which [`Tool::describe`] is best read, too: where both differ, the
-/// section counts.
+/// kitbag reads the section without running the tool, which it would otherwise call once for each
+/// build. The text must be known at compile time, so it is in a file or a constant. Let
+/// [`Tool::describe`] read the same text: if they differ, the section takes precedence.
 ///
 /// ```
 /// use kitbag_sdk::Description;
@@ -129,7 +126,7 @@ macro_rules! describe_section {
     };
 }
 
-/// The bytes of a text, for [`describe_section!`].
+/// Returns the bytes of a string, for [`describe_section!`].
 #[doc(hidden)]
 pub const fn bytes_of<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
@@ -137,33 +134,32 @@ pub const fn bytes_of<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
     bytes
 }
 
-/// What a tool implements.
+/// The trait that a tool implements.
 pub trait Tool {
     /// The arguments of a call.
     ///
-    /// What does not fit is answered with `invalid arguments: …`; put
-    /// `#[serde(deny_unknown_fields)]` on the type, so that a misspelt argument
-    /// is not ignored. [`serde_json::Value`] takes everything.
+    /// Arguments that do not match are answered with `invalid arguments: …`; put
+    /// `#[serde(deny_unknown_fields)]` on the type, so that a misspelled argument is not ignored.
+    /// [`serde_json::Value`] accepts everything.
     type Arguments: DeserializeOwned;
 
-    /// Says what the tool is. It is called once for each build of the tool,
-    /// with no grants.
+    /// Describes the tool. Called once for each build of the tool, without grants.
     fn describe() -> Description;
 
-    /// Serves one call.
+    /// Runs one call.
     ///
     /// # Errors
     ///
     /// [`Stop`] ends the call before there is a result.
     fn run(call: &Call, arguments: Self::Arguments) -> Result<String, Stop>;
 
-    /// Renders a call as one line for the person who is to approve it. It has
-    /// no grants, so it must not touch a file.
+    /// Renders a call as one line for the person who must approve it. It has no grants, so it must
+    /// not access files.
     ///
     /// Default: the tool's name and its arguments as JSON.
     fn format_arguments(call: &Call, arguments: Self::Arguments) -> String {
         let _ = arguments;
-        // Parsed and written anew, since the text may hold line breaks.
+        // Parsed and formatted again, since the text may contain line breaks.
         let arguments: Value = serde_json::from_str(call.arguments_json()).unwrap_or_default();
         format!("{} {arguments}", call.name())
     }
@@ -178,22 +174,21 @@ pub struct Call {
     answers: String,
 }
 
-/// What a call is for.
+/// The purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target<'a> {
-    /// The tool of this name.
+    /// The tool with this name.
     Tool(&'a str),
-    /// The prompt of this name, with its own arguments. The text becomes a message
-    /// of the user's, after those of what is emitted.
+    /// The prompt with this name, with its own arguments. The text becomes a message of the user,
+    /// after the messages of emitted content.
     Prompt(&'a str),
-    /// The resource whose `uri` is in the arguments. The text is what is in it, or
-    /// what is emitted.
+    /// The resource whose `uri` is in the arguments. Its content is the text, or the emitted
+    /// content.
     Resource,
 }
 
 impl Call {
-    /// Makes a call by hand, to test a tool without a host. `arguments` and
-    /// `answers` are JSON objects.
+    /// Creates a call, to test a tool without a host. `arguments` and `answers` are JSON objects.
     pub fn new(
         name: impl Into<String>,
         root: impl Into<String>,
@@ -208,13 +203,12 @@ impl Call {
         }
     }
 
-    /// The name under which the tool was called. One component may serve
-    /// several tools.
+    /// Returns the name under which the tool was called. One component may provide several tools.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the call is for, in a component that serves prompts and resources too.
+    /// Returns the purpose of the call, for a component that also serves prompts and resources.
     pub fn target(&self) -> Target<'_> {
         match (self.name.strip_prefix("prompt/"), &*self.name) {
             (Some(prompt), _) => Target::Prompt(prompt),
@@ -223,14 +217,14 @@ impl Call {
         }
     }
 
-    /// The directory to work in, as a guest path: `/workspace` where that is
-    /// granted, else the first granted directory, else `/`.
+    /// Returns the working directory, as a guest path: `/workspace` if that is granted, otherwise
+    /// the first granted directory, otherwise `/`.
     pub fn root(&self) -> &str {
         &self.root
     }
 
-    /// A path of the arguments, which is meant relative to [`root`](Self::root).
-    /// It is not checked: the host refuses what leads out of the grants.
+    /// Resolves a path of the arguments relative to [`root`](Self::root). It is not checked: the
+    /// host refuses paths outside the grants.
     pub fn path(&self, relative: &str) -> String {
         match relative.starts_with('/') {
             true => relative.to_owned(),
@@ -238,30 +232,29 @@ impl Call {
         }
     }
 
-    /// The arguments as they came, a JSON object.
+    /// Returns the arguments as received, a JSON object.
     pub fn arguments_json(&self) -> &str {
         &self.arguments
     }
 
-    /// The answers given so far as they came, a JSON object by question.
+    /// Returns the previous answers as received, a JSON object by question.
     pub fn answers_json(&self) -> &str {
         &self.answers
     }
 
-    /// The answer to a question, where it was answered before.
+    /// Returns the answer to a question, if it was answered before.
     ///
     /// # Errors
     ///
-    /// [`Stop::Question`] where there is no answer yet: return it, with `?`, and
-    /// the tool runs again with the answer. [`Stop::Error`] where the answer is
-    /// not of the type that was asked for.
+    /// [`Stop::Question`] if there is no answer yet: return it with `?`, and the tool runs again
+    /// with the answer. [`Stop::Error`] if the answer does not have the requested type.
     pub fn ask<T: Answer>(&self, ask: Ask<T>) -> Result<T, Stop> {
         let answers: Map<String, Value> = serde_json::from_str(&self.answers)
             .map_err(|error| ErrorInfo::new(format!("invalid answers: {}", in_words(&error))))?;
         ask.answered_by(&answers)
     }
 
-    /// The arguments as the type that the tool takes.
+    /// Converts the arguments to the tool's type.
     ///
     /// # Errors
     ///
@@ -297,7 +290,7 @@ impl<T: Tool> bindings::Guest for T {
     }
 }
 
-/// The argument without which there would be no error, or another one.
+/// Returns the argument without which there would be no error or a different one.
 fn culprit<T: DeserializeOwned>(arguments: &str, why: &str) -> Option<String> {
     let arguments: Map<String, Value> = serde_json::from_str(arguments).ok()?;
     let is_culprit = |key: &&String| {
@@ -311,13 +304,13 @@ fn culprit<T: DeserializeOwned>(arguments: &str, why: &str) -> Option<String> {
     arguments.keys().find(is_culprit).cloned()
 }
 
-/// An error of `serde_json` in words for a model: without the line and column at its end, since
-/// the model has never seen the text that they point into, and without a type of Rust.
+/// Formats an error of `serde_json` for a model: without the line and column at its end, since the
+/// model has not seen the text, and without Rust types.
 fn in_words(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = text.strip_suffix(&position).unwrap_or(&text);
-    // A component has 32 bits.
+    // Components have 32-bit addresses.
     let types = [
         ("u8", 0, u64::from(u8::MAX)),
         ("u16", 0, u64::from(u16::MAX)),
@@ -378,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_asks_first_and_acts_with_the_answer() {
+    fn tools_ask_first_and_act_on_the_answer() {
         let question = Question {
             id: "times".into(),
             text: "How often?".into(),
@@ -394,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_carries_its_causes_and_is_not_transient_by_itself() {
+    fn errors_have_causes_and_are_not_transient() {
         let Outcome::Error(error) = call(Action::Run, r#"{"word":"ab"}"#, r#"{"times":-1}"#) else {
             panic!("no error");
         };
@@ -405,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_do_not_fit_are_an_error_without_a_position() {
+    fn invalid_arguments_are_errors_without_a_position() {
         for action in [Action::Run, Action::FormatArguments] {
             check_error(call(action, "{}", "{}"), "invalid arguments: missing field `word`");
             check_error(
@@ -426,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_no_object_are_an_error() {
+    fn invalid_answers_are_errors() {
         check_error(
             call(Action::Run, r#"{"word":"a"}"#, "[]"),
             "invalid answers: invalid type: sequence, expected a map",
@@ -434,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_rendered_as_one_line_where_the_tool_does_not_do_it() {
+    fn arguments_are_rendered_as_one_line_by_default() {
         assert_eq!(
             call(Action::FormatArguments, "{\n\"word\": \"a\\nb\"\n}", "{}"),
             Outcome::Success(r#"repeat {"word":"a\nb"}"#.into())
@@ -442,12 +435,12 @@ mod tests {
     }
 
     #[test]
-    fn a_description_is_a_json_object() {
+    fn descriptions_are_json_objects() {
         assert_eq!(<Repeat as Guest>::describe(), r#"{"name":"repeat","title":"Repeat"}"#);
     }
 
     #[test]
-    fn the_name_of_a_call_tells_what_it_is_for() {
+    fn call_names_determine_the_target() {
         let check = |name: &str, expected: Target<'_>| {
             assert_eq!(Call::new(name, "/", "{}", "{}").target(), expected);
         };

@@ -1,36 +1,36 @@
-//! What ends a call before there is a result.
+//! Errors and questions that end a call.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::bindings::kitbag::tool::types::{ErrorInfo, Outcome, Question};
 
-/// What ends a call before there is a result. `?` makes one of an [`ErrorInfo`]
-/// or a [`Question`].
+/// The reason for ending a call before there is a result. `?` converts an [`ErrorInfo`] or a
+/// [`Question`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The tool could not do what was asked.
+    /// The tool could not do the requested work.
     Error(ErrorInfo),
-    /// The tool needs an answer first, and has changed nothing yet.
+    /// The tool needs an answer first and has changed nothing yet.
     Question(Question),
 }
 
 impl ErrorInfo {
-    /// An error that the model can act on. It is shown as it is, so name the
-    /// value that was wrong and what would be right.
+    /// Creates an error that the model can act on. It is shown unchanged, so name the invalid value
+    /// and a valid one.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), trace: Vec::new(), transient: false }
     }
 
-    /// Adds a cause, for the person who looks after the tool. The outermost
-    /// comes first; the model does not see them.
+    /// Adds a cause for the maintainer of the tool. The outermost comes first; the model does not
+    /// see them.
     #[must_use]
     pub fn caused_by(mut self, cause: impl ToString) -> Self {
         self.trace.push(cause.to_string());
         self
     }
 
-    /// Says that the same call may succeed when it is made again later.
+    /// Marks the error as transient: repeating the same call later may succeed.
     #[must_use]
     pub fn transient(mut self) -> Self {
         self.transient = true;

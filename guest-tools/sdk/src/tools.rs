@@ -1,7 +1,7 @@
-//! Calls of other tools, by the aliases that the tool was granted.
+//! Calls of other tools, by the aliases that were granted to the tool.
 //!
-//! A tool that uses nothing of this does not import the interface `tools` of the contract.
-//! Without a host, in a tool's own tests, there are no tools.
+//! A tool that does not use this module does not import the interface `tools` of the contract. In a
+//! tool's own tests, which have no host, there are no tools.
 //!
 //! ```
 //! use kitbag_sdk::{ErrorInfo, json, tools};
@@ -25,18 +25,18 @@ use crate::bindings::wasi::io::poll;
 
 pub use crate::bindings::kitbag::tool::tools::{Answer, ToolInfo};
 
-/// Whether there is a host: everywhere but in a tool's own tests.
+/// True if there is a host: everywhere except in a tool's own tests.
 const HAS_HOST: bool = cfg!(target_arch = "wasm32");
 
-/// A call that was started. Dropping it ends the call.
+/// A started call. Dropping it cancels the call.
 pub struct Pending(tools::Pending);
 
-/// The tools that can be called.
+/// Returns the tools that can be called.
 pub fn list() -> Vec<ToolInfo> {
     if HAS_HOST { tools::list() } else { Vec::new() }
 }
 
-/// The tool with this alias, if it can be called.
+/// Returns the tool with this alias, if it can be called.
 pub fn find(alias: &str) -> Option<ToolInfo> {
     if HAS_HOST { tools::find(alias) } else { None }
 }
@@ -45,12 +45,12 @@ pub fn find(alias: &str) -> Option<ToolInfo> {
 ///
 /// # Errors
 ///
-/// The error of the tool, or why there was no call.
+/// The error of the tool, or the reason why the call was not made.
 pub fn call(alias: &str, arguments: &Value) -> Result<Answer, ErrorInfo> {
     call_json(alias, &arguments.to_string())
 }
 
-/// As [`call`], with arguments that are written already.
+/// As [`call`], with arguments in JSON text.
 ///
 /// # Errors
 ///
@@ -59,16 +59,16 @@ pub fn call_json(alias: &str, arguments: &str) -> Result<Answer, ErrorInfo> {
     if HAS_HOST { tools::call(alias, arguments) } else { Err(no_host()) }
 }
 
-/// Starts a call. A few run at once, the rest waits.
+/// Starts a call. A few calls run concurrently, and others wait.
 ///
 /// # Errors
 ///
-/// Why it was not started.
+/// The reason why the call was not started.
 pub fn start(alias: &str, arguments: &Value) -> Result<Pending, ErrorInfo> {
     start_json(alias, &arguments.to_string())
 }
 
-/// As [`start`], with arguments that are written already.
+/// As [`start`], with arguments in JSON text.
 ///
 /// # Errors
 ///
@@ -77,11 +77,11 @@ pub fn start_json(alias: &str, arguments: &str) -> Result<Pending, ErrorInfo> {
     if HAS_HOST { tools::start(alias, arguments).map(Pending) } else { Err(no_host()) }
 }
 
-/// Waits until one of these calls has ended, and gives its index.
+/// Waits until one of these calls has ended, and returns its index.
 ///
 /// # Panics
 ///
-/// Where there are none.
+/// If `calls` is empty.
 pub fn wait(calls: &[&Pending]) -> usize {
     let ready: Vec<_> = calls.iter().map(|call| call.0.subscribe()).collect();
     let ready: Vec<_> = poll::poll(&ready.iter().collect::<Vec<_>>());
@@ -93,7 +93,7 @@ impl Pending {
     ///
     /// # Errors
     ///
-    /// The error of the tool, or what kept the call from ending.
+    /// The error of the tool, or the reason why the call could not end.
     pub fn finish(self) -> Result<Answer, ErrorInfo> {
         self.0.finish()
     }

@@ -1,16 +1,16 @@
-//! What both tools say below what they found.
+//! The notes of both tools below their results.
 
 use std::fmt::Write as _;
 
 use crate::walk::PassedOver;
 
-/// How much an answer may hold before the rest is only counted.
+/// The most bytes of an answer; further results are only counted.
 pub(crate) const ANSWER_BYTES: usize = 256 << 10;
 
 /// Why there is no room, and what to do, where [`ANSWER_BYTES`] are used up.
 pub(crate) const FULL: &str = "256 KiB are shown, the most; narrow `path`, `globs` or `types`";
 
-/// How much is counted that an answer has no room for, until the search stops.
+/// The most results that are counted beyond the answer until the search stops.
 pub(crate) const COUNTED: u64 = 10_000;
 
 /// A number and its noun.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::place::Place;
 use crate::walk::Filter;
 
-/// What `search_files` takes.
+/// The arguments of `search_files`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchFiles {
@@ -41,7 +41,7 @@ pub(crate) struct SearchFiles {
     pub(crate) per_file: u64,
 }
 
-/// What `find_files` takes.
+/// The arguments of `find_files`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FindFiles {
@@ -76,20 +76,20 @@ pub(crate) enum Case {
     Insensitive,
 }
 
-/// What is shown of a file that matches.
+/// The output for a matching file.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Show {
-    /// Its path and the lines that match.
+    /// The path and the matching lines.
     #[default]
     Lines,
-    /// Its path.
+    /// The path.
     Files,
-    /// Its path and how many lines match.
+    /// The path and the number of matching lines.
     Counts,
 }
 
-/// What `find_files` lists.
+/// The entries that `find_files` lists.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Wanted {
@@ -116,14 +116,14 @@ fn paths_in_all() -> u64 {
 }
 
 impl SearchFiles {
-    /// What the walk passes over.
+    /// Returns the filter of the walk.
     pub(crate) fn filter(&self, place: &Place) -> Result<Filter, ErrorInfo> {
         filter(&place.globs(&self.globs)?, &self.types, self.hidden, self.ignored, None)
     }
 }
 
 impl FindFiles {
-    /// What the walk passes over.
+    /// Returns the filter of the walk.
     pub(crate) fn filter(&self, place: &Place) -> Result<Filter, ErrorInfo> {
         filter(&place.globs(&self.globs)?, &self.types, self.hidden, self.ignored, self.depth)
     }
@@ -146,8 +146,8 @@ fn filter(
     })
 }
 
-/// The parts of globs that begin with a dot, such as `.github` of `.github/**`. One that is no
-/// glob is left out, since [`globs`] names it.
+/// Returns the parts of globs that start with a dot, such as `.github` in `.github/**`. Invalid
+/// globs are skipped, since [`globs`] reports them.
 fn hidden_names(globs: &[String]) -> GlobSet {
     let wanted = globs.iter().filter(|glob| !glob.starts_with('!'));
     let parts = wanted.flat_map(|glob| glob.split('/'));

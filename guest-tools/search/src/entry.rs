@@ -1,4 +1,4 @@
-//! What is in a directory.
+//! The entries of a directory.
 
 use kitbag_workspace::Kind;
 
@@ -6,6 +6,6 @@ use kitbag_workspace::Kind;
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// What it is, without following a link.
+    /// The type; links are not followed.
     pub(crate) kind: Kind,
 }

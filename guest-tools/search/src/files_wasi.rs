@@ -13,9 +13,8 @@ use kitbag_workspace::{Kind, Listed};
 use wasip2::filesystem::preopens::get_directories;
 use wasip2::filesystem::types::{Descriptor, DescriptorFlags, OpenFlags, PathFlags};
 
-/// How much is asked for at once: first, from then on, and after less was there than was
-/// asked for, which is most often the end. The host clears a buffer of this size for each
-/// call, and most files are short.
+/// The number of bytes of the first read, of later reads, and of a read after a short one, which is
+/// usually the end. The host clears a buffer of this size for each call, and most files are short.
 const FIRST_READ_BYTES: usize = 16 << 10;
 const NEXT_READ_BYTES: usize = 64 << 10;
 const LAST_READ_BYTES: usize = 1 << 10;
@@ -27,7 +26,7 @@ pub(crate) struct Directory(Descriptor);
 pub(crate) struct File {
     descriptor: Descriptor,
     offset: u64,
-    /// How much is asked for the next time.
+    /// The number of bytes of the next read.
     step: usize,
     at_end: bool,
 }
@@ -40,8 +39,7 @@ impl Directory {
         found.map(|(directory, _)| Self(directory)).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Opens a directory below by its relative path; a link on it is followed where
-    /// `follow` says so.
+    /// Opens a directory below by its relative path; links on it are followed if `follow` is set.
     pub(crate) fn directory(&self, path: &str, follow: bool) -> io::Result<Self> {
         self.open(path, OpenFlags::DIRECTORY, follow).map(Self)
     }

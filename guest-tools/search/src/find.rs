@@ -18,7 +18,7 @@ struct Listing<'a> {
     arguments: &'a FindFiles,
     /// Paths to show, the oldest first taken; without times the last in order.
     paths: BinaryHeap<(Reverse<Duration>, String)>,
-    /// How long they are, in bytes.
+    /// The length in bytes.
     bytes: usize,
     left_out: u64,
     /// The answer has no room for more, although the limit would.

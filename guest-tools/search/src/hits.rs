@@ -10,23 +10,23 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 use crate::answer::count;
 use crate::arguments::Show;
 
-/// How much of a line is shown.
+/// The most bytes of a line that are shown.
 const LINE_BYTES: usize = 300;
 
-/// How much of that stands before the match.
+/// The most bytes of these before the match.
 const BYTES_BEFORE: usize = 80;
 
-/// How many lines of one match are shown.
+/// The most lines of one match that are shown.
 const MATCH_LINES: usize = 40;
 
-/// What one file has.
+/// The matches of one file.
 #[derive(Default)]
 pub(crate) struct Hits {
     /// The lines to show, each with its number, and whether it matches.
     pub(crate) lines: Vec<(bool, String)>,
-    /// How many lines match and are shown.
+    /// The number of matching lines that are shown.
     pub(crate) shown: u64,
-    /// How many lines match and are not shown.
+    /// The number of matching lines that are not shown.
     pub(crate) left_out: u64,
     /// It holds a NUL, at which the search of a file that was not named stops.
     pub(crate) is_binary: bool,
@@ -38,9 +38,9 @@ pub(crate) struct Hits {
 pub(crate) struct Collector<'a> {
     pub(crate) matcher: &'a RegexMatcher,
     pub(crate) show: Show,
-    /// How many lines may be shown.
+    /// The number of lines that may be shown.
     pub(crate) room: u64,
-    /// How many lines may be counted without being shown.
+    /// The number of lines that may be counted without being shown.
     pub(crate) countable: u64,
     /// Only matches over several lines are meant.
     pub(crate) spans: bool,
@@ -48,12 +48,12 @@ pub(crate) struct Collector<'a> {
 }
 
 impl Hits {
-    /// How many lines match, as far as that was counted.
+    /// Returns the number of matching lines that were counted.
     pub(crate) fn matches(&self) -> u64 {
         self.shown + self.left_out
     }
 
-    /// Leaves out what is behind the first matches.
+    /// Drops the matches after the first ones.
     pub(crate) fn cut(&mut self, room: u64) {
         if self.shown <= room {
             return;
@@ -70,7 +70,7 @@ impl Hits {
 }
 
 impl Collector<'_> {
-    /// How many matches there are: one a line, where each is within one.
+    /// Returns the number of matches: one per line if each is within a line.
     fn count(&self, searcher: &Searcher, found: &SinkMatch<'_>) -> u64 {
         if !searcher.multi_line_with_matcher(self.matcher) {
             return 1;
@@ -83,7 +83,7 @@ impl Collector<'_> {
         count
     }
 
-    /// Whether a match reaches over the end of a line, from text to text.
+    /// Returns true if a match contains a line ending between text.
     fn spans_lines(&self, found: &SinkMatch<'_>) -> bool {
         let mut spans = false;
         let _ = self.matcher.find_iter(found.bytes(), |at| {

@@ -1,8 +1,8 @@
-//! What the ignore files of every level say, in ripgrep's order of precedence.
+//! The ignore files of every level, in ripgrep's order of precedence.
 //!
-//! Within a kind of file the nearest directory with an opinion decides; `.rgignore` beats
-//! `.ignore`, that beats `.gitignore`, and that beats `.git/info/exclude`. What lies above a
-//! repository says nothing of what git ignores within it.
+//! For one kind of file, the nearest directory with a rule decides; `.rgignore` overrides
+//! `.ignore`, which overrides `.gitignore`, which overrides `.git/info/exclude`. Files above a
+//! repository do not affect its git ignore rules.
 
 use std::io::Read;
 use std::rc::Rc;
@@ -14,10 +14,10 @@ use kitbag_workspace::Kind;
 use crate::entry::Entry;
 use crate::files::Directory;
 
-/// How much of one ignore file is read.
+/// The most bytes of an ignore file that are read.
 const IGNORE_FILE_BYTES: u64 = 1 << 20;
 
-/// Where git keeps what is ignored in one clone only.
+/// The file with a clone's own ignore rules.
 const EXCLUDE: &str = ".git/info/exclude";
 
 /// The kinds of ignore files, by precedence.
@@ -39,15 +39,14 @@ const SOURCES: [(Source, &str); 4] = [
 /// The ignore files of a directory that has any, and of those above it.
 pub(crate) struct Level {
     above: Option<Rc<Self>>,
-    /// As in [`SOURCES`]. Empty where there is no such file.
+    /// As in [`SOURCES`]. Empty for a missing file.
     matchers: [Gitignore; SOURCES.len()],
     /// A repository begins here.
     is_repository: bool,
 }
 
 impl Level {
-    /// The level of a directory, of which `path` is the path below the root, without `/` at
-    /// its end.
+    /// Creates the level of a directory. `path` is the path below the root, without a trailing `/`.
     pub(crate) fn of(
         above: Option<Rc<Self>>,
         directory: &Directory,
@@ -75,7 +74,7 @@ impl Level {
         Some(Rc::new(Self { above, matchers, is_repository }))
     }
 
-    /// What the files of this level and those above say of a path below the root.
+    /// Returns the decision of this level's files and those above about a path below the root.
     pub(crate) fn matched(&self, path: &str, is_directory: bool) -> Match<()> {
         let mut decided: [Match<()>; SOURCES.len()] = [const { Match::None }; SOURCES.len()];
         let mut in_repository = true;
@@ -94,7 +93,7 @@ impl Level {
     }
 }
 
-/// Reads one ignore file. A line that is no glob is left out, as ripgrep does.
+/// Reads one ignore file. Invalid globs are skipped, as in ripgrep.
 fn read(directory: &Directory, path: &str, name: &str) -> Gitignore {
     let mut content = Vec::new();
     let Ok(file) = directory.file(name, false) else { return Gitignore::empty() };
@@ -104,7 +103,7 @@ fn read(directory: &Directory, path: &str, name: &str) -> Gitignore {
     let mut builder = GitignoreBuilder::new(path);
     let text = String::from_utf8_lossy(&content);
     for line in text.trim_start_matches('\u{feff}').lines() {
-        // An error stands for this line alone.
+        // An error affects only this line.
         let _ = builder.add_line(None, line);
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())

@@ -8,13 +8,13 @@ use grep_regex::RegexMatcher;
 
 use crate::hits::Collector;
 
-/// How much of a file is in memory.
+/// The bytes of a file that are in memory.
 const WINDOW_BYTES: usize = 4 << 20;
 
 /// The longest match that is surely found: so much of a window is searched again with the next.
 const OVERLAP_BYTES: usize = 64 << 10;
 
-/// How much is kept before that, for what a pattern looks back at.
+/// The bytes that are kept before that, for look-behind of a pattern.
 const BEFORE_BYTES: usize = 16;
 
 /// A piece of a file.
@@ -28,7 +28,7 @@ struct Window {
     at_end: bool,
 }
 
-/// Searches a file for matches that lie within lines.
+/// Searches a file for matches within lines.
 pub(crate) fn search(
     mut file: impl Read,
     matcher: &RegexMatcher,

@@ -7,7 +7,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::arguments::{Case, SearchFiles};
 
-/// How much a pattern may take when it is compiled, and what is built of it while it runs.
+/// The most bytes of a compiled pattern and of its caches.
 const PATTERN_BYTES: usize = 8 << 20;
 
 /// A newline of Unix or Windows. Escaped, since `(?x)` ignores plain ones.
@@ -19,14 +19,14 @@ pub(crate) struct Pattern {
     /// A match may take several lines: the pattern has `\n`, or means every character by `(?s).`
     /// or `[\s\S]`.
     pub(crate) is_multi_line: bool,
-    /// The same pattern for matches over several lines, where a match is looked for in lines
-    /// first: those of `\s` in its middle.
+    /// The same pattern for matches across lines, if matches within lines are searched for first:
+    /// patterns with `\s` in the middle.
     pub(crate) across: Option<RegexMatcher>,
     /// A class such as `[^"]` would match line ends, which lines do not have.
     pub(crate) has_open_class: bool,
 }
 
-/// What matches of a pattern reach.
+/// The extent of a pattern's matches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Lines,
@@ -40,7 +40,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// Says what is wrong with it.
+    /// The problem of the pattern.
     pub(crate) fn new(arguments: &SearchFiles) -> Result<Self, ErrorInfo> {
         let (text, across_text) = match arguments.literal {
             true => {
@@ -62,7 +62,7 @@ impl Pattern {
                 .case_insensitive(matches!(arguments.case, Case::Insensitive))
                 .size_limit(PATTERN_BYTES)
                 .dfa_size_limit(PATTERN_BYTES)
-                // `$` matches before `\r\n`, too.
+                // `$` also matches before `\r\n`.
                 .crlf(true);
             if !lines {
                 builder.line_terminator(None);
@@ -126,7 +126,7 @@ fn with_newlines(pattern: &str, blanks: bool) -> String {
 
 /// The places of a pattern that match a newline.
 struct Newlines {
-    /// Whether `\s` is one of them.
+    /// True if `\s` is one of them.
     blanks: bool,
     /// Each place, and whether it is a class.
     found: Vec<(ast::Span, bool)>,
@@ -181,7 +181,7 @@ fn parsed(pattern: &str) -> Option<Hir> {
     parser.multi_line(true).crlf(true).utf8(false).build().parse(pattern).ok()
 }
 
-/// Whether a pattern has a class of all characters but a few, such as `[^"]`, in its middle.
+/// Returns true if a pattern has a negated class such as `[^"]` in the middle.
 fn has_open_class(pattern: &str) -> bool {
     let is_open = |hir: &Hir| match hir.kind() {
         HirKind::Class(Class::Unicode(class)) => {
@@ -207,7 +207,7 @@ fn reach(pattern: &str) -> Reach {
     }
 }
 
-/// Whether a part of a pattern is of a kind.
+/// Returns true if any part of a pattern satisfies a predicate.
 fn has(hir: &Hir, is: &dyn Fn(&Hir) -> bool) -> bool {
     is(hir)
         || match hir.kind() {
@@ -233,14 +233,14 @@ fn is_everything(hir: &Hir) -> bool {
     }
 }
 
-/// Blanks and newlines, as `\s`; not what leaves out some characters, as `[^"]`.
+/// Returns true for blanks and newlines, as `\s`; false for negated classes such as `[^"]`.
 fn is_blank(hir: &Hir) -> bool {
     let HirKind::Class(Class::Unicode(class)) = hir.kind() else { return false };
     let has = |char: char| class.iter().any(|range| range.start() <= char && char <= range.end());
     has('\n') && !has('a')
 }
 
-/// Whether blanks are between other parts of a pattern, and not at its ends alone.
+/// Returns true if blanks are between other parts of a pattern, and not only at its ends.
 fn has_inner_blank(hir: &Hir) -> bool {
     let is_end = |part: &Hir| match part.kind() {
         HirKind::Look(_) => true,

@@ -1,4 +1,4 @@
-//! Where a search begins: a path of the arguments as a granted directory and a path in it.
+//! The start of a search: a granted directory and a path in it.
 
 use std::borrow::Cow;
 use std::io;
@@ -8,18 +8,17 @@ use kitbag_workspace::{Kind, Location, explain, granted, stat};
 
 use crate::files::Directory;
 
-/// Where a search begins.
+/// The start of a search.
 pub(crate) struct Place {
     /// The granted directory.
     pub(crate) root: Directory,
-    /// Its guest path.
+    /// The guest path.
     guest: String,
-    /// What stands before a path in it when that is shown: nothing where it is the call's
-    /// root, else its guest path and `/`.
+    /// The prefix of shown paths: empty for the call's root, otherwise the guest path and `/`.
     pub(crate) shown_root: String,
-    /// The path in it, without `.`, `..` and `/` at its ends. Empty for itself.
+    /// The path in it, without `.`, `..` and `/` at its ends. Empty for the directory itself.
     pub(crate) path: String,
-    /// Whether that is a directory.
+    /// True if it is a directory.
     pub(crate) is_directory: bool,
 }
 
@@ -46,8 +45,8 @@ impl Place {
         Ok(Self { root: directory, guest: root, shown_root, path: inner, is_directory })
     }
 
-    /// Globs by the paths below the root, of which some begin with a guest path:
-    /// `/workspace/src/**` is `/src/**`.
+    /// Converts globs to paths below the root. Some start with a guest path: `/workspace/src/**`
+    /// becomes `/src/**`.
     ///
     /// # Errors
     ///
@@ -86,7 +85,7 @@ impl Place {
     }
 }
 
-/// The granted directory that a path lies in: the call's root before others.
+/// Returns the granted directory that contains a path, preferably the call's root.
 fn root_of(call: &Call, path: &str) -> String {
     let is_in = |root: &str| {
         path.strip_prefix(root.trim_end_matches('/'))
@@ -114,7 +113,7 @@ fn without_dots(path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// A path on one line: what would end the line or is no character of a text is escaped.
+/// Formats a path on one line: escapes line endings and invalid characters.
 pub(crate) fn shown(path: &str) -> Cow<'_, str> {
     if !path.contains(char::is_control) {
         return path.into();
@@ -126,7 +125,7 @@ pub(crate) fn shown(path: &str) -> Cow<'_, str> {
     path.chars().map(spell).collect::<String>().into()
 }
 
-/// What an error of the operating system means, after the path.
+/// Describes an error of the operating system, as the text after the path.
 pub(crate) fn in_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -139,7 +138,7 @@ pub(crate) fn in_words(error: &io::Error) -> String {
     }
 }
 
-/// Whether it is what `grep-searcher` says at the limit of memory that it is given.
+/// Returns true for the error of `grep-searcher` at its memory limit.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     error.to_string().contains("allocation limit")
 }

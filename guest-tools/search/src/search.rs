@@ -24,7 +24,7 @@ use crate::walk::{Found, PassedOver, walk};
 /// several.
 const HEAP_BYTES: usize = 16 << 20;
 
-/// How many files are named with their encoding.
+/// The most files that are named with their encoding.
 const NAMED_ENCODINGS: usize = 5;
 
 /// The hint for a pattern that may have been meant for several lines.
@@ -49,15 +49,15 @@ struct Search<'a> {
     across: Searcher,
     /// Files to show, in the order in which they were found.
     files: Vec<FileHits>,
-    /// Matching lines to show, or files where no lines are shown.
+    /// Shown matching lines, or files if no lines are shown.
     shown: u64,
-    /// How long what is shown is, in bytes.
+    /// The length of the output, in bytes.
     bytes: usize,
-    /// Matching lines that are left out of files that are shown, and how many those are.
+    /// Matching lines that are omitted from shown files, and the number of these files.
     left_out_of_shown: (u64, u64),
-    /// Matching lines of files that are left out, and how many those are.
+    /// Matching lines of omitted files, and the number of these files.
     left_out: (u64, u64),
-    /// The first file that is left out since the answer has no room for it.
+    /// The first file that is omitted for lack of room.
     first_without_room: Option<String>,
     searched: u64,
     /// Files that are too large to look for matches over several lines.
@@ -213,7 +213,7 @@ impl Search<'_> {
         }
     }
 
-    /// Leaves out the oldest files without which there is enough to show.
+    /// Drops the oldest files that are not needed to reach the limit.
     fn drop_oldest(&mut self) {
         loop {
             let oldest = self.files.iter().enumerate().min_by(|(_, one), (_, other)| {
@@ -249,7 +249,7 @@ impl Search<'_> {
         self.left_out.1 += 1;
     }
 
-    /// What a file counts for the limit.
+    /// Returns the weight of a file for the limit.
     fn weight(&self, hits: &Hits) -> u64 {
         if self.arguments.show == Show::Lines { hits.shown } else { 1 }
     }
@@ -369,7 +369,7 @@ impl Search<'_> {
     }
 }
 
-/// How long the lines of a file are together.
+/// Returns the total length of a file's lines.
 fn bytes_of(hits: &Hits) -> usize {
     hits.lines.iter().map(|(_, line)| line.len() + 1).sum()
 }

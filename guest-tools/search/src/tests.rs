@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::Search;
 
-/// A tree of these files. Each character of a name or a content stands for a byte.
+/// Creates a tree of these files. Each character of a name or content is one byte.
 fn tree(files: &BTreeMap<String, String>) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let bytes = |text: &str| text.chars().map(|byte| byte as u8).collect::<Vec<_>>();
@@ -26,7 +26,7 @@ fn tree(files: &BTreeMap<String, String>) -> TempDir {
     directory
 }
 
-/// What a call answers, or its error.
+/// Returns the answer of a call, or its error.
 fn call(root: &Path, tool: &str, arguments: &Value) -> Result<String, String> {
     let call = Call::new(tool, root.to_str().unwrap(), arguments.to_string(), "{}");
     Search::run(&call, Value::Null).map_err(|stop| match stop {
@@ -35,7 +35,7 @@ fn call(root: &Path, tool: &str, arguments: &Value) -> Result<String, String> {
     })
 }
 
-/// The lines of an answer by name, without what stands below them.
+/// Returns the lines of an answer by name, without the notes below them.
 fn sorted(answer: &str) -> Vec<String> {
     let mut lines: Vec<_> = answer.lines().map(String::from).collect();
     let is_note = |line: &str| {
@@ -83,7 +83,7 @@ fn answers_are_those_of_the_cases() {
 }
 
 #[test]
-fn the_newest_comes_first_and_the_oldest_is_left_out() {
+fn the_newest_comes_first_and_the_oldest_is_omitted() {
     let directory = tempfile::tempdir().unwrap();
     for age in [3, 1, 4, 0, 2] {
         let path = directory.path().join(format!("{age}.txt"));
@@ -113,7 +113,7 @@ fn the_newest_comes_first_and_the_oldest_is_left_out() {
 }
 
 #[test]
-fn counting_stops_where_there_is_enough() {
+fn counting_stops_at_the_limit() {
     let directory = tempfile::tempdir().unwrap();
     for file in 0..4 {
         fs::write(directory.path().join(format!("{file}.txt")), "match\n".repeat(6_000)).unwrap();
@@ -128,7 +128,7 @@ fn counting_stops_where_there_is_enough() {
 }
 
 #[test]
-fn globs_and_types_narrow_and_a_glob_that_names_a_hidden_file_reaches_it() {
+fn globs_and_types_restrict_and_reach_hidden_files() {
     let files =
         [".git/config", ".github/ci.yml", ".env.example", "a/.b/c.yml", "d.yml", "out/e.yml"];
     let mut files: BTreeMap<_, _> = files.map(|path| (path.to_owned(), "q\n".to_owned())).into();
@@ -157,7 +157,7 @@ fn globs_and_types_narrow_and_a_glob_that_names_a_hidden_file_reaches_it() {
 }
 
 #[test]
-fn what_is_not_utf8_is_searched_as_the_text_that_read_file_shows() {
+fn other_encodings_are_searched_as_read_file_shows_them() {
     let directory = tempfile::tempdir().unwrap();
     let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
     for (name, content) in [
@@ -217,7 +217,7 @@ fn a_long_line_is_cut_around_the_match() {
 }
 
 #[test]
-fn links_are_not_followed_and_names_that_are_no_text_are_counted() {
+fn links_are_skipped_and_invalid_names_are_counted() {
     use std::os::unix::ffi::OsStrExt;
     let directory = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
@@ -271,7 +271,7 @@ fn trees() -> impl Strategy<Value = BTreeMap<String, String>> {
     )
 }
 
-/// What ripgrep's own walk finds, in its order.
+/// Returns the files of ripgrep's own walk, in its order.
 fn walked(root: &Path, hidden: bool, ignored: bool) -> Vec<String> {
     let mut builder = WalkBuilder::new(root);
     builder.hidden(!hidden).ignore(!ignored).git_ignore(!ignored).git_exclude(!ignored);
@@ -351,7 +351,7 @@ fn patterns_over_several_lines_match_in_files_of_windows_too() {
     check("beta\\s+gamma", false, "crlf lf");
     check("(?s)alpha.*gamma", false, "crlf lf");
     check("alpha[\\s\\S]*?beta", false, "crlf lf one");
-    // What stays within a line does so.
+    // Matches within a line are not extended.
     check("alpha.*beta", false, "one");
     check("a[^x]gamma", false, &format!("no matches in 3 files{hint}"));
     check("\\s+$", false, "no matches in 3 files");

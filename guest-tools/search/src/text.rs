@@ -10,15 +10,15 @@ use crate::walk::Found;
 /// larger one in another encoding either.
 const WHOLE_BYTES: u64 = 8 << 20;
 
-/// How much is read first: enough to recognise UTF-16.
+/// The bytes of the first read: enough to recognize UTF-16.
 const FIRST_BYTES: usize = 16 << 10;
 
 /// A file, and whether what was read of it is UTF-8.
 pub(crate) struct Sniffed<R> {
-    /// What was read first and not taken yet.
+    /// The bytes of the first read that were not consumed.
     first: Cursor<Vec<u8>>,
     file: R,
-    /// Bytes of a character that the next piece goes on with.
+    /// The start of a character that the next piece completes.
     rest: Vec<u8>,
     encoding: Seen,
     /// It begins as a binary format does. A NUL byte may come later, or never.
@@ -60,7 +60,7 @@ impl<R: Read> Sniffed<R> {
         Ok(Self { first: Cursor::new(first), file, rest: Vec::new(), encoding, is_binary })
     }
 
-    /// Whether `grep-searcher` has read it as the text that it is.
+    /// Returns true if `grep-searcher` read the file as valid text.
     pub(crate) fn is_utf8(&self) -> bool {
         self.encoding != Seen::Other
     }
@@ -103,7 +103,7 @@ impl<R: Read> Read for Sniffed<R> {
     }
 }
 
-/// The text of a file, in whatever encoding.
+/// Reads the text of a file in any encoding.
 pub(crate) fn read_text(found: &Found<'_>) -> io::Result<Whole> {
     let file = found.directory.file(found.name, found.is_named)?;
     let mut content = Vec::new();
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_character_between_two_pieces_is_utf8_and_one_that_is_cut_is_not() {
+    fn characters_across_pieces_are_utf8() {
         let check = |pieces: &[&[u8]], expected: bool| {
             let mut sniffed = Sniffed::new(io::empty()).unwrap();
             pieces.iter().for_each(|piece| sniffed.look_at(piece));

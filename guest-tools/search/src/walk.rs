@@ -1,7 +1,7 @@
 //! The tree below a place, a directory at a time, without what is to be passed over.
 //!
-//! Of a directory the files come first, then what is below it, each by name: the same tree
-//! gives the same order. No link is followed.
+//! The files of a directory come first, then its directories, each by name, so that the order is
+//! deterministic. Links are not followed.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -18,10 +18,10 @@ use crate::files::Directory;
 use crate::ignored::Level;
 use crate::place::{Place, in_words, shown};
 
-/// How many paths are named that could not be read.
+/// The most unreadable paths that are named.
 const NAMED_FAILURES: usize = 3;
 
-/// What is passed over, as ripgrep decides it, but for globs and types.
+/// The skipped entries, as in ripgrep, except for globs and types.
 pub(crate) struct Filter {
     /// The globs of the arguments. They narrow what is looked at: what is hidden or ignored
     /// stays so, unless [`hidden_names`](Self::hidden_names) says otherwise.
@@ -29,28 +29,28 @@ pub(crate) struct Filter {
     /// The parts of those globs that begin with a dot, and so name what is hidden.
     pub(crate) hidden_names: GlobSet,
     pub(crate) types: Types,
-    /// Whether what has a name with a dot in front is looked at.
+    /// True to include dot files.
     pub(crate) hidden: bool,
-    /// Whether what ignore files name is looked at.
+    /// True to include ignored files.
     pub(crate) ignored: bool,
-    /// How many levels of directories are looked at. 1 is the place itself.
+    /// The number of directory levels. 1 is the start itself.
     pub(crate) depth: usize,
 }
 
-/// What a walk has found.
+/// A file of a walk.
 pub(crate) struct Found<'a> {
     /// The directory in which it is.
     pub(crate) directory: &'a Directory,
-    /// Its name in that, or its path where the walk began at a file.
+    /// The name, or the path if the walk started at a file.
     pub(crate) name: &'a str,
-    /// Its path below the root.
+    /// The path below the root.
     pub(crate) path: &'a str,
     pub(crate) kind: Kind,
     /// The walk began at it.
     pub(crate) is_named: bool,
 }
 
-/// What a walk passed over.
+/// The skipped entries of a walk.
 #[derive(Default)]
 pub(crate) struct PassedOver {
     /// Files and directories that look like secrets.
@@ -59,7 +59,7 @@ pub(crate) struct PassedOver {
     pub(crate) binary: u64,
     /// Names that are not UTF-8.
     pub(crate) unnamed: u64,
-    /// What could not be read.
+    /// The number of unreadable paths.
     pub(crate) failures: u64,
     /// The first of those, each with the reason.
     pub(crate) named_failures: Vec<String>,
@@ -73,7 +73,7 @@ struct Pending {
 }
 
 impl Filter {
-    /// Whether an entry is looked at.
+    /// Returns true if an entry is included.
     fn passes(&self, level: Option<&Level>, path: &str, name: &str, kind: Kind) -> bool {
         let is_directory = kind == Kind::Directory;
         if self.globs.matched(path, is_directory).is_ignore()
@@ -90,7 +90,7 @@ impl Filter {
         }
     }
 
-    /// Whether globs and types, where there are any, name a directory itself.
+    /// Returns true if globs or types select a directory itself.
     fn names_directory(&self, path: &str) -> bool {
         let by_glob =
             self.globs.num_whitelists() == 0 || self.globs.matched(path, true).is_whitelist();
@@ -111,8 +111,8 @@ impl PassedOver {
     }
 }
 
-/// Walks until `visit` breaks off. Files and what is no directory come if they pass,
-/// directories where globs and types name them.
+/// Walks until `visit` breaks. Files and other entries are visited if they pass, directories only
+/// if globs and types select them.
 pub(crate) fn walk(
     place: &Place,
     filter: &Filter,

@@ -1,6 +1,5 @@
-//! A tool that reads what it was configured with: a configuration value by `key`, a
-//! variable of its environment by `variable`, or all of both. What it says of itself is a file
-//! that its component holds, too.
+//! A tool that returns its configuration: a configuration value by `key`, an environment variable
+//! by `variable`, or all of both. Its description is a file that is also in its component.
 
 use std::env;
 
@@ -15,7 +14,7 @@ struct Arguments {
     variable: Option<String>,
 }
 
-/// What it says of itself.
+/// The description.
 const DESCRIPTION: &str = include_str!("../describe.json");
 
 struct Settings;

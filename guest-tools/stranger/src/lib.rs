@@ -1,9 +1,8 @@
-//! A tool that counts words, written by an author who knows the shapes of the
-//! contract but none of its names: `wit/gadget.wit` has a package, an interface
-//! and types of its own.
+//! A tool that counts words, written by an author who knows the types of the contract but not its
+//! names: `wit/gadget.wit` has its own package, interface and types.
 //!
-//! Its arguments are `text`, or `path` for a file relative to the context's
-//! root, and `confirm`, which makes it ask before it counts.
+//! Its arguments are `text`, or `path` for a file relative to the context's root, and `confirm`,
+//! which makes it ask before it counts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_before_it_counts_where_it_is_told_to() {
+    fn it_asks_before_counting_on_request() {
         let arguments = r#"{"text":"a b","confirm":true}"#;
         assert!(matches!(run(Task::Run, arguments, "{}"), Verdict::NeedsInput(_)));
         let answer = |answer: &str| run(Task::Run, arguments, &format!("{{\"count\":{answer}}}"));

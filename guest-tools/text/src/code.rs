@@ -14,7 +14,7 @@ use crate::input::Source;
 #[cfg(test)]
 pub(crate) const NAMES: [&str; 5] = ["base64", "base64url", "hex", "percent", "html"];
 
-/// What stays as it is in a part of a URL: the unreserved characters of RFC 3986.
+/// The characters that are not encoded in a part of a URL: the unreserved ones of RFC 3986.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 #[derive(Deserialize)]

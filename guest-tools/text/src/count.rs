@@ -39,7 +39,7 @@ pub(crate) fn count_text(call: &Call, arguments: Arguments) -> Result<String, Er
         .map_err(|error| ErrorInfo::new("the answer cannot be written").caused_by(error))
 }
 
-/// What a run of characters is made of.
+/// The class of a run of characters.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// Letters of ASCII.

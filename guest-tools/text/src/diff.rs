@@ -8,7 +8,7 @@ use similar::TextDiff;
 
 use crate::input::Source;
 
-/// How long the shortest difference is looked for; then a longer one is taken.
+/// The time limit for the shortest difference; a longer one is used afterwards.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ fn three() -> usize {
     3
 }
 
-/// Compares two texts line by line and answers with a unified diff.
+/// Compares two texts line by line and returns a unified diff.
 pub(crate) fn diff_text(call: &Call, arguments: Arguments) -> Result<String, ErrorInfo> {
     let Arguments { old, old_path, new, new_path, context, max_bytes } = arguments;
     let names = (old_path.clone(), new_path.clone());
@@ -70,7 +70,7 @@ pub(crate) fn diff_text(call: &Call, arguments: Arguments) -> Result<String, Err
     Ok(answer)
 }
 
-/// Says that texts differ in their line endings alone, which a diff would not show.
+/// Reports texts that differ only in their line endings, which a diff would not show.
 fn of_line_endings(old: &str, new: &str) -> Option<String> {
     let lines = |text| str::lines(text);
     if !lines(old).eq(lines(new)) || old.ends_with('\n') != new.ends_with('\n') {
@@ -86,7 +86,7 @@ fn of_line_endings(old: &str, new: &str) -> Option<String> {
     ))
 }
 
-/// How many lines are removed and added.
+/// Returns the number of removed and added lines.
 fn totals(diff: &TextDiff<'_, '_, str>) -> (usize, usize) {
     diff.ops().iter().fold((0, 0), |(removed, added), operation| match operation.tag() {
         similar::DiffTag::Equal => (removed, added),

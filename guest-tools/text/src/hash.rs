@@ -14,7 +14,7 @@ use crate::input::{Chosen, Source, open};
 pub(crate) const NAMES: [&str; 8] =
     ["sha256", "sha512", "sha384", "sha1", "md5", "sha3-256", "blake3", "crc32"];
 
-/// How much of a file is read at once.
+/// The number of bytes that are read from a file at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
 #[derive(Deserialize)]

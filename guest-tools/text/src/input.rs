@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// The most bytes of a file that are held at once. A call has 128 MiB for everything.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Where a text comes from.
+/// The source of a text.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Source {
     pub(crate) text: Option<String>,
@@ -21,11 +21,11 @@ pub(crate) struct Source {
 pub(crate) struct Text {
     pub(crate) text: String,
     pub(crate) encoding: Option<String>,
-    /// How many bytes it was in its file.
+    /// The number of bytes in its file.
     pub(crate) bytes: u64,
 }
 
-/// What a source is: one of both, never both.
+/// The kind of a source: exactly one of both.
 pub(crate) enum Chosen {
     Text(String),
     File(Location),

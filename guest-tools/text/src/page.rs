@@ -26,7 +26,7 @@ fn yes() -> bool {
     true
 }
 
-/// How long an answer is where the caller does not say.
+/// Returns the default length of an answer.
 pub(crate) fn max_bytes() -> usize {
     kitbag_page::MAX_BYTES
 }

@@ -24,7 +24,7 @@ fn markdown(html: &str) -> String {
     call("html_to_markdown", &json!({ "text": html }).to_string()).unwrap()
 }
 
-/// Converts a page that lies in a file.
+/// Converts a page in a file.
 fn markdown_of(bytes: &[u8]) -> Result<String, String> {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("page.html"), bytes).unwrap();
@@ -87,7 +87,7 @@ fn a_text_and_a_file_are_hashed() {
 }
 
 #[test]
-fn texts_are_encoded_and_decoded() {
+fn encoding_and_decoding_match_the_cases() {
     check("encode_text.txt");
 }
 
@@ -117,7 +117,7 @@ fn a_page_is_read_in_the_encoding_that_it_has() {
 }
 
 #[test]
-fn what_lies_deep_keeps_its_text() {
+fn deeply_nested_text_is_kept() {
     for tag in [
         "div",
         "span",
@@ -285,7 +285,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_encoded_is_decoded(text in "\\PC{0,40}|(?s).{0,20}", at in 0usize..5) {
+    fn encoded_text_is_decoded_back(text in "\\PC{0,40}|(?s).{0,20}", at in 0usize..5) {
         let arguments = |text: &str| json!({ "text": text, "encoding": crate::code::NAMES[at] }).to_string();
         let encoded = call("encode_text", &arguments(&text)).unwrap();
         prop_assert_eq!(call("decode_text", &arguments(&encoded)).unwrap(), text);

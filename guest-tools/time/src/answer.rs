@@ -21,7 +21,7 @@ pub(crate) struct Point {
     pub(crate) weekday: String,
     /// The ISO 8601 week, as `2026-W10`.
     pub(crate) week: String,
-    /// What else there is to know of the result.
+    /// A note on the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Point {
 pub(crate) struct Between {
     /// An ISO 8601 duration by the calendar.
     pub(crate) iso: String,
-    /// How many midnights lie between both.
+    /// The number of midnights between both.
     pub(crate) days: i64,
     /// Elapsed seconds, rounded towards zero.
     pub(crate) seconds: i64,

@@ -17,7 +17,7 @@ const SECONDS: i64 = 146_097 * 86_400;
 /// The year, shifted, from which zones have rules and no table.
 const RULES: i16 = 2100;
 
-/// Whether times are shifted.
+/// The shift of times at a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cycle {
     This,

@@ -9,7 +9,7 @@ use crate::quoted::quoted;
 /// The longest text of a duration that is read, in bytes.
 const LONGEST: usize = 200;
 
-/// What is added to a time.
+/// The span that is added to a time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Duration {
     /// By calendar and clock.
@@ -50,7 +50,7 @@ pub(crate) fn read(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// The time that is a span later, and what there is to note of it.
+/// Returns the time after a span, and a note.
 ///
 /// Years to days are added to what the clock shows, hours and less to the elapsed time, in
 /// this order.
@@ -93,8 +93,8 @@ pub(crate) fn add(
     Ok((moved.checked_add(exact).map_err(out_of_range)?, note))
 }
 
-/// The same time of day so many days from Monday to Friday later. From a day of the weekend
-/// the first of them is the Monday, or the Friday before where days are taken away.
+/// Returns the same time of day after this many days from Monday to Friday. From a weekend, the
+/// first of them is the Monday, or the Friday before if days are subtracted.
 pub(crate) fn add_business_days(
     time: &Zoned,
     days: i64,

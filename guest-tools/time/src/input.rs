@@ -17,9 +17,9 @@ const LONGEST: usize = 200;
 pub(crate) struct Reader {
     /// The zone of a time that names none; `None` where it has to name one.
     pub(crate) zone: Option<TimeZone>,
-    /// What becomes of a local time that is skipped or repeated.
+    /// The handling of a local time that is skipped or repeated.
     pub(crate) disambiguation: Disambiguation,
-    /// What `now` and `today` refer to.
+    /// The time of `now` and `today`.
     pub(crate) clock: Timestamp,
     /// In which cycle of the calendar the time is read.
     pub(crate) cycle: Cycle,
@@ -30,7 +30,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// Says which part is not understood, does not exist or has two readings.
+    /// The part that is not understood, does not exist or is ambiguous.
     pub(crate) fn read(&self, text: &str) -> Result<Zoned, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -142,7 +142,7 @@ impl Reader {
         crate::duration::add(&now()?, span, self.disambiguation).map(|(time, _)| Some(time))
     }
 
-    /// What the Temporal grammar reads: ISO 8601 with an offset and a zone in brackets.
+    /// Parses the Temporal grammar: ISO 8601 with an offset and a zone in brackets.
     fn pieces(&self, text: &str, pieces: &Pieces<'_>) -> Result<Zoned, String> {
         let local = pieces.date().to_datetime(pieces.time().unwrap_or_default());
         let zone = match pieces.time_zone_annotation() {
@@ -207,7 +207,7 @@ fn unix(text: &str, cycle: Cycle) -> Result<Option<Timestamp>, String> {
             false => Ok(None),
         };
     }
-    // How many decimal places of the number are below a second.
+    // The number of decimal places below a second.
     let places = match (is_marked, whole.len()) {
         (true, _) | (false, 9 | 10) => 0,
         (false, 12 | 13) => 3,
@@ -224,7 +224,7 @@ fn unix(text: &str, cycle: Cycle) -> Result<Option<Timestamp>, String> {
         }
     };
     let out_of_range = || format!("{} is out of range: years -9999 to 9999", quoted(text));
-    // Nanoseconds are what there is; what is finer is refused rather than dropped.
+    // The resolution is a nanosecond; a finer value is refused and not rounded.
     let finer = places + fraction.trim_end_matches('0').len();
     if finer > 9 {
         return Err(format!("{} is finer than a nanosecond", quoted(text)));

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::answer::iso;
 use crate::zone;
 
-/// What becomes of a local time that does not exist, or exists twice.
+/// The handling of a local time that does not exist, or exists twice.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Disambiguation {

@@ -1,4 +1,4 @@
-//! What an error repeats of a value of the caller's.
+//! Values of the caller in errors.
 
 /// A value of a caller in an error: short, on one line.
 pub(crate) fn quoted(text: &str) -> String {

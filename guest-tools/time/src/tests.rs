@@ -9,7 +9,7 @@ use kitbag_sdk::serde_json::{self, Value};
 use kitbag_sdk::{Call, json};
 use proptest::prelude::*;
 
-/// What the clock shows in these tests.
+/// The time of the clock in these tests.
 const CLOCK: &str = "2026-11-23T12:00:00Z";
 
 fn call(tool: &str, arguments: &str) -> Result<String, String> {
@@ -58,7 +58,7 @@ fn durations_are_added_by_the_calendar() {
 }
 
 #[test]
-fn the_time_between_two_points_is_told_by_the_calendar() {
+fn time_differences_follow_the_calendar() {
     check("time_between.txt");
 }
 
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn a_local_time_is_refused_where_and_only_where_jiff_calls_it_ambiguous(
+    fn ambiguous_local_times_match_jiff(
         after in timestamps(), zone in zones(), minutes in -180i64..180,
     ) {
         let found = TimeZone::get(&zone).unwrap();

@@ -105,7 +105,7 @@ pub(crate) fn parse_time(arguments: ParseTime, here: &Here) -> Result<Point, Str
 pub(crate) fn convert_time(arguments: ConvertTime, here: &Here) -> Result<Point, String> {
     let ConvertTime { time, to, zone, disambiguation } = arguments;
     let to = here.local.find(Some(&to))?.unwrap_or(TimeZone::UTC);
-    // A zone that is not known is no reason to take another one.
+    // An unknown zone must not be replaced by another one.
     let zone = here.local.find(zone.as_deref())?;
     cycle::run(|cycle| {
         let reader = Reader { zone: zone.clone(), disambiguation, clock: here.clock, cycle };

@@ -10,9 +10,9 @@ use crate::zone;
 pub(crate) const FORMS: &str = "write it as ISO 8601 (`2026-03-05T14:30:00+01:00`, or with a zone, `2026-03-05 14:30 \
      Europe/Paris`), `March 5, 2026 2:30 PM`, or `@` and Unix seconds";
 
-/// What a text says.
+/// The parsed words of a text.
 pub(crate) struct Words {
-    /// The date and the time of day, midnight where there is none.
+    /// The date and the time of day; midnight by default.
     pub(crate) local: DateTime,
     /// The zone or the offset that it names.
     pub(crate) zone: Option<TimeZone>,
@@ -36,7 +36,7 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
-/// What is found so far.
+/// The parts that were found.
 #[derive(Default)]
 struct Parts {
     date: Option<Date>,
@@ -343,7 +343,7 @@ impl Parts {
     }
 }
 
-/// Whether `am` or `pm` is meant: `true` for the afternoon.
+/// Returns true for `pm` and false for `am`.
 fn half_of_day(word: &str) -> Option<bool> {
     match word.trim_end_matches('.') {
         "am" | "a.m" => Some(false),

@@ -13,7 +13,7 @@ impl Local {
     ///
     /// # Errors
     ///
-    /// As [`find`], and `local` where that is not known.
+    /// As [`find`], with `local` if the zone is not known.
     pub(crate) fn find(&self, text: Option<&str>) -> Result<Option<TimeZone>, String> {
         let local = self.0.as_deref().and_then(known);
         match text.filter(|text| !text.trim().eq_ignore_ascii_case("local")) {
@@ -62,7 +62,7 @@ pub(crate) fn find(text: &str) -> Result<TimeZone, String> {
     }
 }
 
-/// The zone of this name, where there is one.
+/// Returns the zone with this name, if any.
 pub(crate) fn known(name: &str) -> Option<TimeZone> {
     if ["utc", "z", "gmt", "zulu"].iter().any(|utc| name.eq_ignore_ascii_case(utc)) {
         return Some(TimeZone::UTC);
@@ -86,7 +86,7 @@ pub(crate) fn offset(text: &str) -> Option<Offset> {
     let (sign, digits) = match rest.chars().next()? {
         '+' => (1, &rest[1..]),
         '-' => (-1, &rest[1..]),
-        // What typesetting makes of a minus.
+        // The minus sign of typesetting.
         '\u{2212}' => (-1, &rest['\u{2212}'.len_utf8()..]),
         _ => return None,
     };
@@ -107,7 +107,7 @@ pub(crate) fn offset(text: &str) -> Option<Offset> {
     Offset::from_seconds(sign * (hours * 3600 + minutes * 60)).ok()
 }
 
-/// What a zone is called in an answer: its IANA name, else the offset.
+/// Returns the name of a zone in an answer: its IANA name, otherwise the offset.
 pub(crate) fn name(zone: &TimeZone, offset: Offset) -> String {
     match zone.iana_name() {
         Some(name) => name.to_owned(),

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The beginning of a text, of so many bytes at most. It ends after a line where there is
-/// one, else before a character that would not fit.
+/// Returns the start of a text, of at most this many bytes. Ends after a line if possible,
+/// otherwise before a character that does not fit.
 pub fn cut(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;
@@ -15,7 +15,7 @@ pub fn cut(text: &str, bytes: usize) -> &str {
     }
 }
 
-/// How much of a value of the caller's a message repeats, in characters.
+/// The most characters of a caller's value that a message repeats.
 const SHOWN_CHARACTERS: usize = 200;
 
 /// The beginning of a value, for a message.
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_no_plain_line_is_quoted() {
+    fn unusual_names_are_quoted() {
         assert_eq!(quoted("a b.rs"), "a b.rs");
         assert_eq!(quoted("a\nb"), r#""a\nb""#);
         assert_eq!(quoted("\"a\""), r#""\"a\"""#);

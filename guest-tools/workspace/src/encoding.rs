@@ -1,4 +1,4 @@
-//! Texts in the encoding that they have in their file.
+//! Text in the encoding of its file.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,10 +10,10 @@ use crate::signature::is_known_binary;
 /// The byte order mark.
 const MARK: char = '\u{feff}';
 
-/// How much of a file tells whether it is text.
+/// The bytes of a file that are examined to detect text.
 const SAMPLE_BYTES: usize = 8 << 10;
 
-/// The characters of private use that stand for invalid bytes: this and the byte.
+/// The private-use characters that represent invalid bytes: this plus the byte.
 const INVALID: u32 = 0x0010_f700;
 
 /// How a text is written in its file.
@@ -21,17 +21,17 @@ const INVALID: u32 = 0x0010_f700;
 pub enum Encoding {
     /// UTF-8, with or without a byte order mark.
     Utf8 {
-        /// Whether the file begins with a byte order mark.
+        /// True if the file starts with a byte order mark.
         mark: bool,
-        /// Whether some bytes of the file are not UTF-8. In the text each is a character from
+        /// True if some bytes of the file are not UTF-8. In the text, each is a character from
         /// U+10F780 to U+10F7FF, which ends with the digits of the byte.
         has_invalid: bool,
     },
     /// UTF-16.
     Utf16 {
-        /// Whether the higher byte comes first.
+        /// True for big-endian.
         big_endian: bool,
-        /// Whether the file begins with a byte order mark.
+        /// True if the file starts with a byte order mark.
         mark: bool,
     },
     /// Latin-1 as the web reads it (windows-1252), in which every byte is a character: what
@@ -39,7 +39,7 @@ pub enum Encoding {
     Latin1,
 }
 
-/// A text and how its file writes it. A byte order mark is no part of the text.
+/// A text and its form in the file. A byte order mark is not part of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
     /// The text.
@@ -50,11 +50,11 @@ pub struct Decoded {
 
 /// Reads the whole content of a file as text; gives it back where it is binary.
 ///
-/// What [`Encoding::encode`] makes of the unchanged text are the same bytes.
+/// [`Encoding::encode`] converts the unchanged text to the same bytes.
 ///
 /// # Errors
 ///
-/// The bytes, where they are no text.
+/// The bytes, if they are not text.
 pub fn decode(bytes: Vec<u8>) -> Result<Decoded, Vec<u8>> {
     if let Some(encoding) = utf16(&bytes) {
         let Encoding::Utf16 { big_endian, mark } = encoding else { return Err(bytes) };
@@ -81,7 +81,8 @@ pub fn decode(bytes: Vec<u8>) -> Result<Decoded, Vec<u8>> {
     Ok(Decoded { text, encoding: Encoding::Utf8 { mark, has_invalid } })
 }
 
-/// Whether bytes that are not UTF-8 are rather Latin-1 than UTF-8 with a few invalid bytes.
+/// Returns true if bytes that are not UTF-8 are more likely Latin-1 than UTF-8 with a few invalid
+/// bytes.
 pub(crate) fn is_latin1(bytes: &[u8]) -> bool {
     if bytes.starts_with(MARK.encode_utf8(&mut [0; 4]).as_bytes()) {
         return false;
@@ -94,8 +95,8 @@ pub(crate) fn is_latin1(bytes: &[u8]) -> bool {
     invalid > valid
 }
 
-/// Reads UTF-8 with invalid bytes. The bytes of a character that stands for an invalid byte
-/// are taken for invalid ones themselves.
+/// Decodes UTF-8 with invalid bytes. The bytes of a character that represents an invalid byte are
+/// treated as invalid themselves.
 pub(crate) fn decode_invalid(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     let push = |text: &mut String, bytes: &[u8]| {
@@ -124,14 +125,14 @@ fn encode_invalid(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// The invalid byte that a character stands for.
+/// Returns the invalid byte that a character represents.
 fn invalid_byte(char: char) -> Option<u8> {
     let byte = u8::try_from(u32::from(char).checked_sub(INVALID)?).ok()?;
     (!byte.is_ascii()).then_some(byte)
 }
 
-/// Whether the beginning of a file is not that of a text: it has the signature of a binary
-/// format, a NUL byte, or one control character in ten that texts do not have. UTF-16 is text.
+/// Returns true if the start of a file is binary: it has the signature of a binary format, a NUL
+/// byte, or one in ten control characters that text does not have. UTF-16 is text.
 pub fn looks_binary(bytes: &[u8]) -> bool {
     let sample = &bytes[..bytes.len().min(SAMPLE_BYTES)];
     if is_known_binary(sample) {
@@ -215,7 +216,7 @@ pub(crate) fn utf16(bytes: &[u8]) -> Option<Encoding> {
         first += usize::from(pair[0] == 0);
         second += usize::from(pair[1] == 0);
     }
-    // Without a mark: a text in a Latin script, of which every other byte is NUL.
+    // Without a mark: a text in a Latin script, in which every other byte is NUL.
     match all >= 4 && bytes.len().is_multiple_of(2) {
         true if first == 0 && second * 10 >= all * 9 => of(false, false),
         true if second == 0 && first * 10 >= all * 9 => of(true, false),
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_binary_is_no_text() {
+    fn binary_content_is_not_text() {
         check(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", None);
         check(b"\xff\xfe\0\0a\0\0\0", None);
         check(b"\xff\xfe\x00\xd8", None);

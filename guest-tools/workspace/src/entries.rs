@@ -1,4 +1,4 @@
-//! What lies in a directory, and what a path leads to.
+//! Directory entries, and targets of paths.
 //!
 //! `std::fs` ends a listing at a name that is not Unicode, and cannot tell a file that looks
 //! like a secret, whose type the host keeps, from a device. In a tool's own tests, without a
@@ -13,7 +13,7 @@ use self::native as system;
 #[cfg(target_family = "wasm")]
 use self::wasi as system;
 
-/// What something is.
+/// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A regular file.
@@ -28,32 +28,32 @@ pub enum Kind {
     Other,
 }
 
-/// What is known of a file without opening it.
+/// The metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// What it is.
+    /// The type.
     pub kind: Kind,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// How many names it has: more than one where there are hard links.
+    /// The number of hard links.
     pub links: u64,
     /// When its content was last changed.
     pub modified: Option<SystemTime>,
 }
 
-/// What a listing left out.
+/// The entries that a listing omitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listed {
-    /// How many names are not Unicode. No tool can name them.
+    /// The number of names that are not Unicode. Tools cannot use them.
     pub unnamed: u64,
 }
 
 /// A directory that the tool is granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// Its guest path.
+    /// The guest path.
     pub path: String,
-    /// Whether the tool may change what is in it.
+    /// True if the tool may change its content.
     pub is_writable: bool,
 }
 
@@ -66,7 +66,7 @@ pub fn stat(path: &str) -> io::Result<Stat> {
     system::stat(path, true)
 }
 
-/// Looks at what lies at a path: a symbolic link itself.
+/// Returns the metadata at a path. Does not follow a symbolic link.
 ///
 /// # Errors
 ///
@@ -89,8 +89,8 @@ pub fn granted() -> Vec<Granted> {
     system::granted()
 }
 
-/// Tells the host of an absolute path outside the granted directories, so that it logs the
-/// refusal: a path that no directory holds is otherwise refused in the guest.
+/// Sends the host an absolute path outside the granted directories, so that it logs the refusal:
+/// otherwise the guest would refuse such a path.
 pub(crate) fn report_outside(path: &str) {
     system::report_outside(path);
 }
@@ -103,7 +103,7 @@ impl From<wasip2::filesystem::types::DescriptorType> for Kind {
             DescriptorType::RegularFile => Self::File,
             DescriptorType::Directory => Self::Directory,
             DescriptorType::SymbolicLink => Self::Link,
-            // What the host shows of a name that looks like a secret.
+            // The host shows this type for a name that looks like a secret.
             DescriptorType::Unknown => Self::Secret,
             _ => Self::Other,
         }
@@ -122,8 +122,8 @@ impl From<std::fs::FileType> for Kind {
     }
 }
 
-/// What [`list`](crate::list) and [`stat`](crate::stat) are made of, for a tool that keeps
-/// directories open.
+/// The parts of [`list`](crate::list) and [`stat`](crate::stat), for a tool that keeps directories
+/// open.
 #[cfg(target_family = "wasm")]
 pub mod wasi {
     use std::io;
@@ -174,7 +174,7 @@ pub mod wasi {
                     }
                 }
                 Ok(None) => return Ok(listed),
-                // Each stands for one entry; those behind it are still to come.
+                // Each error is for one entry; more may follow.
                 Err(ErrorCode::IllegalByteSequence) => listed.unnamed += 1,
                 Err(ErrorCode::NoEntry) => {}
                 Err(code) => return Err(error(code)),
@@ -191,7 +191,7 @@ pub mod wasi {
         get_directories().into_iter().map(granted).collect()
     }
 
-    /// The granted directory that a path lies in, and the path there.
+    /// Returns the granted directory that contains a path, and the path in it.
     fn find(path: &str) -> io::Result<(Descriptor, String)> {
         let inside = |(directory, name): (Descriptor, String)| {
             let rest = path.strip_prefix(name.trim_end_matches('/'))?;

@@ -13,8 +13,8 @@ use crate::nearest::nearest_paths;
 /// The names of what no tool changes.
 const SEALED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
 
-/// Says why an operation on a path failed: what is wrong and the way out. `action` is what
-/// was tried, such as `read` or `written`.
+/// Explains why an operation on a path failed, and how to fix it. `action` is the attempted one,
+/// such as `read` or `written`.
 ///
 /// The host has one error for all that it refuses (`EPERM`): a path that leads out of the
 /// granted directories, a secret, a change in a directory that is granted for reading or of
@@ -73,12 +73,13 @@ pub fn check_changeable(location: &Location, action: &str) -> Result<(), ErrorIn
     }
 }
 
-/// Whether no tool changes what has this name, nor what is in a directory of this name.
+/// Returns true if no tool may change entries with this name or anything in a directory with this
+/// name.
 pub fn is_sealed(name: &str) -> bool {
     SEALED.contains(&name.to_lowercase().as_str())
 }
 
-/// Whether a path lies in a directory that the tool is granted.
+/// Returns true if a path is in a granted directory.
 pub fn is_granted(location: &Location) -> bool {
     granted().iter().any(|directory| is_inside(location, directory))
 }
@@ -97,8 +98,8 @@ fn listed(directories: &[Granted]) -> String {
     }
 }
 
-/// Whether a path begins with a drive or a server of Windows, as in `C:\src` and `\\host\share`. The
-/// host has replaced those that mean a granted directory.
+/// Returns true if a path starts with a drive or server of Windows, as in `C:\src` and
+/// `\\host\share`. The host has replaced those of granted directories.
 fn is_of_windows(path: &str) -> bool {
     match path.as_bytes() {
         [drive, b':', b'\\' | b'/', ..] => drive.is_ascii_alphabetic(),
@@ -151,7 +152,7 @@ fn refused(location: &Location) -> String {
     }
 }
 
-/// Nothing is there: what there is instead.
+/// Explains a missing path, with the existing alternatives.
 fn missing(location: &Location) -> ErrorInfo {
     let given = shown(&location.given);
     if stat_link(&location.path).is_ok_and(|it| it.kind == Kind::Link) {
@@ -176,7 +177,7 @@ fn missing(location: &Location) -> ErrorInfo {
     ErrorInfo::new(format!("`{given}` does not exist{near}"))
 }
 
-/// The path without a mark in front or a line at its end, as in `@src/main.rs:12`, where that
+/// Returns the path without a leading mark or trailing line number, as in `@src/main.rs:12`, if it
 /// exists.
 fn bare(location: &Location) -> Option<String> {
     let is_place = |text: &str| {

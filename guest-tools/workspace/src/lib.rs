@@ -1,4 +1,4 @@
-//! What tools that work on files share.
+//! Shared code of tools that work on files.
 //!
 //! [`Location`] is a path of the arguments with the guest path that it means.
 //! [`explain`] says in words why an operation on it failed. [`list`] and [`stat`] are what

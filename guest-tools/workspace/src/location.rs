@@ -17,8 +17,8 @@ pub struct Location {
 }
 
 impl Location {
-    /// Reads a path of the arguments, relative to the root of the call or absolute. A
-    /// trailing `/` means the same directory, and is left out.
+    /// Parses a path of the arguments, relative to the root of the call or absolute. A trailing `/`
+    /// is removed.
     ///
     /// # Errors
     ///
@@ -53,11 +53,11 @@ impl Location {
         Ok(Self { given: trimmed.to_owned(), path: call.path(trimmed) })
     }
 
-    /// The same for a path that has to be a file's.
+    /// As [`new`](Self::new), for a path that must be a file.
     ///
     /// # Errors
     ///
-    /// Also a path that ends with `/`, as that of a directory does.
+    /// Also if the path ends with `/`, like that of a directory.
     pub fn of_file(call: &Call, given: &str) -> Result<Self, ErrorInfo> {
         match given.ends_with('/') {
             true => Err(ErrorInfo::new(format!(

@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use crate::entries::{Kind, list, stat};
 use crate::location::Location;
 
-/// How many names are suggested.
+/// The most names that are suggested.
 const SUGGESTED: usize = 3;
 
-/// How many entries are looked at for a path.
+/// The most entries that are examined for a path.
 const ENTRIES: usize = 5_000;
 
 /// How similar a name has to be, of 1.
@@ -35,7 +35,7 @@ pub fn nearest<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> Vec
 pub fn nearest_paths(location: &Location) -> Vec<String> {
     let Some((above, missing, rest)) = stop(location) else { return Vec::new() };
     let mut names = Vec::new();
-    // What cannot be listed has no names to suggest.
+    // A directory that cannot be listed has no suggestions.
     let _ = list(&above.path, |name, kind| {
         if kind != Kind::Secret {
             names.push(name.to_owned());
@@ -58,8 +58,8 @@ pub fn nearest_paths(location: &Location) -> Vec<String> {
     paths
 }
 
-/// Where a path stops: the last directory that exists, the name that it does not have, and
-/// the path behind that.
+/// Returns the point at which a path stops: the last existing directory, the missing name, and the
+/// path after it.
 fn stop(location: &Location) -> Option<(Location, String, Option<String>)> {
     let (mut above, name) = location.split()?;
     let (mut missing, mut rest) = (name.to_owned(), None);

@@ -1,7 +1,7 @@
 //! Formats that are binary although a file of them may look like text.
 
-/// How far before `%PDF-` other bytes may be: `Adobe Acrobat` takes 1,024, and some programs
-/// write a blank line or a byte order mark.
+/// The most bytes that may precede `%PDF-`: `Adobe Acrobat` allows 1,024, and some programs write a
+/// blank line or a byte order mark.
 const PDF_BYTES: usize = 16;
 
 /// The first bytes of formats whose files may have no NUL byte at their beginning.
@@ -32,7 +32,8 @@ const BEGINNINGS: [&[u8]; 24] = [
     b"SQLite format 3\0",
 ];
 
-/// Whether the beginning of a file has the signature of a binary format. No text begins so.
+/// Returns true if the start of a file has the signature of a binary format. Text never starts like
+/// this.
 pub(crate) fn is_known_binary(bytes: &[u8]) -> bool {
     let is_version = |rest: &[u8]| matches!(rest, [b'0'..=b'9', b'.', b'0'..=b'9', ..]);
     let pdf = bytes[..bytes.len().min(PDF_BYTES + 5)].windows(5).position(|it| it == b"%PDF-");
@@ -43,7 +44,7 @@ pub(crate) fn is_known_binary(bytes: &[u8]) -> bool {
         || bytes.starts_with(b"BZh") && bytes.get(4..10) == Some(b"1AY&SY")
 }
 
-/// Whether bytes may be before the beginning of a PDF: blanks, or a byte order mark.
+/// Returns true if bytes may precede a PDF: blanks, or a byte order mark.
 fn is_lead(bytes: &[u8]) -> bool {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).iter().all(u8::is_ascii_whitespace)
 }

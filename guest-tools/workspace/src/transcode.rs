@@ -1,4 +1,4 @@
-//! Texts of any length in any encoding, read as UTF-8.
+//! Text of any length in any encoding, read as UTF-8.
 
 use std::io::{self, BufRead, Read};
 
@@ -6,7 +6,7 @@ use encoding_rs::{Decoder, DecoderResult, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use crate::encoding::{Encoding, decode_invalid, is_latin1, looks_binary, utf16};
 
-/// How much is read and decoded at a time, in bytes.
+/// The number of bytes that are read and decoded at once.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Reads a text in any encoding as UTF-8, without its byte order mark.
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_in_pieces_are_read_as_the_whole_is() {
+    fn text_in_pieces_is_read_as_a_whole() {
         let long = "line with ascii only\n".repeat(10_000);
         check(b"");
         check(long.as_bytes());

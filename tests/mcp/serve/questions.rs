@@ -225,7 +225,7 @@ fn no_part_of_a_form_has_invisible_characters() {
 #[test]
 fn a_question_for_a_secret_is_flagged() {
     let workspace = workspace();
-    let note = "Note from kitbag: this seems to ask for a secret. Your answer goes to `probe`, and \
+    let note = "Note from kitbag: this seems to ask for a secret. Your answer is sent to `probe`, and \
                 can reach the model. kitbag itself never asks for a secret this way.";
     let text = "The passphrase of your secret store:";
     let arguments = json!({ "text": text, "answer_type": "text" });

@@ -104,7 +104,7 @@ fn the_names_of_many_imports_are_not_all_named() {
     assert_eq!(run.code, 7, "{}", run.shown());
     let expected = "the component imports `x:y/z0`, `x:y/z1`, `x:y/z2`, `x:y/z3`, `x:y/z4`, \
                     `x:y/z5`, `x:y/z6`, `x:y/z7`, `x:y/z8`, `x:y/z9` and 890 more, which kitbag \
-                    does not offer";
+                    does not provide";
     assert!(run.stderr.contains(expected), "{}", &run.stderr[..run.stderr.len().min(2_000)]);
     assert!(run.stderr.len() < 2_000);
 }

@@ -17,7 +17,7 @@ fn a_call_waits_for_another_that_makes_part_of_a_repository() {
     // As another call holds it, here for longer than this one may take.
     let lock = fs::File::open(workspace.root()).unwrap();
     lock.lock().unwrap();
-    assert_eq!(call(), "failed: limit: time (1s): ask for less, or for a part");
+    assert_eq!(call(), "failed: limit: time (1s): request less, or a part of it");
     assert!(!workspace.path("HEAD").exists());
     drop(lock);
     assert_eq!(call(), "write /data/HEAD: 20 bytes");

@@ -118,7 +118,7 @@ fn a_tool_that_breaks_off_has_given_nothing() {
     ));
     let (kitbag, heard) = workspace.kitbag_with_ears();
     for (tool, then, expected) in [
-        ("hasty", "spin", "limit: time (500ms): ask for less, or for a part"),
+        ("hasty", "spin", "limit: time (500ms): request less, or a part of it"),
         ("probe", "panic", "trap: the tool panicked at probe/src/dialogue.rs"),
     ] {
         let arguments = json!({ "do": "emit", "then": then });

@@ -54,7 +54,7 @@ fn a_cache_entry_with_a_second_name_is_made_anew_and_never_written() {
         fs::remove_file(&entry).unwrap();
         fs::hard_link(&second, &entry).unwrap();
         let run = run(&workspace, &arguments);
-        let expected = "was known by another name, too; it was compiled again and replaced";
+        let expected = "was hard-linked under another name; it was compiled again and replaced";
         assert!(run.stderr.contains(expected), "{}", run.shown());
         assert_eq!(fs::metadata(&entry).unwrap().nlink(), 1);
         assert_ne!(fs::metadata(&entry).unwrap().ino(), fs::metadata(&second).unwrap().ino());

@@ -1,4 +1,4 @@
-//! The digits of numbers, which a 64-bit float does not keep: `1.10` is not `1.1` in a file.
+//! The digits of numbers that a 64-bit float does not keep: a file distinguishes `1.10` and `1.1`.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,24 @@ use serde_json::Value;
 use super::{JsonBudget, JsonError, parse_number_free, pointer, string_end};
 use crate::text::shown;
 
-/// How many numbers of one text may keep more than their value, and how many bytes the pointers
-/// to them may have in all.
+/// The most numbers in one text whose digits are kept, and the most bytes of their pointers.
 const KEPT: usize = 1_000;
 const KEPT_BYTES: usize = 256 << 10;
 
-/// How many significant digits a float has at most when it is written in full.
+/// The most significant digits of a float that is written in full.
 const FLOAT_DIGITS: usize = 17;
 
-/// The texts of numbers that end in zeros, by the JSON pointers to them. Each stands for the same
-/// number as the float at that place.
+/// The text of each number that ends in zeros, by JSON pointer. Each text is equal in value to the
+/// float at its pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digits(BTreeMap<String, String>);
 
-/// Reads a JSON value as [`parse`](super::parse) does, and the digits that its numbers do not
-/// keep.
+/// Reads a JSON value as [`parse`](super::parse) does, and the digits that floats do not keep.
 ///
 /// # Errors
 ///
-/// As for [`parse`](super::parse). A number that would change is named by its JSON pointer: a
-/// whole one of more than 64 bits, and one with more than 17 digits that no float has.
+/// As for [`parse`](super::parse). The message names the JSON pointer of a number that would
+/// change: an integer of more than 64 bits, or a number of more than 17 digits that is not a float.
 pub fn parse_exact(text: &[u8], budget: JsonBudget) -> Result<(Value, Digits), JsonError> {
     let (value, text) = parse_number_free(text, budget)?;
     let kept = find(text)?;
@@ -49,17 +47,17 @@ pub fn parse_exact(text: &[u8], budget: JsonBudget) -> Result<(Value, Digits), J
 }
 
 impl Digits {
-    /// Tells whether every number is as its value is written.
+    /// Returns true if no number needs other digits than its float.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The text of the number at a place, if it is not how its value is written.
+    /// Returns the text of the number at a pointer if it differs from its formatted value.
     pub fn at(&self, pointer: &str) -> Option<&str> {
         self.0.get(pointer).map(String::as_str)
     }
 
-    /// Those at and below a place, with pointers from there.
+    /// Returns the digits at and below `place`, with pointers relative to it.
     #[must_use]
     pub fn below(&self, place: &str) -> Self {
         let below = self.0.iter().filter_map(|(pointer, number)| {
@@ -70,14 +68,14 @@ impl Digits {
         Self(below.collect())
     }
 
-    /// Adds those of a value that is put at a place.
+    /// Adds the digits of a value that is inserted at `place`.
     pub fn put(&mut self, place: &str, digits: Self) {
         let at =
             digits.0.into_iter().map(|(pointer, number)| (format!("{place}{pointer}"), number));
         self.0.extend(at);
     }
 
-    /// The value as JSON, with these digits where they stand for the same number.
+    /// Formats the value as JSON. Uses these digits where they equal the number.
     pub fn text(&self, value: &Value) -> String {
         if self.is_empty() {
             return value.to_string();
@@ -128,11 +126,11 @@ impl Digits {
     }
 }
 
-/// The numbers of a JSON text that end in zeros, with their offsets.
+/// Finds the numbers of a JSON text that end in zeros, with their offsets.
 ///
 /// # Errors
 ///
-/// A number that would change, named by its pointer.
+/// A number that would change, named by its JSON pointer.
 fn find(text: &str) -> Result<Vec<(usize, &str)>, JsonError> {
     let mut kept = Vec::new();
     for (offset, number) in numbers(text) {
@@ -146,7 +144,7 @@ fn find(text: &str) -> Result<Vec<(usize, &str)>, JsonError> {
         let mantissa = number.split(['e', 'E']).next().unwrap_or(number);
         let fraction = mantissa.split_once('.').map_or("", |(_, fraction)| fraction);
         let ends_in_zero = fraction.len() > 1 && fraction.ends_with('0');
-        // No longer text is looked at twice.
+        // Longer texts are not checked twice.
         if !ends_in_zero && mantissa.len() <= FLOAT_DIGITS && !number.contains('-') {
             continue;
         }
@@ -168,12 +166,12 @@ fn is_whole(number: &str) -> bool {
     !number.contains(['.', 'e', 'E'])
 }
 
-/// Tells whether a number is a whole one that is read as a float, since it has more than 64 bits.
+/// Returns true for an integer of more than 64 bits, which is read as a float.
 pub(super) fn is_rounded(number: &str) -> bool {
     is_whole(number) && number.parse::<u64>().is_err() && number.parse::<i64>().is_err()
 }
 
-/// The numbers of a JSON text, with their offsets.
+/// Iterates over the numbers of a JSON text and their offsets.
 pub(super) fn numbers(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -203,7 +201,7 @@ fn changed(text: &str, offset: usize, number: &str, what: &str, why: &str) -> Js
     JsonError::at(&text.as_bytes()[..offset], problem)
 }
 
-/// The significant digits of a number, and the power of ten of the first one.
+/// Returns the significant digits of a number and the power of ten of the first digit.
 fn decimal(number: &str) -> (String, i64) {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -215,18 +213,18 @@ fn decimal(number: &str) -> (String, i64) {
     }
     let sign = i64::from(mantissa.starts_with('-'));
     let whole = whole.len() as i64 - sign;
-    // An exponent that is no number of 64 bits has no finite value but zero, or has been refused.
+    // A number whose exponent exceeds 64 bits is zero, or was refused before.
     let exponent = exponent.parse::<i64>().unwrap_or(i64::MIN / 2);
     (digits, exponent.saturating_add(whole - zeros as i64))
 }
 
-/// An array or object that is open in a text.
+/// An unclosed array or object.
 enum Open {
     Array { index: usize },
     Object { key: String, is_key: bool },
 }
 
-/// The pointers to the values that begin at these offsets of a JSON text, which are ascending.
+/// Returns JSON pointers to the values at these offsets, which must be ascending.
 fn pointers(text: &str, offsets: &[usize]) -> Vec<String> {
     let bytes = text.as_bytes();
     let (mut open, mut found) = (Vec::new(), Vec::new());
@@ -279,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_the_zeros_at_their_end() {
+    fn trailing_zeros_are_kept() {
         let text = r#"{"a/b":[1.10,{"~":-2.500e3}],"c":"1.10","d":[1.0,2e0,0.1,1.100]}"#;
         let (value, digits) = exact(text).unwrap();
         assert_eq!(value["d"], json!([1.0, 2.0, 0.1, 1.1]));
@@ -287,12 +285,12 @@ mod tests {
         assert_eq!(kept, [("/a~1b/0", "1.10"), ("/a~1b/1/~0", "-2.500e3"), ("/d/3", "1.100")]);
         let expected = r#"{"a/b":[1.10,{"~":-2.500e3}],"c":"1.10","d":[1.0,2.0,0.1,1.100]}"#;
         assert_eq!(digits.text(&value), expected);
-        // Of another number there is nothing to keep.
+        // Digits of a different number are ignored.
         assert_eq!(digits.below("/a~1b").text(&json!([7])), "[7]");
     }
 
     #[test]
-    fn a_number_that_would_change_is_named() {
+    fn numbers_that_would_change_are_named() {
         let check = |text: &str, expected: &str| {
             assert_eq!(exact(text).unwrap_err().problem, expected);
         };
@@ -315,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_end_in_zeros_are_bounded() {
+    fn kept_numbers_are_bounded() {
         let many = format!("[{}1.10]", "1.10,".repeat(KEPT));
         let error = exact(&many).unwrap_err().problem;
         assert!(
@@ -326,14 +324,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_float_is_read_as_programs_write_it(float in any::<f64>().prop_filter("", |it| it.is_finite())) {
+        fn floats_in_full_length_are_accepted(float in any::<f64>().prop_filter("", |it| it.is_finite())) {
             for text in [json!(float).to_string(), format!("{float:.16e}")] {
                 prop_assert_eq!(exact(&text).unwrap().0.as_f64(), Some(float), "{}", text);
             }
         }
 
         #[test]
-        fn kept_digits_are_the_same_number(whole in 0u32.., fraction in "[0-9]{1,20}", zeros in "0{0,4}") {
+        fn kept_digits_equal_the_number(whole in 0u32.., fraction in "[0-9]{1,20}", zeros in "0{0,4}") {
             let number = format!("{whole}.{fraction}{zeros}");
             if let Ok((value, digits)) = exact(&number) {
                 let text = digits.text(&value);

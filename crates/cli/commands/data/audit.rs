@@ -223,8 +223,8 @@ fn verified_text(verified: &Verified) -> String {
     }
     if *open > 0 {
         text.push_str(&format!(
-            "\nopen end: {} not recorded in the head: a process was stopped before it could, or \
-             someone else added them",
+            "\nopen end: {} not recorded in the head: a process was stopped before it could record them, or \
+             another program added them",
             noun(*open, "line")
         ));
     }

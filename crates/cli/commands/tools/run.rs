@@ -211,7 +211,7 @@ fn leak_note(what: &str, tool: &str, leak: &FoundLeak) -> String {
             "note: {kind} in the {what} is masked {place}; `mask = false` under `[tools.{tool}]` in \
              your user config turns masking off for this tool"
         ),
-        false => format!("warning: the {what} holds what looks like {kind} {place}"),
+        false => format!("warning: the {what} contains what looks like {kind} {place}"),
     }
 }
 

@@ -47,9 +47,9 @@ fn configuration_values_are_merged_by_their_keys() {
     check_problems_of(
         &Fixture::new(&format!("[tools.learn.grants.config]\n\"\" = \"x\"\nlong = \"{long}\"\n")),
         &[
-            "C:2:1: `` is not the key of a configuration value: it has 1 to 128 bytes, and no control \
+            "C:2:1: `` is not a valid key of a configuration value: use 1 to 128 bytes without control \
              characters",
-            "C:3:8: the configuration value `long` has 32769 bytes; 32768 is the most",
+            "C:3:8: the configuration value `long` has 32769 bytes; the limit is 32768",
         ],
     );
 }

@@ -119,7 +119,7 @@ fn variables_that_name_no_usable_proxy_are_refused_by_their_names() {
             .variables([("HTTPS_PROXY", value.as_bytes())]);
         let problems = fixture.shown();
         let expected = "/t/h/config.toml:2:9: the variable `HTTPS_PROXY` names no proxy that kitbag \
-                        can use: a proxy is written as `http://HOST:PORT` or \
+                        can use: a proxy must be `http://HOST:PORT` or \
                         `http://USER:PASSWORD@HOST:PORT`";
         assert!(problems.starts_with(expected), "{value}: {problems}");
         assert!(!problems.contains("hunter2") && !problems.contains("ada"), "{problems}");
@@ -196,12 +196,12 @@ fn what_connections_cannot_be_made_with_is_an_error_at_its_place() {
     check_problems_of(
         &fixture,
         &[
-            "/t/h/config.toml:2:9: a proxy is written as `http://HOST:PORT` or \
+            "/t/h/config.toml:2:9: a proxy must be `http://HOST:PORT` or \
              `http://USER:PASSWORD@HOST:PORT`",
             "/t/h/config.toml:3:13: `http://a.example.com` is neither a host, such as `example.com` \
              or `*.example.com`, nor an address, nor a block such as `10.0.0.0/8`: \
-             `http://a.example.com` is not a host name: letters, digits, `-` and `_`, in labels of at \
-             most 63",
+             `http://a.example.com` is not a host name: use letters, digits, `-` and `_`, in labels of \
+             at most 63",
             "/t/h/config.toml:3:37: `10.0.0.1/8` is neither a host, such as `example.com` or \
              `*.example.com`, nor an address, nor a block such as `10.0.0.0/8`",
             "/t/h/config.toml:3:51: `network.no_proxy[2]` takes a string, not the integer `1`",
@@ -231,7 +231,7 @@ fn what_connections_cannot_be_made_with_is_an_error_at_its_place() {
 fn an_error_shows_no_password_of_a_proxy() {
     let errors = user("[network]\nproxy = \"htp://ada:hunter2@proxy.example.com:3128\"\n");
     let shown = errors.try_load().unwrap_err().to_string();
-    assert!(shown.contains("config.toml:2:9: a proxy is written as"), "{shown}");
+    assert!(shown.contains("config.toml:2:9: a proxy must be"), "{shown}");
     assert!(!shown.contains("hunter2"), "{shown}");
 }
 

@@ -35,8 +35,8 @@ fn what_a_tool_is_refused_in_a_granted_directory_is_said_by_its_path() {
     let (read, write) = (Access::ReadOnly, Access::ReadWrite);
     let state = Some("no tool reads `/t/s`, where kitbag keeps secrets");
     let secret = Some(
-        "`/all/w/.env` looks like a secret, which a tool opens and changes only where its \
-              grant includes it",
+        "`/all/w/.env` looks like a secret; a tool may use it only if its grant includes \
+              it",
     );
     for tool in ["t", "u"] {
         check(tool, "/all/w/a.txt", read, None);
@@ -50,8 +50,8 @@ fn what_a_tool_is_refused_in_a_granted_directory_is_said_by_its_path() {
         check(tool, "/all/h/secrets.key", read, Some(key));
     }
     check("t", "/all/w/.env", read, secret);
-    let config = "`/all/w/.git/config` looks like a secret, which a tool opens and changes only \
-                  where its grant includes it";
+    let config = "`/all/w/.git/config` looks like a secret; a tool may use it only if its grant \
+                  includes it";
     check("t", "/all/w/.git/config", read, Some(config));
     check("u", "/all/w/.env", read, None);
     check("t", "/all/w/a.txt", write, None);

@@ -1,4 +1,4 @@
-//! Conversions of what a tool tells and emits.
+//! Conversions of logged messages and emitted content.
 
 use super::host;
 use crate::{Content, LogLevel, Media, Resource, ResourceBody, ResourceLink};

@@ -1,11 +1,10 @@
-//! Of several processes that miss the same entry one compiles it, and the others
-//! wait.
+//! A lock so that only one of several processes that miss the same entry compiles it while the
+//! others wait.
 //!
-//! The lock is one on an empty file beside the entry. The kernel releases it when
-//! the process ends, for whatever reason, and the next process continues. Where it
-//! cannot be had, since the directory cannot be written or the file system has no
-//! locks, or after waiting for as long as a compilation may take, each process compiles for itself: the lock
-//! saves work, and nothing else depends on it.
+//! The lock is on an empty file next to the entry. The kernel releases it when the process ends for
+//! any reason, and the next process continues. If the lock is not available (the directory is not
+//! writable, the file system has no locks, or the wait was as long as a compilation may take), each
+//! process compiles on its own: the lock only saves work.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -17,34 +16,32 @@ use super::private::private;
 use crate::sys::{lock_file_at, remove_at};
 use crate::wait::Wait;
 
-/// What the name of a lock file starts with.
+/// The prefix of lock file names.
 const PREFIX: &str = ".lock-";
 
-/// The right to compile an entry, which one process has until this is dropped.
+/// The right to compile an entry, held by one process until this is dropped.
 pub struct CompileLock {
     directory: File,
     name: String,
     file: File,
 }
 
-/// Whether a file of the cache's directory is a lock file.
+/// Returns true if a file of the cache directory is a lock file.
 pub(super) fn is_lock(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(is_digest)
 }
 
 impl CompileLock {
-    /// Waits until no other process has the lock of a key in the cache's directory.
+    /// Waits for the lock of a key in the cache directory.
     ///
-    /// `None` where another process has compiled the entry meanwhile, or no lock can be
-    /// had.
+    /// `None` if another process has compiled the entry meanwhile, or the lock is not available.
     pub(super) fn acquire(directory: File, key: Key, wait: &Wait<'_>) -> Option<Self> {
         let name = format!("{PREFIX}{key}");
         let file = lock_file_at(&directory, &name).ok()?;
         private(&file, FileKind::File).ok()?;
         let is_ours = wait.poll(wait.limit(), || {
             let locked = file.try_lock();
-            // A process that finished has removed the file; one that was killed has
-            // not.
+            // A process that finished has removed the file; a process that was killed has not.
             let is_over = Stat::of(&file).map_or(true, |stat| stat.link_count() == 0);
             match locked {
                 _ if is_over => Some(false),
@@ -61,7 +58,7 @@ impl CompileLock {
 }
 
 impl Drop for CompileLock {
-    /// Removes the file, so that the processes that wait look for the entry.
+    /// Removes the file, so that waiting processes look for the entry.
     fn drop(&mut self) {
         // Unless the cache was emptied: the name may belong to another process now.
         if Stat::of(&self.file).is_ok_and(|stat| stat.link_count() > 0) {

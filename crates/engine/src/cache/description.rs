@@ -1,9 +1,9 @@
-//! What a component says of itself, remembered apart from its native code.
+//! Descriptions of components, cached separately from their native code.
 //!
-//! Native code is of no use to another version of kitbag or with other settings of the
-//! engine; what a component says of itself is. The file is named by the digest of the
-//! component and holds the description as JSON, a digest of that and of the component's,
-//! and the magic. Nothing in it is executed.
+//! Native code is useless to another version of kitbag or with other engine settings, but
+//! descriptions are not. The file is named by the digest of the component and contains the
+//! description as JSON, a digest of the description and of the component's digest, and the magic.
+//! Nothing in it is executed.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,27 +15,26 @@ use kitbag_base::json::JsonBudget;
 use super::key::is_digest;
 use crate::description::Described;
 
-/// What the file's name ends in.
+/// The extension of the file.
 const EXTENSION: &str = ".description";
 
-/// What the file ends in: what it is, and the version of what it holds. A version that
-/// reads more from a description than this one has another number.
+/// The end of the file: its type and the version of its content. A version that reads more from a
+/// description needs another number.
 const MAGIC: &[u8; 8] = b"kitbag\x01\x01";
 
-/// The longest file: more than a description has, which may be longer written out than
-/// as the component gave it.
+/// The longest file. JSON may be longer than the component's own text of the description.
 const BYTES: usize = 4 * JsonBudget::DESCRIPTION.bytes;
 
 pub(super) fn file_name(component: ContentDigest) -> String {
     format!("{component}{EXTENSION}")
 }
 
-/// Whether a file of the cache's directory has the name of one.
+/// Returns true if a file of the cache directory has the name of a description.
 pub(super) fn is_description(name: &str) -> bool {
     name.strip_suffix(EXTENSION).is_some_and(is_digest)
 }
 
-/// The content of the file. Nothing, where there is nothing to remember.
+/// Returns the content of the file. `None` if there is nothing to cache.
 pub(super) fn content(component: ContentDigest, described: &Described) -> Option<Vec<u8>> {
     described.description()?;
     let mut bytes = described.to_bytes();
@@ -45,7 +44,7 @@ pub(super) fn content(component: ContentDigest, described: &Described) -> Option
     (bytes.len() <= BYTES).then_some(bytes)
 }
 
-/// Reads a file that is ours alone. Nothing, where it is not what was written there.
+/// Reads a private file. `None` if its content was modified.
 pub(super) fn read(component: ContentDigest, file: File) -> Option<Described> {
     let mut content = Vec::new();
     file.take(BYTES as u64 + 1).read_to_end(&mut content).ok()?;

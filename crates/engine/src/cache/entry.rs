@@ -1,10 +1,9 @@
-//! An entry of the cache: its layout, and what has to hold before it is used.
+//! An entry of the cache: its layout and its verification.
 //!
-//! The artifact comes first and lies in the file as wasmtime maps it. Behind it
-//! stand the description or what is wrong with it, as JSON, and the trailer: the length of the description,
-//! the digest of the artifact, the digest of the key and of everything that is not
-//! the artifact, and the magic. So a description is had without reading the
-//! artifact.
+//! The artifact comes first, in the form that wasmtime maps. It is followed by the description or
+//! its problem, as JSON, and the trailer: the length of the description, the digest of the
+//! artifact, the digest of the key and of everything except the artifact, and the magic. So the
+//! description can be read without the artifact.
 
 use std::fs::File;
 
@@ -14,14 +13,14 @@ use memmap2::{Mmap, MmapOptions};
 use super::key::Key;
 use crate::description::Described;
 
-/// What an entry ends in: what it is, and the version of its layout.
+/// The end of an entry: its type and the version of its layout.
 const MAGIC: &[u8; 8] = b"kitbag\x00\x02";
 
 /// The length of the description, the two digests and the magic.
 #[cfg(test)]
 pub(super) const TRAILER: usize = 8 + 2 * blake3::OUT_LEN + MAGIC.len();
 
-/// What is said of an entry in which something does not fit.
+/// The reason for an entry that fails verification.
 const DAMAGED: &str = "damaged";
 
 /// An entry whose description has been verified.
@@ -40,7 +39,7 @@ pub struct Verified<'a> {
     bytes: &'a [u8],
 }
 
-/// What stands behind the artifact in an entry.
+/// Returns the part of an entry after the artifact.
 pub(super) fn after(key: Key, artifact: &[u8], described: &Described) -> Vec<u8> {
     let mut bytes = described.to_bytes();
     let length = (bytes.len() as u64).to_le_bytes();
@@ -52,28 +51,28 @@ pub(super) fn after(key: Key, artifact: &[u8], described: &Described) -> Vec<u8>
     bytes
 }
 
-/// The digest of what stands behind the artifact, up to this digest.
+/// Returns the digest of the part after the artifact, up to the digest itself.
 fn digest(key: Key, bytes: &[u8]) -> Hash {
     Hasher::new().update(&key.0).update(bytes).finalize()
 }
 
 impl Entry {
-    /// Maps a file that is ours alone, and takes it apart.
+    /// Maps a private file and verifies its description.
     ///
     /// # Errors
     ///
-    /// Says what the entry is instead.
+    /// The problem of the entry.
     pub(super) fn open(key: Key, file: File) -> Result<Self, String> {
         let map = map(&file).map_err(|error| format!("unreadable ({error})"))?;
         let (artifact_length, artifact_digest, described) = take_apart(key, &map).ok_or(DAMAGED)?;
         Ok(Self { file, map, artifact_length, artifact_digest, described })
     }
 
-    /// The native code, which may be loaded.
+    /// Verifies and returns the native code, which may be loaded.
     ///
     /// # Errors
     ///
-    /// Says what the entry is instead.
+    /// The problem of the entry.
     pub fn artifact(&self) -> Result<Verified<'_>, String> {
         let bytes = &self.map[..self.artifact_length];
         match blake3::hash(bytes) == self.artifact_digest {
@@ -84,19 +83,19 @@ impl Entry {
 }
 
 impl Verified<'_> {
-    /// The native code.
+    /// Returns the native code.
     pub fn bytes(&self) -> &[u8] {
         self.bytes
     }
 
-    /// The file that starts with it.
+    /// Returns the file that starts with the native code.
     pub fn file(&self) -> &File {
         self.file
     }
 }
 
-/// Checks an entry against its key and its own digest: the length and the digest
-/// of the artifact, and the description.
+/// Checks an entry against its key and its own digest: the length and digest of the artifact, and
+/// the description.
 fn take_apart(key: Key, bytes: &[u8]) -> Option<(usize, Hash, Described)> {
     let (rest, magic) = bytes.split_last_chunk()?;
     let (rest, recorded) = rest.split_last_chunk()?;
@@ -111,14 +110,14 @@ fn take_apart(key: Key, bytes: &[u8]) -> Option<(usize, Hash, Described)> {
     Some((artifact_length, Hash::from_bytes(*artifact_digest), described))
 }
 
-/// Maps a file of the cache's directory that is ours alone.
+/// Maps a private file of the cache directory.
 #[expect(unsafe_code, reason = "mapping what is verified and then loaded as native code")]
 fn map(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: nothing changes or shortens the file while it is mapped. It lies in
-    // a directory that only we may enter, belongs to us, has no other name, and no
-    // other user may write it; no tool changes what is in the cache, by any name. What we write we write under another name, whole, and move here; an entry
-    // that is replaced or removed stays what it is for a process that has it open. Another
-    // program of the same user could do otherwise; it could as well write an entry
-    // that verifies, since the digest holds no secret, or change this process.
+    // SAFETY: the file is not changed or truncated while it is mapped. It is in a directory that
+    // only we may enter, belongs to us, has no other name, and is not writable for other users; no
+    // tool can change files in the cache under any name. We write files completely under another
+    // name and rename them; a process that has a replaced or removed entry open keeps the old file.
+    // Another program of the same user could violate this; it could as well write an entry that
+    // passes verification, since the digest contains no secret, or modify this process.
     unsafe { MmapOptions::new().map_copy_read_only(file) }
 }

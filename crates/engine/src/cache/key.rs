@@ -1,4 +1,4 @@
-//! What names a file of the cache.
+//! The names of cache files.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -10,31 +10,31 @@ use super::private::is_partial;
 use crate::engines::SETTINGS;
 use crate::metering::Metering;
 
-/// What an entry's file name ends in.
+/// The extension of an entry.
 pub(super) const EXTENSION: &str = ".kitbag";
 
-/// What names an entry: a component under one engine.
+/// The key of an entry: a component and an engine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub(super) [u8; 32]);
 
-/// The digest of a component's content, and how long the content is.
+/// Returns the digest and the length of a component's content.
 ///
 /// # Errors
 ///
-/// Where the content cannot be read.
+/// If the content cannot be read.
 pub(crate) fn digest_of(content: impl Read) -> io::Result<(ContentDigest, u64)> {
     let mut hasher = Hasher::new();
     hasher.update_reader(content)?;
     Ok((ContentDigest(*hasher.finalize().as_bytes()), hasher.count()))
 }
 
-/// The digest of content that is in memory.
+/// Returns the digest of content in memory.
 pub fn digest_of_bytes(content: &[u8]) -> ContentDigest {
     ContentDigest(*blake3::hash(content).as_bytes())
 }
 
 impl Key {
-    /// The key of a component.
+    /// Returns the key of a component.
     pub fn of(component: ContentDigest, metering: Metering) -> Self {
         let mut hasher = Hasher::new();
         for part in [
@@ -59,18 +59,18 @@ impl Key {
     }
 }
 
-/// Whether a text is a digest or a key as they are written.
+/// Returns true if a string has the form of a digest or key.
 pub(super) fn is_digest(text: &str) -> bool {
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     text.len() == 64 && text.bytes().all(is_digit)
 }
 
-/// Whether a file of the cache's directory has the name of a finished entry.
+/// Returns true if a file of the cache directory has the name of a complete entry.
 pub(super) fn names_entry(name: &str) -> bool {
     name.strip_suffix(EXTENSION).is_some_and(is_digest)
 }
 
-/// Whether a file of the directory is an entry, finished or not.
+/// Returns true if a file of the directory is an entry, complete or not.
 pub(super) fn is_entry(name: &str) -> bool {
     names_entry(name) || is_partial(name)
 }

@@ -1,12 +1,11 @@
 //! Compiled components on disk.
 //!
-//! What lies here is native code, so the directory is private: ours, mode
-//! 0700, no link. Every entry is a file of ours, named by the digest of the
-//! component it was made from and of the engine's settings, written whole, and
-//! carries the digest of what it holds. Whatever does not fit is not executed
-//! but compiled again and replaced. What components say of themselves is remembered
-//! beside them, by the digest of the component alone. Of several processes that miss the same
-//! entry one makes it. `host` has no directory of its own: the caller decides.
+//! The cache contains native code, so the directory is private: owned by us, mode 0700, not a link.
+//! Every entry is a file that we own. It is named by the digests of its component and of the
+//! engine's settings, written atomically, and contains the digest of its content. An entry that
+//! fails verification is not executed but compiled again and replaced. Descriptions of components
+//! are cached next to the entries, by the digest of the component alone. If several processes miss
+//! the same entry, one of them creates it. The caller chooses the directory.
 
 mod compile_lock;
 mod description;
@@ -44,78 +43,77 @@ pub struct DiskCache {
 /// An entry of the cache, as `kitbag cache` lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheEntry {
-    /// The file's name.
+    /// The name of the file.
     pub name: String,
-    /// Its size, in bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
-/// Why the cache as a whole, or an entry of it, is not used. Never fatal: the
-/// component is compiled again.
+/// Why the cache or an entry is not used. Never fatal: the component is compiled
+/// again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CacheProblem {
     /// The directory is not private.
     #[error("the cache directory `{}` is not used: {reason}", path.display())]
     Directory {
-        /// The directory.
+        /// The path of the directory.
         path: PathBuf,
-        /// What is wrong with it, and the way out.
+        /// The problem and its fix.
         reason: String,
     },
-    /// An entry was not what was written there.
+    /// An entry was modified.
     #[error("the cache entry `{name}` was {reason}; it was compiled again and replaced")]
     Entry {
-        /// The file's name.
+        /// The name of the file.
         name: String,
-        /// What was wrong with it.
+        /// The problem.
         reason: String,
     },
     /// An entry cannot be written.
-    #[error("the compiled component cannot be kept in `{}`: {reason}", path.display())]
+    #[error("the compiled component cannot be stored in `{}`: {reason}", path.display())]
     Write {
-        /// The directory.
+        /// The path of the directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         reason: String,
     },
 }
 
-/// The cache cannot be listed or emptied.
+/// Why the cache cannot be listed or emptied.
 #[derive(Debug, thiserror::Error)]
 #[error("the cache directory `{}` cannot be {action}", path.display())]
 pub struct CacheError {
-    /// The directory.
+    /// The path of the directory.
     pub path: PathBuf,
-    /// What was tried: `read` or `emptied`.
+    /// The failed operation: `read` or `emptied`.
     pub action: &'static str,
-    /// What the operating system says.
+    /// The error of the operating system.
     #[source]
     pub source: io::Error,
 }
 
 impl DiskCache {
-    /// The most bytes that all entries keep together: 2 GiB, which is a thousand tools
-    /// of the usual size.
+    /// The maximum size of all entries: 2 GiB, enough for a thousand tools of the usual size.
     pub const MAX_BYTES: u64 = prune::MAX_BYTES;
 
-    /// How long an entry is kept that is not used: 30 days.
+    /// The age at which an unused entry is removed: 30 days.
     pub const MAX_AGE: Duration = prune::MAX_AGE;
 
-    /// Names the directory; nothing is read or made before the first use.
+    /// Creates a cache. Nothing is read or created before the first use.
     pub fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// The directory.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The finished entries, by name.
+    /// Returns the complete entries, by name.
     ///
     /// # Errors
     ///
-    /// [`CacheError`] where the directory exists and cannot be read.
+    /// [`CacheError`] if the directory exists but cannot be read.
     pub fn entries(&self) -> Result<Vec<CacheEntry>, CacheError> {
         self.files("read").map(|mut files| {
             files.retain(|entry| names_entry(&entry.name));
@@ -123,15 +121,13 @@ impl DiskCache {
         })
     }
 
-    /// Removes every entry, finished or not, and returns those it removed; what is
-    /// remembered of components goes with them. Other files, and what has such a name and
-    /// is no regular file, are left alone. A process that waits for an entry that is being
-    /// compiled then compiles it itself.
+    /// Removes all entries, complete or not, and all descriptions, and returns the removed entries.
+    /// Other files, and objects with such a name that are not regular files, are kept. A process
+    /// that waits for an entry to be compiled then compiles it itself.
     ///
     /// # Errors
     ///
-    /// [`CacheError`] where something cannot be removed; what came before it is
-    /// gone.
+    /// [`CacheError`] if a file cannot be removed; those before it are removed.
     pub fn clear(&self) -> Result<Vec<CacheEntry>, CacheError> {
         let mut files = self.files("emptied")?;
         for file in &files {
@@ -146,7 +142,7 @@ impl DiskCache {
         Ok(files)
     }
 
-    /// Opens the entry of a key, if there is one that is ours.
+    /// Opens the private entry of a key, if any.
     pub fn load(&self, key: Key) -> Result<Option<Entry>, CacheProblem> {
         let problem = |reason| self.distrust(key, reason);
         match self.open_file(&key.file_name(), problem)? {
@@ -155,8 +151,8 @@ impl DiskCache {
         }
     }
 
-    /// What a component said of itself when it was compiled, by whichever version of
-    /// kitbag. Nothing where that is not known or cannot be trusted.
+    /// Returns the description of a component from its compilation by any version of kitbag. `None`
+    /// if it is not known or not trusted.
     pub fn remembered(&self, component: ContentDigest) -> Option<Described> {
         let name = description::file_name(component);
         let problem = |reason| CacheProblem::Entry { name: name.clone(), reason };
@@ -164,8 +160,7 @@ impl DiskCache {
         description::read(component, file)
     }
 
-    /// Remembers what a component says of itself; that it says nothing, or nothing that
-    /// can be used, is not remembered.
+    /// Caches a component's description. A missing or unusable description is not cached.
     pub fn remember(
         &self,
         component: ContentDigest,
@@ -176,7 +171,7 @@ impl DiskCache {
         self.write(&directory, &description::file_name(component), &[&content])
     }
 
-    /// Opens a file of the directory that is ours, and notes that it is used.
+    /// Opens a private file of the directory, and records its use.
     fn open_file(
         &self,
         name: &str,
@@ -196,19 +191,18 @@ impl DiskCache {
 
     /// Waits until no other process compiles the entry of a key.
     ///
-    /// The entry may be there afterwards, with the lock or without it. `None` means
-    /// that another process has compiled it, or that no lock can be had.
+    /// The entry may exist afterwards in both cases. `None` means that another process has compiled
+    /// it, or that the lock is not available.
     pub fn lock(&self, key: Key, wait: &Wait<'_>) -> Option<CompileLock> {
         CompileLock::acquire(self.open(true).ok()??, key, wait)
     }
 
-    /// Says why an entry is not used.
+    /// Creates the problem of an entry that is not used.
     pub fn distrust(&self, key: Key, reason: String) -> CacheProblem {
         CacheProblem::Entry { name: key.file_name(), reason }
     }
 
-    /// Writes an entry, whole or not at all, and then removes what there is no room
-    /// for any more.
+    /// Writes an entry atomically, and then removes entries beyond the size limit.
     pub fn store(
         &self,
         key: Key,
@@ -245,21 +239,21 @@ impl DiskCache {
             Ok(directory) => {
                 private(&directory, FileKind::Directory).map_err(|reason| {
                     problem(format!(
-                        "it is {reason}; make it yours alone with `chmod 700`, or name another"
+                        "it is {reason}; make it private with `chmod 700`, or use another directory"
                     ))
                 })?;
                 Ok(Some(directory))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !create => Ok(None),
             Err(error) if is_link_error(&error) || error.kind() == io::ErrorKind::NotADirectory => {
-                Err(problem("it is a symbolic link or no directory; name a directory".into()))
+                Err(problem("it is not a directory, or it is a symbolic link".into()))
             }
             Err(error) => Err(problem(error.to_string())),
         }
     }
 
-    /// Our files in the directory, by name: entries, finished or not, descriptions and
-    /// lock files.
+    /// Returns our files in the directory, by name: entries, complete or not, descriptions and lock
+    /// files.
     fn files(&self, action: &'static str) -> Result<Vec<CacheEntry>, CacheError> {
         let listing = match std::fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -274,7 +268,7 @@ impl DiskCache {
                 Ok(metadata) if is_ours && metadata.is_file() => {
                     files.push(CacheEntry { name, size: metadata.len() });
                 }
-                // Not made by kitbag; or gone in between, so nothing to list.
+                // Not created by kitbag, or removed meanwhile.
                 Ok(_) | Err(_) => {}
             }
         }

@@ -1,8 +1,7 @@
-//! What keeps the cache from growing without end: what was not used for long goes, and
-//! then what was used longest ago, until the rest is small enough.
+//! Limits the size of the cache: removes entries that were unused for long, and then the least
+//! recently used ones until the rest is small enough.
 //!
-//! An entry was used when its file was last modified, which is brought up to date at
-//! most once a day.
+//! The modification time of a file is the time of its last use, updated at most once a day.
 
 use std::fs::File;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,13 +14,13 @@ use super::key::is_entry;
 use super::private::is_partial;
 use crate::sys::remove_at;
 
-/// A day, within which a use is not noted again, and after which no process still writes.
+/// A day, in which a use is not recorded again, and after which no write is in progress.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The most bytes that all entries keep together.
+/// The maximum size of all entries.
 pub(super) const MAX_BYTES: u64 = 2 << 30;
 
-/// How long an entry is kept that is not used.
+/// The age at which an unused entry is removed.
 pub(super) const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// A file that may be removed.
@@ -31,18 +30,18 @@ struct Candidate {
     name: String,
 }
 
-/// Notes that an entry is used, unless that was noted today.
+/// Records the use of an entry, unless a use was recorded today.
 pub(super) fn touch(file: &File, stat: &Stat) {
     if age(stat) > DAY {
-        // It is only taken for older than it is.
+        // On failure, the entry only seems older than it is.
         let _ = file.set_modified(SystemTime::now());
     }
 }
 
-/// Removes what the bounds leave no room for, but not the entry of this name.
+/// Removes entries beyond the limits, except for the entry with this name.
 ///
-/// What goes wrong is left for the next time. Several processes may do it at once: each
-/// removes the same, and nothing that was used since it was looked at.
+/// Errors are left for the next time. Several processes may do this at once: they remove the same
+/// entries, and none that was used since it was checked.
 pub(super) fn prune(directory: &File, kept: &str) {
     let Ok(listing) = Entries::read(directory) else { return };
     let mut entries = Vec::new();
@@ -56,7 +55,7 @@ pub(super) fn prune(directory: &File, kept: &str) {
         if stat.kind() != FileKind::File {
             continue;
         }
-        // What a process left that was killed as it wrote.
+        // Left by a process that was killed while it wrote.
         let max_age = if is_partial(name) { DAY } else { MAX_AGE };
         let size = stat.size();
         let candidate = Candidate { used: used(&stat), size, name: name.to_owned() };
@@ -77,7 +76,7 @@ pub(super) fn prune(directory: &File, kept: &str) {
     }
 }
 
-/// Removes a file, unless it was used since it was looked at.
+/// Removes a file, unless it was used since it was checked.
 fn remove(directory: &File, candidate: &Candidate) {
     let name = &*candidate.name;
     if Stat::at(directory, name).is_ok_and(|stat| used(&stat) == candidate.used) {
@@ -85,14 +84,14 @@ fn remove(directory: &File, candidate: &Candidate) {
     }
 }
 
-/// When a file was used, since the epoch.
+/// Returns the time of the last use, since the epoch.
 fn used(stat: &Stat) -> Duration {
     let (seconds, nanoseconds) = stat.modified_at();
     let seconds = u64::try_from(seconds).unwrap_or(0);
     Duration::new(seconds, u32::try_from(nanoseconds).unwrap_or(0))
 }
 
-/// How long a file was not used. The clock may have been set back.
+/// Returns the time since the last use. The clock may have been set back.
 fn age(stat: &Stat) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.saturating_sub(used(stat))

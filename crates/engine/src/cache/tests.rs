@@ -22,7 +22,7 @@ fn digest(content: &[u8]) -> ContentDigest {
     digest_of(content).unwrap().0
 }
 
-/// The key of a component that is not metered.
+/// Returns the key of a component without metering.
 fn key(content: &[u8]) -> Key {
     Key::of(digest(content), Metering::Off)
 }
@@ -34,7 +34,7 @@ fn load(cache: &DiskCache, key: Key) -> Result<Option<Vec<u8>>, CacheProblem> {
     Ok(Some(artifact.bytes().to_vec()))
 }
 
-/// A private directory with one good entry.
+/// Creates a private directory with one valid entry.
 fn fixture() -> (tempfile::TempDir, DiskCache, Key) {
     let parent = tempfile::tempdir().unwrap();
     let cache = DiskCache::new(parent.path().join("deep/cache"));
@@ -49,7 +49,7 @@ fn entry_path(cache: &DiskCache, key: Key) -> PathBuf {
     cache.path().join(key.file_name())
 }
 
-/// Damages the entry in some way and checks that it is not trusted.
+/// Damages the entry and checks that it is not trusted.
 fn check(damage: impl FnOnce(&Path), expected: &str) {
     let (_parent, cache, key) = fixture();
     let path = entry_path(&cache, key);
@@ -59,12 +59,12 @@ fn check(damage: impl FnOnce(&Path), expected: &str) {
         Err(CacheProblem::Entry { reason, .. }) => assert_eq!(reason, expected),
         other => panic!("{other:?}"),
     }
-    // What replaces it is trusted again.
+    // The entry that replaces it is trusted again.
     cache.store(key, &artifact(), &Described::Nothing).unwrap();
     assert_eq!(load(&cache, key).unwrap().unwrap(), ARTIFACT);
 }
 
-/// Spoils the directory in some way and checks that it is not used.
+/// Changes the directory and checks that it is not used.
 fn check_directory(spoil: impl FnOnce(&Path), expected: &str) {
     let (_parent, cache, key) = fixture();
     spoil(cache.path());
@@ -78,7 +78,7 @@ fn check_directory(spoil: impl FnOnce(&Path), expected: &str) {
 }
 
 #[test]
-fn what_is_stored_is_loaded() {
+fn stored_entries_are_loaded() {
     let (_parent, cache, stored) = fixture();
     let entry = cache.load(stored).unwrap().unwrap();
     assert_eq!(entry.artifact().unwrap().bytes(), ARTIFACT);
@@ -87,7 +87,7 @@ fn what_is_stored_is_loaded() {
 }
 
 #[test]
-fn the_directory_and_its_entries_are_for_the_owner_alone() {
+fn directory_and_entries_are_private() {
     let (_parent, cache, key) = fixture();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(cache.path()), 0o700);
@@ -95,7 +95,7 @@ fn the_directory_and_its_entries_are_for_the_owner_alone() {
 }
 
 #[test]
-fn an_entry_under_the_name_of_another_is_not_trusted() {
+fn entries_under_another_name_are_not_trusted() {
     let (_parent, cache, stored) = fixture();
     let other = key(b"another component");
     fs::copy(entry_path(&cache, stored), entry_path(&cache, other)).unwrap();
@@ -106,7 +106,7 @@ fn an_entry_under_the_name_of_another_is_not_trusted() {
 }
 
 #[test]
-fn a_truncated_entry_is_not_trusted() {
+fn truncated_entries_are_not_trusted() {
     let (_parent, cache, key) = fixture();
     let whole = fs::metadata(entry_path(&cache, key)).unwrap().len() as usize;
     for length in [0, 7, TRAILER - 1, TRAILER, ARTIFACT.len(), whole - TRAILER, whole - 1] {
@@ -119,7 +119,7 @@ fn a_truncated_entry_is_not_trusted() {
 }
 
 #[test]
-fn an_entry_with_one_bit_changed_is_not_trusted() {
+fn modified_entries_are_not_trusted() {
     let (_parent, cache, key) = fixture();
     let length = fs::metadata(entry_path(&cache, key)).unwrap().len();
     for index in 0..usize::try_from(length).unwrap() {
@@ -133,26 +133,26 @@ fn an_entry_with_one_bit_changed_is_not_trusted() {
 }
 
 #[test]
-fn an_entry_of_another_layout_is_not_trusted() {
-    // The magic of the first one, which stood at the start.
+fn entries_of_another_layout_are_not_trusted() {
+    // The magic of the first layout, which was at the start.
     check(|path| fs::write(path, [b"kitbag\x00\x01", &[0; 200][..]].concat()).unwrap(), "damaged");
     check(|path| fs::write(path, [ARTIFACT, &[0; 200]].concat()).unwrap(), "damaged");
 }
 
 #[test]
-fn an_entry_that_others_can_write_is_not_trusted() {
+fn entries_writable_by_others_are_not_trusted() {
     let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o622)).unwrap();
     check(open, "writable by others (mode 622)");
 }
 
 #[test]
-fn an_entry_with_a_second_name_is_not_trusted() {
+fn hard_linked_entries_are_not_trusted() {
     let link = |path: &Path| fs::hard_link(path, path.with_extension("second")).unwrap();
-    check(link, "known by another name, too");
+    check(link, "hard-linked under another name");
 }
 
 #[test]
-fn a_link_a_directory_and_a_fifo_are_no_entries() {
+fn links_directories_and_fifos_are_not_entries() {
     check(
         |path| {
             fs::rename(path, path.with_extension("elsewhere")).unwrap();
@@ -160,18 +160,18 @@ fn a_link_a_directory_and_a_fifo_are_no_entries() {
         },
         "a symbolic link",
     );
-    check_unreplaced(|path| fs::create_dir(path).unwrap(), "of another kind");
+    check_unreplaced(|path| fs::create_dir(path).unwrap(), "of another type");
     check(
         |path| {
             fs::remove_file(path).unwrap();
             let fifo = FileType::Fifo;
             rustix::fs::mknodat(rustix::fs::CWD, path, fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         },
-        "of another kind",
+        "of another type",
     );
 }
 
-/// As `check`, for what a file cannot replace.
+/// As `check`, for objects that a file cannot replace.
 fn check_unreplaced(damage: impl FnOnce(&Path), expected: &str) {
     let (_parent, cache, key) = fixture();
     let path = entry_path(&cache, key);
@@ -188,23 +188,23 @@ fn check_unreplaced(damage: impl FnOnce(&Path), expected: &str) {
 }
 
 #[test]
-fn a_directory_that_is_open_to_others_is_not_used() {
+fn directories_open_to_others_are_not_used() {
     let chmod = |mode| {
         move |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap()
     };
-    let advice = "make it yours alone with `chmod 700`, or name another";
+    let advice = "make it private with `chmod 700`, or use another directory";
     check_directory(chmod(0o777), &format!("it is writable by others (mode 777); {advice}"));
     check_directory(chmod(0o755), &format!("it is open to others (mode 755); {advice}"));
 }
 
 #[test]
-fn a_link_to_a_directory_is_not_used() {
+fn links_to_directories_are_not_used() {
     check_directory(
         |path| {
             fs::rename(path, path.with_extension("elsewhere")).unwrap();
             symlink(path.with_extension("elsewhere"), path).unwrap();
         },
-        "it is a symbolic link or no directory; name a directory",
+        "it is not a directory, or it is a symbolic link",
     );
 }
 
@@ -218,7 +218,7 @@ fn the_key_depends_on_the_content() {
 }
 
 #[test]
-fn a_description_is_had_without_the_artifact() {
+fn descriptions_are_read_without_the_artifact() {
     let (_parent, cache, key) = fixture();
     let path = entry_path(&cache, key);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -230,8 +230,7 @@ fn a_description_is_had_without_the_artifact() {
     assert_eq!(entry.artifact().err(), Some("damaged".into()));
 }
 
-/// A private directory in which the description of a component is remembered, and the
-/// file that holds it.
+/// Creates a private directory with the cached description of a component, and returns the file.
 fn remembered() -> (tempfile::TempDir, DiskCache, PathBuf) {
     let (parent, cache, key) = fixture();
     let described = cache.load(key).unwrap().unwrap().described;
@@ -241,20 +240,20 @@ fn remembered() -> (tempfile::TempDir, DiskCache, PathBuf) {
 }
 
 #[test]
-fn a_description_is_remembered_without_any_native_code() {
+fn descriptions_are_cached_without_native_code() {
     let (_parent, cache, path) = remembered();
     fs::remove_file(entry_path(&cache, key(b"the component"))).unwrap();
     let described = cache.remembered(digest(b"the component")).unwrap();
     assert_eq!(described.description().unwrap().tools[0].name, "tool");
     assert_eq!(cache.remembered(digest(b"another component")), None);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o400);
-    assert_eq!(cache.entries().unwrap(), [], "it is no entry");
+    assert_eq!(cache.entries().unwrap(), [], "it is not an entry");
     assert_eq!(cache.clear().unwrap(), []);
     assert!(!path.exists());
 }
 
 #[test]
-fn what_says_nothing_is_not_remembered() {
+fn missing_descriptions_are_not_cached() {
     let (_parent, cache, _) = fixture();
     let component = digest(b"the component");
     for described in [Described::Nothing, Described::Unusable("no".into())] {
@@ -264,7 +263,7 @@ fn what_says_nothing_is_not_remembered() {
 }
 
 #[test]
-fn a_remembered_description_that_was_changed_is_not_used() {
+fn modified_descriptions_are_not_used() {
     let check = |change: &dyn Fn(&Path)| {
         let (_parent, cache, path) = remembered();
         change(&path);
@@ -292,19 +291,19 @@ fn a_remembered_description_that_was_changed_is_not_used() {
         let directory = path.parent().unwrap();
         fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
     });
-    // Of one component under the name of another.
+    // The description of one component under the name of another.
     let (_parent, cache, path) = remembered();
     let other = digest(b"another component");
     fs::copy(&path, cache.path().join(format!("{other}.description"))).unwrap();
     assert_eq!(cache.remembered(other), None);
 }
 
-/// Locks the entry of a key, and waits for other processes that have.
+/// Locks the entry of a key, and waits for other processes.
 fn lock(cache: &DiskCache, key: Key) -> Option<CompileLock> {
     cache.lock(key, &Wait::new(Path::new("a.wasm"), 0, &Patient, Duration::from_secs(60)))
 }
 
-/// Reports the first wait, by dropping the sender.
+/// Reports the first wait by dropping the sender.
 struct Waits(Mutex<Option<Sender<()>>>);
 
 impl Waiter for Waits {
@@ -321,8 +320,8 @@ impl Waiter for Waits {
     }
 }
 
-/// Lets `N` threads wait for the lock of an entry, releases it, and returns how many of
-/// them got it.
+/// Lets `N` threads wait for the lock of an entry, releases it, and returns how many of them got
+/// it.
 fn locked_by_others<const N: usize>(cache: &DiskCache, key: Key, release: impl FnOnce()) -> usize {
     std::thread::scope(|scope| {
         let others = [(); N].map(|()| {
@@ -334,7 +333,7 @@ fn locked_by_others<const N: usize>(cache: &DiskCache, key: Key, release: impl F
             });
             (waits, other)
         });
-        // The sender is dropped, and nothing is ever sent.
+        // The sender is dropped without sending anything.
         others.iter().for_each(|(waits, _)| assert!(waits.recv().is_err()));
         assert!(others.iter().all(|(_, other)| !other.is_finished()));
         release();
@@ -342,7 +341,7 @@ fn locked_by_others<const N: usize>(cache: &DiskCache, key: Key, release: impl F
     })
 }
 
-/// The names of everything in the cache's directory.
+/// Returns the names of all files in the cache directory.
 fn names(cache: &DiskCache) -> Vec<String> {
     let entries = fs::read_dir(cache.path()).unwrap();
     let mut names: Vec<_> =
@@ -352,34 +351,34 @@ fn names(cache: &DiskCache) -> Vec<String> {
 }
 
 #[test]
-fn one_locks_an_entry_and_the_others_wait_for_it() {
+fn entries_are_locked_by_one_process() {
     let (_parent, cache, stored) = fixture();
     let mine = lock(&cache, stored).unwrap();
     assert_eq!(names(&cache), [format!(".lock-{stored}"), stored.file_name()]);
     assert!(lock(&cache, key(b"another component")).is_some(), "of another entry");
     assert_eq!(locked_by_others::<8>(&cache, stored, || drop(mine)), 0);
-    // And nothing is left of it.
+    // And no lock file is left.
     assert_eq!(names(&cache), [stored.file_name()]);
 }
 
 #[test]
-fn the_lock_of_a_killed_process_goes_to_one_that_waits() {
+fn locks_of_killed_processes_are_released() {
     let (_parent, cache, key) = fixture();
     let killed = File::create(cache.path().join(format!(".lock-{key}"))).unwrap();
     killed.lock().unwrap();
-    // The kernel takes the lock and leaves the file.
+    // The kernel releases the lock but leaves the file.
     assert_eq!(locked_by_others::<4>(&cache, key, || drop(killed)), 1);
     assert_eq!(names(&cache), [key.file_name()]);
 }
 
 #[test]
-fn where_no_lock_can_be_had_no_process_waits() {
+fn processes_without_a_lock_do_not_wait() {
     let check = |plant: &dyn Fn(&Path)| {
         let (parent, cache, key) = fixture();
         let path = cache.path().join(format!(".lock-{key}"));
         plant(&path);
         assert!(lock(&cache, key).is_none());
-        assert!(path.symlink_metadata().is_ok(), "not ours to remove");
+        assert!(path.symlink_metadata().is_ok(), "another owner's file");
         assert!(!parent.path().join("elsewhere").exists());
     };
     check(&|path| symlink("../../elsewhere", path).unwrap());
@@ -397,12 +396,12 @@ fn where_no_lock_can_be_had_no_process_waits() {
 }
 
 #[test]
-fn a_lock_whose_file_was_removed_is_over() {
+fn locks_end_when_their_file_is_removed() {
     let (_parent, cache, key) = fixture();
     let first = lock(&cache, key).unwrap();
     assert_eq!(cache.clear().unwrap().len(), 1);
     let second = lock(&cache, key).unwrap();
-    // The name is the other one's.
+    // The name belongs to the other lock.
     drop(first);
     assert_eq!(names(&cache), [format!(".lock-{key}")]);
     drop(second);
@@ -410,7 +409,7 @@ fn a_lock_whose_file_was_removed_is_over() {
 }
 
 #[test]
-fn clearing_removes_our_files_and_no_others() {
+fn clearing_removes_only_own_files() {
     let (_parent, cache, stored) = fixture();
     let here = |name: &str| cache.path().join(name);
     let other = key(b"another component");
@@ -424,7 +423,7 @@ fn clearing_removes_our_files_and_no_others() {
         &format!("{}.kitbag", "AB".repeat(32)),
     ];
     alien.iter().for_each(|name| fs::write(here(name), "mine").unwrap());
-    // A directory and a link, where an entry and a lock could be.
+    // A directory and a link with the names of an entry and a lock.
     fs::create_dir(here(&other.file_name())).unwrap();
     symlink("letter.txt", here(&format!(".lock-{other}"))).unwrap();
     assert_eq!(cache.entries().unwrap().len(), 1);
@@ -436,7 +435,7 @@ fn clearing_removes_our_files_and_no_others() {
 }
 
 #[test]
-fn what_a_killed_process_left_does_not_stand_in_the_way() {
+fn leftovers_of_killed_processes_are_replaced() {
     let (_parent, cache, key) = fixture();
     for number in 0..1_000 {
         let name = format!(".partial-{}-{number}", std::process::id());
@@ -447,7 +446,7 @@ fn what_a_killed_process_left_does_not_stand_in_the_way() {
 }
 
 #[test]
-fn a_cache_that_does_not_exist_is_empty() {
+fn missing_caches_are_empty() {
     let parent = tempfile::tempdir().unwrap();
     let cache = DiskCache::new(parent.path().join("none"));
     assert!(cache.load(key(b"x")).unwrap().is_none());

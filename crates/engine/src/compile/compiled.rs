@@ -1,17 +1,17 @@
-//! What comes of a compilation.
+//! The result of a compilation.
 
-/// Native code that this process has compiled, in wasmtime's own format.
+/// Native code that this process has compiled, in wasmtime's format.
 pub struct Compiled(Vec<u8>);
 
 impl Compiled {
-    /// What wasmtime's compiler has returned to this process, or to one that this
-    /// process has started for it.
+    /// `bytes` must be the result of wasmtime's compiler in this process, or in one that this
+    /// process has started.
     #[cfg(any(feature = "compiler", test))]
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// The native code.
+    /// Returns the native code.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Running the compiler on threads of this process.
+//! Runs the compiler on threads of this process.
 
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use crate::load_error::InvalidComponent;
 use crate::metering::Metering;
 use crate::wait::Wait;
 
-/// The stack of a thread that compiles, which is what a main thread has.
+/// The stack size of a compiling thread: that of a main thread.
 pub(super) const STACK_BYTES: usize = 8 << 20;
 
-/// Compiles on as many threads, and waits for that.
+/// Compiles on up to `threads` threads and waits for the result.
 ///
 /// # Errors
 ///
-/// Where no threads or no engine can be had.
+/// If no threads or engine can be created.
 pub(super) fn artifact(
     content: &[u8],
     metering: Metering,
@@ -35,7 +35,7 @@ pub(super) fn artifact(
     Ok(artifact.map(Compiled::new).map_err(|error| InvalidComponent::Compile(format!("{error:#}"))))
 }
 
-/// The engine for one compilation.
+/// Creates the engine for one compilation.
 fn engine(metering: Metering, target: Option<&str>) -> wasmtime::Result<wasmtime::Engine> {
     let mut config = config(metering);
     config.enable_compiler(true);
@@ -57,8 +57,8 @@ fn engine(metering: Metering, target: Option<&str>) -> wasmtime::Result<wasmtime
     wasmtime::Engine::new(&config)
 }
 
-/// Does work on a thread of its own, and waits for it no longer than this. A
-/// panic in there is an error like another. Fails where no thread can be had.
+/// Runs work on a separate thread and waits for it at most this long. A panic is converted to an
+/// error. Fails if no thread can be created.
 pub(super) fn within<T: Send + 'static>(
     wait: &Wait<'_>,
     time: Duration,

@@ -1,23 +1,23 @@
-//! The memory that compilations reserve before they take it.
+//! Memory that compilations reserve in advance.
 
 use kitbag_base::ByteSize;
 
 use crate::wait::Wait;
 
-/// A budget of memory for compilations.
+/// A memory budget for compilations.
 pub trait CompileMemory {
-    /// Memory that is reserved until this is dropped.
+    /// A reservation, which ends when this is dropped.
     type Reservation: Send + 'static;
 
-    /// The whole budget; `None` if there is no bound.
+    /// Returns the whole budget; `None` if there is no limit.
     fn size(&self) -> Option<ByteSize>;
 
-    /// Reserves so many bytes as soon as they are free. `None` if the wait was cancelled or took
-    /// as long as the compilation may take.
+    /// Reserves memory as soon as it is free. `None` if the wait was cancelled or took as long as
+    /// the compilation may take.
     fn reserve(&self, bytes: u64, wait: &Wait<'_>) -> Option<Self::Reservation>;
 }
 
-/// No bound: each reservation succeeds at once.
+/// A budget without limit: every reservation succeeds immediately.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unlimited;
 

@@ -1,13 +1,11 @@
-//! From a component to native code: the only place that runs a compiler.
+//! Compiles components to native code: the only module that runs a compiler.
 //!
-//! It has an engine of its own, made for one compilation: setting Cranelift up
-//! takes longer than loading a component that was compiled before, and most
-//! processes compile nothing. The artifact is loaded by the engine that runs
-//! it, whether it is fresh or from the cache.
+//! Each compilation has its own engine: setting up Cranelift takes longer than loading a compiled
+//! component, and most processes compile nothing. The running engine loads the artifact, whether it
+//! is new or cached.
 //!
-//! A compilation runs in a process of its own where the caller names a program for
-//! that, and on a thread of this one
-//! elsewhere.
+//! A compilation runs in a separate process if the caller names a program for it, and otherwise on
+//! a thread of this process.
 
 mod compiled;
 #[cfg(feature = "compiler")]
@@ -39,25 +37,23 @@ use crate::load_error::LoadError;
 use crate::metering::Metering;
 use crate::wait::Wait;
 
-/// How many components are compiled at once for this process. One that has a process of
-/// its own keeps its permit, and its memory, until that has ended.
+/// The concurrent compilations of this process. A compilation in a separate process keeps its
+/// permit and its memory until that process has ended.
 #[cfg(feature = "compiler")]
 static PERMITS: Permits = Permits::new(2);
 
 /// Compiles a component for this machine, or for any processor of a target.
 ///
-/// `wait` names the component, says how long it may take, reports that and cancels it. The
-/// compilation waits for its share of `memory`. `program` is started for it; without one,
-/// or where it cannot be started, a compilation that exceeds its time goes on to its end,
-/// which the size of a component and of its functions bounds, and its result is dropped.
+/// `wait` names the component, limits the time, receives reports and cancels the compilation. The
+/// compilation waits for its share of `memory`. It runs in a process of `program`; without one, or
+/// if it cannot be started, a compilation that exceeds its time continues to its end, which is
+/// bounded by the size of the component and of its functions, and its result is dropped.
 ///
 /// # Errors
 ///
-/// [`LoadError::Invalid`] where kitbag cannot run the component,
-/// [`LoadError::Busy`] where too many others are being compiled,
-/// [`LoadError::NoCompilerMemory`] where there is not enough of `memory`,
-/// [`LoadError::Compiler`] where the process ended without a result,
-/// [`LoadError::Cancelled`].
+/// [`LoadError::Invalid`] if kitbag cannot run the component, [`LoadError::Busy`] if too many
+/// others are being compiled, [`LoadError::NoCompilerMemory`] if `memory` is insufficient,
+/// [`LoadError::Compiler`] if the process ended without a result, [`LoadError::Cancelled`].
 pub fn compile<M: CompileMemory>(
     wait: &Wait<'_>,
     content: Vec<u8>,
@@ -68,14 +64,14 @@ pub fn compile<M: CompileMemory>(
     support: &Support,
 ) -> Result<Compiled, LoadError> {
     let invalid = |problem| LoadError::invalid(wait.path(), problem);
-    // Its bytes are in memory already, and more is not taken for looking at them.
-    let held = reserve(wait, memory, ByteSize::bytes(content.len() as u64))?;
+    // Its bytes are in memory already, and inspecting them needs no more.
+    let content_memory = reserve(wait, memory, ByteSize::bytes(content.len() as u64))?;
     let heaviest =
         crate::inspect::check(&content, support, || wait.is_cancelled()).map_err(invalid)?;
     let heaviest = heaviest.ok_or(LoadError::Cancelled)?;
     #[cfg(not(feature = "compiler"))]
     let compiled = {
-        let _ = (heaviest, metering, target, program, held);
+        let _ = (heaviest, metering, target, program, content_memory);
         Err(LoadError::NoCompiler)
     };
     #[cfg(feature = "compiler")]
@@ -83,7 +79,7 @@ pub fn compile<M: CompileMemory>(
         let permit = PERMITS.take(wait, wait.limit())?;
         let share = Share::of(content.len() as u64, heaviest, memory.size());
         // They are part of the share.
-        drop(held);
+        drop(content_memory);
         let reserved = reserve(wait, memory, share.memory)?;
         let content = match program {
             None => content,
@@ -109,7 +105,7 @@ pub fn compile<M: CompileMemory>(
     compiled
 }
 
-/// Waits for memory, and no longer than the compilation may take.
+/// Waits for memory, at most as long as the compilation may take.
 fn reserve<M: CompileMemory>(
     wait: &Wait<'_>,
     memory: &M,
@@ -121,10 +117,10 @@ fn reserve<M: CompileMemory>(
     })
 }
 
-/// Compiles a component to native code for a binary that it is part of.
+/// Compiles a component to native code that is embedded in a binary.
 ///
-/// `path` names the component in errors, `target` is the triple that the artifact is for. On x86-64 it
-/// needs the instructions of x86-64-v2. Compiling may take `time`.
+/// `path` names the component in errors, and `target` is the triple of the artifact. On x86-64, the
+/// artifact requires the instructions of x86-64-v2. Limited to `time`.
 ///
 /// # Errors
 ///
@@ -155,13 +151,13 @@ mod tests {
 
     const TIME: Duration = Duration::from_secs(60);
 
-    /// A wait that is not reported.
+    /// A wait without reports.
     fn wait() -> Wait<'static> {
         Wait::new(Path::new("a"), 0, &Patient, TIME)
     }
 
     #[test]
-    fn no_more_is_compiled_at_once_than_there_are_permits() {
+    fn concurrent_compilations_are_limited_by_permits() {
         static ONE: Permits = Permits::new(1);
         let moment = Duration::from_millis(10);
         let (end, ended) = mpsc::channel::<()>();
@@ -170,7 +166,7 @@ mod tests {
             let _permit = permit;
             let _ = ended.recv();
         };
-        // The wait has ended, and the compilation still runs.
+        // The wait has ended, but the compilation still runs.
         assert!(within(&wait(), moment, compiling).unwrap().is_err());
         assert!(matches!(ONE.take(&wait(), moment), Err(LoadError::Busy)));
         end.send(()).unwrap();
@@ -187,10 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn a_compilation_takes_no_more_than_there_is() {
+    fn compilations_stay_within_their_share() {
         let share =
             |bytes: u64, mib| Share::of(bytes, Heaviest::default(), Some(ByteSize::mib(mib)));
-        // As little as a server has for calls and compilations.
+        // The least memory of a server for calls and compilations.
         assert_eq!(share(4 << 20, 112), Share { threads: 1, memory: ByteSize::mib(112) });
         let light = share(1 << 20, 1152);
         assert!(light.memory < ByteSize::mib(96 + 8 * 16 + 1), "{light:?}");
@@ -200,7 +196,7 @@ mod tests {
         assert_eq!(Share::of(1, Heaviest::default(), None).memory, MEMORY);
     }
 
-    /// No memory at all.
+    /// A budget without free memory.
     struct Full;
 
     impl CompileMemory for Full {
@@ -215,7 +211,7 @@ mod tests {
         }
     }
 
-    /// A call that was cancelled.
+    /// A cancelled call.
     struct Cancelled;
 
     impl Waiter for Cancelled {
@@ -225,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compilation_without_memory_is_busy_or_cancelled() {
+    fn compilations_without_memory_are_busy_or_cancelled() {
         let given_up = Wait::new(Path::new("a"), 0, &Cancelled, TIME);
         let size = ByteSize::mib(8);
         assert!(matches!(reserve(&given_up, &Full, size), Err(LoadError::Cancelled)));
@@ -237,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_for_a_compiler_that_does_not_end_is_over_in_time() {
+    fn waits_for_a_hanging_compiler_end_in_time() {
         let moment = Duration::from_millis(10);
         let forever = || std::thread::sleep(Duration::from_secs(60 * 60));
         assert_eq!(
@@ -247,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compiler_that_panics_is_an_error() {
+    fn compiler_panics_are_errors() {
         let panics = || -> u32 { panic!("on purpose") };
         let expected = InvalidComponent::Compile("the compiler panicked".into());
         assert_eq!(within(&wait(), Duration::from_secs(60), panics).unwrap(), Err(expected));

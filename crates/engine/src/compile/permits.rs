@@ -1,4 +1,4 @@
-//! How many components are compiled at once.
+//! The number of concurrent compilations.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -6,22 +6,22 @@ use std::time::Duration;
 use crate::load_error::LoadError;
 use crate::wait::Wait;
 
-/// Permits to compile, of which there are a few.
+/// A fixed number of permits to compile.
 pub(super) struct Permits {
     free: Mutex<usize>,
     freed: Condvar,
 }
 
-/// A compilation's permit; the next one may have it when this is dropped.
+/// The permit of a compilation, which is released when this is dropped.
 pub(super) struct Permit(&'static Permits);
 
 impl Permits {
-    /// As many as this.
+    /// Creates this many permits.
     pub(super) const fn new(permits: usize) -> Self {
         Self { free: Mutex::new(permits), freed: Condvar::new() }
     }
 
-    /// Waits for a permit, and no longer than this.
+    /// Waits for a permit, at most this long.
     pub(super) fn take(
         &'static self,
         wait: &Wait<'_>,

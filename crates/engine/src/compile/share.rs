@@ -1,4 +1,4 @@
-//! What a compilation may take of this machine.
+//! The share of this machine for a compilation.
 
 use kitbag_base::ByteSize;
 
@@ -8,11 +8,11 @@ use crate::inspect::Heaviest;
 /// The most threads that compile one component.
 const THREADS: usize = 16;
 
-/// How much memory a compilation may take where the server has no bound on it. The
-/// worst that is let through to the compiler takes 1.0 GiB.
+/// The memory limit of a compilation if the server has none. The worst component that is accepted
+/// takes 1.0 GiB.
 pub(super) const MEMORY: ByteSize = ByteSize::mib(2 << 10);
 
-/// What a compilation may take of this machine.
+/// The share of this machine for a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) threads: usize,
@@ -20,7 +20,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// What a component of so many bytes needs, of a budget of this size.
+    /// Returns the share for a component of this size, out of a budget.
     pub(super) fn of(bytes: u64, heaviest: Heaviest, budget: Option<ByteSize>) -> Self {
         let at_once = heaviest.at_once().max(1);
         let threads = processors().min(at_once).min(THREADS);
@@ -32,13 +32,13 @@ impl Share {
     }
 }
 
-/// How many processors this process may use.
+/// Returns the number of processors of this process.
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What a compilation takes at most, in bytes. Measured: 27 MiB for 0.2 MiB of honest
-/// code, 63 MiB for 2 MiB, 374 MiB for 18 MiB, and 1.0 GiB for the heaviest function.
+/// Returns the most memory of a compilation, in bytes. Measured: 27 MiB for 0.2 MiB of honest code,
+/// 63 MiB for 2 MiB, 374 MiB for 18 MiB, and 1.0 GiB for the heaviest function.
 fn needed(bytes: u64, threads: usize, at_once: usize) -> u64 {
     const BASE: u64 = 64 << 20;
     const PER_BYTE: u64 = 32;

@@ -1,10 +1,9 @@
-//! A process that compiles one component and ends.
+//! A process that compiles one component.
 //!
-//! Compiling takes what a component makes it take: here that ends at limits of
-//! memory and time that the kernel enforces, and with the process that waits for it. The
-//! component goes in through standard input, and a frame comes back through standard
-//! output: a byte that says what it holds, its length, and that many bytes. This is
-//! not a sandbox: its output is executed.
+//! The component determines the cost of compiling it. In this process, the cost is limited by
+//! memory and time limits of the kernel, and by the end of the waiting process. The component is
+//! sent through standard input, and a frame is returned through standard output: a byte for its
+//! kind, its length, and its content. This is not a sandbox: the output is executed.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
@@ -28,37 +27,37 @@ use crate::sys::{
 };
 use crate::wait::Wait;
 
-/// The first argument of a process that compiles.
+/// The first argument of a compiling process.
 pub const COMPILE_COMMAND: &str = "__compile";
 
-/// Addresses that a thread reserves without using them: those of glibc's allocator.
+/// The addresses that glibc's allocator reserves for a thread without using them.
 const ADDRESSES_PER_THREAD: u64 = 128 << 20;
 
-/// The longest artifact that is taken: four times the largest component.
+/// The longest accepted artifact: four times the largest component.
 const ARTIFACT_BYTES: u64 = 4 * COMPONENT_BYTES.as_u64();
 
-/// How much is repeated of what the process said against itself.
+/// The most bytes of the process's standard error that a message repeats.
 const REASON_BYTES: u64 = 4 << 10;
 
-/// The length of a frame's head.
+/// The length of a frame header.
 const HEAD_BYTES: usize = 9;
 
 /// The last argument.
 const LOW_PRIORITY: &str = "low";
 const NORMAL_PRIORITY: &str = "normal";
 
-/// What a low priority adds to the niceness of the process that waits: little, since a call
-/// may come that waits for it, too.
+/// The amount that a low priority adds to the niceness of the waiting process: small, since a call
+/// may start to wait for it.
 const NICENESS: i32 = 5;
 
-/// What a frame holds.
+/// The kind of a frame.
 const ARTIFACT: u8 = 0;
 const REFUSED: u8 = 1;
 const NO_ENGINE: u8 = 2;
 
-/// Compiles a component in a process of its own.
+/// Compiles a component in a separate process.
 ///
-/// Gives the component back where the program cannot be started at all.
+/// Returns the component if the program cannot be started.
 pub(super) fn compile(
     program: &Path,
     wait: &Wait<'_>,
@@ -101,21 +100,21 @@ fn broke_off(wait: &Wait<'_>, reason: String) -> LoadError {
     LoadError::Compiler { path: wait.path().to_owned(), reason }
 }
 
-/// What tells two builds apart whose artifacts differ.
+/// Returns a string that identifies builds with different artifacts.
 fn build() -> String {
     format!("{}; {SETTINGS}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The process, until it is dropped.
+/// The process, which is killed when this is dropped.
 struct Worker {
     child: Child,
-    /// Until all of the component is written.
+    /// `None` once the whole component is written.
     input: Option<ChildStdin>,
     output: ChildStdout,
     content: Vec<u8>,
     written: usize,
     received: Vec<u8>,
-    /// What it may take.
+    /// The memory limit.
     memory: ByteSize,
 }
 
@@ -131,7 +130,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Waits for what comes of it. Whatever that is, the process has ended then.
+    /// Waits for the result. The process has ended when this returns.
     fn finish(mut self, wait: &Wait<'_>) -> Result<Compiled, LoadError> {
         let invalid = |problem| Err(LoadError::invalid(wait.path(), problem));
         let done = wait.until(wait.limit(), |slice| self.step(slice).transpose());
@@ -149,10 +148,10 @@ impl Worker {
             }
             Some(Ok(false)) => {
                 let ended = wait.poll(wait.limit(), || self.child.try_wait().transpose());
-                let said = self.said();
+                let message = self.message();
                 match ended {
-                    Some(Ok(status)) => Err(died(wait, status, &said, self.memory)),
-                    _ => Err(broke_off(wait, "it does not end".into())),
+                    Some(Ok(status)) => Err(died(wait, status, &message, self.memory)),
+                    _ => Err(broke_off(wait, "it did not end".into())),
                 }
             }
             Some(Err(error)) => Err(broke_off(wait, error.to_string())),
@@ -161,8 +160,8 @@ impl Worker {
         }
     }
 
-    /// Writes and reads what can be, and waits for that no longer than a slice.
-    /// `true` when the frame is whole, `false` when it never will be.
+    /// Writes and reads without blocking, and waits at most one slice. `true` when the frame is
+    /// complete, `false` when it never will be.
     fn step(&mut self, slice: Duration) -> io::Result<Option<bool>> {
         wait_for_pipes(&self.output, self.input.as_ref(), slice)?;
         self.write()?;
@@ -176,7 +175,7 @@ impl Worker {
                 Ok(written) => self.written += written,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                // It has ended; why, its output says.
+                // The process has ended; its output has the reason.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
                 Err(error) => return Err(error),
             }
@@ -195,7 +194,7 @@ impl Worker {
                     let length = usize::try_from(length.min(ARTIFACT_BYTES + 1)).unwrap_or(0);
                     if length as u64 > ARTIFACT_BYTES {
                         let limit = ByteSize::bytes(ARTIFACT_BYTES);
-                        return Err(io::Error::other(format!("it made more than {limit}")));
+                        return Err(io::Error::other(format!("its output exceeds {limit}")));
                     }
                     HEAD_BYTES + length
                 }
@@ -215,16 +214,16 @@ impl Worker {
         }
     }
 
-    /// What it wrote to standard error, once it has ended.
-    fn said(&mut self) -> String {
-        let mut said = Vec::new();
+    /// Returns its standard error after it has ended.
+    fn message(&mut self) -> String {
+        let mut message = Vec::new();
         if let Some(stderr) = self.child.stderr.take()
             && set_nonblocking(&stderr).is_ok()
         {
-            // What is there is there; that more may come does not matter.
-            let _ = stderr.take(REASON_BYTES).read_to_end(&mut said);
+            // Reads what is available; further output does not matter.
+            let _ = stderr.take(REASON_BYTES).read_to_end(&mut message);
         }
-        String::from_utf8_lossy(&said).trim().to_owned()
+        String::from_utf8_lossy(&message).trim().to_owned()
     }
 }
 
@@ -236,17 +235,17 @@ impl Drop for Worker {
     }
 }
 
-/// What it means that the process ended without a frame.
-fn died(wait: &Wait<'_>, status: ExitStatus, said: &str, memory: ByteSize) -> LoadError {
+/// Converts the end of the process without a frame to an error.
+fn died(wait: &Wait<'_>, status: ExitStatus, message: &str, memory: ByteSize) -> LoadError {
     let invalid = |problem| LoadError::invalid(wait.path(), problem);
     match exit_cause(status) {
         Some(ExitCause::OutOfTime) => invalid(InvalidComponent::TooSlow { limit: wait.limit() }),
-        // Rust's own words where there is no memory left.
-        Some(ExitCause::Aborted) if said.contains("memory allocation of") => {
+        // The message of Rust when memory is exhausted.
+        Some(ExitCause::Aborted) if message.contains("memory allocation of") => {
             invalid(InvalidComponent::TooMuchMemory { limit: memory })
         }
-        _ if said.is_empty() => broke_off(wait, status.to_string()),
-        _ => broke_off(wait, format!("{status}: {}", kitbag_base::text::shown(said))),
+        _ if message.is_empty() => broke_off(wait, status.to_string()),
+        _ => broke_off(wait, format!("{status}: {}", kitbag_base::text::shown(message))),
     }
 }
 
@@ -257,31 +256,32 @@ fn metering_name(metering: Metering) -> &'static str {
     }
 }
 
-/// Is a process that compiles: reads a component from standard input and writes what
-/// comes of it to standard output.
+/// Runs as the compiling process: reads a component from standard input and writes the result to
+/// standard output.
 ///
-/// A program that names itself in `HostOptions::compiler` calls
-/// this first of all, where its first argument is [`COMPILE_COMMAND`], with those
-/// after it.
+/// A program that names itself in `HostOptions::compiler` must call this before anything else if
+/// its first argument is [`COMPILE_COMMAND`], with the remaining arguments.
 ///
 /// # Errors
 ///
-/// Says why nothing was written.
+/// Why nothing was written.
 pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let arguments: Vec<_> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
     let &[caller, metering, threads, memory, seconds, parent, priority] = &*arguments else {
-        return Err("this is for kitbag itself, which starts it to compile a component".into());
+        return Err(
+            "this is an internal command, which kitbag starts to compile a component".into()
+        );
     };
     if caller != build() {
-        return Err(format!("this is kitbag {}, and `{caller}` asks", build()));
+        return Err(format!("this is kitbag {}, but the caller is `{caller}`", build()));
     }
     let numbers = (parent.parse(), threads.parse(), memory.parse(), seconds.parse());
     let (Ok(parent), Ok(threads), Ok(memory), Ok(seconds)) = numbers else {
         return Err("invalid arguments".into());
     };
     if io::stdin().is_terminal() {
-        return Err("the component is read from standard input, which is a terminal".into());
+        return Err("standard input is a terminal, but must be a component".into());
     }
     let metering = match metering {
         "plain" => Metering::Off,
@@ -295,7 +295,7 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
     }
     close_inherited();
     limit_this_process(parent, limits(threads, memory, seconds))
-        .map_err(|error| format!("no limits can be set: {error}"))?;
+        .map_err(|error| format!("the limits cannot be set: {error}"))?;
     let mut content = Vec::new();
     let mut input = io::stdin().lock().take(COMPONENT_BYTES.as_u64() + 1);
     input.read_to_end(&mut content).map_err(|error| error.to_string())?;
@@ -318,7 +318,7 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
     written.map_err(|error| error.to_string())
 }
 
-/// What this process may use.
+/// Returns the limits of this process.
 fn limits(threads: usize, memory: u64, seconds: u64) -> ProcessLimits {
     let threads = threads as u64;
     let reserved = threads.saturating_mul(ADDRESSES_PER_THREAD + STACK_BYTES as u64);

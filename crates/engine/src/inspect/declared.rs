@@ -1,9 +1,9 @@
-//! What a component declares, counted before anything is made of it.
+//! Counts a component's declarations before they are processed.
 //!
-//! A type takes a validator and an engine hundreds of bytes, and each instance of a
-//! module takes the host what the module declares, its globals and functions, besides
-//! the linear memory that a call is granted. Neither follows the size of the file: a
-//! megabyte of globals, instantiated as often as may be, took 800 MiB for each call.
+//! A type takes a validator and an engine hundreds of bytes, and each module instance takes the
+//! host memory for its declared globals and functions, in addition to the linear memory that the
+//! call is granted. Neither is proportional to the file size: a megabyte of globals, instantiated
+//! as often as possible, took 800 MiB per call.
 
 use std::ops::Range;
 
@@ -26,22 +26,21 @@ const TYPE_BYTES: ByteSize = ByteSize::mib(2);
 /// Functions of all modules. A component from Python has 13,353.
 const FUNCTIONS: u64 = 1_000_000;
 
-/// Everything else that is declared: imports, exports, globals, tables, memories,
-/// segments, modules, instances, aliases and so on. A component from Python has 10,851.
+/// All other declarations: imports, exports, globals, tables, memories, segments, modules,
+/// instances, aliases and so on. A component from Python has 10,851.
 const ITEMS: u64 = 200_000;
 
-/// Bytes of everything but code, data and custom sections. A component from Python has
-/// 295,071.
+/// Bytes of everything except code, data and custom sections. A component from Python has 295,071.
 const DECLARED_BYTES: ByteSize = ByteSize::mib(8);
 
-/// What the instances of one call take the host, besides linear memory and tables. Those
-/// of a component from Python, or from JavaScript, take about 550,000 bytes.
+/// The memory that the instances of one call take the host, in addition to linear memory and
+/// tables. Those of a component from Python or JavaScript take about 550,000 bytes.
 pub const INSTANCE_BYTES: ByteSize = ByteSize::mib(4);
 
-/// What is copied to memories and tables each time that a component is instantiated.
+/// The bytes that are copied to memories and tables for each instantiation of the component.
 const INITIAL_BYTES: ByteSize = ByteSize::mib(256);
 
-/// Refuses a component that declares more than one that a compiler makes.
+/// Refuses a component with more declarations than compilers generate.
 pub(super) fn check(bytes: &[u8]) -> Result<(), InvalidComponent> {
     let (mut declared, mut instances) = (Declared::default(), Instances::default());
     for payload in Parser::new(0).parse_all(bytes) {
@@ -53,7 +52,7 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), InvalidComponent> {
     instances.check()
 }
 
-/// How much is declared so far.
+/// The declarations that were counted.
 #[derive(Debug, Default)]
 struct Declared {
     types: u64,
@@ -111,7 +110,7 @@ impl Declared {
         let counts = [
             ("types", self.types, TYPES),
             ("functions", self.functions, FUNCTIONS),
-            ("imports, exports, globals and the like", self.items, ITEMS),
+            ("imports, exports, globals and similar items", self.items, ITEMS),
             ("bytes of types", self.type_bytes, TYPE_BYTES.as_u64()),
             ("bytes of declarations", self.bytes, DECLARED_BYTES.as_u64()),
         ];
@@ -122,27 +121,27 @@ impl Declared {
     }
 }
 
-/// What core modules declare, and how often each is instantiated.
+/// The declarations of core modules, and the number of their instances.
 #[derive(Debug, Default)]
 struct Instances {
-    /// The module that is being read.
+    /// The current module.
     module: Option<Module>,
-    /// How many components are open around what is being read.
+    /// The number of enclosing components.
     depth: usize,
     modules: Vec<Module>,
-    /// The modules that the outermost component can instantiate, by their index in it:
-    /// the place in `modules`, where it is known.
+    /// The modules that the outermost component can instantiate, by their index in it: the position
+    /// in `modules`, if known.
     known: Vec<Option<usize>>,
-    /// What the outermost component instantiates.
+    /// The modules that the outermost component instantiates.
     instantiated: Vec<Option<usize>>,
-    /// Functions of the host and of components that are made for modules.
+    /// Functions of the host and of components that are lowered for modules.
     lowered: u64,
-    /// Whether a component within the outermost one instantiates modules: it may be
-    /// instantiated any number of times itself.
+    /// True if a nested component instantiates modules: it may itself be instantiated any number of
+    /// times.
     is_nested: bool,
 }
 
-/// What one core module declares.
+/// The declarations of one core module.
 #[derive(Clone, Copy, Debug, Default)]
 struct Module {
     functions: u64,
@@ -155,9 +154,9 @@ struct Module {
 }
 
 impl Module {
-    /// About what an instance takes, by the layout of wasmtime 48 (`VMOffsets`): 16
-    /// bytes for a global, at most 32 for an import, 32 for a function that is referred
-    /// to, 16 for an element of a segment.
+    /// Returns the approximate memory of an instance, by the layout of wasmtime 48 (`VMOffsets`):
+    /// 16 bytes for a global, at most 32 for an import, 32 for a referenced function, 16 for an
+    /// element of a segment.
     fn instance_bytes(self) -> u64 {
         let referred =
             (self.functions + self.imports).min(self.exports + self.elements + self.globals);
@@ -166,7 +165,7 @@ impl Module {
             + 32 * (self.imports + referred)
     }
 
-    /// What is copied when it is instantiated.
+    /// Returns the bytes that are copied for an instantiation.
     fn initial_bytes(self) -> u64 {
         self.data_bytes + 16 * self.elements
     }
@@ -228,15 +227,15 @@ impl Instances {
                 None => largest,
             };
             match self.is_nested {
-                // As many of the largest as a call may have.
+                // As many instances of the largest module as a call may have.
                 true => largest.saturating_mul(INSTANCES as u64),
                 false => self.instantiated.iter().map(each).sum(),
             }
         };
         let instances = all(Module::instance_bytes).saturating_add(64 * self.lowered);
         let sizes = [
-            ("take the host", instances, INSTANCE_BYTES),
-            ("are filled with", all(Module::initial_bytes), INITIAL_BYTES),
+            ("need host memory of", instances, INSTANCE_BYTES),
+            ("are initialized with", all(Module::initial_bytes), INITIAL_BYTES),
         ];
         match sizes.into_iter().find(|(_, size, limit)| *size > limit.as_u64()) {
             Some((what, size, limit)) => {

@@ -1,8 +1,8 @@
-//! The types of the contract's own import, `host`, as WIT with all types written
-//! out and without the names of parameters.
+//! The types of the contract's interface `host`, as WIT with all types expanded and without
+//! parameter names.
 //!
-//! A component that has other types under this name could not be linked; here
-//! that is found before it is compiled.
+//! A component with other types under this name could not be linked; this check finds it before
+//! compilation.
 
 use kitbag_contract::VERSION;
 use wasmparser::component_types::{ComponentEntityType, ComponentInstanceTypeId};
@@ -14,12 +14,12 @@ use crate::load_error::InvalidComponent;
 /// The interface of the contract that a tool may import.
 const NAME: &str = "kitbag:tool/host";
 
-/// Whether an import is the interface in the version that this build speaks.
+/// Returns true if an import is the interface in the version of this build.
 pub(super) fn is_reports(import: &str) -> bool {
     import.split_once('@') == Some((NAME, VERSION))
 }
 
-/// A record of the contract that two of its variants hold.
+/// A record of the contract that is part of two variants.
 macro_rules! media {
     () => {
         "record { data: list<u8>, mime-type: string }"
@@ -49,8 +49,8 @@ const FUNCTIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Finds a function that a component imports under this name and that is not
-/// there, or has another type. It need not import all of them.
+/// Returns the first function that a component imports under this name and that does not exist or
+/// has another type. A component need not import all functions.
 pub(super) fn mismatch(
     import: &str,
     types: TypesRef<'_>,

@@ -1,7 +1,7 @@
-//! Reading a component without running or compiling it.
+//! Inspects a component without running or compiling it.
 //!
-//! Every component passes here before it is compiled, so that a refusal is
-//! early and names what is wrong; `kitbag inspect` shows the same reading.
+//! Every component is inspected before compilation, so that it is refused early with a precise
+//! reason; `kitbag inspect` shows the same result.
 
 mod declared;
 mod host;
@@ -32,7 +32,7 @@ use crate::description::Described;
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::{component_file, section};
 
-/// The type of `run` with its parameters called as given.
+/// The type of `run` with the given parameter names.
 macro_rules! run_type {
     ($context:literal, $name:literal, $arguments:literal, $answers:literal) => {
         concat!(
@@ -44,26 +44,26 @@ macro_rules! run_type {
     };
 }
 
-/// The type that a tool's `run` has, as WIT with all types written out.
+/// The type of a tool's `run`, as WIT with all types expanded.
 pub const RUN_TYPE: &str = run_type!("ctx: ", "name: ", "arguments: ", "answers: ");
 
-/// The same without the names of the parameters, which are no part of a shape.
+/// The same without parameter names, which are not part of the type.
 const RUN_SHAPE: &str = run_type!("", "", "", "");
 
-/// What can be read off a component.
+/// The properties of a component.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inspection {
-    /// Size of the file, in bytes.
+    /// The size of the file, in bytes.
     pub size: u64,
-    /// What it imports, in the order of the file.
+    /// The imports, in the order of the file.
     pub imports: Vec<Import>,
-    /// What it exports, with the type of each function.
+    /// The exports, with the type of each function.
     pub exports: Vec<Export>,
-    /// The package whose types its `run` uses, where it names one, such as
+    /// The package that defines the types of `run`, if it is named, such as
     /// `kitbag:tool/types@0.1.0`.
     pub contract: Option<String>,
-    /// What its section `kitbag:describe` says of it, where it has one.
+    /// The description in the section `kitbag:describe`, if present.
     #[serde(skip)]
     pub section: Option<Described>,
     #[serde(skip)]
@@ -77,36 +77,35 @@ pub struct Inspection {
     heaviest: Heaviest,
 }
 
-/// Something that a component imports.
+/// An import of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Import {
-    /// Its name, such as `wasi:cli/environment@0.2.6`.
+    /// The name, such as `wasi:cli/environment@0.2.6`.
     pub name: String,
-    /// What it gives a tool, or `None` where kitbag does not offer it.
+    /// The capability for the tool. `None`: kitbag does not provide the import.
     pub offered: Option<&'static str>,
 }
 
-/// Something that a component exports.
+/// An export of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Export {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its type, as WIT: `func(…) -> …`, `instance` and so on.
+    /// The type, as WIT: `func(…) -> …`, `instance` and so on.
     #[serde(rename = "type")]
     pub ty: String,
 }
 
-/// Reads a component and checks that it is one that kitbag can run.
+/// Parses a component and checks that kitbag can run it.
 ///
 /// # Errors
 ///
-/// [`InvalidComponent`] says what stands in the way, the first thing first: the
-/// form of the file, the version of the contract, the type of `run`, imports
-/// that are not offered.
+/// [`InvalidComponent`] has the first problem: the format of the file, the version of the contract,
+/// the type of `run`, imports that are not provided.
 ///
-/// `None` where `is_cancelled` says so meanwhile.
+/// `None` if `is_cancelled` returns true meanwhile.
 pub(crate) fn check(
     bytes: &[u8],
     support: &Support,
@@ -116,25 +115,25 @@ pub(crate) fn check(
     inspection.verdict().map(|()| Some(inspection.heaviest))
 }
 
-/// A component that was read, and what can be read off it.
+/// A component and its properties.
 #[derive(Clone, Debug)]
 pub struct ReadComponent {
-    /// Its bytes.
+    /// The bytes of the component.
     pub bytes: Vec<u8>,
-    /// The digest of its bytes.
+    /// The digest of the bytes.
     pub digest: ContentDigest,
-    /// Its version, as its section `version` has it. Untrusted text.
+    /// The version in the section `version`. Untrusted.
     pub version: Option<String>,
-    /// What can be read off it.
+    /// The properties.
     pub inspection: Inspection,
 }
 
-/// Reads a component from a file, by whatever links lead to it, and nothing of it runs. It is
-/// one that kitbag can run.
+/// Reads a component from a file, following links, and checks that kitbag can run it. Does not run
+/// any of it.
 ///
 /// # Errors
 ///
-/// [`LoadError`] for a file that cannot be read, and for what kitbag cannot run.
+/// [`LoadError`] if the file cannot be read or kitbag cannot run the component.
 pub fn read_component(path: &Path, support: &Support) -> Result<ReadComponent, LoadError> {
     let bytes = component_file::read(path)?;
     let invalid = |problem| LoadError::invalid(path, problem);
@@ -146,12 +145,11 @@ pub fn read_component(path: &Path, support: &Support) -> Result<ReadComponent, L
     Ok(ReadComponent { version: section::version(&bytes), digest, inspection, bytes })
 }
 
-/// Reads a component from a file, whether kitbag can run it or not.
+/// Inspects a component in a file, whether or not kitbag can run it.
 ///
 /// # Errors
 ///
-/// [`LoadError`] for a file that cannot be read, and for one that is no
-/// component at all.
+/// [`LoadError`] if the file cannot be read or is not a component.
 pub fn inspect_file(path: &Path, support: &Support) -> Result<Inspection, LoadError> {
     let bytes = component_file::read(path)?;
     let read =
@@ -161,28 +159,26 @@ pub fn inspect_file(path: &Path, support: &Support) -> Result<Inspection, LoadEr
 }
 
 impl Inspection {
-    /// Whether it exports the function `describe`, which kitbag calls where no section says
-    /// what it is.
+    /// Returns true if the component exports the function `describe`, which kitbag calls if no
+    /// section has a description.
     pub fn describes(&self) -> bool {
         self.exports.iter().any(|export| export.name == "describe")
     }
 
-    /// Whether it uses sockets, which no grant gives.
+    /// Returns true if the component uses sockets, which cannot be granted.
     pub fn uses_sockets(&self) -> bool {
         let used = self.imports.iter().filter(|import| import.offered != Some("types only"));
         used.map(|import| &*import.name).any(sockets::is_use)
     }
 
-    /// Whether kitbag can run this component.
+    /// Checks that kitbag can run the component.
     ///
     /// # Errors
     ///
-    /// [`InvalidComponent`] says what stands in the way, the first thing first:
-    /// the version of the contract, the type of `run`, imports that are not
-    /// offered, or not with such types.
+    /// [`InvalidComponent`] has the first problem: the version of the contract, the type of `run`,
+    /// imports that are not provided, or not with these types.
     pub fn verdict(&self) -> Result<(), InvalidComponent> {
-        // A package of our name in another version comes first: it explains
-        // whatever else does not fit.
+        // Another version of our package is reported first, since it explains other mismatches.
         let of_contract = |name: &str| {
             let (path, version) = name.split_once('@')?;
             let (package, _) = path.split_once('/')?;
@@ -247,8 +243,7 @@ fn is_wasi_3(name: &str) -> bool {
     name.starts_with("wasi:") && name.contains("@0.3.")
 }
 
-/// WebAssembly as far as the engine runs it; `engine::config` says the same to
-/// the engine.
+/// Returns the WebAssembly features of the engine; must match `engine::config`.
 fn offered_features() -> WasmFeatures {
     WasmFeatures::default()
         .difference(WasmFeatures::CM_ASYNC)
@@ -258,7 +253,7 @@ fn offered_features() -> WasmFeatures {
         .difference(WasmFeatures::THREADS)
 }
 
-/// What components for WASI 0.3 use besides. It is read, so that an error can name it, and not run.
+/// Features that components for WASI 0.3 use. They are parsed so that an error can name WASI 0.3, and never run.
 fn async_features() -> WasmFeatures {
     WasmFeatures::CM_ASYNC
         | WasmFeatures::CM_ASYNC_STACKFUL
@@ -266,7 +261,7 @@ fn async_features() -> WasmFeatures {
         | WasmFeatures::CM_ERROR_CONTEXT
 }
 
-/// Reads a component, or as much of it as there is time for: `None` then.
+/// Parses a component. `None` if it was cancelled.
 fn read(
     bytes: &[u8],
     support: &Support,
@@ -348,7 +343,7 @@ fn read_with(
             _ => {}
         }
     }
-    let types = types.ok_or_else(|| InvalidComponent::Malformed("it breaks off".into()))?;
+    let types = types.ok_or_else(|| InvalidComponent::Malformed("it is truncated".into()))?;
     Ok(Some(Inspection::new(bytes.len() as u64, &types, imports, exports, (heaviest, support))))
 }
 
@@ -421,7 +416,7 @@ impl Inspection {
     }
 }
 
-/// Whether an instance holds nothing that the host would have to provide.
+/// Returns true if an instance has no items that the host must provide.
 fn holds_only_types(types: TypesRef<'_>, id: ComponentInstanceTypeId) -> bool {
     types[id].exports.values().all(|item| {
         matches!(item.ty, ComponentEntityType::Type { created, .. }

@@ -2,17 +2,18 @@
 
 use serde_json::{Map, Value};
 
-/// Knowledge of a host: the imports that it offers and the requested grants that it understands.
+/// The capabilities of a host: the imports that it provides and the requested grants that it knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Support {
-    /// What an import gives a tool. `None`: it is not offered.
+    /// Describes the capability of an import. `None`: it is not provided.
     pub offered: fn(&str) -> Option<&'static str>,
-    /// Checks the form of the grants that a tool requests.
+    /// Checks the form of a tool's requested grants.
     pub check_grants: fn(&Map<String, Value>) -> serde_json::Result<()>,
 }
 
 impl Support {
-    /// Every import and every requested grant: the host that runs the component checks them.
+    /// Accepts every import and every requested grant: the host that runs the component checks
+    /// them.
     pub const ANY: Self =
-        Self { offered: |_| Some("offered by the host"), check_grants: |_| Ok(()) };
+        Self { offered: |_| Some("provided by the host"), check_grants: |_| Ok(()) };
 }

@@ -1,8 +1,8 @@
-//! Function bodies: whether they are valid, and what a compiler takes for them.
+//! Function bodies: validation, and the cost of compiling them.
 //!
-//! What Cranelift needs does not follow the size of a function. It keeps a table
-//! of every local at every point where control flow meets, and a value wherever
-//! one is handed over: a few kilobytes of WebAssembly can ask for many gigabytes.
+//! The cost in Cranelift is not proportional to the size of a function. It keeps a table of every
+//! local at every merge point of the control flow, and a value for every operand: a few kilobytes
+//! of WebAssembly can require many gigabytes.
 
 use kitbag_base::ByteSize;
 use wasmparser::{
@@ -12,20 +12,19 @@ use wasmparser::{
 
 use crate::load_error::InvalidComponent;
 
-/// Locals times meeting points of control flow in one function. At the limit the
-/// table takes about 1 GiB; the interpreter's loop of CPython has a tenth of it.
+/// Locals times merge points in one function. At the limit, the table takes about 1 GiB; the
+/// interpreter loop of CPython has a tenth of it.
 const CELLS: u64 = 1 << 27;
 
-/// Values that all instructions of one function together take and leave. At the
-/// limit they take about 1 GiB; what compilers make has less than one for each of
-/// its bytes, of which there are half as many at most.
+/// Operands and results of all instructions of one function. At the limit they take about 1 GiB;
+/// compiled code has less than one per byte, and the limit is two per byte of the largest function.
 const VALUES: u64 = 1 << 21;
 
-/// The largest function that is compiled. The interpreter's loop of CPython has
-/// a fifth of it; what a compiler needs grows faster than the function.
+/// The largest function that is compiled. The interpreter loop of CPython has a fifth of it;
+/// compilation cost grows faster than the function.
 const FUNCTION_BYTES: ByteSize = ByteSize::mib(1);
 
-/// The most that one function of a component asks of a compiler.
+/// The highest compilation cost among the functions of a component.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heaviest {
     cells: u64,
@@ -34,8 +33,8 @@ pub(crate) struct Heaviest {
 }
 
 impl Heaviest {
-    /// How many functions may be compiled at once, so that together they take no
-    /// more than one that is just allowed.
+    /// Returns how many functions may be compiled at once, so that together they take at most as
+    /// much as the heaviest permitted one.
     #[cfg(any(feature = "compiler", test))]
     pub(crate) fn at_once(self) -> usize {
         let times = |heaviest: u64, limit: u64| limit / heaviest.max(1);
@@ -46,7 +45,7 @@ impl Heaviest {
     }
 }
 
-/// What is wrong with a function.
+/// A problem with a function.
 pub(super) enum FunctionProblem {
     Malformed(BinaryReaderError),
     Heavy(InvalidComponent),
@@ -58,8 +57,7 @@ impl From<BinaryReaderError> for FunctionProblem {
     }
 }
 
-/// Checks one function, and gives the validator's memory back for the next.
-/// `heaviest` is kept.
+/// Checks one function, and returns the validator's memory for the next one. Updates `heaviest`.
 pub(super) fn check(
     function: FuncToValidate<ValidatorResources>,
     body: &FunctionBody<'_>,
@@ -77,12 +75,12 @@ pub(super) fn check(
     let mut operators = body.get_operators_reader()?;
     while !operators.eof() {
         let (operator, offset) = operators.read_with_offset()?;
-        // Before it is validated, as it may leave the block that it ends. One
-        // that is not valid has no arity and is refused next.
+        // Before validation, which may leave the block that the instruction ends. An invalid
+        // instruction has no arity and is refused next.
         let arity = operator.operator_arity(&validator.visitor(offset));
         let (taken, left) = arity.unwrap_or_default();
         validator.op(offset, &operator)?;
-        // Each target is handed what the table takes.
+        // Each target receives the operands of the table.
         let times = match &operator {
             Operator::BrTable { targets } => u64::from(targets.len()) + 1,
             _ => 1,
@@ -90,7 +88,7 @@ pub(super) fn check(
         values += times * (u64::from(taken) + u64::from(left));
         if values > VALUES {
             return Err(FunctionProblem::Heavy(InvalidComponent::HeavyFunction {
-                what: "passes on more values",
+                what: "has more operands",
                 limit: VALUES,
             }));
         }
@@ -110,12 +108,12 @@ pub(super) fn check(
     Ok(validator.into_allocations())
 }
 
-/// How many blocks an instruction makes in the compiler, about.
+/// Returns the approximate number of blocks that an instruction creates in the compiler.
 fn meeting_points(operator: &Operator<'_>) -> u64 {
     match operator {
-        // With the look at the clock in each turn.
+        // Including the epoch check in each iteration.
         Operator::Loop { .. } => 4,
-        // A table's element may still have to be made.
+        // A table element may have to be initialized lazily.
         Operator::CallIndirect { .. }
         | Operator::ReturnCallIndirect { .. }
         | Operator::TableGet { .. }
@@ -135,7 +133,7 @@ fn meeting_points(operator: &Operator<'_>) -> u64 {
 mod tests {
     use super::*;
 
-    /// Checks a component that holds these core functions and is no tool.
+    /// Checks a component with these core functions, which is not a tool.
     #[track_caller]
     fn check(functions: &str, heavy: Option<&'static str>) {
         let text = format!("(component (core module {functions}))");
@@ -149,19 +147,19 @@ mod tests {
     }
 
     #[test]
-    fn locals_count_for_every_block() {
+    fn locals_are_counted_per_block() {
         let function = |locals: usize, blocks: usize| {
             format!("(func (local{}) {})", " i32".repeat(locals), "(block)".repeat(blocks))
         };
-        // The function itself is a block too.
+        // The function itself is a block as well.
         check(&function(1 << 15, (1 << 12) - 1), None);
         check(&function(1 << 15, 1 << 12), Some("has more locals times branches"));
-        // Each function by itself.
+        // Each function is counted separately.
         check(&function(1 << 15, 1 << 11).repeat(4), None);
     }
 
     #[test]
-    fn values_count_for_every_hand_they_go_through() {
+    fn operands_are_counted_per_instruction() {
         let wide = " i32".repeat(1_000);
         let function = |calls: usize| {
             format!(
@@ -170,13 +168,13 @@ mod tests {
                 "call $f ".repeat(calls)
             )
         };
-        // 2,000 for each call, 1,000 to begin with and 2,000 at the end.
+        // 2,000 for each call, 1,000 at the start and 2,000 at the end.
         check(&function(1_047), None);
-        check(&function(1_048), Some("passes on more values"));
+        check(&function(1_048), Some("has more operands"));
     }
 
     #[test]
-    fn values_count_for_every_target_of_a_table() {
+    fn operands_are_counted_per_table_target() {
         let wide = " i32".repeat(1_000);
         let function = |targets: usize| {
             format!(
@@ -186,7 +184,7 @@ mod tests {
             )
         };
         check(&function(2_000), None);
-        check(&function(2_200), Some("passes on more values"));
+        check(&function(2_200), Some("has more operands"));
     }
 
     #[test]
@@ -196,7 +194,7 @@ mod tests {
         assert_eq!(at_once(CELLS, 1, 1), 1);
         assert_eq!(at_once(1, VALUES / 2, 1), 2);
         assert_eq!(at_once(1, 1, FUNCTION_BYTES.as_u64() / 2 + 1), 1);
-        // What is kept is the most of each function.
+        // The maximum over all functions is kept.
         let function = format!("(func (local{}) {})", " i32".repeat(100), "(block)".repeat(99));
         let text = format!("(component (core module (func) {function} (func)))");
         let bytes = wat::parse_str(text).unwrap();
@@ -206,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_not_valid_is_refused() {
+    fn invalid_function_bodies_are_refused() {
         let text = "(component (core module (func (result i32))))";
         let found =
             crate::inspect::check(&wat::parse_str(text).unwrap(), &crate::Support::ANY, || false);

@@ -1,29 +1,26 @@
-//! The types of a component, written as WIT.
+//! Types of a component, formatted as WIT.
 //!
-//! What a component declares in a few bytes can be long when it is written out:
-//! a type may be named many times in others that are. So the text is bounded,
-//! and whatever is beyond that is not even looked at.
+//! A short declaration can have a long text, since types may refer to others many times. So the
+//! text is bounded, and types beyond the limit are not visited.
 
 use wasmparser::component_types::{
     ComponentDefinedType, ComponentDefinedTypeId, ComponentFuncTypeId, ComponentValType,
 };
 use wasmparser::types::TypesRef;
 
-/// The longest type that is written out. That of a tool's `run` has a hundredth
-/// of it.
+/// The longest text of a type. That of a tool's `run` has a hundredth of it.
 const TEXT_BYTES: usize = 64 << 10;
 
-/// The longest text of all types that are written out for one component: a type of a
-/// few bytes may be that of each of a million exports.
+/// The longest text of all types of one component: a type of a few bytes may be that of each of a
+/// million exports.
 pub(super) const ALL_TEXT_BYTES: usize = 1 << 20;
 
-/// A function's type, with or without the names of its parameters. One that is
-/// too long ends with `…`.
+/// Formats a function type, with or without parameter names. A type that is too long ends with `…`.
 pub(super) fn function(types: TypesRef<'_>, id: ComponentFuncTypeId, with_names: bool) -> String {
     function_within(types, id, with_names, TEXT_BYTES)
 }
 
-/// The same within so many bytes.
+/// As [`function`], with at most this many bytes.
 pub(super) fn function_within(
     types: TypesRef<'_>,
     id: ComponentFuncTypeId,
@@ -89,7 +86,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A type that takes others: its name and what stands in the brackets.
+    /// Formats a generic type: its name and its parameters.
     fn generic<const N: usize>(&mut self, name: &str, parts: [Option<ComponentValType>; N]) {
         self.push(name);
         self.push("<");

@@ -1,8 +1,7 @@
-//! Executable memory, changed in place.
+//! Executable memory that is used in place.
 //!
-//! An embedded artifact lies in the binary's read-only data, and wasmtime can
-//! use it there only when the embedder makes its text executable. That saves
-//! copying every built-in at every start.
+//! An embedded artifact is in the read-only data of the binary, and wasmtime can use it there only
+//! if the embedder makes its text executable. This saves copying every built-in at every start.
 
 use std::ffi::c_void;
 
@@ -14,7 +13,8 @@ pub(crate) struct InPlace;
 
 impl CustomCodeMemory for InPlace {
     fn required_alignment(&self) -> usize {
-        // What x86-64 has, and only there is this used: asking takes a system call.
+        // The page size of x86-64, the only processor on which this is used: querying it takes a
+        // system call.
         4096
     }
 
@@ -23,19 +23,17 @@ impl CustomCodeMemory for InPlace {
     }
 
     fn unpublish_executable(&self, ptr: *const u8, len: usize) -> wasmtime::Result<()> {
-        // Read-only rather than writable: an embedded artifact is shared by
-        // every engine of the process, and what wasmtime mapped itself is
-        // unmapped right after this.
+        // Read-only and not writable: every engine of the process shares an embedded artifact, and
+        // wasmtime unmaps its own mappings right after this.
         protect(ptr, len, MprotectFlags::READ)
     }
 }
 
-#[expect(unsafe_code, reason = "publishing the text of an artifact that was verified before")]
+#[expect(unsafe_code, reason = "publishing the text of a verified artifact")]
 fn protect(ptr: *const u8, len: usize, flags: MprotectFlags) -> wasmtime::Result<()> {
-    // SAFETY: wasmtime passes the page-aligned text range of an artifact that
-    // it has just parsed and that it keeps borrowed: either the read-only data
-    // of this binary or a mapping of its own. Nothing holds a `&mut` into it,
-    // and no flag here makes it writable.
+    // SAFETY: wasmtime passes the page-aligned text range of an artifact that it has just parsed
+    // and keeps borrowed: either the read-only data of this binary or its own mapping. No `&mut`
+    // into it exists, and no flag here makes it writable.
     unsafe { mprotect(ptr.cast_mut().cast::<c_void>(), len, flags) }?;
     Ok(())
 }

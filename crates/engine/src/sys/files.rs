@@ -1,4 +1,4 @@
-//! Files of the cache, by a handle of their directory.
+//! Files of the cache, relative to a handle of their directory.
 
 use std::fs::File;
 use std::io;
@@ -7,34 +7,34 @@ use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 
-/// Makes a file that is the user's alone, and that only root could open for writing again.
+/// Creates a private file that only root could reopen for writing.
 ///
 /// # Errors
 ///
-/// Those of the system; [`io::ErrorKind::AlreadyExists`] where something has its name.
+/// Errors of the system; [`io::ErrorKind::AlreadyExists`] if the name exists.
 pub(crate) fn create_at(directory: &File, name: &str) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     Ok(openat(directory, name, flags, Mode::RUSR)?.into())
 }
 
-/// Opens a file that processes lock, which is made where it is missing and is the user's alone.
+/// Opens a private lock file, which is created if it does not exist.
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// Errors of the system.
 pub(crate) fn lock_file_at(directory: &File, name: &str) -> io::Result<File> {
-    // Writable, since some file systems lock nothing else; not blocking, since there may be a
-    // FIFO in its place.
+    // Writable, since some file systems do not lock other files; non-blocking, since a FIFO may be
+    // in its place.
     let flags =
         OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     Ok(openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?.into())
 }
 
-/// Gives a file another name in the same directory.
+/// Renames a file within the directory.
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// Errors of the system.
 pub(crate) fn rename_at(directory: &File, from: &str, to: &str) -> io::Result<()> {
     Ok(renameat(directory, from, directory, to)?)
 }
@@ -43,12 +43,12 @@ pub(crate) fn rename_at(directory: &File, from: &str, to: &str) -> io::Result<()
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// Errors of the system.
 pub(crate) fn remove_at(directory: &File, name: &str) -> io::Result<()> {
     Ok(unlinkat(directory, name, AtFlags::empty())?)
 }
 
-/// A path under which an open file can be opened again, where such paths are mounted.
+/// Returns a path that reopens an open file, if such paths are mounted.
 pub(crate) fn path_of(file: &File) -> PathBuf {
     let directory = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
     PathBuf::from(format!("{directory}/{}", file.as_raw_fd()))

@@ -1,5 +1,5 @@
-//! Platform-specific code, beside that of `kitbag_fs_guard::sys`: files of the cache by a handle of
-//! their directory, the process that compiles, and memory that is executed.
+//! Platform-specific code, in addition to `kitbag_fs_guard::sys`: files of the cache relative to a
+//! directory handle, the compiling process, and executable memory.
 
 #[cfg(target_arch = "x86_64")]
 mod code_memory;

@@ -1,4 +1,4 @@
-//! The process that compiles: how it is started, what it may use, and how it ended.
+//! The compiling process: its start, its limits and its end.
 
 use std::io;
 use std::os::fd::{AsFd, RawFd};
@@ -11,45 +11,45 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
-/// Why a process ended that did not end by itself.
+/// Why a process was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitCause {
-    /// It has used its processor time.
+    /// Its processor time is exhausted.
     OutOfTime,
-    /// It gave up, as Rust does without memory.
+    /// It aborted, as Rust does without memory.
     Aborted,
 }
 
-/// What this process may use at most.
+/// The limits of this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessLimits {
-    /// Memory that is used, in bytes.
+    /// Used memory, in bytes.
     pub(crate) memory: u64,
-    /// Memory that is used or reserved, in bytes.
+    /// Used or reserved memory, in bytes.
     pub(crate) addresses: u64,
     /// Processor time of all threads, in seconds.
     pub(crate) seconds: u64,
 }
 
-/// Starts a program so that lists of processes show it under this name.
+/// Sets the name of a program in process lists.
 pub(crate) fn set_process_name(command: &mut Command, name: &str) {
     command.arg0(name);
 }
 
-/// Lets reading and writing fail where it would wait.
+/// Makes reads and writes fail instead of blocking.
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// Errors of the system.
 pub(crate) fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
     Ok(fcntl_setfl(pipe, OFlags::NONBLOCK)?)
 }
 
-/// Waits until one of the pipes of a process can be used, or the time is over.
+/// Waits until one of a process's pipes is ready, or the time is over.
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// Errors of the system.
 pub(crate) fn wait_for_pipes(
     output: &ChildStdout,
     input: Option<&ChildStdin>,
@@ -65,7 +65,7 @@ pub(crate) fn wait_for_pipes(
     }
 }
 
-/// Why a process ended. `None`: by itself, or for another reason.
+/// Returns why a process was ended. `None` if it exited or for other reasons.
 pub(crate) fn exit_cause(status: ExitStatus) -> Option<ExitCause> {
     match status.signal().and_then(Signal::from_named_raw)? {
         Signal::XCPU => Some(ExitCause::OutOfTime),
@@ -74,18 +74,18 @@ pub(crate) fn exit_cause(status: ExitStatus) -> Option<ExitCause> {
     }
 }
 
-/// Lets other processes run before this one. `niceness` is how much is added to it.
+/// Lowers the priority of this process by `niceness`.
 pub(crate) fn lower_priority(niceness: i32) {
-    // One that cannot be lowered goes on all the same.
+    // On failure, the process continues unchanged.
     let _ = rustix::process::nice(niceness);
 }
 
-/// Closes what this process was started with besides the three streams: a descriptor that its
-/// parent left open goes on to everything that it starts.
+/// Closes inherited file descriptors except for the standard streams: child processes inherit every
+/// descriptor that their parent left open.
 ///
-/// Nothing of this process is open yet.
+/// Must be called before this process opens anything.
 pub(crate) fn close_inherited() {
-    /// Where there is no list of them.
+    /// Used if the descriptors cannot be listed.
     const MOST: u64 = 1 << 16;
     let first = rustix::stdio::raw_stderr() + 1;
     let listed = std::fs::read_dir("/dev/fd").map(|files| {
@@ -97,17 +97,17 @@ pub(crate) fn close_inherited() {
         (first..i32::try_from(limit).unwrap_or(i32::MAX)).collect()
     });
     for number in numbers {
-        // That of the list is closed already.
+        // The descriptor of the list is closed already.
         let _ = nix::unistd::close(number);
     }
 }
 
-/// Ends this process with its parent, and at these limits, but never above one that it was
-/// started with. It writes no file.
+/// Ends this process with its parent and at these limits, but never above inherited limits. Forbids
+/// writing files.
 ///
 /// # Errors
 ///
-/// Those of the system, and where the parent has ended.
+/// Errors of the system, or if the parent has ended.
 pub(crate) fn limit_this_process(parent: u32, limits: ProcessLimits) -> io::Result<()> {
     end_with_parent()?;
     // It may have ended before.
@@ -127,14 +127,14 @@ pub(crate) fn limit_this_process(parent: u32, limits: ProcessLimits) -> io::Resu
     Ok(())
 }
 
-/// Has the kernel kill this process when the one that started it ends.
+/// Makes the kernel kill this process when its parent ends.
 #[cfg(target_os = "linux")]
 fn end_with_parent() -> io::Result<()> {
     use rustix::process::set_parent_process_death_signal;
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
-/// Elsewhere its own limit of processor time ends it.
+/// On other systems, the limit of processor time ends the process.
 #[cfg(not(target_os = "linux"))]
 fn end_with_parent() -> io::Result<()> {
     Ok(())

@@ -8,7 +8,7 @@ fn id_at(path: &Path) -> FileId {
 }
 
 #[test]
-fn what_is_named_is_sealed_by_identity_and_by_name_and_what_leads_there_is_pinned() {
+fn named_paths_are_sealed_and_their_parents_pinned() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     fs::create_dir_all(root.join("build/out")).unwrap();
@@ -48,7 +48,7 @@ fn what_is_named_is_sealed_by_identity_and_by_name_and_what_leads_there_is_pinne
 }
 
 #[test]
-fn a_directory_is_made_on_the_way_to_what_is_not_there_and_not_what_it_leads_to() {
+fn missing_parents_may_be_created_but_not_their_targets() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     let guard = Guard::new(GuardedPaths {
@@ -73,7 +73,7 @@ fn a_directory_is_made_on_the_way_to_what_is_not_there_and_not_what_it_leads_to(
     assert!(!after.is_outdated());
     check(&after, "config", "kitbag", [true, true]);
     check(&after, "config", "other", [false, false]);
-    // A link that leads nowhere is as if nothing were there.
+    // A dangling link is treated like a missing entry.
     fs::remove_dir(root.join("config")).unwrap();
     symlink("elsewhere", root.join("config")).unwrap();
     let dangling = table();
@@ -84,7 +84,7 @@ fn a_directory_is_made_on_the_way_to_what_is_not_there_and_not_what_it_leads_to(
 }
 
 #[test]
-fn a_topic_is_sealed_but_for_a_tool_that_it_is_granted_to() {
+fn topics_are_sealed_unless_granted_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     fs::create_dir_all(root.join("notes/in")).unwrap();
@@ -102,7 +102,7 @@ fn a_topic_is_sealed_but_for_a_tool_that_it_is_granted_to() {
 }
 
 #[test]
-fn a_link_is_a_tools_where_some_tool_may_write_and_its_directory_has_no_guarded_name() {
+fn links_in_writable_directories_are_suspect() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     fs::create_dir_all(root.join("open/.kitbag")).unwrap();
@@ -125,7 +125,7 @@ fn a_link_is_a_tools_where_some_tool_may_write_and_its_directory_has_no_guarded_
 }
 
 #[test]
-fn what_is_private_is_known_by_its_place_by_what_it_is_and_by_every_name_of_its_files() {
+fn private_files_are_known_by_path_identity_and_hard_links() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     fs::create_dir_all(root.join("state/deep")).unwrap();
@@ -159,7 +159,7 @@ fn what_is_private_is_known_by_its_place_by_what_it_is_and_by_every_name_of_its_
     };
     check("", "state", true);
     check("", "STATE", true);
-    // A link that a configuration names is the place itself.
+    // A configured link means its target.
     check("", "link", true);
     check("", "counts", true);
     check("", "key", true);
@@ -170,15 +170,15 @@ fn what_is_private_is_known_by_its_place_by_what_it_is_and_by_every_name_of_its_
     check("keys", "later.age", true);
     check("keys", "other", false);
     check("", ".git", false);
-    // What takes the place of the store meanwhile has its name.
+    // A replacement of the store has the store's name.
     fs::remove_file(root.join("keys/secrets.key")).unwrap();
     fs::write(root.join("keys/secrets.key"), "").unwrap();
     check("keys", "secrets.key", true);
     assert!(!table.is_outdated());
     fs::create_dir(root.join("missing")).unwrap();
     assert!(table.is_outdated());
-    // The next call meets what is there by then: a directory that took the place of another,
-    // a file that has a second name only now.
+    // The next call sees later changes: a directory that replaced another, and a file with a new
+    // hard link.
     fs::rename(root.join("keys"), root.join("old")).unwrap();
     fs::create_dir(root.join("keys")).unwrap();
     fs::write(root.join("keys/secrets.key"), "").unwrap();
@@ -192,7 +192,7 @@ fn what_is_private_is_known_by_its_place_by_what_it_is_and_by_every_name_of_its_
     assert!(hides("keys", "later.age") && hides("keys", "secrets.key"));
     assert!(hides("missing", "later.age") && hides("", "later"));
     assert!(!hides("old", "secrets.key"));
-    // No tool changes it either.
+    // Tools may not change it either.
     let table = guard.table(&[Writable::new(root.clone(), id_at(&root))]);
     let found = Some(id_at(&root.join("keys/secrets.key")));
     assert!(table.forbids(id_at(&root.join("keys")), "secrets.key", found, Change::Content));
@@ -200,7 +200,7 @@ fn what_is_private_is_known_by_its_place_by_what_it_is_and_by_every_name_of_its_
 }
 
 #[test]
-fn what_is_private_is_looked_up_anew_when_the_way_to_it_is_another() {
+fn private_table_is_rebuilt_when_a_parent_changes() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     for place in ["first/deep", "second/deep", "outer/inner/deep", "new/inner/deep"] {
@@ -232,7 +232,7 @@ fn what_is_private_is_looked_up_anew_when_the_way_to_it_is_another() {
 }
 
 #[test]
-fn what_the_account_keeps_is_private_whatever_a_configuration_names() {
+fn account_files_are_private_in_every_configuration() {
     let account = private_places_of_account();
     let state = account.iter().find(|path| path.ends_with(".local/state/kitbag")).unwrap();
     assert!(account.iter().any(|path| path.ends_with(".config/kitbag/secrets.key")));

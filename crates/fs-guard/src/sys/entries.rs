@@ -1,4 +1,4 @@
-//! What a directory holds, with what each entry is.
+//! The entries of a directory and their types.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,8 +9,7 @@ use rustix::fs::{Dir, DirEntry};
 
 use super::stat::FileKind;
 
-/// The entries of a directory, read as they are asked for, without the two that every
-/// directory has.
+/// Iterates over the entries of a directory, without `.` and `..`.
 #[derive(Debug)]
 pub struct Entries(Dir);
 
@@ -19,20 +18,20 @@ pub struct Entries(Dir);
 pub struct Entry(DirEntry);
 
 impl Entries {
-    /// Reads a directory from its start, by a handle that stays what it is.
+    /// Opens a directory for reading from its start. The given handle is not affected.
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     pub fn read(directory: &File) -> io::Result<Self> {
         Ok(Self(Dir::read_from(directory)?))
     }
 
-    /// Reads a directory by a handle that can be read, from where that stands.
+    /// Reads a directory from the current position of a readable handle.
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     pub fn of(directory: File) -> io::Result<Self> {
         Ok(Self(Dir::new(directory)?))
     }
@@ -53,12 +52,12 @@ impl Iterator for Entries {
 }
 
 impl Entry {
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &OsStr {
         OsStr::from_bytes(self.0.file_name().to_bytes())
     }
 
-    /// What it is: a link itself, where it is one. Not every file system says.
+    /// Returns the type of the entry; links are not followed. Some file systems report no type.
     pub fn kind(&self) -> FileKind {
         self.0.file_type().into()
     }

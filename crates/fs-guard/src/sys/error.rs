@@ -1,27 +1,26 @@
-//! What an error of the system means, where the standard library has no name for it.
+//! Meanings of system errors for which the standard library has no name.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// Whether nothing was opened since a link is in its place, or since there are too many links on
-/// the way.
+/// Returns true if an open failed because of a link or too many links.
 pub fn is_link_error(error: &io::Error) -> bool {
     is(error, Errno::LOOP)
 }
 
-/// An error that says so.
+/// Creates the error for too many links.
 pub fn too_many_links() -> io::Error {
     Errno::LOOP.into()
 }
 
-/// Whether nothing was opened since it is a socket, or a FIFO that is written and that nothing
-/// reads.
+/// Returns true if an open failed because the file is a socket, or a FIFO without a reader that was
+/// opened for writing.
 pub fn has_no_other_end(error: &io::Error) -> bool {
     is(error, Errno::NXIO)
 }
 
-/// Whether this process has as many files open as it may.
+/// Returns true if this process has too many open files.
 pub fn is_too_many_files(error: &io::Error) -> bool {
     is(error, Errno::MFILE)
 }

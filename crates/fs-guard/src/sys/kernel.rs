@@ -1,15 +1,14 @@
-//! In which file systems the kernel shows itself.
+//! File systems that expose the kernel.
 
 use std::fs::File;
 use std::io;
 
 use rustix::fs::fstatfs;
 
-/// The name of the file system in which a file lies, where that is one in which the
-/// kernel shows itself, its processes or its devices.
+/// Returns the name of a file's file system if it exposes the kernel, its processes or its devices.
 #[cfg(target_os = "linux")]
 pub(crate) fn kernel_file_system(file: &File) -> io::Result<Option<&'static str>> {
-    // The kernel's numbers have 32 bits; the field's size depends on the processor.
+    // The kernel's numbers have 32 bits; the field's width depends on the architecture.
     let magic = fstatfs(file)?.f_type as u32;
     Ok(KERNEL.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name))
 }
@@ -22,10 +21,9 @@ pub(crate) fn kernel_file_system(file: &File) -> io::Result<Option<&'static str>
     Ok(KERNEL.iter().find(|known| known.as_bytes() == name).copied())
 }
 
-/// File systems in which the kernel shows itself, its processes or its devices.
+/// File systems that expose the kernel, its processes or its devices.
 ///
-/// Source: `include/uapi/linux/magic.h`, and for those that are not there the
-/// file system's own source.
+/// Source: `include/uapi/linux/magic.h` or the source of the file system.
 #[cfg(target_os = "linux")]
 const KERNEL: &[(u32, &str)] = &[
     (0x0000_9fa0, "proc"),

@@ -1,10 +1,9 @@
-//! Platform-specific code: handles of files, what is known of a file,
-//! users and permissions. Nothing else of this crate, and nothing of those that use it, asks
-//! the system for these in its own terms.
+//! Platform-specific code: file handles, metadata, users and permissions. Other modules and crates
+//! use this module instead of system calls.
 //!
-//! Everything here is what every Unix has, but for what differs on Linux, where it is tested.
-//! A handle is a [`File`](std::fs::File) everywhere: of a directory, of a link, or one that can
-//! neither be read nor written.
+//! Everything here works on every Unix, except for the parts that are specific to Linux and
+//! tested. Every handle is a [`File`](std::fs::File): of a directory, of a link, or one that can be
+//! neither read nor written.
 
 mod entries;
 mod error;

@@ -1,4 +1,4 @@
-//! Opening files and directories, and handles that are only looked at.
+//! Opens files, directories and handles.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-/// How something is opened.
+/// The way to open an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenAs {
-    /// A handle that neither reads nor writes; of anything, a link itself among it.
+    /// A handle for any entry, including a link, that can be neither read nor written.
     Handle,
-    /// A directory, as such a handle. [`open`](crate::open) checks its file system.
+    /// A handle for a directory. [`open`](crate::open) checks its file system.
     Directory,
     /// A directory whose entries can be read.
     Entries,
-    /// A file that is read. Nothing waits: what it is has to be looked at on the
+    /// A readable file. Opening never blocks; the caller must check the file type on the
     /// descriptor.
     File,
 }
 
-/// Opens anything, a link itself among it, as a handle that is only looked at.
+/// Opens any entry, including a link, as a handle without access to its contents.
 #[cfg(target_os = "linux")]
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Elsewhere a handle can be read from, and opening it does not wait.
+/// Other systems have only readable handles; opening one does not block.
 #[cfg(not(target_os = "linux"))]
 const HANDLE: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
@@ -42,7 +42,7 @@ const LINK_ITSELF: OFlags = OFlags::from_bits_retain(0x20_0000);
 #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 const LINK_ITSELF: OFlags = OFlags::NOFOLLOW;
 
-/// Reading without waiting: what is there may be a FIFO, or a terminal.
+/// Opens for reading without blocking: the entry may be a FIFO or a terminal.
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
@@ -60,35 +60,35 @@ impl OpenAs {
     }
 }
 
-/// Opens what has a name in a directory. A link is not followed: it is opened itself as a
-/// handle, and an error otherwise.
+/// Opens an entry of a directory. Does not follow links: a link is opened only as a handle and is
+/// an error otherwise.
 ///
 /// # Errors
 ///
-/// Those of the system; see [`is_link_error`](super::is_link_error) for a link.
+/// Errors of the system; see [`is_link_error`](super::is_link_error) for a link.
 pub fn open_at(directory: &File, name: impl AsRef<Path>, as_what: OpenAs) -> io::Result<File> {
     open_in(directory, name.as_ref(), as_what.flags())
 }
 
-/// Opens for reading what a name in a directory leads to, by whatever links.
+/// Opens the target of a directory entry for reading. Follows links.
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// Errors of the system.
 pub fn open_following_links_at(directory: &File, name: &Path) -> io::Result<File> {
     open_in(directory, name, READ)
 }
 
-/// Opens the directory of a handle once more, so that its entries can be read.
+/// Reopens a directory handle to read its entries.
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// Errors of the system.
 pub fn read_again(directory: &File) -> io::Result<File> {
     open_in(directory, Path::new("."), ENTRIES)
 }
 
-/// Opens a directory whose entries can be read. A link at the end of the path is not followed.
+/// Opens a directory to read its entries. Does not follow a link at the end of the path.
 ///
 /// # Errors
 ///
@@ -97,28 +97,28 @@ pub fn open_directory(path: &Path) -> io::Result<File> {
     open_in(CWD, path, OpenAs::Entries.flags())
 }
 
-/// The same, by whatever links.
+/// Opens a directory to read its entries. Follows links.
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// Errors of the system.
 pub fn open_directory_following_links(path: &Path) -> io::Result<File> {
     open_in(CWD, path, ENTRIES)
 }
 
-/// A handle of the root directory.
+/// Opens a handle to the root directory.
 pub(crate) fn open_root() -> io::Result<File> {
     open_in(CWD, Path::new("/"), HANDLE)
 }
 
-/// Opens an absolute path on which no link lies, in one call of the kernel. `None` for a link,
-/// and where the system has no such call or keeps it from this process.
+/// Opens an absolute path without links in one system call. Returns `None` if the path has a link
+/// or the system call is not available.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_without_links(path: &Path, as_what: OpenAs) -> io::Result<Option<File>> {
     use rustix::fs::{ResolveFlags, openat2};
     use rustix::io::Errno;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    // With both flags a link at the end would be opened itself.
+    // With both flags, a link at the end would itself be opened.
     match openat2(CWD, path, as_what.flags() - OFlags::NOFOLLOW, Mode::empty(), resolve) {
         Ok(opened) => Ok(Some(opened.into())),
         Err(Errno::NOSYS | Errno::PERM | Errno::LOOP) => Ok(None),
@@ -131,11 +131,11 @@ pub(crate) fn open_without_links(_: &Path, _: OpenAs) -> io::Result<Option<File>
     Ok(None)
 }
 
-/// Reads the link that a handle is open on: on macOS by the path that it has now.
+/// Returns the target of the link that a handle refers to. macOS uses the link's current path.
 ///
 /// # Errors
 ///
-/// Those of the system; always on one that is neither Linux nor Apple's.
+/// Errors of the system; always an error on systems other than Linux and Apple's.
 pub fn read_link(link: &File) -> io::Result<PathBuf> {
     let text = link_text(link)?;
     Ok(PathBuf::from(OsString::from_vec(text.into_bytes())))
@@ -156,37 +156,36 @@ fn link_text(_: &File) -> rustix::io::Result<std::ffi::CString> {
     Err(rustix::io::Errno::NOSYS)
 }
 
-/// Makes a directory that is the user's alone.
+/// Creates a directory that only the user can access.
 ///
 /// # Errors
 ///
-/// Those of the system; [`io::ErrorKind::AlreadyExists`] where something is there.
+/// Errors of the system; [`io::ErrorKind::AlreadyExists`] if the path exists.
 pub fn create_private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// Makes a directory, and those above it that are missing, where it is not there: all of them are
-/// the user's alone.
+/// Creates a directory and its missing parents. Only the user can access them.
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// Errors of the system.
 pub fn create_private_directories(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// The same options, for a file that is the user's alone where it is made.
+/// Adds the mode of a file that only the user can access.
 pub fn with_private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-/// The same. Besides, neither a link nor a FIFO in its place leads elsewhere or blocks.
+/// Adds the private mode, refuses links and does not block on a FIFO.
 pub fn private_file(options: &mut OpenOptions) -> &mut OpenOptions {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     with_private_mode(options).custom_flags(flags.bits().cast_signed())
 }
 
-/// The same options, with which a FIFO does not block.
+/// Adds the flag that prevents blocking on a FIFO.
 pub fn nonblocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(OFlags::NONBLOCK.bits().cast_signed())
 }

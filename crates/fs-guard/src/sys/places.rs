@@ -1,9 +1,9 @@
-//! Where the system shows the program that runs.
+//! The file of the running program.
 
 use std::fs::Metadata;
 
-/// The file of the program that runs, also where it was moved since; where the system shows
-/// that.
+/// Returns the metadata of the running program's file, even if it was moved, if the system provides
+/// it.
 pub(crate) fn program_file() -> Option<Metadata> {
     std::fs::metadata("/proc/self/exe").ok()
 }

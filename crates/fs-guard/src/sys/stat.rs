@@ -1,4 +1,4 @@
-//! What is known of a file.
+//! File metadata.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -8,11 +8,11 @@ use std::path::Path;
 use kitbag_base::FileId;
 use rustix::fs::{AtFlags, FileType, fstat, lstat, stat, statat};
 
-/// What the system knows of a file at one moment.
+/// The metadata of a file at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Stat(rustix::fs::Stat);
 
-/// What a file is.
+/// The type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -21,38 +21,38 @@ pub enum FileKind {
     Directory,
     /// A symbolic link.
     Link,
-    /// A pipe with a name.
+    /// A FIFO.
     Fifo,
-    /// A socket with a name.
+    /// A socket.
     Socket,
-    /// A device that is read in characters.
+    /// A character device.
     CharacterDevice,
-    /// A device that is read in blocks.
+    /// A block device.
     BlockDevice,
-    /// Something else, or a file system does not say what.
+    /// Another or unknown type.
     Unknown,
 }
 
 impl Stat {
-    /// What a handle is open on.
+    /// Returns the metadata of an open file.
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     pub fn of(file: &File) -> io::Result<Self> {
         Ok(Self(fstat(file)?))
     }
 
-    /// What has a name in a directory: a link itself, where it is one.
+    /// Returns the metadata of a directory entry. Does not follow links.
     ///
     /// # Errors
     ///
-    /// Those of the system; [`io::ErrorKind::NotFound`] where there is nothing.
+    /// Errors of the system; [`io::ErrorKind::NotFound`] if the entry does not exist.
     pub fn at(directory: &File, name: impl AsRef<Path>) -> io::Result<Self> {
         Ok(Self(statat(directory, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
-    /// What a name in a directory leads to, by whatever links.
+    /// Returns the metadata of a directory entry's target. Follows links.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Stat {
         Ok(Self(statat(directory, name.as_ref(), AtFlags::empty())?))
     }
 
-    /// What lies at a path: a link itself, where it is one.
+    /// Returns the metadata at a path. Does not follow a link at its end.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Stat {
         Ok(Self(lstat(path)?))
     }
 
-    /// What a path leads to, by whatever links.
+    /// Returns the metadata of a path's target. Follows links.
     ///
     /// # Errors
     ///
@@ -79,46 +79,52 @@ impl Stat {
         Ok(Self(stat(path)?))
     }
 
-    /// What tells the file from everything else.
-    #[allow(clippy::unnecessary_cast, reason = "the number has 32 bits and a sign on macOS")]
+    /// Returns the identity of the file.
+    #[allow(clippy::unnecessary_cast, reason = "the number is signed and has 32 bits on macOS")]
     pub fn id(&self) -> FileId {
         FileId { device: self.0.st_dev as u64, inode: self.0.st_ino }
     }
 
-    /// What it is.
+    /// Returns the type of the file.
     pub fn kind(&self) -> FileKind {
         FileType::from_raw_mode(self.0.st_mode).into()
     }
 
-    /// Its size, in bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         u64::try_from(self.0.st_size).unwrap_or(0)
     }
 
-    /// How many names it has.
-    #[allow(clippy::useless_conversion, reason = "the number has other widths elsewhere")]
+    /// Returns the number of hard links.
+    #[allow(
+        clippy::useless_conversion,
+        reason = "the number has a different width on other systems"
+    )]
     pub fn link_count(&self) -> u64 {
         u64::from(self.0.st_nlink)
     }
 
-    /// When it was last changed: seconds since 1970, and nanoseconds of the next one.
-    #[allow(clippy::unnecessary_cast, reason = "the number has a sign on macOS")]
+    /// Returns the time of the last modification: seconds since 1970, and nanoseconds.
+    #[allow(clippy::unnecessary_cast, reason = "the number is signed on macOS")]
     pub fn modified_at(&self) -> (i64, i64) {
         (self.0.st_mtime, self.0.st_mtime_nsec as i64)
     }
 
-    /// The user that it belongs to.
+    /// Returns the user id of the owner.
     pub fn owner(&self) -> u32 {
         self.0.st_uid
     }
 
-    /// The group that it belongs to.
+    /// Returns the group id.
     pub fn group(&self) -> u32 {
         self.0.st_gid
     }
 
-    /// Who may do what with it, as the bits of `chmod` say it.
-    #[allow(clippy::useless_conversion, reason = "the number is wider on Linux than elsewhere")]
+    /// Returns the permissions, as the bits of `chmod`.
+    #[allow(
+        clippy::useless_conversion,
+        reason = "the number is wider on Linux than on other systems"
+    )]
     pub fn mode(&self) -> u32 {
         u32::from(self.0.st_mode) & 0o7777
     }
@@ -139,17 +145,17 @@ impl From<FileType> for FileKind {
     }
 }
 
-/// What tells a file from everything else, by what the standard library knows of it.
+/// Returns the identity of a file from the standard library's metadata.
 pub fn id_of_metadata(metadata: &Metadata) -> FileId {
     FileId { device: metadata.dev(), inode: metadata.ino() }
 }
 
-/// The user that a file belongs to.
+/// Returns the user id of a file's owner.
 pub fn owner_of_metadata(metadata: &Metadata) -> u32 {
     metadata.uid()
 }
 
-/// Who may do what with a file, as the bits of `chmod` say it.
+/// Returns the permissions of a file, as the bits of `chmod`.
 pub fn mode_of_metadata(metadata: &Metadata) -> u32 {
     metadata.mode() & 0o7777
 }

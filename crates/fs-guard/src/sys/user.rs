@@ -1,4 +1,4 @@
-//! The user whose process this is, and what others may do.
+//! The user of this process, and permissions.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -6,33 +6,33 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::fs::fgetxattr;
 use rustix::io::Errno;
 
-/// The user with whose rights this process acts.
+/// Returns the effective user id of this process.
 pub fn effective_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The user who started this process.
+/// Returns the real user id of this process.
 pub fn real_user() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// The permissions of a file that is the user's alone.
+/// Returns the permissions of a file that only the user can access.
 pub fn private_permissions() -> Permissions {
     Permissions::from_mode(0o600)
 }
 
-/// The permissions of a directory that is the user's alone.
+/// Returns the permissions of a directory that only the user can access.
 pub fn private_directory_permissions() -> Permissions {
     Permissions::from_mode(0o700)
 }
 
-/// The permissions of any new file, before the user's mask takes some of them away.
+/// Returns the permissions of a new file before the umask is applied.
 pub fn new_permissions() -> Permissions {
     Permissions::from_mode(0o666)
 }
 
-/// Whether a file has an access control list, by which other users than those of its group may
-/// write it; the bits for the group stand for these then. What cannot be found out counts as one.
+/// Returns true if a file has an access control list, through which other users than members of its
+/// group may write it; the group bits are then the mask of the list. Also true if that is unknown.
 pub(crate) fn has_access_list(file: &File) -> bool {
     let mut byte = [0_u8; 1];
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! The address that was checked is the one that is dialled.
+//! The checked address is the one that is connected to.
 
 use kitbag_http::{Client, RequestError};
 use kitbag_policy::http::{HttpGrant, RefusalKind};
@@ -12,7 +12,7 @@ fn opening(url: &str, blocks: &[&str]) -> HttpGrant {
 }
 
 #[test]
-fn a_name_alone_opens_no_address_of_this_machine_or_a_private_network() {
+fn names_do_not_open_local_or_private_addresses() {
     let server = Server::start(Behaviour::Echo);
     for address in [
         "127.0.0.1",
@@ -48,7 +48,7 @@ fn a_name_alone_opens_no_address_of_this_machine_or_a_private_network() {
 }
 
 #[test]
-fn one_closed_address_among_several_refuses_the_name() {
+fn one_forbidden_address_refuses_the_name() {
     let server = Server::start(Behaviour::Echo);
     let dns = Dns::of(&[("name.test", &[&["127.0.0.1", "10.0.0.1"]])]);
     let url = server.url_as("name.test");
@@ -63,23 +63,23 @@ fn one_closed_address_among_several_refuses_the_name() {
 }
 
 #[test]
-fn a_name_that_changes_its_address_is_dialled_at_the_one_that_was_checked() {
-    // What the first answer names is open, and takes no connection at this port.
+fn rebound_names_use_the_checked_address() {
+    // The address in the first answer is allowed, but does not accept connections at this port.
     let victim = Server::start(Behaviour::Echo);
     let dns = Dns::of(&[("evil.test", &[&["127.0.0.2"], &["127.0.0.1"]])]);
     let url = victim.url_as("evil.test");
     let caller = Caller::new(&client(Some(&dns), None), vec![opening(&url, &["127.0.0.2/32"])]);
     let error = caller.get(&url).unwrap_err();
     assert!(matches!(error, RequestError::Connect { is_refused: true, .. }), "{error}");
-    let asked = |kind: &str| dns.seen().iter().filter(|question| question.kind == kind).count();
-    assert_eq!(asked("A"), 1);
-    // The second time the name leads to this machine.
+    let queries = |kind: &str| dns.seen().iter().filter(|question| question.kind == kind).count();
+    assert_eq!(queries("A"), 1);
+    // The second time, the name resolves to this machine.
     assert_eq!(caller.refused(&url).0, RefusalKind::Address);
     assert!(victim.seen().is_nothing());
 }
 
 #[test]
-fn records_of_the_type_https_lead_nowhere() {
+fn https_records_are_ignored() {
     let hidden = Server::start(Behaviour::Echo);
     let port = hidden.port();
     let dns = Dns::start(move |question, _| match &*question.kind {
@@ -102,7 +102,7 @@ fn records_of_the_type_https_lead_nowhere() {
 }
 
 #[test]
-fn an_alias_is_checked_by_where_it_leads() {
+fn aliases_are_checked_by_their_addresses() {
     let server = Server::start(Behaviour::Echo);
     let dns = Dns::start(|question, _| match &*question.kind {
         "A" => DnsAnswer::Records(vec![
@@ -118,7 +118,7 @@ fn an_alias_is_checked_by_where_it_leads() {
 }
 
 #[test]
-fn localhost_is_this_machine_and_no_server_is_asked() {
+fn localhost_is_resolved_locally() {
     let server = Server::start(Behaviour::Echo);
     let dns = Dns::of(&[("localhost", &[&["203.0.113.7"]])]);
     let url = server.url_as("localhost");
@@ -130,18 +130,18 @@ fn localhost_is_this_machine_and_no_server_is_asked() {
 }
 
 #[test]
-fn a_name_without_an_address_is_an_error_that_names_it() {
+fn names_without_addresses_are_named_in_the_error() {
     let dns = Dns::of(&[]);
     let caller = Caller::new(&client(Some(&dns), None), vec![grant("https://nowhere.test")]);
     let error = caller.get("https://nowhere.test").unwrap_err();
     let RequestError::Name { host, .. } = error else { panic!("{error}") };
     assert_eq!(host, "nowhere.test");
-    // The name is whole: no domain of the system is added to it.
+    // The name is complete: no search domain is appended.
     assert!(dns.seen().iter().all(|question| question.name == "nowhere.test"));
 }
 
 #[test]
-fn the_next_address_is_tried_where_one_takes_no_connection() {
+fn further_addresses_are_tried_after_a_failure() {
     let server = Server::start_at(Behaviour::Echo, "127.0.0.3".parse().unwrap(), None);
     let dns = Dns::of(&[("name.test", &[&["127.0.0.2", "127.0.0.3"]])]);
     let url = server.url_as("name.test");
@@ -150,7 +150,7 @@ fn the_next_address_is_tried_where_one_takes_no_connection() {
 }
 
 #[test]
-fn a_port_without_a_server_is_an_error_that_says_so() {
+fn refused_connections_are_reported() {
     let server = Server::start(Behaviour::Echo);
     let url = server.url();
     drop(server);

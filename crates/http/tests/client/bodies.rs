@@ -1,4 +1,4 @@
-//! Sizes and times.
+//! Size and time limits.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use kitbag_test_servers::{Answer, Authority, Behaviour, Server};
 use crate::caller::{Caller, any_method, client, grant};
 
 #[test]
-fn a_body_beyond_its_limit_is_refused_and_cut_off() {
+fn oversized_bodies_are_refused_and_cut() {
     let server = Server::start(Behaviour::Echo);
     let max_request = ByteSize::bytes(16 << 10);
     let granted = HttpGrant { max_request, ..any_method(&server.url()) };
@@ -22,28 +22,28 @@ fn a_body_beyond_its_limit_is_refused_and_cut_off() {
         caller.send("POST", &server.url()).body(vec![0; 16 << 10]).whole().unwrap().status,
         200
     );
-    // Its length is known, so nothing is sent.
+    // The length is known, so nothing is sent.
     let refused = caller.send("POST", &server.url()).body(vec![0; (16 << 10) + 1]).refused();
     assert_eq!(refused.0, RefusalKind::Size);
     assert_eq!(server.seen().requests.len(), 1);
-    // Its length shows while it is sent.
+    // The length becomes known while the body is sent.
     let frames = (0..17).map(|_| Ok(Frame::data(Bytes::from(vec![0; 1 << 10]))));
     let stream = StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync();
     let refused = caller.send("POST", &server.url()).stream(stream).refused();
     assert_eq!(refused.0, RefusalKind::Size);
     assert!(!server.wait_until_closed().requests[1].complete);
-    // What was not sent has no bytes and no rule in the record.
+    // Data that was not sent has no bytes and no rule in the record.
     let (records, more) = caller.requests.records();
-    let said = records.iter().map(|it| (it.is_sent, it.refused, it.grant.is_empty()));
+    let outcomes = records.iter().map(|it| (it.is_sent, it.refused, it.grant.is_empty()));
     let (sent, size) = ((true, None, false), Some(RefusalKind::Size));
-    assert_eq!(said.collect::<Vec<_>>(), [sent, (false, size, true), (true, size, false)]);
+    assert_eq!(outcomes.collect::<Vec<_>>(), [sent, (false, size, true), (true, size, false)]);
     assert_eq!((records[1].request_bytes, more), (0, 0));
     let (refused, more) = caller.requests.refused();
     assert_eq!((refused.len(), refused[0].times, more), (1, 2, 0));
 }
 
 #[test]
-fn a_response_beyond_its_limit_is_refused() {
+fn oversized_responses_are_refused() {
     let authority = Authority::new();
     let check = |server: &Server| {
         let max_response = ByteSize::bytes(16 << 10);
@@ -63,14 +63,14 @@ fn a_response_beyond_its_limit_is_refused() {
 }
 
 #[test]
-fn a_response_as_long_as_its_limit_is_whole() {
+fn responses_may_reach_their_limit() {
     let server = Server::start(Behaviour::Answer(Answer::new(200, vec![7; 8 << 20])));
     let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
     assert_eq!(caller.get(&server.url()).unwrap().body.len(), 8 << 20);
 }
 
 #[test]
-fn a_response_over_http2_is_bounded_too() {
+fn http2_responses_are_bounded() {
     let authority = Authority::new();
     let server = Server::start_tls(Behaviour::Endless, &authority.local());
     let caller = Caller::new(&client(None, Some(&authority)), vec![grant(&server.url())]);
@@ -84,7 +84,7 @@ fn a_response_over_http2_is_bounded_too() {
 }
 
 #[test]
-fn a_server_that_is_slow_at_any_point_is_left_at_the_end_of_the_time() {
+fn slow_servers_are_abandoned_at_the_time_limit() {
     let authority = Authority::new();
     let pieces = Server::start(Behaviour::Pieces);
     pieces.send("a piece");
@@ -106,7 +106,7 @@ fn a_server_that_is_slow_at_any_point_is_left_at_the_end_of_the_time() {
 }
 
 #[test]
-fn the_tool_can_set_shorter_times() {
+fn tools_can_set_shorter_times() {
     let time = Some(Duration::from_millis(100));
     let check = |server: &Server, times: RequestTimes, phase: TimePhase| {
         let caller = Caller::new(&client(None, None), vec![grant(&server.url())]);

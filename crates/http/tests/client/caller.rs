@@ -1,4 +1,4 @@
-//! A call that makes requests, as the host has it.
+//! A call that sends requests, as in the host.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ pub(crate) struct Got {
     pub(crate) body: Bytes,
 }
 
-/// One call, and what it waits with.
+/// One call and its runtime.
 pub(crate) struct Caller {
     pub(crate) requests: Requests,
     pub(crate) runtime: Runtime,
 }
 
-/// A request in the making.
+/// A request builder.
 pub(crate) struct Send<'a> {
     caller: &'a Caller,
     method: &'a str,
@@ -37,7 +37,7 @@ pub(crate) struct Send<'a> {
     times: RequestTimes,
 }
 
-/// A client that asks this DNS server and trusts this authority.
+/// Creates a client with this DNS server and this authority.
 pub(crate) fn client(dns: Option<&Dns>, authority: Option<&Authority>) -> Client {
     let mut options = ClientOptions::default();
     if let Some(dns) = dns {
@@ -55,12 +55,12 @@ pub(crate) fn trusting(authority: &Authority) -> Roots {
     roots
 }
 
-/// A grant of `GET` and `HEAD`.
+/// Grants `GET` and `HEAD`.
 pub(crate) fn grant(url: &str) -> HttpGrant {
     HttpGrant::new(UrlPattern::parse(url).unwrap())
 }
 
-/// A grant of every method.
+/// Grants every method.
 pub(crate) fn any_method(url: &str) -> HttpGrant {
     HttpGrant { methods: Methods::Any, ..grant(url) }
 }
@@ -70,7 +70,7 @@ impl Caller {
         Self::of("tool", client, HttpGrants::from(grants))
     }
 
-    /// A call whose grants are beaten by a list.
+    /// Creates a call whose grants are overridden by a deny list.
     pub(crate) fn denied(client: &Client, grants: Vec<HttpGrant>, deny: &[&str]) -> Self {
         let deny = deny.iter().map(|url| UrlPattern::parse_denied(url).unwrap()).collect();
         let deny = Arc::new(Deny::new(deny));
@@ -99,7 +99,8 @@ impl Caller {
         self.send("GET", url).whole()
     }
 
-    /// The kind and the reason of a refusal, which is also noted for the error of the call.
+    /// Returns the kind and the reason of a refusal. Checks that it was recorded for the call's
+    /// error.
     pub(crate) fn refused(&self, url: &str) -> (RefusalKind, String) {
         self.send("GET", url).refused()
     }
@@ -126,7 +127,7 @@ impl<'a> Send<'a> {
         self
     }
 
-    /// The response, once it begins.
+    /// Returns the response once it starts.
     pub(crate) fn start(
         self,
     ) -> impl Future<Output = Result<http::Response<kitbag_http::IncomingBody>, RequestError>> + use<>
@@ -155,7 +156,7 @@ impl<'a> Send<'a> {
         match self.whole() {
             Err(RequestError::Refused(refusal)) => {
                 let noted = caller.requests.take_refused();
-                assert_eq!(noted.last(), Some(&refusal), "a refusal is noted");
+                assert_eq!(noted.last(), Some(&refusal), "the refusal is recorded");
                 (refusal.kind, refusal.reason)
             }
             other => panic!("not refused: {other:?}"),

@@ -1,4 +1,4 @@
-//! What bounds a call, and what its end ends.
+//! Limits on a call, and its end.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use kitbag_test_servers::{Authority, Behaviour, Server};
 use crate::caller::{Caller, any_method, client, grant};
 
 #[test]
-fn a_call_makes_fifty_requests() {
+fn calls_may_send_fifty_requests() {
     let server = Server::start(Behaviour::Echo);
     let client = Client::default();
     let caller = Caller::new(&client, vec![grant(&server.url())]);
@@ -34,7 +34,7 @@ fn a_call_makes_fifty_requests() {
 }
 
 #[test]
-fn a_call_makes_as_many_requests_as_its_limit_says() {
+fn calls_may_send_as_many_requests_as_their_limit() {
     let server = Server::start(Behaviour::Echo);
     let client = Client::default();
     for limit in [1, 3, 60] {
@@ -58,7 +58,7 @@ fn a_call_makes_as_many_requests_as_its_limit_says() {
 }
 
 #[test]
-fn a_call_has_so_many_requests_that_wait_and_the_next_is_refused() {
+fn waiting_requests_of_a_call_are_bounded() {
     let server = Server::start(Behaviour::Silent);
     let grants = HttpGrants::from(vec![grant(&server.url())]);
     let limits = CallLimits { requests: 1000 };
@@ -76,13 +76,13 @@ fn a_call_has_so_many_requests_that_wait_and_the_next_is_refused() {
     server.wait_for_requests(16);
     let (kind, reason) = caller.refused(&url);
     assert_eq!(kind, RefusalKind::Rate);
-    let expected = "50 requests of the call wait for their responses, the most that may at once";
+    let expected = "50 requests of the call wait for their responses, which is the limit";
     assert_eq!(reason, expected);
     drop(sent);
 }
 
 #[test]
-fn the_end_of_a_call_ends_its_requests() {
+fn ending_a_call_cancels_its_requests() {
     let authority = Authority::new();
     let servers = [
         Server::start(Behaviour::Silent),
@@ -103,7 +103,7 @@ fn the_end_of_a_call_ends_its_requests() {
 }
 
 #[test]
-fn a_response_that_is_waited_for_no_more_ends_its_request() {
+fn dropping_a_response_cancels_its_request() {
     let server = Server::start(Behaviour::Silent);
     let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
     let response = caller.send("GET", &server.url()).start();
@@ -113,7 +113,7 @@ fn a_response_that_is_waited_for_no_more_ends_its_request() {
 }
 
 #[test]
-fn the_end_of_a_call_ends_the_bodies_of_its_responses() {
+fn ending_a_call_ends_its_response_bodies() {
     let server = Server::start(Behaviour::Pieces);
     let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
     let url = server.url();
@@ -129,7 +129,7 @@ fn the_end_of_a_call_ends_the_bodies_of_its_responses() {
 }
 
 #[test]
-fn a_body_that_its_call_leaves_is_not_whole() {
+fn interrupted_bodies_are_incomplete() {
     let server = Server::start(Behaviour::Echo);
     let caller = Caller::new(&Client::default(), vec![any_method(&server.url())]);
     let (send, frames) = tokio::sync::mpsc::channel::<Bytes>(1);
@@ -150,7 +150,7 @@ fn a_body_that_its_call_leaves_is_not_whole() {
 }
 
 #[test]
-fn a_thousand_requests_of_a_hundred_calls_are_all_answered() {
+fn a_thousand_concurrent_requests_are_answered() {
     let server = Server::start(Behaviour::Echo);
     let client = Client::default();
     let callers: Vec<_> =
@@ -170,7 +170,7 @@ fn a_thousand_requests_of_a_hundred_calls_are_all_answered() {
 }
 
 #[test]
-fn there_are_so_many_connections_at_once_and_a_tool_leaves_some_for_others() {
+fn connections_are_bounded_and_shared() {
     let server = Server::start(Behaviour::Silent);
     let client = Client::default();
     let url = server.url();
@@ -179,42 +179,42 @@ fn there_are_so_many_connections_at_once_and_a_tool_leaves_some_for_others() {
         (0..count).map(|_| caller.send("GET", &url).start()).collect()
     };
     let calls: Vec<_> = (0..16).map(|_| call("hangs")).collect();
-    let mut held: Vec<_> = calls.iter().map(|call| sent(call, 16)).collect();
+    let mut open: Vec<_> = calls.iter().map(|call| sent(call, 16)).collect();
     let seen = server.wait_for_requests(224);
     assert_eq!((seen.connections, seen.open), (224, 224));
-    // Those that wait for their share keep no other from what is left.
+    // Tools that wait for their share do not block others from the rest.
     let others: Vec<_> = (0..3).map(|_| call("other")).collect();
-    held.extend(others.iter().map(|call| sent(call, 16)));
+    open.extend(others.iter().map(|call| sent(call, 16)));
     let seen = server.wait_for_requests(256);
     assert_eq!((seen.connections, seen.open), (256, 256));
-    drop(held);
+    drop(open);
     server.wait_until_closed();
 }
 
 #[test]
-fn a_connection_that_is_only_kept_makes_room_for_another() {
+fn idle_connections_make_room_for_new_ones() {
     let (server, silent) = (Server::start(Behaviour::Echo), Server::start(Behaviour::Silent));
     let client = Client::default();
     let call =
         |owner: &str, url: &str| Caller::of(owner, &client, HttpGrants::from(vec![grant(url)]));
-    let (kept, begun) = (call("kept", &server.url()), Instant::now());
+    let (kept, start) = (call("kept", &server.url()), Instant::now());
     kept.get(&server.url()).unwrap();
     assert_eq!(server.seen().open, 1);
     let url = silent.url();
     let calls: Vec<_> =
         (0..16).map(|number| call(if number < 14 { "one" } else { "other" }, &url)).collect();
     let sent = |call: &Caller| (0..16).map(|_| call.send("GET", &url).start()).collect();
-    let held: Vec<Vec<_>> = calls.iter().map(sent).collect();
+    let open: Vec<Vec<_>> = calls.iter().map(sent).collect();
     assert_eq!(silent.wait_for_requests(256).open, 256);
     server.wait_until_closed();
-    // It is kept for 30 s where none needs its place.
-    assert!(begun.elapsed() < Duration::from_secs(25));
-    drop(held);
+    // Otherwise it would be kept for 30 s.
+    assert!(start.elapsed() < Duration::from_secs(25));
+    drop(open);
 }
 
 #[test]
-fn a_length_that_a_tool_gives_an_empty_body_is_not_sent() {
-    // What follows it would be a part of the next request.
+fn content_length_of_an_empty_body_is_not_sent() {
+    // The bytes that follow would be read as a part of the next request.
     let server = Server::start(Behaviour::Echo);
     let caller = Caller::new(&Client::default(), vec![any_method(&server.url())]);
     for method in ["GET", "POST"] {
@@ -228,14 +228,14 @@ fn a_length_that_a_tool_gives_an_empty_body_is_not_sent() {
 }
 
 #[test]
-fn a_call_has_so_many_requests_under_way_and_the_next_wait() {
+fn concurrent_requests_of_a_call_are_bounded() {
     let server = Server::start(Behaviour::Silent);
     let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
     let url = server.url();
     let mut sent: Vec<_> = (0..20).map(|_| caller.send("GET", &url).start()).collect();
     let seen = server.wait_for_requests(16);
     assert_eq!((seen.requests.len(), seen.open), (16, 16));
-    // One that ends makes room for another.
+    // A finished request makes room for another.
     drop(sent.remove(0));
     server.wait_for_requests(17);
 }

@@ -1,4 +1,4 @@
-//! What is decided before a request is what happens to it.
+//! The result of a request matches the prior decision.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ impl Random {
 }
 
 #[test]
-fn a_thousand_random_requests_end_as_they_are_decided() {
+fn random_requests_end_as_decided() {
     let server = Server::start(Behaviour::Echo);
     let port = server.url_as("x").rsplit(':').next().unwrap().trim_end_matches('/').to_owned();
     let at = |host: &str, path: &str| format!("http://{host}:{port}{path}");
@@ -49,7 +49,7 @@ fn a_thousand_random_requests_end_as_they_are_decided() {
     let mut random = Random(0x6b69_7462_6167);
     let (mut allowed, mut denied) = (0, 0);
     for _ in 0..1000 {
-        // Half of them is spelled plainly.
+        // Half of them are in canonical form.
         let is_plain = random.one(&["plain", "odd"]) == "plain";
         let (method, scheme, host, path) = match is_plain {
             true => (
@@ -83,7 +83,8 @@ fn a_thousand_random_requests_end_as_they_are_decided() {
             }
         };
         let url = format!("{scheme}://{host}:{port}{path}");
-        // As a person is told who asks, and by the addresses of the host, which it leaves open.
+        // The decision that a person is shown, and the decision on the host's addresses, which the
+        // former leaves open.
         let expected = match HttpRequest::new(method, &url) {
             Err(refusal) => Some(refusal.kind),
             Ok(request) => {

@@ -14,7 +14,7 @@ fn get(behaviour: Behaviour) -> Result<Got, RequestError> {
 }
 
 #[test]
-fn what_is_not_http_is_an_error() {
+fn non_http_responses_are_errors() {
     for behaviour in [
         Behaviour::too_short(),
         Behaviour::two_lengths(),
@@ -34,7 +34,7 @@ fn what_is_not_http_is_an_error() {
 }
 
 #[test]
-fn what_follows_a_response_belongs_to_no_other() {
+fn extra_bytes_do_not_reach_the_next_response() {
     let server = Server::start(Behaviour::too_long());
     let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
     for _ in 0..2 {
@@ -44,7 +44,7 @@ fn what_follows_a_response_belongs_to_no_other() {
 }
 
 #[test]
-fn chunks_beat_a_length() {
+fn chunked_encoding_overrides_a_length() {
     match get(Behaviour::length_and_chunks()) {
         Ok(got) => assert_eq!(&*got.body, b"abc"),
         Err(error) => assert!(matches!(error, RequestError::Protocol(_)), "{error}"),
@@ -52,7 +52,7 @@ fn chunks_beat_a_length() {
 }
 
 #[test]
-fn no_server_switches_to_another_protocol() {
+fn protocol_upgrades_are_refused() {
     let error = get(Behaviour::switching_protocols()).unwrap_err();
     assert!(matches!(error, RequestError::Upgrade | RequestError::Protocol(_)), "{error}");
 }

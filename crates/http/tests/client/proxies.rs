@@ -1,4 +1,4 @@
-//! Connections through proxies, with attacks on what a proxy is asked for.
+//! Connections through proxies, including attacks on the requested target.
 
 use kitbag_http::{
     Client, ClientOptions, Direct, FailedConnection, Nameservers, Proxy, ProxyRules, RequestError,
@@ -8,7 +8,7 @@ use kitbag_test_servers::{Authority, Behaviour, Dns, Server};
 
 use crate::caller::{Caller, any_method, grant, trusting};
 
-/// A client that asks this DNS server and has these proxies.
+/// Creates a client with this DNS server and these proxies.
 fn client(dns: &Dns, proxies: ProxyRules) -> Client {
     let nameservers = Nameservers::These(vec![dns.address()]);
     Client::new(ClientOptions { nameservers, proxies, ..ClientOptions::default() })
@@ -18,18 +18,18 @@ fn proxy(server: &Server) -> Proxy {
     format!("http://{}", server.address()).parse().unwrap()
 }
 
-/// A proxy that resolves names.
+/// Creates rules with a proxy that resolves names.
 fn resolving(server: &Server) -> ProxyRules {
     ProxyRules { resolves: true, ..proxy(server).into() }
 }
 
-/// The targets that a proxy was asked for.
+/// Returns the targets that were requested from a proxy.
 fn targets(through: &Server) -> Vec<String> {
     through.seen().requests.iter().map(|it| format!("{} {}", it.method, it.target)).collect()
 }
 
 #[test]
-fn a_proxy_is_given_the_address_that_was_checked() {
+fn proxies_receive_the_checked_address() {
     let authority = Authority::new();
     let server = Server::start_tls(Behaviour::Echo, &authority.certificate(&["name.test"]));
     let dns = Dns::of(&[("name.test", &[&["10.9.8.7"]])]);
@@ -47,17 +47,17 @@ fn a_proxy_is_given_the_address_that_was_checked() {
     let addresses = vec!["10.0.0.0/8".parse().unwrap()];
     let caller = Caller::new(&client, vec![HttpGrant { addresses, ..grant(&url) }]);
     assert_eq!(caller.get(&url).unwrap().status, 200);
-    let asked = &through.seen().requests[0];
+    let connect = &through.seen().requests[0];
     let target = format!("10.9.8.7:{}", server.address().port());
-    assert_eq!((&*asked.method, &*asked.target), ("CONNECT", &*target));
-    assert_eq!(asked.header("proxy-authorization").unwrap(), "Basic dXNlcjpwQHNz");
-    // Only the proxy gets its password.
+    assert_eq!((&*connect.method, &*connect.target), ("CONNECT", &*target));
+    assert_eq!(connect.header("proxy-authorization").unwrap(), "Basic dXNlcjpwQHNz");
+    // Only the proxy receives its password.
     let seen = server.seen();
     assert!(seen.requests[0].headers.iter().all(|(name, _)| !name.starts_with("proxy")));
 }
 
 #[test]
-fn what_is_on_this_machine_or_named_goes_without_the_proxy() {
+fn local_and_listed_hosts_bypass_the_proxy() {
     let server = Server::start(Behaviour::Echo);
     let dns = Dns::of(&[("name.test", &[&["127.0.0.1"]])]);
     let elsewhere = Server::start(Behaviour::Echo);
@@ -77,7 +77,7 @@ fn what_is_on_this_machine_or_named_goes_without_the_proxy() {
 }
 
 #[test]
-fn a_name_that_leads_to_a_private_address_is_refused_before_the_proxy() {
+fn private_addresses_are_refused_before_the_proxy() {
     let server = Server::start(Behaviour::Echo);
     let dns = Dns::of(&[
         ("private.test", &[&["10.0.0.1"]]),
@@ -97,7 +97,7 @@ fn a_name_that_leads_to_a_private_address_is_refused_before_the_proxy() {
 }
 
 #[test]
-fn each_hop_of_a_redirect_through_a_proxy_is_checked() {
+fn proxied_redirects_are_checked_at_each_hop() {
     let server = Server::start(Behaviour::Redirects);
     let dns = Dns::of(&[("start.test", &[&["93.184.215.14"]]), ("inside.test", &[&["10.0.0.1"]])]);
     let through = Server::start(Behaviour::Proxy(server.address()));
@@ -105,7 +105,7 @@ fn each_hop_of_a_redirect_through_a_proxy_is_checked() {
         let by_name = rules == resolving(&through);
         let client = client(&dns, rules);
         let following = |url: &str| HttpGrant { follow: 3, ..grant(url) };
-        // Every host is granted, so that the address alone refuses the second hop.
+        // Every host is granted, so that only the address refuses the second hop.
         let grants = vec![following("http://start.test/**"), following("http://*/**")];
         let caller = Caller::new(&client, grants);
         let count = targets(&through).len();
@@ -113,15 +113,15 @@ fn each_hop_of_a_redirect_through_a_proxy_is_checked() {
         assert_eq!(kind, RefusalKind::Address);
         let (kind, _) = caller.refused("http://start.test/to/302?http://10.0.0.1/");
         assert_eq!(kind, RefusalKind::Address);
-        let asked = if by_name { "start.test:80" } else { "93.184.215.14:80" };
+        let host = if by_name { "start.test:80" } else { "93.184.215.14:80" };
         for target in &targets(&through)[count..] {
-            assert_eq!(*target, format!("CONNECT {asked}"));
+            assert_eq!(*target, format!("CONNECT {host}"));
         }
     }
 }
 
 #[test]
-fn a_proxy_that_resolves_is_given_names_of_grants_that_name_them() {
+fn resolving_proxies_receive_only_granted_names() {
     let authority = Authority::new();
     let server =
         Server::start_tls(Behaviour::Echo, &authority.certificate(&["name.test", "www.name.test"]));
@@ -139,17 +139,17 @@ fn a_proxy_that_resolves_is_given_names_of_grants_that_name_them() {
         assert_eq!(caller.get(&url).unwrap().status, 200);
     }
     let expected = format!("CONNECT name.test:{}", server.port());
-    // The second request uses the connection of the first.
+    // The second request reuses the connection of the first.
     assert_eq!(targets(&through), [&*expected]);
     assert_eq!(server.seen().requests[0].header("host"), None);
-    // Grants of the names below a domain name them as well.
+    // Grants of the names below a domain also name the host.
     let below = format!("https://*.name.test:{}", server.port());
     let url = server.url_as("www.name.test");
     assert_eq!(Caller::new(&client, vec![grant(&below)]).get(&url).unwrap().status, 200);
 }
 
 #[test]
-fn a_grant_of_every_host_is_resolved_and_checked_here() {
+fn grants_of_every_host_are_resolved_locally() {
     let server = Server::start(Behaviour::Echo);
     let dns = Dns::of(&[("public.test", &[&["93.184.215.14"]]), ("inside.test", &[&["10.0.0.1"]])]);
     let through = Server::start(Behaviour::Proxy(server.address()));
@@ -169,12 +169,12 @@ fn a_grant_of_every_host_is_resolved_and_checked_here() {
 }
 
 #[test]
-fn a_proxy_that_resolves_is_given_no_denied_address_and_no_local_name() {
+fn resolving_proxies_receive_no_denied_or_local_names() {
     let server = Server::start(Behaviour::Echo);
     let dns = Dns::of(&[("name.test", &[&["93.184.215.14"]]), ("denied.test", &[&["10.0.0.1"]])]);
     let through = Server::start(Behaviour::Proxy(server.address()));
     let client = client(&dns, resolving(&through));
-    // While an address is denied, all names are resolved here.
+    // While any address is denied, all names are resolved locally.
     let names = || vec![grant("http://name.test/**"), grant("http://denied.test/**")];
     let caller = Caller::denied(&client, names(), &["http://10.0.0.1"]);
     assert_eq!(caller.get("http://name.test/").unwrap().status, 200);
@@ -189,7 +189,7 @@ fn a_proxy_that_resolves_is_given_no_denied_address_and_no_local_name() {
 }
 
 #[test]
-fn no_proxy_skips_the_proxy_and_not_the_check() {
+fn no_proxy_does_not_skip_the_address_check() {
     let server = Server::start(Behaviour::Echo);
     let dns = Dns::of(&[("inside.test", &[&["127.0.0.1"]]), ("private.test", &[&["10.0.0.1"]])]);
     let through = Server::start(Behaviour::Proxy(server.address()));
@@ -235,7 +235,8 @@ fn errors_of_a_proxy_show_no_credentials() {
                 assert!(!shown.contains(part), "{shown}");
             }
             let reason = error.to_string();
-            let start = format!("the proxy `http://{}` opens no connection to ", through.address());
+            let start =
+                format!("the proxy `http://{}` did not open a connection to ", through.address());
             assert!(reason.starts_with(&start), "{reason}");
             assert_eq!(failed, [FailedConnection { reason, is_of_proxy: true }]);
         }
@@ -243,7 +244,7 @@ fn errors_of_a_proxy_show_no_credentials() {
 }
 
 #[test]
-fn each_scheme_goes_through_its_own_proxy() {
+fn each_scheme_uses_its_proxy() {
     let server = Server::start(Behaviour::Echo);
     let dns = Dns::of(&[("name.test", &[&["93.184.215.14"]])]);
     let through = Server::start(Behaviour::Proxy(server.address()));

@@ -1,4 +1,4 @@
-//! Each hop of a redirect is a request of its own.
+//! Each hop of a redirect is a separate request.
 
 use kitbag_http::{Client, RequestError};
 use kitbag_policy::http::{HttpGrant, RefusalKind};
@@ -11,7 +11,7 @@ fn following(url: &str, follow: u8) -> HttpGrant {
 }
 
 #[test]
-fn a_redirect_is_the_tools_where_no_grant_follows() {
+fn unfollowed_redirects_are_returned_to_the_tool() {
     let server = Server::start(Behaviour::Redirects);
     let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
     let got = caller.get(&format!("{}/302/1", server.url())).unwrap();
@@ -20,7 +20,7 @@ fn a_redirect_is_the_tools_where_no_grant_follows() {
 }
 
 #[test]
-fn as_many_redirects_are_followed_as_the_grant_has() {
+fn redirects_are_followed_up_to_the_grant() {
     let server = Server::start(Behaviour::Redirects);
     let client = Client::default();
     let caller = Caller::new(&client, vec![following(&server.url(), 2)]);
@@ -30,7 +30,7 @@ fn as_many_redirects_are_followed_as_the_grant_has() {
 }
 
 #[test]
-fn each_hop_counts_as_a_request_of_the_call() {
+fn each_hop_counts_as_a_request() {
     let server = Server::start(Behaviour::Redirects);
     let caller = Caller::new(&Client::default(), vec![following(&server.url(), 20)]);
     for _ in 0..2 {
@@ -42,7 +42,7 @@ fn each_hop_counts_as_a_request_of_the_call() {
 }
 
 #[test]
-fn a_hop_that_no_grant_allows_is_refused() {
+fn hops_without_a_grant_are_refused() {
     let server = Server::start(Behaviour::Redirects);
     let other = Server::start(Behaviour::Echo);
     let start = format!("{}/to/**", server.url());
@@ -62,8 +62,8 @@ fn a_hop_that_no_grant_allows_is_refused() {
 }
 
 #[test]
-fn a_hop_needs_a_grant_of_its_own_address() {
-    // The first grant opens the address by its name, the second by none.
+fn hops_need_a_grant_of_their_address() {
+    // The first grant permits the address by its name, the second does not.
     let server = Server::start(Behaviour::Redirects);
     let dns = kitbag_test_servers::Dns::of(&[("name.test", &[&["127.0.0.1"]])]);
     let client = crate::caller::client(Some(&dns), None);
@@ -96,7 +96,7 @@ fn credentials_stay_with_their_origin() {
 }
 
 #[test]
-fn a_post_becomes_a_get_or_is_not_sent_again() {
+fn posts_become_gets_or_are_not_resent() {
     let check = |status: u16, method: &str, expected: &[&str]| {
         let server = Server::start(Behaviour::Redirects);
         let caller = Caller::new(&Client::default(), vec![following(&server.url(), 5)]);
@@ -124,7 +124,7 @@ fn a_post_becomes_a_get_or_is_not_sent_again() {
 }
 
 #[test]
-fn a_method_stays_where_there_is_no_body() {
+fn methods_without_a_body_are_kept() {
     let server = Server::start(Behaviour::Redirects);
     let caller = Caller::new(&Client::default(), vec![following(&server.url(), 5)]);
     let url = format!("{}/307/1", server.url());
@@ -135,7 +135,7 @@ fn a_method_stays_where_there_is_no_body() {
 }
 
 #[test]
-fn a_redirect_to_no_url_is_an_error() {
+fn redirects_to_invalid_urls_are_errors() {
     let answer = Answer::redirect(302, "http://[");
     let server = Server::start(Behaviour::Answer(answer));
     let caller = Caller::new(&Client::default(), vec![following(&server.url(), 5)]);
@@ -144,7 +144,7 @@ fn a_redirect_to_no_url_is_an_error() {
 }
 
 #[test]
-fn a_redirect_that_programs_for_people_would_tidy_up_is_an_error() {
+fn redirect_urls_are_not_normalized() {
     let to = Server::start(Behaviour::Echo);
     let check = |location: &str| {
         let server = Server::start(Behaviour::Answer(Answer::redirect(302, location)));
@@ -179,7 +179,7 @@ fn a_redirect_that_programs_for_people_would_tidy_up_is_an_error() {
 }
 
 #[test]
-fn two_locations_are_no_redirect() {
+fn two_locations_are_not_a_redirect() {
     let to = Server::start(Behaviour::Echo);
     let location = to.url();
     let answer = Answer::redirect(302, &location).header("location", &location);

@@ -1,4 +1,4 @@
-//! What no grant allows reaches no server, and sets nothing up.
+//! Requests that no grant allows reach no server and set nothing up.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use http_body_util::{BodyExt, Empty};
@@ -9,7 +9,7 @@ use kitbag_test_servers::{Behaviour, Dns, Server};
 use crate::caller::{Caller, any_method, client, grant};
 
 #[test]
-fn nothing_is_set_up_before_a_request_is_allowed() {
+fn setup_starts_with_the_first_allowed_request() {
     let server = Server::start(Behaviour::Echo);
     let client = Client::default();
     let none = Caller::new(&client, vec![]);
@@ -24,7 +24,7 @@ fn nothing_is_set_up_before_a_request_is_allowed() {
 }
 
 #[test]
-fn a_refusal_says_which_line_would_allow_the_request() {
+fn refusals_name_the_missing_grant() {
     let server = Server::start(Behaviour::Echo);
     let client = Client::default();
     let caller = Caller::new(&client, vec![]);
@@ -35,7 +35,7 @@ fn a_refusal_says_which_line_would_allow_the_request() {
     let missing = refusal.missing.unwrap();
     assert_eq!(missing.key, "http");
     assert_eq!(missing.entry, format!("{{ url = \"{url}\", methods = [\"POST\"] }}"));
-    // And it does.
+    // The missing grant allows the request.
     let granted = HttpGrant { methods: Methods::new(["POST"]).unwrap(), ..grant(&url) };
     let caller = Caller::new(&client, vec![granted]);
     assert_eq!(caller.send("POST", &url).whole().unwrap().status, 200);
@@ -70,7 +70,7 @@ fn scheme_host_port_path_and_method_are_each_compared() {
 }
 
 #[test]
-fn every_spelling_of_an_address_but_one_is_refused() {
+fn only_canonical_addresses_are_accepted() {
     let server = Server::start(Behaviour::Echo);
     let caller = Caller::new(
         &Client::default(),
@@ -101,7 +101,7 @@ fn every_spelling_of_an_address_but_one_is_refused() {
 }
 
 #[test]
-fn the_fields_of_the_connection_and_other_hosts_are_refused() {
+fn connection_and_host_fields_are_refused() {
     let server = Server::start(Behaviour::Echo);
     let caller = Caller::new(&Client::default(), vec![any_method(&server.url())]);
     let fields = [
@@ -127,14 +127,14 @@ fn the_fields_of_the_connection_and_other_hosts_are_refused() {
 }
 
 #[test]
-fn a_line_break_is_no_part_of_a_header_value() {
+fn line_breaks_in_header_values_are_refused() {
     for value in ["a\r\nx: y", "a\nb", "a\rb", "a\0b"] {
         assert!(HeaderValue::from_str(value).is_err(), "{value:?}");
     }
 }
 
 #[test]
-fn thousands_of_header_fields_are_an_error() {
+fn too_many_header_fields_are_refused() {
     let server = Server::start(Behaviour::Echo);
     let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
     let send = |count: usize, length: usize| {
@@ -158,7 +158,7 @@ fn thousands_of_header_fields_are_an_error() {
 }
 
 #[test]
-fn what_is_denied_beats_every_grant() {
+fn deny_overrides_every_grant() {
     let server = Server::start(Behaviour::Echo);
     let (client, port) = (Client::default(), server.port());
     let both = [grant(&server.url()), grant(&server.url_as("localhost"))];
@@ -166,7 +166,7 @@ fn what_is_denied_beats_every_grant() {
         let caller = Caller::denied(&client, both.to_vec(), &[&deny]);
         assert_eq!(caller.refused(&format!("{}/a/b", server.url())).0, RefusalKind::Host, "{deny}");
     }
-    // An address holds for the names that lead to it.
+    // A denied address applies to names that resolve to it.
     let caller = Caller::denied(&client, both.to_vec(), &["http://127.0.0.1", "http://[::1]"]);
     let refused = caller.refused(&format!("{}/a/b", server.url_as("localhost")));
     assert_eq!(refused.0, RefusalKind::Address);
@@ -174,7 +174,7 @@ fn what_is_denied_beats_every_grant() {
 }
 
 #[test]
-fn a_grant_for_one_host_looks_up_no_other() {
+fn ungranted_hosts_are_not_resolved() {
     let dns = Dns::of(&[("good.test", &[&["127.0.0.1"]]), ("other.test", &[&["127.0.0.1"]])]);
     let server = Server::start(Behaviour::Echo);
     let url = server.url_as("good.test");

@@ -1,4 +1,4 @@
-//! Connections are used again within one tool and its grants.
+//! Connections are reused only within one tool and its grants.
 
 use kitbag_http::Client;
 use kitbag_policy::http::{HttpGrant, HttpGrants, RefusalKind};
@@ -11,7 +11,7 @@ fn get(caller: &Caller, url: &str) {
 }
 
 #[test]
-fn a_connection_is_used_again_by_the_next_call_of_the_same_owner() {
+fn connections_are_reused_by_the_same_owner() {
     let authority = Authority::new();
     let servers = [
         Server::start(Behaviour::Echo),
@@ -33,7 +33,7 @@ fn a_connection_is_used_again_by_the_next_call_of_the_same_owner() {
 }
 
 #[test]
-fn no_session_of_tls_tells_that_two_tools_are_of_one_process() {
+fn tls_sessions_do_not_link_tools() {
     let authority = Authority::new();
     let server = Server::start_tls(Behaviour::Echo, &authority.local().http1());
     let client = client(None, Some(&authority));
@@ -46,7 +46,7 @@ fn no_session_of_tls_tells_that_two_tools_are_of_one_process() {
 }
 
 #[test]
-fn a_kept_connection_opens_nothing_for_another_grant() {
+fn kept_connections_respect_other_grants() {
     let server = Server::start(Behaviour::Echo);
     let dns = Dns::of(&[("name.test", &[&["127.0.0.1"]])]);
     let client = client(Some(&dns), None);
@@ -61,7 +61,7 @@ fn a_kept_connection_opens_nothing_for_another_grant() {
 }
 
 #[test]
-fn a_connection_that_the_server_closed_is_not_used() {
+fn closed_connections_are_not_reused() {
     let answer = Answer::ok("text/plain", "once").header("connection", "close");
     let server = Server::start(Behaviour::Answer(answer));
     let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
@@ -72,7 +72,7 @@ fn a_connection_that_the_server_closed_is_not_used() {
 }
 
 #[test]
-fn a_response_that_is_not_read_to_its_end_closes_its_connection() {
+fn unread_responses_close_their_connection() {
     let server = Server::start(Behaviour::Endless);
     let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
     let response = caller.wait(caller.send("GET", &server.url()).start()).unwrap();

@@ -1,4 +1,4 @@
-//! Secrets are put into requests to their places, and masked in what comes back.
+//! Secrets are added to requests for their destinations, and masked in responses.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -18,7 +18,6 @@ use crate::caller::{Caller, any_method};
 
 const VALUE: &str = "correct-horse-battery";
 
-/// A store with one secret.
 struct One;
 
 impl ReadSecret for One {
@@ -61,14 +60,14 @@ fn placeholder(secrets: &CallSecrets) -> String {
 }
 
 #[test]
-fn a_secret_is_added_to_requests_for_its_places_only() {
+fn secrets_are_added_only_at_their_destinations() {
     let (bound, other) = (Server::start(Behaviour::Echo), Server::start(Behaviour::Echo));
     let secrets = secrets(&[&bound.url()], Some(Placement::Bearer));
     let caller = caller(vec![any_method(&bound.url()), any_method(&other.url())], &secrets);
     let got = caller.get(&bound.url()).unwrap();
     let seen = bound.seen().requests[0].header("authorization");
     assert_eq!(seen.unwrap(), format!("Bearer {VALUE}"));
-    // The server echoes it.
+    // The server echoes the request.
     let text = String::from_utf8(got.body.to_vec()).unwrap();
     assert!(!text.contains(VALUE), "{text}");
     assert!(text.contains(&"*".repeat(VALUE.len())), "{text}");
@@ -77,7 +76,7 @@ fn a_secret_is_added_to_requests_for_its_places_only() {
 }
 
 #[test]
-fn a_placeholder_is_replaced_at_its_places_and_refused_elsewhere() {
+fn placeholders_are_replaced_or_refused_by_destination() {
     let (bound, other) = (Server::start(Behaviour::Echo), Server::start(Behaviour::Echo));
     let secrets = secrets(&[&bound.url()], None);
     let caller = caller(vec![any_method(&bound.url()), any_method(&other.url())], &secrets);
@@ -99,18 +98,18 @@ fn a_placeholder_is_replaced_at_its_places_and_refused_elsewhere() {
 }
 
 #[test]
-fn a_value_that_another_call_sent_is_masked_wherever_its_server_shows_it() {
+fn values_sent_by_other_calls_are_masked() {
     let server = Server::start(Behaviour::Answer(Answer::new(200, VALUE)));
     let secrets = secrets(&[&format!("{}/api/**", server.url())], Some(Placement::Bearer));
     let caller = caller(vec![any_method(&server.url())], &secrets);
-    // It does not go there, and nothing was read before.
+    // The value is not sent there, and was not read before.
     let got = caller.get(&format!("{}/debug", server.url())).unwrap();
     assert_eq!(server.seen().requests[0].header("authorization"), None);
     assert_eq!(got.body, "*".repeat(VALUE.len()));
 }
 
 #[test]
-fn a_value_is_not_fetched_in_parts() {
+fn range_requests_cannot_fetch_a_value() {
     let (start, end) = VALUE.split_at(7);
     let answers = |half: &str| Server::start(Behaviour::Answer(Answer::new(206, half)));
     for (server, range) in [(answers(start), "bytes=0-6"), (answers(end), "bytes=7-")] {
@@ -120,18 +119,18 @@ fn a_value_is_not_fetched_in_parts() {
         for url in [format!("{to}/api/me"), format!("{to}/debug")] {
             let refused = caller.send("GET", &url).header("Range", range).refused();
             assert_eq!(refused.0, RefusalKind::Header);
-            let text = "the header `range` asks for a part of a response";
+            let text = "the header `range` requests a part of a response";
             assert!(refused.1.contains(text), "{}", refused.1);
         }
         assert!(server.seen().is_nothing());
-        // A server that has no secret from here gives parts.
+        // A server that received no secret may send parts.
         let elsewhere = caller.send("GET", &server.url()).header("Range", range).whole().unwrap();
         assert_eq!(elsewhere.status, StatusCode::PARTIAL_CONTENT);
     }
 }
 
 #[test]
-fn a_redirect_takes_no_secret_along() {
+fn redirects_do_not_forward_secrets() {
     let (server, other) = (Server::start(Behaviour::Redirects), Server::start(Behaviour::Echo));
     let secrets = secrets(&[&server.url()], Some(Placement::Bearer));
     let first = HttpGrant { follow: 5, ..any_method(&server.url()) };
@@ -140,14 +139,14 @@ fn a_redirect_takes_no_secret_along() {
     assert_eq!(caller.get(&url).unwrap().status, 200);
     assert!(server.seen().requests[0].header("authorization").is_some());
     assert_eq!(other.seen().requests[0].header("authorization"), None);
-    // A field of the tool's own, with a placeholder too, stays with its origin.
+    // A field of the tool, even with a placeholder, is sent only to its origin.
     let placeholder = placeholder(&secrets);
     caller.send("GET", &url).header("x-key", &placeholder).whole().unwrap();
     assert_eq!(other.seen().requests[1].header("x-key"), None);
 }
 
 #[test]
-fn a_response_comes_as_the_tool_asked_for_it_where_no_secret_goes() {
+fn responses_without_secrets_are_not_decoded() {
     let (server, elsewhere) = (Server::start(Behaviour::Echo), "https://a.example/**");
     let secrets = secrets(&[elsewhere], Some(Placement::Bearer));
     let caller = caller(vec![any_method(&server.url())], &secrets);
@@ -156,7 +155,7 @@ fn a_response_comes_as_the_tool_asked_for_it_where_no_secret_goes() {
 }
 
 #[test]
-fn a_redirect_that_holds_a_value_is_refused_without_showing_it() {
+fn redirects_with_a_value_are_refused() {
     let to = |start: &'static str| {
         Server::start(Behaviour::respond(move |request| {
             let sent = request.header("authorization").unwrap();
@@ -172,7 +171,7 @@ fn a_redirect_that_holds_a_value_is_refused_without_showing_it() {
         let (kind, reason) = caller.send("GET", &server.url()).refused();
         assert_eq!(kind, RefusalKind::Secret, "{start}");
         assert!(!reason.to_lowercase().contains(VALUE), "{reason}");
-        assert!(reason.contains("a URL that holds the value of a secret"), "{reason}");
+        assert!(reason.contains("a URL that contains the value of a secret"), "{reason}");
     }
 }
 
@@ -197,14 +196,14 @@ fn a_value_is_masked_in_header_fields_and_across_pieces() {
 }
 
 #[test]
-fn a_bomb_is_unpacked_up_to_the_limit() {
+fn decompression_stops_at_the_limit() {
     for coding in [Coding::Gzip, Coding::Deflate] {
         let server = Server::start(Behaviour::Bomb(coding, 64));
         let secrets = secrets(&[&server.url()], Some(Placement::Bearer));
         let caller = caller(vec![any_method(&server.url())], &secrets);
         assert_eq!(caller.refused(&server.url()).0, RefusalKind::Size, "{coding:?}");
-        let asked = server.seen().requests[0].header("accept-encoding");
-        assert_eq!(asked.unwrap(), "gzip, deflate");
+        let accepted = server.seen().requests[0].header("accept-encoding");
+        assert_eq!(accepted.unwrap(), "gzip, deflate");
     }
     let server = Server::start(Behaviour::Bomb(Coding::Brotli, 64));
     let secrets = secrets(&[&server.url()], Some(Placement::Bearer));
@@ -214,7 +213,7 @@ fn a_bomb_is_unpacked_up_to_the_limit() {
 }
 
 #[test]
-fn a_response_that_is_packed_for_the_way_is_refused() {
+fn transfer_encodings_are_refused() {
     let check = |fields: &str, expected: Result<&str, &str>| {
         let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n");
         let server = Server::start(Behaviour::Raw(format!("{head}2\r\nok\r\n0\r\n\r\n").into()));
@@ -234,7 +233,7 @@ fn a_response_that_is_packed_for_the_way_is_refused() {
 }
 
 #[test]
-fn a_packed_response_within_its_limit_is_plain_for_the_tool() {
+fn compressed_responses_are_decoded_for_the_tool() {
     let server = Server::start(Behaviour::Bomb(Coding::Gzip, 1));
     let secrets = secrets(&[&server.url()], Some(Placement::Bearer));
     let got = caller(vec![any_method(&server.url())], &secrets).get(&server.url()).unwrap();
@@ -244,11 +243,12 @@ fn a_packed_response_within_its_limit_is_plain_for_the_tool() {
 }
 
 #[test]
-fn the_end_of_a_call_ends_the_program_that_reads_a_value_for_it() {
+fn ending_a_call_stops_programs_that_read_values() {
     let directory = tempfile::tempdir().unwrap();
     let fifo = directory.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // What is left of it says so after a while; a read ends once none has the FIFO open.
+    // Remaining processes report themselves after a while; reading ends when no process has the
+    // FIFO open.
     let script = format!(
         "exec 3>{fifo:?}; (echo started >&3; sleep 30; echo child left >&3) & \
          sleep 30; echo parent left >&3"
@@ -260,12 +260,12 @@ fn the_end_of_a_call_ends_the_program_that_reads_a_value_for_it() {
     let secrets = secrets_of(sources, &[&server.url()], Some(Placement::Bearer));
     let caller = caller(vec![any_method(&server.url())], &secrets);
     let response = caller.send("GET", &server.url()).start();
-    let mut said = BufReader::new(File::open(&fifo).unwrap());
+    let mut reader = BufReader::new(File::open(&fifo).unwrap());
     let mut text = String::new();
-    said.read_line(&mut text).unwrap();
+    reader.read_line(&mut text).unwrap();
     assert_eq!(text, "started\n");
     drop((response, caller));
-    said.read_to_string(&mut text).unwrap();
+    reader.read_to_string(&mut text).unwrap();
     assert_eq!(text, "started\n");
     assert!(server.seen().is_nothing());
 }

@@ -1,4 +1,4 @@
-//! TLS: whom a connection trusts, and which version of HTTP is spoken.
+//! TLS: trusted authorities and the HTTP version.
 
 use kitbag_http::{Client, RequestError};
 use kitbag_test_servers::{Authority, Behaviour, Server};
@@ -13,7 +13,7 @@ fn certificate_error(error: RequestError) -> String {
 }
 
 #[test]
-fn a_server_of_an_own_authority_is_reached_by_both_versions() {
+fn custom_authorities_work_with_both_http_versions() {
     let authority = Authority::new();
     for (tls, version) in [(authority.local(), "HTTP/2.0"), (authority.local().http1(), "HTTP/1.1")]
     {
@@ -29,7 +29,7 @@ fn a_server_of_an_own_authority_is_reached_by_both_versions() {
 }
 
 #[test]
-fn an_unknown_authority_another_name_and_an_old_certificate_are_refused() {
+fn invalid_certificates_are_refused() {
     let authority = Authority::new();
     let server = Server::start_tls(Behaviour::Echo, &authority.local());
     let url = server.url_as("localhost");
@@ -48,7 +48,7 @@ fn an_unknown_authority_another_name_and_an_old_certificate_are_refused() {
 }
 
 #[test]
-fn roots_are_certificates_in_pem() {
+fn roots_must_be_pem_certificates() {
     let mut roots = kitbag_http::Roots::default();
     assert!(roots.add_pem(b"nothing").is_err());
     assert!(

@@ -1,4 +1,4 @@
-//! Places that no tool reaches, whatever it is granted.
+//! Servers that no tool can reach with any grant.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,17 +8,17 @@ use crate::http::pattern::UrlPattern;
 use crate::http::refusal::{HttpRefusal, RefusalKind};
 use crate::http::request::HttpRequest;
 
-/// What is denied. It has the grammar of the grants and reads it widely: every method, both
-/// schemes, every port where none is written, the host itself below `*.`, and every path that
-/// some server could take for one of these. An address holds for names that lead to it, and
-/// `localhost` for all addresses of the loopback.
+/// Denied URLs. They have the grammar of grants, but match broadly: every method, both schemes, every port
+/// if none is given, the host itself in addition to `*.`, and every path that a server could take
+/// for a denied one. An address also denies names that resolve to it, and `localhost` denies all
+/// loopback addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deny {
     patterns: Vec<UrlPattern>,
 }
 
-/// The addresses that are reached by one: a connection to none in particular, such as `0.0.0.0`,
-/// is one to this machine.
+/// Returns the addresses that a connection to an address reaches: a connection to an unspecified
+/// address such as `0.0.0.0` reaches this machine.
 fn reached(address: IpAddr) -> [IpAddr; 3] {
     match address.to_canonical().is_unspecified() {
         true => [address, Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
@@ -26,7 +26,7 @@ fn reached(address: IpAddr) -> [IpAddr; 3] {
     }
 }
 
-/// The addresses that a pattern denies, whatever name leads to them.
+/// Returns the addresses that a pattern denies under any name.
 fn denied_addresses(pattern: &UrlPattern) -> Vec<Block> {
     match pattern.host() {
         HostPattern::One(Host::Address(denied)) => vec![denied.to_canonical().into()],
@@ -36,22 +36,22 @@ fn denied_addresses(pattern: &UrlPattern) -> Vec<Block> {
 }
 
 impl Deny {
-    /// Denies these.
+    /// Denies these patterns.
     pub fn new(patterns: Vec<UrlPattern>) -> Self {
         Self { patterns }
     }
 
-    /// What is denied.
+    /// Returns the denied patterns.
     pub fn patterns(&self) -> &[UrlPattern] {
         &self.patterns
     }
 
-    /// Whether some of it depends on the addresses of a host.
+    /// Returns true if a pattern depends on the addresses of a host.
     pub(crate) fn has_addresses(&self) -> bool {
         self.patterns.iter().any(|pattern| !denied_addresses(pattern).is_empty())
     }
 
-    /// Whether a request is denied before the addresses of its host are looked up.
+    /// Checks a request before the addresses of its host are resolved.
     pub(crate) fn check(&self, request: &HttpRequest) -> Result<(), HttpRefusal> {
         if let Some(pattern) = self.patterns.iter().find(|own| own.matches_widely(request)) {
             let reason = format!("`{request}` is denied by `{pattern}`");
@@ -63,7 +63,7 @@ impl Deny {
         }
     }
 
-    /// Whether a request is denied since its host has one of these addresses.
+    /// Checks the addresses of a request's host.
     pub(crate) fn check_addresses(
         &self,
         request: &HttpRequest,

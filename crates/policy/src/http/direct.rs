@@ -1,4 +1,4 @@
-//! Hosts and addresses to which connections go without a proxy.
+//! Hosts and addresses that are connected to without a proxy.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,11 +10,11 @@ use kitbag_base::text::shown;
 use super::host::{Host, HostError, HostPattern, with_port};
 use crate::addresses::is_within;
 
-/// Hosts, or addresses, to which connections go without the proxy.
+/// A host or block of addresses that is connected to without a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Direct {
     targets: Targets,
-    /// The only port. `None`: every port.
+    /// The port. `None`: every port.
     port: Option<u16>,
 }
 
@@ -22,24 +22,24 @@ pub struct Direct {
 enum Targets {
     /// Everything.
     All,
-    /// The hosts of a pattern, as grants write it: `example.com`, `*.example.com`.
+    /// The hosts of a pattern, in the grammar of grants: `example.com`, `*.example.com`.
     Hosts(HostPattern),
     /// A name and all names below it.
     Domain(String),
-    /// The addresses of a block, whatever name led to one.
+    /// The addresses of a block, under any name.
     Addresses(IpNet),
 }
 
-/// Not what goes without a proxy.
+/// The error for a string that is not a host, an address or a block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` is neither a host, such as `example.com` or `*.example.com`, nor an address, nor a block \
      such as `10.0.0.0/8`{}", shown(text), reason(.cause.as_ref())
 )]
 pub struct DirectError {
-    /// The text as it was given.
+    /// The invalid string.
     pub text: String,
-    /// What is wrong with it as a host.
+    /// The problem with the string as a host.
     #[source]
     pub cause: Option<HostError>,
 }
@@ -49,9 +49,9 @@ fn reason(cause: Option<&HostError>) -> String {
 }
 
 impl Direct {
-    /// Reads the value of `NO_PROXY`: names, which stand for the names below them as well,
-    /// addresses and blocks, each with or without a port, and `*` for everything. Commas and
-    /// white space separate them. Returns also the entries that are none of these.
+    /// Parses the value of `NO_PROXY`: names, which include the names below them, addresses and
+    /// blocks, each with an optional port, and `*` for everything. Entries are separated by commas
+    /// and white space. Also returns the invalid entries.
     pub fn read_variable(value: &str) -> (Vec<Self>, Vec<String>) {
         let (mut direct, mut unknown) = (Vec::new(), Vec::new());
         let separates = |character: char| character == ',' || character.is_whitespace();
@@ -90,8 +90,8 @@ impl Direct {
         }
     }
 
-    /// Whether a connection to this port of a host goes without the proxy. `address` is the
-    /// address of the host, if it is known.
+    /// Returns true if a connection to this port of a host needs no proxy. `address` is the address
+    /// of the host, if known.
     pub(crate) fn holds(&self, host: &Host, address: Option<IpAddr>, port: u16) -> bool {
         let address = match (address, host) {
             (None, Host::Address(address)) => Some(*address),
@@ -176,10 +176,10 @@ mod tests {
         }
     }
 
-    /// Each line of the file: the value of the variable, a host, its address or `-`, the port,
-    /// and `direct` or `proxy`.
+    /// Each line of the file: the value of the variable, a host, its address or `-`, the port, and
+    /// `direct` or `proxy`.
     #[test]
-    fn the_variable_has_its_usual_grammar() {
+    fn no_proxy_has_its_usual_grammar() {
         let mut count = 0;
         for line in include_str!("no_proxy.txt").lines().filter(|line| !line.starts_with('#')) {
             let fields: Vec<_> = line.split(" | ").collect();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_are_not_understood_are_returned() {
+    fn unknown_entries_are_returned() {
         let value = "a.example,192.168.*, http://b.example  c.example:0,,d.example:99999,:80 ok";
         let (direct, unknown) = Direct::read_variable(value);
         let shown: Vec<_> = direct.iter().map(Direct::to_string).collect();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_the_variable_are_shown_with_their_ports() {
+    fn entries_are_displayed_with_their_ports() {
         let value = "*,.a.b,*.c:8080,10.1.2.3/8,[::1]:443,::2,10.0.0.1:80";
         let shown: Vec<_> = Direct::read_variable(value).0.iter().map(Direct::to_string).collect();
         let expected = ["*", ".a.b", "*.c:8080", "10.0.0.0/8", "[::1]:443", "::2", "10.0.0.1:80"];

@@ -1,8 +1,8 @@
-//! Patterns in which one element stands for any number of others.
+//! Glob matching on sequences.
 
-/// Whether a pattern matches a whole text. `is_star` says which of its elements stand for any
-/// number of the text's, `matches` which of the others stand for one. Takes at most as many
-/// steps as the two lengths multiplied.
+/// Returns true if a pattern matches a whole sequence. `is_star` marks the elements of the pattern
+/// that match any number of elements; `matches` compares the others with one element. Takes at most
+/// as many steps as the product of the lengths.
 pub(crate) fn glob<P, T>(
     pattern: &[P],
     text: &[T],
@@ -10,7 +10,7 @@ pub(crate) fn glob<P, T>(
     matches: impl Fn(&P, &T) -> bool,
 ) -> bool {
     let (mut at, mut next) = (0, 0);
-    // Where to go on with one more element for the last star, if what follows it fails.
+    // The state to resume with one more element for the last star if the rest of the pattern fails.
     let mut again = None;
     while next < text.len() {
         match pattern.get(at) {

@@ -1,4 +1,4 @@
-//! One grant of HTTP.
+//! A single HTTP grant.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,31 +16,31 @@ use crate::http::method::Methods;
 use crate::http::pattern::UrlPattern;
 use crate::http::request::HttpRequest;
 
-/// The most redirects that a grant follows.
+/// The most redirects that a grant can follow.
 pub const MAX_FOLLOW: u8 = 20;
 
-/// What a tool may ask of servers.
+/// Permits HTTP requests.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HttpGrant {
-    /// Where.
+    /// The permitted URLs.
     pub url: UrlPattern,
-    /// With which methods. Default: `GET` and `HEAD`.
+    /// The permitted methods. Default: `GET` and `HEAD`.
     pub methods: Methods,
-    /// Blocks of addresses that the host may have besides those of the public internet.
+    /// Blocks of addresses that the host may have in addition to those of the public internet.
     pub addresses: Vec<IpNet>,
-    /// How many redirects the host follows, at most [`MAX_FOLLOW`]. Default 0: the tool
-    /// gets the redirect.
+    /// The number of redirects that the host follows, at most [`MAX_FOLLOW`]. Default 0: the tool
+    /// receives the redirect.
     pub follow: u8,
-    /// Whether a path may hold an encoded slash, `%2F`.
+    /// True if a path may contain an encoded slash, `%2F`.
     pub encoded_slash: bool,
-    /// Which header fields the tool may send.
+    /// The header fields that the tool may send.
     pub headers: Headers,
     /// The largest body of a request. Default 1 MiB.
     pub max_request: ByteSize,
-    /// The largest body of a response, as it comes and decompressed. Default 8 MiB.
+    /// The largest body of a response, both compressed and decompressed. Default 8 MiB.
     pub max_response: ByteSize,
-    /// The most time from the start of a request to the end of its response, redirects
-    /// included. `None`: what is left of the call's.
+    /// The most time from the start of a request to the end of its response, including redirects.
+    /// `None`: the remaining time of the call.
     pub time: Option<Duration>,
 }
 
@@ -54,7 +54,7 @@ impl HttpGrant {
     /// The default of [`Self::max_response`].
     pub const MAX_RESPONSE: ByteSize = ByteSize::mib(8);
 
-    /// `GET` and `HEAD` of what a pattern has, with the default of everything else.
+    /// Grants `GET` and `HEAD` for a pattern, with defaults for everything else.
     pub fn new(url: UrlPattern) -> Self {
         Self {
             url,
@@ -69,7 +69,7 @@ impl HttpGrant {
         }
     }
 
-    /// The narrowest grant that allows a request.
+    /// Returns the narrowest grant that allows a request.
     pub fn allowing(request: &HttpRequest) -> Self {
         let methods = match request.method().is_safe() {
             true => Methods::default(),
@@ -79,7 +79,7 @@ impl HttpGrant {
         Self { methods, encoded_slash, ..Self::new(UrlPattern::exactly(request)) }
     }
 
-    /// Whether it allows a request, as far as method and URL tell.
+    /// Returns true if method and URL allow a request.
     pub(crate) fn allows(&self, request: &HttpRequest) -> bool {
         self.url.matches(request)
             && self.methods.has(request.method())
@@ -90,8 +90,8 @@ impl HttpGrant {
             }
     }
 
-    /// Whether a host may have an address: one of the public internet, the one that the
-    /// grant names, any of this machine where it names `localhost`, or one of
+    /// Returns true if a host may have an address: an address of the public internet, the address
+    /// that the grant names, any address of this machine for `localhost`, or one of
     /// [`Self::addresses`].
     pub(crate) fn opens(&self, host: &Host, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -104,10 +104,10 @@ impl HttpGrant {
                 }
     }
 
-    /// Whether this grant allows everything that another one allows. Where it does not, the
-    /// first field of the other one that reaches further.
+    /// Checks that this grant allows everything that another grant allows. Returns the first field
+    /// of the other grant that allows more.
     pub(crate) fn holds(&self, other: &Self) -> Result<(), &'static str> {
-        // Each field, so that one that is added here gives no more by accident.
+        // Names every field, so that a new field cannot allow more by accident.
         let Self {
             url,
             methods,
@@ -133,7 +133,8 @@ impl HttpGrant {
         fields.into_iter().find(|(_, holds)| !holds).map_or(Ok(()), |(field, _)| Err(field))
     }
 
-    /// Whether it opens every address that another one does, of which it has the hosts.
+    /// Returns true if every address that another grant permits is permitted. The hosts of that
+    /// grant are already covered.
     fn opens_all(&self, other: &Self) -> bool {
         let own = IpNet::aggregate(&self.addresses);
         let is_open = |block: &IpNet| own.iter().any(|own| own.contains(block));
@@ -141,7 +142,7 @@ impl HttpGrant {
             HostPattern::One(Host::Address(address)) => {
                 self.opens(&Host::Address(*address), *address)
             }
-            // All of this machine: RFC 1122, 3.2.1.3 and RFC 4291, 2.5.3.
+            // All addresses of this machine: RFC 1122, 3.2.1.3 and RFC 4291, 2.5.3.
             HostPattern::One(Host::Name(name)) if name == "localhost" => {
                 let loopback = ["127.0.0.0/8", "::1/128"];
                 self.url.host() == other.url.host()
@@ -152,8 +153,8 @@ impl HttpGrant {
         named_is_open && other.addresses.iter().all(is_open)
     }
 
-    /// The grant as an element of the list in TOML: as its pattern alone where everything
-    /// else is the default.
+    /// Formats the grant as a list element in TOML: only the pattern if every other field has its
+    /// default.
     pub fn as_entry(&self) -> String {
         let url = format!("\"{}\"", self.url);
         let fields = self.fields();
@@ -161,7 +162,7 @@ impl HttpGrant {
             return url;
         }
         let field = |(key, value): &(&str, Value)| match value {
-            // A list of strings is the same in TOML, but for the space after a comma.
+            // In TOML, a list of strings is the same except for the space after a comma.
             Value::Array(values) => {
                 let values: Vec<_> = values.iter().map(Value::to_string).collect();
                 format!("{key} = [{}]", values.join(", "))
@@ -172,9 +173,10 @@ impl HttpGrant {
         format!("{{ url = {url}, {} }}", fields.join(", "))
     }
 
-    /// The fields that are not the default, besides the URL, as they would be typed.
+    /// Returns the fields other than the URL that do not have their default, as they would be
+    /// typed.
     fn fields(&self) -> Vec<(&'static str, Value)> {
-        // Each field, so that one that is added here is shown.
+        // Names every field, so that a new field is shown.
         let Self {
             url: _,
             methods,
@@ -206,7 +208,7 @@ impl HttpGrant {
         fields.map(|(key, value, _)| (key, value)).collect()
     }
 
-    /// As it would be typed, with all that is not the default.
+    /// Returns the grant as it would be typed, without defaults.
     pub(crate) fn to_json(&self) -> Value {
         let mut entry = json!({ "url": self.url.to_string() });
         for (key, value) in self.fields() {
@@ -217,7 +219,8 @@ impl HttpGrant {
 }
 
 impl fmt::Display for HttpGrant {
-    /// `GET, HEAD  https://api.github.com/**`, and what is not the default.
+    /// Formats `GET, HEAD  https://api.github.com/**` and the fields that do not have their
+    /// default.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}  {}", self.methods, self.url)?;
         for (key, value) in self.fields().iter().filter(|(key, _)| *key != "methods") {

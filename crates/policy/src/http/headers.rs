@@ -1,4 +1,4 @@
-//! Which header fields a tool may send.
+//! The header fields that a tool may send.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use kitbag_base::text::shown;
 
 use crate::http::method::is_token;
 
-/// What the host or the connection decides: no tool sends them.
+/// Fields that the host or the connection controls. No tool can send them.
 const NEVER: [&str; 12] = [
     "connection",
     "expect",
@@ -22,20 +22,20 @@ const NEVER: [&str; 12] = [
     "upgrade",
 ];
 
-/// Names with one of these in them, where `-` stands before the name too, make some servers
-/// take a request for another one than was decided on: another method, path, host, client or
-/// user. A tool sends them only where its grant names them.
+/// Parts of names, with a `-` assumed before each name. Fields with such a name make some servers
+/// act on a different request than was decided on: another method, path, host, client or user. A
+/// tool can send them only if its grant names them.
 ///
-/// `tests/http/overrides.txt` has the fields in full.
+/// `tests/http/overrides.txt` lists the complete names.
 const OVERRIDES: [&str; 56] = [
-    // The method. Source: `method-override` of Express, which names those of Google,
-    // Microsoft and IBM.
+    // The method. Source: `method-override` of Express, which lists the fields of Google, Microsoft
+    // and IBM.
     "method",
     "override",
     "verb",
-    // The path, as a proxy has changed it. Source: CVE-2018-14773 (Symfony, Zend),
-    // CVE-2025-29927 (Next.js), ingress-nginx, `x-envoy-original-path`, `X-Replaced-Path` of
-    // Traefik, and the list of PortSwigger's Param Miner.
+    // The path before a proxy changed it. Source: CVE-2018-14773 (Symfony, Zend), CVE-2025-29927
+    // (Next.js), ingress-nginx, `x-envoy-original-path`, `X-Replaced-Path` of Traefik, and the list
+    // of PortSwigger's Param Miner.
     "-original-",
     "-path",
     "-uri",
@@ -43,8 +43,8 @@ const OVERRIDES: [&str; 56] = [
     "middleware",
     "rewrite",
     "script-name",
-    // Its host and scheme. Source: RFC 7239, and what was there before it; `Front-End-Https` of
-    // Microsoft, and HTTP Host header attacks of PortSwigger.
+    // The host and scheme. Source: RFC 7239 and its predecessors; `Front-End-Https` of Microsoft,
+    // and HTTP Host header attacks of PortSwigger.
     "-host",
     "-https",
     "-scheme",
@@ -55,10 +55,10 @@ const OVERRIDES: [&str; 56] = [
     "connecting-ip",
     "originating-ip",
     "real-ip",
-    // The user, whom a proxy in front has authenticated. Source: Grafana and Authelia
-    // (`Remote-User`, `X-WEBAUTH-USER`), nginx and Apache (`X-SSL-Client-S-DN`), RFC 9440
-    // (`Client-Cert`), oauth2-proxy, Cloudflare Access, Google IAP, Tailscale, Azure App Service,
-    // AWS load balancers, Authentik, Pomerium, Vouch, Kong, Kubernetes, WebSEAL, SiteMinder,
+    // The user whom a reverse proxy has authenticated. Source: Grafana and Authelia (`Remote-User`,
+    // `X-WEBAUTH-USER`), nginx and Apache (`X-SSL-Client-S-DN`), RFC 9440 (`Client-Cert`),
+    // oauth2-proxy, Cloudflare Access, Google IAP, Tailscale, Azure App Service, AWS load
+    // balancers, Authentik, Pomerium, Vouch, Kong, Kubernetes, WebSEAL, SiteMinder,
     // mod_auth_openidc, Shibboleth, Envoy.
     "-remote-",
     "-webauth",
@@ -91,19 +91,19 @@ const OVERRIDES: [&str; 56] = [
     "ssl-client",
     "tailscale-",
     "vouch-",
-    // A second path, which the method reads or writes. Source: RFC 4918, section 10.3; S3
+    // A second path that the method reads or writes. Source: RFC 4918, section 10.3; S3
     // (`x-amz-copy-source`), Azure (`x-ms-copy-source`), OpenStack (`X-Copy-From`).
     "copy-from",
     "copy-source",
     "destination",
     "rename-source",
-    // Another file than that of the path. Source: `Rack::Sendfile`, CVE-2025-61780.
+    // A different file than the path's. Source: `Rack::Sendfile`, CVE-2025-61780.
     "accel-mapping",
     "accel-redirect",
     "sendfile",
 ];
 
-/// What every client sends: allowed besides those that a grant names.
+/// Fields that every client sends. They are permitted in addition to the granted ones.
 const USUAL: [&str; 7] = [
     "accept",
     "accept-encoding",
@@ -117,33 +117,33 @@ const USUAL: [&str; 7] = [
 /// The header fields that a tool may send.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Headers {
-    /// Every one, but for those that belong to the connection and those that make servers
-    /// take a request for another one.
+    /// All fields except those of the connection and those that make servers act on a different
+    /// request.
     #[default]
     Usual,
-    /// These, by their names in lower case, and what every client sends: `accept`,
-    /// `accept-encoding`, `accept-language`, `content-encoding`, `content-length`,
-    /// `content-type` and `user-agent`.
+    /// The fields with these lower-case names, and the fields that every client sends: `accept`,
+    /// `accept-encoding`, `accept-language`, `content-encoding`, `content-length`, `content-type`
+    /// and `user-agent`.
     These(Vec<String>),
 }
 
 /// Why a header field cannot be granted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// It is not a name of a header field.
+    /// The string is not the name of a header field.
     #[error("`{}` is not the name of a header field", shown(.0))]
     Token(String),
-    /// One that belongs to the connection.
-    #[error("`{0}` is decided by the host and cannot be granted")]
+    /// The field belongs to the connection.
+    #[error("`{0}` is set by the host and cannot be granted")]
     Never(String),
 }
 
 impl Headers {
-    /// Reads a list of names, in any case.
+    /// Parses a list of names, ignoring case.
     ///
     /// # Errors
     ///
-    /// [`HeaderError`] for what is no name, and for a field that belongs to the connection.
+    /// [`HeaderError`] for an invalid name and for a field of the connection.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, HeaderError> {
         let mut names = names.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
         names.sort_unstable();
@@ -151,13 +151,13 @@ impl Headers {
         Ok(Self::These(names))
     }
 
-    /// Whether a tool may send a field.
+    /// Returns true if a tool may send a field.
     pub(crate) fn has(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         let is_one_of = |names: &[&str]| names.contains(&&*name);
         match self {
             _ if is_one_of(&NEVER) => false,
-            // Many servers take `_` and `.` for `-`.
+            // Many servers treat `_` and `.` as `-`.
             Self::Usual => {
                 let name = format!("-{name}");
                 !name.contains(['_', '.']) && !OVERRIDES.iter().any(|part| name.contains(part))
@@ -166,7 +166,7 @@ impl Headers {
         }
     }
 
-    /// Whether it has every field that the other one has.
+    /// Returns true if all fields of `other` are permitted.
     pub(crate) fn holds(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Usual, Self::Usual) => true,
@@ -175,13 +175,13 @@ impl Headers {
         }
     }
 
-    /// Those that a request needs which sends all of these.
+    /// Returns the fields to grant for a request that sends all of these.
     pub(crate) fn for_all(names: &[&str]) -> Result<Self, HeaderError> {
         let is_usual = |name: &&str| USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(name));
         Self::new(names.iter().copied().filter(|name| !is_usual(name)))
     }
 
-    /// The names as they would be typed. `None`: the default.
+    /// Returns the names as they would be typed. `None`: the default.
     pub(crate) fn typed(&self) -> Option<&[String]> {
         match self {
             Self::Usual => None,

@@ -1,73 +1,72 @@
-//! Hosts of requests and patterns of hosts.
+//! Hosts of requests and host patterns.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use kitbag_base::text::shown;
 
-/// A host as a request names it.
+/// The host of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A name of the DNS, in lower case, without a dot at its end.
+    /// A DNS name in lower case, without a trailing dot.
     Name(String),
-    /// An address.
+    /// An IP address.
     Address(IpAddr),
 }
 
-/// Which hosts a pattern has.
+/// A pattern of hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostPattern {
     /// `*`: every host.
     Any,
-    /// `*.example.com`: all names with any number of labels below the one that is held
-    /// here, and not that one.
+    /// `*.example.com`: all names below the given name, at any depth, without the name itself.
     Below(String),
     /// One host.
     One(Host),
 }
 
-/// Why a text is not a host.
+/// Why a string is not a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// There is none.
-    #[error("it names no host")]
+    /// The host is empty.
+    #[error("it has no host")]
     Empty,
-    /// A name and a password before the host.
-    #[error("it has a name or a password before the host, which belong into a header")]
+    /// Credentials precede the host.
+    #[error("it has a user name or password before the host, which belong in a header")]
     UserInfo,
-    /// A name that is written in other characters than those of the DNS.
+    /// The name has characters that DNS names do not have.
     #[error("host `{}` must be written `{ascii}`", shown(host))]
     NotAscii {
-        /// The name as it was given.
+        /// The given name.
         host: String,
-        /// The same in the characters of the DNS.
+        /// The name in DNS characters (punycode).
         ascii: String,
     },
-    /// A character that host names do not have.
-    #[error("`{}` is not a host name: letters, digits, `-` and `_`, in labels of at most 63", shown(.0))]
+    /// A character that is not valid in host names.
+    #[error("`{}` is not a host name: use letters, digits, `-` and `_`, in labels of at most 63", shown(.0))]
     Character(String),
-    /// An address that is written in another way than the usual one.
+    /// The address is not in canonical form.
     #[error("host `{}` must be written `{plain}`", shown(host))]
     Address {
-        /// The address as it was given.
+        /// The given address.
         host: String,
-        /// The same address, in the one form that is accepted.
+        /// The address in canonical form, the only accepted one.
         plain: String,
     },
-    /// A name with a dot at its end.
+    /// The name ends in a dot.
     #[error("host `{}` must not end in a dot", shown(.0))]
     Dot(String),
-    /// A port that is none, or is written in another way than the usual one.
-    #[error("`{}` is not a port: a number from 1 to 65535, without zeros in front", shown(.0))]
+    /// The port is not valid or not in canonical form.
+    #[error("`{}` is not a port: use a number from 1 to 65535 without leading zeros", shown(.0))]
     Port(String),
 }
 
 impl Host {
-    /// Reads a host. Letters may be in either case; nothing else is repaired.
+    /// Parses a host. Letters may be in either case; nothing else is normalized.
     ///
     /// # Errors
     ///
-    /// [`HostError`] for what the library would read as a host only after changing it.
+    /// [`HostError`] for a string that the URL library would have to change to accept it.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         if text.is_empty() {
             return Err(HostError::Empty);
@@ -90,7 +89,7 @@ impl Host {
             };
         match url::Host::parse(text).map_err(|_| invalid())? {
             url::Host::Ipv4(v4) => address(v4.into(), &[v4.to_string()]),
-            // The standard library writes IPv4 inside IPv6 with dots, the other one without.
+            // The standard library formats IPv4 in IPv6 with dots, the URL library does not.
             url::Host::Ipv6(v6) => {
                 address(v6.into(), &[format!("[{v6}]"), url::Host::<&str>::Ipv6(v6).to_string()])
             }
@@ -110,13 +109,13 @@ impl Host {
 }
 
 impl Host {
-    /// Whether it is a name of this machine, for which no server is asked: RFC 6761.
+    /// Returns true for a name of this machine, which is resolved without DNS: RFC 6761.
     pub fn is_localhost(&self) -> bool {
         matches!(self, Self::Name(name) if name == "localhost" || name.ends_with(".localhost"))
     }
 }
 
-/// Splits `host:port`. The port is a number as it is usually written.
+/// Splits `host:port`. The port must be in canonical form.
 pub(crate) fn with_port(authority: &str) -> Result<(&str, Option<u16>), HostError> {
     if authority.contains('@') {
         return Err(HostError::UserInfo);
@@ -134,12 +133,12 @@ pub(crate) fn with_port(authority: &str) -> Result<(&str, Option<u16>), HostErro
 }
 
 impl HostPattern {
-    /// Whether it names a host, or a domain whose names it has, and not every host.
+    /// Returns true if the pattern names a host or a domain, and not every host.
     pub fn is_of_names(&self) -> bool {
         matches!(self, Self::Below(_) | Self::One(Host::Name(_)))
     }
 
-    /// Whether it is this host, one of those below it, or every one.
+    /// Returns true if the pattern matches a host.
     pub(crate) fn matches(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::Any, _) => true,
@@ -149,8 +148,8 @@ impl HostPattern {
         }
     }
 
-    /// As a list of what is denied reads it: the host itself belongs to those below it, and
-    /// an address is the same however it is put into IPv6.
+    /// Matches as in deny lists: `*.` includes the host itself, and all IPv6 forms of an IPv4
+    /// address are equal.
     pub(crate) fn matches_widely(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::Below(base), Host::Name(name)) => name == base || is_below(name, base),
@@ -161,7 +160,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether it has all hosts that the other one has.
+    /// Returns true if the pattern covers all hosts of another pattern.
     pub(crate) fn holds(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Any, _) => true,

@@ -1,4 +1,4 @@
-//! Methods of requests, and which of them a grant has.
+//! Methods of requests and grants.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::http::refusal::{HttpRefusal, RefusalKind};
 pub(crate) const GET: &str = "GET";
 const HEAD: &str = "HEAD";
 
-/// Tunnels, and echoes of what the host added: no grant has them.
+/// `CONNECT` opens tunnels and `TRACE` echoes the host's additions. They cannot be granted.
 const NEVER: [&str; 2] = ["CONNECT", "TRACE"];
 
 /// The longest method, in bytes.
@@ -20,38 +20,38 @@ const MAX_BYTES: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Method(String);
 
-/// The methods that a grant has.
+/// The methods of a grant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Methods {
-    /// `"*"`: every one but `CONNECT` and `TRACE`.
+    /// `"*"`: all methods except `CONNECT` and `TRACE`.
     Any,
-    /// These.
+    /// A list of methods.
     These(BTreeSet<Method>),
 }
 
-/// Why a text is not a method that can be granted.
+/// Why a method cannot be granted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MethodError {
-    /// It is not a token of HTTP.
+    /// The string is not an HTTP token.
     #[error("`{}` is not a method", shown(.0))]
     Token(String),
-    /// Its letters are not in upper case.
-    #[error("methods are compared exactly: write `{}`", shown(.0))]
+    /// The letters are not in upper case.
+    #[error("methods are case-sensitive: write `{}`", shown(.0))]
     Case(String),
-    /// One that no grant has.
+    /// The method can never be granted.
     #[error("`{0}` cannot be granted")]
     Never(&'static str),
-    /// There are none.
-    #[error("a list of methods names at least one")]
+    /// The list is empty.
+    #[error("a list of methods must name at least one")]
     None,
 }
 
 impl Method {
-    /// The method of a request.
+    /// Parses the method of a request.
     ///
     /// # Errors
     ///
-    /// [`RefusalKind::Method`] for what is no token of HTTP, `CONNECT` and `TRACE`.
+    /// [`RefusalKind::Method`] for `CONNECT`, `TRACE`, and strings that are not HTTP tokens.
     pub(crate) fn requested(text: &str) -> Result<Self, HttpRefusal> {
         let refused = |error: MethodError| HttpRefusal::new(RefusalKind::Method, error.to_string());
         Self::token(text).map_err(refused)
@@ -67,24 +67,23 @@ impl Method {
         }
     }
 
-    /// As it is written.
+    /// Returns the method as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is one that changes nothing on a server: `GET` or `HEAD`.
+    /// Returns true if the method changes nothing on a server: `GET` or `HEAD`.
     pub fn is_safe(&self) -> bool {
         matches!(self.as_str(), GET | HEAD)
     }
 }
 
 impl Methods {
-    /// Reads a list of methods. `*` is every one, `GET` has `HEAD` with it.
+    /// Parses a list of methods. `*` is every method, and `GET` includes `HEAD`.
     ///
     /// # Errors
     ///
-    /// [`MethodError`] for an empty list, for what is no method or not in upper case, and
-    /// for `CONNECT` and `TRACE`.
+    /// [`MethodError`] for an empty list, an invalid or lower-case method, `CONNECT` and `TRACE`.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, MethodError> {
         let mut methods = BTreeSet::new();
         let mut is_any = false;
@@ -111,7 +110,7 @@ impl Methods {
         Ok(Self::These(methods))
     }
 
-    /// These methods and one more.
+    /// Grants one method, with `HEAD` for `GET`.
     pub(crate) fn only(method: &Method) -> Self {
         let mut methods = BTreeSet::from([method.clone()]);
         if method.as_str() == GET {
@@ -120,7 +119,7 @@ impl Methods {
         Self::These(methods)
     }
 
-    /// Whether it has a method.
+    /// Returns true if a method is granted.
     pub fn has(&self, method: &Method) -> bool {
         match self {
             Self::Any => true,
@@ -128,7 +127,7 @@ impl Methods {
         }
     }
 
-    /// Whether it has every method that the other one has.
+    /// Returns true if all methods of `other` are granted.
     pub(crate) fn holds(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Any, _) => true,
@@ -137,7 +136,7 @@ impl Methods {
         }
     }
 
-    /// Whether it has one that changes something on a server.
+    /// Returns true if a granted method can change something on a server.
     pub fn has_unsafe(&self) -> bool {
         match self {
             Self::Any => true,
@@ -145,7 +144,7 @@ impl Methods {
         }
     }
 
-    /// The methods as they would be typed: without `HEAD` where there is `GET`.
+    /// Returns the methods as they would be typed: without `HEAD` if there is `GET`.
     pub(crate) fn typed(&self) -> Vec<&str> {
         match self {
             Self::Any => vec!["*"],
@@ -165,7 +164,7 @@ impl Default for Methods {
     }
 }
 
-/// Whether a text is a token: RFC 9110, 5.6.2.
+/// Returns true if a string is a token: RFC 9110, 5.6.2.
 pub(crate) fn is_token(text: &str) -> bool {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_token)

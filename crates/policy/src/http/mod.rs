@@ -1,9 +1,8 @@
-//! HTTP: what a tool may ask of servers.
+//! HTTP: the requests that a tool may send to servers.
 //!
-//! A request is decided on in steps, as more of it becomes known: [`HttpGrants::decide`] by
-//! its method and URL, then [`AllowedRequest`] by the addresses of the host, header fields,
-//! sizes, time and redirects. There is always one grant that allows all of it: what one grant
-//! allows and what another allows do not add up.
+//! A request is decided on in steps as more of it becomes known: [`HttpGrants::decide`] checks its
+//! method and URL, then [`AllowedRequest`] checks the addresses of the host, header fields, sizes,
+//! time and redirects. A single grant must allow the whole request; grants are not combined.
 
 mod deny;
 mod direct;
@@ -46,32 +45,32 @@ use serde_json::Value;
 use crate::decision::{Decision, MissingGrant};
 use crate::kind::{Effects, Kind, KindRequest, Reach};
 
-/// What a tool may ask of servers, and what nobody may.
+/// Permitted requests, and requests that are denied to all tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpGrants {
-    /// The grants, in the order in which they were given.
+    /// The grants in their given order.
     pub grants: Vec<Arc<HttpGrant>>,
-    /// What beats every grant.
+    /// Denied URLs, which override every grant.
     pub deny: Arc<Deny>,
 }
 
-/// A request that some grants allow, as far as it is known. Each step keeps those that
-/// allow that too, and refuses it where there are none.
+/// A request that some grants allow in its known parts. Each step keeps the grants that allow the step and
+/// refuses the request if none is left.
 #[derive(Clone, Debug)]
 pub struct AllowedRequest {
     request: HttpRequest,
-    /// At least one.
+    /// Never empty.
     grants: Vec<Arc<HttpGrant>>,
     deny: Arc<Deny>,
 }
 
-/// Servers that a tool would like to reach.
+/// Servers that a tool requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RequestedHttp {
-    /// `GET` and `HEAD` of what a pattern has.
+    /// `GET` and `HEAD` for a URL pattern.
     Url(String),
-    /// With other methods.
+    /// A URL pattern with other methods.
     With {
         /// The pattern.
         url: String,
@@ -86,7 +85,7 @@ impl HttpGrants {
     ///
     /// # Errors
     ///
-    /// [`HttpRefusal`], of the grant that comes nearest to the request.
+    /// [`HttpRefusal`] refers to the grant that is closest to the request.
     pub fn decide(&self, request: &HttpRequest) -> Result<AllowedRequest, HttpRefusal> {
         self.deny.check(request)?;
         let allowing = self.grants.iter().filter(|grant| grant.allows(request));
@@ -101,21 +100,21 @@ impl HttpGrants {
         let nearest =
             self.grants.iter().map(|grant| nearness(grant, request)).max_by_key(|at| at.0);
         let (_, kind, what) = nearest.unwrap_or((0, RefusalKind::Host, "host"));
-        let reason = format!("no grant of `http` has `{request}`: its {what} is not granted");
-        let mut wanted = HttpGrant::allowing(request);
-        // Where a grant says which addresses the server may have, they are those.
+        let reason = format!("no `http` grant allows `{request}`: its {what} is not granted");
+        let mut requested = HttpGrant::allowing(request);
+        // A grant that lists addresses for the server restricts it to them.
         let of_server = |grant: &&Arc<HttpGrant>| {
             grant.url.host().matches(request.host()) && grant.url.port() == request.port()
         };
         if let Some(grant) = self.grants.iter().find(of_server) {
-            wanted.addresses.clone_from(&grant.addresses);
+            requested.addresses.clone_from(&grant.addresses);
         }
-        let missing = Some(missing(&wanted));
+        let missing = Some(missing(&requested));
         HttpRefusal { missing, ..HttpRefusal::new(kind, reason) }
     }
 
-    /// The first of these grants that `own` does not hold, and the field of it that reaches
-    /// further than the grant of `own` that has its URL, if one has.
+    /// Returns the first of these grants that `own` does not cover, and the field that exceeds the
+    /// grant of `own` with the same URL, if any.
     pub fn beyond(&self, own: &[Arc<HttpGrant>]) -> Option<(Arc<HttpGrant>, &'static str)> {
         self.grants.iter().find_map(|grant| {
             let field = is_held(grant, own).err()?;
@@ -124,9 +123,9 @@ impl HttpGrants {
     }
 }
 
-/// Whether one of `own` holds a grant; each of its methods may be held by another one.
+/// Checks that `own` covers a grant. Different grants may cover different methods.
 fn is_held(grant: &HttpGrant, own: &[Arc<HttpGrant>]) -> Result<(), &'static str> {
-    let held = |grant: &HttpGrant| {
+    let covered = |grant: &HttpGrant| {
         let mut furthest = "url";
         for own in own {
             match own.holds(grant) {
@@ -138,15 +137,16 @@ fn is_held(grant: &HttpGrant, own: &[Arc<HttpGrant>]) -> Result<(), &'static str
         Err(furthest)
     };
     match &grant.methods {
-        Methods::Any => held(grant),
+        Methods::Any => covered(grant),
         Methods::These(methods) => methods.iter().try_for_each(|method| {
             let methods = Methods::These([method.clone()].into());
-            held(&HttpGrant { methods, ..grant.clone() })
+            covered(&HttpGrant { methods, ..grant.clone() })
         }),
     }
 }
 
-/// How far a grant goes with a request, and what of the request it does not have.
+/// Returns how closely a grant matches a request, and the part of the request that it does not
+/// allow.
 fn nearness(grant: &HttpGrant, request: &HttpRequest) -> (u8, RefusalKind, &'static str) {
     if !grant.url.host().matches(request.host()) {
         (0, RefusalKind::Host, "host")
@@ -170,18 +170,18 @@ fn missing(grant: &HttpGrant) -> MissingGrant {
 }
 
 impl AllowedRequest {
-    /// The request.
+    /// Returns the request.
     pub fn request(&self) -> &HttpRequest {
         &self.request
     }
 
-    /// The grant that allows it.
+    /// Returns the grant that allows the request.
     pub fn by(&self) -> &HttpGrant {
         &self.grants[0]
     }
 
-    /// Keeps the grants that allow a step. Where none does, `widened` makes of one of them a
-    /// grant that would.
+    /// Keeps the grants that allow a step. If none does, `widened` turns one of them into a grant
+    /// that would.
     fn keep(
         &mut self,
         kind: RefusalKind,
@@ -197,8 +197,8 @@ impl AllowedRequest {
         Err(HttpRefusal { missing, ..HttpRefusal::new(kind, reason(self)) })
     }
 
-    /// Decides by all addresses that the host has: one that is not open refuses the name.
-    /// Only what was decided on may be connected to.
+    /// Decides by the host's addresses. All of them must be permitted, and only these addresses may
+    /// be connected to.
     ///
     /// # Errors
     ///
@@ -219,7 +219,7 @@ impl AllowedRequest {
         let reason = |this: &Self| {
             let closed: Vec<_> = closed.iter().map(IpAddr::to_string).collect();
             format!(
-                "host `{}` has the address {}, which is not one of the public internet and which no \
+                "host `{}` has the address {}, which is not on the public internet and which no \
                  grant names",
                 this.request.host(),
                 closed.join(", ")
@@ -232,9 +232,9 @@ impl AllowedRequest {
         })
     }
 
-    /// Decides whether a proxy may resolve the host, whose addresses nothing checks then. Only
-    /// grants that name the host or a domain above it allow that, and none while addresses are
-    /// denied; where this is `false`, [`addresses`](Self::addresses) decides.
+    /// Decides whether a proxy may resolve the host, so that its addresses are not checked. Only
+    /// grants that name the host or a parent domain allow this, and none if addresses are denied.
+    /// If this returns false, [`addresses`](Self::addresses) decides.
     pub fn unresolved(&mut self) -> bool {
         let names = |grant: &Arc<HttpGrant>| grant.url.host().is_of_names();
         let host = self.request.host();
@@ -246,7 +246,7 @@ impl AllowedRequest {
         true
     }
 
-    /// Decides by the names of all header fields that the tool sends, of a redirect too.
+    /// Decides by the names of all header fields that the tool sends, also for redirects.
     ///
     /// # Errors
     ///
@@ -268,7 +268,7 @@ impl AllowedRequest {
         })
     }
 
-    /// Decides by the bytes of the request's body so far.
+    /// Decides by the number of bytes of the request's body that were sent.
     ///
     /// # Errors
     ///
@@ -283,7 +283,7 @@ impl AllowedRequest {
         })
     }
 
-    /// Decides by the bytes of the response's body so far.
+    /// Decides by the number of bytes of the response's body that were received.
     ///
     /// # Errors
     ///
@@ -298,7 +298,7 @@ impl AllowedRequest {
         })
     }
 
-    /// Decides by the time since the request was started.
+    /// Decides by the time since the start of the request.
     ///
     /// # Errors
     ///
@@ -315,8 +315,8 @@ impl AllowedRequest {
         })
     }
 
-    /// Whether the host follows one more redirect, after this many. Where no grant does the
-    /// tool gets the redirect. The next hop is decided on by [`HttpGrants::decide`] anew.
+    /// Returns true if the host follows another redirect after `followed` redirects. Otherwise the
+    /// tool receives the redirect. [`HttpGrants::decide`] decides on the next hop.
     pub fn follows(&mut self, followed: u8) -> bool {
         let follows = |grant: &Arc<HttpGrant>| grant.follow > followed;
         if !self.grants.iter().any(follows) {
@@ -326,24 +326,24 @@ impl AllowedRequest {
         true
     }
 
-    /// The largest body of the request.
+    /// Returns the largest body of the request.
     pub fn max_request(&self) -> ByteSize {
         self.grants.iter().map(|grant| grant.max_request).max().unwrap_or_default()
     }
 
-    /// The largest body of the response.
+    /// Returns the largest body of the response.
     pub fn max_response(&self) -> ByteSize {
         self.grants.iter().map(|grant| grant.max_response).max().unwrap_or_default()
     }
 
-    /// The most time that it takes. `None`: what is left of the call's.
+    /// Returns the time limit. `None`: the remaining time of the call.
     pub fn time(&self) -> Option<Duration> {
         let times = self.grants.iter().map(|grant| grant.time).collect::<Option<Vec<_>>>()?;
         times.into_iter().max()
     }
 }
 
-/// A size in whole MiB that has room for so many bytes.
+/// Rounds a number of bytes up to whole MiB.
 fn at_least(bytes: u64) -> ByteSize {
     ByteSize::mib(bytes.div_ceil(1 << 20))
 }
@@ -410,7 +410,7 @@ impl KindRequest for HttpGrant {
 }
 
 impl RequestedHttp {
-    /// The same as a grant. `None` where it cannot be granted.
+    /// Converts to a grant. `None` if it cannot be granted.
     pub fn grant(&self) -> Option<HttpGrant> {
         let (url, methods) = match self {
             Self::Url(url) => (url, [].as_slice()),
@@ -426,7 +426,7 @@ impl RequestedHttp {
 }
 
 impl From<Vec<HttpGrant>> for HttpGrants {
-    /// Grants, with nothing denied.
+    /// Creates grants without denied URLs.
     fn from(grants: Vec<HttpGrant>) -> Self {
         Self { grants: grants.into_iter().map(Arc::new).collect(), deny: Arc::default() }
     }
@@ -440,13 +440,13 @@ pub fn decide(grants: &HttpGrants, request: &HttpRequest) -> Decision {
     }
 }
 
-/// Decides on everything that another grant would allow.
-pub fn decide_all(grants: &HttpGrants, wanted: &HttpGrant) -> Decision {
-    match is_held(wanted, &grants.grants) {
-        Ok(()) => Decision::Allowed { by: wanted.to_string() },
+/// Decides on everything that another set of grants allows.
+pub fn decide_all(grants: &HttpGrants, requested: &HttpGrant) -> Decision {
+    match is_held(requested, &grants.grants) {
+        Ok(()) => Decision::Allowed { by: requested.to_string() },
         Err(field) => Decision::Denied {
-            reason: format!("no grant of `http` has all of `{wanted}`: not its `{field}`"),
-            missing: Some(missing(wanted)),
+            reason: format!("no `http` grant covers `{requested}`: its `{field}` is not granted"),
+            missing: Some(missing(requested)),
         },
     }
 }

@@ -1,4 +1,4 @@
-//! The paths of requests and the patterns of paths, by their segments.
+//! Paths of requests and path patterns, by segment.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_e
 use crate::http::glob::glob;
 use crate::http::wide::{self, decode_wholly};
 
-/// What a byte of a pattern is written as by itself: RFC 3986, `pchar` without `*`.
+/// Bytes that a pattern writes encoded: everything except `pchar` of RFC 3986, and also `*`.
 const WRITTEN_ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -26,7 +26,6 @@ const WRITTEN_ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b':')
     .remove(b'@');
 
-/// A pattern of paths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PathPattern(Vec<SegmentPattern>);
 
@@ -38,7 +37,6 @@ enum SegmentPattern {
     One(Vec<Part>),
 }
 
-/// A part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Part {
     /// `*`: any characters.
@@ -47,29 +45,29 @@ enum Part {
     Byte(u8),
 }
 
-/// The path of a request: its segments, decoded once.
+/// The decoded segments of a request's path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Segments(Vec<Vec<u8>>);
 
-/// Why a path is refused, whatever is granted.
+/// Why a path is refused under every grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// A character that RFC 3986 does not have in a path, or a control character, a space or
-    /// a backslash, encoded too.
-    #[error("a path has no control characters, spaces, backslashes or characters beyond ASCII")]
+    /// A character that RFC 3986 does not allow in a path, or a control character, space or
+    /// backslash, encoded or not.
+    #[error("a path must not have control characters, spaces, backslashes or non-ASCII characters")]
     Character,
-    /// `%` without two digits.
-    #[error("`%` in a path is followed by two hexadecimal digits")]
+    /// `%` without two hexadecimal digits.
+    #[error("`%` in a path must be followed by two hexadecimal digits")]
     Percent,
-    /// A segment that is `.` or `..`, however it is encoded.
-    #[error("a path has no segments `.` and `..`, encoded or not")]
+    /// A segment `.` or `..`, encoded or not.
+    #[error("a path must not have segments `.` and `..`, encoded or not")]
     Dots,
-    /// `**` beside something else.
-    #[error("`**` stands for whole segments: `/**/`, not `/a**/`")]
+    /// `**` next to other characters in a segment.
+    #[error("`**` matches whole segments: write `/**/`, not `/a**/`")]
     Stars,
 }
 
-/// Refuses paths that a server could read otherwise. `path` starts with `/`.
+/// Refuses paths that a server could interpret differently. `path` starts with `/`.
 pub(crate) fn check(path: &str) -> Result<(), PathError> {
     if path.bytes().any(|byte| !(0x21..0x7f).contains(&byte) || byte == b'\\') {
         return Err(PathError::Character);
@@ -81,13 +79,13 @@ pub(crate) fn check(path: &str) -> Result<(), PathError> {
     if !path.split('%').skip(1).all(digits) {
         return Err(PathError::Percent);
     }
-    // A server that decodes once more, takes a backslash for a slash or leaves out what
-    // follows `;` finds no other path.
+    // A server that decodes again, treats backslashes as slashes or drops text after `;` finds the
+    // same path.
     let decoded = decode_wholly(path.bytes());
     if decoded.iter().any(u8::is_ascii_control) || decoded.contains(&b'\\') {
         return Err(PathError::Character);
     }
-    // Some servers take bytes that are no UTF-8, or wider forms of a dot, for a dot.
+    // Some servers treat bytes that are not UTF-8, or wide forms of a dot, as a dot.
     let Ok(text) = str::from_utf8(&decoded) else { return Err(PathError::Character) };
     match has_dots(text) {
         true => Err(PathError::Dots),
@@ -95,10 +93,9 @@ pub(crate) fn check(path: &str) -> Result<(), PathError> {
     }
 }
 
-/// Whether a text that was decoded wholly has a segment that some server takes for `.` or
-/// `..`.
+/// Returns true if a fully decoded string has a segment that a server may treat as `.` or `..`.
 pub(crate) fn has_dots(decoded: &str) -> bool {
-    // Some take `+` for a space, and leave spaces out at the end of a name.
+    // Some servers treat `+` as a space and drop spaces at the end of a name.
     let is_dots = |segment: &[u8]| {
         let name = without_parameters(segment);
         let end = name.iter().rposition(|byte| !matches!(byte, b' ' | b'+'));
@@ -110,25 +107,25 @@ pub(crate) fn has_dots(decoded: &str) -> bool {
 }
 
 impl Segments {
-    /// The segments of a path that was checked.
+    /// Decodes the segments of a checked path.
     pub(crate) fn new(path: &str) -> Self {
         let path = path.strip_prefix('/').unwrap_or(path);
         Self(path.split('/').map(|segment| percent_decode_str(segment).collect()).collect())
     }
 
-    /// Whether a segment holds an encoded slash.
+    /// Returns true if a segment contains an encoded slash.
     pub(crate) fn has_encoded_slash(&self) -> bool {
         self.0.iter().any(|segment| decode_wholly(segment.iter().copied()).contains(&b'/'))
     }
 }
 
 impl PathPattern {
-    /// Every path.
+    /// Matches every path.
     pub(crate) fn any() -> Self {
         Self(vec![SegmentPattern::Any])
     }
 
-    /// Reads a pattern that starts with `/`.
+    /// Parses a pattern that starts with `/`.
     pub(crate) fn parse(text: &str) -> Result<Self, PathError> {
         check(text)?;
         let text = text.strip_prefix('/').unwrap_or(text);
@@ -138,12 +135,12 @@ impl PathPattern {
             text => Ok(SegmentPattern::One(parts(text))),
         };
         let mut segments = text.split('/').map(segment).collect::<Result<Vec<_>, _>>()?;
-        // Once is any number of times.
+        // Repeated `**` are equal to one.
         segments.dedup_by(|a, b| (&*a, &*b) == (&SegmentPattern::Any, &SegmentPattern::Any));
         Ok(Self(segments))
     }
 
-    /// The one path of a request.
+    /// Matches only the path of a request.
     pub(crate) fn exactly(path: &Segments) -> Self {
         let one = |segment: &Vec<u8>| {
             SegmentPattern::One(segment.iter().copied().map(Part::Byte).collect())
@@ -151,7 +148,7 @@ impl PathPattern {
         Self(path.0.iter().map(one).collect())
     }
 
-    /// Whether it matches paths with an encoded slash only.
+    /// Returns true if every matching path has an encoded slash.
     pub(crate) fn needs_encoded_slash(&self) -> bool {
         self.0.iter().any(|segment| match segment {
             SegmentPattern::Any => false,
@@ -169,7 +166,7 @@ impl PathPattern {
         glob(&self.0, &path.0, SegmentPattern::is_any, |pattern, segment| pattern.matches(segment))
     }
 
-    /// Whether some server could take a path that was checked for one of these.
+    /// Returns true if a server could take a checked path for a matching one.
     pub(crate) fn matches_widely(&self, path: &str) -> bool {
         if self.matches(&Segments::new(path)) {
             return true;
@@ -184,8 +181,8 @@ impl PathPattern {
         })
     }
 
-    /// Whether it matches everything that the other one does. Where this cannot be seen
-    /// from the segments one by one it is denied.
+    /// Returns true if every path of `other` matches. False if this cannot be decided segment by
+    /// segment.
     pub(crate) fn holds(&self, other: &Self) -> bool {
         glob(&self.0, &other.0, SegmentPattern::is_any, |own, other| match (own, other) {
             (SegmentPattern::One(own), SegmentPattern::One(other)) => {
@@ -207,17 +204,17 @@ impl SegmentPattern {
         *self == Self::Any
     }
 
-    /// Whether it matches one segment.
+    /// Returns true if the pattern matches a segment.
     fn matches(&self, segment: &[u8]) -> bool {
         let Self::One(parts) = self else { return false };
         let is_byte = |part: &Part, byte: &u8| *part == Part::Byte(*byte);
-        // `*` stands for no empty segment: `/repos/*` is not `/repos/`.
+        // `*` does not match an empty segment: `/repos/*` does not match `/repos/`.
         parts.is_empty() == segment.is_empty()
             && glob(parts, segment, |part| *part == Part::Star, is_byte)
     }
 
-    /// The segments that a lenient server takes it for, each in its own readings: without
-    /// case, with `+` for a space, and without parameters.
+    /// Returns the segments that a lenient server may see: without case, with `+` as space, and
+    /// without parameters.
     fn widely(&self) -> Vec<Vec<Self>> {
         let Self::One(parts) = self else { return vec![vec![Self::Any]] };
         let byte = |part: &Part| match part {

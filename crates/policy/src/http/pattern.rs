@@ -1,4 +1,4 @@
-//! Patterns of URLs: scheme, host, port and path.
+//! URL patterns: scheme, host, port and path.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,77 +10,77 @@ use crate::http::path::{PathError, PathPattern};
 use crate::http::request::HttpRequest;
 use crate::http::scheme::Scheme;
 
-/// The longest pattern, in bytes: each request has one, in which every character may be encoded.
+/// The longest pattern, in bytes: room for the URL of any request with every character encoded.
 const MAX_BYTES: usize = 32 << 10;
 
-/// A pattern of URLs, such as `https://api.github.com/repos/**`.
+/// A URL pattern such as `https://api.github.com/repos/**`.
 ///
-/// `scheme://host[:port][/path]`. The host may be `*` or start with `*.`; without a port it
-/// is the scheme's; without a path it is every one. In a path `*` stands for any characters
-/// within a segment, `**` for any number of segments. Every query is meant.
+/// `scheme://host[:port][/path]`. The host may be `*` or start with `*.`. The default port is the
+/// scheme's, and the default path matches every path. In a path, `*` matches any characters within
+/// a segment and `**` any number of segments. Queries are not compared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UrlPattern {
     scheme: Scheme,
     host: HostPattern,
-    /// `None`: that of the scheme, and in a list of what is denied every one.
+    /// `None`: the scheme's port; in a deny list, every port.
     port: Option<u16>,
     path: PathPattern,
 }
 
-/// Why a text is not a pattern of URLs.
+/// The error for a string that is not a URL pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a pattern of URLs: {reason}", shown(text))]
+#[error("`{}` is not a URL pattern: {reason}", shown(text))]
 pub struct UrlPatternError {
-    /// The text as it was given.
+    /// The invalid string.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: UrlPatternProblem,
 }
 
-/// What is wrong with a pattern of URLs.
+/// A problem with a URL pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlPatternProblem {
-    /// It starts with neither of the two schemes.
+    /// The scheme is not `https` or `http`.
     #[error("it must start with `https://` or `http://`")]
     Scheme,
-    /// Its host is none.
+    /// The host is not valid.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A star that is not the first label of its host.
-    #[error("in a host `*` is all of it, or its first label: `*.example.com`")]
+    /// A star that is not the first label of the host.
+    #[error("in a host, `*` is the whole host or its first label: `*.example.com`")]
     Star,
-    /// A star for a port.
-    #[error("a port is a number; write one pattern for each")]
+    /// The port is a star.
+    #[error("a port must be a number; write one pattern for each")]
     StarPort,
-    /// All names below a suffix under which anyone can register one.
-    #[error("anyone can register names below `{0}`; name the hosts that are meant")]
+    /// The pattern matches all names below a public suffix, under which anyone can register names.
+    #[error("anyone can register names below `{0}`; name the intended hosts")]
     PublicSuffix(String),
-    /// It has a query.
-    #[error("a query cannot be limited; leave out what starts with `?`")]
+    /// The pattern has a query.
+    #[error("a query cannot be restricted; remove the part after `?`")]
     Query,
-    /// It has a fragment.
-    #[error("a fragment is not sent to a server; leave out what starts with `#`")]
+    /// The pattern has a fragment.
+    #[error("a fragment is not sent to a server; remove the part after `#`")]
     Fragment,
-    /// Its path is none.
+    /// The path is not valid.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// It is too long.
+    /// The pattern is too long.
     #[error("it is longer than 32 KiB")]
     Long,
 }
 
 impl UrlPattern {
-    /// Reads a pattern of what is granted.
+    /// Parses a pattern of granted URLs.
     ///
     /// # Errors
     ///
-    /// [`UrlPatternError`] for what has another form, and for all names below a public
-    /// suffix, such as `*.com` and `*.github.io`.
+    /// [`UrlPatternError`] for an invalid pattern and for all names below a public suffix, such as
+    /// `*.com` and `*.github.io`.
     pub fn parse(text: &str) -> Result<Self, UrlPatternError> {
         let pattern = Self::parse_denied(text)?;
         let HostPattern::Below(base) = &pattern.host else { return Ok(pattern) };
-        // Asked for a name below, since the list has such as `*.kawasaki.jp`. A name with one
-        // label that it does not have is a suffix too.
+        // Checks a name below the base, since the list has entries such as `*.kawasaki.jp`. An
+        // unlisted name with one label is a suffix as well.
         let below = format!("any-name.{base}");
         match psl::suffix_str(&below).is_none_or(|suffix| suffix.len() >= base.len()) {
             true => {
@@ -91,17 +91,17 @@ impl UrlPattern {
         }
     }
 
-    /// Reads a pattern of what is denied, which may have all names below a public suffix.
+    /// Parses a pattern of denied URLs, which may match all names below a public suffix.
     ///
     /// # Errors
     ///
-    /// [`UrlPatternError`] for what has another form.
+    /// [`UrlPatternError`] for an invalid pattern.
     pub fn parse_denied(text: &str) -> Result<Self, UrlPatternError> {
         let failed = |reason| UrlPatternError { text: text.to_owned(), reason };
         read(text).map_err(failed)
     }
 
-    /// The pattern of one URL, whatever its query.
+    /// Matches one URL with any query.
     pub(crate) fn exactly(request: &HttpRequest) -> Self {
         let port = Some(request.port()).filter(|port| *port != request.scheme().port());
         Self {
@@ -112,32 +112,32 @@ impl UrlPattern {
         }
     }
 
-    /// Its scheme.
+    /// Returns the scheme.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Its host.
+    /// Returns the host pattern.
     pub fn host(&self) -> &HostPattern {
         &self.host
     }
 
-    /// Its port.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.port.unwrap_or(self.scheme.port())
     }
 
-    /// Whether it has every host.
+    /// Returns true if the pattern matches every host.
     pub fn is_any_host(&self) -> bool {
         self.host == HostPattern::Any
     }
 
-    /// Whether each path that it has holds an encoded slash.
+    /// Returns true if every matching path has an encoded slash.
     pub fn needs_encoded_slash(&self) -> bool {
         self.path.needs_encoded_slash()
     }
 
-    /// Whether the URL of a request fits it.
+    /// Returns true if the pattern matches the URL of a request.
     pub fn matches(&self, request: &HttpRequest) -> bool {
         self.scheme == request.scheme()
             && self.host.matches(request.host())
@@ -149,8 +149,8 @@ impl UrlPattern {
         self.path.matches(request.segments())
     }
 
-    /// Whether it denies a request: by either scheme, on every port where it has none, and
-    /// by every path that some server could take for one of its own.
+    /// Returns true if the pattern denies a request: with either scheme, on every port unless it
+    /// has one, and for every path that a server could take for a matching one.
     pub(crate) fn matches_widely(&self, request: &HttpRequest) -> bool {
         self.host.matches_widely(request.host()) && self.matches_port_and_path_widely(request)
     }
@@ -160,7 +160,7 @@ impl UrlPattern {
             && self.path.matches_widely(request.path())
     }
 
-    /// Whether it has every URL that the other one has.
+    /// Returns true if every URL of `other` matches.
     pub fn holds(&self, other: &Self) -> bool {
         self.scheme == other.scheme
             && self.host.holds(&other.host)

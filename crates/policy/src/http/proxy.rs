@@ -1,4 +1,4 @@
-//! Proxies, and which connections go through them.
+//! Proxies and the connections that use them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,8 +11,7 @@ use super::host::Host;
 use super::request::HttpRequest;
 use super::scheme::Scheme;
 
-/// An HTTP proxy, through which connections go as tunnels (`CONNECT`). `Debug` and `Display`
-/// show no credentials.
+/// An HTTP proxy that tunnels connections (`CONNECT`). `Debug` and `Display` hide the credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     host: String,
@@ -20,34 +19,33 @@ pub struct Proxy {
     credentials: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// The proxies of a client, and what goes without them.
+/// The proxies of a client, and the connections that bypass them.
 ///
-/// The proxy is asked for the address that was checked, so that it connects to exactly that
-/// address, unless [`resolves`](Self::resolves) is set.
+/// The proxy connects to exactly the checked address, unless [`resolves`](Self::resolves) is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProxyRules {
     /// The proxy of connections for `http` URLs.
     pub http: Option<Proxy>,
     /// The proxy of connections for `https` URLs.
     pub https: Option<Proxy>,
-    /// Connections that do not go through a proxy.
+    /// Connections that bypass the proxy.
     pub direct: Vec<Direct>,
-    /// Whether the proxies resolve names, whose addresses are not checked then. Grants of
-    /// every host are not affected.
+    /// True if the proxies resolve names, so that addresses are not checked. Grants of every host
+    /// are not affected.
     pub resolves: bool,
 }
 
-/// Not the URL of a proxy. The text, which may hold a password, is not repeated.
+/// The error for an invalid proxy URL. It does not repeat the URL, which may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a proxy is written as `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`")]
+#[error("a proxy must be `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`")]
 pub struct ProxyError;
 
 impl Proxy {
-    /// Reads the value of a variable such as `HTTPS_PROXY`, in which `http://` may be left out.
+    /// Parses the value of a variable such as `HTTPS_PROXY`, in which `http://` is optional.
     ///
     /// # Errors
     ///
-    /// As for a URL. The value is not repeated.
+    /// As for a URL. The message does not repeat the value.
     pub fn read_variable(value: &str) -> Result<Self, ProxyError> {
         let value = value.trim();
         match value.contains("://") {
@@ -56,31 +54,30 @@ impl Proxy {
         }
     }
 
-    /// Its host: a name, or an address without brackets.
+    /// Returns the host: a name, or an address without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Its port.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The user and the password that it asks for.
+    /// Returns the user and password.
     pub fn credentials(&self) -> Option<(&[u8], &[u8])> {
         self.credentials.as_ref().map(|(user, password)| (&**user, &**password))
     }
 }
 
 impl ProxyRules {
-    /// Whether there is no proxy.
+    /// Returns true if no proxy is set.
     pub fn is_empty(&self) -> bool {
         self.http.is_none() && self.https.is_none()
     }
 
-    /// The proxy of a connection for a request. A connection to this machine never has one: for
-    /// the proxy, the address is another machine. `address` is the address of the host, if it
-    /// is known.
+    /// Returns the proxy for a request. Connections to this machine never use one: to the proxy,
+    /// the address means a different machine. `address` is the address of the host, if known.
     pub fn of(&self, request: &HttpRequest, address: Option<IpAddr>) -> Option<&Proxy> {
         let proxy = match request.scheme() {
             Scheme::Http => self.http.as_ref(),
@@ -117,7 +114,7 @@ impl fmt::Display for ProxyRules {
 }
 
 impl From<Proxy> for ProxyRules {
-    /// Everything goes through this proxy.
+    /// Uses this proxy for everything.
     fn from(proxy: Proxy) -> Self {
         Self { http: Some(proxy.clone()), https: Some(proxy), ..Self::default() }
     }
@@ -164,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxy_is_a_plain_url() {
+    fn proxies_are_plain_urls() {
         let texts = [
             "https://proxy:3128",
             "proxy:3128",
@@ -186,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_go_through_a_proxy_but_for_those_that_are_named() {
+    fn listed_connections_bypass_the_proxy() {
         let texts =
             ["a.example.com", "*.internal.example.com", "10.0.0.0/8", "192.0.2.7", "fd00::/8"];
         let direct: Vec<Direct> = texts.iter().map(|text| text.parse().unwrap()).collect();
@@ -205,19 +202,19 @@ mod tests {
         check("x.internal.example.com", "198.51.100.1", false);
         check("x.y.internal.example.com", "198.51.100.1", false);
         check("internal.example.com", "198.51.100.1", true);
-        // By its address, whatever name led there.
+        // Matched by address, under any name.
         check("b.example.com", "10.1.2.3", false);
         check("b.example.com", "::ffff:10.1.2.3", false);
         check("b.example.com", "192.0.2.7", false);
         check("b.example.com", "192.0.2.8", true);
         check("[fd00::1]", "fd00::1", false);
-        // This machine is no machine that the proxy knows.
+        // The proxy cannot reach this machine.
         check("localhost", "127.0.0.1", false);
         check("b.example.com", "127.9.9.9", false);
         check("[::1]", "::1", false);
         check("b.example.com", "::ffff:127.0.0.1", false);
         check("b.example.com", "0.0.0.0", false);
-        // Without its address.
+        // With an unknown address.
         check("b.example.com", "-", true);
         check("a.example.com", "-", false);
         check("localhost", "-", false);
@@ -240,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_of_a_variable_may_leave_the_scheme_out() {
+    fn the_scheme_of_a_variable_is_optional() {
         for (value, expected) in [
             ("http://proxy:3128", Some("http://proxy:3128")),
             ("proxy:3128", Some("http://proxy:3128")),

@@ -1,4 +1,4 @@
-//! Why a request over HTTP was refused.
+//! Refusals of HTTP requests.
 
 use std::fmt;
 
@@ -7,66 +7,66 @@ use serde::{Deserialize, Serialize};
 use crate::decision::MissingGrant;
 use crate::http::pattern::UrlPattern;
 
-/// What of a request is refused: what programs act on.
+/// The refused part of a request, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefusalKind {
-    /// The scheme: neither `https` nor `http`, or one that no grant has for the host.
+    /// The scheme is not `https` or `http`, or is not granted for the host.
     Scheme,
-    /// The host or the port: not written plainly, not granted, or denied.
+    /// The host or port is not in canonical form, not granted, or denied.
     Host,
-    /// An address of the host, which is not one of the public internet.
+    /// An address of the host is not on the public internet.
     Address,
-    /// The path or the query: not written plainly, or not granted.
+    /// The path or query is not in canonical form or not granted.
     Path,
-    /// The method: none at all, or not granted.
+    /// The method is not valid or not granted.
     Method,
     /// A header field.
     Header,
-    /// The size of the address, of a header field or of a body.
+    /// The size of the URL, a header field or a body.
     Size,
     /// The number of requests.
     Rate,
-    /// The time that it may take.
+    /// The time of the request.
     Time,
-    /// Something in it that looks like a key or a token.
+    /// The request contains something that looks like a key or token.
     Leak,
-    /// The value or the placeholder of a secret, where the secret does not go.
+    /// The request contains the value or placeholder of a secret that may not be sent there.
     Secret,
-    /// A secret that the request needs, which cannot be read.
+    /// A required secret cannot be read.
     Unreadable,
 }
 
-/// A request that was refused.
+/// A refused request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct HttpRefusal {
-    /// What of it is refused.
+    /// The refused part of the request.
     pub kind: RefusalKind,
-    /// Why, in a line.
+    /// The reason, in one line.
     pub reason: String,
-    /// What would allow it. `None`: no grant can.
+    /// The grant that would allow the request. `None`: no grant can.
     pub missing: Option<MissingGrant>,
-    /// The pattern that denies it, where one does.
+    /// The pattern that denies the request.
     pub denied_by: Option<Box<UrlPattern>>,
     /// The rule that found a leak, or the secret that cannot be read.
     pub by: Option<Box<str>>,
 }
 
 impl HttpRefusal {
-    /// A refusal that no grant changes.
+    /// Creates a refusal that no grant can change.
     pub fn new(kind: RefusalKind, reason: impl Into<String>) -> Self {
         Self { kind, reason: reason.into(), missing: None, denied_by: None, by: None }
     }
 
-    /// A refusal by what is denied.
+    /// Creates a refusal by a denied pattern.
     pub(crate) fn denied(kind: RefusalKind, reason: String, pattern: &UrlPattern) -> Self {
         Self { denied_by: Some(Box::new(pattern.clone())), ..Self::new(kind, reason) }
     }
 }
 
 impl RefusalKind {
-    /// Its name, as programs read it.
+    /// Returns the name for programs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Scheme => "scheme",

@@ -1,4 +1,4 @@
-//! A request over HTTP, as a tool makes it.
+//! HTTP requests of tools.
 
 use std::fmt;
 
@@ -14,8 +14,7 @@ use crate::http::scheme::Scheme;
 /// The longest URL of a request, in bytes.
 pub const MAX_URL_BYTES: usize = 8 << 10;
 
-/// What a tool asks of a server: a method and a URL, which was written so that every
-/// program reads it in the same way.
+/// An HTTP request: a method and a URL that every program parses in the same way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HttpRequest {
     method: Method,
@@ -30,21 +29,21 @@ pub struct HttpRequest {
 }
 
 impl HttpRequest {
-    /// Reads a request. Letters of the scheme and the host may be in either case, and an
-    /// empty path is `/`; nothing else is repaired.
+    /// Parses a request. Letters of the scheme and the host may be in either case, and an empty
+    /// path becomes `/`; nothing else is normalized.
     ///
     /// # Errors
     ///
-    /// [`HttpRefusal`], with the kind of what is not written plainly: control characters,
-    /// spaces, backslashes, characters beyond ASCII, a user or password, a host that is
-    /// empty, encoded or ends in a dot, other spellings of an address or a port, segments
-    /// `.` and `..`, encoded or not, a fragment, and more than [`MAX_URL_BYTES`].
+    /// [`HttpRefusal`] with the kind of the invalid part: control characters, spaces, backslashes,
+    /// non-ASCII characters, credentials, a host that is empty, encoded or ends in a dot, a
+    /// non-canonical address or port, segments `.` and `..`, encoded or not, a fragment, and more
+    /// than [`MAX_URL_BYTES`].
     pub fn new(method: &str, url: &str) -> Result<Self, HttpRefusal> {
         let refused = |kind, reason: &dyn fmt::Display| {
             HttpRefusal::new(kind, format!("`{}` is refused: {reason}", shown(url)))
         };
         if url.len() > MAX_URL_BYTES {
-            return Err(refused(RefusalKind::Size, &"a URL has at most 8 KiB"));
+            return Err(refused(RefusalKind::Size, &"a URL must have at most 8 KiB"));
         }
         let method = Method::requested(method)?;
         let schemes = "only `https` and `http` can be granted";
@@ -69,8 +68,8 @@ impl HttpRequest {
         check(path).map_err(|error| refused(RefusalKind::Path, &error))?;
         let is_plain = |byte: u8| (0x21..0x7f).contains(&byte) && byte != b'\\';
         if query.is_some_and(|query| !query.bytes().all(is_plain)) {
-            let reason = "a query has no control characters, spaces, backslashes or characters \
-                          beyond ASCII unless they are encoded";
+            let reason = "a query must encode control characters, spaces, backslashes and \
+                          non-ASCII characters";
             return Err(refused(RefusalKind::Path, &reason));
         }
         let request = Self {
@@ -84,13 +83,12 @@ impl HttpRequest {
         };
         match request.is_read_alike(url) {
             true => Ok(request),
-            false => Err(refused(RefusalKind::Host, &"not every program reads it in the same way")),
+            false => Err(refused(RefusalKind::Host, &"some programs would read it differently")),
         }
     }
 
-    /// Reads a request whose URL is written as people and models write it: by the function with
-    /// which the tool `fetch` reads its argument, so that a decision on the result is the one that
-    /// `fetch` gets.
+    /// Parses a URL as people and models write it, with the function that the tool `fetch` uses for
+    /// its argument, so that the decision on the result is the one that `fetch` gets.
     ///
     /// # Errors
     ///
@@ -100,11 +98,11 @@ impl HttpRequest {
             let reason = format!("`{}` is not a URL: {error}", shown(text));
             HttpRefusal::new(RefusalKind::Path, reason)
         })?;
-        // The tool refuses credentials before it asks the host; as text the host does.
+        // The tool refuses credentials before it sends the request; for a string, the host does.
         Self::new(method, url.as_str())
     }
 
-    /// A `GET` of a URL.
+    /// Creates a `GET` request for a URL.
     ///
     /// # Errors
     ///
@@ -113,7 +111,7 @@ impl HttpRequest {
         Self::new(GET, url)
     }
 
-    /// Whether the URL library reads the same from it.
+    /// Returns true if the URL library parses a URL into the same parts.
     fn is_read_alike(&self, url: &str) -> bool {
         let Ok(url) = Url::parse(url) else { return false };
         let host = url.host_str().and_then(|host| Host::parse(host).ok());
@@ -124,42 +122,42 @@ impl HttpRequest {
             && url.query().is_some() == self.query.is_some()
     }
 
-    /// Its method, such as `GET`.
+    /// Returns the method, such as `GET`.
     pub fn method(&self) -> &Method {
         &self.method
     }
 
-    /// Its scheme.
+    /// Returns the scheme.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Its host.
+    /// Returns the host.
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// Its port; that of the scheme where it has none.
+    /// Returns the port; by default that of the scheme.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its path as it was given, which starts with `/`.
+    /// Returns the path as given. It starts with `/`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Its query as it was given, without the `?`.
+    /// Returns the query as given, without the `?`.
     pub fn query(&self) -> Option<&str> {
         self.query.as_deref()
     }
 
-    /// Scheme, host and port: two requests with the same may share a connection.
+    /// Returns scheme, host and port. Requests with equal origins can share a connection.
     pub fn origin(&self) -> (Scheme, &Host, u16) {
         (self.scheme, &self.host, self.port)
     }
 
-    /// Its host, and its port where that is not the scheme's: what belongs into the header
+    /// Returns the host, and the port if it is not the scheme's default: the value of the header
     /// field `Host`.
     pub fn authority(&self) -> String {
         match self.port == self.scheme.port() {
@@ -168,7 +166,7 @@ impl HttpRequest {
         }
     }
 
-    /// Its scheme, host and port, as a URL begins with them: `https://api.example:8443`.
+    /// Returns scheme, host and port as a URL prefix: `https://api.example:8443`.
     pub fn origin_url(&self) -> String {
         format!("{}://{}", self.scheme, self.authority())
     }
@@ -179,7 +177,7 @@ impl HttpRequest {
 }
 
 impl fmt::Display for HttpRequest {
-    /// Without the query, which may hold secrets.
+    /// Formats the request without the query, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{}", self.method, self.origin_url(), shown(&self.path))
     }

@@ -5,14 +5,14 @@ use std::fmt;
 /// The scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scheme {
-    /// `http`, which anyone on the way reads and changes.
+    /// `http`, which anyone on the network path can read and change.
     Http,
     /// `https`.
     Https,
 }
 
 impl Scheme {
-    /// Its port where a URL has none.
+    /// Returns the default port.
     pub const fn port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -20,7 +20,7 @@ impl Scheme {
         }
     }
 
-    /// As it is written.
+    /// Returns the scheme as a string.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",

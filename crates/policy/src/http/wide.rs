@@ -1,18 +1,16 @@
-//! Text as the most lenient of servers reads it: for what is denied, and for what is refused
-//! whatever is granted.
+//! Text as the most lenient server reads it, for deny lists and for paths that are always refused.
 
 use kitbag_base::text::is_ignorable;
 use unicode_normalization::UnicodeNormalization;
 
-/// A path, decoded, in every way in which some server could take it: its segments, each in
-/// its own readings.
+/// Decodes a path in every way in which a server could read it. Each segment has several readings.
 ///
-/// A server may take `+` for a space, compare a path without case or as its file system does,
-/// and leave out parameters, empty segments, what follows an encoded `?`, and what Windows
-/// leaves out of a name. Not all do, so that a segment has several readings.
+/// A server may treat `+` as space, compare paths without case or as its file system does, and drop
+/// parameters, empty segments, the part after an encoded `?`, and characters that Windows drops
+/// from names. Servers differ, so a segment has several readings.
 pub(super) fn paths(path: &str) -> Vec<Vec<Vec<String>>> {
     let text = fold(&String::from_utf8_lossy(&decode_wholly(path.bytes())));
-    // What a server that decodes once more takes for the end of the path.
+    // A server that decodes again ends the path here.
     let end = text.split(['?', '#']).next().unwrap_or_default();
     let mut texts = vec![&*text, end];
     texts.dedup();
@@ -26,7 +24,7 @@ pub(super) fn paths(path: &str) -> Vec<Vec<Vec<String>>> {
     paths.collect()
 }
 
-/// What a server could take a folded segment for.
+/// Returns the ways in which a server could read a folded segment.
 fn readings(segment: &str) -> Vec<String> {
     let ends: [&[char]; 3] = [&[], &[';'], &[';', ':']];
     let mut readings = Vec::new();
@@ -41,21 +39,22 @@ fn readings(segment: &str) -> Vec<String> {
     readings
 }
 
-/// A text in the one form of letters that are the same without case, or for some file
-/// system, and of characters that look alike.
+/// Folds letters that are equal without case or on some file system, and characters that look
+/// alike.
 pub(super) fn fold(text: &str) -> String {
-    // Both ways: `ı` is `I` in upper case alone, and `İ` is `i` with a dot above in lower case.
+    // Both directions: `ı` is `I` in upper case only, and `İ` is `i` with a combining dot in lower
+    // case.
     let cased = visible(text).to_lowercase().to_uppercase().to_lowercase();
-    // A sigma at the end of a word has a form of its own.
+    // Final sigma is a different character.
     visible(&cased.replace("i\u{307}", "i").replace('ς', "σ")).replace('\\', "/")
 }
 
-/// A text in the form NFKC, without the characters that some file systems ignore.
+/// Normalizes to NFKC and removes the characters that some file systems ignore.
 pub(super) fn visible(text: &str) -> String {
     text.chars().filter(|c| !is_ignorable(*c)).nfkc().collect()
 }
 
-/// A text with `%xx` decoded, and what that results in again, until there is none.
+/// Decodes `%xx` repeatedly until none is left.
 pub(crate) fn decode_wholly(text: impl IntoIterator<Item = u8>) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut decoded = Vec::new();

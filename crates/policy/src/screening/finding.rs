@@ -1,34 +1,34 @@
-//! What was found in a text.
+//! Findings in a text.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How sure it is that what is found was meant for a model.
+/// The confidence that a finding is addressed to a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Many honest texts have it.
+    /// Much honest text matches.
     Low,
-    /// Some do.
+    /// Some honest text matches.
     Medium,
-    /// Hardly anything else reads like this.
+    /// Hardly any honest text matches.
     High,
 }
 
-/// What was found, once for each rule.
+/// A finding; at most one for each rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The name of the rule.
     pub rule: String,
-    /// What the text does, such as `tells a model to ignore what it was told`.
+    /// The effect of the text, such as `tells a model to ignore what it was told`.
     pub what: String,
-    /// How sure that is.
+    /// The confidence.
     pub severity: Severity,
 }
 
 impl Severity {
-    /// As it is written.
+    /// Returns the severity as a string.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",

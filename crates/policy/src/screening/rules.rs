@@ -1,13 +1,12 @@
-//! The rules, as `data/instructions.toml` has them.
+//! The rules of `data/instructions.toml`.
 
 use serde::Deserialize;
 
 use crate::screening::finding::{Finding, Severity};
 
-/// The rules that come with kitbag.
 const RULES: &str = include_str!("../../data/instructions.toml");
 
-/// What instructions of one kind look like.
+/// A pattern of one kind of instruction.
 pub(crate) struct Rule {
     pub(crate) name: String,
     what: String,
@@ -15,13 +14,13 @@ pub(crate) struct Rule {
     pub(crate) look: Look,
 }
 
-/// What is looked for.
+/// The pattern of a rule.
 pub(crate) enum Look {
-    /// One word of each list, in this order, with at most so many others between two of them.
+    /// One word of each list, in order, with at most `gap` other words between two of them.
     Words { lists: Vec<Vec<String>>, gap: usize },
-    /// One of these texts.
+    /// One of these strings.
     Marks(Vec<String>),
-    /// So many invisible letters in a row.
+    /// A run of this many invisible characters.
     Hidden(usize),
 }
 
@@ -48,15 +47,15 @@ fn gap() -> usize {
     3
 }
 
-/// The rules that come with kitbag.
+/// Returns the built-in rules.
 pub(crate) fn rules() -> Vec<Rule> {
-    let RuleFile { rule } = toml::from_str(RULES).expect("a constant, which is tested");
+    let RuleFile { rule } = toml::from_str(RULES).expect("the built-in rules are tested");
     let read = |Written { name, what, severity, words, gap, marks, hidden }| {
         let look = match (words, marks, hidden) {
             (Some(lists), None, None) => Look::Words { lists, gap },
             (None, Some(marks), None) => Look::Marks(marks),
             (None, None, Some(least)) => Look::Hidden(least),
-            _ => unreachable!("a rule of the file has one of three keys, which is tested"),
+            _ => unreachable!("a built-in rule has one of three keys, which is tested"),
         };
         Rule { name, what, severity, look }
     };

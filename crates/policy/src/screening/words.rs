@@ -1,17 +1,17 @@
-//! Rows of words.
+//! Sequences of words.
 
 use std::collections::HashMap;
 
 use crate::screening::rules::{Look, Rule};
 
-/// The longest word that is looked for, in bytes.
+/// The longest word of a rule, in bytes.
 const LONGEST: usize = 32;
 
-/// Looks for the words of all rules, each word of a text once.
+/// Scans for the words of all rules in one pass.
 pub(crate) struct Words {
-    /// For each word the lists that hold it: the rule, and which of its lists.
+    /// For each word, the lists that contain it: the rule and the index of the list.
     lists: HashMap<String, Vec<(usize, usize)>>,
-    /// For each rule how many lists it has, and its gap.
+    /// For each rule, the number of lists and the gap.
     rules: Vec<(usize, usize)>,
 }
 
@@ -33,12 +33,12 @@ impl Words {
         all
     }
 
-    /// Notes the rules that a text has rows of words of, and says how many steps that took.
+    /// Marks the rules whose word sequences are in a text. Returns the number of steps.
     ///
-    /// For each list of a rule it is known where the latest row ends that has a word of each list
-    /// up to that one. A later one is always as good, since the gap is counted from its end: so
-    /// one number for each list is enough, and a word takes as many steps as there are lists that
-    /// hold it.
+    /// For each list of a rule, the state has the end of the latest sequence with a word of each
+    /// list up to that one. A later end is always at least as good, since the gap is measured from
+    /// it. Therefore one number per list is enough, and a word takes as many steps as lists contain
+    /// it.
     pub(crate) fn look(&self, text: &str, found: &mut [bool]) -> usize {
         let mut ends: Vec<Vec<Option<usize>>> =
             self.rules.iter().map(|(lists, _)| vec![None; *lists]).collect();
@@ -51,7 +51,7 @@ impl Words {
             }
             steps += 1;
             *at += 1;
-            // The last list first: a word does not follow itself.
+            // The last list first, so that a word does not follow itself.
             for (rule, list) in self.lists.get(word.as_str()).into_iter().flatten().rev() {
                 steps += 1;
                 let (lists, gap) = self.rules[*rule];
@@ -66,10 +66,10 @@ impl Words {
         };
         for c in text.chars() {
             match c {
-                // `don't` is `dont`.
+                // `don't` is equal to `dont`.
                 '\'' | '’' => {}
                 c if c.is_alphanumeric() || c == '_' || c == '-' && !word.is_empty() => {
-                    // What is longer is none of the words, however it goes on.
+                    // A longer word is in no list.
                     if word.len() < LONGEST {
                         word.extend(c.to_lowercase());
                     }
@@ -82,7 +82,7 @@ impl Words {
     }
 }
 
-/// A word without dashes at its end.
+/// Removes dashes at the end of a word.
 fn trimmed(word: &mut String) -> &mut String {
     while word.ends_with('-') {
         word.pop();

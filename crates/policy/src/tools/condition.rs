@@ -10,56 +10,55 @@ use url::Url;
 
 use super::pattern::{Misfit, TextPattern, TextPatternError, check_written};
 
-/// Which argument a condition is about: a top-level name, or a JSON pointer to what is in
-/// one.
+/// The argument of a condition: a top-level name, or a JSON pointer to a nested value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArgumentPath(String);
 
-/// A text names no argument.
+/// The error for a string that is not an argument path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{}` names no argument: write its name (1 to 64 letters, digits, `_`, `-` and `.`), or a JSON \
+    "`{}` is not an argument: write its name (1 to 64 letters, digits, `_`, `-` and `.`), or a JSON \
      pointer such as `/options/url`, of at most {} bytes",
     shown(text),
     ArgumentPath::MOST_BYTES
 )]
 pub struct ArgumentPathError {
-    /// The text as it was given.
+    /// The invalid string.
     pub text: String,
 }
 
-/// What the value of an argument has to be: one of several things.
+/// The permitted values of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition(Vec<Expected>);
 
-/// One thing that a value can be.
+/// A permitted value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// A text that fits a pattern.
+    /// A string that matches a pattern.
     Text(TextPattern),
-    /// This one.
+    /// This boolean.
     Bool(bool),
-    /// This one, where `1` is `1.0`.
+    /// This number, with `1` equal to `1.0`.
     Number(Number),
 }
 
-/// A value says nothing of what an argument has to be.
+/// The error for a value that is not a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
-    /// A text is not a pattern.
+    /// A string is not a pattern.
     #[error(transparent)]
     Pattern(#[from] TextPatternError),
     /// A list is empty.
-    #[error("nothing fits an empty list; write what is allowed, or remove the condition")]
+    #[error("an empty list matches nothing; write the permitted values, or remove the condition")]
     Empty,
-    /// A list is long.
-    #[error("{count} values are listed, and {} is the most", Condition::MOST)]
+    /// A list is too long.
+    #[error("the list has {count} values; the limit is {}", Condition::MOST)]
     TooMany {
-        /// How many there are.
+        /// The number of values.
         count: usize,
     },
-    /// Something else.
-    #[error("a condition is a text, `true`, `false`, a number, or a list of these")]
+    /// A value of another type.
+    #[error("a condition must be a string, `true`, `false`, a number, or a list of these")]
     Other,
 }
 
@@ -70,11 +69,11 @@ impl ArgumentPath {
     /// The longest name, in bytes.
     const NAME_BYTES: usize = 64;
 
-    /// Checks a text and takes it as a name or a pointer.
+    /// Creates a path from a name or a pointer.
     ///
     /// # Errors
     ///
-    /// [`ArgumentPathError`], where it is neither.
+    /// [`ArgumentPathError`] if the string is neither.
     pub fn new(text: impl Into<String>) -> Result<Self, ArgumentPathError> {
         let text = text.into();
         let is_path = match text.starts_with('/') {
@@ -93,12 +92,12 @@ impl ArgumentPath {
         if is_path { Ok(Self(text)) } else { Err(ArgumentPathError { text }) }
     }
 
-    /// The name or the pointer.
+    /// Returns the name or the pointer.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The value that arguments have there.
+    /// Returns the value at this path.
     pub(crate) fn find<'a>(&self, arguments: &'a Map<String, Value>) -> Option<&'a Value> {
         let Some(pointer) = self.0.strip_prefix('/') else { return arguments.get(&self.0) };
         let end = pointer.find('/').unwrap_or(pointer.len());
@@ -112,17 +111,17 @@ impl ArgumentPath {
 }
 
 impl Condition {
-    /// The most values of a list.
+    /// The most values in a list.
     pub const MOST: usize = 64;
 
-    /// The most text of an array that is held against patterns, in bytes: 64 KiB.
+    /// The most text of an array that is compared with patterns, in bytes: 64 KiB.
     pub const ARRAY_BYTES: usize = 64 << 10;
 
-    /// Reads what a configuration says.
+    /// Parses a condition of a configuration.
     ///
     /// # Errors
     ///
-    /// [`ConditionError`], where it is no condition.
+    /// [`ConditionError`] if the value is not a condition.
     pub fn new(value: &Value) -> Result<Self, ConditionError> {
         let Value::Array(values) = value else { return Ok(Self(vec![Expected::new(value)?])) };
         match values.len() {
@@ -132,11 +131,11 @@ impl Condition {
         }
     }
 
-    /// Whether what arguments have somewhere fits.
+    /// Checks that the value at a path matches.
     ///
     /// # Errors
     ///
-    /// [`Misfit`]: why not, and what was found.
+    /// [`Misfit`] and the value that does not match.
     pub fn check<'a>(
         &self,
         path: &ArgumentPath,
@@ -147,11 +146,11 @@ impl Condition {
         self.fits(value, &mut left).map_err(|(misfit, at)| (misfit, Some(at)))
     }
 
-    /// Whether what arguments have somewhere may be meant: the opposite of [`check`](Self::check)
-    /// in what it does where that cannot be told. One element of an array that fits is enough, and
-    /// so is what cannot be compared: what is absent, null, an object, an empty array or too long,
-    /// and a text with segments `.` or `..` or control characters. A path is compared in each form
-    /// that it has below `root`, a guest path: with it, without it, and with single slashes.
+    /// Returns true if the value at a path may match. Unlike [`check`](Self::check), it returns
+    /// true if that cannot be decided: one matching element of an array is enough, and so is a
+    /// value that cannot be compared (absent, null, an object, an empty array, too long, or a
+    /// string with segments `.` or `..` or control characters). Paths are compared in every form
+    /// they have below the guest path `root`: with it, without it, and with single slashes.
     pub fn may_hold(
         &self,
         path: &ArgumentPath,
@@ -176,7 +175,7 @@ impl Condition {
                 None => true,
             },
             Value::Object(_) | Value::Null => true,
-            // A tool may take one kind of value for another.
+            // A tool may convert one type to another.
             Value::Bool(value) => self.0.iter().any(|one| match one {
                 Expected::Bool(own) => own == value,
                 Expected::Text(_) | Expected::Number(_) => true,
@@ -223,8 +222,8 @@ impl Condition {
         })
     }
 
-    /// Whether a value fits, each element of an array by itself. `left` is how much text is
-    /// still held against patterns.
+    /// Checks a value, or each element of an array. `left` is the amount of text that may still be
+    /// compared with patterns.
     fn fits<'a>(&self, value: &'a Value, left: &mut usize) -> Result<(), (Misfit, &'a Value)> {
         let refused = |misfit| Err((misfit, value));
         match value {
@@ -260,21 +259,21 @@ impl Condition {
         Err(why)
     }
 
-    /// Whether everything fits that fits another one. Where this cannot be seen from the
-    /// values one by one it is denied.
+    /// Returns true if every value that matches `other` matches. False if this cannot be decided
+    /// value by value.
     pub fn holds(&self, other: &Self) -> bool {
         other.0.iter().all(|other| self.0.iter().any(|own| own.holds(other)))
     }
 
-    /// A condition that a value fits, too: each of its elements, where it is an array. `None`:
-    /// it cannot be named, or there is no room.
+    /// Extends the condition by a value, or by each element of an array. `None` if the value cannot
+    /// be expressed or the list is full.
     pub(super) fn and(&self, value: &Value) -> Option<Self> {
         fn add(all: &mut Condition, value: &Value) -> Option<()> {
             if let Value::Array(elements) = value {
                 return elements.iter().try_for_each(|element| add(all, element));
             }
             let added = Expected::new(value).ok()?;
-            // What has a `*` would stand for more than itself.
+            // A value with a `*` would match more than itself.
             let is_exact = !matches!(&added, Expected::Text(text) if text.has_wildcard());
             let mut left = usize::MAX;
             if all.fits(value, &mut left).is_err() {
@@ -287,7 +286,7 @@ impl Condition {
         Some(all)
     }
 
-    /// As it would be typed.
+    /// Returns the condition as it would be typed.
     pub fn to_json(&self) -> Value {
         match &*self.0 {
             [one] => one.to_json(),
@@ -327,14 +326,17 @@ impl Expected {
     }
 }
 
-/// Whether two numbers are the same one. JSON Schema, 6.1.1: `1` is `1.0`.
+/// Returns true if two numbers are equal. JSON Schema, 6.1.1: `1` equals `1.0`.
 fn is_equal(a: &Number, b: &Number) -> bool {
-    /// Beyond it a float is one integer of many.
+    /// Floats beyond this represent several integers.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let whole = |number: &Number| match number.as_f64() {
         Some(float) if number.is_f64() => {
-            // Exact: it is whole, and far from the ends of the type.
-            #[expect(clippy::cast_possible_truncation, reason = "it is whole and within 2^53")]
+            // Exact: the float is whole and far from the limits of the type.
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the float is whole and within 2^53"
+            )]
             (float.fract() == 0.0 && float.abs() <= EXACT).then(|| i128::from(float as i64))
         }
         _ => number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from)),
@@ -367,9 +369,9 @@ impl fmt::Display for ArgumentPath {
 }
 
 impl fmt::Display for Condition {
-    /// As it stands in TOML.
+    /// Formats the condition as TOML.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A string of JSON is one of TOML, but for a character that TOML does not take.
+        // A JSON string is a TOML string, except for one character that TOML does not allow.
         let one = |one: &Expected| one.to_json().to_string().replace('\u{7f}', "\\u007f");
         match &*self.0 {
             [only] => f.write_str(&one(only)),
@@ -381,16 +383,16 @@ impl fmt::Display for Condition {
     }
 }
 
-/// Whether a path is a directory above all that a pattern means: a tool may take it with all that
-/// is in it.
+/// Returns true if a path is a parent directory of everything that a pattern matches: a tool may
+/// use it with all its contents.
 fn is_above(path: &str, pattern: &TextPattern) -> bool {
     let pattern = pattern.to_string();
     let literal = &pattern[..pattern.find('*').unwrap_or(pattern.len())];
     literal.strip_prefix(path).is_some_and(|rest| path.ends_with('/') || rest.starts_with('/'))
 }
 
-/// Whether a text may be a URL that a pattern means: in its normal form, with what is encoded in
-/// its path decoded, or none that can be read.
+/// Returns true if a string may be a URL that a pattern matches, in normal form with its path
+/// decoded, or is not a valid URL.
 fn may_be_url(text: &str, pattern: &TextPattern) -> bool {
     if !pattern.to_string().contains("://") {
         return false;
@@ -416,7 +418,7 @@ fn may_be_url(text: &str, pattern: &TextPattern) -> bool {
     })
 }
 
-/// What is encoded by `%`, decoded until nothing is: a server may do so twice.
+/// Decodes `%` repeatedly until none is left, since a server may decode twice.
 fn percent_decode(text: &str) -> String {
     let mut text = text.to_owned();
     for _ in 0..3 {
@@ -460,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_equal_or_fits_a_pattern_or_one_of_a_list() {
+    fn values_match_constants_patterns_and_lists() {
         let differs = Err(Misfit::Differs);
         check(json!("a*"), "x", json!({ "x": "ab" }), Ok(()));
         check(json!("a*"), "x", json!({ "x": "b" }), differs);
@@ -484,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_condition_is_about_is_refused() {
+    fn values_without_a_comparison_are_refused() {
         check(json!("**"), "x", json!({}), Err(Misfit::Absent));
         check(json!("**"), "x", json!({ "y": "a" }), Err(Misfit::Absent));
         check(json!("**"), "x", json!({ "x": null }), Err(Misfit::Null));
@@ -494,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn every_element_of_an_array_has_to_fit() {
+    fn every_array_element_must_match() {
         check(json!("a*"), "x", json!({ "x": ["a", "ab"] }), Ok(()));
         check(json!("a*"), "x", json!({ "x": ["a", "b"] }), Err(Misfit::Differs));
         check(json!("a*"), "x", json!({ "x": [["a"], "ab"] }), Ok(()));
@@ -510,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_from_what_is_meant_may_be_it() {
+    fn undecidable_values_may_match() {
         let check = |condition: Value, arguments: Value, expected: bool| {
             let condition = Condition::new(&condition).unwrap();
             let path = ArgumentPath::new("path").unwrap();
@@ -591,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_leads_into_an_argument() {
+    fn pointers_select_nested_values() {
         let arguments = || json!({ "a": { "b": ["x", "y"] }, "c/d~": "z", "/a": "w" });
         check(json!("y"), "/a/b/1", arguments(), Ok(()));
         check(json!("x"), "/a/b/1", arguments(), Err(Misfit::Differs));
@@ -603,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_about_a_name_or_a_pointer() {
+    fn argument_paths_are_names_or_pointers() {
         let check = |text: &str, expected: bool| {
             assert_eq!(ArgumentPath::new(text).is_ok(), expected, "{text:?}");
         };
@@ -620,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_condition_is_refused() {
+    fn invalid_conditions_are_refused() {
         for value in [json!(null), json!({}), json!([[]]), json!([null]), json!([{}])] {
             assert_eq!(Condition::new(&value), Err(ConditionError::Other), "{value}");
         }
@@ -632,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_holds_what_it_has_all_of() {
+    fn conditions_cover_narrower_conditions() {
         let check = |own: Value, other: Value, expected: bool| {
             let condition = |value| Condition::new(value).unwrap();
             assert_eq!(condition(&own).holds(&condition(&other)), expected, "{own} {other}");

@@ -1,4 +1,4 @@
-//! Patterns of texts: `*` within a segment of `/`, `**` for any number of segments.
+//! Text patterns: `*` within a segment between `/`, `**` for any number of segments.
 
 use std::fmt;
 
@@ -8,24 +8,24 @@ use crate::http::glob::glob;
 use crate::http::path::has_dots;
 use crate::http::wide::decode_wholly;
 
-/// A pattern of texts.
+/// A text pattern.
 ///
-/// Without a wildcard it is one text, as it is written. With one, a text is judged as it is
-/// written, too, and refused where what reads it could take it for another one: [`Misfit`]
-/// has the reasons. A pattern that starts with a scheme and `://` is one of URLs: its
-/// wildcards leave the host that it names, and a query has only what ends in `**`.
+/// A pattern without a wildcard matches exactly one string. A pattern with a wildcard compares
+/// strings as written and refuses those that a program could interpret differently; [`Misfit`] has
+/// the reasons. A pattern that starts with a scheme and `://` is a URL pattern: its wildcards do
+/// not match beyond the named host, and only a pattern that ends in `**` matches a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextPattern {
     text: String,
-    /// `None`: there is no wildcard.
+    /// `None` if the pattern has no wildcard.
     wildcards: Option<Wildcards>,
 }
 
-/// What a pattern with wildcards is made of.
+/// The parts of a pattern with wildcards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wildcards {
     segments: Vec<Segment>,
-    /// The query and fragment of a pattern of URLs, with the character that starts it.
+    /// The query and fragment of a URL pattern, including the character that starts them.
     tail: Option<String>,
     is_url: bool,
 }
@@ -38,7 +38,6 @@ enum Segment {
     One(Vec<Part>),
 }
 
-/// A part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// `*`: any characters.
@@ -46,73 +45,75 @@ enum Part {
     Char(char),
 }
 
-/// A text is not a pattern.
+/// The error for a string that is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not a pattern: {problem}", shown(text))]
 pub struct TextPatternError {
-    /// The text.
+    /// The invalid string.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: TextPatternProblem,
 }
 
-/// What is wrong with a pattern.
+/// A problem with a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextPatternProblem {
-    /// It is long.
+    /// The pattern is too long.
     #[error("it has more than {} bytes", TextPattern::PATTERN_BYTES)]
     Long,
-    /// `**` beside something else.
-    #[error("`**` stands for whole segments: `a/**/b`, not `a**`")]
+    /// `**` next to other characters in a segment.
+    #[error("`**` matches whole segments: write `a/**/b`, not `a**`")]
     Stars,
-    /// It matches nothing.
+    /// The pattern matches nothing.
     #[error(
-        "beside a wildcard there are no segments `.` and `..`, control characters or, in a URL, \
-         backslashes and encoded slashes: no value with them is let in"
+        "a pattern with a wildcard must not have segments `.` and `..`, control characters or, \
+         in a URL, backslashes and encoded slashes, since no value with them matches"
     )]
     Nothing,
-    /// A wildcard in the scheme of a URL.
-    #[error("a scheme has no wildcard; write it out")]
+    /// The scheme of a URL pattern has a wildcard.
+    #[error("a scheme must not have a wildcard")]
     Scheme,
-    /// A wildcard in the place of a host and something else there.
+    /// The host has a wildcard with other characters than those of hosts.
     #[error(
-        "a wildcard in a host stands beside letters, digits, `.`, `_`, `-` and one `:`, and `**` \
-         in its place at the end alone"
+        "a host with a wildcard may have only letters, digits, `.`, `_`, `-` and one `:`, and \
+         `**` only at the end of the pattern"
     )]
     Host,
-    /// A wildcard in a query.
-    #[error("a query has no wildcard, which would let in others; end with `/**` to let in all")]
+    /// The query has a wildcard.
+    #[error(
+        "a query must not have a wildcard, which would match other parameters; end with `/**` to match every query"
+    )]
     Query,
 }
 
-/// Why a text or another value does not fit.
+/// Why a value does not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
-    /// It is another one.
-    #[error("it does not fit")]
+    /// The value differs.
+    #[error("it does not match")]
     Differs,
-    /// The argument is not there.
+    /// The argument is absent.
     #[error("it is absent")]
     Absent,
-    /// An object, of which no condition says anything.
-    #[error("it is an object; a condition can name what is in it, as `/key/…`")]
+    /// The value is an object, which cannot be compared.
+    #[error("it is an object; a condition can name its members, as `/key/…`")]
     Object,
-    /// `null`.
+    /// The value is null.
     #[error("it is null")]
     Null,
-    /// An array without elements, which tools take for "all" as well as for "none".
+    /// The value is an empty array, which tools interpret as "all" or as "none".
     #[error("it is an empty array")]
     Empty,
-    /// More text than a pattern with a wildcard is held against.
-    #[error("it has more than 8 KiB, the most that fits a wildcard")]
+    /// The string is too long for a pattern with a wildcard.
+    #[error("it has more than 8 KiB, the limit for wildcards")]
     Long,
-    /// Control characters, encoded too.
-    #[error("it has control characters, or `%` codes of them or of no UTF-8")]
+    /// Control characters, encoded or not.
+    #[error("it has control characters, or `%` codes of control characters or invalid UTF-8")]
     Control,
-    /// Segments `.` or `..`, encoded or behind backslashes too.
+    /// Segments `.` or `..`, also encoded or with backslashes.
     #[error("it has a segment `.` or `..`")]
     Dots,
-    /// What a server may take for a slash, in a URL.
+    /// A character that a server may treat as a slash, in a URL.
     #[error("it has a backslash or an encoded slash")]
     Slash,
 }
@@ -121,14 +122,14 @@ impl TextPattern {
     /// The longest pattern, in bytes.
     pub const PATTERN_BYTES: usize = 1024;
 
-    /// The longest text that fits a wildcard, in bytes: 8 KiB.
+    /// The longest string that a wildcard matches, in bytes: 8 KiB.
     pub const TEXT_BYTES: usize = 8 << 10;
 
-    /// Reads a pattern. There is no way to write a `*` that is no wildcard.
+    /// Parses a pattern. A literal `*` cannot be written.
     ///
     /// # Errors
     ///
-    /// [`TextPatternError`], where it is none.
+    /// [`TextPatternError`] if the pattern is not valid.
     pub fn new(text: impl Into<String>) -> Result<Self, TextPatternError> {
         let text = text.into();
         let wildcards = match text.len() > Self::PATTERN_BYTES {
@@ -141,21 +142,21 @@ impl TextPattern {
         }
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it has a wildcard.
+    /// Returns true if the pattern has a wildcard.
     pub fn has_wildcard(&self) -> bool {
         self.wildcards.is_some()
     }
 
-    /// Whether a text fits.
+    /// Checks that a string matches.
     ///
     /// # Errors
     ///
-    /// [`Misfit`]: why not.
+    /// [`Misfit`] with the reason.
     pub fn check(&self, text: &str) -> Result<(), Misfit> {
         match &self.wildcards {
             None if self.text == text => Ok(()),
@@ -164,8 +165,8 @@ impl TextPattern {
         }
     }
 
-    /// Whether everything fits that fits another one. Where this cannot be seen from the
-    /// segments one by one it is denied.
+    /// Returns true if every string that matches `other` matches. False if this cannot be decided
+    /// segment by segment.
     pub fn holds(&self, other: &Self) -> bool {
         match (&self.wildcards, &other.wildcards) {
             (_, None) => self.check(&other.text).is_ok(),
@@ -202,7 +203,7 @@ impl Wildcards {
             text => Ok(Segment::One(parts(text))),
         };
         let mut segments = head.split('/').map(segment).collect::<Result<Vec<_>, _>>()?;
-        // Once is any number of times.
+        // Repeated `**` are equal to one.
         segments.dedup_by(|a, b| (&*a, &*b) == (&Segment::Any, &Segment::Any));
         if is_url {
             let has_host = match &segments[HOST] {
@@ -223,7 +224,7 @@ impl Wildcards {
         check_written(text, self.is_url)?;
         let (head, tail) = if self.is_url { without_tail(text) } else { (text, None) };
         let segments: Vec<_> = head.split('/').map(Segment::exactly).collect();
-        // Some clients take what stands between a host without a path and an `@` for a user.
+        // Some clients treat the text between a host without a path and an `@` as a user.
         let is_path = tail.is_none() || segments.len() > HOST + 1;
         let fits_tail = tail == self.tail.as_deref() || self.ends_openly();
         match is_path && fits_tail && self.holds_segments(&segments) {
@@ -232,7 +233,7 @@ impl Wildcards {
         }
     }
 
-    /// Whether any query is let in.
+    /// Returns true if any query matches.
     fn ends_openly(&self) -> bool {
         self.tail.is_none() && self.segments.last() == Some(&Segment::Any)
     }
@@ -240,7 +241,8 @@ impl Wildcards {
     fn holds(&self, other: &Self) -> bool {
         let holds_tail = match self.is_url {
             true => self.ends_openly() || self.tail == other.tail && !other.ends_openly(),
-            // It asks less of a text than a pattern of URLs, which has all of it in segments.
+            // Another pattern restricts a string less than a URL pattern, which has all of it in
+            // segments.
             false => other.tail.is_none(),
         };
         holds_tail && self.holds_segments(&other.segments)
@@ -250,7 +252,7 @@ impl Wildcards {
         let is_any = |segment: &Segment| *segment == Segment::Any;
         let holds = glob(&self.segments, other, is_any, |own, other| match (own, other) {
             (Segment::One(own), Segment::One(other)) => {
-                // `*` stands for no empty segment, as in patterns of URLs.
+                // `*` does not match an empty segment, as in URL patterns.
                 own.is_empty() == other.is_empty()
                     && glob(
                         own,
@@ -261,7 +263,7 @@ impl Wildcards {
             }
             _ => false,
         });
-        // A user, a port or a character that a client folds leads elsewhere.
+        // A user, a port or a character that a client folds changes the destination.
         let is_host = || match (&self.segments[HOST], other.get(HOST)) {
             (host, Some(other)) if host.has_star() => {
                 other.is_plain_host() && host.colons() == other.colons()
@@ -272,7 +274,7 @@ impl Wildcards {
     }
 }
 
-/// Which segment of a URL is its host.
+/// The index of the host among the segments of a URL.
 const HOST: usize = 2;
 
 impl Segment {
@@ -291,7 +293,7 @@ impl Segment {
         self.parts().contains(&Part::Star)
     }
 
-    /// Whether it has nothing but what a host and a port are made of.
+    /// Returns true if the segment has only characters of a host and a port.
     fn is_plain_host(&self) -> bool {
         let is_plain = |part: &Part| match part {
             Part::Star => true,
@@ -310,7 +312,7 @@ fn parts(text: &str) -> Vec<Part> {
     text.chars().map(part).collect()
 }
 
-/// What stands before the query or the fragment, and these.
+/// Splits off the query or fragment.
 fn without_tail(text: &str) -> (&str, Option<&str>) {
     match text.find(['?', '#']) {
         Some(at) => (&text[..at], Some(&text[at..])),
@@ -318,7 +320,7 @@ fn without_tail(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Refuses a text that could be read as another one than is written.
+/// Refuses a string that could be interpreted as a different one.
 pub(super) fn check_written(text: &str, is_url: bool) -> Result<(), Misfit> {
     let decoded = decode_wholly(text.bytes());
     let Ok(decoded) = str::from_utf8(&decoded) else { return Err(Misfit::Control) };

@@ -1,4 +1,4 @@
-//! What lets a tool call another one: decisions and lines.
+//! Nested calls: decisions and formatting.
 
 mod properties;
 
@@ -6,7 +6,7 @@ use kitbag_policy::tools::{Condition, ToolGrant, ToolGrants};
 use kitbag_policy::{Effects, Grants, Kind, RequestedGrants, ToolRequest};
 use serde_json::{Value, json};
 
-/// Grants as a configuration has them.
+/// Parses the grants of a configuration.
 fn grants(config: &Value) -> ToolGrants {
     let Value::Object(aliases) = config else { return ToolGrants::Caller };
     ToolGrants::aliases(aliases.iter().map(|(alias, grant)| {
@@ -34,7 +34,7 @@ fn page() -> ToolGrants {
     }))
 }
 
-/// The tool that is called, or why it is not and what would allow it.
+/// Returns the called tool, or the refusal and the missing grant.
 fn decided(grants: &ToolGrants, alias: &str, arguments: &Value) -> String {
     let arguments = arguments.as_object().unwrap();
     match grants.decide(&ToolRequest { alias, arguments }) {
@@ -50,7 +50,7 @@ fn decided(grants: &ToolGrants, alias: &str, arguments: &Value) -> String {
 }
 
 #[test]
-fn a_call_is_allowed_by_its_alias_alone() {
+fn calls_need_a_grant_of_their_alias() {
     let check = |grants: &ToolGrants, alias: &str, expected: &str| {
         assert_eq!(decided(grants, alias, &json!({})), expected);
     };
@@ -66,7 +66,7 @@ fn a_call_is_allowed_by_its_alias_alone() {
     check(
         &ToolGrants::None,
         "fetch",
-        "alias: no grant of `tools` names `fetch`: the tool may call no other one; \
+        "alias: no grant of `tools` names `fetch`: the tool may not call other tools; \
          tools = fetch = \"fetch\"",
     );
     check(
@@ -79,7 +79,7 @@ fn a_call_is_allowed_by_its_alias_alone() {
 }
 
 #[test]
-fn a_refused_argument_is_named_with_the_line_that_would_allow_it() {
+fn refused_arguments_name_the_missing_grant() {
     let check = |arguments: Value, expected: &str| {
         assert_eq!(decided(&page(), "page", &arguments), expected);
     };
@@ -87,17 +87,17 @@ fn a_refused_argument_is_named_with_the_line_that_would_allow_it() {
     check(json!({ "url": "https://docs.rs/serde", "options": options }), "fetch 10/min");
     check(
         json!({ "url": "https://docs.rs.evil.example", "options": options }),
-        "argument: the argument `url` of `page` has to fit \
-         `[\"https://docs.rs/**\", \"https://crates.io\"]`, and is `https://docs.rs.evil.example`: \
-         it does not fit; \
-         tools = page = { tool = \"fetch\", where = { \"/options/raw\" = false, \
+        "argument: the argument `url` of `page` must match \
+         `[\"https://docs.rs/**\", \"https://crates.io\"]`, but is `https://docs.rs.evil.example`: \
+         it does not \
+         match; tools = page = { tool = \"fetch\", where = { \"/options/raw\" = false, \
          url = [\"https://docs.rs/**\", \"https://crates.io\", \"https://docs.rs.evil.example\"] }, \
          rate = \"10/min\" }",
     );
     check(
         json!({ "url": "https://docs.rs/../a", "options": options }),
-        "argument: the argument `url` of `page` has to fit \
-         `[\"https://docs.rs/**\", \"https://crates.io\"]`, and is `https://docs.rs/../a`: \
+        "argument: the argument `url` of `page` must match \
+         `[\"https://docs.rs/**\", \"https://crates.io\"]`, but is `https://docs.rs/../a`: \
          it has a segment `.` or `..`; \
          tools = page = { tool = \"fetch\", where = { \"/options/raw\" = false, \
          url = [\"https://docs.rs/**\", \"https://crates.io\", \"https://docs.rs/../a\"] }, \
@@ -105,12 +105,12 @@ fn a_refused_argument_is_named_with_the_line_that_would_allow_it() {
     );
     check(
         json!({ "url": "https://docs.rs/serde" }),
-        "argument: the argument `/options/raw` of `page` has to fit `false`: it is absent; ",
+        "argument: the argument `/options/raw` of `page` must match `false`: it is absent; ",
     );
     check(
         json!({ "url": ["https://docs.rs", "https://a/*"], "options": options }),
-        "argument: the argument `url` of `page` has to fit \
-         `[\"https://docs.rs/**\", \"https://crates.io\"]`, and is `https://a/*`: it does not fit; ",
+        "argument: the argument `url` of `page` must match \
+         `[\"https://docs.rs/**\", \"https://crates.io\"]`, but is `https://a/*`: it does not match; ",
     );
     let long = format!("https://evil.example/{}", "\u{202e}".repeat(300));
     let refused = decided(&page(), "page", &json!({ "url": long, "options": options }));
@@ -119,7 +119,7 @@ fn a_refused_argument_is_named_with_the_line_that_would_allow_it() {
 }
 
 #[test]
-fn what_it_may_call_stands_in_lines() {
+fn callable_tools_are_listed() {
     let with = |tools: ToolGrants| Grants { tools, ..Grants::default() };
     let own = "no directory, no environment, no network of its own";
     let lines = [
@@ -150,7 +150,7 @@ fn what_it_may_call_stands_in_lines() {
 }
 
 #[test]
-fn grants_read_back_as_they_are_typed() {
+fn typed_grants_are_parsed_back() {
     for config in [
         json!("caller"),
         json!({}),
@@ -162,7 +162,7 @@ fn grants_read_back_as_they_are_typed() {
 }
 
 #[test]
-fn a_tool_that_calls_others_may_do_anything() {
+fn nested_calls_may_have_any_effect() {
     let effects = |tools| Grants { tools, ..Grants::default() }.effects();
     let all = Effects { changes: true, open_world: true };
     assert_eq!(effects(page()), all);
@@ -172,7 +172,7 @@ fn a_tool_that_calls_others_may_do_anything() {
 }
 
 #[test]
-fn a_wish_names_tools_or_the_callers() {
+fn requested_tools_are_names_or_the_callers() {
     let check = |requested: Value, granted: ToolGrants, expected: &[&str]| {
         let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
         let grants = Grants { tools: granted, ..Grants::default() };
@@ -207,7 +207,7 @@ fn a_wish_names_tools_or_the_callers() {
 }
 
 #[test]
-fn grants_lie_within_others_by_tool_conditions_and_rate() {
+fn grants_compare_tool_conditions_and_rate() {
     let check = |own: Value, other: Value, expected: bool| {
         assert_eq!(grants(&own).contains(&grants(&other)), expected, "{own} {other}");
     };
@@ -239,7 +239,7 @@ fn grants_lie_within_others_by_tool_conditions_and_rate() {
     check(json!({ "a": rated("10/min") }), json!({ "a": rated("11/min") }), false);
     check(json!({ "a": rated("10/min") }), json!({ "a": rated("1/h") }), false);
     check(json!({ "a": rated("10/min") }), json!({ "a": "t" }), false);
-    // Each alias is counted by itself.
+    // Each alias is counted separately.
     check(json!({ "a": rated("10/min") }), json!({ "b": rated("10/min") }), false);
     check(json!("caller"), json!("caller"), true);
     check(json!("caller"), json!({ "a": "t" }), false);

@@ -1,4 +1,4 @@
-//! How decisions compare to a plain model, and that fewer grants never allow more.
+//! Decisions match a plain model, and fewer grants never allow more.
 
 use kitbag_policy::tools::{Alias, TextPattern, ToolGrants, WantedTool};
 use kitbag_policy::{Decision, Grants, Request, ToolRequest, decide};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::grants;
 
-/// Parts of patterns and of texts, of which some are like others.
+/// Parts of patterns and strings, some of them similar.
 const PIECES: [&str; 9] = ["a", "b", "ab", "*", "a*", "*b", "**", "a**b", ""];
 const TEXTS: [&str; 12] =
     ["a", "b", "ab", "axb", "..", "%2e.", "..\\a", "a\\b", "a?b", "#", "a%2Fb", ""];
@@ -38,7 +38,7 @@ fn joined((host, path): (Option<&'static str>, Vec<&'static str>)) -> String {
     host.into_iter().chain(path).collect::<Vec<_>>().join("/")
 }
 
-/// Whether segments fit, by trying everything.
+/// Matches segments by exhaustive search.
 fn segments_fit(pattern: &[&str], text: &[&str]) -> bool {
     match pattern {
         [] => text.is_empty(),
@@ -62,8 +62,7 @@ fn chars_fit(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// What a pattern of [`PIECES`] and [`HOSTS`] means for a text of [`TEXTS`] and
-/// [`HOST_TEXTS`].
+/// Matches a pattern of [`PIECES`] and [`HOSTS`] with a string of [`TEXTS`] and [`HOST_TEXTS`].
 fn model(pattern: &str, text: &str) -> bool {
     if !pattern.contains('*') {
         return pattern == text;
@@ -87,14 +86,14 @@ fn model(pattern: &str, text: &str) -> bool {
         return false;
     }
     let (pattern, head) = (split(pattern), split(head));
-    // A host is one as a browser reads it, and what has a query has a path.
+    // The host is one as a browser reads it, and a URL with a query has a path.
     let is_host =
         !pattern[0].contains('*') || head[0].chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
     let has_query_fit = !has_query || pattern.last() == Some(&"**") && head.len() > 1;
     is_host && has_query_fit && segments_fit(&pattern, &head)
 }
 
-/// Conditions on `x` and `y`, one of several values each.
+/// Conditions on `x` and `y`, each with several values.
 fn conditions() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
     let one = prop_oneof![
         pattern()
@@ -135,7 +134,7 @@ fn arguments() -> impl Strategy<Value = Map<String, Value>> {
         .prop_map(|values| values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
-/// Whether a configuration allows a call, read without this crate.
+/// Evaluates a configuration for a call without this crate.
 fn allows(config: &Map<String, Value>, alias: &str, arguments: &Map<String, Value>) -> bool {
     fn fits(expected: &[Value], value: &Value) -> bool {
         match value {
@@ -164,7 +163,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn a_pattern_matches_as_a_plain_model(pattern in pattern(), texts in prop::collection::vec(text(), 20)) {
+    fn patterns_match_as_the_model(pattern in pattern(), texts in prop::collection::vec(text(), 20)) {
         let Ok(read) = TextPattern::new(pattern.as_str()) else { return Ok(()) };
         for text in texts {
             prop_assert_eq!(read.check(&text).is_ok(), model(&pattern, &text), "{} {}", pattern, text);
@@ -172,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn a_pattern_within_another_matches_nothing_that_the_other_does_not(
+    fn covered_patterns_match_nothing_more(
         own in pattern(), other in pattern(), texts in prop::collection::vec(text(), 20),
     ) {
         let (Ok(own), Ok(other)) = (TextPattern::new(own), TextPattern::new(other)) else {
@@ -188,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn a_call_is_decided_as_by_a_plain_model(
+    fn calls_are_decided_as_by_the_model(
         config in config(), calls in prop::collection::vec(arguments(), 8),
     ) {
         let read = grants(&Value::Object(config.clone()));
@@ -196,19 +195,19 @@ proptest! {
             for alias in ["a", "b", "c"] {
                 let expected = allows(&config, alias, &arguments);
                 prop_assert_eq!(is_allowed(&read, alias, &arguments), expected);
-                let wanted = WantedTool::Alias {
+                let requested = WantedTool::Alias {
                     alias: Alias::new(alias).unwrap(),
                     arguments: Some(arguments.clone()),
                 };
                 let all = Grants { tools: read.clone(), ..Grants::default() };
-                let decision = decide(&all, &Request::Tool(wanted));
+                let decision = decide(&all, &Request::Tool(requested));
                 prop_assert_eq!(matches!(decision, Decision::Allowed { .. }), expected);
             }
         }
     }
 
     #[test]
-    fn fewer_grants_or_more_conditions_never_allow_more(
+    fn narrowing_never_allows_more_calls(
         config in config(), more in conditions(), calls in prop::collection::vec(arguments(), 8),
     ) {
         let own = grants(&Value::Object(config.clone()));
@@ -233,7 +232,7 @@ proptest! {
     }
 
     #[test]
-    fn grants_within_others_allow_no_call_that_the_others_do_not(
+    fn covered_grants_allow_no_further_calls(
         own in config(), other in config(), calls in prop::collection::vec(arguments(), 8),
     ) {
         let (own, other) = (grants(&Value::Object(own)), grants(&Value::Object(other)));
@@ -246,14 +245,14 @@ proptest! {
                     grants.decide(&ToolRequest { alias, arguments }).ok()
                 };
                 let Some(call) = decided(&other, alias) else { continue };
-                // By the same alias, where that is counted, else by any.
+                // With the same alias if rates apply, otherwise with any alias.
                 let is_held = ["a", "b"].into_iter().any(|own_alias| {
-                    decided(&own, own_alias).is_some_and(|held| {
-                        let is_as_rare = held.rate.as_ref().is_none_or(|own| {
+                    decided(&own, own_alias).is_some_and(|allowed| {
+                        let is_as_rare = allowed.rate.as_ref().is_none_or(|own| {
                             own_alias == alias
                                 && call.rate.as_ref().is_some_and(|rate| own.and(rate) == *rate)
                         });
-                        held.tool == call.tool && is_as_rare
+                        allowed.tool == call.tool && is_as_rare
                     })
                 });
                 prop_assert!(is_held);
@@ -262,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn the_line_that_is_missing_allows_the_call(
+    fn the_missing_grant_allows_the_call(
         config in config(), arguments in arguments(),
     ) {
         let read = grants(&Value::Object(config.clone()));
@@ -271,7 +270,7 @@ proptest! {
                 continue;
             };
             let Some(missing) = refusal.missing() else { continue };
-            // TOML of one line, which here differs from JSON in its keys and signs alone.
+            // One line of TOML, which differs from JSON only in keys and signs here.
             let (named, entry) = missing.entry.split_once(" = ").unwrap();
             let entry = ["tool", "where", "rate", "x", "y"].iter().fold(entry.to_owned(), |text, key| {
                 text.replace(&format!("{{ {key} = "), &format!("{{ \"{key}\": "))

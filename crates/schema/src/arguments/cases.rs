@@ -1,5 +1,5 @@
-//! Coercions, as `cases/arguments.json` has them: arguments and a schema, and the arguments of the
-//! tool or the errors.
+//! Coercions by the cases in `cases/arguments.json`: arguments and a schema, and the arguments for
+//! the tool or the errors.
 
 use kitbag_base::json::{self, JsonBudget};
 use kitbag_contract::UnknownArguments;
@@ -10,7 +10,7 @@ use super::{Arguments, Checked};
 use crate::error::CheckError;
 use crate::{Schema, without_end};
 
-/// Checks arguments, given as JSON text.
+/// Checks arguments that are given as JSON text.
 fn check(schema: &Value, text: &str, unknown: UnknownArguments) -> Result<Checked, Vec<String>> {
     let (value, digits) = match json::parse_exact(text.as_bytes(), JsonBudget::ARGUMENTS) {
         Ok(read) => read,
@@ -27,7 +27,7 @@ fn check(schema: &Value, text: &str, unknown: UnknownArguments) -> Result<Checke
 }
 
 #[test]
-fn arguments_become_what_the_cases_say() {
+fn coercions_match_the_cases() {
     let cases: Value = serde_json::from_str(include_str!("../../cases/arguments.json")).unwrap();
     let mut differences = String::new();
     for group in cases.as_array().unwrap() {
@@ -59,7 +59,7 @@ fn arguments_become_what_the_cases_say() {
                     expected[key] = value.clone();
                 }
             }
-            // `1` and `1.0` are written in another way.
+            // `1` and `1.0` are written differently.
             let (found, expected) = (found.to_string(), expected.to_string());
             if found != expected {
                 differences += &format!("{text}\nexpected: {expected}\nfound:    {found}\n\n");
@@ -69,7 +69,7 @@ fn arguments_become_what_the_cases_say() {
     assert!(differences.is_empty(), "{differences}");
 }
 
-/// Schemas in which values have one type each.
+/// Schemas in which every value has one type.
 fn plain_schema() -> impl Strategy<Value = Value> {
     let leaf = prop::sample::select(vec!["string", "integer", "number", "boolean", "null"]);
     let leaf = leaf.prop_map(|name| json!({ "type": name }));
@@ -102,8 +102,7 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// What has been checked once is what a second check gives: nothing is left that is coerced
-    /// after the decisions that are made by it.
+    /// Checking the result again changes nothing: no value is coerced after decisions depend on it.
     #[test]
     fn a_second_check_changes_nothing(argument in plain_schema(), given in value()) {
         let schema = json!({
@@ -118,12 +117,12 @@ proptest! {
         }
     }
 
-    /// Arguments that fit are not touched.
+    /// Arguments that match are not changed.
     #[test]
-    fn arguments_that_fit_stay(argument in plain_schema(), given in value()) {
+    fn matching_arguments_are_unchanged(argument in plain_schema(), given in value()) {
         let schema = json!({ "type": "object", "properties": { "v": argument } });
         let object = json!({ "v": given });
-        // A whole number that is written with a fraction becomes one without.
+        // An integer with a zero fraction is written without it.
         let is_valid = jsonschema::options().build(&schema).unwrap().is_valid(&object);
         prop_assume!(is_valid && !object.to_string().contains(".0"));
         let checked = check(&schema, &object.to_string(), UnknownArguments::Drop).unwrap();

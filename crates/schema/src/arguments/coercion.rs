@@ -1,10 +1,10 @@
-//! Arguments as clients and models write them, in the types that the schema has.
+//! Converts arguments of clients and models to the types in the schema.
 //!
-//! A value is coerced only if its type is not one of those that the schema takes at its place, and
-//! only in one way: JSON text becomes the array or object it is, a single value the only element of
-//! an array, and a scalar the one scalar type that the schema takes there, if it is spelled exactly
-//! so. A null is removed if its argument is optional and may not be null. Everything else stays
-//! for the check that follows.
+//! A value is coerced only if the schema does not accept its type, and only in one way: JSON text
+//! becomes the array or object that it contains, a single value becomes the only element of an
+//! array, and a scalar becomes the one scalar type that the schema accepts, if it is spelled
+//! exactly so. A null is removed if its argument is optional and may not be null. Other values are
+//! left to the later check.
 
 use std::fmt;
 
@@ -17,13 +17,13 @@ use super::views::Views;
 use crate::problems::ArgumentProblem;
 use crate::types::Types;
 
-/// The largest whole number up to which a float has every one.
+/// The largest integer up to which floats represent every integer.
 const EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
-/// One change of the arguments before their check.
+/// A change of the arguments before their check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coercion {
-    /// The place in the arguments, as a JSON pointer.
+    /// The position in the arguments, as a JSON pointer.
     pub pointer: String,
     /// The change, such as `JSON text, read as an array`.
     pub change: &'static str,
@@ -40,9 +40,9 @@ pub(super) struct Coercer<'a, 's> {
     pub(super) views: &'a Views<'s>,
     pub(super) digits: &'a mut Digits,
     pub(super) coercions: &'a mut Vec<Coercion>,
-    /// The text of a whole number that a tool could not read as one.
+    /// The problems of integers that a tool could not read.
     pub(super) problems: Vec<ArgumentProblem>,
-    /// How many values texts may still become.
+    /// The number of values that strings may still expand to.
     values_left: usize,
 }
 
@@ -64,16 +64,16 @@ impl<'a, 's> Coercer<'a, 's> {
         at: &mut String,
         depth: usize,
     ) {
-        // What nests deeper is refused as a whole.
+        // Deeper values are refused as a whole.
         if depth > ARGUMENTS_DEPTH {
             return;
         }
-        let wanted = self.views.types(schema);
-        if let Some(change) = self.change(schema, wanted, value, at) {
+        let accepted = self.views.types(schema);
+        if let Some(change) = self.change(schema, accepted, value, at) {
             self.note(at, change);
         }
-        if !wanted.meet(Types::of_value(value))
-            && wanted.meet(Types::INTEGER)
+        if !accepted.meet(Types::of_value(value))
+            && accepted.meet(Types::INTEGER)
             && let Value::Number(number) = &*value
             && number.as_f64().is_some_and(|float| float.fract() == 0.0)
         {
@@ -117,7 +117,7 @@ impl<'a, 's> Coercer<'a, 's> {
         let absent: Vec<_> = absent.into_iter().map(|(key, _)| key.clone()).collect();
         for key in absent {
             object.shift_remove(&key);
-            self.note(&format!("{at}{}", pointer(&key)), "null, taken as absent");
+            self.note(&format!("{at}{}", pointer(&key)), "null, treated as absent");
         }
         for (key, value) in object {
             let segment = pointer(key);
@@ -154,26 +154,26 @@ impl<'a, 's> Coercer<'a, 's> {
         self.coercions.push(Coercion { pointer: at.to_owned(), change });
     }
 
-    /// Coerces a value that is not of the types wanted, and says how.
+    /// Coerces a value whose type is not wanted, and describes the change.
     fn change(
         &mut self,
         schema: &'s Value,
-        wanted: Types,
+        accepted: Types,
         value: &mut Value,
         at: &str,
     ) -> Option<&'static str> {
-        if wanted.meet(Types::of_value(value)) {
+        if accepted.meet(Types::of_value(value)) {
             return None;
         }
         if let Value::String(text) = value
-            && wanted.meet(Types::ARRAY.or(Types::OBJECT))
+            && accepted.meet(Types::ARRAY.or(Types::OBJECT))
             && let Some((parsed, digits)) = self.parsed(text)
         {
             let types = Types::of_value(&parsed);
             let is_text_itself = || {
                 self.is_element(schema, value, at) && !self.is_array_of_elements(schema, &parsed)
             };
-            if wanted.meet(types) && !(types == Types::ARRAY && is_text_itself()) {
+            if accepted.meet(types) && !(types == Types::ARRAY && is_text_itself()) {
                 self.digits.put(at, digits);
                 let change = match parsed {
                     Value::Array(_) => "JSON text, read as an array",
@@ -185,23 +185,23 @@ impl<'a, 's> Coercer<'a, 's> {
             if types == Types::OBJECT && self.is_element(schema, &parsed, at) {
                 self.digits.put(&format!("{at}/0"), digits);
                 *value = Value::Array(vec![parsed]);
-                return Some("JSON text of an object, read as an array of it");
+                return Some("JSON text of an object, read as an array with one element");
             }
         }
-        if let Some((scalar, change)) = scalar(wanted, value, self.digits.at(at)) {
+        if let Some((scalar, change)) = scalar(accepted, value, self.digits.at(at)) {
             *value = scalar;
             return Some(change);
         }
-        if wanted.meet(Types::ARRAY) && self.is_element(schema, value, at) {
+        if accepted.meet(Types::ARRAY) && self.is_element(schema, value, at) {
             let digits = self.digits.below(at);
             self.digits.put(&format!("{at}/0"), digits);
             *value = Value::Array(vec![std::mem::take(value)]);
-            return Some("a single value, taken as an array of it");
+            return Some("a single value, read as an array with one element");
         }
         None
     }
 
-    /// Reads a text that is an array or object as JSON.
+    /// Parses a string that contains an array or object as JSON.
     fn parsed(&mut self, text: &str) -> Option<(Value, Digits)> {
         if !text.trim_start().starts_with(['[', '{']) {
             return None;
@@ -212,19 +212,19 @@ impl<'a, 's> Coercer<'a, 's> {
         Some(parsed)
     }
 
-    /// Tells whether a value may be an element of the array that a schema takes, in its type or as a
-    /// scalar that is coerced.
+    /// Returns true if a value may be an element of the schema's array, by its type or after
+    /// coercion of a scalar.
     fn is_element(&self, schema: &'s Value, value: &Value, at: &str) -> bool {
-        let wanted = self.element_types(schema);
-        wanted != Types::ALL
-            && (wanted.meet(Types::of_value(value))
-                || scalar(wanted, value, self.digits.at(at)).is_some())
+        let accepted = self.element_types(schema);
+        accepted != Types::ALL
+            && (accepted.meet(Types::of_value(value))
+                || scalar(accepted, value, self.digits.at(at)).is_some())
     }
 
     fn is_array_of_elements(&self, schema: &'s Value, array: &Value) -> bool {
-        let wanted = self.element_types(schema);
+        let accepted = self.element_types(schema);
         let elements = array.as_array().map(Vec::as_slice).unwrap_or_default();
-        elements.iter().all(|element| wanted.meet(Types::of_value(element)))
+        elements.iter().all(|element| accepted.meet(Types::of_value(element)))
     }
 
     fn element_types(&self, schema: &'s Value) -> Types {
@@ -234,7 +234,7 @@ impl<'a, 's> Coercer<'a, 's> {
     }
 }
 
-/// The schemas of a property.
+/// Returns the schemas of a property.
 fn properties<'v, 's>(
     views: &'v [&'s Value],
     key: &'v str,
@@ -242,17 +242,17 @@ fn properties<'v, 's>(
     views.iter().filter_map(move |view| view.get("properties")?.get(key))
 }
 
-/// The schema of an element of an array.
+/// Returns the schema of an array element.
 fn item_schema(view: &Value, index: usize) -> Option<&Value> {
     let listed = [view.get("prefixItems"), view.get("items")].into_iter().flatten();
     let listed = listed.filter_map(Value::as_array).find_map(|items| items.get(index));
     listed.or_else(|| view.get("items").filter(|items| items.is_object()))
 }
 
-/// A scalar as the one scalar type that is wanted, if it is spelled exactly so. `digits` is how a
-/// number was written.
-fn scalar(wanted: Types, value: &Value, digits: Option<&str>) -> Option<(Value, &'static str)> {
-    let scalars = wanted.and(Types::BOOLEAN.or(Types::NUMBER).or(Types::STRING));
+/// Converts a scalar to the one scalar type that is wanted, if it is spelled exactly so. `digits`
+/// is the original text of a number.
+fn scalar(accepted: Types, value: &Value, digits: Option<&str>) -> Option<(Value, &'static str)> {
+    let scalars = accepted.and(Types::BOOLEAN.or(Types::NUMBER).or(Types::STRING));
     match value {
         Value::String(text) if scalars == Types::BOOLEAN => match &**text {
             "true" => Some((true.into(), "text, read as a boolean")),
@@ -267,19 +267,21 @@ fn scalar(wanted: Types, value: &Value, digits: Option<&str>) -> Option<(Value, 
         }
         Value::Number(number) if scalars == Types::STRING => {
             let text = digits.map_or_else(|| number.to_string(), str::to_owned);
-            Some((text.into(), "a number, taken as text"))
+            Some((text.into(), "a number, read as text"))
         }
-        // A whole number with a fraction or an exponent, such as `2.0` and `2e0`.
+        // An integer with a fraction or an exponent, such as `2.0` and `2e0`.
         Value::Number(number) if number.is_f64() && scalars.meet(Types::INTEGER) => {
             let float = number.as_f64()?;
             let is_exact = float.fract() == 0.0 && float.abs() <= EXACT_INTEGER;
-            is_exact.then(|| ((float as i64).into(), "a whole number, written as one"))
+            is_exact.then(|| {
+                ((float as i64).into(), "an integer, written without fraction or exponent")
+            })
         }
         _ => None,
     }
 }
 
-/// How many values there are in one, itself included, as a reader counts them.
+/// Counts the values in a value, including itself, as the JSON parser does.
 fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(elements) => elements.iter().map(count).sum(),

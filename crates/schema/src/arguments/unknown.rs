@@ -1,4 +1,4 @@
-//! Keys that hosts and models add to the arguments, and that the schema does not know.
+//! Removes keys that hosts and models add to the arguments and that are not in the schema.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use super::coercion::Coercion;
 use super::views::Views;
 use crate::types::Types;
 
-/// Keys that hosts add to every call: n8n the first four, and agents the others.
+/// Keys that hosts add to every call: n8n adds the first four, agents the others.
 const ADDED: [&str; 7] =
     ["toolCallId", "sessionId", "action", "chatInput", "explanation", "tool_call_id", "session_id"];
 
-/// Removes the keys that a schema forbids and that are of no use: those that hosts add, and all
-/// others if none may be a misspelled argument and no required one is missing.
+/// Removes forbidden keys that have no effect: keys that hosts add, and all others if none may be a
+/// misspelled argument and no required argument is missing.
 ///
-/// A key that the schema has a property for, wherever that is about the same object, stays.
+/// Keeps keys for which any schema of the same object has a property.
 pub(super) fn remove_unknown(
     schema: &Value,
     views: &Views<'_>,
@@ -28,7 +28,7 @@ pub(super) fn remove_unknown(
     let is_closed = ["additionalProperties", "unevaluatedProperties"]
         .iter()
         .any(|keyword| about.iter().any(|view| view.get(*keyword) == Some(&Value::Bool(false))));
-    // What a pattern of keys is for is not known here.
+    // The meaning of key patterns is not known here.
     let has_patterns = about.iter().any(|view| view.get("patternProperties").is_some());
     let declared = views.declared(schema);
     if !is_closed || has_patterns || !views.is_complete() {
@@ -38,7 +38,7 @@ pub(super) fn remove_unknown(
         object.keys().filter(|key| !declared.contains(&***key)).cloned().collect();
     let (added, others): (Vec<_>, Vec<_>) = unknown.into_iter().partition(|key| is_added(key));
     let is_near = |key: &String| nearest(key, declared.iter().copied()).is_some();
-    // A key of an argument's own object has its place there.
+    // A key of a nested object may be misplaced.
     let inner = declared_within(schema);
     let is_misplaced = |key: &String| inner.contains(&**key);
     let has_default =
@@ -56,12 +56,12 @@ pub(super) fn remove_unknown(
     }
 }
 
-/// Tells whether hosts add a key. Those that begin with `_` are never a tool's.
+/// Returns true if hosts add a key. Keys that begin with `_` never belong to a tool.
 fn is_added(key: &str) -> bool {
     key.starts_with('_') || ADDED.contains(&key)
 }
 
-/// The keys that any part of a schema has properties for.
+/// Returns the keys for which any part of a schema has a property.
 fn declared_within(schema: &Value) -> BTreeSet<&str> {
     let mut declared = BTreeSet::new();
     let mut waiting = vec![schema];

@@ -1,4 +1,4 @@
-//! The parts of a schema that say something of one value.
+//! The parts of a schema that apply to one value.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -8,14 +8,14 @@ use serde_json::Value;
 use crate::keywords::{Target, schemas};
 use crate::types::Types;
 
-/// How many parts of the schema are looked at for one call. Beyond that nothing more is coerced,
-/// and the arguments are checked as they are.
+/// The most parts of the schema that are examined in one call. Beyond that, no more values are
+/// coerced, and the arguments are checked unchanged.
 const STEPS: usize = 1_000_000;
 
-/// How many schemas are followed from one to the next: references, and choices within choices.
+/// The most schemas that are followed in a row: references, and choices within choices.
 const HOPS: usize = 16;
 
-/// A schema, and how much of it may still be looked at.
+/// A schema, and the number of its parts that may still be examined.
 pub(super) struct Views<'s> {
     root: &'s Value,
     steps: Cell<usize>,
@@ -26,7 +26,7 @@ impl<'s> Views<'s> {
         Self { root, steps: Cell::new(STEPS) }
     }
 
-    /// The types that a value of this schema may have, as far as its keywords tell.
+    /// Returns the types that a value of this schema may have, by its keywords.
     pub(super) fn types(&self, schema: &'s Value) -> Types {
         self.types_within(schema, HOPS)
     }
@@ -61,8 +61,8 @@ impl<'s> Views<'s> {
         types
     }
 
-    /// The schemas that a value of this type has to fit besides this one: what is referred to, all
-    /// of `allOf`, and of a choice the only branch that takes the type.
+    /// Returns the other schemas that a value of this type must match: references, all of `allOf`,
+    /// and the only branch of a choice that accepts the type.
     pub(super) fn of(&self, schema: &'s Value, value: Types) -> Vec<&'s Value> {
         let mut views = Vec::new();
         self.collect(schema, value, HOPS, &mut views);
@@ -90,13 +90,13 @@ impl<'s> Views<'s> {
         }
     }
 
-    /// The schema that a reference within the document leads to.
+    /// Returns the target of a reference within the document.
     fn target(&self, schema: &'s Value) -> Option<&'s Value> {
         let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
         self.root.pointer(pointer)
     }
 
-    /// The keys that some schema about the same value has properties for.
+    /// Returns the keys for which any schema of the same value has a property.
     pub(super) fn declared(&self, schema: &'s Value) -> BTreeSet<&'s str> {
         let mut declared = BTreeSet::new();
         self.declare(schema, HOPS, &mut declared);
@@ -118,7 +118,7 @@ impl<'s> Views<'s> {
         }
     }
 
-    /// Tells whether everything was looked at that had to be.
+    /// Returns true if every required part was examined.
     pub(super) fn is_complete(&self) -> bool {
         self.steps.get() > 0
     }

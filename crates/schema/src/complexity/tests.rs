@@ -18,7 +18,7 @@ fn refused(schema: &Value, value: &Value, reason: &str) {
     assert!(found.contains(reason), "{found}");
 }
 
-/// Definitions of which each consists of what is made of a reference to the next.
+/// Creates a chain of definitions: `link` wraps the reference to the next one.
 fn chain(length: usize, link: impl Fn(Value) -> Value) -> Value {
     let mut links = Map::new();
     for index in 0..length {
@@ -29,7 +29,7 @@ fn chain(length: usize, link: impl Fn(Value) -> Value) -> Value {
     json!({ "properties": { "x": { "$ref": "#/$defs/0" } }, "$defs": links })
 }
 
-/// An object in an object, so many times.
+/// Creates nested objects.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!({}), |inner, _| json!({ "x": inner }))
 }
@@ -39,7 +39,7 @@ fn references_that_branch_are_counted() {
     let schema = chain(10, |next| json!({ "anyOf": [next, next] }));
     assert_eq!(complexity(&schema, &json!({ "x": "a" })), Ok(()));
     for combine in ["anyOf", "allOf", "oneOf"] {
-        // Whether the value is there or not: it is looked at when it is read.
+        // With or without the value: the schema is examined when it is read.
         let schema = chain(40, |next| json!({ combine: [next, next] }));
         refused(&schema, &json!({}), "branches into more than 1000000 schemas");
     }
@@ -49,7 +49,7 @@ fn references_that_branch_are_counted() {
     refused(&schema, &json!({}), "branches");
     let schema = chain(40, |next| json!({ "allOf": [next], "unevaluatedProperties": next }));
     refused(&schema, &json!({ "x": "a" }), "takes more than 100128 steps");
-    // With each level of the value.
+    // For each level of the value.
     let own = json!({ "$ref": "#" });
     let both = json!({ "anyOf": [own, own] });
     for below in ["additionalProperties", "unevaluatedProperties"] {
@@ -64,16 +64,16 @@ fn references_that_branch_are_counted() {
 }
 
 #[test]
-fn references_that_lead_too_deep_are_refused() {
+fn deep_references_are_refused() {
     refused(&chain(10_000, |next| next), &json!({}), "more than 512 schemas");
     let own = json!({ "properties": { "x": { "$ref": "#" } } });
     refused(&own, &nested(1_000), "more than 512 schemas");
-    // It has to be read all the same, and there is no end to how long that takes.
+    // Such a schema would have to be read first, which takes unlimited time.
     refused(&chain(30_000, |next| next), &json!({}), "more than 40000 values");
 }
 
 #[test]
-fn what_refers_to_itself_without_end_is_refused() {
+fn endless_references_are_refused() {
     for schema in [
         json!({ "$ref": "#" }),
         json!({ "anyOf": [{ "type": "string" }, { "$ref": "#" }] }),
@@ -84,23 +84,23 @@ fn what_refers_to_itself_without_end_is_refused() {
             "allOf": [{ "$recursiveRef": "#" }],
         }),
     ] {
-        refused(&schema, &json!({}), "without end");
+        refused(&schema, &json!({}), "endlessly");
     }
-    // Where the schema is read, whatever the value is.
+    // Refused when the schema is read, for any value.
     let schema = json!({ "$dynamicAnchor": "a", "items": { "$dynamicRef": "#a" } });
-    refused(&schema, &json!("x"), "may lead anywhere; use `$ref`");
+    refused(&schema, &json!("x"), "has no fixed target; use `$ref`");
     refused(&json!({ "$ref": "#/$defs/none" }), &json!({}), "none");
 }
 
 #[test]
-fn what_a_pattern_takes_is_counted_before_it_is_matched() {
+fn matching_cost_is_counted_before_matching() {
     let pattern = |pattern: &str| json!({ "type": "string", "pattern": pattern });
-    // Its program, for every byte of the text.
+    // The size of the program for every byte of text.
     let text = json!("a".repeat(1 << 20));
     assert_eq!(complexity(&pattern("^[a-z0-9 _-]*$"), &text), Ok(()));
-    refused(&pattern("[a-z]{1,100}b"), &text, "to match this value with its patterns");
+    refused(&pattern("[a-z]{1,100}b"), &text, "matching this value with its patterns");
     assert_eq!(complexity(&pattern("[a-z]{1,100}b"), &json!("a".repeat(1 << 14))), Ok(()));
-    // Wherever it is: beside others, for names, and for each of many.
+    // In any position: beside other keywords, for names, and for each of many elements.
     let short = json!("a".repeat(1 << 14));
     let all: Vec<_> = (1..200).map(|n| pattern(&format!("[a-z]{{1,{n}}}b"))).collect();
     refused(&json!({ "allOf": all }), &short, "patterns");
@@ -113,22 +113,22 @@ fn what_a_pattern_takes_is_counted_before_it_is_matched() {
 }
 
 #[test]
-fn the_programs_of_patterns_are_bounded_alone_and_together() {
+fn pattern_programs_are_bounded() {
     let pattern = |pattern: String| json!({ "pattern": pattern });
-    refused(&pattern(r"\p{L}{1000}".into()), &json!(1), "takes more than 1 MiB when it is");
+    refused(&pattern(r"\p{L}{1000}".into()), &json!(1), "needs more than 1 MiB when compiled");
     let many: Vec<_> = (0..300).map(|n| pattern(format!("a{{{n}}}[bc]"))).collect();
-    refused(&json!({ "allOf": many }), &json!(1), "its patterns together take more than 64 MiB");
+    refused(&json!({ "allOf": many }), &json!(1), "its patterns need more than 64 MiB in total");
     let some: Vec<_> = (0..150).map(|n| pattern(format!("a{{{n}}}[bc]"))).collect();
     assert_eq!(complexity(&json!({ "allOf": some }), &json!("a")), Ok(()));
     let groups: Vec<_> = (1..100).map(|n| pattern(format!("^(a{{500}}){{{n}}}$"))).collect();
-    refused(&json!({ "allOf": groups }), &json!(1), "its patterns together");
-    // The same one is compiled once.
+    refused(&json!({ "allOf": groups }), &json!(1), "its patterns");
+    // Equal patterns are compiled once.
     let same: Vec<_> = (0..1_000).map(|_| pattern("[bc]".into())).collect();
     assert_eq!(complexity(&json!({ "allOf": same }), &json!("b")), Ok(()));
 }
 
 #[test]
-fn what_a_keyword_compares_is_counted() {
+fn comparisons_of_keywords_are_counted() {
     let many = json!(vec![0; 100_000]);
     let options: Vec<_> = (0..30_000).collect();
     refused(&json!({ "items": { "enum": options } }), &many, "steps");
@@ -144,28 +144,28 @@ fn what_a_keyword_compares_is_counted() {
 }
 
 #[test]
-fn counting_ends_when_the_caller_says_so() {
+fn callers_can_end_the_counting() {
     let schema = json!({ "items": { "anyOf": [{}, {}, {}] } });
     let (complexity, value) = (SchemaComplexity::new(schema).unwrap(), json!(vec![0; 10_000]));
-    let asked = Cell::new(0);
+    let calls = Cell::new(0);
     let until = |end: usize| {
-        asked.set(0);
+        calls.set(0);
         let may_go_on = || {
-            asked.set(asked.get() + 1);
-            if asked.get() == end { Err("cancelled") } else { Ok(()) }
+            calls.set(calls.get() + 1);
+            if calls.get() == end { Err("cancelled") } else { Ok(()) }
         };
         complexity.check("", &value, &may_go_on)
     };
-    // Once for so many steps.
+    // One call per block of steps.
     let steps = until(usize::MAX).unwrap();
-    assert_eq!(asked.get() as u64, steps / STEPS_PER_LOOK);
+    assert_eq!(calls.get() as u64, steps / STEPS_PER_LOOK);
     assert!(matches!(until(3), Err(Refusal::Ended("cancelled"))));
-    assert_eq!(asked.get(), 3);
+    assert_eq!(calls.get(), 3);
 }
 
 #[test]
-fn what_tools_ask_for_is_not_refused() {
-    // As deep as arguments may be, through references and a choice.
+fn schemas_of_real_tools_are_accepted() {
+    // The maximum depth of arguments, through references and a choice.
     let tree = json!({
         "$ref": "#/$defs/tree",
         "$defs": { "tree": {
@@ -174,11 +174,11 @@ fn what_tools_ask_for_is_not_refused() {
         } },
     });
     assert_eq!(complexity(&tree, &nested(127)), Ok(()));
-    // As many as there may be.
+    // The maximum number of values.
     let many = json!({ "items": { "type": "object", "properties": { "id": { "minimum": 0 } } } });
     let values: Vec<Value> = (0..50_000).map(|id| json!({ "id": id })).collect();
     assert_eq!(complexity(&many, &values.into()), Ok(()));
-    // References by name, by anchor and by address.
+    // References by name, by anchor and by URI.
     let named = json!({
         "items": { "anyOf": [{ "$ref": "#leaf" }, { "$ref": "T0" }] },
         "$defs": {
@@ -190,7 +190,7 @@ fn what_tools_ask_for_is_not_refused() {
 }
 
 #[test]
-fn what_translating_a_pattern_takes_is_counted_before_it_is_done() {
+fn translation_cost_is_counted_before_translating() {
     // The library reads the whole pattern again for each of these.
     for escape in [r"\d", r"\s", r"\cA"] {
         let pattern = |times: usize| json!({ "pattern": escape.repeat(times) });
@@ -199,21 +199,21 @@ fn what_translating_a_pattern_takes_is_counted_before_it_is_done() {
     }
     let long = json!({ "pattern": format!(r"^[a-z]{{1,3}}\.{}$", "x".repeat(5_000)) });
     assert_eq!(complexity(&long, &json!("x")), Ok(()));
-    // Many that are short count together.
+    // Many short patterns are counted together.
     let many = (0..30).map(|n| json!({ "pattern": format!("{n}{}", r"\d".repeat(40)) }));
     let schema = json!({ "allOf": many.collect::<Vec<_>>() });
-    refused(&schema, &json!("x"), "its patterns together have too many escapes");
+    refused(&schema, &json!("x"), "its patterns have too many escapes in total");
 }
 
 #[test]
-fn what_a_format_takes_is_counted() {
+fn format_cost_is_counted() {
     let format = |format: &str| json!({ "$schema": "http://json-schema.org/draft-07/schema#", "format": format });
-    // The library compares each name with all before it.
+    // The library compares each name with all previous ones.
     let names: String = (0..20_000).map(|n| format!("(?<a{n}>)")).collect();
     refused(&format("regex"), &json!(names), "steps");
     let names: String = (0..100).map(|n| format!("(?<a{n}>)")).collect();
     assert_eq!(complexity(&format("regex"), &json!(names)), Ok(()));
-    // The others read the text once, as often as it says so.
+    // Other formats read the text a fixed number of times.
     let text = json!("a".repeat(1 << 20));
     assert_eq!(complexity(&format("uri-template"), &text), Ok(()));
     let all = vec![format("email"); 1_000];

@@ -1,8 +1,7 @@
-//! `tools` of Anthropic's messages.
+//! `tools` of Anthropic's Messages API.
 //!
-//! The root of a schema is an object without `oneOf`, `anyOf` and `allOf`, and
-//! its properties have plain names; one tool that breaks this makes the whole
-//! request fail.
+//! The root of a schema must be an object without `oneOf`, `anyOf` and `allOf`, and its properties
+//! must have plain names; one invalid tool makes the whole request fail.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +10,7 @@ use super::root;
 use super::tool_info::ToolInfo;
 use kitbag_base::json::pointer;
 
-/// What must not stand at the root.
+/// Keywords that are not allowed at the root.
 const FORBIDDEN: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// The longest name of a property.
@@ -29,7 +28,7 @@ pub(super) fn define(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
     (value, notes)
 }
 
-/// Leaves properties out whose names are not taken, where a call can do without.
+/// Removes optional properties whose names are not accepted.
 fn check_names(schema: &mut Map<String, Value>, notes: &mut Vec<Note>) {
     let required: Vec<_> = root::required(schema).map(str::to_owned).collect();
     let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
@@ -39,10 +38,10 @@ fn check_names(schema: &mut Map<String, Value>, notes: &mut Vec<Note>) {
         if !is_name(name) {
             let what = match is_required {
                 true => {
-                    "has a name that this interface refuses; it is required, so that the tool has \
-                     to rename it"
+                    "has a name that this interface refuses; it is required, so the tool must \
+                     rename it"
                 }
-                false => "has a name that this interface refuses, and is left out",
+                false => "has a name that this interface refuses, and is omitted",
             };
             notes.push(Note::new(format!("/properties{}", pointer(name)), what));
         }

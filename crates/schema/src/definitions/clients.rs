@@ -1,5 +1,5 @@
-//! Parts of a schema that common clients of the Model Context Protocol refuse: many refuse all tools of a
-//! server for one schema.
+//! Parts of a schema that common MCP clients refuse: many refuse all tools of a server because of
+//! one schema.
 //!
 //! Sources: ajv 8, which compiles every output schema and reads patterns with the flag `u`, and the
 //! zod schemas of the TypeScript SDK, whose properties are objects.
@@ -29,8 +29,8 @@ const COUNTS: [&str; 8] = [
     "maxContains",
 ];
 
-/// A schema as clients take it, and what is left out of it: such as `` `pattern` (`(?i)x`) ``. What
-/// is left takes at least the values that the schema takes.
+/// Returns a schema that clients accept, and the omitted parts, such as `` `pattern` (`(?i)x`) ``.
+/// The result accepts every value that the original accepts.
 pub(super) fn accepted(schema: &Value) -> (Value, Vec<String>) {
     let (mut accepted, mut left_out) = (schema.clone(), Vec::new());
     each_schema(&mut accepted, &mut |rules| repair(schema, rules, &mut left_out));
@@ -47,15 +47,15 @@ fn repair(root: &Value, rules: &mut Map<String, Value>, left_out: &mut Vec<Strin
                 let target = resolve(root, reference);
                 target.is_some_and(|(_, target)| target.is_object() || target.is_boolean())
             }),
-            // A schema in a schema that has an identity of its own changes what references mean.
+            // The id of a nested schema changes the base of references.
             "$id" => !is_root || !rule.is_string(),
-            // That of draft 4.
+            // The id of draft 4.
             "id" => true,
             "$schema" | "format" => !rule.is_string(),
             "type" => !is_type(rule),
             "enum" => rule.as_array().is_none_or(Vec::is_empty),
             "pattern" => !rule.as_str().is_some_and(super::ecma::is_pattern),
-            // Of OpenAPI.
+            // OpenAPI's keyword.
             "nullable" => !has_type || !rule.is_boolean(),
             "required" => !rule.as_array().is_some_and(|names| names.iter().all(Value::is_string)),
             "uniqueItems" => !rule.is_boolean(),
@@ -78,7 +78,7 @@ fn repair(root: &Value, rules: &mut Map<String, Value>, left_out: &mut Vec<Strin
             patterns.shift_remove(key);
             left_out.push(described("patternProperties", &json!(key)));
         }
-        // These would take fewer keys.
+        // Removing these would accept fewer keys.
         if !unreadable.is_empty() {
             rules.shift_remove("additionalProperties");
             rules.shift_remove("unevaluatedProperties");
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schemas_are_served_as_the_cases_say() {
+    fn served_schemas_match_the_cases() {
         let cases: Value = serde_json::from_str(include_str!("../../cases/clients.json")).unwrap();
         let mut differences = String::new();
         for case in cases.as_array().unwrap() {

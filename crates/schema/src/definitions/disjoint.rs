@@ -1,5 +1,4 @@
-//! Whether no value fits two branches of a choice, so that it does not matter
-//! whether one or any of them has to fit.
+//! Proves that no value matches two branches of a choice, so that `oneOf` and `anyOf` are equal.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +9,17 @@ use super::root;
 use crate::complexity::size;
 use crate::types::Types;
 
-/// How many comparisons there are for one schema, of pairs of schemas, keys and
-/// values. References let a short schema, which is the tool's word, have any number.
+/// The most comparisons for one schema, of pairs of schemas, keys and values. With references, a
+/// short untrusted schema can require any number.
 const COMPARISONS: u64 = 4_000_000;
 
-/// What a pair of schemas counts besides its keys and values.
+/// The cost of a pair of schemas in addition to its keys and values.
 const COMPARISONS_PER_PAIR: u64 = 100;
 
-/// How deep in the branches a difference is looked for.
+/// The depth to which branches are compared.
 const LEVELS: usize = 8;
 
-/// How many comparisons are left for a schema.
+/// The number of comparisons left for a schema.
 pub(super) struct Comparisons(u64);
 
 impl Default for Comparisons {
@@ -37,8 +36,7 @@ impl Comparisons {
     }
 }
 
-/// Whether it is plain that no value fits two of the branches. `false` means
-/// only that it is not plain.
+/// Returns true if it is certain that no value matches two branches. False if it is unknown.
 pub(super) fn are_disjoint(root: &Value, branches: &[Value], left: &mut Comparisons) -> bool {
     let pairs = branches
         .iter()
@@ -76,7 +74,7 @@ fn pair(
         if !left.spend(sizes.saturating_mul(second.len() as u64)) {
             return false;
         }
-        // 1 and 1.0 are the same value and not the same JSON.
+        // 1 and 1.0 are equal values with different JSON.
         let is_number = |value: &&&Value| value.is_number();
         let has_numbers =
             first.iter().any(|v| is_number(&v)) && second.iter().any(|v| is_number(&v));
@@ -90,7 +88,7 @@ fn pair(
         || required_differs(root, first, second, levels, left)
 }
 
-/// Follows references; only what stands alone is followed.
+/// Follows references that have no siblings.
 fn target<'a>(root: &'a Value, mut schema: &'a Value) -> Option<&'a Map<String, Value>> {
     const HOPS: usize = 16;
     for _ in 0..HOPS {
@@ -111,7 +109,7 @@ fn choices(rules: &Map<String, Value>) -> Option<Vec<&Value>> {
     }
 }
 
-/// Whether one takes no key that the other must have.
+/// Returns true if one schema forbids a key that the other requires.
 fn lacks_required(closed: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     let is_closed = closed.get("additionalProperties") == Some(&Value::Bool(false))
         && !closed.contains_key("patternProperties");
@@ -119,7 +117,7 @@ fn lacks_required(closed: &Map<String, Value>, other: &Map<String, Value>) -> bo
     is_closed && root::required(other).any(|key| !takes(key))
 }
 
-/// Whether both must have a key of which no value fits both.
+/// Returns true if both require a key and no value matches both of its schemas.
 fn required_differs(
     root: &Value,
     first: &Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Patterns that `new RegExp(pattern, "u")` of JavaScript takes.
+//! Checks patterns for `new RegExp(pattern, "u")` in JavaScript.
 
 /// General categories of Unicode, which both spellings of a property may name.
 const CATEGORIES: [&str; 37] = [
@@ -7,8 +7,8 @@ const CATEGORIES: [&str; 37] = [
     "C", "Cc", "Cf", "Co", "Letter",
 ];
 
-/// Tells whether a pattern is surely one of JavaScript. `false` for some that are: references to groups,
-/// and most properties of Unicode.
+/// Returns true if a pattern is certainly valid in JavaScript. False for some valid ones: group
+/// references and most Unicode properties.
 pub(super) fn is_pattern(pattern: &str) -> bool {
     let mut reader = Reader { rest: pattern.chars().collect(), at: 0, names: Vec::new() };
     reader.disjunction(0).is_some() && reader.at == reader.rest.len()
@@ -20,7 +20,7 @@ struct Reader {
     names: Vec<String>,
 }
 
-/// How deep groups may nest here.
+/// The deepest nesting of groups.
 const DEPTH: usize = 100;
 
 impl Reader {
@@ -40,7 +40,7 @@ impl Reader {
         Some(next)
     }
 
-    /// Reads up to a `)` or the end. `None`: what comes is not a pattern.
+    /// Parses up to a `)` or the end. `None` if the pattern is not valid.
     fn disjunction(&mut self, depth: usize) -> Option<()> {
         if depth > DEPTH {
             return None;
@@ -68,7 +68,7 @@ impl Reader {
         Some(())
     }
 
-    /// Reads a group, and says whether it can be repeated: one that looks around cannot.
+    /// Parses a group. Returns false if it cannot be repeated, as for look-around.
     fn group(&mut self, depth: usize) -> Option<bool> {
         self.at += 1;
         let mut can_repeat = true;
@@ -105,7 +105,7 @@ impl Reader {
         is_new.then_some(())
     }
 
-    /// Reads a quantifier if there is one.
+    /// Parses an optional quantifier.
     fn quantifier(&mut self) -> Option<bool> {
         match self.peek() {
             Some('*' | '+' | '?') => self.at += 1,
@@ -134,7 +134,7 @@ impl Reader {
         digits.parse().ok()
     }
 
-    /// Reads an escape outside of a class, and says whether it can be repeated.
+    /// Parses an escape outside a class. Returns false if it cannot be repeated.
     fn escape(&mut self) -> Option<bool> {
         self.at += 1;
         match self.peek()? {
@@ -146,7 +146,7 @@ impl Reader {
         }
     }
 
-    /// Reads what follows a backslash: the character, or nothing for a class of them.
+    /// Parses the part after a backslash. Returns the character, or `None` for a class.
     fn escaped(&mut self) -> Option<Option<char>> {
         let next = self.next()?;
         Some(match next {
@@ -206,7 +206,7 @@ impl Reader {
             if self.peek() == Some('-') && self.rest.get(self.at + 1).is_some_and(|c| *c != ']') {
                 self.at += 1;
                 let last = self.member()?;
-                // A range is between two characters, in their order.
+                // A range must be ascending.
                 if first? > last? {
                     return None;
                 }
@@ -214,7 +214,7 @@ impl Reader {
         }
     }
 
-    /// Reads a member of a class: a character, or nothing for a class of them.
+    /// Parses a member of a class. Returns the character, or `None` for a class.
     fn member(&mut self) -> Option<Option<char>> {
         match self.next()? {
             '\\' => match self.peek()? {
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_told_as_javascript_tells_them() {
+    fn pattern_checks_match_javascript() {
         for pattern in [
             "",
             "^a$",

@@ -8,12 +8,11 @@ use super::note::Note;
 use super::root;
 use super::tool_info::ToolInfo;
 
-/// The schema goes out as JSON Schema, not as the older `parameters`, which is
-/// a dialect of OpenAPI.
+/// Uses JSON Schema and not the older `parameters`, a dialect of OpenAPI.
 pub(super) fn define(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
     let value = json!({
         "name": tool.name,
-        // It must not be missing.
+        // A description is required.
         "description": tool.description.or(tool.title).unwrap_or(tool.name.as_str()),
         "parametersJsonSchema": root::object(tool.input_schema),
     });

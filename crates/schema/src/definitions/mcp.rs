@@ -9,8 +9,8 @@ use super::note::Note;
 use super::root;
 use super::tool_info::ToolInfo;
 
-/// Everything a tool says of itself has a place here. Its schemas stay as they are, except for what
-/// clients refuse: the input schema is served without it, and the output schema is left out.
+/// Includes everything in a tool's description. Its schemas are unchanged except for parts that
+/// clients refuse: these are removed from the input schema, and the output schema is omitted.
 pub(super) fn define(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
     let mut notes = Vec::new();
     let mut value = json!({ "name": tool.name });
@@ -21,7 +21,7 @@ pub(super) fn define(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
         value["description"] = description.into();
     }
     let mut input = root::typed(tool.input_schema);
-    // The only one that clients take, also of several.
+    // The only type that clients accept, even in a list.
     input.insert("type".into(), "object".into());
     let (input, left_out) = clients::accepted(&input.into());
     value["inputSchema"] = input;
@@ -29,8 +29,8 @@ pub(super) fn define(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
         notes.push(Note::new(
             "",
             format!(
-                "goes out without {}, for which many clients refuse all tools; calls are checked \
-                 with it",
+                "is served without {}, since many clients would refuse all tools; calls are \
+                 checked with it",
                 left_out.join(", ")
             ),
         ));
@@ -38,16 +38,16 @@ pub(super) fn define(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
     if let Some(schema) = tool.output_schema {
         // A client would refuse the whole list.
         let refused = match (schema["type"] == "object", clients::accepted(schema)) {
-            (false, _) => "has to be that of an object".to_owned(),
+            (false, _) => "must be that of an object".to_owned(),
             (true, (accepted, left_out)) if left_out.is_empty() => {
                 value["outputSchema"] = accepted;
                 return finished(value, tool, notes);
             }
             (true, (_, left_out)) => {
-                format!("many clients refuse for {}", left_out.join(", "))
+                format!("many clients refuse because of {}", left_out.join(", "))
             }
         };
-        let what = format!("goes out without the output schema, which {refused}");
+        let what = format!("is served without the output schema, which {refused}");
         notes.push(Note::new("", what));
     }
     finished(value, tool, notes)

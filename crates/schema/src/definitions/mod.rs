@@ -1,8 +1,8 @@
-//! The definition of a tool, in the form that a model interface takes.
+//! Definitions of a tool in the formats of model interfaces.
 //!
-//! Each interface understands another part of JSON Schema. A definition says as
-//! much as its format can, and lists as [`Loss`]es what it could not say. kitbag
-//! checks every call against the tool's own schema, whatever a model was given.
+//! Each interface supports a different part of JSON Schema. A definition contains as much as its
+//! format can express and lists the rest as [`Loss`]es. kitbag always checks calls against the
+//! tool's own schema.
 
 mod anthropic;
 mod clients;
@@ -31,17 +31,17 @@ pub use tool_info::ToolInfo;
 
 pub(crate) use note::Note;
 
-/// The form that a model interface takes tools in.
+/// The format in which a model interface accepts tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// `tools` of OpenAI's chat completions, and of interfaces that are compatible with them.
-    /// With `strict` wherever the schema allows it; see [`without_nulls`].
+    /// `tools` of OpenAI's Chat Completions and compatible interfaces. With `strict` if the schema
+    /// allows it; see [`without_nulls`].
     OpenAiChat,
-    /// `tools` of OpenAI's responses. With `strict` as above.
+    /// `tools` of OpenAI's Responses. With `strict` as above.
     OpenAiResponses,
-    /// `tools` of Anthropic's messages.
+    /// `tools` of Anthropic's Messages API.
     Anthropic,
-    /// One element of `tools` of Gemini's `generateContent`.
+    /// An element of `tools` of Gemini's `generateContent`.
     Gemini,
     /// The result of `tools/list` in the Model Context Protocol.
     Mcp,
@@ -52,30 +52,29 @@ pub enum Format {
 pub struct Definition {
     /// The tool in its format.
     pub value: Value,
-    /// What the format could not express.
+    /// The parts that the format cannot express.
     pub losses: Vec<Loss>,
 }
 
-/// Something about a tool that a format could not express.
+/// A part of a tool that a format cannot express.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The tool.
+    /// The name of the tool.
     pub tool: ToolName,
-    /// Where in its input schema, as a JSON pointer; empty for the whole.
+    /// The position in the input schema, as a JSON pointer; empty for the whole schema.
     pub pointer: String,
-    /// What was done instead, as the end of a sentence.
+    /// The change, as the end of a sentence.
     pub what: String,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 5] =
         [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mcp];
 
     /// Defines one tool.
     ///
-    /// The schema is taken to be a valid one; [`Schema::check`](crate::Schema::check)
-    /// makes sure of that.
+    /// The schema must be valid; see [`Schema::check`](crate::Schema::check).
     pub fn define<'a>(self, tool: impl Into<ToolInfo<'a>>) -> Definition {
         let tool = &tool.into();
         let (value, notes) = match self {
@@ -89,7 +88,7 @@ impl Format {
         Definition { value, losses: notes.into_iter().map(loss).collect() }
     }
 
-    /// Puts definitions together as the interface takes them.
+    /// Combines definitions into the form of the interface.
     pub fn collect(self, definitions: Vec<Value>) -> Value {
         match self {
             Self::OpenAiChat | Self::OpenAiResponses | Self::Anthropic => definitions.into(),

@@ -1,6 +1,6 @@
-//! What the form of a definition cannot express of a schema.
+//! Parts of a schema that the form of a definition cannot express.
 
-/// A [`Loss`](super::Loss) of a schema, before it is known whose that is.
+/// A [`Loss`](super::Loss) without the name of the tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) pointer: String,

@@ -1,4 +1,4 @@
-//! Undoing what strict mode does to optional arguments.
+//! Reverts the change that strict mode makes to optional arguments.
 
 use std::collections::HashMap;
 
@@ -14,27 +14,26 @@ use crate::types::Types;
 use crate::without_end;
 use kitbag_base::json::pointer;
 
-/// The name under which a schema refers to itself here.
+/// The URI of the schema for its own references.
 const SCHEMA: &str = "urn:kitbag:schema";
 
-/// How many schemas are looked at. References and choices let a short schema,
-/// which is the tool's word, have any number for one value.
+/// The most schemas that are examined. With references and choices, a short untrusted schema can
+/// have any number for one value.
 const STEPS: usize = 10_000;
 
-/// How many values are looked at and copied, and how many more for each that the
-/// arguments have.
+/// The most values that are examined and copied, and the most further ones for each value in the
+/// arguments.
 const VALUES: u64 = 100_000;
 const VALUES_PER_VALUE: u64 = 64;
 
-/// How many schemas are looked at one within the other: as deep as arguments may
-/// be, and some for references.
+/// The deepest nesting of examined schemas: the depth of arguments plus some references.
 const DEPTH: usize = ARGUMENTS_DEPTH + 32;
 
-/// Takes out of arguments the nulls that stand for what was not given.
+/// Removes the nulls from arguments that represent absent values.
 ///
-/// In OpenAI's strict mode a model gives every argument, and null for each that
-/// it would leave out. kitbag checks a call against the tool's own schema, where
-/// that is no null. Hand arguments through this before the call:
+/// In OpenAI's strict mode, a model provides every argument, with null for those that it would
+/// omit. kitbag checks a call against the tool's own schema, which may not accept null. Pass
+/// arguments through this function before the call:
 ///
 /// ```
 /// use kitbag_schema::definitions::without_nulls;
@@ -49,10 +48,10 @@ const DEPTH: usize = ARGUMENTS_DEPTH + 32;
 /// assert_eq!(arguments, json!({ "path": "x" }));
 /// ```
 ///
-/// `schema` is the tool's own, as [`ToolInfo::input_schema`](super::ToolInfo) has it.
-/// At every depth, a null goes where a property is optional and its schema takes
-/// no null; everything else stays, and arguments that fit stay as they are. So it
-/// may be used for every tool and every model.
+/// `schema` is the tool's own, as in [`ToolInfo::input_schema`](super::ToolInfo). At every depth, a
+/// null is removed if its property is optional and its schema does not accept null. All other
+/// values are unchanged, and so are arguments that match. Therefore this works for every tool and
+/// every model.
 pub fn without_nulls(schema: &Value, arguments: Value) -> Value {
     if !holds_null(&arguments) {
         return arguments;
@@ -79,7 +78,7 @@ struct Cleaner<'a> {
     root: &'a Value,
     registry: Option<&'a Registry<'a>>,
     complexity: Option<SchemaComplexity>,
-    /// By pointer.
+    /// Validators by pointer.
     validators: HashMap<String, Option<Validator>>,
     left: usize,
     values: u64,
@@ -87,8 +86,8 @@ struct Cleaner<'a> {
 }
 
 impl<'a> Cleaner<'a> {
-    /// The value without the nulls that the schema at a pointer does not take.
-    /// `None` where there are too many ways to look at it.
+    /// Returns the value without the nulls that the schema at a pointer does not accept. `None` if
+    /// there are too many ways to examine it.
     fn clean(&mut self, at: &str, value: &Value) -> Option<Value> {
         self.left = self.left.checked_sub(1)?;
         self.values = self.values.checked_sub(count(value))?;
@@ -159,8 +158,8 @@ impl<'a> Cleaner<'a> {
         Some(clean)
     }
 
-    /// Cleans a value as the first branch says that it fits then. One that fits
-    /// a branch already stays as it is.
+    /// Cleans a value for the first branch that accepts the result. A value that matches a branch
+    /// is unchanged.
     fn choose(&mut self, at: &str, branches: &[Value], value: Value) -> Option<Value> {
         for (index, branch) in branches.iter().enumerate() {
             if self.fits_branch(&format!("{at}/{index}"), branch, &value)? {
@@ -213,7 +212,7 @@ fn holds_null(value: &Value) -> bool {
     }
 }
 
-/// A pointer as the fragment of a URI (RFC 3986).
+/// Formats a pointer as a URI fragment (RFC 3986).
 fn fragment(pointer: &str) -> String {
     let mut fragment = String::with_capacity(pointer.len());
     for byte in pointer.bytes() {

@@ -1,4 +1,4 @@
-//! `tools` of OpenAI's chat completions and responses.
+//! `tools` of OpenAI's Chat Completions and Responses.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::{root, strict};
 use crate::keywords::each_schema;
 use crate::types::Types;
 
-/// What must not stand at the root, strict or not.
+/// Keywords that are not allowed at the root, in any mode.
 const FORBIDDEN: [&str; 6] = ["allOf", "anyOf", "oneOf", "enum", "const", "not"];
 
 pub(super) fn chat(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
@@ -16,7 +16,7 @@ pub(super) fn chat(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
     (json!({ "type": "function", "function": function }), notes)
 }
 
-/// As [`chat`], without the level in between.
+/// As [`chat`], without the nested object.
 pub(super) fn responses(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
     let (function, notes) = function(tool);
     let mut value = Map::new();
@@ -33,17 +33,17 @@ fn function(tool: &ToolInfo<'_>) -> (Map<String, Value>, Vec<Note>) {
         value.insert("description".into(), description.into());
     }
     value.insert("parameters".into(), schema);
-    // Written out, since not every interface has the same default.
+    // Explicit, since interfaces have different defaults.
     value.insert("strict".into(), is_strict.into());
     (value, notes)
 }
 
-/// The schema, and whether it is a strict one.
+/// Returns the schema and whether it is strict.
 fn parameters(schema: &Value) -> (Value, bool, Vec<Note>) {
     match strict::strict(schema) {
         Ok((schema, notes)) => (schema, true, notes),
         Err(Note { pointer, what }) => {
-            let what = format!("{what}; the tool goes out with `strict: false`");
+            let what = format!("{what}; the tool is sent with `strict: false`");
             let mut notes = vec![Note { pointer, what }];
             let mut schema = root::object_without(schema, &FORBIDDEN, &mut notes).into();
             fill(&mut schema);
@@ -52,8 +52,8 @@ fn parameters(schema: &Value) -> (Value, bool, Vec<Note>) {
     }
 }
 
-/// Adds what says nothing but must not be missing: `properties` of the root, and
-/// `items` of every array.
+/// Adds required keywords that have no effect: `properties` of the root, and `items` of every
+/// array.
 fn fill(schema: &mut Value) {
     if let Value::Object(rules) = schema {
         rules.entry("properties").or_insert_with(|| json!({}));

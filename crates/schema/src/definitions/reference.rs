@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-/// Finds what a `$ref` within the schema points to, and the pointer to it.
+/// Returns the target of a `$ref` within the schema, and its pointer.
 pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<(String, &'a Value)> {
     let pointer = reference.strip_prefix('#')?;
-    // A reference that would have to be decoded first is left alone.
+    // References that need decoding are not resolved.
     if pointer.contains('%') {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The root of an input schema, which every interface wants to be an object's.
+//! The root of an input schema, which every interface requires to be an object.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +10,15 @@ use crate::complexity::count;
 use crate::types::Types;
 use kitbag_base::json::pointer;
 
-/// How many references are followed one after the other. A chain of more is a
-/// ring.
+/// The most references that are followed in a row. A longer chain is a cycle.
 const HOPS: usize = 16;
 
-/// How many values the properties in all branches of combined schemas have together,
-/// and how many more a branch counts. References let a short schema, which is the
-/// tool's word, have any number.
+/// The most values in the properties of all branches of combined schemas, and the cost of a branch.
+/// With references, a short untrusted schema can have any number.
 const VALUES: u64 = 250_000;
 const VALUES_PER_BRANCH: u64 = 1_000;
 
-/// Keywords that say nothing about a value, or hold what others refer to.
+/// Keywords that do not restrict values, or contain the targets of references.
 const HARMLESS: [&str; 12] = [
     "$ref",
     "$defs",
@@ -36,8 +34,7 @@ const HARMLESS: [&str; 12] = [
     "readOnly",
 ];
 
-/// The schema as it is, with `type` where it was left out: arguments always are
-/// an object.
+/// Returns the schema with `type` if it was missing: arguments are always an object.
 pub(super) fn typed(schema: &Value) -> Map<String, Value> {
     let mut typed = Map::new();
     let empty = Map::new();
@@ -49,8 +46,8 @@ pub(super) fn typed(schema: &Value) -> Map<String, Value> {
     typed
 }
 
-/// The schema with the `type` of an object, and with the object itself at the
-/// root where there is only a reference to it.
+/// Returns the schema with type `object`. If the root is only a reference to an object, returns
+/// that object.
 pub(super) fn object(schema: &Value) -> Map<String, Value> {
     let mut rules = typed(schema);
     for _ in 0..HOPS {
@@ -61,7 +58,7 @@ pub(super) fn object(schema: &Value) -> Map<String, Value> {
             _ => break,
         };
         rules.remove("$ref");
-        // What stands at the root is what was meant for this place.
+        // The keywords at the root are meant for this position.
         let outer = std::mem::replace(&mut rules, target);
         for (key, value) in outer.into_iter().filter(|(key, _)| key != "type") {
             rules.insert(key, value);
@@ -71,8 +68,8 @@ pub(super) fn object(schema: &Value) -> Map<String, Value> {
     rules
 }
 
-/// As [`object`], without some keywords. What the branches of
-/// combined schemas say of properties is moved to the root.
+/// As [`object`], without some keywords. The properties in the branches of combined schemas are
+/// moved to the root.
 pub(super) fn object_without(
     schema: &Value,
     forbidden: &[&str],
@@ -88,14 +85,14 @@ pub(super) fn object_without(
         rules.remove(*key);
         let what = match *key {
             "allOf" => {
-                "is not taken at the root: the properties of its branches stand there, and what \
-                 else they say is left to the check of the call"
+                "is not accepted at the root: the properties of its branches are listed there, \
+                 and the rest is checked only at the call"
             }
             "anyOf" | "oneOf" => {
-                "is not taken at the root: the properties of all its branches stand there, and \
-                 which go together is left to the check of the call"
+                "is not accepted at the root: the properties of all its branches are listed \
+                 there, and their combinations are checked only at the call"
             }
-            _ => "is not taken at the root, and left to the check of the call",
+            _ => "is not accepted at the root, and is checked only at the call",
         };
         notes.push(Note::new(pointer(key), what));
     }
@@ -112,15 +109,15 @@ pub(super) fn object_without(
     rules
 }
 
-/// The keys that a schema requires.
+/// Returns the keys that a schema requires.
 pub(super) fn required(rules: &Map<String, Value>) -> impl Iterator<Item = &str> {
     rules.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// What a schema tells of an object's properties, whatever it combines.
+/// The properties that a schema has for an object, in any combination.
 ///
-/// Every object that fits the schema fits this too, but for one: a property that
-/// only some branches of a choice tell of is taken to be theirs.
+/// Every object that matches the schema matches this as well, with one exception: a property that
+/// only some branches of a choice have is assumed to belong to them.
 #[derive(Default)]
 struct Shape {
     properties: Map<String, Value>,
@@ -129,8 +126,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// `None` where the schema takes no object at all. What is beyond `left` values
-    /// is left out.
+    /// `None` if the schema does not accept objects. Values beyond `left` are omitted.
     fn of(root: &Value, rules: &Map<String, Value>, left: &mut u64) -> Option<Self> {
         if Types::named(rules).is_some_and(|named| !named.meet(Types::OBJECT)) {
             return None;
@@ -172,7 +168,7 @@ impl Shape {
         Self::of(root, rules, left)
     }
 
-    /// What fits both.
+    /// Accepts values that match both.
     fn and(mut self, mut other: Self) -> Self {
         if self.is_closed {
             other.properties.retain(|key, _| self.properties.contains_key(key));
@@ -186,7 +182,7 @@ impl Shape {
         self
     }
 
-    /// What fits either.
+    /// Accepts values that match either.
     fn or(mut self, other: Self) -> Self {
         self.required.retain(|key| other.required.contains(key));
         self.is_closed &= other.is_closed;
@@ -194,7 +190,7 @@ impl Shape {
         self
     }
 
-    /// Adds properties; one that is there already becomes a combination of both.
+    /// Adds properties. An existing property is combined with the new one.
     fn add(&mut self, properties: Map<String, Value>, combination: &str) {
         for (key, schema) in properties {
             match self.properties.get_mut(&key) {

@@ -1,10 +1,8 @@
-//! The part of JSON Schema that OpenAI's strict mode takes, and how others are
-//! written in it.
+//! The part of JSON Schema that OpenAI's strict mode supports, and conversions to it.
 //!
-//! Every value that fits what is made here fits the original too, once
-//! [`without_nulls`](super::without_nulls) has taken the nulls out of it: an
-//! optional property becomes one that has to be there and may be null. What
-//! cannot be said so that this holds is an error that names it.
+//! Every value that matches the result also matches the original, after
+//! [`without_nulls`](super::without_nulls) has removed the nulls: an optional property becomes
+//! required and may be null. A part that cannot be converted in this way is an error that names it.
 //!
 //! Source: OpenAI, Structured Outputs, "Supported schemas" (2026-02).
 
@@ -27,8 +25,7 @@ use super::root;
 use crate::types::Types;
 use kitbag_base::json::pointer;
 
-/// Writes a schema in strict mode, and notes what that cannot say but does not
-/// need to.
+/// Converts a schema to strict mode, and notes the parts that are lost but not essential.
 pub(super) fn strict(schema: &Value) -> Result<(Value, Vec<Note>), Note> {
     let mut rules = root::object(schema);
     rules.remove("$id");
@@ -40,7 +37,7 @@ pub(super) fn strict(schema: &Value) -> Result<(Value, Vec<Note>), Note> {
     }
     if Types::named(schema.as_object().unwrap_or(&rules)).is_some_and(|it| !it.meet(Types::OBJECT))
     {
-        return Err(Note::new("/type", "takes no object, which arguments always are"));
+        return Err(Note::new("/type", "does not accept an object, but arguments are always one"));
     }
     let mut writer = Writer {
         root: schema,
@@ -70,21 +67,24 @@ pub(super) fn strict(schema: &Value) -> Result<(Value, Vec<Note>), Note> {
 
 struct Writer<'a> {
     root: &'a Value,
-    /// Whether `format` is checked, as it was before 2019-09.
+    /// True if `format` is checked, as before 2019-09.
     has_formats: bool,
-    /// What was referred to; null where it is yet to be written.
+    /// The targets of references; null while one is pending.
     definitions: Map<String, Value>,
-    /// What is yet to be written, with the pointer to it.
+    /// Pending definitions and their pointers.
     pending: Vec<(String, String)>,
     notes: Vec<Note>,
-    /// What may still be compared to tell branches apart.
+    /// The comparisons left to distinguish branches.
     comparisons: Comparisons,
 }
 
 impl Writer<'_> {
     fn write(&mut self, schema: &Value, at: &str) -> Result<Map<String, Value>, Note> {
         let Value::Object(rules) = schema else {
-            return Err(Note::new(at, "takes any value or none, which strict mode cannot say"));
+            return Err(Note::new(
+                at,
+                "accepts any value or none, which strict mode cannot express",
+            ));
         };
         refuse(rules, &NEVER, at)?;
         for combination in ["$ref", "anyOf", "oneOf", "allOf"] {
@@ -92,7 +92,7 @@ impl Writer<'_> {
             let at_value = format!("{at}/{combination}");
             let is_alone = rules.keys().all(|key| key == combination || is_annotation(key));
             if !is_alone {
-                let what = "stands beside other rules, which strict mode cannot say";
+                let what = "is combined with other keywords, which strict mode cannot express";
                 return Err(Note::new(at_value, what));
             }
             let strict = match value {
@@ -123,13 +123,13 @@ impl Writer<'_> {
         let (name, place) = match found.into_iter().flatten().next() {
             Some(found) if is_name(found.0) && !is_in_both(found.0) => found,
             _ => {
-                let what = "refers to a place that strict mode does not know";
+                let what = "refers to a position that strict mode does not support";
                 return Err(Note::new(at, what));
             }
         };
         if !self.definitions.contains_key(name) {
             self.definitions.insert(name.to_owned(), Value::Null);
-            // Later, since a chain of references may be longer than the stack.
+            // Deferred, since a chain of references may overflow the stack.
             self.pending.push((name.to_owned(), place));
         }
         Ok(object(json!({ "$ref": format!("#/$defs/{name}") })))
@@ -145,7 +145,7 @@ impl Writer<'_> {
             ("allOf", [only]) => return self.write(only, &format!("{at}/0")),
             ("allOf", _) => return Err(unsupported(at)),
             ("oneOf", _) if !are_disjoint(self.root, branches, &mut self.comparisons) => {
-                let what = "has branches of which several may fit, which strict mode cannot say";
+                let what = "has branches that may match together, which strict mode cannot express";
                 return Err(Note::new(at, what));
             }
             _ => {}
@@ -157,7 +157,7 @@ impl Writer<'_> {
         Ok(object(json!({ "anyOf": strict })))
     }
 
-    /// A schema that says what its values are.
+    /// Converts a schema of values.
     fn values(&mut self, rules: &Map<String, Value>, at: &str) -> Result<Map<String, Value>, Note> {
         let choices = choices(rules, at)?;
         let mut kinds = self.kinds(rules, choices.as_deref(), at)?;
@@ -185,7 +185,7 @@ impl Writer<'_> {
         }
         let mut strict = match branches.len() {
             0 if takes_null => return Ok(object(json!({ "type": "null" }))),
-            0 => return Err(Note::new(at, "takes no value at all, which strict mode cannot say")),
+            0 => return Err(Note::new(at, "accepts no value, which strict mode cannot express")),
             1 => branches.remove(0),
             _ => object(json!({ "anyOf": branches })),
         };
@@ -195,8 +195,7 @@ impl Writer<'_> {
         Ok(strict)
     }
 
-    /// The types that values have. Where the schema names none, those that its
-    /// other rules are about.
+    /// Returns the types of the values. If the schema names none, those of its other keywords.
     fn kinds(
         &mut self,
         rules: &Map<String, Value>,
@@ -218,7 +217,7 @@ impl Writer<'_> {
             kinds
         });
         match (named, chosen) {
-            // A type of which there is no choice is none of the values'.
+            // A type that no choice has is impossible.
             (Some(mut named), Some(chosen)) => {
                 named.retain(|kind| {
                     chosen.contains(kind) || (*kind == "number" && chosen.contains(&"integer"))
@@ -233,10 +232,10 @@ impl Writer<'_> {
                 } else if rules.contains_key("items") {
                     "array"
                 } else {
-                    let what = "takes a value of any type, which strict mode cannot say";
+                    let what = "accepts a value of any type, which strict mode cannot express";
                     return Err(Note::new(at, what));
                 };
-                let what = format!("names no type, and takes an {kind} only in strict mode");
+                let what = format!("names no type, and accepts only an {kind} in strict mode");
                 self.notes.push(Note::new(at, what));
                 Ok(vec![kind])
             }
@@ -252,7 +251,7 @@ impl Writer<'_> {
         refuse(rules, &NEVER_OF_STRINGS, at)?;
         if let Some(Value::String(pattern)) = rules.get("pattern") {
             if ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|look| pattern.contains(look)) {
-                let what = "looks around, which no pattern does in strict mode";
+                let what = "has look-around, which strict mode does not support";
                 return Err(Note::new(format!("{at}/pattern"), what));
             }
             strict.insert("pattern".into(), pattern.as_str().into());
@@ -278,7 +277,7 @@ impl Writer<'_> {
             Some(items @ Value::Object(_)) => self.write(items, &format!("{at}/items"))?,
             Some(Value::Array(_)) => return Err(unsupported(&format!("{at}/items"))),
             _ => {
-                let what = "takes elements of any type, which strict mode cannot say";
+                let what = "accepts elements of any type, which strict mode cannot express";
                 return Err(Note::new(at, what));
             }
         };
@@ -298,21 +297,26 @@ impl Writer<'_> {
         match rules.get("additionalProperties") {
             Some(Value::Bool(false)) => {}
             None | Some(Value::Bool(true)) if !properties.is_empty() => {
-                let what = "takes keys beyond its properties, but not in strict mode";
+                let what = "accepts keys beyond its properties, but not in strict mode";
                 self.notes.push(Note::new(at, what));
             }
-            _ => return Err(Note::new(at, "takes keys of any name, which strict mode cannot say")),
+            _ => {
+                return Err(Note::new(
+                    at,
+                    "accepts keys of any name, which strict mode cannot express",
+                ));
+            }
         }
         let required: BTreeSet<_> = root::required(rules).collect();
         if let Some(key) = required.iter().find(|key| !properties.contains_key(**key)) {
-            let what = format!("requires `{}`, of which nothing else is said", shown(key));
+            let what = format!("requires `{}`, but has no schema for it", shown(key));
             return Err(Note::new(format!("{at}/required"), what));
         }
         let mut written = Map::new();
         for (key, schema) in properties {
             let is_required = required.contains(&**key);
             if *schema == Value::Bool(false) && !is_required {
-                // It must not be there, and without it nothing lets it be.
+                // The property must be absent, and nothing else permits it.
                 continue;
             }
             let at = format!("{at}/properties{}", pointer(key));
@@ -329,8 +333,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Adds what a schema says to its reader. What strict mode does not take, the
-    /// description says instead.
+    /// Adds annotations. Those that strict mode does not support are moved to the description.
     fn annotated(
         &mut self,
         rules: &Map<String, Value>,
@@ -353,7 +356,7 @@ impl Writer<'_> {
                 _ => {
                     self.notes.push(Note::new(
                         format!("{at}{}", pointer(key)),
-                        "is left out, since strict mode does not know it",
+                        "is omitted, since strict mode does not support it",
                     ));
                     continue;
                 }
@@ -361,7 +364,7 @@ impl Writer<'_> {
             description.push(sentence);
             self.notes.push(Note::new(
                 format!("{at}{}", pointer(key)),
-                "is moved to the description, since strict mode does not know it",
+                "is moved to the description, since strict mode does not support it",
             ));
         }
         if let Some(Value::String(text)) = rules.get("description") {
@@ -371,7 +374,7 @@ impl Writer<'_> {
         }
         let title = rules.get("title").filter(|title| title.is_string()).cloned();
         if (title.is_some() || !description.is_empty()) && strict.contains_key("$ref") {
-            // Nothing may stand beside a reference.
+            // A reference must not have siblings.
             strict = object(json!({ "anyOf": [strict] }));
         }
         if let Some(title) = title {
@@ -384,7 +387,7 @@ impl Writer<'_> {
     }
 }
 
-/// Lets a schema take null as well.
+/// Lets a schema accept null as well.
 fn allow_null(strict: &mut Map<String, Value>) {
     let null = || json!({ "type": "null" });
     if strict.get("type") == Some(&json!("null")) {
@@ -396,7 +399,7 @@ fn allow_null(strict: &mut Map<String, Value>) {
         }
         return;
     }
-    // What is said to a reader stays where it is looked for.
+    // Annotations remain in their usual position.
     let texts = ["title", "description"];
     let texts: Vec<_> = texts.iter().filter_map(|key| strict.remove_entry(*key)).collect();
     let branches = vec![std::mem::take(strict).into(), null()];
@@ -404,7 +407,7 @@ fn allow_null(strict: &mut Map<String, Value>) {
     strict.extend(texts);
 }
 
-/// The values that `enum` and `const` leave.
+/// Returns the values that `enum` and `const` permit.
 fn choices<'a>(rules: &'a Map<String, Value>, at: &str) -> Result<Option<Vec<&'a Value>>, Note> {
     let of_enum = match rules.get("enum") {
         Some(Value::Array(choices)) => Some(choices.iter().collect::<Vec<_>>()),
@@ -417,7 +420,9 @@ fn choices<'a>(rules: &'a Map<String, Value>, at: &str) -> Result<Option<Vec<&'a
         (Some(choices), Some(only)) => choices.into_iter().filter(|value| *value == only).collect(),
     };
     match choices.iter().any(|value| value.is_array() || value.is_object()) {
-        true => Err(Note::new(at, "names an array or object by its value, not by its properties")),
+        true => {
+            Err(Note::new(at, "lists an array or object as a value instead of by its properties"))
+        }
         false => Ok(Some(choices)),
     }
 }
@@ -440,7 +445,7 @@ fn copy(
     for key in keys {
         match rules.get(*key) {
             Some(value @ Value::Number(_)) => drop(strict.insert((*key).into(), value.clone())),
-            // The fourth draft has a switch of that name.
+            // In draft 4, the keyword is a boolean.
             Some(_) => return Err(unsupported(&format!("{at}/{key}"))),
             None => {}
         }
@@ -456,7 +461,7 @@ fn refuse(rules: &Map<String, Value>, keys: &[&str], at: &str) -> Result<(), Not
 }
 
 fn unsupported(pointer: &str) -> Note {
-    Note::new(pointer, "has no form in strict mode")
+    Note::new(pointer, "is not supported in strict mode")
 }
 
 fn kind_of(value: &Value) -> &'static str {
@@ -471,8 +476,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a definition's name can be written as it is wherever it is referred
-/// to.
+/// Returns true if the name of a definition needs no encoding in references.
 fn is_name(name: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     !name.is_empty() && name.bytes().all(is_plain)

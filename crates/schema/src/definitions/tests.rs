@@ -1,4 +1,4 @@
-//! Schemas of every kind, and what becomes of them.
+//! Schemas of every kind, and their definitions.
 
 use kitbag_contract::ToolName;
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn is_valid(schema: &Value, value: &Value) -> bool {
 }
 
 #[test]
-fn an_optional_property_is_there_and_may_be_null() {
+fn optional_properties_become_nullable() {
     check_strict(
         json!({
             "type": "object",
@@ -78,7 +78,7 @@ fn an_optional_property_is_there_and_may_be_null() {
 }
 
 #[test]
-fn what_strict_mode_does_not_know_is_told_in_the_description() {
+fn unsupported_annotations_move_to_the_description() {
     check_strict(
         json!({
             "type": "object",
@@ -100,17 +100,17 @@ fn what_strict_mode_does_not_know_is_told_in_the_description() {
             "additionalProperties": false,
         }),
         &[
-            " takes keys beyond its properties, but not in strict mode",
-            "/properties/count/default is moved to the description, since strict mode does not know it",
-            "/properties/link/format is moved to the description, since strict mode does not know it",
-            "/properties/link/examples is moved to the description, since strict mode does not know it",
-            "/properties/link/x-ui is left out, since strict mode does not know it",
+            " accepts keys beyond its properties, but not in strict mode",
+            "/properties/count/default is moved to the description, since strict mode does not support it",
+            "/properties/link/format is moved to the description, since strict mode does not support it",
+            "/properties/link/examples is moved to the description, since strict mode does not support it",
+            "/properties/link/x-ui is omitted, since strict mode does not support it",
         ],
     );
 }
 
 #[test]
-fn a_root_that_only_refers_to_an_object_is_that_object() {
+fn root_references_are_replaced_by_their_object() {
     check_strict(
         json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
@@ -140,79 +140,79 @@ fn a_root_that_only_refers_to_an_object_is_that_object() {
 }
 
 #[test]
-fn what_has_no_form_in_strict_mode_is_named() {
+fn unsupported_keywords_are_named() {
     let check = check_not_strict;
-    check(json!({}), "/properties/x takes a value of any type, which strict mode cannot say");
-    check(json!(true), "/properties/x takes any value or none, which strict mode cannot say");
+    check(json!({}), "/properties/x accepts a value of any type, which strict mode cannot express");
+    check(json!(true), "/properties/x accepts any value or none, which strict mode cannot express");
     check(
         json!({ "type": "object", "additionalProperties": { "type": "string" } }),
-        "/properties/x takes keys of any name, which strict mode cannot say",
+        "/properties/x accepts keys of any name, which strict mode cannot express",
     );
     check(
         json!({ "type": "object" }),
-        "/properties/x takes keys of any name, which strict mode cannot say",
+        "/properties/x accepts keys of any name, which strict mode cannot express",
     );
     check(
         json!({ "type": "object", "properties": { "a": { "type": "string" } }, "patternProperties": {} }),
-        "/properties/x/patternProperties has no form in strict mode",
+        "/properties/x/patternProperties is not supported in strict mode",
     );
     check(
         json!({ "type": "array" }),
-        "/properties/x takes elements of any type, which strict mode cannot say",
+        "/properties/x accepts elements of any type, which strict mode cannot express",
     );
     check(
         json!({ "type": "array", "items": { "type": "string", "minLength": 1 } }),
-        "/properties/x/items/minLength has no form in strict mode",
+        "/properties/x/items/minLength is not supported in strict mode",
     );
     check(
         json!({ "type": "string", "not": { "const": "a" } }),
-        "/properties/x/not has no form in strict mode",
+        "/properties/x/not is not supported in strict mode",
     );
     check(
         json!({ "allOf": [{ "type": "string" }, { "enum": ["a"] }] }),
-        "/properties/x/allOf has no form in strict mode",
+        "/properties/x/allOf is not supported in strict mode",
     );
     check(
         json!({ "oneOf": [{ "type": "integer" }, { "type": "number" }] }),
-        "/properties/x/oneOf has branches of which several may fit, which strict mode cannot say",
+        "/properties/x/oneOf has branches that may match together, which strict mode cannot express",
     );
     check(
         json!({ "type": "string", "anyOf": [{ "enum": ["a"] }, { "pattern": "b" }] }),
-        "/properties/x/anyOf stands beside other rules, which strict mode cannot say",
+        "/properties/x/anyOf is combined with other keywords, which strict mode cannot express",
     );
     check(
         json!({ "enum": [["a"]] }),
-        "/properties/x names an array or object by its value, not by its properties",
+        "/properties/x lists an array or object as a value instead of by its properties",
     );
     check(
         json!({ "$ref": "#/properties/x" }),
-        "/properties/x/$ref refers to a place that strict mode does not know",
+        "/properties/x/$ref refers to a position that strict mode does not support",
     );
     check(
         json!({ "type": "string", "pattern": "^(?=a)" }),
-        "/properties/x/pattern looks around, which no pattern does in strict mode",
+        "/properties/x/pattern has look-around, which strict mode does not support",
     );
     check(
         json!({ "type": "number", "exclusiveMinimum": true }),
-        "/properties/x/exclusiveMinimum has no form in strict mode",
+        "/properties/x/exclusiveMinimum is not supported in strict mode",
     );
 }
 
 #[test]
-fn what_is_too_large_for_strict_mode_is_not_strict() {
+fn oversized_schemas_are_not_strict() {
     let choices: Vec<_> = (0..1_001).map(|number| number.to_string()).collect();
-    check_not_strict(json!({ "enum": choices }), " has 1001 choices, and strict mode takes 1000");
+    check_not_strict(json!({ "enum": choices }), " has 1001 choices, but strict mode allows 1000");
     let mut deep = json!({ "type": "string" });
     for _ in 0..10 {
         deep =
             json!({ "type": "object", "properties": { "x": deep }, "additionalProperties": false });
     }
-    check_not_strict(deep, " has 11 levels of objects, and strict mode takes 10");
+    check_not_strict(deep, " has 11 levels of objects, but strict mode allows 10");
 }
 
 #[test]
-fn telling_branches_apart_is_bounded_for_the_whole_schema() {
-    // Few choices that refer to the same long lists, again and again.
+fn branch_comparisons_are_bounded() {
+    // Few choices that refer to the same long lists repeatedly.
     let list = |first: usize| (0..200).map(|n| format!("{}", first + n)).collect::<Vec<_>>();
     let choice = json!({ "oneOf": [{ "$ref": "#/$defs/a" }, { "$ref": "#/$defs/b" }] });
     let schema = |choices: usize| {
@@ -226,14 +226,14 @@ fn telling_branches_apart_is_bounded_for_the_whole_schema() {
         })
     };
     let note = strict(&schema(3_000)).unwrap_err();
-    assert!(note.what.contains("branches of which several may fit"), "{}", note.what);
+    assert!(note.what.contains("branches that may match together"), "{}", note.what);
     let mut left = Comparisons::default();
     let one = schema(1);
     assert!(are_disjoint(&one, one["properties"]["p0"]["oneOf"].as_array().unwrap(), &mut left));
 }
 
 #[test]
-fn the_properties_of_branches_are_copied_within_bounds() {
+fn copied_branch_properties_are_bounded() {
     let properties: Map<_, _> = (0..5_000).map(|n| (format!("p{n}"), json!({}))).collect();
     let branch = json!({ "$ref": "#/$defs/a" });
     let schema = json!({
@@ -241,13 +241,13 @@ fn the_properties_of_branches_are_copied_within_bounds() {
         "$defs": { "a": { "properties": properties, "required": ["p0"] } },
     });
     let object = object_without(&schema, &["anyOf"], &mut Vec::new());
-    // What is beyond the bound takes any object.
+    // Beyond the limit, any object is accepted.
     assert!(!object.contains_key("required"));
     assert_eq!(object["properties"].as_object().unwrap().len(), 5_000);
 }
 
 #[test]
-fn nulls_are_looked_for_within_bounds() {
+fn searching_for_nulls_is_bounded() {
     let mut list = vec![json!({ "a": null }); 10_000];
     list.push(json!({ "b": 1 }));
     let arguments = json!({ "x": list });
@@ -256,14 +256,14 @@ fn nulls_are_looked_for_within_bounds() {
         let all = vec![json!({ "properties": { "x": { "items": items } } }); times];
         json!({ "allOf": all })
     };
-    // Each branch looks at all of it again.
+    // Each branch examines the whole value again.
     assert_eq!(without_nulls(&schema(5_000), arguments.clone()), arguments);
     let small = json!({ "x": [{ "a": null }] });
     assert_eq!(without_nulls(&schema(50), small), json!({ "x": [{}] }));
 }
 
 #[test]
-fn one_of_becomes_any_of_where_only_one_can_fit() {
+fn disjoint_one_of_becomes_any_of() {
     let check = |branches: Value, expected: bool| {
         let schema = json!({
             "type": "object",
@@ -302,7 +302,7 @@ fn one_of_becomes_any_of_where_only_one_can_fit() {
 }
 
 #[test]
-fn the_nulls_of_what_was_not_given_go() {
+fn nulls_of_absent_arguments_are_removed() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -340,7 +340,7 @@ fn the_nulls_of_what_was_not_given_go() {
 }
 
 #[test]
-fn a_schema_that_turns_in_circles_ends() {
+fn circular_schemas_terminate() {
     let ring = json!({ "$ref": "#/$defs/a", "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } } });
     let fan = json!({ "anyOf": vec![json!({ "$ref": "#" }); 40] });
     let mut chain = Map::new();
@@ -358,7 +358,7 @@ fn a_schema_that_turns_in_circles_ends() {
 }
 
 #[test]
-fn the_root_tells_of_every_branch() {
+fn the_root_has_the_properties_of_every_branch() {
     let check = |schema: Value, expected: Value| {
         let mut notes = Vec::new();
         let rules = object_without(&schema, &["allOf", "anyOf", "oneOf"], &mut notes);
@@ -401,8 +401,8 @@ fn the_root_tells_of_every_branch() {
     );
 }
 
-/// A schema that strict mode can say, on properties of few names so that the
-/// branches of a choice get into each other's way.
+/// A schema that strict mode can express, with few property names so that the branches of a choice
+/// overlap.
 fn schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({ "type": "string" })),
@@ -458,7 +458,7 @@ fn root_schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A value of a strict schema. `None` where it would have no end.
+/// A value of a strict schema. `None` if it would be infinite.
 fn value(
     root: &Value,
     schema: &Value,
@@ -505,7 +505,7 @@ fn value(
     })
 }
 
-/// Everything that strict mode wants of a schema.
+/// Checks every requirement of strict mode.
 fn check_form(schema: &Value) {
     const KNOWN: [&str; 12] = [
         "type",
@@ -540,7 +540,7 @@ fn check_form(schema: &Value) {
 
 proptest! {
     #[test]
-    fn what_fits_the_strict_form_fits_the_tool(
+    fn strict_values_match_the_original(
         schema in root_schema(),
         dice in prop::collection::vec(any::<u8>(), 64),
     ) {
@@ -556,7 +556,7 @@ proptest! {
     }
 
     #[test]
-    fn what_fits_the_tool_stays_as_it_is(
+    fn matching_arguments_keep_their_nulls(
         schema in root_schema(),
         dice in prop::collection::vec(any::<u8>(), 64),
     ) {
@@ -569,18 +569,18 @@ proptest! {
     }
 
     #[test]
-    fn only_nulls_go(schema in root_schema(), text in "[a-d]{0,8}") {
+    fn only_nulls_are_removed(schema in root_schema(), text in "[a-d]{0,8}") {
         let value = json!({ "a": text, "b": [null, text], "c/d e": { "a": text } });
         let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         prop_assert_eq!(keys(&without_nulls(&schema, value.clone())), keys(&value));
     }
 
     #[test]
-    fn every_object_of_a_branch_fits_the_root(
+    fn objects_of_every_branch_match_the_root(
         branches in prop::collection::vec(object_schema(schema()), 1..4),
         dice in prop::collection::vec(any::<u8>(), 64),
     ) {
-        // All closed, so that what a branch does not tell of is not there.
+        // All closed, so that properties of other branches are absent.
         let mut branches = branches;
         for branch in &mut branches {
             branch["additionalProperties"] = false.into();
@@ -604,10 +604,9 @@ proptest! {
     }
 
     #[test]
-    fn every_tool_name_fits_every_format(name in "[a-zA-Z0-9_./: -]{1,60}") {
-        // What the interfaces take, the strictest of them: OpenAI
-        // `^[a-zA-Z0-9_-]{1,64}$`, Anthropic the same, Gemini with a letter or
-        // `_` at the start.
+    fn tool_names_match_every_format(name in "[a-zA-Z0-9_./: -]{1,60}") {
+        // The strictest form that the interfaces accept: OpenAI and Anthropic
+        // `^[a-zA-Z0-9_-]{1,64}$`, Gemini with a letter or `_` at the start.
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
         if ToolName::new(&*name).is_ok() {
             prop_assert!(name.len() <= 64 && name.bytes().all(is_plain));

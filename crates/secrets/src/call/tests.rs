@@ -54,7 +54,7 @@ fn with(header: &str, text: impl AsRef<[u8]>) -> Outgoing {
     request
 }
 
-/// The request as it is sent, in lines.
+/// Formats the sent request in lines.
 fn sent(call: &CallSecrets, request: Outgoing, is_bound: bool) -> String {
     let relation = match is_bound {
         true => SecretRelation::Bound,
@@ -78,7 +78,7 @@ fn sent(call: &CallSecrets, request: Outgoing, is_bound: bool) -> String {
 }
 
 #[test]
-fn the_host_adds_a_secret_for_its_places_only() {
+fn secrets_are_added_only_for_their_destinations() {
     let check = |secret: &str, placement: Result<Placement, _>, query: &str, expected: &str| {
         let placement: Result<_, kitbag_policy::PlacementError> = placement;
         let call = call(vec![grant(secret, Some(placement.unwrap()))]);
@@ -106,7 +106,7 @@ fn the_host_adds_a_secret_for_its_places_only() {
 }
 
 #[test]
-fn a_placeholder_is_replaced_where_the_grant_says_so() {
+fn placeholders_are_replaced_as_granted() {
     let call = call(vec![grant("github", None), grant("quoted", None)]);
     let own = call.placeholder(&name("github")).unwrap().as_str();
     let quoted = call.placeholder(&name("quoted")).unwrap().as_str();
@@ -115,7 +115,7 @@ fn a_placeholder_is_replaced_where_the_grant_says_so() {
     let check = |request: Outgoing, expected: &str| {
         assert_eq!(sent(&call, request.clone(), true), expected);
         let elsewhere = sent(&call, request, false);
-        assert!(elsewhere.ends_with("the placeholder of a secret that does not go there"));
+        assert!(elsewhere.ends_with("the placeholder of a secret that may not be sent there"));
         assert!(!elsewhere.contains(TOKEN));
     };
     let token = format!("token {own}");
@@ -141,12 +141,13 @@ fn a_placeholder_is_replaced_where_the_grant_says_so() {
 }
 
 #[test]
-fn a_placeholder_stands_in_headers_alone_unless_the_grant_says_more() {
+fn placeholders_are_limited_to_headers_by_default() {
     let narrow = SecretGrant { in_query: false, in_body: false, ..grant("github", None) };
     let call = call(vec![narrow]);
     let own = call.placeholder(&name("github")).unwrap().as_str();
-    let refused =
-        |part: &str| format!("{part} holds the placeholder of a secret that does not go there");
+    let refused = |part: &str| {
+        format!("{part} contains the placeholder of a secret that may not be sent there")
+    };
     let check = |change: &dyn Fn(&mut Outgoing), expected: &str| {
         let mut request = request();
         change(&mut request);
@@ -158,12 +159,12 @@ fn a_placeholder_stands_in_headers_alone_unless_the_grant_says_more() {
     check(&|request| request.authority = format!("{own}.example.com"), &refused("the host"));
     let header = |request: &mut Outgoing| request.headers.push((own.into(), b"x".to_vec()));
     check(&header, &refused(&format!("the header `{own}`")));
-    // Encoded it is known, too, and not replaced.
+    // An encoded placeholder is recognized but not replaced.
     let hidden = STANDARD.encode(format!("xx{own}"));
     check(&|request| request.body = Some(hidden.clone().into()), &refused("the body"));
     let hidden: String = own.bytes().map(|byte| format!("%{byte:02x}")).collect();
     check(&|request| request.query = Some(hidden.clone()), &refused("the query"));
-    // That of another call, or a forged one.
+    // The placeholder of another call, or a forged one.
     let other = format!("{PREFIX}{}", "0".repeat(32));
     let header = |request: &mut Outgoing| {
         request.headers.push(("authorization".into(), other.clone().into()));
@@ -172,11 +173,11 @@ fn a_placeholder_stands_in_headers_alone_unless_the_grant_says_more() {
 }
 
 #[test]
-fn credentials_of_the_guest_are_refused_where_a_secret_is_bound() {
+fn guest_credentials_are_refused_at_bound_destinations() {
     let bearer = call(vec![grant("github", Some(Placement::Bearer))]);
     let own = with("authorization", "Bearer something-else");
-    let refused = "the header `authorization` is set by the host here, to the secret \
-                   `github`; leave it out, or use the secret's placeholder";
+    let refused = "the header `authorization` is set by the host to the secret \
+                   `github`; remove it, or use the secret's placeholder";
     assert_eq!(sent(&bearer, own.clone(), true), refused);
     assert_eq!(sent(&call(vec![grant("github", None)]), own.clone(), true), refused);
     let elsewhere = "/repos\nauthorization: Bearer something-else";
@@ -185,18 +186,18 @@ fn credentials_of_the_guest_are_refused_where_a_secret_is_bound() {
     let key = call(vec![grant("github", Placement::header("x-key", "").ok())]);
     for header in ["x-key", "authorization"] {
         let request = with(header, "something-else");
-        assert!(sent(&key, request, true).contains("is set by the host here"), "{header}");
+        assert!(sent(&key, request, true).contains("is set by the host"), "{header}");
     }
     let query = call(vec![grant("github", Placement::query("key").ok())]);
     for text in ["key=x", "a=b&key=x", "%6bey=x", "key", "a;key=x"] {
         let mut request = request();
         request.query = Some(text.into());
-        assert!(sent(&query, request, true).contains("is set by the host here"), "{text}");
+        assert!(sent(&query, request, true).contains("is set by the host"), "{text}");
     }
 }
 
 #[test]
-fn a_placeholder_stands_for_what_the_host_would_add() {
+fn placeholders_may_replace_the_added_secret() {
     let check = |placement: Placement, request: &dyn Fn(&str) -> Outgoing, expected: &str| {
         let call = call(vec![grant("github", Some(placement))]);
         let own = call.placeholder(&name("github")).unwrap().as_str();
@@ -211,31 +212,31 @@ fn a_placeholder_stands_for_what_the_host_would_add() {
 }
 
 #[test]
-fn no_part_of_a_response_is_asked_for_where_a_secret_is_known() {
+fn range_requests_are_refused_if_a_secret_is_known() {
     let call = call(vec![grant("github", Some(Placement::Bearer))]);
     let range = || with("range", "bytes=0-6");
-    let expected = "the header `range` asks for a part of a response, of which two could show \
-                    the secret `github` half each; leave it out";
+    let expected = "the header `range` requests a part of a response, and two parts could each \
+                    contain half of the secret `github`; remove the header";
     assert_eq!(sent(&call, range(), true), expected);
     let error = call.prepare(range(), |_| SecretRelation::SameHost).err().unwrap();
     assert_eq!(error.to_string(), expected);
     assert_eq!(sent(&call, range(), false), "/repos\nrange: bytes=0-6");
-    assert!(sent(&call, with("request-range", "bytes=0-6"), true).contains("leave it out"));
+    assert!(sent(&call, with("request-range", "bytes=0-6"), true).contains("remove the header"));
 }
 
 #[test]
-fn the_password_of_a_pair_is_a_secret_by_itself() {
+fn passwords_of_pairs_are_secrets() {
     let call = call(vec![grant("mail", Placement::basic(None).ok())]);
     assert!(sent(&call, request(), true).contains("authorization: Basic "));
     let mut text = "password=of-the-mail".to_owned();
     call.mask(&mut text);
     assert_eq!(text, "password=***********");
     let own = with("x-key", "of-the-mail");
-    assert_eq!(sent(&call, own, true), "the header `x-key` holds the value of a secret");
+    assert_eq!(sent(&call, own, true), "the header `x-key` contains the value of a secret");
 }
 
 #[test]
-fn a_pair_whose_password_cannot_be_found_by_itself_is_not_sent() {
+fn pairs_with_short_passwords_are_not_sent() {
     for secret in ["short", "github"] {
         let call = call(vec![grant(secret, Placement::basic(None).ok())]);
         let expected = format!("the secret `{secret}` cannot be read");
@@ -247,7 +248,7 @@ fn a_pair_whose_password_cannot_be_found_by_itself_is_not_sent() {
 fn two_secrets_do_not_share_a_header() {
     let bearer = |secret: &str| grant(secret, Some(Placement::Bearer));
     let two = call(vec![bearer("github"), bearer("mail")]);
-    let expected = "the header `authorization` would hold two secrets, `github` and `mail`";
+    let expected = "the header `authorization` would contain two secrets, `github` and `mail`";
     assert_eq!(sent(&two, request(), true), expected);
     let two = call(vec![grant("github", None), bearer("mail")]);
     let own = two.placeholder(&name("github")).unwrap().as_str();
@@ -255,12 +256,12 @@ fn two_secrets_do_not_share_a_header() {
 }
 
 #[test]
-fn what_a_guest_should_not_have_does_not_leave() {
+fn leaked_values_and_tokens_are_not_sent() {
     let call = call(vec![grant("github", Some(Placement::Bearer))]);
     for text in [TOKEN.to_owned(), STANDARD.encode(TOKEN), "T0ken%2Fof%2Bada%3D%3D".into()] {
         for is_bound in [true, false] {
             let request = Outgoing { body: Some(text.clone().into()), ..request() };
-            let expected = "the body holds the value of a secret";
+            let expected = "the body contains the value of a secret";
             assert_eq!(sent(&call, request, is_bound), expected);
         }
     }
@@ -268,8 +269,8 @@ fn what_a_guest_should_not_have_does_not_leave() {
     let fingerprint = call.source.leaks().find(key.as_bytes()).next().unwrap().fingerprint;
     let expected = |part: &str| {
         format!(
-            "{part} holds what looks like a token of GitLab (rule `gitlab-token`, fingerprint \
-             `{fingerprint}`); a request gets its credentials from the host"
+            "{part} contains what looks like a token of GitLab (rule `gitlab-token`, fingerprint \
+             `{fingerprint}`); the host adds the credentials of a request"
         )
     };
     let refused = sent(&call, with("private-token", &key), false);
@@ -282,17 +283,17 @@ fn what_a_guest_should_not_have_does_not_leave() {
 }
 
 #[test]
-fn a_secret_that_cannot_be_read_refuses_only_what_needs_it() {
+fn unreadable_secrets_refuse_only_dependent_requests() {
     let call = call(vec![grant("gone", Some(Placement::Bearer)), grant("github", None)]);
     assert_eq!(sent(&call, request(), true), "the secret `gone` cannot be read");
     assert_eq!(sent(&call, request(), false), "/repos");
-    // The others are masked from the first request on.
+    // The other values are masked from the first request on.
     let mut text = format!("it says {TOKEN}");
     assert!(call.redactor().redact_text(&mut text));
     assert_eq!(text, "it says **************");
 }
 
-/// Reads, and remembers what.
+/// Records the names of the values that are read.
 #[derive(Default)]
 struct Noting(Mutex<Vec<String>>);
 
@@ -304,7 +305,7 @@ impl ReadSecret for Arc<Noting> {
 }
 
 #[test]
-fn a_secret_is_read_once_and_only_for_the_hosts_of_its_places() {
+fn secrets_are_read_once_and_only_for_their_hosts() {
     let noting = Arc::new(Noting::default());
     let grants = [grant("github", Some(Placement::Bearer)), grant("mail", None)];
     let source = Secrets::new(Arc::clone(&noting), Vec::new());
@@ -319,10 +320,10 @@ fn a_secret_is_read_once_and_only_for_the_hosts_of_its_places() {
     let read = || noting.0.lock().unwrap().clone();
     let with_value = || with("x-key", TOKEN);
     let shown = || call.redactor().finds(TOKEN.as_bytes());
-    // What a guest has from somewhere else is not known yet.
+    // A value that a guest has from elsewhere is not known yet.
     assert!(prepare(with_value(), SecretRelation::Elsewhere).unwrap().is_empty());
     assert!(read().is_empty() && !shown());
-    // The server may know it, though this request does not bring it.
+    // The server may know the value even if this request does not contain it.
     assert!(prepare(request(), SecretRelation::SameHost).unwrap().is_empty());
     assert!(read() == ["github"] && shown());
     assert_eq!(prepare(request(), SecretRelation::Bound).unwrap(), [name("github")]);
@@ -334,7 +335,7 @@ fn a_secret_is_read_once_and_only_for_the_hosts_of_its_places() {
 }
 
 #[test]
-fn a_call_without_secrets_has_its_requests_looked_through() {
+fn calls_without_secrets_are_still_checked() {
     let call = CallSecrets::default();
     let form = |body: &str| {
         let mut request = with("content-type", "application/x-www-form-urlencoded");
@@ -355,7 +356,10 @@ fn a_call_without_secrets_has_its_requests_looked_through() {
     ] {
         for request in [form(text), query(text)] {
             let refusal = refused(request);
-            assert!(refusal.contains(&format!("holds what looks like {what} (rule")), "{refusal}");
+            assert!(
+                refusal.contains(&format!("contains what looks like {what} (rule")),
+                "{refusal}"
+            );
         }
     }
     let bearer = with("authorization", "Bearer 0123456789abcdef0123456789abcdef");

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Text in which nothing is found, and may be mistaken for something.
+/// Text without findings that resembles keys and tokens.
 const NEGATIVES: &str = include_str!("../../data/negatives.txt");
 
-/// One line for each finding: its rule, and the text with `{}` between what would
-/// otherwise make a scanner of repositories report it.
+/// One line per finding: the rule and the text, with `{}` inside so that scanners of repositories
+/// do not report it.
 const POSITIVES: &str = include_str!("../../data/positives.txt");
 
 fn positives() -> impl Iterator<Item = (&'static str, String)> {
@@ -24,7 +24,7 @@ fn positive(rule: &str) -> String {
 }
 
 #[test]
-fn the_rules_are_in_order_and_have_a_positive() {
+fn rules_are_sorted_and_have_a_positive() {
     let rules = rules();
     for rule in &rules {
         let behind = rule.behind.as_ref().map_or(0, |behind| behind.least);
@@ -38,8 +38,8 @@ fn the_rules_are_in_order_and_have_a_positive() {
         let mask = MASK_START.len() + rule.mask_name().len() + 1;
         let is_masked = rule.on_answer == OnAnswer::Redact;
         assert!(!is_masked || mask <= shortest, "the mask of {} has {mask}", rule.name);
-        // A run is held against the rule once, unless nothing but its length and its
-        // characters are looked at, which are known for each part of it.
+        // A run is compared with the rule once, unless only its length and characters are checked,
+        // which are known for each part of it.
         let is_apart = |prefix: &String| prefix.bytes().any(|byte| !rule.chars.has(byte));
         let is_once = rule.alone || rule.prefixes.iter().all(is_apart);
         let is_exact = rule.least == rule.most;
@@ -48,7 +48,7 @@ fn the_rules_are_in_order_and_have_a_positive() {
             && !rule.mixed
             && rule.check.is_none()
             && rule.is_severe();
-        // Between a name and its value there is an operator, and one value is in a run.
+        // An operator is between a name and its value, and a run contains one value.
         let is_formed = matches!(rule.form, Form::Password | Form::Assignment | Form::Url);
         assert!(is_once || is_plain || is_exact || is_formed, "{}", rule.name);
         assert!(positives().any(|(name, _)| name == rule.name), "{}", rule.name);
@@ -58,7 +58,7 @@ fn the_rules_are_in_order_and_have_a_positive() {
     assert_eq!(names.len(), rules.len());
     let masks: HashSet<_> = rules.iter().map(Rule::mask_name).collect();
     assert_eq!(masks.len(), rules.len());
-    // What is settled by one prefix is settled for those in it.
+    // A position that one prefix settles is settled for the prefixes in it.
     let tokens = || rules.iter().filter(|rule| rule.form == Form::Token && rule.is_severe());
     for (own, inner) in tokens().flat_map(|own| tokens().map(move |inner| (own, inner))) {
         for (prefix, within) in own.prefixes.iter().flat_map(|prefix| {
@@ -75,7 +75,7 @@ fn the_rules_are_in_order_and_have_a_positive() {
     assert!(prefixes.all(|prefix| prefix.len() <= LONGEST_PREFIX));
 }
 
-/// How tokens stand in files, requests and answers.
+/// Returns a token in the contexts of files, requests and answers.
 fn in_context(token: &str) -> Vec<String> {
     vec![
         token.to_owned(),
@@ -91,13 +91,13 @@ fn in_context(token: &str) -> Vec<String> {
 }
 
 #[test]
-fn positives_are_found_by_their_rule_alone() {
+fn positives_are_found_only_by_their_rule() {
     let leaks = Leaks::new(Vec::new());
     for (rule, token) in positives() {
         let own = leaks.rules.iter().find(|own| own.name == rule);
         let own = own.unwrap_or_else(|| panic!("there is no rule {rule}"));
         let contexts = in_context(&token);
-        // What stands around a value decides whether it is one.
+        // The context of a value decides whether it is a finding.
         let is_free = own.form == Form::Token && own.check.is_none();
         for text in &contexts[..if is_free { contexts.len() } else { 2 }] {
             let found: Vec<_> = leaks.find(text.as_bytes()).collect();
@@ -117,7 +117,7 @@ fn positives_are_found_by_their_rule_alone() {
 }
 
 #[test]
-fn of_each_vendor_at_least_95_percent_are_found() {
+fn at_least_95_percent_of_each_vendor_are_found() {
     let leaks = Leaks::new(Vec::new());
     let mut found = BTreeMap::<_, (usize, usize)>::new();
     for (rule, token) in positives() {
@@ -134,7 +134,7 @@ fn of_each_vendor_at_least_95_percent_are_found() {
 }
 
 #[test]
-fn a_mask_takes_the_place_of_all_of_a_value() {
+fn masks_replace_the_whole_value() {
     let leaks = Leaks::new(Vec::new());
     for (rule, token) in positives() {
         let own = leaks.rules.iter().find(|own| own.name == rule).unwrap();
@@ -157,7 +157,7 @@ fn a_mask_takes_the_place_of_all_of_a_value() {
 }
 
 #[test]
-fn a_private_key_is_masked_with_its_last_line() {
+fn private_keys_are_masked_with_their_last_line() {
     let leaks = Leaks::new(Vec::new());
     let data = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
     let check = |begin: &str, end: &str, expected: &str| {
@@ -180,7 +180,7 @@ fn a_private_key_is_masked_with_its_last_line() {
 }
 
 #[test]
-fn what_a_cut_has_left_of_a_token_is_masked() {
+fn truncated_tokens_are_masked() {
     let leaks = Leaks::new(Vec::new());
     let token = positive("github-token");
     let check = |length: usize, expected: &str| {
@@ -196,7 +196,7 @@ fn what_a_cut_has_left_of_a_token_is_masked() {
     check(token.len(), &format!("{MASK_START}github-token]"));
 }
 
-/// A text with backslashes before these characters.
+/// Adds a backslash before each of these characters.
 fn escaped(text: &str, of: &str) -> String {
     let escaped = |c| if of.contains(c) { format!("\\{c}") } else { String::from(c) };
     text.chars().map(escaped).collect()
@@ -207,7 +207,7 @@ fn keys_with_escaped_punctuation_are_masked() {
     let leaks = Leaks::new(Vec::new());
     for (rule, token) in positives() {
         let own = leaks.rules.iter().find(|own| own.name == rule).unwrap();
-        // As Markdown is written, all that a key may hold, and one thing after the other.
+        // Characters that Markdown escapes, all characters of keys, and single characters.
         let marks = ["_*[]`", "_-.~+/=@:#!$%*?^|&", "_", "-", ".", "+", "/", "=", ":"];
         for text in marks.map(|marks| format!("the key\n{}\nis", escaped(&token, marks))) {
             let is_masked = own.on_answer == OnAnswer::Redact;
@@ -234,7 +234,7 @@ fn keys_with_escaped_punctuation_are_masked() {
 }
 
 #[test]
-fn an_escaped_key_has_the_fingerprint_of_the_key() {
+fn escaped_keys_have_the_same_fingerprint() {
     let token = positive("github-token");
     let text = format!("a {} b", escaped(&token, "_"));
     let all = Leaks::new(Vec::new());
@@ -246,7 +246,7 @@ fn an_escaped_key_has_the_fingerprint_of_the_key() {
 }
 
 #[test]
-fn what_a_cut_has_left_of_an_escaped_token_is_masked() {
+fn truncated_escaped_tokens_are_masked() {
     let leaks = Leaks::new(Vec::new());
     let token = escaped(&positive("github-token"), "_");
     for cut in [12, 30, token.len()] {
@@ -256,7 +256,7 @@ fn what_a_cut_has_left_of_an_escaped_token_is_masked() {
     }
 }
 
-/// The lines of a block with so many lines of data, the last of them short.
+/// Returns the lines of a block with `count` lines of data. The last data line is short.
 fn block_lines(kind: &str, count: usize) -> Vec<String> {
     const CHARS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut state = 7u64;
@@ -329,7 +329,7 @@ fn check_masked(lines: &[String], text: &str) {
 }
 
 #[test]
-fn private_keys_whose_lines_have_prefixes_are_masked() {
+fn private_keys_with_line_prefixes_are_masked() {
     for kind in ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY"] {
         let lines = block_lines(kind, 25);
         for text in shown_lines(&lines) {
@@ -339,7 +339,7 @@ fn private_keys_whose_lines_have_prefixes_are_masked() {
 }
 
 #[test]
-fn private_keys_without_their_first_or_last_line_are_masked() {
+fn incomplete_private_keys_are_masked() {
     let lines = block_lines("PRIVATE KEY", 25);
     let last = lines.len() - 1;
     for text in shown_lines(&lines[1..]) {
@@ -348,14 +348,14 @@ fn private_keys_without_their_first_or_last_line_are_masked() {
     for text in shown_lines(&lines[..last - 1]) {
         check_masked(&lines[..last - 1], &text);
     }
-    // Two lines and the end of one are enough.
+    // Two lines and the end of another are enough.
     for text in shown_lines(&lines[last - 3..]) {
         check_masked(&lines[last - 3..], &text);
     }
 }
 
 #[test]
-fn text_around_a_private_key_is_left() {
+fn text_around_private_keys_is_kept() {
     let leaks = Leaks::new(Vec::new());
     let certificate = block_lines("CERTIFICATE", 9).join("\n");
     let public = block_lines("PUBLIC KEY", 9).join("\n");
@@ -368,7 +368,7 @@ fn text_around_a_private_key_is_left() {
         assert_eq!(text, around(expected));
     };
     check(&key, &mask);
-    // The words of a block without its data.
+    // First and last line without data.
     check(&[key[0].clone(), key[10].clone()], &format!("{}\n{}", key[0], key[10]));
     check(&key[10..], &key[10]);
     for lines in [block_lines("CERTIFICATE", 25), block_lines("PUBLIC KEY", 25)] {
@@ -384,7 +384,7 @@ fn text_around_a_private_key_is_left() {
 }
 
 #[test]
-fn a_finding_is_known_where_another_one_ends_in_its_prefix() {
+fn findings_are_found_after_overlapping_findings() {
     let of = |rule: &str, text: &str| {
         positives().find(|(name, token)| *name == rule && token.starts_with(text)).unwrap().1
     };
@@ -396,7 +396,7 @@ fn a_finding_is_known_where_another_one_ends_in_its_prefix() {
 }
 
 #[test]
-fn negatives_are_not_found() {
+fn negatives_have_no_findings() {
     let leaks = Leaks::new(Vec::new());
     for line in NEGATIVES.lines() {
         let found: Vec<_> = leaks.find(line.as_bytes()).collect();
@@ -405,7 +405,7 @@ fn negatives_are_not_found() {
 }
 
 #[test]
-fn a_finding_is_allowed_by_its_rule_or_its_fingerprint() {
+fn findings_are_allowed_by_rule_or_fingerprint() {
     let (rule, token) = positives().find(|(rule, _)| *rule == "github-token").unwrap();
     let all = Leaks::new(Vec::new());
     let fingerprint = all.find(token.as_bytes()).next().unwrap().fingerprint;
@@ -420,10 +420,10 @@ fn a_finding_is_allowed_by_its_rule_or_its_fingerprint() {
     check(AllowedLeak::Fingerprint(fingerprint), (0, 1));
 }
 
-/// In 0.1.0 the fingerprint of an assigned secret was that of the name with it, and of a private
-/// key that without its last line.
+/// In 0.1.0, the fingerprint of an assigned secret included the name, and the fingerprint of a private key
+/// excluded the last line.
 #[test]
-fn a_fingerprint_of_0_1_0_still_allows_what_it_did() {
+fn fingerprints_of_0_1_0_still_apply() {
     let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYNOTAREAL12";
     let data = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
     let begin = concat!("-----BEGIN", " PRIVATE KEY-----");
@@ -443,7 +443,7 @@ fn a_fingerprint_of_0_1_0_still_allows_what_it_did() {
 }
 
 #[test]
-fn of_one_text_so_many_findings_are_held_against_what_is_allowed() {
+fn fingerprint_comparisons_are_bounded() {
     let token = positive("github-token");
     let fingerprint = Fingerprint::of(token.as_bytes());
     let leaks = Leaks::new(vec![AllowedLeak::Fingerprint(fingerprint)]);
@@ -453,7 +453,7 @@ fn of_one_text_so_many_findings_are_held_against_what_is_allowed() {
 }
 
 #[test]
-fn answers_are_masked_where_the_rule_says_so() {
+fn answers_are_masked_as_the_rule_requires() {
     let leaks = Leaks::new(Vec::new());
     let (token, web) = (positive("npm-token"), positive("json-web-token"));
     let mut text = format!("ä {token} ö {web}");
@@ -461,12 +461,11 @@ fn answers_are_masked_where_the_rule_says_so() {
     assert_eq!(text, format!("ä {MASK_START}npm-token] ö {web}"));
     let rules: Vec<_> = found.iter().map(|leak| leak.rule).collect();
     assert_eq!(rules, ["npm-token", "json-web-token"]);
-    // A fingerprint names a finding, and nothing shows it.
+    // A fingerprint names a finding without showing it.
     assert!(!format!("{found:?}").contains(&token));
 }
 
-/// The same text masked, by the words of `leaks.toml` and without care for time, where rules are
-/// those of tokens.
+/// Masks a text as `leaks.toml` specifies for rules of tokens, without regard to speed.
 fn masked_plainly(rules: &[Rule], text: &str) -> Vec<bool> {
     let mut masked = vec![false; text.len()];
     let bytes = text.as_bytes();
@@ -509,7 +508,7 @@ fn masked_plainly(rules: &[Rule], text: &str) -> Vec<bool> {
 
 proptest! {
     #[test]
-    fn all_that_the_rules_say_is_masked(
+    fn masking_matches_the_plain_model(
         pieces in proptest::collection::vec((0usize..1000, 0usize..80), 0..12),
         fill in "[a-cA-C0-2_.=/ -]{0,40}",
     ) {

@@ -1,4 +1,4 @@
-//! Why a store does not do what it is asked.
+//! Errors of stores.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::{ReadError, ValueError};
 use kitbag_base::text::shown;
 
-/// The largest file that is taken for a store.
+/// The largest file that is accepted as a store.
 pub(crate) const MOST_BYTES: u64 = 16 << 20;
 
 /// Why a store cannot be read or changed.
@@ -16,94 +16,94 @@ pub enum StoreError {
     /// A file cannot be read or written.
     #[error("`{}`", shown(&path.to_string_lossy()))]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         #[source]
         source: io::Error,
     },
-    /// Other users can read or write it.
+    /// Other users can read or write the file.
     #[error(
-        "`{}` can be read or written by other users, or belongs to one; use `chmod 600`, and \
-         change what it kept",
+        "`{}` can be read or written by other users, or belongs to another user; use `chmod \
+         600`, and replace the secrets in it",
         shown(&path.to_string_lossy())
     )]
     Shared {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// There is a store, and its key is gone.
+    /// The key of an existing store is missing.
     #[error(
-        "the key `{}` is gone, without which `{}` cannot be opened; put it back, or remove the \
-         store and set the secrets anew",
+        "the key `{}` is missing, and `{}` cannot be opened without it; restore the key, or \
+         remove the store and set the secrets again",
         shown(&key.to_string_lossy()),
         shown(&store.to_string_lossy())
     )]
     NoKey {
-        /// The key.
+        /// The path of the key.
         key: PathBuf,
-        /// The store.
+        /// The path of the store.
         store: PathBuf,
     },
-    /// It is not a key.
-    #[error("`{}` holds no key of age", shown(&path.to_string_lossy()))]
+    /// The file is not a key.
+    #[error("`{}` does not contain an age key", shown(&path.to_string_lossy()))]
     NotAKey {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// The key does not open it, or it has been changed.
+    /// The key is wrong, or the store was modified.
     #[error("`{}` cannot be opened with its {key}", shown(&path.to_string_lossy()))]
     Locked {
-        /// The store.
+        /// The path of the store.
         path: PathBuf,
         /// `key` or `passphrase`.
         key: &'static str,
     },
-    /// What is inside is not what kitbag writes.
-    #[error("`{}` does not hold what kitbag keeps in it", shown(&path.to_string_lossy()))]
+    /// The content does not have the format of kitbag.
+    #[error("`{}` does not have the format of a secret store", shown(&path.to_string_lossy()))]
     Content {
-        /// The store.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// It would become larger than it may be.
+    /// The store would exceed the size limit.
     #[error("`{}` would be larger than {MOST_BYTES} bytes", shown(&path.to_string_lossy()))]
     Full {
-        /// The store.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// It cannot be encrypted.
+    /// Encryption failed.
     #[error("`{}` cannot be encrypted: {reason}", shown(&path.to_string_lossy()))]
     Encrypt {
-        /// The store.
+        /// The path of the store.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// What is kept is no value.
+    /// A stored string is not a valid value.
     #[error(transparent)]
     Value(#[from] ValueError),
-    /// There is no keyring that could be asked.
+    /// No keyring is available.
     #[error(
-        "there is no keyring of the system to ask ({reason}); `--store key-file` keeps values in a \
+        "no system keyring is available ({reason}); `--store key-file` keeps values in a \
          file"
     )]
     NoKeyring {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The keyring stays locked.
+    /// The keyring is locked.
     #[error("the keyring is locked, and unlocking it was declined")]
     LockedKeyring,
-    /// The keyring, or the person it asks, does not answer.
+    /// The keyring or its user did not answer.
     #[error("the keyring did not answer within {} s", time.as_secs())]
     SlowKeyring {
-        /// How long it had.
+        /// The time limit.
         time: Duration,
     },
-    /// The keyring refuses.
+    /// The keyring returned an error.
     #[error("the keyring: {reason}")]
     Keyring {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The call that needs the value has ended.

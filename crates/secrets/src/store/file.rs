@@ -1,8 +1,7 @@
-//! A store that is an encrypted file of values.
+//! A store in an encrypted file.
 //!
-//! Its form is that of `age`, so that other programs read it, too; inside is a JSON object
-//! of names and values. It is written whole or not at all, and of two processes that
-//! change it each starts from what the other wrote.
+//! The file is in `age` format, so that other programs can read it, and contains a JSON object of
+//! names and values. Writes are atomic, and concurrent processes do not lose each other's changes.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -28,15 +27,15 @@ pub struct FileStore {
     key: Key,
 }
 
-/// What opens the file.
+/// The key of the file.
 pub enum Key {
-    /// A file with a key of `age`, which is made when the first value is set.
+    /// A file with an `age` key, which is created together with the first value.
     File(PathBuf),
     /// A passphrase.
     Passphrase(SecretValue),
 }
 
-/// What is inside. Its texts are wiped.
+/// The decrypted content. Its strings are wiped.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
@@ -44,7 +43,7 @@ struct Content {
     secrets: BTreeMap<SecretName, String>,
 }
 
-/// The form of [`Content`].
+/// The version of [`Content`].
 const VERSION: u32 = 1;
 
 impl Drop for Content {
@@ -54,41 +53,41 @@ impl Drop for Content {
 }
 
 impl FileStore {
-    /// A store in this file, which need not exist.
+    /// Creates a store in this file, which need not exist.
     pub fn new(path: impl Into<PathBuf>, key: Key) -> Self {
         Self { path: path.into(), key }
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The names of its values.
+    /// Returns the names of the stored values.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], where it cannot be opened.
+    /// [`StoreError`] if the store cannot be opened.
     pub fn names(&self) -> Result<Vec<SecretName>, StoreError> {
         Ok(self.load()?.secrets.keys().cloned().collect())
     }
 
-    /// A value, where there is one of this name.
+    /// Returns the value with this name, if any.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], where it cannot be opened.
+    /// [`StoreError`] if the store cannot be opened.
     pub fn get(&self, name: &SecretName) -> Result<Option<SecretValue>, StoreError> {
         let mut content = self.load()?;
         let value = content.secrets.remove(name);
         Ok(value.map(|value| SecretValue::new(value.into_bytes())).transpose()?)
     }
 
-    /// Keeps a value. Returns whether there was one of this name.
+    /// Stores a value. Returns true if it replaced an existing value.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]; what was there stays.
+    /// [`StoreError`]; the stored values are unchanged.
     pub fn set(&self, name: &SecretName, value: &SecretValue) -> Result<bool, StoreError> {
         self.change(|content| {
             let old = content.secrets.insert(name.clone(), value.reveal().to_owned());
@@ -97,11 +96,11 @@ impl FileStore {
         })
     }
 
-    /// Removes a value. Returns whether there was one of this name.
+    /// Removes a value. Returns true if it existed.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]; what was there stays.
+    /// [`StoreError`]; the stored values are unchanged.
     pub fn delete(&self, name: &SecretName) -> Result<bool, StoreError> {
         self.change(|content| {
             let was_there = content.secrets.remove(name).map(Zeroizing::new).is_some();
@@ -109,14 +108,13 @@ impl FileStore {
         })
     }
 
-    /// Changes what is kept, where the second result is `true`. Another process that
-    /// changes it waits.
+    /// Changes the content if the second result is true. Other processes wait.
     fn change<T>(&self, change: impl FnOnce(&mut Content) -> (T, bool)) -> Result<T, StoreError> {
         let directory = directory(&self.path);
         create_private_directories(directory).map_err(at(directory))?;
         let lock_path = self.path.with_added_extension("lock");
         let mut options = OpenOptions::new();
-        // It stays, since a file that is removed locks nothing.
+        // The lock file remains, since a removed file locks nothing.
         options.read(true).write(true).create(true).truncate(false);
         let lock = with_private_mode(&mut options)
             .open(&lock_path)
@@ -153,7 +151,7 @@ impl FileStore {
     }
 
     fn save(&self, content: &Content) -> Result<(), StoreError> {
-        // Made large enough at once: what grows leaves copies behind.
+        // Allocated once, since growing would leave copies in memory.
         let size: usize = content.secrets.values().map(|value| value.len() * 6 + 100).sum();
         let mut plain = Zeroizing::new(Vec::with_capacity(size + 100));
         let failed = |reason: String| StoreError::Encrypt { path: self.path.clone(), reason };
@@ -162,13 +160,13 @@ impl FileStore {
             Key::File(path) => {
                 let identity = match read_key(path)? {
                     Some(identity) => identity,
-                    // Only a first value makes a key, and only for a store that it opens.
+                    // Only the first value creates a key, and only for a store that the key opens.
                     None => make_key(path)?,
                 };
                 age::encrypt(&identity.to_public(), &plain)
             }
             Key::Passphrase(passphrase) => {
-                #[allow(unused_mut, reason = "the tests are as quick as it goes")]
+                #[allow(unused_mut, reason = "a low work factor keeps the tests fast")]
                 let mut recipient = scrypt::Recipient::new(secret(passphrase));
                 #[cfg(test)]
                 recipient.set_work_factor(2);
@@ -183,7 +181,7 @@ impl FileStore {
     }
 }
 
-/// The directory that a file is in.
+/// Returns the parent directory of a file.
 fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -196,9 +194,9 @@ fn secret(value: &SecretValue) -> SecretString {
     SecretString::from(value.reveal().to_owned())
 }
 
-/// The content of a file that is the user's alone. `None`, where there is none.
+/// Reads a file that only the user can access. Returns `None` if it does not exist.
 fn read_private(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
-    // What is put in its place cannot hold this up.
+    // A FIFO in its place cannot block.
     let file = match nonblocking(OpenOptions::new().read(true)).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(at(path))?,
@@ -213,12 +211,12 @@ fn read_private(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
     Ok(Some(bytes))
 }
 
-/// Writes a file that is the user's alone, whole or not at all.
+/// Writes a file atomically. Only the user can access it.
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = private_file(directory(path))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    // Where it is a link, what that leads to is replaced.
+    // If the path is a link, its target is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     file.persist(&target).map_err(|error| error.error)?;
     File::open(directory(&target))?.sync_all()
@@ -230,7 +228,7 @@ fn private_file(directory: &Path) -> io::Result<tempfile::NamedTempFile> {
     options.tempfile_in(directory)
 }
 
-/// Reads a key. `None`, where there is no such file.
+/// Reads a key. Returns `None` if the file does not exist.
 fn read_key(path: &Path) -> Result<Option<x25519::Identity>, StoreError> {
     let Some(bytes) = read_private(path)? else { return Ok(None) };
     let not_a_key = || StoreError::NotAKey { path: path.to_owned() };
@@ -240,14 +238,14 @@ fn read_key(path: &Path) -> Result<Option<x25519::Identity>, StoreError> {
     Ok(Some(line.ok_or_else(not_a_key)?.parse().map_err(|_| not_a_key())?))
 }
 
-/// Makes a key where there is none: of two processes one does.
+/// Creates a key if there is none. Only one of two processes succeeds.
 fn make_key(path: &Path) -> Result<x25519::Identity, StoreError> {
     let directory = directory(path);
     create_private_directories(directory).map_err(at(directory))?;
     let identity = x25519::Identity::generate();
     let text = identity.to_string();
     let mut file = private_file(directory).map_err(at(path))?;
-    let written = writeln!(file, "# The key of the secrets that kitbag keeps. It is yours alone.")
+    let written = writeln!(file, "# The key of kitbag's secret store. Keep it private.")
         .and_then(|()| writeln!(file, "{}", text.expose_secret()))
         .and_then(|()| file.as_file().sync_all());
     written.map_err(at(path))?;
@@ -275,7 +273,7 @@ mod tests {
         SecretValue::new(text.as_bytes().to_vec()).unwrap()
     }
 
-    /// A store in a directory of its own, which does not exist yet.
+    /// Creates a store in a new directory that does not exist yet.
     fn store(directory: &Path) -> FileStore {
         let directory = directory.join("kitbag");
         FileStore::new(directory.join("secrets.age"), Key::File(directory.join("secrets.key")))
@@ -290,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_kept_encrypted_and_for_the_user_alone() {
+    fn values_are_encrypted_and_private() {
         let directory = tempfile::tempdir().unwrap();
         let store = store(directory.path());
         assert_eq!(kept(&store, "github"), None);
@@ -316,7 +314,7 @@ mod tests {
         assert!(store.delete(&name("github")).unwrap());
         assert_eq!(kept(&store, "github"), None);
         assert_eq!(kept(&store, "other").as_deref(), Some("something-else"));
-        // Nothing is left of how it was written.
+        // No temporary file is left.
         let mut names: Vec<_> =
             fs::read_dir(parent).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
@@ -324,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_passphrase_opens_what_it_closed() {
+    fn passphrases_open_their_store() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("secrets.age");
         let store = |passphrase: &str| FileStore::new(&path, Key::Passphrase(value(passphrase)));
@@ -340,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_or_shared_is_refused() {
+    fn modified_or_shared_stores_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let store = store(directory.path());
         store.set(&name("github"), &value("the-value-of-it")).unwrap();
@@ -366,10 +364,10 @@ mod tests {
         check("cannot be opened with its key");
         fs::write(store.path(), &store_bytes).unwrap();
         fs::write(&key, "# nothing\n").unwrap();
-        check("holds no key of age");
-        // No other key takes its place, with which the values would be lost.
+        check("does not contain an age key");
+        // No other key is created, since the values would be lost.
         fs::remove_file(&key).unwrap();
-        check("is gone, without which");
+        check("is missing");
         assert!(!key.exists());
         fs::write(&key, &key_bytes).unwrap();
         fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
@@ -377,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_at_once_lose_nothing() {
+    fn concurrent_writers_lose_no_values() {
         let directory = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for writer in 0..4 {
@@ -400,12 +398,12 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_the_store_stays() {
+    fn links_to_the_store_are_kept() {
         let directory = tempfile::tempdir().unwrap();
         let (real, link) = (directory.path().join("real"), directory.path().join("secrets.age"));
         std::os::unix::fs::symlink(&real, &link).unwrap();
         let key = || Key::File(directory.path().join("key"));
-        // A link that leads nowhere is replaced; one that leads to a file stays.
+        // A dangling link is replaced; a link to a file is kept.
         FileStore::new(&real, key()).set(&name("github"), &value("the-value-of-it")).unwrap();
         FileStore::new(&link, key()).set(&name("other"), &value("something-else")).unwrap();
         assert!(link.is_symlink());

@@ -1,7 +1,7 @@
-//! A store that is the keyring of the system.
+//! A store in the system keyring.
 //!
-//! An entry has the label `kitbag: NAME` and says of itself that it is kitbag's, and which
-//! secret it is. Programs of the same user can read it as kitbag does.
+//! An entry has the label `kitbag: NAME`, and attributes for the application and the secret.
+//! Programs of the same user can read it.
 
 #[cfg(target_os = "macos")]
 #[path = "keyring/keychain.rs"]
@@ -15,7 +15,7 @@ use kitbag_policy::SecretName;
 
 use crate::store::error::StoreError;
 
-/// Whose entries are kitbag's.
+/// The application attribute of kitbag's entries.
 const APPLICATION: &str = "kitbag";
 
 /// The keyring of the user's session.
@@ -55,7 +55,7 @@ impl Keyring {
     }
 }
 
-/// What a person sees of an entry.
+/// Returns the label that a person sees.
 fn label(name: &SecretName) -> String {
     format!("{APPLICATION}: {name}")
 }

@@ -1,58 +1,57 @@
-//! The chain: where a line stands in it, and what the next one holds of it.
+//! The chain: the position of a line and its link to the previous line.
 
 use std::fmt::{self, Write as _};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-/// The hash of a line, which the next line holds.
+/// The hash of a line, which is in the next line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ChainHash(blake3::Hash);
 
-/// Where a chain ends.
+/// The end of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct End {
-    /// How many lines there are, which is the number of the next one.
+    /// The number of lines, which is the number of the next line.
     pub(crate) lines: u64,
-    /// The hash of the last one.
+    /// The hash of the last line.
     pub(crate) hash: ChainHash,
 }
 
-/// What every line begins with.
+/// The start of every line.
 #[derive(Deserialize)]
 pub(crate) struct Link {
     /// The number of the line, from 0.
     n: u64,
-    /// The hash of the line before.
+    /// The hash of the previous line.
     prev: ChainHash,
-    /// For a line of its kind.
+    /// The kind of event.
     event: String,
-    /// For a line `torn`.
+    /// For an event `torn`: its bytes.
     #[serde(default)]
     bytes: u64,
 }
 
 impl ChainHash {
-    /// What stands in the first line.
     pub(crate) fn start() -> Self {
         Self(blake3::Hash::from_bytes([0; 32]))
     }
 
-    /// The hash of a line without its end.
+    /// Returns the hash of a line without its line ending.
     pub(crate) fn of(line: &[u8]) -> Self {
         Self(blake3::hash(line))
     }
 }
 
 impl End {
-    /// Where a log begins.
+    /// Returns the start of a log.
     pub(crate) fn start() -> Self {
         Self { lines: 0, hash: ChainHash::start() }
     }
 
-    /// Adds a line for a record, which is a JSON object that is not empty.
+    /// Appends a line for a record, which is a non-empty JSON object.
     pub(crate) fn push(&mut self, text: &mut String, time: SystemTime, record: &str) {
         let Self { lines, hash } = *self;
         let start = text.len();
@@ -64,12 +63,12 @@ impl End {
         text.push('\n');
     }
 
-    /// Goes over a line that is the next one. `torn` is what stands before it since the last line
-    /// of the chain, where a process was stopped while it wrote.
+    /// Checks and adds the next line. `torn` are the bytes between the last line of the chain and
+    /// this one, if a process was stopped while it wrote.
     ///
     /// # Errors
     ///
-    /// What is wrong with the line.
+    /// The problem with the line.
     pub(crate) fn follow(&mut self, line: &[u8], torn: Option<&[u8]>) -> Result<(), NotNext> {
         let link: Link = serde_json::from_slice(line).map_err(|_| NotNext::NotALine)?;
         let before = match torn {
@@ -90,8 +89,8 @@ impl End {
         Ok(())
     }
 
-    /// Whether a text that is not a line can be the next one, which a process began to write and
-    /// did not finish. `torn` is as for [`follow`](Self::follow).
+    /// Returns true if an incomplete line can be the start of the next one, which a process did not
+    /// finish. `torn` is as for [`follow`](Self::follow).
     pub(crate) fn is_begun_by(&self, text: &[u8], torn: Option<&[u8]>) -> bool {
         let prev = torn.map_or(self.hash, ChainHash::of);
         let start = start_of(self.lines, prev);
@@ -99,14 +98,14 @@ impl End {
         length > 0 && text[..length] == start.as_bytes()[..length]
     }
 
-    /// Where the chain stands before a line, by what that line says.
+    /// Returns the end of the chain before a line, as the line declares it.
     pub(crate) fn before(line: &[u8]) -> Option<Self> {
         let Link { n, prev, .. } = serde_json::from_slice(line).ok()?;
         Some(Self { lines: n, hash: prev })
     }
 }
 
-/// The beginning of a line, up to its time.
+/// Returns the start of a line, up to its time.
 fn start_of(number: u64, prev: ChainHash) -> String {
     format!("{{\"n\":{number},\"prev\":\"{prev}\",\"time\":\"")
 }
@@ -114,14 +113,14 @@ fn start_of(number: u64, prev: ChainHash) -> String {
 /// Why a line is not the next one of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotNext {
-    /// It is not a line of a log.
+    /// The text is not a line of a log.
     NotALine,
-    /// So many lines before it are missing.
+    /// Lines before it are missing.
     Missing {
-        /// How many.
+        /// The number of missing lines.
         lines: u64,
     },
-    /// It belongs behind another line than the one before it.
+    /// The line belongs after a different line.
     Other,
 }
 

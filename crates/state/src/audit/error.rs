@@ -1,4 +1,4 @@
-//! Why a log cannot be written, read or verified.
+//! Errors of writing, reading and verifying the log.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,38 +6,38 @@ use std::path::{Path, PathBuf};
 use crate::StateError;
 use kitbag_base::text::shown;
 
-/// A log that cannot be used.
+/// Why the log cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuditError {
-    /// A file or directory of it cannot be read or written.
+    /// A file or directory of the log cannot be read or written.
     #[error("the audit log `{}` cannot be used: {reason}", shown(&path.to_string_lossy()))]
     Unusable {
         /// The file or directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// It is not as kitbag has written it.
+    /// The log was modified.
     #[error("{damage}")]
     Damaged {
-        /// What is wrong.
+        /// The damage.
         damage: Box<Damage>,
     },
 }
 
-/// What is wrong with a log that was changed.
+/// The damage of a modified log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    /// A line was changed, or is none.
+    /// A line was changed or is not a line.
     #[error(
-        "the audit log was changed: line {line} of `{}` is not what the line after it was written \
-         behind",
+        "the audit log was changed: line {line} of `{}` does not match the hash in the next \
+         line",
         shown(&path.to_string_lossy())
     )]
     Changed {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The number of the line, from 1.
         line: u64,
     },
     /// A line was not written by kitbag.
@@ -46,9 +46,9 @@ pub enum Damage {
         shown(&path.to_string_lossy())
     )]
     Foreign {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The number of the line, from 1.
         line: u64,
     },
     /// Lines were removed.
@@ -58,27 +58,27 @@ pub enum Damage {
         shown(&path.to_string_lossy())
     )]
     Missing {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The line behind them, from 1.
+        /// The number of the line after them, from 1.
         line: u64,
-        /// How many are missing.
+        /// The number of missing lines.
         lines: u64,
     },
-    /// Its end was cut off.
+    /// The file was truncated.
     #[error(
-        "the audit log was cut{}: `{}` has {found} bytes, and kitbag wrote {expected}",
+        "the audit log was truncated{}: `{}` has {found} bytes, but kitbag wrote {expected}",
         line.map(|line| format!(" after line {line}")).unwrap_or_default(),
         shown(&path.to_string_lossy())
     )]
     Cut {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The last line that is there, from 1. `None`: the file was not read.
+        /// The number of the last line, from 1. `None`: the file was not read.
         line: Option<u64>,
-        /// How many bytes there are.
+        /// The length in bytes.
         found: u64,
-        /// How many there have to be at least.
+        /// The minimum length in bytes.
         expected: u64,
     },
     /// A file was removed.
@@ -88,10 +88,10 @@ pub enum Damage {
         lines.map(|lines| format!(", with {}", counted(lines))).unwrap_or_default()
     )]
     Removed {
-        /// The first file that is missing.
+        /// The first missing file.
         path: PathBuf,
-        /// How many lines are missing with it. `None`: this is unknown, since the lines before
-        /// them are gone as well.
+        /// The number of missing lines. `None` if it is unknown, since the lines before them are
+        /// missing as well.
         lines: Option<u64>,
     },
     /// A file was added.
@@ -100,7 +100,7 @@ pub enum Damage {
         shown(&path.to_string_lossy())
     )]
     Added {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
     /// The last line is not the one that was written last.
@@ -109,17 +109,17 @@ pub enum Damage {
         shown(&path.to_string_lossy())
     )]
     Last {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
     /// The file with the hash of the last line is missing.
     #[error(
-        "the audit log was changed: `{}` is missing, which holds the hash of the last line; to \
-         begin a new log, move the directory away",
+        "the audit log was changed: `{}` is missing, which has the hash of the last line; to \
+         start a new log, move the directory away",
         shown(&path.to_string_lossy())
     )]
     NoHead {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
 }
@@ -129,7 +129,7 @@ impl AuditError {
         Self::Unusable { path: path.to_owned(), reason: reason.to_string() }
     }
 
-    /// An error of the system at a file.
+    /// Converts an error of the system at a path.
     pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::unusable(path, error)
     }
@@ -147,7 +147,7 @@ impl From<Damage> for AuditError {
     }
 }
 
-/// Such as `1 line` and `2 lines`.
+/// Formats `1 line`, `2 lines` and so on.
 fn counted(lines: u64) -> String {
     format!("{lines} line{}", if lines == 1 { "" } else { "s" })
 }

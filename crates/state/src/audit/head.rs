@@ -1,4 +1,4 @@
-//! The head: a file beside a chain of the log that holds the end of that chain.
+//! The head: a file with the end of a chain of the log.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,30 +11,30 @@ use crate::audit::chain::{ChainHash, End};
 use crate::audit::error::AuditError;
 use crate::audit::log::Part;
 
-/// The form of the file.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
-/// The most bytes of the file that are read.
+/// The most bytes that are read from the file.
 const MOST_BYTES: u64 = 4096;
 
-/// The bytes that it takes, with blanks at the end, so that none is shorter than the one before:
-/// in one sector of a disk.
+/// The length of the file, padded with blanks so that it never becomes shorter: it fits in one
+/// sector of a disk.
 const LENGTH: usize = 383;
 
-/// Where the chain of a log ends. Kept elsewhere, it shows that nothing before it was changed
-/// since, also where log and head were replaced together.
+/// The end of a chain. A copy that is kept elsewhere proves that nothing before it was changed,
+/// even if log and head were replaced together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
-    /// The form of the file.
+    /// The version of the file format.
     version: u32,
     /// The number of the oldest file.
     pub(crate) first: u64,
-    /// The number of the file that is written.
+    /// The number of the current file.
     pub(crate) file: u64,
-    /// How many of its bytes belong to the chain.
+    /// The number of its bytes that belong to the chain.
     pub(crate) bytes: u64,
-    /// How many lines there are in all, with those whose files are gone.
+    /// The total number of lines, including those of removed files.
     pub lines: u64,
     /// The hash of the last line.
     pub hash: ChainHash,
@@ -45,7 +45,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The head of an empty log.
+    /// Creates the head of an empty log.
     pub(crate) fn new() -> Self {
         let End { lines, hash } = End::start();
         Self { version: VERSION, first: 1, file: 1, bytes: 0, lines, hash, start: None }
@@ -59,12 +59,12 @@ impl Head {
         (self.lines, self.hash) = (lines, hash);
     }
 
-    /// The end of the chain before the oldest file. `None`: it is not recorded.
+    /// Returns the end of the chain before the oldest file. `None` if it is not recorded.
     pub(crate) fn known_start(&self) -> Option<End> {
         if self.first == 1 { Some(End::start()) } else { self.start }
     }
 
-    /// Reads the head in a directory. `None`: there is none.
+    /// Reads the head in a directory. `None` if it does not exist.
     pub(crate) fn read(directory: &Path, part: Part) -> Result<Option<Self>, AuditError> {
         let path = Self::path(directory, part);
         let file = match open(&path, OpenOptions::new().read(true)) {
@@ -76,7 +76,7 @@ impl Head {
         let mut text = Vec::with_capacity(2 * LENGTH);
         file.take(MOST_BYTES).read_to_end(&mut text).map_err(AuditError::at(&path))?;
         if text.is_empty() {
-            // A process was stopped before it wrote the first one.
+            // A process was stopped before it wrote the first head.
             return Ok(None);
         }
         let head: Self =
@@ -84,17 +84,17 @@ impl Head {
         match head.version {
             VERSION => Ok(Some(head)),
             version => {
-                let reason = format!("it has the form {version} of another kitbag");
+                let reason = format!("it has format {version} of a different kitbag version");
                 Err(AuditError::unusable(&path, reason))
             }
         }
     }
 
-    /// Writes it over the one before, by one call of the system: no process that is stopped leaves
-    /// a part of it. The log is locked.
+    /// Overwrites the file in one system call, so that a stopped process leaves no partial head.
+    /// The log must be locked.
     ///
-    /// A file that takes the place of another one by its name would be brought to the disk at
-    /// once, which takes longer than all else that a call does here.
+    /// Renaming a file over the old one would sync it to disk immediately, which takes longer than
+    /// everything else in a call.
     pub(crate) fn write(&self, directory: &Path, part: Part) -> Result<File, AuditError> {
         let path = Self::path(directory, part);
         let write = || {
@@ -109,7 +109,7 @@ impl Head {
         write().map_err(AuditError::at(&path))
     }
 
-    /// Where it lies.
+    /// Returns the path of the head.
     pub(crate) fn path(directory: &Path, part: Part) -> PathBuf {
         directory.join(part.head())
     }

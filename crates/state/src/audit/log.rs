@@ -1,4 +1,4 @@
-//! The files of the log, and how lines are added.
+//! The files of the log, and appending lines.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -12,51 +12,51 @@ use crate::audit::error::{AuditError, Damage};
 use crate::audit::head::Head;
 use crate::audit::record::{AuditEvent, RemovedEvent};
 
-/// How long a process waits for others that add lines. Each takes far less than a millisecond,
-/// or is stopped.
+/// The time that a process waits for other writers. Each takes far less than a millisecond, unless
+/// it is stopped.
 const LOCK_TIME: Duration = Duration::from_secs(10);
 
-/// How large the log may become.
+/// The size limit of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditSize {
-    /// The bytes of a file, after which a new one is begun.
+    /// The size of a file, in bytes, after which a new file is started.
     pub file: u64,
-    /// How many files are kept of calls, approvals and trust; the oldest go. Details, such as
-    /// inner calls and refusals, have half as many of their own.
+    /// The number of files for calls, approvals and trust; the oldest are removed. Details, such as
+    /// nested calls and refusals, have half as many files.
     pub files: u64,
 }
 
-/// The log of a user. Nothing is looked at before it is used.
+/// The log of a user. Accesses no files until it is used.
 #[derive(Debug)]
 pub struct AuditLog {
     state: SharedState,
     size: AuditSize,
 }
 
-/// The two chains of the log, each with files, a head and a bound of its own.
+/// A chain of the log, with its own files, head and size limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Outermost calls, approvals and trust.
     Calls,
-    /// Inner calls and refusals.
+    /// Nested calls and refusals.
     Details,
 }
 
-/// An event that is to be added, and when it was.
+/// An event to append, and its time.
 #[derive(Debug)]
 pub(crate) struct Pending {
     time: SystemTime,
     pub(crate) event: AuditEvent,
 }
 
-/// Files that were written, and may not be on the disk yet.
+/// Written files that may not be on disk yet.
 #[derive(Debug, Default)]
 pub(crate) struct Unsynced(Vec<(PathBuf, File)>);
 
 impl Part {
     pub(crate) const ALL: [Self; 2] = [Self::Details, Self::Calls];
 
-    /// The name of the head.
+    /// Returns the file name of the head.
     pub(crate) fn head(self) -> &'static str {
         match self {
             Self::Calls => "head.json",
@@ -64,7 +64,7 @@ impl Part {
         }
     }
 
-    /// The beginning of the names of the files.
+    /// Returns the prefix of the file names.
     fn prefix(self) -> &'static str {
         match self {
             Self::Calls => "audit-",
@@ -72,7 +72,7 @@ impl Part {
         }
     }
 
-    /// How many files it may have.
+    /// Returns the most files.
     fn files(self, size: &AuditSize) -> u64 {
         match self {
             Self::Calls => size.files.max(1),
@@ -86,8 +86,8 @@ impl Pending {
         Self { time: SystemTime::now(), event }
     }
 
-    /// Adds its line to a text. It is written here and not where the event was, so that no call
-    /// waits for that.
+    /// Appends the line to a text. Formatted here and not when the event occurs, so that no call
+    /// waits for it.
     fn push(&self, end: &mut End, text: &mut String) {
         let record = serde_json::to_string(&self.event).expect("every key is a string");
         end.push(text, self.time, &record);
@@ -95,11 +95,11 @@ impl Pending {
 }
 
 impl Unsynced {
-    /// Waits until they are on the disk.
+    /// Waits until the files are on disk.
     ///
     /// # Errors
     ///
-    /// [`AuditError`] for the first that cannot be brought there.
+    /// [`AuditError`] for the first file that cannot be synced.
     pub(crate) fn sync(self) -> Result<(), AuditError> {
         self.0
             .into_iter()
@@ -108,28 +108,28 @@ impl Unsynced {
 }
 
 impl Default for AuditSize {
-    /// Eight files of 16 MiB.
+    /// Returns eight files of 16 MiB.
     fn default() -> Self {
         Self { file: 16 << 20, files: 8 }
     }
 }
 
 impl AuditLog {
-    /// The log in the state directory, whose path is absolute.
+    /// Creates the log in the state directory, whose path must be absolute.
     pub fn new(state: &Path, size: AuditSize) -> Self {
         Self { state: SharedState::new(state, "audit"), size }
     }
 
-    /// The end of the chain of calls, approvals and trust. `None`: nothing was logged yet.
+    /// Returns the end of the chain of calls, approvals and trust. `None` if nothing was logged.
     ///
     /// # Errors
     ///
-    /// [`AuditError`] where that cannot be read.
+    /// [`AuditError`] if the head cannot be read.
     pub fn head(&self) -> Result<Option<Head>, AuditError> {
         self.head_of(Part::Calls)
     }
 
-    /// The end of the chain of inner calls and refusals. `None`: there are none.
+    /// Returns the end of the chain of nested calls and refusals. `None` if there are none.
     ///
     /// # Errors
     ///
@@ -148,33 +148,32 @@ impl AuditLog {
         }
     }
 
-    /// The directory, where it is there.
+    /// Returns the directory if it exists.
     pub(crate) fn directory(&self) -> Result<Option<&Path>, AuditError> {
         Ok(self.state.find()?)
     }
 
-    /// Locks the log for other processes and for those that read it whole.
+    /// Locks the log for other processes and for readers of the whole log.
     pub(crate) fn lock(directory: &Path) -> Result<Lock, AuditError> {
         let path = directory.join("lock");
         Lock::take(&path, LOCK_TIME).map_err(|reason| AuditError::unusable(&path, reason))
     }
 
-    /// Adds lines, and takes those out of `records` that were added: of each chain all or none.
-    /// It does not wait for the disk, which [`Unsynced::sync`] does.
+    /// Appends lines and removes the appended ones from `records`: all records of a chain or no record. Does
+    /// not wait for the disk; see [`Unsynced::sync`].
     ///
     /// # Errors
     ///
-    /// [`AuditError`] where they cannot be written, or the end of the log is not as it was
-    /// written.
+    /// [`AuditError`] if the lines cannot be written, or if the end of the log was modified.
     pub(crate) fn append(&self, records: &mut Vec<Pending>) -> Result<Unsynced, AuditError> {
         let directory = self.state.make()?;
-        // It is locked until this is dropped.
+        // Locked until this is dropped.
         let _lock = Self::lock(directory)?;
         let (mut unsynced, mut failed) = (Unsynced::default(), None);
         for part in Part::ALL {
             let of_part = |record: &&Pending| record.event.part() == part;
             let added: Vec<_> = records.iter().filter(of_part).collect();
-            // Without any lines this looks whether some could be added.
+            // Without any records, this checks whether lines could be appended.
             if added.is_empty() && !(records.is_empty() && part == Part::Calls) {
                 continue;
             }
@@ -186,7 +185,7 @@ impl AuditLog {
         failed.map_or(Ok(unsynced), Err)
     }
 
-    /// Adds lines to one of the chains, all of them or none.
+    /// Appends lines to one chain, all or none.
     fn append_to(
         &self,
         directory: &Path,
@@ -220,7 +219,7 @@ impl AuditLog {
     }
 }
 
-/// The head to write behind. A chain without one is new, and so has no files.
+/// Returns the head to continue from. A chain without a head is new and must not have files.
 fn writable_head(directory: &Path, part: Part) -> Result<Head, AuditError> {
     if let Some(head) = Head::read(directory, part)? {
         return Ok(head);
@@ -233,10 +232,11 @@ fn writable_head(directory: &Path, part: Part) -> Result<Head, AuditError> {
     Ok(head)
 }
 
-/// Has the head begin behind the oldest files if there are too many, and tells what these held.
+/// Moves the start of the head past the oldest files if there are too many, and describes these
+/// files.
 ///
-/// Each of them is read once more, from the end of the file before it. So the head knows what the
-/// first line of the next file is, whatever that file says by now.
+/// Each of them is read once more, from the end of the previous file. So the head records the link
+/// of the next file's first line, independent of that file's content.
 fn leave_oldest(
     directory: &Path,
     part: Part,
@@ -265,18 +265,18 @@ fn leave_oldest(
     Ok((removed.files > 0).then_some(removed))
 }
 
-/// One file of a chain, as it is read before it goes.
+/// The state of reading a file before it is removed.
 struct Reading {
     lines: u64,
     from: Option<String>,
     to: Option<String>,
     is_whole: bool,
-    /// The end of the chain so far. `None`: the file is not as it was written.
+    /// The end of the chain. `None` if the file was modified.
     end: Option<Tail>,
 }
 
 impl Reading {
-    /// Begins at a known end of the chain, or otherwise at what the first line says.
+    /// Starts at a known end of the chain, or else at the link in the first line.
     fn from(start: Option<End>) -> Self {
         Self { lines: 0, from: None, to: None, is_whole: true, end: start.map(Tail::new) }
     }
@@ -304,7 +304,7 @@ impl Reading {
     }
 }
 
-/// The time of a line, in the form of the log.
+/// Returns the time of a line, in the format of the log.
 fn time_of(line: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Written {
@@ -315,7 +315,7 @@ fn time_of(line: &[u8]) -> Option<String> {
     Some(humantime::format_rfc3339_seconds(time).to_string())
 }
 
-/// Where a file of the log lies.
+/// Returns the path of a log file.
 pub(crate) fn file_path(directory: &Path, part: Part, number: u64) -> PathBuf {
     directory.join(file_name(part, number))
 }
@@ -324,7 +324,7 @@ fn file_name(part: Part, number: u64) -> String {
     format!("{}{number:06}.jsonl", part.prefix())
 }
 
-/// The numbers of the files of a chain that are there, in their order.
+/// Returns the numbers of the existing files of a chain, in order.
 pub(crate) fn files(directory: &Path, part: Part) -> Result<Vec<u64>, AuditError> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(directory).map_err(AuditError::at(directory))? {
@@ -332,14 +332,14 @@ pub(crate) fn files(directory: &Path, part: Part) -> Result<Vec<u64>, AuditError
         let text = name.to_string_lossy();
         let number = text.strip_prefix(part.prefix()).and_then(|it| it.strip_suffix(".jsonl"));
         let number = number.and_then(|number| number.parse::<u64>().ok());
-        // Each number has one name.
+        // Each number has one valid name.
         numbers.extend(number.filter(|number| *name == *file_name(part, *number)));
     }
     numbers.sort_unstable();
     Ok(numbers)
 }
 
-/// Opens the file that lines are added to, which is made where the chain has none of it yet.
+/// Opens the current file, or creates it if the chain has no bytes in it yet.
 fn open_to_write(directory: &Path, part: Part, head: &Head) -> Result<File, AuditError> {
     let path = file_path(directory, part, head.file);
     let is_new = head.bytes == 0;
@@ -351,12 +351,12 @@ fn open_to_write(directory: &Path, part: Part, head: &Head) -> Result<File, Audi
     }
 }
 
-/// Opens a file of the log to read it, with the checks of the one that writes it.
+/// Opens a log file for reading, with the same checks as for writing.
 pub(crate) fn open_to_read(path: &Path) -> Result<File, AuditError> {
     checked(open(path, OpenOptions::new().read(true)), path)
 }
 
-/// Looks whether a file of the log belongs to the user alone.
+/// Checks that only the user can access a log file.
 fn checked(file: io::Result<File>, path: &Path) -> Result<File, AuditError> {
     let file = file.map_err(AuditError::at(path))?;
     let found = file.metadata().map_err(AuditError::at(path))?;
@@ -364,8 +364,8 @@ fn checked(file: io::Result<File>, path: &Path) -> Result<File, AuditError> {
     Ok(file)
 }
 
-/// Takes in what stands behind the head, and says so in lines of its own: a process was stopped
-/// before it wrote the head, or someone else has added lines.
+/// Adopts lines after the head, and records this in separate lines: a process was stopped before it
+/// wrote the head, or another program appended lines.
 fn adopt(directory: &Path, part: Part, file: &mut File, head: &mut Head) -> Result<(), AuditError> {
     let path = file_path(directory, part, head.file);
     let length = file.metadata().map_err(AuditError::at(&path))?.len();
@@ -390,7 +390,7 @@ fn adopt(directory: &Path, part: Part, file: &mut File, head: &mut Head) -> Resu
         text.push('\n');
     }
     if let Some(torn) = torn {
-        // What the process was writing stays, and what it is stands behind it.
+        // The incomplete line remains, and the next line describes it.
         let record = Pending::new(AuditEvent::Torn { bytes: torn.len() as u64 });
         end.hash = ChainHash::of(&torn);
         record.push(&mut end, &mut text);
@@ -405,14 +405,14 @@ fn adopt(directory: &Path, part: Part, file: &mut File, head: &mut Head) -> Resu
     Ok(())
 }
 
-/// What stands behind the end of a chain that is known.
+/// The part of a chain after a known end.
 #[derive(Debug)]
 pub(crate) struct Tail {
-    /// Where the chain ends by now.
+    /// The current end of the chain.
     pub(crate) end: End,
-    /// What stands behind that and is not a line of the chain.
+    /// The bytes after that, which are not a line of the chain.
     pub(crate) torn: Option<Vec<u8>>,
-    /// Whether the last line has an end.
+    /// True if the last line has a line ending.
     pub(crate) ends_in_line: bool,
 }
 
@@ -421,11 +421,11 @@ impl Tail {
         Self { end, torn: None, ends_in_line: true }
     }
 
-    /// Goes over the next line.
+    /// Checks and adds the next line.
     ///
     /// # Errors
     ///
-    /// Where no process of kitbag's can have written it there.
+    /// If no process of kitbag can have written the line there.
     pub(crate) fn push(&mut self, line: Line) -> Result<(), NotNext> {
         let Line { text, is_whole } = line;
         self.ends_in_line = is_whole;
@@ -447,11 +447,11 @@ impl Tail {
     }
 }
 
-/// Writes at a place, or leaves the file as long as that place.
+/// Writes at an offset, or truncates the file to that offset.
 fn write(file: &mut File, at: u64, text: &[u8]) -> io::Result<()> {
     let written = file.seek(SeekFrom::Start(at)).and_then(|_| file.write_all(text));
     written.inspect_err(|_| {
-        // Such as on a full disk: none of it belongs to the chain.
+        // For example on a full disk: the text is not part of the chain.
         let _ = file.set_len(at);
     })
 }
@@ -467,18 +467,18 @@ fn remove_before(directory: &Path, part: Part, first: u64) -> Result<(), AuditEr
     Ok(())
 }
 
-/// The longest line that is read: one of kitbag's has far less.
+/// The longest line that is read, far longer than any line of kitbag.
 const LINE_BYTES: u64 = 4 << 20;
 
-/// Reads lines as they are.
+/// Reads lines without interpreting them.
 pub(crate) struct Lines<R> {
     reader: BufReader<R>,
 }
 
-/// A line without its end.
+/// A line without its line ending.
 pub(crate) struct Line {
     pub(crate) text: Vec<u8>,
-    /// Whether it has an end.
+    /// True if the line has a line ending.
     pub(crate) is_whole: bool,
 }
 
@@ -487,7 +487,8 @@ impl<R: Read> Lines<R> {
         Self { reader: BufReader::with_capacity(64 << 10, reader) }
     }
 
-    /// The next line. A longer one than any of kitbag's is cut, and so is none of a chain.
+    /// Returns the next line. A line that exceeds the limit is cut, so that it is not valid in a
+    /// chain.
     pub(crate) fn next(&mut self) -> io::Result<Option<Line>> {
         let mut text = Vec::new();
         let read = self.reader.by_ref().take(LINE_BYTES).read_until(b'\n', &mut text)?;

@@ -1,4 +1,4 @@
-//! Reading the log.
+//! Reads the log.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -15,18 +15,18 @@ use crate::audit::record::AuditEvent;
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its number, from 0.
+    /// The number of the line, from 0.
     pub number: u64,
-    /// When it was recorded.
+    /// The time at which it was recorded.
     pub time: SystemTime,
-    /// What it says.
+    /// The event.
     pub event: AuditEvent,
-    /// The line as it stands in the file.
+    /// The line as stored in the file.
     pub line: String,
 }
 
-/// The lines of a log, from the oldest: those of both chains by their time. What is not a line of
-/// kitbag's is left out: [`AuditLog::verify`] finds it.
+/// Iterates over the lines of a log, oldest first; both chains are merged by time. Lines that
+/// kitbag did not write are skipped: [`AuditLog::verify`] finds them.
 pub struct Entries {
     parts: [(PartEntries, Option<Entry>); 2],
 }
@@ -37,8 +37,8 @@ struct PartEntries {
     part: Part,
     numbers: VecDeque<u64>,
     open: Option<(u64, Lines<File>)>,
-    /// What was read of a line that has no end yet.
-    begun: Vec<u8>,
+    /// The incomplete line that was read.
+    partial: Vec<u8>,
 }
 
 #[derive(Deserialize)]
@@ -50,11 +50,11 @@ struct Written {
 }
 
 impl AuditLog {
-    /// The lines of the log, from the oldest. `None`: nothing was logged yet.
+    /// Returns the lines of the log, oldest first. `None` if nothing was logged.
     ///
     /// # Errors
     ///
-    /// [`AuditError`] where it cannot be read.
+    /// [`AuditError`] if the log cannot be read.
     pub fn entries(&self) -> Result<Option<Entries>, AuditError> {
         let Some(directory) = self.directory()? else { return Ok(None) };
         let [details, calls] = Part::ALL.map(|part| PartEntries::new(directory, part));
@@ -63,11 +63,11 @@ impl AuditLog {
 }
 
 impl Entries {
-    /// The next line. `None`: there are no more now, and there may be later.
+    /// Returns the next line. `None` if there are no more now; more may follow later.
     ///
     /// # Errors
     ///
-    /// [`AuditError`] where a file cannot be read.
+    /// [`AuditError`] if a file cannot be read.
     pub fn next_entry(&mut self) -> Result<Option<Entry>, AuditError> {
         for (entries, next) in &mut self.parts {
             if next.is_none() {
@@ -87,7 +87,7 @@ impl PartEntries {
     fn new(directory: &Path, part: Part) -> Result<Self, AuditError> {
         let numbers = known_files(directory, part)?.into();
         let directory = directory.to_owned();
-        Ok(Self { directory, part, numbers, open: None, begun: Vec::new() })
+        Ok(Self { directory, part, numbers, open: None, partial: Vec::new() })
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>, AuditError> {
@@ -105,13 +105,13 @@ impl PartEntries {
             let path = file_path(&self.directory, self.part, number);
             match lines.next().map_err(AuditError::at(&path))? {
                 Some(line) if line.is_whole => {
-                    let mut text = std::mem::take(&mut self.begun);
+                    let mut text = std::mem::take(&mut self.partial);
                     text.extend(line.text);
                     if let Some(entry) = Entry::read(text) {
                         return Ok(Some(entry));
                     }
                 }
-                Some(line) => self.begun.extend(line.text),
+                Some(line) => self.partial.extend(line.text),
                 None => {
                     if self.numbers.is_empty() {
                         let later = known_files(&self.directory, self.part)?;
@@ -121,7 +121,7 @@ impl PartEntries {
                         return Ok(None);
                     }
                     self.open = None;
-                    self.begun.clear();
+                    self.partial.clear();
                 }
             }
         }
@@ -129,7 +129,7 @@ impl PartEntries {
 }
 
 impl Entry {
-    /// When it was recorded, to the second.
+    /// Formats the time to the second.
     pub fn time_text(&self) -> String {
         humantime::format_rfc3339_seconds(self.time).to_string()
     }
@@ -142,8 +142,8 @@ impl Entry {
     }
 }
 
-/// The numbers of the files that the head knows, in their order. Another one was added by someone
-/// else, which [`AuditLog::verify`] reports. Without a head these are all files.
+/// Returns the numbers of the files that the head knows, in order. Other files were added by
+/// another program, which [`AuditLog::verify`] reports. Without a head, returns all files.
 fn known_files(directory: &Path, part: Part) -> Result<Vec<u64>, AuditError> {
     let mut numbers = files(directory, part)?;
     if let Ok(Some(head)) = Head::read(directory, part) {

@@ -1,4 +1,4 @@
-//! What a line of the log says.
+//! The events of the log.
 
 use std::collections::BTreeMap;
 
@@ -7,54 +7,54 @@ use serde_json::Value;
 
 use crate::audit::log::Part;
 
-/// What a line says.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum AuditEvent {
-    /// A call begins that can change or send something.
+    /// The start of a call that can change or send something.
     Start(Box<StartEvent>),
-    /// A call has ended, or was refused.
+    /// The end or refusal of a call.
     Call(Box<CallEvent>),
-    /// Inner calls of a call that have no lines of their own.
+    /// Nested calls without lines of their own.
     Summary(Box<SummaryEvent>),
-    /// A person trusts what a workspace holds, or no longer does.
+    /// A change of the trust in a workspace.
     Trust(TrustEvent),
-    /// What became of the question whether a call may be made.
+    /// The result of an approval.
     Approval(Box<ApprovalEvent>),
-    /// Something that a tool tried was refused.
+    /// A refused action of a tool.
     Refusal(Box<RefusalEvent>),
-    /// The line before is one that a process was writing when it was stopped.
+    /// The previous line is incomplete, since a process was stopped while it wrote.
     Torn {
-        /// How many bytes it has.
+        /// The length of the incomplete line.
         bytes: u64,
     },
-    /// The lines before, which `head.json` did not know: a process was stopped before it could
-    /// record them there, or someone else has added them.
+    /// The previous lines were not in `head.json`: a process was stopped before it could record
+    /// them there, or another program appended them.
     Unrecorded {
-        /// How many lines.
+        /// The number of lines.
         lines: u64,
     },
-    /// Lines that could not be written, such as on a full disk.
+    /// Lines that could not be written, for example on a full disk.
     Lost {
-        /// How many.
+        /// The number of lines.
         lines: u64,
-        /// What was wrong.
+        /// The reason.
         reason: String,
     },
-    /// The oldest files were removed to keep the log within its size. It is the first line of a
-    /// new file.
+    /// The oldest files were removed to limit the size of the log. This is the first line of a new
+    /// file.
     Removed(RemovedEvent),
 }
 
 impl AuditEvent {
-    /// The chain that holds its line. A call decides how many details it has, so these cannot
-    /// push calls, approvals and trust out of the log.
+    /// Returns the chain for the event. A call controls the number of its details, so details must
+    /// not push calls, approvals and trust out of the log.
     pub(crate) fn part(&self) -> Part {
         match self {
             Self::Start(start) if start.head.parent.is_some() => Part::Details,
             Self::Call(call) if call.head.parent.is_some() => Part::Details,
-            // No person was asked, and an inner call may repeat it a thousand times.
+            // No person was asked, and a nested call may repeat it a thousand times.
             Self::Approval(it) if it.answer == "remembered" && it.caller.starts_with("tool ") => {
                 Part::Details
             }
@@ -71,36 +71,36 @@ impl AuditEvent {
     }
 }
 
-/// The files that were removed to keep the log within its size.
+/// The files that were removed to limit the size of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovedEvent {
-    /// How many files.
+    /// The number of files.
     pub files: u64,
-    /// How many lines they had.
+    /// The number of their lines.
     pub lines: u64,
     /// The time of the first of these lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The time of the last of them.
+    /// The time of the last of these lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Whether they had been changed since they were written.
+    /// True if the files had been modified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
 }
 
-/// A call begins. The line is in the log before the call changes or sends anything.
+/// The start of a call. The line is in the log before the call changes or sends anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartEvent {
     /// The call.
     #[serde(flatten)]
     pub head: CallHead,
-    /// The outermost call that it is inside of, unless that is its parent.
+    /// The outermost call around it, unless that is its parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outermost: Option<String>,
 }
 
-/// Inner calls of one call, beyond those that have lines of their own.
+/// Nested calls of a call, beyond those that have lines of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SummaryEvent {
     /// The id of the outermost call.
@@ -116,26 +116,25 @@ pub struct SummaryEvent {
     pub tool: String,
     /// The number of calls by tool and outcome, such as `read_file success`.
     pub calls: BTreeMap<String, u64>,
-    /// Their requests, those with the same method, origin, status and rule together, the first
-    /// hundred.
+    /// Their requests, grouped by method, origin, status and rule; the first hundred groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestEvent>,
-    /// How many more requests there were.
+    /// The number of further requests.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_requests: u64,
-    /// The files and directories that they touched.
+    /// The files and directories that they used.
     #[serde(default, skip_serializing_if = "PathsEvent::is_empty")]
     pub paths: PathsEvent,
 }
 
-/// A person trusts what a workspace holds, or no longer does.
+/// A change of the trust in a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustEvent {
     /// The canonical path of the workspace.
     pub workspace: String,
-    /// Who: `user NAME`.
+    /// The person: `user NAME`.
     pub caller: String,
-    /// The digest of all that is trusted. `None`: nothing is any longer.
+    /// The digest of the trusted content. `None` if the workspace is no longer trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
@@ -143,32 +142,32 @@ pub struct TrustEvent {
 /// The part of a call that is known before it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallHead {
-    /// The id of the call, which its inner calls have as their `parent`.
+    /// The id of the call, which is the `parent` of its nested calls.
     pub id: String,
-    /// The call that made it.
+    /// The id of the calling call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// The workspace.
     pub workspace: String,
-    /// Who called: `user NAME`, `client NAME`, `program NAME`, `tool NAME`.
+    /// The caller: `user NAME`, `client NAME`, `program NAME`, `tool NAME`.
     pub caller: String,
-    /// The program behind a client of the server. Absent for a call inside another one.
+    /// The program behind a client of the server. Absent for a nested call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientEvent>,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// The thing that was asked for, if it is not a call of the tool: `prompt NAME`,
-    /// `resource URI`, `command NAME` or `knowledge VIEW`.
+    /// The requested item if it is not a call of the tool: `prompt NAME`, `resource URI`,
+    /// `command NAME` or `knowledge VIEW`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serves: Option<String>,
-    /// The digest of its component. `None`: it is code of the embedding program, or was not
-    /// loaded.
+    /// The digest of the component. `None` for code of the embedding program, or if the component
+    /// was not loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<String>,
-    /// The digest of the grants in force.
+    /// The digest of the effective grants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<String>,
-    /// The digest of the arguments, with defaults filled in.
+    /// The digest of the arguments, including defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_digest: Option<String>,
 }
@@ -179,50 +178,50 @@ pub struct CallEvent {
     /// The call.
     #[serde(flatten)]
     pub head: CallHead,
-    /// The arguments themselves, where the settings ask for them.
+    /// The arguments, if the settings include them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// Requests over HTTP, the first hundred.
+    /// The first hundred HTTP requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestEvent>,
-    /// How many more requests there were.
+    /// The number of further requests.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_requests: u64,
-    /// The files and directories that the call touched.
+    /// The files and directories that the call used.
     #[serde(default, skip_serializing_if = "PathsEvent::is_empty")]
     pub paths: PathsEvent,
-    /// The names by which the call called other tools, the first fifty.
+    /// The first fifty aliases of nested calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// How many more calls of other tools there were.
+    /// The number of further nested calls.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_aliases: u64,
-    /// How many inner calls have no line of their own: a `summary` has them.
+    /// The number of nested calls without lines of their own, which are in a `summary`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_calls: u64,
-    /// How often the call was refused something. Each refusal has a line of its own.
+    /// The number of refused actions. Each has a line of its own.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refusals: u64,
-    /// How many of the refusals have no line, since there were too many.
+    /// The number of refusals without a line, since there were too many.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_refusals: u64,
-    /// The ids of the questions that were answered.
+    /// The ids of the answered questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<String>,
-    /// How it ended: `success`, `error`, `suspended`, `refused`, `limit`, `trap`, `cancelled` or
+    /// The outcome: `success`, `error`, `suspended`, `refused`, `limit`, `trap`, `cancelled` or
     /// `failed`.
     pub outcome: String,
-    /// The limit that was hit, or the reason of a refusal.
+    /// The exceeded limit or the reason of a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How long it took, in microseconds, questions included.
+    /// The duration in microseconds, including questions.
     pub micros: u64,
-    /// The instructions that it ran, where they are counted.
+    /// The number of executed instructions, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
 }
 
-/// The program behind a client, as it names itself when it connects. Nothing proves the name.
+/// The program behind a client, as it declares itself when it connects. The name is not verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientEvent {
     /// The name, such as `claude-code`.
@@ -232,108 +231,109 @@ pub struct ClientEvent {
     pub version: String,
 }
 
-/// The files and directories that a call touched: relative to the workspace if they are in it,
+/// The files and directories that a call used: relative to the workspace if they are in it,
 /// otherwise absolute. A directory ends in `/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathsEvent {
-    /// Files that were opened to be read and directories that were listed, the first fifty.
+    /// The first fifty files that were opened for reading and directories that were listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
-    /// How often something else was read.
+    /// The number of further reads.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_read: u64,
-    /// What was made, changed or put in place, the first fifty.
+    /// The first fifty files and directories that were created, changed or replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub written: Vec<String>,
-    /// How often something else was written.
+    /// The number of further writes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_written: u64,
-    /// What was removed or moved away, the first fifty.
+    /// The first fifty files and directories that were removed or moved away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<String>,
-    /// How often something else was removed.
+    /// The number of further removals.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_removed: u64,
-    /// What was looked at without being opened, the first twenty, in a call that did nothing else.
+    /// The first twenty files and directories whose metadata was read, for a call that did nothing
+    /// else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looked_at: Vec<String>,
-    /// How many files and directories the call made and removed again.
+    /// The number of files and directories that the call created and removed again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub temporary: u64,
 }
 
-/// Something that a tool tried was refused, and was not done.
+/// An action of a tool that was refused and did not happen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusalEvent {
     /// The id of the call.
     pub call: String,
     /// The workspace.
     pub workspace: String,
-    /// Who called, as in [`CallHead`].
+    /// The caller, as in [`CallHead`].
     pub caller: String,
     /// The program behind a client of the server, as in [`CallHead`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientEvent>,
     /// The tool.
     pub tool: String,
-    /// The kind of thing that was refused: `http`, `file`, `tool` or `storage`.
+    /// The kind of action: `http`, `file`, `tool` or `storage`.
     pub kind: String,
-    /// Method and origin of a request, the path of a file, or the name by which a tool was called.
-    /// Empty for storage.
+    /// The method and origin of a request, the path of a file, or the alias of a tool. Empty for
+    /// storage.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
     /// The reason, in a word.
     pub reason: String,
-    /// The rule of a leak, the pattern of a `deny`, or the secret that it was refused for.
+    /// The rule of a leak, the pattern of a `deny`, or the secret that caused the refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// How often the same was refused.
+    /// The number of equal refusals.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub times: u64,
 }
 
-/// What became of the question whether a call may be made.
+/// The result of an approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalEvent {
     /// The id of the call.
     pub call: String,
     /// The workspace.
     pub workspace: String,
-    /// Who called, as in [`CallHead`].
+    /// The caller, as in [`CallHead`].
     pub caller: String,
     /// The tool.
     pub tool: String,
-    /// The digest of the grants in force.
+    /// The digest of the effective grants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<String>,
-    /// The digest of the arguments, with defaults filled in.
+    /// The digest of the arguments, including defaults.
     pub arguments_digest: String,
-    /// `asked`: a person is asked. `yes`, `always` and `no` are their answers, `nobody` where
-    /// there is nobody to ask, and `remembered` where they allowed such calls until the process
-    /// ends.
+    /// `asked`: the question was sent. `yes`, `always` and `no` are a person's answers, `nobody`
+    /// means that no person could be asked, and `remembered` that a person had approved such calls
+    /// until the process ends.
     pub answer: String,
-    /// Who answered, and how.
+    /// The person and the way of answering.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
-/// A request over HTTP.
+/// An HTTP request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestEvent {
     /// The method.
     pub method: String,
-    /// Scheme, host and port. Paths may hold secrets and are left out.
+    /// Scheme, host and port. Paths may contain secrets and are omitted.
     pub origin: String,
-    /// The status of the response, where there was one.
+    /// The status of the response, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The bytes of the bodies, out and in. Zero out where the request was refused before anything
-    /// was sent.
+    /// The bytes of the request body and of the response body. The first is zero if the request was
+    /// refused before anything was sent.
     pub bytes: [u64; 2],
-    /// The grant that allowed it. Absent where nothing was sent.
+    /// The grant that allowed the request. Absent if nothing was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Why it was refused.
+    /// The reason of a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }

@@ -1,14 +1,14 @@
-//! Points in time, as a person writes them.
+//! Points in time, as people write them.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kitbag_base::parse_duration;
 use kitbag_base::text::shown;
 
-/// The seconds of a day.
+/// The number of seconds in a day.
 const DAY: u64 = 24 * 60 * 60;
 
-/// A text that names no point in time.
+/// The error for a string that is not a point in time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` is not a time: write `today`, `yesterday`, a duration such as `2h` or `7d`, a time such \
@@ -19,12 +19,12 @@ pub struct SinceError {
     text: String,
 }
 
-/// Reads a point in time: a day (`today` or `yesterday`, which begin at midnight), a duration
-/// before `now`, a time of today, a date, or a date and a time. All of them are in UTC.
+/// Parses a point in time: a day (`today` or `yesterday`, which start at midnight), a duration
+/// before `now`, a time of today, a date, or a date and a time. All are in UTC.
 ///
 /// # Errors
 ///
-/// [`SinceError`] shows the forms.
+/// [`SinceError`] lists the formats.
 pub fn since(text: &str, now: SystemTime) -> Result<SystemTime, SinceError> {
     let error = || SinceError { text: text.to_owned() };
     let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused_with_the_forms() {
+    fn other_strings_are_refused_with_the_formats() {
         for text in [
             "",
             "Yesterday",
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_at_the_beginning_of_time_has_no_yesterday() {
+    fn the_first_day_has_no_yesterday() {
         assert_eq!(since("yesterday", UNIX_EPOCH), Ok(UNIX_EPOCH));
     }
 }

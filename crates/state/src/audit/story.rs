@@ -1,4 +1,4 @@
-//! The log as a person reads it: one line for each call, with what happened inside it below.
+//! The log as people read it: one line per call, followed by the events during the call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime};
@@ -11,33 +11,32 @@ use crate::audit::record::{
     RequestEvent, SummaryEvent, TrustEvent,
 };
 
-/// How many paths or origins a line names.
+/// The most paths or origins in a line.
 const NAMED: usize = 3;
 
-/// How deep lines are indented. The log of a process has calls that are less deep.
+/// The deepest indentation of lines. Logs of one process have less nesting.
 const DEPTH: usize = 8;
 
-/// The beginning of a digest: enough for a person to tell two of them apart.
+/// The shown length of a digest: enough for a person to distinguish digests.
 const DIGEST: usize = 12;
 
-/// Tells what entries of the log say, in lines for a person. A line above them names the day and
-/// the workspace, whenever one of the two is another one than before. All times are in UTC.
+/// Formats log entries for people. A heading names the day and the workspace when one of them
+/// changes. All times are in UTC.
 #[derive(Debug, Default)]
 pub struct Story {
-    /// The day and the workspace of the line before.
+    /// The day and workspace of the previous line.
     heading: Option<(String, Option<String>)>,
 }
 
-/// The calls that began and have not ended, of all entries that were passed to
-/// [`see`](Self::see).
+/// Calls that started and have not ended, among all entries that were passed to [`see`](Self::see).
 #[derive(Debug, Default)]
 pub struct Unfinished {
     starts: BTreeMap<String, Entry>,
 }
 
 impl Unfinished {
-    /// Takes a line into account. Gives it back unless it is the start of a call, which is told
-    /// only if the call does not end.
+    /// Processes an entry. Returns it, unless it is the start of a call, which is reported only if
+    /// the call does not end.
     pub fn see(&mut self, entry: Entry) -> Option<Entry> {
         match &entry.event {
             AuditEvent::Start(start) => {
@@ -47,7 +46,7 @@ impl Unfinished {
             AuditEvent::Call(call) => {
                 self.starts.remove(&call.head.id);
                 if call.head.parent.is_none() {
-                    // The ends of some inner calls are in a summary.
+                    // The ends of some nested calls are in a summary.
                     self.starts.retain(|_, entry| outermost(&entry.event) != Some(&call.head.id));
                 }
             }
@@ -56,7 +55,7 @@ impl Unfinished {
         Some(entry)
     }
 
-    /// The starts of these calls, by the time.
+    /// Returns the starts of these calls, by time.
     pub fn starts(self) -> Vec<Entry> {
         let mut starts: Vec<_> = self.starts.into_values().collect();
         starts.sort_by_key(|entry| entry.time);
@@ -64,7 +63,7 @@ impl Unfinished {
     }
 }
 
-/// The outermost call that the start of a call belongs to.
+/// Returns the outermost call of a call's start.
 fn outermost(event: &AuditEvent) -> Option<&String> {
     match event {
         AuditEvent::Start(start) => start.outermost.as_ref().or(start.head.parent.as_ref()),
@@ -73,8 +72,8 @@ fn outermost(event: &AuditEvent) -> Option<&String> {
 }
 
 impl Story {
-    /// Tells these entries, which are in the order of the log. The log has a call after the calls
-    /// and refusals inside it; here these are below it.
+    /// Formats entries that are in log order. The log has a call after its nested calls and
+    /// refusals; the result has them below it.
     pub fn tell(&mut self, entries: &[Entry]) -> Vec<String> {
         let calls: HashMap<_, _> = entries
             .iter()
@@ -94,21 +93,21 @@ impl Story {
             }
         }
         let mut lines = Vec::new();
-        let mut told = vec![false; entries.len()];
-        // A log that was forged may have calls that are inside each other: they come last.
+        let mut done = vec![false; entries.len()];
+        // A forged log may have calls that contain each other: they come last.
         for index in outermost.into_iter().chain(0..entries.len()) {
-            self.tell_call(entries, &inside, index, &mut told, &mut lines);
+            self.tell_call(entries, &inside, index, &mut done, &mut lines);
         }
         lines
     }
 
-    /// Tells an entry with what is inside it.
+    /// Formats an entry and its nested entries.
     fn tell_call(
         &mut self,
         entries: &[Entry],
         inside: &BTreeMap<usize, Vec<usize>>,
         outermost: usize,
-        told: &mut [bool],
+        done: &mut [bool],
         lines: &mut Vec<String>,
     ) {
         let mut rest = vec![Rest::Entry(outermost, 0)];
@@ -120,7 +119,7 @@ impl Story {
                     continue;
                 }
             };
-            if std::mem::replace(&mut told[index], true) {
+            if std::mem::replace(&mut done[index], true) {
                 continue;
             }
             let entry = &entries[index];
@@ -128,7 +127,7 @@ impl Story {
                 self.head(entry, lines);
             }
             let margin = match depth {
-                0 => format!("  {}  {}", clock(begun(entry)), by(&entry.event)),
+                0 => format!("  {}  {}", clock(started_at(entry)), by(&entry.event)),
                 depth => " ".repeat(9 + 4 * (depth.min(DEPTH) - 1)),
             };
             lines.push(format!("{margin}{}", sentence(entry)));
@@ -142,7 +141,7 @@ impl Story {
         }
     }
 
-    /// Adds the line with the day and the workspace, where it is another one than before.
+    /// Adds a heading if the day or the workspace changed.
     fn head(&mut self, entry: &Entry, lines: &mut Vec<String>) {
         let workspace = match &entry.event {
             AuditEvent::Call(call) => Some(&call.head.workspace),
@@ -156,7 +155,7 @@ impl Story {
             | AuditEvent::Lost { .. }
             | AuditEvent::Removed(_) => None,
         };
-        let heading = (day(begun(entry)), workspace.cloned());
+        let heading = (day(started_at(entry)), workspace.cloned());
         let is_same = |(day, of): &(String, Option<String>)| {
             *day == heading.0 && (heading.1.is_none() || *of == heading.1)
         };
@@ -170,15 +169,15 @@ impl Story {
     }
 }
 
-/// What is still to be told.
+/// The remaining output.
 enum Rest {
-    /// An entry, and how deep it is.
+    /// An entry and its depth.
     Entry(usize, usize),
-    /// What is below the last entry of a call.
+    /// The lines after the last entry of a call.
     Lines(Vec<String>),
 }
 
-/// The call that an event belongs to or is inside of.
+/// Returns the call that an event belongs to or is nested in.
 fn outer(event: &AuditEvent) -> Option<&str> {
     match event {
         AuditEvent::Call(call) => call.head.parent.as_deref(),
@@ -190,8 +189,8 @@ fn outer(event: &AuditEvent) -> Option<&str> {
     }
 }
 
-/// When something began. The log has the time at which a call ended.
-fn begun(entry: &Entry) -> SystemTime {
+/// Returns the start time. The log has the time at which a call ended.
+fn started_at(entry: &Entry) -> SystemTime {
     match &entry.event {
         AuditEvent::Call(call) => {
             let took = Duration::from_micros(call.micros);
@@ -212,7 +211,7 @@ fn clock(time: SystemTime) -> String {
     time.get(..5).unwrap_or(time).to_owned()
 }
 
-/// Who did something, before the sentence.
+/// Formats the actor, which precedes the sentence.
 fn by(event: &AuditEvent) -> String {
     let name = match event {
         AuditEvent::Call(call) => subject(&call.head.caller, call.head.client.as_ref()),
@@ -226,8 +225,8 @@ fn by(event: &AuditEvent) -> String {
     format!("{name}: ")
 }
 
-/// The caller. The name that a client declares is quoted, so that it looks like no other caller
-/// and like no event.
+/// Formats the caller. The declared name of a client is quoted, so that it cannot look like another
+/// caller or an event.
 fn subject(caller: &str, client: Option<&ClientEvent>) -> String {
     let quoted =
         |text: String| format!("client \"{}\"", shown(&text).to_string().replace('"', "\\u{22}"));
@@ -266,7 +265,7 @@ fn sentence(entry: &Entry) -> String {
             let (count, were) = counted(*lines, "line", "was", "were");
             format!(
                 "{count} before this one {were} not recorded in `head.json`: a process was stopped \
-                 before it could, or someone else added them"
+                 before it could record them, or another program added them"
             )
         }
         AuditEvent::Lost { lines, reason } => {
@@ -276,7 +275,7 @@ fn sentence(entry: &Entry) -> String {
     }
 }
 
-/// A number with its noun, and a verb that fits.
+/// Formats a number with its noun and the matching verb.
 fn counted<'a>(number: u64, noun: &str, one: &'a str, more: &'a str) -> (String, &'a str) {
     match number {
         1 => (format!("1 {noun}"), one),
@@ -284,7 +283,7 @@ fn counted<'a>(number: u64, noun: &str, one: &'a str, more: &'a str) -> (String,
     }
 }
 
-/// A call: what it did, and how it ended where that is not success.
+/// Describes a call: its actions, and its outcome unless that is success.
 fn of_call(call: &CallEvent) -> String {
     let tool = named(&call.head.tool, call.head.serves.as_deref());
     let reason = call.reason.as_deref();
@@ -297,10 +296,10 @@ fn of_call(call: &CallEvent) -> String {
         "success" => None,
         "error" => Some("failed".to_owned()),
         "suspended" => Some("asked a question".to_owned()),
-        "limit" => Some(format!("was stopped at its limit{of}")),
+        "limit" => Some(format!("exceeded its limit{of}")),
         "trap" => Some("crashed".to_owned()),
         "cancelled" => Some("was cancelled".to_owned()),
-        "failed" => Some("could not be run".to_owned()),
+        "failed" => Some("could not run".to_owned()),
         other => Some(shown(other).to_string()),
     };
     let did = did(&call.paths, &call.requests);
@@ -312,7 +311,7 @@ fn of_call(call: &CallEvent) -> String {
     }
 }
 
-/// A tool, and the thing that was asked for if that is not a call of it.
+/// Formats a tool and the requested item if it is not a call.
 fn named(tool: &str, serves: Option<&str>) -> String {
     match serves {
         None => shown(tool).to_string(),
@@ -320,7 +319,7 @@ fn named(tool: &str, serves: Option<&str>) -> String {
     }
 }
 
-/// Inner calls that have no lines of their own.
+/// Describes nested calls without lines of their own.
 fn summary_line(summary: &SummaryEvent) -> String {
     let (count, _) = counted(summary.calls.values().sum(), "more call", "", "");
     let calls = summary.calls.iter().map(|(call, number)| format!("{number} {}", shown(call)));
@@ -388,7 +387,7 @@ fn did(paths: &PathsEvent, requests: &[RequestEvent]) -> Vec<String> {
     did
 }
 
-/// Such as `read a, b, c and 9 more`.
+/// Formats `read a, b, c and 9 more`.
 fn list(items: impl ExactSizeIterator<Item = String>, more: u64, verb: &str) -> Option<String> {
     let more = more + items.len().saturating_sub(NAMED) as u64;
     let named: Vec<_> = items.take(NAMED).collect();
@@ -396,11 +395,11 @@ fn list(items: impl ExactSizeIterator<Item = String>, more: u64, verb: &str) -> 
     (!named.is_empty()).then(|| format!("{verb} {}{more}", named.join(", ")))
 }
 
-/// Lines below a call that no entries of their own stand for.
+/// Describes parts of a call without entries of their own.
 fn besides(call: &CallEvent) -> Vec<String> {
     let mut lines = Vec::new();
     if call.refusals == 0 {
-        // A log of 0.1.0 has refused requests here alone.
+        // A log of 0.1.0 has refused requests only here.
         for request in &call.requests {
             let Some(reason) = &request.refused else { continue };
             let target = format!("{} {}", request.method, request.origin);
@@ -440,7 +439,7 @@ fn of_refusal(refusal: &RefusalEvent) -> String {
     format!("refused: {tool} may not {what} ({why}{by}{times})")
 }
 
-/// A reason for which something inside a call was refused, in words.
+/// Describes the reason of a refusal during a call.
 fn why_refused(kind: &str, reason: &str) -> String {
     match (kind, reason) {
         ("http", "scheme") => "the scheme is not granted",
@@ -452,23 +451,23 @@ fn why_refused(kind: &str, reason: &str) -> String {
         ("http", "size") => "it is larger than granted",
         ("http", "rate") => "too many requests",
         ("http", "time") => "it takes longer than granted",
-        ("http", "leak") => "it holds what looks like a key or a token",
-        ("http", "secret") => "it would give a secret away",
-        ("http", "unreadable") => "a secret that it needs cannot be read",
+        ("http", "leak") => "it contains what looks like a key or a token",
+        ("http", "secret") => "it would reveal a secret",
+        ("http", "unreadable") => "a required secret cannot be read",
         ("file", "secret") => "it looks like a secret",
         ("file", "private") => "kitbag keeps its own secrets there",
-        ("file", "protected") => "another program runs something by it",
+        ("file", "protected") => "another program would run it",
         ("file", "guarded") => "no tool may change it",
-        ("file", "read-only") => "it may only be read",
+        ("file", "read-only") => "it is read-only",
         ("file", "outside") => "it is outside the granted directories",
-        ("file", "special") => "it is not a file or a directory",
+        ("file", "special") => "it is not a file or directory",
         ("tool", "grant") => "not granted",
         ("tool", "limit") => "the limit `tool_calls` is reached",
-        ("tool", "depth") => "too many calls are inside each other",
-        ("tool", "arguments") => "the arguments cannot be read",
-        ("tool", "unknown") => "there is no such tool",
+        ("tool", "depth") => "nested calls are too deep",
+        ("tool", "arguments") => "the arguments are not valid",
+        ("tool", "unknown") => "the tool does not exist",
         ("tool", "trust") => "the workspace is not trusted",
-        ("tool", "disabled") => "it is switched off",
+        ("tool", "disabled") => "it is disabled",
         ("storage", "grant") => "not granted",
         ("storage", "quota") => "the granted quota is used up",
         ("storage", "unusable") => "the storage cannot be used",
@@ -477,27 +476,27 @@ fn why_refused(kind: &str, reason: &str) -> String {
     .to_owned()
 }
 
-/// A reason for which a call was not made, in words.
+/// Describes why a call was not made.
 fn why_not_called(reason: Option<&str>) -> String {
     match reason {
-        Some("arguments") => "the arguments do not fit",
+        Some("arguments") => "the arguments do not match",
         Some("approval") => "it was not approved",
         Some("audit") => "the call cannot be logged",
         Some("busy") => "kitbag is busy",
         Some("counts") => "calls cannot be counted",
         Some("declined") => "the question was not answered",
-        Some("depth") => "too many calls are inside each other",
-        Some("disabled") => "it is switched off",
+        Some("depth") => "nested calls are too deep",
+        Some("disabled") => "it is disabled",
         Some("grant") => "a grant does not allow it",
         Some("limit") => "a higher limit was requested than the tool has",
-        Some("rate") => "its rate is used up",
-        Some("recorded") => "it differs from what was recorded",
-        Some("secret") => "a secret that it needs cannot be read",
-        Some("state") => "the state of the call does not fit",
+        Some("rate") => "its rate is exhausted",
+        Some("recorded") => "it differs from the recorded version",
+        Some("secret") => "a required secret cannot be read",
+        Some("state") => "the state of the call does not match",
         Some("topic") => "the topic may not be read",
         Some("trust") => "the workspace is not trusted",
         Some(other) => return shown(other).to_string(),
-        None => "the client ended it",
+        None => "the client cancelled it",
     }
     .to_owned()
 }
@@ -511,7 +510,7 @@ fn of_approval(approval: &ApprovalEvent) -> String {
         "process" => format!("{tool} was approved until kitbag ends{by}"),
         "remembered" => format!("{tool} was approved before"),
         "no" => format!("refused: {tool} was not approved{by}"),
-        "nobody" => format!("refused: {tool} needs approval, and there was nobody to ask"),
+        "nobody" => format!("refused: {tool} needs approval, and no person could be asked"),
         other => format!("{tool}, approval: {}{by}", shown(other)),
     }
 }
@@ -526,13 +525,13 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_told_as_the_file_beside_it_says() {
-        let told = Story::default().tell(&entries()).join("\n");
-        assert_eq!(told, include_str!("../../testdata/story.txt").trim_end());
+    fn stories_match_the_expected_file() {
+        let lines = Story::default().tell(&entries()).join("\n");
+        assert_eq!(lines, include_str!("../../testdata/story.txt").trim_end());
     }
 
     #[test]
-    fn a_declared_name_looks_like_no_other_caller() {
+    fn declared_names_cannot_imitate_callers() {
         let tell = |name: &str| {
             let client = ClientEvent { name: name.into(), version: String::new() };
             subject("client http", Some(&client))
@@ -546,11 +545,11 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_come_one_by_one_have_one_heading() {
+    fn separate_entries_share_a_heading() {
         let mut story = Story::default();
-        let told: Vec<_> = entries().chunks(1).flat_map(|entry| story.tell(entry)).collect();
-        let headings = told.iter().filter(|line| line.contains("(UTC)  /home/ada/project"));
-        assert!(headings.count() < 8, "{told:#?}");
-        assert!(told.contains(&"  09:17  relay: probe read a, b, c and 10 more".to_owned()));
+        let lines: Vec<_> = entries().chunks(1).flat_map(|entry| story.tell(entry)).collect();
+        let headings = lines.iter().filter(|line| line.contains("(UTC)  /home/ada/project"));
+        assert!(headings.count() < 8, "{lines:#?}");
+        assert!(lines.contains(&"  09:17  relay: probe read a, b, c and 10 more".to_owned()));
     }
 }

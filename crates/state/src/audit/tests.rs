@@ -1,5 +1,5 @@
-//! The log with other hands on it: lines changed, removed and cut off, processes stopped in the
-//! middle of a line, several that write at once, and a disk that is full.
+//! The log under attack and failure: lines changed, removed and truncated, processes stopped within
+//! a line, concurrent writers, and a full disk.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -37,7 +37,7 @@ impl Place {
         fs::read_to_string(self.file(1)).unwrap().lines().map(str::to_owned).collect()
     }
 
-    /// Writes the first file anew.
+    /// Rewrites the first file.
     fn replace(&self, lines: &[String]) {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         fs::write(self.file(1), text).unwrap();
@@ -95,12 +95,12 @@ fn tools(log: &AuditLog) -> Vec<String> {
 }
 
 #[test]
-fn what_was_recorded_is_read_and_verified() {
+fn recorded_events_are_read_and_verified() {
     let place = Place::new();
     let log = place.log();
     assert_eq!(log.verify().unwrap(), None);
     assert!(log.entries().unwrap().is_none());
-    assert!(!place.state.exists(), "nothing is made before the first line");
+    assert!(!place.state.exists(), "nothing is created before the first line");
     append(&log, &["a", "b"]);
     append(&place.log(), &["c"]);
     assert_eq!(tools(&log), ["a", "b", "c"]);
@@ -116,12 +116,12 @@ fn what_was_recorded_is_read_and_verified() {
 }
 
 #[test]
-fn a_byte_that_was_flipped_is_found_in_every_line() {
+fn changed_bytes_are_found_in_every_line() {
     let place = Place::new();
     append(&place.log(), &["a", "b", "c"]);
     let lines = place.lines();
     for at in 0..lines.len() {
-        // One that leaves the line readable, and one that does not.
+        // One change leaves the line readable, the other does not.
         for (from, to) in [("success", "succesS"), ("{", "(")] {
             let mut changed = lines.clone();
             changed[at] = changed[at].replacen(from, to, 1);
@@ -143,12 +143,12 @@ fn a_byte_that_was_flipped_is_found_in_every_line() {
 }
 
 #[test]
-fn a_line_that_was_removed_is_found() {
+fn removed_lines_are_found() {
     let place = Place::new();
     append(&place.log(), &["a", "b", "c", "d"]);
     let lines = place.lines();
     let mut without = lines.clone();
-    // The hole is filled, so that the file is as long as before.
+    // The gap is filled, so that the length is unchanged.
     without.remove(1);
     without.push(" ".repeat(lines[1].len()));
     let missing = Damage::Missing { path: place.file(1), line: 2, lines: 1 };
@@ -169,7 +169,7 @@ fn a_line_that_was_removed_is_found() {
 }
 
 #[test]
-fn an_end_that_was_cut_off_is_found_and_nothing_is_written_behind_it() {
+fn truncated_logs_are_found_and_not_continued() {
     let place = Place::new();
     append(&place.log(), &["a", "b", "c"]);
     let lines = place.lines();
@@ -183,8 +183,8 @@ fn an_end_that_was_cut_off_is_found_and_nothing_is_written_behind_it() {
     fs::remove_file(place.state.join("audit/head.json")).unwrap();
     assert!(matches!(place.damage(), Damage::NoHead { .. }));
     let error = place.log().append(&mut vec![Pending::new(call("d"))]).unwrap_err();
-    assert!(error.to_string().contains("to begin a new log, move the directory away"), "{error}");
-    // A process that was stopped before it wrote the first head has made its file.
+    assert!(error.to_string().contains("to start a new log, move the directory away"), "{error}");
+    // A process that was stopped before it wrote the first head has created its file.
     fs::write(place.state.join("audit/head.json"), "").unwrap();
     assert!(matches!(place.damage(), Damage::NoHead { .. }));
     fs::remove_file(place.file(1)).unwrap();
@@ -192,7 +192,7 @@ fn an_end_that_was_cut_off_is_found_and_nothing_is_written_behind_it() {
     assert_eq!(tools(&place.log()), ["a"]);
 }
 
-/// A log with so many lines, of which the head knows all but the last two.
+/// Creates a log whose head does not know the last two lines.
 fn stopped_before_the_head(place: &Place) {
     append(&place.log(), &["a"]);
     let head = place.state.join("audit/head.json");
@@ -202,7 +202,7 @@ fn stopped_before_the_head(place: &Place) {
 }
 
 #[test]
-fn a_process_that_was_stopped_before_the_head_leaves_an_open_end() {
+fn lines_after_the_head_are_open() {
     let place = Place::new();
     stopped_before_the_head(&place);
     let verified = place.log().verify().unwrap().unwrap();
@@ -214,7 +214,7 @@ fn a_process_that_was_stopped_before_the_head_leaves_an_open_end() {
 }
 
 #[test]
-fn a_log_that_ends_at_any_byte_behind_the_head_is_gone_on_with() {
+fn logs_are_continued_from_any_byte_after_the_head() {
     let place = Place::new();
     stopped_before_the_head(&place);
     let (whole, lines) = (fs::read(place.file(1)).unwrap(), place.lines());
@@ -235,10 +235,10 @@ fn a_log_that_ends_at_any_byte_behind_the_head_is_gone_on_with() {
 }
 
 #[test]
-fn what_was_torn_twice_is_named_as_a_whole() {
+fn repeatedly_torn_lines_are_reported_together() {
     let place = Place::new();
     append(&place.log(), &["a"]);
-    // Also the line that says so was not finished.
+    // The line that reports this is incomplete as well.
     let torn = "{\"n\":1,\"pr";
     let prev = ChainHash::of(torn.as_bytes()).to_string();
     place.add(&format!("{torn}\n{{\"n\":1,\"prev\":\"{}", &prev[..3]));
@@ -246,14 +246,14 @@ fn what_was_torn_twice_is_named_as_a_whole() {
     append(&place.log(), &["b"]);
     assert_eq!(tools(&place.log()), ["a", "torn 29", "b"]);
     place.log().verify().unwrap();
-    // A change is not taken for one.
+    // A changed line is not mistaken for an incomplete one.
     let changed: Vec<_> = place.lines().iter().map(|line| line.replace("\"pr", "\"pX")).collect();
     place.replace(&changed);
     place.damage();
 }
 
 #[test]
-fn what_stands_behind_the_head_and_is_not_of_the_chain_is_refused() {
+fn foreign_lines_after_the_head_are_refused() {
     let place = Place::new();
     append(&place.log(), &["a", "b"]);
     let other = place.lines()[0].clone();
@@ -264,7 +264,7 @@ fn what_stands_behind_the_head_and_is_not_of_the_chain_is_refused() {
 }
 
 #[test]
-fn files_follow_each_other_and_the_oldest_go() {
+fn the_oldest_files_are_removed() {
     let place = Place::new();
     let log = AuditLog::new(&place.state, SMALL);
     for tool in 0..60 {
@@ -275,13 +275,13 @@ fn files_follow_each_other_and_the_oldest_go() {
     let (_, removed) = verified.removed.clone().unwrap();
     assert!((1..verified.first).contains(&removed.lines), "{removed:?}");
     assert!(!removed.damaged && removed.from <= removed.to && removed.to.is_some(), "{removed:?}");
-    // Each new file after the third begins with what was removed for it.
+    // Each new file after the third starts with the line about removed files.
     assert!(verified.first + verified.lines > 60);
     let tools = tools(&log);
     assert_eq!(tools.last().unwrap(), "tool59");
     assert_eq!(tools.len() as u64, verified.lines);
     let first = log::files(&place.state.join("audit"), log::Part::Calls).unwrap()[0];
-    // A file in the middle, and the end of one.
+    // A file in the middle, and the end of a file.
     let path = place.file(first + 1);
     let text = fs::read_to_string(&path).unwrap();
     let last = text.trim_end().rfind('\n').unwrap();
@@ -302,7 +302,7 @@ fn files_follow_each_other_and_the_oldest_go() {
 }
 
 #[test]
-fn lines_removed_at_the_start_of_the_oldest_file_are_found() {
+fn missing_first_lines_are_found() {
     let place = Place::new();
     let log = AuditLog::new(&place.state, SMALL);
     for tool in 0..60 {
@@ -314,11 +314,11 @@ fn lines_removed_at_the_start_of_the_oldest_file_are_found() {
     let rest = text.split_once('\n').unwrap().1;
     fs::write(&path, rest).unwrap();
     assert_eq!(place.damage(), Damage::Missing { path: path.clone(), line: 1, lines: 1 });
-    // Nor is another first line taken, whatever it says.
+    // A different first line is not accepted, even if it is well-formed.
     let before = &text[text.find("prev").unwrap()..][..71];
     fs::write(&path, text.replacen(before, &before.replace(['0', '1', '2', '3'], "4"), 1)).unwrap();
     assert!(matches!(place.damage(), Damage::Changed { line: 1, .. }));
-    // It is still known when the file goes, and later.
+    // The damage is still known after the file is removed.
     fs::write(&path, rest).unwrap();
     for _ in 0..10 {
         append(&log, &["later"]);
@@ -326,7 +326,7 @@ fn lines_removed_at_the_start_of_the_oldest_file_are_found() {
     assert!(log.verify().unwrap().unwrap().removed.unwrap().1.damaged);
 }
 
-/// An inner call with a line of about 300 bytes.
+/// A nested call with a line of about 300 bytes.
 fn inner(tool: &str) -> AuditEvent {
     let AuditEvent::Call(call) = call(tool) else { unreachable!() };
     let head = CallHead { parent: Some("1".into()), ..call.head.clone() };
@@ -334,7 +334,7 @@ fn inner(tool: &str) -> AuditEvent {
 }
 
 #[test]
-fn details_leave_calls_approvals_and_trust_in_the_log() {
+fn details_do_not_displace_calls() {
     let place = Place::new();
     let log = AuditLog::new(&place.state, SMALL);
     let refusal = RefusalEvent { tool: "a".into(), times: 1, ..RefusalEvent::default() };
@@ -377,7 +377,7 @@ fn details_leave_calls_approvals_and_trust_in_the_log() {
     }
     // Each chain is verified.
     let path = place.state.join(format!("audit/details-{:06}.jsonl", 2));
-    assert!(!path.exists(), "the oldest files go");
+    assert!(!path.exists(), "the oldest files are removed");
     let numbers = log::files(&place.state.join("audit"), log::Part::Details).unwrap();
     let path = place.state.join(format!("audit/details-{:06}.jsonl", numbers[0]));
     let text = fs::read_to_string(&path).unwrap();
@@ -386,7 +386,7 @@ fn details_leave_calls_approvals_and_trust_in_the_log() {
 }
 
 #[test]
-fn a_chain_that_cannot_be_written_does_not_stop_the_other() {
+fn chains_fail_independently() {
     let place = Place::new();
     let auditor = Auditor::new(place.log(), Syncing::None, Writing::Direct);
     auditor.record(inner("inner"));
@@ -404,7 +404,7 @@ fn a_chain_that_cannot_be_written_does_not_stop_the_other() {
 }
 
 #[test]
-fn a_line_recorded_now_is_written_at_once() {
+fn record_now_writes_immediately() {
     let place = Place::new();
     let auditor = Auditor::new(place.log(), Syncing::Batch, Writing::Background);
     auditor.record_now(call("a"));
@@ -412,7 +412,7 @@ fn a_line_recorded_now_is_written_at_once() {
 }
 
 #[test]
-fn the_lines_of_a_removed_file_are_counted() {
+fn lines_of_removed_files_are_counted() {
     let place = Place::new();
     append(&place.log(), &["a", "b", "c"]);
     fs::remove_file(place.file(1)).unwrap();
@@ -422,7 +422,7 @@ fn the_lines_of_a_removed_file_are_counted() {
         damage.to_string().ends_with("audit-000001.jsonl` is missing, with 3 lines"),
         "{damage}"
     );
-    // A call neither makes the file anew nor writes elsewhere.
+    // A call neither creates the file again nor writes to another file.
     let error = place.log().append(&mut vec![Pending::new(call("d"))]).unwrap_err();
     assert!(error.to_string().ends_with("audit-000001.jsonl` is missing"), "{error}");
     assert!(!place.file(1).exists());
@@ -430,7 +430,7 @@ fn the_lines_of_a_removed_file_are_counted() {
 }
 
 #[test]
-fn text_after_the_head_that_no_process_wrote_is_damage() {
+fn foreign_text_after_the_head_is_damage() {
     let next = |place: &Place| {
         format!("{{\"n\":2,\"prev\":\"{}\"", place.log().head().unwrap().unwrap().hash)
     };
@@ -458,7 +458,7 @@ fn text_after_the_head_that_no_process_wrote_is_damage() {
 }
 
 #[test]
-fn an_empty_line_between_others_is_damage() {
+fn empty_lines_are_damage() {
     for at in 0..3 {
         let place = Place::new();
         append(&place.log(), &["a", "b", "c"]);
@@ -470,7 +470,7 @@ fn an_empty_line_between_others_is_damage() {
 }
 
 #[test]
-fn forged_lines_after_the_head_are_named_by_the_next_call() {
+fn forged_lines_are_reported_by_the_next_call() {
     let place = Place::new();
     append(&place.log(), &["a"]);
     let mut end = place.log().head().unwrap().unwrap().end();
@@ -484,12 +484,12 @@ fn forged_lines_after_the_head_are_named_by_the_next_call() {
     append(&place.log(), &["b"]);
     assert_eq!(tools(&place.log()), ["a", "forged", "twice", "unrecorded 2", "b"]);
     append(&place.log(), &["c"]);
-    assert_eq!(tools(&place.log()).last().unwrap(), "c", "it is said once");
+    assert_eq!(tools(&place.log()).last().unwrap(), "c", "it is reported once");
     assert_eq!(place.log().verify().unwrap().unwrap().open, 0);
 }
 
 #[test]
-fn a_file_that_was_added_is_damage_and_is_not_read() {
+fn added_files_are_damage_and_not_read() {
     let place = Place::new();
     append(&place.log(), &["a"]);
     fs::copy(place.file(1), place.file(7)).unwrap();
@@ -501,12 +501,12 @@ fn a_file_that_was_added_is_damage_and_is_not_read() {
 }
 
 #[test]
-fn a_log_of_version_0_1_0_verifies_and_is_continued() {
+fn logs_of_0_1_0_are_verified_and_continued() {
     let place = Place::new();
     append(&place.log(), &["a"]);
     for name in ["audit-000001.jsonl", "head.json"] {
         let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/0.1.0").join(name);
-        // Not a copy of the file, whose mode is that of the repository.
+        // Not a copy of the file, which would have the mode in the repository.
         fs::write(place.state.join("audit").join(name), fs::read(old).unwrap()).unwrap();
     }
     let verified = place.log().verify().unwrap().unwrap();
@@ -519,7 +519,7 @@ fn a_log_of_version_0_1_0_verifies_and_is_continued() {
 }
 
 #[test]
-fn several_that_write_at_once_mix_no_lines_and_lose_none() {
+fn concurrent_writers_lose_no_lines() {
     let place = Place::new();
     thread::scope(|scope| {
         for writer in 0..4 {
@@ -542,23 +542,23 @@ fn several_that_write_at_once_mix_no_lines_and_lose_none() {
         let prefix = format!("{writer}-");
         let own: Vec<_> = tools.iter().filter_map(|tool| tool.strip_prefix(&prefix)).collect();
         let expected: Vec<_> = (0..250).map(|number| number.to_string()).collect();
-        assert_eq!(own, expected, "each keeps its order");
+        assert_eq!(own, expected, "each writer's lines are in order");
     }
 }
 
 #[test]
-fn lines_that_cannot_be_written_wait_and_what_has_no_room_is_counted() {
+fn unwritten_lines_wait_and_lost_lines_are_counted() {
     let place = Place::new();
     let auditor = Auditor::new(place.log(), Syncing::None, Writing::Direct);
     auditor.record(call("before"));
     assert_eq!(auditor.problem(), None);
-    // A directory in the place of the next file stands for a disk that takes nothing.
+    // A directory in place of the next file simulates a disk that rejects writes.
     let head = place.state.join("audit/head.json");
     let kept = fs::read(&head).unwrap();
     fs::remove_file(&head).unwrap();
     fs::create_dir(&head).unwrap();
     for number in 0..10_005 {
-        // Only the first tries to write, so that the test does not try ten thousand times.
+        // Only the first record tries to write, so that the test does not try ten thousand times.
         match number {
             0 => auditor.record(call("first")),
             _ => auditor.queue(call("more")),
@@ -576,12 +576,12 @@ fn lines_that_cannot_be_written_wait_and_what_has_no_room_is_counted() {
 }
 
 #[test]
-fn a_line_is_on_the_disk_before_its_call_is_answered_where_each_is_synced() {
+fn each_line_is_synced_before_its_call_is_answered() {
     let place = Place::new();
     let auditor = Auditor::new(place.log(), Syncing::Each, Writing::Background);
     auditor.record(call("a"));
     assert_eq!(tools(&place.log()), ["a"]);
-    // A batch is written by its own thread, and at the end.
+    // A batch is written by a background thread, and at the end.
     let auditor = Auditor::new(place.log(), Syncing::Batch, Writing::Background);
     auditor.record(call("b"));
     drop(auditor);
@@ -589,7 +589,7 @@ fn a_line_is_on_the_disk_before_its_call_is_answered_where_each_is_synced() {
 }
 
 #[test]
-fn a_reader_sees_what_comes_later() {
+fn readers_see_later_lines() {
     let place = Place::new();
     append(&place.log(), &["a"]);
     let log = place.log();
@@ -602,11 +602,11 @@ fn a_reader_sees_what_comes_later() {
     place.add(line);
     assert_eq!(next(), None);
     place.add(rest);
-    assert_eq!(next(), None, "it is no line");
+    assert_eq!(next(), None, "it is not a line");
 }
 
 #[test]
-fn writing_reading_and_verifying_have_the_same_checks() {
+fn every_operation_checks_permissions() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let refused = |place: &Place, expected: &str| {
         let written = place.log().append(&mut vec![Pending::new(call("b"))]).unwrap_err();

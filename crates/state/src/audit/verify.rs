@@ -1,4 +1,4 @@
-//! Whether a log is as it was written.
+//! Verifies that a log was not modified.
 
 use std::fs::File;
 use std::io::{Read, Take};
@@ -11,25 +11,26 @@ use crate::audit::log::{AuditLog, Line, Lines, Part, Tail, file_path, files, ope
 use crate::audit::read::Entry;
 use crate::audit::record::{AuditEvent, RemovedEvent};
 
-/// A log that is as it was written.
+/// A log that was not modified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// How many lines were looked at.
+    /// The number of checked lines.
     pub lines: u64,
-    /// The number of the first of them: the files of those before it are gone.
+    /// The number of the first checked line: the files of earlier lines were removed.
     pub first: u64,
-    /// How many files there are.
+    /// The number of files.
     pub files: u64,
-    /// How many lines stand behind the head: a process was stopped before it wrote that.
+    /// The number of lines after the head: a process was stopped before it wrote the head.
     pub open: u64,
-    /// How many bytes at the end are not a line: a process was stopped while it wrote them.
+    /// The number of bytes at the end that are not a line: a process was stopped while it wrote
+    /// them.
     pub torn: u64,
-    /// The last time that files were removed to keep the log within its size, to the second, and
-    /// what they held.
+    /// The last removal of files to limit the size of the log: its time, to the second, and the
+    /// removed lines.
     pub removed: Option<(String, RemovedEvent)>,
     /// The hash of the last line.
     pub hash: ChainHash,
-    /// The other chain, of inner calls and refusals. `None`: there are none.
+    /// The other chain, of nested calls and refusals. `None` if there are none.
     pub details: Option<Box<Self>>,
 }
 
@@ -42,17 +43,16 @@ impl Verified {
 }
 
 impl AuditLog {
-    /// Looks whether the log is as it was written, with what others add meanwhile left out.
-    /// `None`: nothing was logged yet.
+    /// Verifies the log up to its current end. `None` if nothing was logged.
     ///
     /// # Errors
     ///
-    /// [`AuditError::Damaged`] with the first thing that is wrong, [`AuditError::Unusable`] where
-    /// it cannot be read.
+    /// [`AuditError::Damaged`] with the first damage, or [`AuditError::Unusable`] if the log cannot
+    /// be read.
     pub fn verify(&self) -> Result<Option<Verified>, AuditError> {
         let Some(directory) = self.directory()? else { return Ok(None) };
-        // While it is locked, heads and lengths belong together; what is written later is not
-        // looked at, and files that go meanwhile stay open.
+        // Under the lock, heads and lengths are consistent. Later lines are ignored, and files that
+        // are removed meanwhile remain open.
         let lock = Self::lock(directory)?;
         let [details, calls] = Part::ALL.map(|part| Opened::new(directory, part));
         let (details, calls) = (details?, calls?);
@@ -62,7 +62,7 @@ impl AuditLog {
         Ok(match (calls, details) {
             (None, None) => None,
             (calls, details) => {
-                // Inner calls may be logged before the first call ends.
+                // Nested calls may be logged before the first call ends.
                 let calls = calls.unwrap_or_else(Verified::empty);
                 Some(Verified { details: details.map(Box::new), ..calls })
             }
@@ -70,17 +70,17 @@ impl AuditLog {
     }
 }
 
-/// The files of a chain, as they were at one time.
+/// The files of a chain at one moment.
 struct Opened {
     head: Head,
     files: Vec<(u64, PathBuf, Option<OpenedFile>)>,
 }
 
-/// A file as long as it was, and that length.
+/// A file limited to its length at that moment, and the length.
 type OpenedFile = (Take<File>, u64);
 
 impl Opened {
-    /// Opens them. `None`: nothing was logged yet.
+    /// Opens the files. `None` if nothing was logged.
     fn new(directory: &Path, part: Part) -> Result<Option<Self>, AuditError> {
         let numbers = files(directory, part)?;
         let Some(head) = Head::read(directory, part)? else {
@@ -93,7 +93,7 @@ impl Opened {
             return Err(Damage::Added { path: file_path(directory, part, *added) }.into());
         }
         let mut opened = Vec::new();
-        // A process may have been stopped behind the beginning of one more.
+        // A process may have been stopped after it started one more file.
         for number in head.first..=head.file + 1 {
             let path = file_path(directory, part, number);
             if numbers.binary_search(&number).is_ok() {
@@ -141,7 +141,7 @@ impl Opened {
                     return Err(Damage::Removed { path, lines }.into());
                 }
                 if looked_at == 0 && start.is_none() {
-                    // Version 0.1.0 has not recorded the line before it.
+                    // Version 0.1.0 did not record the previous line.
                     tail.end = before.unwrap_or(tail.end);
                     first = tail.end.lines;
                 }
@@ -152,14 +152,14 @@ impl Opened {
                         Damage::Missing { path: path.clone(), line: at, lines }
                     }
                     NotNext::NotALine => Damage::Foreign { path: path.clone(), line: at },
-                    // This line holds the hash of the one before.
+                    // This line contains the hash of the previous one.
                     NotNext::Other if at > 1 => {
                         Damage::Changed { path: path.clone(), line: at - 1 }
                     }
                     NotNext::Other => Damage::Changed { path: path.clone(), line: at },
                 })?;
             }
-            // A line that is missing in the middle was named above.
+            // A line that is missing in the middle was reported above.
             if number == head.file && length < head.bytes {
                 let (found, expected) = (length, head.bytes);
                 return Err(Damage::Cut { path, line: Some(at), found, expected }.into());
@@ -187,7 +187,7 @@ impl Opened {
     }
 }
 
-/// The files that a line says were removed, and when that was.
+/// Parses the removed files and the time from a line.
 fn removed_files(line: &Line) -> Option<(String, RemovedEvent)> {
     const EVENT: &[u8] = b"\"event\":\"removed\"";
     if !line.text.windows(EVENT.len()).any(|part| part == EVENT) {

@@ -1,4 +1,4 @@
-//! Adding lines without having a call wait for it.
+//! Appends lines in the background, so that calls do not wait.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,33 +10,33 @@ use crate::audit::error::AuditError;
 use crate::audit::log::{AuditLog, Pending};
 use crate::audit::record::AuditEvent;
 
-/// How long a line waits for others before they are written together.
+/// The time that a line waits for others to be written together.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// How many lines wait at most while they cannot be written. The rest is counted.
+/// The most lines that wait if they cannot be written. Further lines are counted.
 const MOST_WAITING: usize = 10_000;
 
-/// How many lines are written without waiting for more.
+/// The number of waiting lines that are written without further delay.
 const BATCH: usize = 1_000;
 
-/// When lines are brought to the disk.
+/// The time at which lines are synced to disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Syncing {
-    /// By the system.
+    /// Left to the system.
     None,
-    /// By the system, and by the writer after each batch.
+    /// After each batch of the writer.
     #[default]
     Batch,
-    /// Each before its call is answered.
+    /// Before the call of the line is answered.
     Each,
 }
 
-/// Who writes lines that need not be on the disk at once.
+/// The thread that writes lines that need not be synced immediately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Writing {
-    /// The thread that records them: right for a process that makes one call.
+    /// The recording thread: suitable for a process that makes one call.
     Direct,
-    /// A thread kept for that, within 100 ms. It is started by the first line.
+    /// A background thread, within 100 ms. The first line starts it.
     #[default]
     Background,
 }
@@ -47,16 +47,16 @@ pub struct Auditor {
     sync: Syncing,
     writing: Writing,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// The log was looked at once.
+    /// True if the log was checked.
     is_checked: AtomicBool,
 }
 
 struct Shared {
     log: AuditLog,
-    /// Held by the thread that writes, so that lines keep their order.
+    /// Locked by the writing thread, so that lines keep their order.
     turn: Mutex<()>,
     waiting: Mutex<Waiting>,
-    /// Lines are there, or the end has come.
+    /// Signals new lines or the end.
     changed: Condvar,
     is_synced: bool,
 }
@@ -64,17 +64,17 @@ struct Shared {
 #[derive(Default)]
 struct Waiting {
     records: Vec<Pending>,
-    /// Lines beyond [`MOST_WAITING`].
+    /// The number of lines beyond [`MOST_WAITING`].
     lost: u64,
-    /// Why the last ones could not be written.
+    /// Why the last lines could not be written.
     problem: Option<AuditError>,
-    /// A thread is to write them, and knows of them.
+    /// True if a thread was notified of the lines.
     is_noticed: bool,
     has_ended: bool,
 }
 
 impl Auditor {
-    /// Records events in this log. Nothing is looked at before the first one.
+    /// Creates an auditor. The log is not accessed before the first event.
     pub fn new(log: AuditLog, sync: Syncing, writing: Writing) -> Self {
         let is_synced = sync != Syncing::None && writing == Writing::Background;
         let shared = Shared {
@@ -93,13 +93,13 @@ impl Auditor {
         }
     }
 
-    /// The log.
+    /// Returns the log.
     pub fn log(&self) -> &AuditLog {
         &self.shared.log
     }
 
-    /// Records an event. What cannot be written waits for the next one, and
-    /// [`problem`](Self::problem) says why.
+    /// Records an event. If it cannot be written, it waits for the next one, and
+    /// [`problem`](Self::problem) returns the reason.
     pub fn record(&self, event: AuditEvent) {
         let record = Pending::new(event);
         let mut waiting = self.shared.waiting();
@@ -116,26 +116,26 @@ impl Auditor {
         }
     }
 
-    /// Records an event and writes it, with all that waits, before this returns: it survives the
-    /// end of the process. This does not wait for the disk.
+    /// Records an event and writes it together with all waiting lines before this returns, so that
+    /// it survives the end of the process. Does not wait for the disk.
     pub fn record_now(&self, event: AuditEvent) {
         self.shared.waiting().push(Pending::new(event));
         self.shared.write(false);
     }
 
-    /// Why the last lines could not be written, after one more attempt.
+    /// Returns why the last lines could not be written, after another attempt.
     pub fn problem(&self) -> Option<AuditError> {
         self.shared.waiting().problem.as_ref()?;
         self.flush();
         self.shared.waiting().problem.clone()
     }
 
-    /// Looks whether lines can be written: by writing what waits where that failed before, and
-    /// without a line where none was recorded yet.
+    /// Checks that lines can be written: writes waiting lines if that failed before, and checks the
+    /// log without a line if none was recorded.
     ///
     /// # Errors
     ///
-    /// Why they cannot.
+    /// Why lines cannot be written.
     pub fn check(&self) -> Result<(), AuditError> {
         if let Some(problem) = self.problem() {
             return Err(problem);
@@ -147,18 +147,18 @@ impl Auditor {
         Ok(())
     }
 
-    /// Writes what waits.
+    /// Writes waiting lines.
     pub fn flush(&self) {
         self.shared.write(self.sync == Syncing::Each);
     }
 
-    /// Records an event without an attempt to write it.
+    /// Records an event without writing it.
     #[cfg(test)]
     pub(crate) fn queue(&self, event: AuditEvent) {
         self.shared.waiting().push(Pending::new(event));
     }
 
-    /// Starts the thread, where there is none.
+    /// Starts the thread if it does not run.
     fn start(&self) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
@@ -166,7 +166,7 @@ impl Auditor {
             let started = thread::Builder::new().name("audit".into()).spawn(move || shared.run());
             match started {
                 Ok(handle) => *thread = Some(handle),
-                // Without a thread, the one that records writes.
+                // Without a thread, the recording thread writes.
                 Err(_) => {
                     drop(thread);
                     self.shared.waiting().is_noticed = false;
@@ -194,7 +194,7 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what waits, together, until the end.
+    /// Writes waiting lines in batches until the end.
     fn run(&self) {
         let mut waiting = self.waiting();
         loop {
@@ -204,7 +204,7 @@ impl Shared {
             if waiting.has_ended {
                 return;
             }
-            // Lines that come meanwhile do not wake this thread.
+            // Further lines do not wake this thread.
             let is_full =
                 |waiting: &mut Waiting| waiting.records.len() < BATCH && !waiting.has_ended;
             let waited = self.changed.wait_timeout_while(waiting, WAIT, is_full);
@@ -216,7 +216,8 @@ impl Shared {
         }
     }
 
-    /// Writes what waits, and waits for the disk if that is asked for. Others can write meanwhile.
+    /// Writes waiting lines, and waits for the disk if `is_synced`. Other threads can record
+    /// meanwhile.
     fn write(&self, is_synced: bool) {
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut waiting = self.waiting();

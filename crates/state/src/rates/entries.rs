@@ -1,4 +1,4 @@
-//! What was spent of rates, by tool and caller.
+//! The spent part of rates, by tool and caller.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::rates::error::TakeError;
 
-/// What was spent, by tool and caller.
+/// The spent part of rates, by key.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Entries(pub(crate) BTreeMap<String, Spent>);
 
 impl Entries {
-    /// Counts a call by all of these keys, or by none, and keeps at most so many entries.
+    /// Counts a call under all of these keys or none, and keeps at most `most` entries.
     pub(crate) fn take(
         &mut self,
         counted: &[(&Rates, String)],

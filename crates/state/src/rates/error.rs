@@ -1,27 +1,27 @@
-//! Why a call is not counted.
+//! Errors of counting a call.
 
 use std::path::PathBuf;
 
 use kitbag_base::text::shown;
 use kitbag_policy::UsedUp;
 
-/// A call that is not counted.
+/// Why a call is not counted.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
-    /// A rate does not allow it now.
-    #[error("the rate `{}` is used up", used_up.rate)]
+    /// A rate does not allow the call now.
+    #[error("the rate `{}` is exhausted", used_up.rate)]
     UsedUp {
-        /// Of the rates that were to be counted, the position of those that allow a call last.
+        /// The index in `counted` of the rate that takes longest to allow a call.
         at: usize,
-        /// The rate, and when all of them allow a call again.
+        /// The rate, and the time until all rates allow a call.
         used_up: UsedUp,
     },
-    /// The counts cannot be read or written.
+    /// The counters cannot be read or written.
     #[error(transparent)]
     Counts(#[from] CountsError),
 }
 
-/// Counts that cannot be read or written.
+/// The counters cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the counts of calls in `{}` cannot be kept: {reason}",
@@ -30,6 +30,6 @@ pub enum TakeError {
 pub struct CountsError {
     /// The file or directory.
     pub path: PathBuf,
-    /// What is wrong with it, and what helps.
+    /// The problem and its fix.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! The file of counts: private, locked while it changes, replaced whole.
+//! The file of counters: private, locked during changes, replaced atomically.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,21 +11,21 @@ use serde::{Deserialize, Serialize};
 use crate::rates::entries::Entries;
 use crate::rates::error::{CountsError, TakeError};
 
-/// How long a call waits for other processes that count theirs. Each takes far less than a
-/// millisecond, or is stopped.
+/// The time that a call waits for other processes. Each takes far less than a millisecond, unless
+/// it is stopped.
 const LOCK_TIME: Duration = Duration::from_secs(10);
 
-/// The most bytes of a file that are read.
+/// The most bytes that are read from the file.
 const MOST_BYTES: u64 = 8 << 20;
 
-/// The form of the file.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
-/// Where the counts of a workspace are kept.
+/// The file with the counters of a workspace.
 #[derive(Debug)]
 pub(crate) struct CountsFile(WorkspaceState);
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
@@ -38,15 +38,14 @@ impl CountsFile {
         Self(state)
     }
 
-    /// Changes what the file holds while no other process does. Where `change` fails, the
-    /// file stays as it is.
+    /// Changes the content exclusively. If `change` fails, the file is unchanged.
     pub(crate) fn change(
         &self,
         change: impl FnOnce(&mut Entries) -> Result<(), TakeError>,
     ) -> Result<(), TakeError> {
         let directory = self.0.make().map_err(CountsError::from)?;
         let (path, lock) = (directory.join("rates.json"), directory.join("rates.lock"));
-        // It is locked until this is dropped.
+        // Locked until this is dropped.
         let _lock = Lock::take(&lock, LOCK_TIME).map_err(|reason| failed(&lock, reason))?;
         let mut entries = read(&path).map_err(|reason| failed(&path, reason))?;
         change(&mut entries)?;
@@ -81,16 +80,18 @@ fn read(path: &Path) -> Result<Entries, String> {
     };
     match content {
         Ok(Content { version: VERSION, spent }) => Ok(spent),
-        Ok(Content { version, .. }) => Err(format!("it has the form {version} of another kitbag")),
-        // Counting anew would let more calls pass than the rate allows.
-        Err(error) => Err(format!("{error}; remove it to count anew")),
+        Ok(Content { version, .. }) => {
+            Err(format!("it has format {version} of a different kitbag version"))
+        }
+        // Starting from zero would let more calls pass than the rate allows.
+        Err(error) => Err(format!("{error}; remove it to start counting from zero")),
     }
 }
 
 fn write(partial: &Path, path: &Path, spent: Entries) -> io::Result<()> {
     let text = serde_json::to_vec(&Content { version: VERSION, spent })?;
     match fs::remove_file(partial) {
-        // Left behind by a process that was killed.
+        // A process that was killed left it.
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),

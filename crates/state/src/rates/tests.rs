@@ -18,7 +18,7 @@ fn counted<'a>(rates: &'a Rates, tool: &'a str) -> Counted<'a> {
     Counted { rates, tool }
 }
 
-/// A state directory that does not exist yet, and the counts of a workspace in it.
+/// Creates a state directory that does not exist yet, and the counters of a workspace in it.
 fn state() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("a/state");
@@ -29,12 +29,12 @@ fn counts(state: &Path) -> Counts {
     Counts::in_directory(state, Path::new("/w"))
 }
 
-/// The directory of the workspace's part.
+/// Returns the directory of the workspace's part.
 fn part(state: &Path) -> PathBuf {
     state.join("workspaces").read_dir().unwrap().next().unwrap().unwrap().path()
 }
 
-/// How many of 20 calls pass.
+/// Returns how many of 20 calls pass.
 fn passed(counts: &Counts, rates: &Rates, tool: &str, caller: &str, now: u64) -> usize {
     (0..20).filter(|_| counts.take_at(&[Counted { rates, tool }], caller, now).is_ok()).count()
 }
@@ -47,14 +47,14 @@ fn refused(counts: &Counts) -> String {
 }
 
 #[test]
-fn each_tool_and_each_caller_has_counts_of_its_own() {
+fn tools_and_callers_are_counted_separately() {
     let (_directory, state) = state();
     for counts in [Counts::in_memory(), counts(&state)] {
         let rates = rates("3/min");
         assert_eq!(passed(&counts, &rates, "a", "x", START), 3);
         assert_eq!(passed(&counts, &rates, "a", "y", START), 3);
         assert_eq!(passed(&counts, &rates, "b", "x", START), 3);
-        // Lengths belong to what is hashed.
+        // The lengths are part of the hash.
         assert_eq!(passed(&counts, &rates, "ab", "", START), 3);
         assert_eq!(passed(&counts, &rates, "", "ab", START), 3);
         assert_eq!(passed(&counts, &rates, "a", "x", START + 20 * SECOND), 1);
@@ -62,7 +62,7 @@ fn each_tool_and_each_caller_has_counts_of_its_own() {
 }
 
 #[test]
-fn calls_by_several_names_count_together_and_a_refused_one_counts_nowhere() {
+fn names_of_a_tool_are_counted_together() {
     let (_directory, state) = state();
     for counts in [Counts::in_memory(), counts(&state)] {
         let (shared, own) = (rates("3/min"), rates("2/h"));
@@ -77,7 +77,7 @@ fn calls_by_several_names_count_together_and_a_refused_one_counts_nowhere() {
         };
         by_alias().unwrap();
         by_alias().unwrap();
-        // Its own rate is used up, and nothing of the shared one is taken by that.
+        // Its own rate is exhausted, which does not use the shared rate.
         assert_eq!(refused(by_alias()), (0, "2/h".into()));
         by_name().unwrap();
         assert_eq!(refused(by_name()), (0, "3/min".into()));
@@ -88,14 +88,14 @@ fn calls_by_several_names_count_together_and_a_refused_one_counts_nowhere() {
 }
 
 #[test]
-fn counts_outlive_a_process_and_belong_to_one_workspace() {
+fn counters_persist_per_workspace() {
     let (directory, state) = state();
     let rates = rates("3/min");
     assert_eq!(passed(&counts(&state), &rates, "t", "c", START), 3);
     assert_eq!(passed(&counts(&state), &rates, "t", "c", START), 0);
     let other = Counts::in_directory(&state, Path::new("/w2"));
     assert_eq!(passed(&other, &rates, "t", "c", START), 3);
-    // It has one path, whichever link leads to it.
+    // The workspace has one path, through any link.
     let (workspace, link) = (directory.path().join("w"), directory.path().join("link"));
     fs::create_dir(&workspace).unwrap();
     symlink(&workspace, &link).unwrap();
@@ -105,7 +105,7 @@ fn counts_outlive_a_process_and_belong_to_one_workspace() {
 }
 
 #[test]
-fn nothing_is_written_before_a_call_counts_and_nothing_of_what_is_over_is_kept() {
+fn counters_are_written_on_use_and_expire() {
     let (_directory, state) = state();
     let counts = counts(&state);
     assert!(!state.exists());
@@ -121,7 +121,7 @@ fn nothing_is_written_before_a_call_counts_and_nothing_of_what_is_over_is_kept()
 }
 
 #[test]
-fn many_processes_and_threads_lose_no_count() {
+fn concurrent_processes_lose_no_count() {
     const CHILD: &str = "KITBAG_RATES_TEST_STATE";
     let rates = rates("60/d");
     if let Some(state) = std::env::var_os(CHILD) {
@@ -139,7 +139,7 @@ fn many_processes_and_threads_lose_no_count() {
     let program = std::env::current_exe().unwrap();
     let start = || {
         let mut command = Command::new(&program);
-        command.args(["--exact", "tests::many_processes_and_threads_lose_no_count"]);
+        command.args(["--exact", "tests::concurrent_processes_lose_no_count"]);
         command.env(CHILD, &state).spawn().unwrap()
     };
     fs::create_dir_all(state.parent().unwrap()).unwrap();
@@ -167,16 +167,16 @@ fn many_processes_and_threads_lose_no_count() {
 }
 
 #[test]
-fn a_file_that_was_not_written_whole_is_not_seen() {
+fn partial_files_are_ignored() {
     let (_directory, state) = state();
     counts(&state).take_at(&[counted(&rates("2/min"), "t")], "c", START).unwrap();
-    // As a process leaves it that was killed while it wrote.
+    // The state after a process was killed during a write.
     fs::write(part(&state).join(".rates.json"), "{\"ver").unwrap();
     assert_eq!(passed(&counts(&state), &rates("2/min"), "t", "c", START), 1);
 }
 
 #[test]
-fn counts_that_cannot_be_read_allow_no_call() {
+fn unreadable_counters_allow_no_call() {
     let (_directory, state) = state();
     counts(&state).take_at(&[counted(&rates("2/min"), "t")], "c", START).unwrap();
     let file = part(&state).join("rates.json");
@@ -186,15 +186,18 @@ fn counts_that_cannot_be_read_allow_no_call() {
         assert!(error.contains(expected), "{error}");
         assert!(error.contains("rates.json"), "{error}");
     };
-    check("", "remove it to count anew");
-    check("{\"version\":1,\"spent\":{\"a\":{\"year\":1}}}", "remove it to count anew");
-    check("{\"version\":2,\"spent\":{}}", "the form 2 of another kitbag");
+    check("", "remove it to start counting from zero");
+    check(
+        "{\"version\":1,\"spent\":{\"a\":{\"year\":1}}}",
+        "remove it to start counting from zero",
+    );
+    check("{\"version\":2,\"spent\":{}}", "format 2 of a different kitbag version");
     fs::remove_file(&file).unwrap();
     assert_eq!(passed(&counts(&state), &rates("2/min"), "t", "c", START), 2);
 }
 
 #[test]
-fn what_others_could_change_is_not_used() {
+fn counters_open_to_others_are_not_used() {
     let (directory, state) = state();
     fs::create_dir_all(&state).unwrap();
     fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
@@ -205,7 +208,7 @@ fn what_others_could_change_is_not_used() {
     let file = part(&state).join("rates.json");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     assert!(refused(&counts(&state)).contains("open to others (mode 666)"));
-    // A link in the place of the file, of the directory.
+    // A link in place of the file, and of the directory.
     fs::rename(&file, directory.path().join("elsewhere")).unwrap();
     symlink(directory.path().join("elsewhere"), &file).unwrap();
     refused(&counts(&state));
@@ -215,7 +218,7 @@ fn what_others_could_change_is_not_used() {
 }
 
 #[test]
-fn so_many_entries_are_kept_and_the_first_to_be_over_is_forgotten() {
+fn entries_are_bounded_and_expire_in_order() {
     let (mut entries, rates) = (Entries::default(), rates("1/d"));
     for caller in 0..7_u64 {
         entries.take(&[(&rates, caller.to_string())], START + caller, 5).unwrap();

@@ -1,7 +1,7 @@
-//! What is stored and asked for at most, whatever is granted.
+//! Limits of storage that apply to every grant.
 
 /// The longest key, in bytes.
 pub const KEY_BYTES: usize = 1024;
 
-/// The most keys that one use names or gets.
+/// The most keys that one operation may name or return.
 pub const ANSWER_KEYS: usize = 10_000;

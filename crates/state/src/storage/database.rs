@@ -1,8 +1,7 @@
-//! The file: made whole, opened with care, and a connection for each thread that uses it.
+//! The database file: created atomically, opened with checks, one connection per thread.
 //!
-//! The file itself is never opened here, only looked at by its name. Closing it would take
-//! away the locks that other connections of this process have on it, since those of POSIX
-//! belong to a process.
+//! This module never opens the file itself, but only checks it by name. POSIX locks belong to a
+//! process, so closing the file would release the locks of this process's other connections.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -18,22 +17,22 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::storage::error::StorageError;
 
-/// The name of the file.
+/// The file name.
 const NAME: &str = "storage.db";
 
-/// What SQLite keeps beside it.
+/// Files that SQLite creates next to the database.
 const BESIDE: [&str; 2] = ["storage.db-wal", "storage.db-shm"];
 
-/// Says in its header that a file is one of these: `kbst`.
+/// The application id in the header of the file: `kbst`.
 const APPLICATION: i32 = 0x6b62_7374;
 
-/// The form of its tables.
+/// The version of the schema.
 const VERSION: i32 = 1;
 
-/// How many connections are kept that nothing uses.
+/// The most idle connections that are kept.
 const IDLE: usize = 8;
 
-/// The longest that one use waits for others.
+/// The longest time that an operation waits for others.
 const MOST_WAIT: Duration = Duration::from_secs(5);
 
 const SCHEMA: &str = "
@@ -69,7 +68,7 @@ pub(crate) struct Database {
     writing: Turn,
 }
 
-/// A connection, and the file that it belongs to.
+/// A connection and the file that it belongs to.
 #[derive(Debug)]
 struct Opened {
     connection: Connection,
@@ -81,7 +80,7 @@ impl Database {
         Self { state, idle: Mutex::default(), writing: Turn::default() }
     }
 
-    /// Reads or writes, waiting for others no longer than until then.
+    /// Runs a transaction and waits for others at most until then.
     pub(crate) fn with<T>(
         &self,
         until: Option<Instant>,
@@ -102,13 +101,12 @@ impl Database {
                 self.keep(opened);
                 Err(error)
             }
-            // The next use begins with a look at the file.
+            // The next operation checks the file first.
             Err(Failure::Sqlite(error)) => Err(failed(error)),
         }
     }
 
-    /// As [`with`](Self::with), one after the other in this process, which is quicker than to
-    /// try again and again.
+    /// As [`with`](Self::with), serialized within this process, which is faster than retrying.
     pub(crate) fn write<T>(
         &self,
         until: Option<Instant>,
@@ -118,13 +116,13 @@ impl Database {
         self.with(until, work)
     }
 
-    /// Whether there is a file. None is made.
+    /// Returns true if the file exists. Does not create it.
     pub(crate) fn exists(&self) -> Result<bool, StorageError> {
         let Some(directory) = self.state.find()? else { return Ok(false) };
         Ok(self.found(&directory.join(NAME))?.is_some())
     }
 
-    /// Closes what nothing uses.
+    /// Closes idle connections.
     pub(crate) fn close_idle(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -136,7 +134,7 @@ impl Database {
         };
         let kept = {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            // Those of a file that was moved away.
+            // Connections to a file that was moved away.
             let others: Vec<_> = idle.extract_if(.., |opened| opened.file != file).collect();
             let kept = idle.pop();
             drop(idle);
@@ -159,13 +157,13 @@ impl Database {
         }
     }
 
-    /// The file, where it is there.
+    /// Returns the identity of the file if it exists.
     fn found(&self, path: &Path) -> Result<Option<FileId>, StorageError> {
         match fs::symlink_metadata(path) {
             Ok(found) => {
                 check_file(&found, path).map_err(|reason| unusable(path, reason))?;
                 if found.len() == 0 {
-                    // SQLite would take it for a new one.
+                    // SQLite would treat it as a new database.
                     return Err(damaged(path, "it is empty"));
                 }
                 Ok(Some(id_of_metadata(&found)))
@@ -174,11 +172,10 @@ impl Database {
                 let directory = path.parent().unwrap_or(path);
                 let left = BESIDE.iter().find(|name| directory.join(name).exists());
                 match left {
-                    // Another process may still use the file under another name; with what it
-                    // has written here a new one would become a mixture of both. Or the file
-                    // was made meanwhile.
+                    // Another process may still use the file under another name, and its log here
+                    // would be mixed into a new file. Or the file was created meanwhile.
                     Some(left) if !path.exists() => {
-                        Err(damaged(path, &format!("it is missing, and `{left}` is there")))
+                        Err(damaged(path, &format!("it is missing, but `{left}` exists")))
                     }
                     Some(_) => self.found(path),
                     None => Ok(None),
@@ -188,11 +185,11 @@ impl Database {
         }
     }
 
-    /// Makes the file, whole before it has its name.
+    /// Creates the file under a temporary name and renames it.
     fn create(&self, wait: Duration) -> Result<FileId, StorageError> {
         let directory = self.state.make()?;
         let (path, lock) = (directory.join(NAME), directory.join("storage.lock"));
-        // It is locked until this is dropped.
+        // Locked until this is dropped.
         let _lock = Lock::take(&lock, wait).map_err(|reason| unusable(&lock, reason))?;
         if let Some(made) = self.found(&path)? {
             return Ok(made);
@@ -201,13 +198,13 @@ impl Database {
         let failed = |error: io::Error| unusable(&partial, error.to_string());
         for name in [".storage.db", ".storage.db-wal", ".storage.db-shm"] {
             match fs::remove_file(directory.join(name)) {
-                // Left behind by a process that was killed.
+                // A process that was killed left it.
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(failed(error)),
             }
         }
-        // With its mode; what SQLite puts beside it has the same.
+        // SQLite gives its other files the same mode.
         open(&partial, OpenOptions::new().write(true).create_new(true)).map_err(failed)?;
         fill(&partial).map_err(|error| StorageError::of(error, &partial))?;
         fs::rename(&partial, &path).map_err(failed)?;
@@ -218,7 +215,7 @@ impl Database {
     }
 }
 
-/// Puts the tables into an empty file.
+/// Creates the tables in an empty file.
 fn fill(path: &Path) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -232,7 +229,7 @@ fn fill(path: &Path) -> rusqlite::Result<()> {
 
 fn connect(path: &Path, wait: Duration) -> Result<Connection, StorageError> {
     let failed = |error| StorageError::of(error, path);
-    // The directory is ours alone, but the way to it may be a link.
+    // The directory is private, but its path may contain a link.
     let whole = match path.parent().map(Path::canonicalize) {
         Some(Ok(directory)) => directory.join(NAME),
         Some(Err(error)) => return Err(unusable(path, error.to_string())),
@@ -247,7 +244,7 @@ fn connect(path: &Path, wait: Duration) -> Result<Connection, StorageError> {
         let config = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         connection.set_db_config(config, !on).map(drop).map_err(failed)
     };
-    // What the log holds is not written over a file that turns out to be damaged.
+    // The log is not written to a file before it is known to be intact.
     checkpoint(false)?;
     prepare(&connection, path)?;
     checkpoint(true)?;
@@ -255,7 +252,7 @@ fn connect(path: &Path, wait: Duration) -> Result<Connection, StorageError> {
     Ok(connection)
 }
 
-/// Looks whether it is a file of ours, and sets what is not kept in it.
+/// Checks that the file is one of ours, and sets options that are not stored in it.
 fn prepare(connection: &Connection, path: &Path) -> Result<(), StorageError> {
     let failed = |error| StorageError::of(error, path);
     let number = |name: &str| {
@@ -267,12 +264,12 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StorageError> {
     match number("user_version")? {
         VERSION => {}
         version => {
-            let reason = format!("it has the form {version} of another kitbag");
+            let reason = format!("it has format {version} of a different kitbag version");
             return Err(damaged(path, &reason));
         }
     }
     connection.prepare(COLUMNS).map_err(failed)?;
-    // Nothing in a file that was changed by others makes SQLite run more than our statements.
+    // A file that others changed must not make SQLite run more than our statements.
     let defend = |config, on| connection.set_db_config(config, on).map(drop).map_err(failed);
     defend(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     defend(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -280,7 +277,7 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StorageError> {
     defend(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
     let set = [
         ("cell_size_check", "ON"),
-        // Of the log that writes go to first: a large one does not stay as large.
+        // Limits the write-ahead log, so that it shrinks again after growing.
         ("journal_size_limit", "4194304"),
         ("synchronous", "NORMAL"),
         ("temp_store", "MEMORY"),
@@ -291,12 +288,12 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Why some work failed.
+/// Why an operation failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What was asked for is refused.
+    /// The operation was refused.
     Refused(StorageError),
-    /// SQLite could not do it.
+    /// SQLite returned an error.
     Sqlite(rusqlite::Error),
 }
 
@@ -312,18 +309,18 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// One after the other.
+/// Serializes writers.
 #[derive(Debug, Default)]
 struct Turn {
     is_taken: Mutex<bool>,
     is_free: Condvar,
 }
 
-/// The turn is taken until this is dropped.
+/// The turn, held until this is dropped.
 struct Taken<'a>(&'a Turn);
 
 impl Turn {
-    /// `None` where it takes longer.
+    /// Returns `None` if it takes longer.
     fn take(&self, wait: Duration) -> Option<Taken<'_>> {
         let is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.is_free.wait_timeout_while(is_taken, wait, |is_taken| *is_taken);
@@ -343,7 +340,7 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// How long others are waited for.
+/// Returns the time to wait for others.
 fn wait(until: Option<Instant>) -> Duration {
     let left = until.map(|until| until.saturating_duration_since(Instant::now()));
     left.map_or(MOST_WAIT, |left| left.min(MOST_WAIT))
@@ -362,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_are_waited_for_as_long_as_the_call_has_time() {
+    fn waits_end_with_the_time_of_the_call() {
         let now = Instant::now();
         assert_eq!(wait(Some(now)), Duration::ZERO);
         assert!(wait(Some(now + MOST_WAIT)) <= MOST_WAIT);

@@ -1,4 +1,4 @@
-//! Why something was not kept or read.
+//! Errors of storage.
 
 use std::path::{Path, PathBuf};
 
@@ -10,58 +10,58 @@ use rusqlite::ErrorCode;
 
 use crate::storage::bounds::{ANSWER_KEYS, KEY_BYTES};
 
-/// A use of storage that failed. Nothing has changed then.
+/// Why an operation failed. It has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
     /// A key is empty or too long.
-    #[error("a key has 1 to {KEY_BYTES} bytes, and this one {bytes}")]
+    #[error("a key must have 1 to {KEY_BYTES} bytes, but this one has {bytes}")]
     Key {
-        /// Its length.
+        /// The length in bytes.
         bytes: usize,
     },
-    /// It would be more than is granted.
+    /// The grant is exceeded.
     #[error("the storage is full: {0}")]
     Quota(#[from] QuotaExceeded),
-    /// A value that is to be incremented is not a number, or would be too large for one.
+    /// The value to increment is not a number, or the result is too large.
     #[error("the value of `{}` {reason}", shown(key))]
     Number {
-        /// Its key.
+        /// The key.
         key: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// More keys were named at once than may be.
-    #[error("{count} keys at once; the most is {ANSWER_KEYS}")]
+    /// Too many keys in one operation.
+    #[error("{count} keys in one operation; the limit is {ANSWER_KEYS}")]
     TooManyKeys {
-        /// How many.
+        /// The number of keys.
         count: usize,
     },
-    /// What is asked for has more bytes than may be given at once.
-    #[error("what is asked for has more than {limit}, the most at once; ask for fewer keys")]
+    /// The result is too large.
+    #[error("the result exceeds {limit}; request fewer keys")]
     Answer {
-        /// The most.
+        /// The limit.
         limit: ByteSize,
     },
-    /// Other calls write, and go on.
+    /// Other calls are writing.
     #[error("the storage is busy: other calls write to it; try again")]
     Busy,
-    /// There is no room left for the file.
-    #[error("the disk with `{}` is full; make room, and try again", shown_path(path))]
+    /// The disk is full.
+    #[error("the disk with `{}` is full; free some space, and try again", shown_path(path))]
     DiskFull {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// The file is not one that was written here, or not all of it.
+    /// The file is damaged or was not written by kitbag.
     #[error(
-        "the storage in `{}` is damaged: {reason}; nothing of it is read or written: restore it, \
-         or move it away with the files beside it whose names start with `{}` to begin anew",
+        "the storage in `{}` is damaged: {reason}; it is neither read nor written: restore it, or \
+         move it away with the files next to it whose names start with `{}` to start again",
         shown_path(path),
         shown(&path.file_name().unwrap_or_default().to_string_lossy())
     )]
     Damaged {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// The file or its directory cannot be used.
@@ -69,30 +69,30 @@ pub enum StorageError {
     Unusable(#[from] StateError),
 }
 
-/// Which part of a grant is used up.
+/// The exceeded part of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuotaExceeded {
     /// The bytes of all keys and values.
     #[error(
-        "{} of {} are used, and this would make them {}",
+        "{} of {} are used, and this would need {}",
         ByteSize::bytes(*used),
         grant.quota(),
         ByteSize::bytes(*needed)
     )]
     Bytes {
-        /// How many are used.
+        /// The used bytes.
         used: u64,
-        /// How many would be.
+        /// The required bytes.
         needed: u64,
         /// The grant.
         grant: StorageGrant,
     },
     /// The number of keys.
-    #[error("{used} of {} keys are used, and this would make them {needed}", grant.keys())]
+    #[error("{used} of {} keys are used, and this would need {needed}", grant.keys())]
     Keys {
-        /// How many there are.
+        /// The number of used keys.
         used: u64,
-        /// How many there would be.
+        /// The number of required keys.
         needed: u64,
         /// The grant.
         grant: StorageGrant,
@@ -100,8 +100,8 @@ pub enum QuotaExceeded {
 }
 
 impl StorageError {
-    /// It without what only a person should read, such as where the file lies: as a tool
-    /// reads it.
+    /// Formats the error for a tool, without parts that are only for a person, such as the path of
+    /// the file.
     pub fn for_tool(&self) -> String {
         match self {
             Self::DiskFull { .. } => "the disk is full".to_owned(),
@@ -111,13 +111,14 @@ impl StorageError {
         }
     }
 
-    /// Whether a person has to do something about it.
+    /// Returns true if a person must resolve the error.
     pub fn needs_person(&self) -> bool {
         use StorageError::{Damaged, DiskFull, Quota, Unusable};
         matches!(self, Quota(_) | DiskFull { .. } | Damaged { .. } | Unusable(_))
     }
 
-    /// The setting that would allow it: twice the quota as often as it takes. `None`: none does.
+    /// Returns the setting that would allow the operation: the quota, doubled as often as
+    /// necessary. `None` if no setting can.
     pub fn missing(&self) -> Option<MissingGrant> {
         let Self::Quota(exceeded) = self else { return None };
         let raised = |granted: u64, needed: u64| {
@@ -136,11 +137,11 @@ impl StorageError {
         Some(MissingGrant::setting(StorageGrant::KEY, grant.ok()?.as_setting()))
     }
 
-    /// What SQLite says of a file.
+    /// Converts an error of SQLite.
     pub(crate) fn of(error: rusqlite::Error, path: &Path) -> Self {
         let path = path.to_owned();
         let reason = error.to_string();
-        // The growth of the file that processes share: the disk is full.
+        // The shared-memory file could not grow: the disk is full.
         const SHARED_MEMORY_SIZE: i32 = rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
         match error {
             rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
@@ -150,11 +151,11 @@ impl StorageError {
                 ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
                     Self::Damaged { path, reason }
                 }
-                // A table or column is missing: statements are fixed.
+                // A table or column is missing, since the statements are fixed.
                 ErrorCode::Unknown => Self::Damaged { path, reason },
                 _ => Self::Unusable(StateError { path, reason }),
             },
-            // A column of another type, or a row that is always there.
+            // A column of another type, or a missing row that always exists.
             _ => Self::Damaged { path, reason },
         }
     }

@@ -1,4 +1,4 @@
-//! What one tool keeps, and each way to use it.
+//! The storage of one tool and its operations.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,27 +17,27 @@ const NUMBER_BITS: u32 = 40;
 /// The highest number of an entry.
 const MOST_NUMBER: i64 = (1 << NUMBER_BITS) - 1;
 
-/// The most keys of one page of a list.
+/// The most keys in one page of a list.
 const PAGE_KEYS: usize = 1000;
 
-/// What one tool keeps, for one call of it.
+/// The storage of one tool during one call.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     pub(crate) database: Arc<Database>,
     pub(crate) tool: String,
     pub(crate) grant: StorageGrant,
-    /// The most bytes that one answer has.
+    /// The most bytes of one result.
     pub(crate) answer: ByteSize,
-    /// When a use gives up waiting for others.
+    /// The time at which an operation stops waiting for others.
     pub(crate) until: Option<Instant>,
 }
 
-/// A page of the keys of a tool.
+/// A page of a tool's keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keys {
-    /// The keys, in the order in which they were made.
+    /// The keys in order of creation.
     pub keys: Vec<String>,
-    /// Where the next page begins. `None`: this is the last one.
+    /// The start of the next page. `None` for the last page.
     pub cursor: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ struct Totals {
 }
 
 impl Namespace {
-    /// The value of a key, where there is one.
+    /// Returns the value of a key, if it exists.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Namespace {
         })
     }
 
-    /// Whether there is a key.
+    /// Returns true if a key exists.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Namespace {
         self.set_many(&[(key, value)])
     }
 
-    /// Removes a key, where it is there.
+    /// Removes a key if it exists.
     ///
     /// # Errors
     ///
@@ -95,13 +95,13 @@ impl Namespace {
         self.delete_many(&[key])
     }
 
-    /// The keys after a cursor, in pages.
+    /// Returns the keys after a cursor, in pages.
     ///
     /// # Errors
     ///
     /// [`StorageError`].
     pub fn list_keys(&self, cursor: Option<u64>) -> Result<Keys, StorageError> {
-        // A guest writes what it likes there.
+        // The cursor comes from a guest and may have any value.
         let after = i64::try_from(cursor.unwrap_or(0)).unwrap_or(MOST_NUMBER).min(MOST_NUMBER);
         self.database.with(self.until, |connection| {
             let text = "SELECT entries.id & ?3, key FROM namespaces, entries \
@@ -125,12 +125,12 @@ impl Namespace {
         })
     }
 
-    /// Adds to the number that a key has, in decimal digits, and returns the new one. A key
-    /// that is not there counts as zero.
+    /// Adds to the number of a key, in decimal digits, and returns the result. A missing key is
+    /// zero.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Number`] where it has another value, and others.
+    /// [`StorageError::Number`] if the value is not a number, and others.
     pub fn increment(&self, key: &str, delta: u64) -> Result<u64, StorageError> {
         check_key(key)?;
         let wrong = |reason| StorageError::Number { key: key.to_owned(), reason };
@@ -152,12 +152,12 @@ impl Namespace {
         })
     }
 
-    /// The values of several keys as they are at one moment, each with its key, in their order.
+    /// Returns the values of several keys at one moment, each with its key, in order.
     ///
     /// # Errors
     ///
     /// [`StorageError`].
-    #[expect(clippy::type_complexity, reason = "it is what the interface of guests has")]
+    #[expect(clippy::type_complexity, reason = "the guest interface has this signature")]
     pub fn get_many(
         &self,
         keys: &[impl AsRef<str>],
@@ -191,7 +191,7 @@ impl Namespace {
         })
     }
 
-    /// Removes several keys, all or none, where they are there.
+    /// Removes several keys if they exist, all or none.
     ///
     /// # Errors
     ///
@@ -218,14 +218,14 @@ impl Namespace {
         })
     }
 
-    /// The value of a key, if it fits into what is left of an answer.
+    /// Returns the value of a key if it fits into the rest of a result.
     fn read(
         &self,
         connection: &Connection,
         key: &str,
         left: &mut u64,
     ) -> Result<Option<Vec<u8>>, Failure> {
-        // A value that is too large is not read at all.
+        // A value that is too large is not read.
         let text = "SELECT length(value), CASE WHEN length(value) <= ?3 THEN value END \
                     FROM entries \
                     WHERE namespace = (SELECT id FROM namespaces WHERE name = ?1) AND key = ?2";
@@ -236,12 +236,12 @@ impl Namespace {
         });
         let Some((bytes, value)) = found.optional()? else { return Ok(None) };
         let value = value.ok_or(StorageError::Answer { limit: self.answer })?;
-        // Each key counts as well, since the answer has it again.
+        // Each key counts as well, since the result repeats it.
         *left = left.saturating_sub(bytes + key.len() as u64);
         Ok(Some(value))
     }
 
-    /// Sets values and holds the totals against the grant: what they have become at the end.
+    /// Sets values and compares the final totals with the grant.
     fn put(
         &self,
         transaction: &Transaction<'_>,
@@ -272,7 +272,7 @@ impl Namespace {
             let found = found.optional()?;
             let before = found.map_or(0, |(_, before)| key.len() as u64 + before);
             totals.bytes = totals.bytes.saturating_sub(before) + size(key, value);
-            // It is not written to find out.
+            // Checked without writing the value.
             if size(key, value) > self.grant.quota().as_u64() {
                 return Err(self.beyond_bytes(bytes_before, totals.bytes).into());
             }
@@ -288,7 +288,7 @@ impl Namespace {
                 }
             }
         }
-        // Where less is granted than before, what is there may still shrink.
+        // If the grant was reduced, existing data may still shrink.
         if totals.keys > self.grant.keys() && totals.keys > keys_before {
             let exceeded =
                 QuotaExceeded::Keys { used: keys_before, needed: totals.keys, grant: self.grant };
@@ -324,7 +324,7 @@ impl Totals {
     }
 }
 
-/// Begins to write: what is read from now on no other changes before the end.
+/// Starts a write transaction: no other writer changes the data that it reads.
 pub(crate) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }

@@ -1,4 +1,4 @@
-//! What all tools of a workspace keep.
+//! The storage of all tools of a workspace.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use crate::storage::database::Database;
 use crate::storage::error::StorageError;
 use crate::storage::namespace::{Namespace, begin};
 
-/// What the tools of one workspace keep. Nothing is read or made before its first use.
+/// The storage of all tools of a workspace. Nothing is read or created before its first use.
 ///
 /// Cheap to clone; clones share connections.
 #[derive(Clone, Debug)]
 pub struct Storage(pub(crate) Arc<Database>);
 
-/// How much a tool keeps.
+/// The used storage of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// The name of the tool.
     pub tool: String,
-    /// How many keys it has.
+    /// The number of its keys.
     pub keys: u64,
     /// The bytes of its keys and values.
     pub bytes: ByteSize,
 }
 
 impl Storage {
-    /// What the tools of a workspace keep in the state directory. Both paths are absolute.
+    /// Creates the storage of a workspace in the state directory. Both paths must be absolute.
     pub fn new(state: &Path, workspace: &Path) -> Self {
         Self(Arc::new(Database::new(WorkspaceState::new(state, workspace))))
     }
 
-    /// The namespace of a tool, within what it is granted. What one use of it gives has at
-    /// most `answer` bytes, and waits for others until then.
+    /// Returns the namespace of a tool, within its grant. A result of one operation has at most
+    /// `answer` bytes, and an operation waits for others until `until`.
     pub fn namespace(
         &self,
         tool: &str,
@@ -49,11 +49,11 @@ impl Storage {
         Namespace { database, tool, grant, answer, until }
     }
 
-    /// How much each tool keeps, by name. Tools that keep nothing are left out.
+    /// Returns the used storage of each tool, by name. Tools without data are omitted.
     ///
     /// # Errors
     ///
-    /// [`StorageError`] where the file cannot be read.
+    /// [`StorageError`] if the file cannot be read.
     pub fn namespaces(&self) -> Result<Vec<Usage>, StorageError> {
         if !self.0.exists()? {
             return Ok(Vec::new());
@@ -69,28 +69,28 @@ impl Storage {
         })
     }
 
-    /// How much a tool keeps.
+    /// Returns the used storage of a tool.
     ///
     /// # Errors
     ///
-    /// [`StorageError`] where the file cannot be read.
+    /// [`StorageError`] if the file cannot be read.
     pub fn usage(&self, tool: &str) -> Result<Usage, StorageError> {
         let nothing = || Usage { tool: tool.to_owned(), keys: 0, bytes: ByteSize::default() };
         let mut usages = self.namespaces()?.into_iter();
         Ok(usages.find(|usage| usage.tool == tool).unwrap_or_else(nothing))
     }
 
-    /// Removes everything that a tool keeps, also from the file, and returns how much it was.
+    /// Removes all data of a tool, also from the file, and returns its size.
     ///
     /// # Errors
     ///
-    /// [`StorageError`] where the file cannot be changed; then nothing is removed.
+    /// [`StorageError`] if the file cannot be changed; nothing is removed then.
     pub fn clear(&self, tool: &str) -> Result<Usage, StorageError> {
         if !self.0.exists()? {
             return self.usage(tool);
         }
         let cleared = self.0.write(None, |connection| {
-            // What is deleted is overwritten, also where it is left in pages that stay.
+            // Deleted data is overwritten, also in pages that remain in use.
             connection.pragma_update(None, "secure_delete", "ON")?;
             let transaction = begin(connection)?;
             let text = "SELECT id, keys, bytes FROM namespaces WHERE name = ?1";
@@ -105,7 +105,7 @@ impl Storage {
             }
             transaction.commit()?;
             connection.pragma_update(None, "secure_delete", "OFF")?;
-            // Both give room back, and need not: others may be reading.
+            // Both free space, but may fail while others read.
             let _ = connection.execute_batch("PRAGMA incremental_vacuum");
             let _ = connection.pragma_query(None, "wal_checkpoint(TRUNCATE)", |_| Ok(()));
             let (keys, bytes) =

@@ -28,7 +28,7 @@ impl Fixture {
         Storage::new(&self.state, Path::new("/w"))
     }
 
-    /// The file of the workspace.
+    /// Returns the file of the workspace.
     fn file(&self) -> PathBuf {
         let workspaces = self.state.join("workspaces");
         workspaces.read_dir().unwrap().next().unwrap().unwrap().path().join("storage.db")
@@ -60,18 +60,18 @@ fn all_keys(namespace: &Namespace) -> Vec<String> {
 }
 
 #[test]
-fn what_is_set_is_there_until_it_is_deleted() {
+fn values_exist_until_deleted() {
     let fixture = Fixture::new();
     let storage = fixture.storage();
     let notes = namespace(&storage, "notes");
-    assert!(!fixture.state.exists(), "nothing is made before it is used");
+    assert!(!fixture.state.exists(), "nothing is created before the first use");
     assert_eq!(notes.get("a").unwrap(), None);
     notes.set("a", b"1").unwrap();
     notes.set("a", &[0, 255]).unwrap();
     notes.set("é/ü", b"").unwrap();
     assert_eq!(notes.get("a").unwrap(), Some(vec![0, 255]));
     assert!(notes.exists("é/ü").unwrap() && !notes.exists("b").unwrap());
-    // Another process finds the same.
+    // Another process reads the same values.
     let notes = namespace(&fixture.storage(), "notes");
     assert_eq!(notes.get("é/ü").unwrap(), Some(Vec::new()));
     assert_eq!(all_keys(&notes), ["a", "é/ü"]);
@@ -83,7 +83,7 @@ fn what_is_set_is_there_until_it_is_deleted() {
 }
 
 #[test]
-fn each_tool_and_each_workspace_has_its_own() {
+fn tools_and_workspaces_are_separate() {
     let fixture = Fixture::new();
     let storage = fixture.storage();
     namespace(&storage, "a").set("k", b"of a").unwrap();
@@ -96,11 +96,11 @@ fn each_tool_and_each_workspace_has_its_own() {
     let other = Storage::new(&fixture.state, Path::new("/w2"));
     assert_eq!(namespace(&other, "a").get("k").unwrap(), None);
     let names: Vec<_> = storage.namespaces().unwrap().into_iter().map(|it| it.tool).collect();
-    assert_eq!(names, ["a"], "a tool that keeps nothing is left out");
+    assert_eq!(names, ["a"], "a tool without data is omitted");
 }
 
 #[test]
-fn a_cursor_says_nothing_of_other_tools_and_leads_to_none() {
+fn cursors_are_limited_to_one_tool() {
     let fixture = Fixture::new();
     let storage = fixture.storage();
     let (a, b) = (namespace(&storage, "a"), namespace(&storage, "b"));
@@ -109,7 +109,7 @@ fn a_cursor_says_nothing_of_other_tools_and_leads_to_none() {
     b.set_many(&entries).unwrap();
     let page = b.list_keys(None).unwrap();
     assert_eq!((page.keys.len(), page.cursor), (1000, Some(1000)));
-    // What is removed meanwhile moves nothing.
+    // Concurrent removals do not shift the pages.
     b.delete_many(&["k0", "k1200"]).unwrap();
     let rest = b.list_keys(page.cursor).unwrap();
     assert_eq!((rest.keys.len(), rest.cursor), (499, None));
@@ -120,7 +120,7 @@ fn a_cursor_says_nothing_of_other_tools_and_leads_to_none() {
 }
 
 #[test]
-fn a_key_has_1_to_1024_bytes() {
+fn keys_have_1_to_1024_bytes() {
     let fixture = Fixture::new();
     let notes = namespace(&fixture.storage(), "notes");
     notes.set(&"k".repeat(KEY_BYTES), b"").unwrap();
@@ -139,7 +139,7 @@ fn a_key_has_1_to_1024_bytes() {
 }
 
 #[test]
-fn no_more_is_kept_than_the_quota_and_the_error_names_the_line() {
+fn quotas_are_enforced_and_named() {
     let fixture = Fixture::new();
     let notes = sized(&fixture.storage(), "notes", 10, 3);
     let refused = |result: Result<(), StorageError>, expected: &str, line: &str| {
@@ -150,17 +150,17 @@ fn no_more_is_kept_than_the_quota_and_the_error_names_the_line() {
     let more_bytes = "storage = { quota = \"20 bytes\", keys = 3 }";
     notes.set("a", b"12345678").unwrap();
     let expected =
-        "the storage is full: 9 bytes of 10 bytes are used, and this would make them 11 bytes";
+        "the storage is full: 9 bytes of 10 bytes are used, and this would need 11 bytes";
     refused(notes.set("b", b"1"), expected, more_bytes);
     refused(notes.set("a", b"1234567890"), expected, more_bytes);
     let expected =
-        "the storage is full: 9 bytes of 10 bytes are used, and this would make them 50 bytes";
+        "the storage is full: 9 bytes of 10 bytes are used, and this would need 50 bytes";
     let line = "storage = { quota = \"80 bytes\", keys = 3 }";
     refused(notes.set("b", &[0; 40]), expected, line);
-    // What takes the place of something larger fits.
+    // Replacing a larger value succeeds.
     notes.set_many(&[("b", "1"), ("a", "1")]).unwrap();
     notes.set("c", b"").unwrap();
-    let expected = "the storage is full: 3 of 3 keys are used, and this would make them 4";
+    let expected = "the storage is full: 3 of 3 keys are used, and this would need 4";
     refused(notes.set("d", b""), expected, "storage = { quota = \"10 bytes\", keys = 6 }");
     refused(
         notes.increment("d", 1).map(drop),
@@ -169,7 +169,7 @@ fn no_more_is_kept_than_the_quota_and_the_error_names_the_line() {
     );
     notes.delete("c").unwrap();
     notes.set("d", b"").unwrap();
-    // With less granted than there is, it only shrinks.
+    // With a grant below the existing data, it can only shrink.
     let less = sized(&fixture.storage(), "notes", 2, 1);
     assert!(less.set("a", b"12").is_err());
     less.set("a", b"").unwrap();
@@ -178,7 +178,7 @@ fn no_more_is_kept_than_the_quota_and_the_error_names_the_line() {
 }
 
 #[test]
-fn of_several_values_all_are_set_or_none() {
+fn several_values_are_set_atomically() {
     let fixture = Fixture::new();
     let notes = sized(&fixture.storage(), "notes", 10, 3);
     notes.set("a", b"1").unwrap();
@@ -186,7 +186,7 @@ fn of_several_values_all_are_set_or_none() {
     assert_eq!(all_keys(&notes), ["a"]);
     assert_eq!(notes.get("a").unwrap(), Some(b"1".to_vec()));
     assert_eq!(fixture.storage().usage("notes").unwrap().bytes, ByteSize::bytes(2));
-    // The last of the same key counts, once.
+    // The last value of a repeated key is used.
     notes.set_many(&[("b", "12345"), ("b", "1")]).unwrap();
     let got = notes.get_many(&["b", "x", "a", "b"]).unwrap();
     let entry = |key: &str, value: &[u8]| Some((key.to_owned(), value.to_vec()));
@@ -195,7 +195,7 @@ fn of_several_values_all_are_set_or_none() {
 }
 
 #[test]
-fn a_number_is_incremented_as_it_is_written() {
+fn increments_use_decimal_digits() {
     let fixture = Fixture::new();
     let notes = namespace(&fixture.storage(), "notes");
     assert_eq!(notes.increment("n", 5), Ok(5));
@@ -213,14 +213,14 @@ fn a_number_is_incremented_as_it_is_written() {
 }
 
 #[test]
-fn an_answer_has_a_bound_whatever_is_asked_for() {
+fn results_are_bounded() {
     let fixture = Fixture::new();
     let storage = fixture.storage();
     namespace(&storage, "notes").set("large", &[7; 6000]).unwrap();
     let notes = storage.namespace("notes", StorageGrant::default(), ByteSize::bytes(10_000), None);
     assert_eq!(notes.get_many(&["large"]).unwrap().len(), 1);
     let limit = ByteSize::bytes(10_000);
-    // One value again and again would be memory of the host without end.
+    // A repeated value would use unlimited memory of the host.
     assert_eq!(notes.get_many(&["large"; 2]), Err(StorageError::Answer { limit }));
     let many = vec!["large"; ANSWER_KEYS + 1];
     let count = many.len();
@@ -231,7 +231,7 @@ fn an_answer_has_a_bound_whatever_is_asked_for() {
     let small = storage.namespace("notes", StorageGrant::default(), ByteSize::bytes(5999), None);
     let limit = ByteSize::bytes(5999);
     assert_eq!(small.get("large"), Err(StorageError::Answer { limit }));
-    // A page of keys, too.
+    // A page of keys is bounded as well.
     let keys: Vec<_> = (0..20).map(|number| (format!("{number:01000}"), "")).collect();
     namespace(&storage, "notes").set_many(&keys).unwrap();
     assert!(notes.list_keys(None).unwrap().keys.len() < 11);
@@ -239,7 +239,7 @@ fn an_answer_has_a_bound_whatever_is_asked_for() {
 }
 
 #[test]
-fn the_file_is_private() {
+fn database_files_are_private() {
     let fixture = Fixture::new();
     let notes = namespace(&fixture.storage(), "notes");
     notes.set("a", b"1").unwrap();
@@ -251,7 +251,7 @@ fn the_file_is_private() {
     }
 }
 
-/// How a storage fails whose file something was done to.
+/// Changes the file of a storage and returns the error of the next operation.
 #[track_caller]
 fn failure(change: impl FnOnce(&Path)) -> StorageError {
     let fixture = Fixture::new();
@@ -270,12 +270,12 @@ fn failure(change: impl FnOnce(&Path)) -> StorageError {
     assert!(storage.namespaces().is_err());
     assert!(storage.clear("notes").is_err());
     let after = fs::symlink_metadata(fixture.file()).map(|it| it.len()).ok();
-    assert_eq!(before, after, "nothing is made in its place");
+    assert_eq!(before, after, "nothing is created in its place");
     error
 }
 
 #[test]
-fn a_damaged_file_is_an_error_and_never_an_empty_store() {
+fn damaged_files_are_errors() {
     let check = |change: &dyn Fn(&Path), expected: &str| {
         let error = failure(change);
         assert!(matches!(error, StorageError::Damaged { .. }), "{error:?}");
@@ -288,7 +288,7 @@ fn a_damaged_file_is_an_error_and_never_an_empty_store() {
     check(&|file| fs::write(file, "").unwrap(), "it is empty");
     check(&|file| fs::write(file, "no database").unwrap(), "not a database");
     check(&|file| fs::write(file, [0; 8192]).unwrap(), "not a database");
-    // Only the first page, and half of them.
+    // Only the first page, and half of the pages.
     check(&|file| truncate(file, 4096), "malformed");
     check(&|file| truncate(file, fs::metadata(file).unwrap().len() / 2), "malformed");
     check(&|file| truncate(file, 100), "");
@@ -300,7 +300,10 @@ fn a_damaged_file_is_an_error_and_never_an_empty_store() {
         },
         "malformed",
     );
-    check(&|file| alter(file, "PRAGMA user_version = 2"), "it has the form 2 of another kitbag");
+    check(
+        &|file| alter(file, "PRAGMA user_version = 2"),
+        "it has format 2 of a different kitbag version",
+    );
     check(&|file| alter(file, "PRAGMA application_id = 7"), "another program's database");
     check(&|file| alter(file, "DROP TABLE entries"), "no such table: entries");
     check(
@@ -308,7 +311,7 @@ fn a_damaged_file_is_an_error_and_never_an_empty_store() {
             fs::remove_file(file).unwrap();
             fs::write(file.with_extension("db-wal"), "left").unwrap();
         },
-        "it is missing, and `storage.db-wal` is there",
+        "it is missing, but `storage.db-wal` exists",
     );
 }
 
@@ -321,7 +324,7 @@ fn alter(file: &Path, text: &str) {
 }
 
 #[test]
-fn what_others_could_change_is_not_used() {
+fn storage_open_to_others_is_not_used() {
     let unusable = |change: &dyn Fn(&Path), expected: &str| {
         let error = failure(change);
         assert!(matches!(error, StorageError::Unusable(_)), "{error:?}");
@@ -349,7 +352,7 @@ fn what_others_could_change_is_not_used() {
 }
 
 #[test]
-fn a_file_that_was_moved_away_is_left_alone_and_another_one_is_begun() {
+fn moved_files_are_replaced_by_new_ones() {
     let fixture = Fixture::new();
     let storage = fixture.storage();
     let notes = namespace(&storage, "notes");
@@ -358,7 +361,7 @@ fn a_file_that_was_moved_away_is_left_alone_and_another_one_is_begun() {
     let away = directory.join("away");
     fs::create_dir(&away).unwrap();
     let files = ["storage.db", "storage.db-wal", "storage.db-shm"];
-    // Without what lies beside it, it is a mixture of both.
+    // Without the files next to it, the database would be a mixture.
     fs::rename(directory.join(files[0]), away.join(files[0])).unwrap();
     assert!(matches!(notes.get("a"), Err(StorageError::Damaged { .. })));
     for name in &files[1..] {
@@ -366,7 +369,7 @@ fn a_file_that_was_moved_away_is_left_alone_and_another_one_is_begun() {
     }
     assert_eq!(notes.get("a").unwrap(), None);
     notes.set("b", b"2").unwrap();
-    // The old one is whole.
+    // The old database is complete.
     for name in files {
         fs::rename(directory.join(name), directory.join(format!("new-{name}"))).ok();
         fs::rename(away.join(name), directory.join(name)).ok();
@@ -376,10 +379,10 @@ fn a_file_that_was_moved_away_is_left_alone_and_another_one_is_begun() {
 }
 
 #[test]
-fn a_file_that_was_not_made_whole_is_not_seen() {
+fn partially_created_files_are_ignored() {
     let fixture = Fixture::new();
     let state = WorkspaceState::new(&fixture.state, Path::new("/w"));
-    // As a process leaves it that was killed while it made it.
+    // The state after a process was killed while it created the file.
     let directory = state.make().unwrap();
     fs::write(directory.join(".storage.db"), "half").unwrap();
     fs::write(directory.join(".storage.db-wal"), "half").unwrap();
@@ -389,29 +392,29 @@ fn a_file_that_was_not_made_whole_is_not_seen() {
 }
 
 #[test]
-fn a_use_waits_for_others_no_longer_than_its_call_has_time() {
+fn operations_wait_no_longer_than_their_call() {
     let fixture = Fixture::new();
     let storage = fixture.storage();
     namespace(&storage, "notes").set("a", b"1").unwrap();
     let mut other = rusqlite::Connection::open(fixture.file()).unwrap();
-    let held = namespace::begin(&mut other).unwrap();
+    let transaction = namespace::begin(&mut other).unwrap();
     let over = Some(Instant::now());
     let hurried = storage.namespace("notes", StorageGrant::default(), ByteSize::mib(1), over);
     assert_eq!(hurried.set("a", b"2"), Err(StorageError::Busy));
-    assert_eq!(hurried.get("a").unwrap(), Some(b"1".to_vec()), "reading waits for no one");
-    drop(held);
+    assert_eq!(hurried.get("a").unwrap(), Some(b"1".to_vec()), "readers do not wait");
+    drop(transaction);
     let later = Some(Instant::now() + Duration::from_secs(60));
     let patient = storage.namespace("notes", StorageGrant::default(), ByteSize::mib(1), later);
     patient.set("a", b"2").unwrap();
 }
 
 #[test]
-fn a_full_disk_is_said_and_loses_nothing() {
+fn full_disks_are_reported_and_lose_nothing() {
     let fixture = Fixture::new();
     let storage = fixture.storage();
     let notes = namespace(&storage, "notes");
     notes.set("a", b"1").unwrap();
-    // SQLite says the same where the file may have no more pages.
+    // SQLite reports the same error if the number of pages is limited.
     let full = storage.0.with(None, |connection| {
         let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
         Ok(connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
@@ -425,10 +428,10 @@ fn a_full_disk_is_said_and_loses_nothing() {
 }
 
 #[test]
-fn what_is_cleared_is_gone_also_from_the_file() {
+fn cleared_data_is_removed_from_the_file() {
     let fixture = Fixture::new();
     let storage = fixture.storage();
-    let secret = b"a value that nobody else has".repeat(300);
+    let secret = b"a value that no other tool has".repeat(300);
     for tool in ["a", "b"] {
         namespace(&storage, tool).set("k", &secret).unwrap();
     }
@@ -439,15 +442,15 @@ fn what_is_cleared_is_gone_also_from_the_file() {
     assert_eq!(storage.clear("a").unwrap(), Usage { tool: "a".into(), keys: 1, bytes });
     assert_eq!(namespace(&storage, "a").get("k").unwrap(), None);
     assert_eq!(namespace(&storage, "b").get("k").unwrap(), Some(b"other".to_vec()));
-    // It can be used again.
+    // The namespace can be used again.
     namespace(&storage, "a").set("k", b"1").unwrap();
     let other = Fixture::new();
     assert_eq!(other.storage().clear("a").unwrap().keys, 0);
-    assert!(!other.state.exists(), "nothing is made for it");
+    assert!(!other.state.exists(), "nothing is created for it");
 }
 
 #[test]
-fn a_value_that_is_cleared_is_not_left_in_the_file() {
+fn cleared_values_are_overwritten() {
     let fixture = Fixture::new();
     let storage = fixture.storage();
     namespace(&storage, "a").set("k", &b"wherewithal".repeat(3000)).unwrap();
@@ -478,9 +481,9 @@ fn uses() -> impl Strategy<Value = Use> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whatever is done: the totals are those of a plain model, and never beyond the quota.
+    /// After any operations, the totals match a plain model and never exceed the quota.
     #[test]
-    fn the_totals_are_what_is_there(uses in prop::collection::vec(uses(), 1..40)) {
+    fn totals_match_the_plain_model(uses in prop::collection::vec(uses(), 1..40)) {
         let fixture = Fixture::new();
         let storage = fixture.storage();
         let notes = sized(&storage, "notes", 60, 4);

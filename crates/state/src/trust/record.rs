@@ -1,4 +1,4 @@
-//! What a person trusts of one workspace.
+//! The trust record of one workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,66 +9,64 @@ use kitbag_base::ContentDigest;
 use kitbag_base::text::shown;
 use serde::{Deserialize, Serialize};
 
-/// The form of the file.
+/// The version of the file format.
 pub(crate) const VERSION: u32 = 1;
 
-/// What a person trusts of one workspace: what this content asks for.
+/// The trusted content of one workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustRecord {
-    /// The form of the file.
+    /// The version of the file format.
     pub(crate) version: u32,
     /// The canonical path of the workspace.
     pub workspace: String,
-    /// When it was trusted, in seconds since 1970.
+    /// The time of trust, in seconds since 1970.
     pub(crate) seconds: u64,
-    /// The files that configure it, by their paths in the workspace.
+    /// The files that configure the workspace, by path in the workspace.
     pub files: BTreeMap<String, ContentDigest>,
-    /// Components, by their paths: in the workspace, or absolute. `None`: there was no such
-    /// file.
+    /// Components, by path in the workspace or absolute path. `None`: the file did not exist.
     pub components: BTreeMap<String, Option<ContentDigest>>,
-    /// The places that the configuration names outside of the workspace, or by its links.
+    /// The places outside the workspace, or behind its links, that the configuration names.
     pub places: BTreeSet<Place>,
 }
 
-/// A place that the configuration of a workspace names: outside of it, or where a link in it
-/// leads.
+/// A place that a workspace's configuration names: outside it, or the target of a link in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
-    /// What names it: ``topic `keys` ``, or ``tool `backup` ``.
+    /// The item that names the place: ``topic `keys` `` or ``tool `backup` ``.
     pub by: String,
-    /// Its canonical path.
+    /// The canonical path.
     pub path: String,
-    /// What is done there: `read`, or `read and write`.
+    /// The access: `read`, or `read and write`.
     pub access: String,
 }
 
-/// An edit of a workspace since a person trusted it.
+/// A change of a workspace since a person trusted it.
 ///
-/// Reads as a cause: `` `.kitbag/config.toml` changed since you trusted it ``.
+/// Formatted as a cause: `` `.kitbag/config.toml` changed since you trusted it ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A file or component was added.
     Added(String),
-    /// A file has another content.
+    /// The content of a file changed.
     Changed(String),
-    /// A file or component is gone.
+    /// A file or component was removed.
     Removed(String),
-    /// What the configuration names leads to other places.
+    /// The named places changed.
     Places,
 }
 
-/// The digest of a content.
+/// Returns the digest of some content.
 pub fn digest_of(bytes: &[u8]) -> ContentDigest {
     ContentDigest(blake3::hash(bytes).into())
 }
 
-/// The digest of everything that can be read, and its size. Only a part is in memory at a time.
+/// Returns the digest and size of everything that can be read. Does not load all of it into memory.
 ///
 /// # Errors
 ///
-/// Those of the reader.
+/// Errors of the reader.
 pub fn digest_of_reader(mut reader: impl io::Read) -> io::Result<(ContentDigest, u64)> {
     let mut hasher = blake3::Hasher::new();
     let size = io::copy(&mut reader, &mut hasher)?;
@@ -76,7 +74,7 @@ pub fn digest_of_reader(mut reader: impl io::Read) -> io::Result<(ContentDigest,
 }
 
 impl TrustRecord {
-    /// A record of now, with nothing in it.
+    /// Creates an empty record with the current time.
     pub fn new(workspace: impl Into<String>) -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
@@ -89,18 +87,18 @@ impl TrustRecord {
         }
     }
 
-    /// When it was trusted.
+    /// Returns the time of trust.
     pub fn time(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(self.seconds)
     }
 
-    /// The digest of all that is trusted, whenever that was.
+    /// Returns the digest of all trusted content, independent of the time.
     pub fn digest(&self) -> ContentDigest {
         let all = (&self.workspace, &self.files, &self.components, &self.places);
         digest_of(&serde_json::to_vec(&all).expect("every key is a string"))
     }
 
-    /// How these files differ from those that are trusted.
+    /// Compares files with the trusted ones.
     pub fn changes<'a>(
         &'a self,
         files: impl IntoIterator<Item = (&'a str, ContentDigest)>,
@@ -123,7 +121,7 @@ impl TrustRecord {
 }
 
 impl Change {
-    /// The file or component, by its path in the workspace.
+    /// Returns the path of the file or component in the workspace.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Added(path) | Self::Changed(path) | Self::Removed(path) => Some(path),
@@ -142,7 +140,7 @@ impl fmt::Display for Change {
             Self::Removed(path) => {
                 write!(f, "`{}` was removed since you trusted the workspace", shown(path))
             }
-            Self::Places => f.write_str("a path leads elsewhere since you trusted it"),
+            Self::Places => f.write_str("the target of a path changed since you trusted it"),
         }
     }
 }

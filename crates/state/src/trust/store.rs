@@ -1,4 +1,4 @@
-//! Where records are kept.
+//! The store of trust records.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -14,96 +14,96 @@ use serde::{Deserialize, Serialize};
 
 use crate::trust::record::{TrustRecord, VERSION, digest_of};
 
-/// The most bytes of a record that are read: about 30,000 files.
+/// The most bytes that are read from a record: about 30,000 files.
 const RECORD_BYTES: u64 = 4 << 20;
 
-/// The most bytes that are read of what was shown.
+/// The most bytes that are read of the content that was shown.
 const SHOWN_BYTES: u64 = 256 << 20;
 
-/// How long a process waits for another that changes the records.
+/// The time that a process waits for another process that changes the records.
 const LOCK_TIME: Duration = Duration::from_secs(10);
 
-/// The end of the name of a record.
+/// The extension of a record.
 const RECORD: &str = ".json";
 
-/// The end of the name of what was shown.
+/// The extension of the content that was shown.
 const SHOWN: &str = ".shown";
 
-/// What was shown when a workspace was trusted, to show what changed since.
+/// The content that was shown when a workspace was trusted, to show changes later.
 ///
-/// An edit is compared with the texts. One counts only if the record has its digest.
+/// Edits are compared with the shown files. A file is used only if the record has its digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
-    /// What it asks, in lines.
+    /// The requests, in lines.
     pub asks: Vec<String>,
-    /// The texts of its files, by their digests.
+    /// The content of the files, by digest.
     pub texts: BTreeMap<ContentDigest, String>,
 }
 
-/// The texts of trusted files, by their paths in the workspace.
+/// The content of trusted files, by path in the workspace.
 pub type TrustedTexts = BTreeMap<String, String>;
 
-/// The records of a user. Nothing is looked at before it is used.
+/// The records of a user. Accesses no files until it is used.
 #[derive(Debug)]
 pub struct TrustStore {
     state: SharedState,
     path: PathBuf,
 }
 
-/// A record that cannot be read or written.
+/// Why a record cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// The directory of the records cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A file in it cannot be used.
+    /// A file in the directory cannot be used.
     #[error("`{}` cannot be used: {reason}", shown(&path.to_string_lossy()))]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
 impl TrustStore {
-    /// The records in the state directory, whose path is absolute.
+    /// Creates the store in the state directory, whose path must be absolute.
     pub fn new(state: &Path) -> Self {
         let path = state.join("trust");
         Self { state: SharedState::new(state, "trust"), path }
     }
 
-    /// Where the records are, or would be.
+    /// Returns the directory of the records, which need not exist.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes the directory of the records, so that it can be watched.
+    /// Creates the directory of the records, so that it can be watched.
     ///
     /// # Errors
     ///
-    /// [`TrustError`] where it cannot be made or used.
+    /// [`TrustError`] if it cannot be created or used.
     pub fn make(&self) -> Result<&Path, TrustError> {
         Ok(self.state.make()?)
     }
 
-    /// The record of a workspace, by its canonical path. `None`: there is none.
+    /// Returns the record of a workspace, by its canonical path. `None` if there is none.
     ///
     /// # Errors
     ///
-    /// [`TrustError`] where it cannot be read, or another user could have written it.
+    /// [`TrustError`] if the record cannot be read, or another user could have written it.
     pub fn find(&self, workspace: &Path) -> Result<Option<TrustRecord>, TrustError> {
         let Some(directory) = self.state.find()? else { return Ok(None) };
         let path = directory.join(name(workspace, RECORD));
         let Some(record) = read_record(&path)? else { return Ok(None) };
-        // A record that was copied to the place of another says nothing.
+        // A record that was copied to the path of another workspace is not valid.
         match workspace.to_str() == Some(&record.workspace) {
             true => Ok(Some(record)),
-            false => Err(failed(&path, "it is the record of another workspace")),
+            false => Err(failed(&path, "it is the record of a different workspace")),
         }
     }
 
-    /// What was shown when a workspace was trusted, as far as it is kept.
+    /// Returns the content that was shown when a workspace was trusted, as far as it was kept.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl TrustStore {
         Ok(kept)
     }
 
-    /// The texts of the files that a record trusts, by their paths. `None`: one of them is not
+    /// Returns the content of the files that a record trusts, by path. `None` if one of them was not
     /// kept.
     ///
     /// # Errors
@@ -129,26 +129,26 @@ impl TrustStore {
         Ok(texts.collect())
     }
 
-    /// Keeps a record, with what was shown, in the place of the one before.
+    /// Replaces the record and the content that was shown.
     ///
     /// # Errors
     ///
-    /// [`TrustError`] where it cannot be written. What was trusted before is trusted then.
+    /// [`TrustError`] if they cannot be written. The previous trust is still in effect then.
     pub fn write(&self, record: &TrustRecord, shown: &Shown) -> Result<(), TrustError> {
         let directory = self.state.make()?;
         let _lock = lock(directory)?;
         let workspace = Path::new(&record.workspace);
-        // A process that is stopped in between leaves the record of before, whose changes are
-        // then shown as whole files.
+        // If the process is stopped in between, the previous record remains, and its changes are
+        // shown as whole files.
         write(&directory.join(name(workspace, SHOWN)), shown)?;
         write(&directory.join(name(workspace, RECORD)), record)
     }
 
-    /// Whether there is a record of a workspace, whatever is in it.
+    /// Returns true if a workspace has a record, valid or not.
     ///
     /// # Errors
     ///
-    /// [`TrustError`] where the directory of the records cannot be used.
+    /// [`TrustError`] if the directory of the records cannot be used.
     pub fn is_kept(&self, workspace: &Path) -> Result<bool, TrustError> {
         let directory = self.state.find()?;
         let is_there =
@@ -156,11 +156,11 @@ impl TrustStore {
         Ok(directory.is_some_and(is_there))
     }
 
-    /// Trusts a workspace no longer. Returns whether it was trusted.
+    /// Revokes the trust in a workspace. Returns true if it was trusted.
     ///
     /// # Errors
     ///
-    /// [`TrustError`] where the record cannot be removed.
+    /// [`TrustError`] if the record cannot be removed.
     pub fn revoke(&self, workspace: &Path) -> Result<bool, TrustError> {
         let Some(directory) = self.state.find()? else { return Ok(false) };
         let _lock = lock(directory)?;
@@ -169,7 +169,7 @@ impl TrustStore {
         Ok(was_there)
     }
 
-    /// All records, by the paths of their workspaces.
+    /// Returns all records, by path of the workspace.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl TrustStore {
     }
 }
 
-/// The name of a file for a workspace.
+/// Returns the file name for a workspace.
 fn name(workspace: &Path, end: &str) -> String {
     let hash = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
     format!("{}{end}", &hash[..32])
@@ -214,13 +214,13 @@ fn read_record(path: &Path) -> Result<Option<TrustRecord>, TrustError> {
     let record: Option<TrustRecord> = read(path, RECORD_BYTES)?;
     match record {
         Some(TrustRecord { version, .. }) if version != VERSION => {
-            Err(failed(path, format!("it has the form {version} of another kitbag")))
+            Err(failed(path, format!("it has format {version} of a different kitbag version")))
         }
         record => Ok(record),
     }
 }
 
-/// Reads a file that no other user can have written. `None`: there is none.
+/// Reads a file that no other user can have written. Returns `None` if it does not exist.
 fn read<T: DeserializeOwned>(path: &Path, most: u64) -> Result<Option<T>, TrustError> {
     let unreadable = |error: io::Error| failed(path, error.to_string());
     let file: File = match open(path, OpenOptions::new().read(true)) {
@@ -234,7 +234,7 @@ fn read<T: DeserializeOwned>(path: &Path, most: u64) -> Result<Option<T>, TrustE
     serde_json::from_slice(&text).map(Some).map_err(|error| failed(path, error.to_string()))
 }
 
-/// Writes a file whole or not at all. The records are locked.
+/// Writes a file atomically. The records must be locked.
 fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), TrustError> {
     let partial = {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -253,7 +253,7 @@ fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), TrustError> {
     })
 }
 
-/// Removes a file. Returns whether it was there.
+/// Removes a file. Returns true if it existed.
 fn remove(path: &Path) -> Result<bool, TrustError> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
@@ -272,7 +272,7 @@ mod tests {
     use crate::trust::record::Change;
 
     #[test]
-    fn a_digest_is_the_same_however_the_content_is_read() {
+    fn digests_do_not_depend_on_the_reader() {
         let content = "content".repeat(100_000);
         let (digest, size) = crate::trust::digest_of_reader(content.as_bytes()).unwrap();
         assert_eq!((digest, size), (digest_of(content.as_bytes()), 700_000));
@@ -291,18 +291,18 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_found_by_the_path_of_its_workspace_alone() {
+    fn records_are_found_only_by_their_workspace() {
         let (_directory, store) = store();
         assert!(store.find(Path::new("/w")).unwrap().is_none());
         store.write(&record("/w"), &Shown::default()).unwrap();
         assert_eq!(store.find(Path::new("/w")).unwrap().unwrap(), record("/w"));
         assert!(store.find(Path::new("/v")).unwrap().is_none());
         assert_eq!(store.all().unwrap(), [record("/w")]);
-        // Copied to the place of another one.
+        // Copied to the path of another workspace.
         let at = |workspace: &str| store.path().join(name(Path::new(workspace), RECORD));
         fs::copy(at("/w"), at("/v")).unwrap();
         let error = store.find(Path::new("/v")).unwrap_err().to_string();
-        assert!(error.ends_with("it is the record of another workspace"), "{error}");
+        assert!(error.ends_with("it is the record of a different workspace"), "{error}");
         assert_eq!(store.all().unwrap(), [record("/w")]);
         assert!(store.revoke(Path::new("/w")).unwrap());
         assert!(!store.revoke(Path::new("/w")).unwrap());
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_others_could_have_written_or_that_is_damaged_is_an_error() {
+    fn untrusted_or_damaged_records_are_errors() {
         let (_directory, store) = store();
         store.write(&record("/w"), &Shown::default()).unwrap();
         let path = store.path().join(name(Path::new("/w"), RECORD));
@@ -324,11 +324,11 @@ mod tests {
         }
         let newer = String::from_utf8(whole).unwrap().replace("\"version\":1", "\"version\":2");
         fs::write(&path, newer).unwrap();
-        assert!(store.find(Path::new("/w")).unwrap_err().to_string().contains("another kitbag"));
+        assert!(store.find(Path::new("/w")).unwrap_err().to_string().contains("different kitbag"));
     }
 
     #[test]
-    fn texts_that_are_shown_are_those_of_their_digests() {
+    fn shown_content_matches_its_digests() {
         let (_directory, store) = store();
         let texts = [(digest_of(b"one"), "one"), (digest_of(b"two"), "another")];
         let texts = texts.map(|(digest, text)| (digest, text.to_owned())).into();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_of_a_record_is_that_of_what_is_trusted_and_not_of_when() {
+    fn record_digests_do_not_depend_on_the_time() {
         let (a, mut b) = (record("/w"), record("/w"));
         b.seconds += 1;
         assert_eq!(a.digest(), b.digest());

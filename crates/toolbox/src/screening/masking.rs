@@ -135,7 +135,7 @@ pub(crate) fn log(found: &[FoundLeak], events: &EventSink) {
     for FoundLeak { rule, what, fingerprint, is_masked } in found {
         let masked = if *is_masked { "masked" } else { "left as it is" };
         let line = format!(
-            "the answer holds what looks like {what} (rule `{rule}`, fingerprint `{fingerprint}`), \
+            "the answer contains what looks like {what} (rule `{rule}`, fingerprint `{fingerprint}`), \
              {masked}"
         );
         events.log(LogLevel::Warning, &line);

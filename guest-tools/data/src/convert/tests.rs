@@ -1,4 +1,4 @@
-//! What comes back through a format, and texts that are made to do harm.
+//! Round trips through formats, and hostile texts.
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -35,7 +35,7 @@ fn number() -> impl Strategy<Value = Value> {
     prop_oneof![any::<i64>().prop_map(Value::from), decimal.prop_map(number)]
 }
 
-/// Texts that formats take for something else, and all others.
+/// Texts that formats may interpret differently, and all others.
 fn text() -> impl Strategy<Value = String> {
     let odd = [
         "",
@@ -133,7 +133,7 @@ fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
         .prop_map(|entries| Value::Object(entries.into_iter().collect()))
 }
 
-/// Rows with the same columns, whose texts a reader of CSV takes for nothing else.
+/// Rows with equal columns whose texts a CSV reader does not convert.
 fn table() -> impl Strategy<Value = Value> {
     let is_text = |text: &String| text.parse::<Number>().is_err() && !text.is_empty();
     let cell = prop_oneof![
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_read_as_any_format_ends(text in "[ \n\ta1\\[\\]{}:,&*!|>'\"#%?<=.-]{0,40}") {
+    fn parsing_as_any_format_terminates(text in "[ \n\ta1\\[\\]{}:,&*!|>'\"#%?<=.-]{0,40}") {
         for from in ["json", "yaml", "toml", "csv", "jsonl"] {
             for to in ["json", "yaml", "toml", "csv", "jsonl"] {
                 let _ = convert(&text, from, to);
@@ -190,7 +190,7 @@ proptest! {
 }
 
 #[test]
-fn what_aliases_stand_for_is_counted_before_it_is_copied() {
+fn aliased_values_are_counted_before_copying() {
     let mut laughs = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
     for level in 1..20 {
         let alias = format!("*a{}", level - 1);
@@ -206,7 +206,7 @@ fn what_aliases_stand_for_is_counted_before_it_is_copied() {
 }
 
 #[test]
-fn what_lies_too_deep_is_an_error() {
+fn values_nested_too_deeply_are_errors() {
     let deep = 100_000;
     check_error(&"[".repeat(deep), "yaml", "recursion limit exceeded");
     check_error(&"- ".repeat(deep), "yaml", "recursion limit exceeded");

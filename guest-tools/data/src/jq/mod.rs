@@ -1,5 +1,5 @@
-//! Filters of jq: the language is that of the crate jaq. What people use of jq and jaq lacks or
-//! does otherwise is in `prelude.jq` and in [`functions`].
+//! jq filters: the language is that of the crate jaq. Parts of jq that jaq lacks or implements
+//! differently are in `prelude.jq` and in [`functions`].
 
 mod functions;
 mod paths;
@@ -21,14 +21,14 @@ use crate::shown;
 /// The longest filter, in bytes.
 const FILTER_BYTES: usize = 64 << 10;
 
-/// How deep the brackets of a filter may be nested.
+/// The deepest nesting of brackets in a filter.
 const BRACKETS: usize = 200;
 
 /// The variables besides those of a filter: the line of the input, its file, and where the
 /// filter itself is.
 const VARIABLES: [&str; 4] = ["$__line", "$__file", "$__loc__", "$ENV"];
 
-/// Filters of jaq that are left out, for those of the same name in [`functions`].
+/// Filters of jaq that are replaced by those with the same name in [`functions`].
 const REPLACED: [&str; 6] = ["delpaths", "setpath", "matches", "split_matches", "split_", "env"];
 
 /// A compiled filter.

@@ -7,7 +7,7 @@ use jaq_json::{Rc, Val};
 
 type Error = jaq_core::Error<Val>;
 
-/// How many items an array may get by setting one.
+/// The most items that an array may get by setting one.
 const MOST_ITEMS: usize = 1 << 24;
 
 /// `delpaths`: all paths are those of the value as it was before.
@@ -32,7 +32,7 @@ pub(super) fn set(mut value: Val, path: &Val, new: Val) -> ValR<Val> {
     Ok(value)
 }
 
-/// Updates the value at each path. Where an update has no result, the path is deleted.
+/// Updates the value at each path. Deletes the path if an update has no result.
 pub(super) fn modify<'a>(
     mut value: Val,
     found: Vec<Vec<Val>>,
@@ -113,7 +113,7 @@ fn delete_sorted(mut value: Val, paths: &[&[Val]], depth: usize) -> ValR<Val> {
             keys.push(key);
             continue;
         }
-        // Only what is there.
+        // Only existing items.
         match take(&mut value, key)? {
             Val::Null => {}
             inner => put(&mut value, key, delete_sorted(inner, group, depth + 1)?)?,

@@ -9,10 +9,10 @@ use super::functions::text;
 
 type Error = jaq_core::Error<Val>;
 
-/// How many steps back a match may take.
+/// The most backtracking steps of a match.
 const STEPS: usize = 1_000_000;
 
-/// How much a compiled expression may take, in bytes.
+/// The largest compiled expression, in bytes.
 const PATTERN_BYTES: usize = 4 << 20;
 
 /// Which parts of a text are wanted.
@@ -24,7 +24,7 @@ pub(super) enum Parts {
     Both,
 }
 
-/// What the flags of jq say besides the options of the expression.
+/// jq's flags other than the options of the expression.
 #[derive(Default)]
 struct Flags {
     is_global: bool,

@@ -1,10 +1,10 @@
-//! How much of the stack a filter takes.
+//! The stack that a filter uses.
 
 use std::cell::Cell;
 
-/// How much of the stack calls may take, in bytes: half of what a component has, which is some 170
-/// calls within each other. The host's own stack (512 KiB) holds some 270 of them. Without
-/// optimisation they take more.
+/// The most stack for calls, in bytes: half of a component's stack, which is about 170 nested
+/// calls. The host's own stack (512 KiB) allows about 270 of them. Without optimization they use
+/// more.
 const MOST_BYTES: usize = if cfg!(target_family = "wasm") { 512 << 10 } else { 1 << 20 };
 
 thread_local! {
@@ -23,7 +23,7 @@ pub(super) fn begin() {
     BEGIN.set(position());
 }
 
-/// Whether calls have taken so much of the stack that no other may follow.
+/// Returns true if no further nested call fits on the stack.
 pub(super) fn is_used_up() -> bool {
     BEGIN.get().abs_diff(position()) > MOST_BYTES
 }

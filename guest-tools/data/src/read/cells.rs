@@ -6,8 +6,8 @@ use std::ops::Range;
 use crate::format::Format;
 use crate::mistake::Mistake;
 
-/// Splits a text into records of cells. A cell in quotes may have delimiters and line breaks,
-/// and a quote that is written twice. Empty lines are no records.
+/// Splits a text into records of cells. A quoted cell may have delimiters, line breaks and doubled
+/// quotes. Empty lines are skipped.
 pub(super) struct Cells<R> {
     inner: R,
     delimiter: u8,
@@ -56,7 +56,7 @@ impl Record {
 }
 
 impl<R: BufRead> Cells<R> {
-    /// Reads rows of so many bytes at most. Some lines were read before.
+    /// Reads rows of at most this many bytes. `lines` were read before.
     pub(super) fn new(inner: R, delimiter: u8, most_bytes: usize, lines: usize) -> Self {
         Self { inner, delimiter, most_bytes, line: lines + 1 }
     }
@@ -69,7 +69,7 @@ impl<R: BufRead> Cells<R> {
     ///
     /// # Errors
     ///
-    /// A quote is not closed, a cell goes on after its quotes, or a row is too long.
+    /// A quote is not closed, a cell continues after its quotes, or a row is too long.
     pub(super) fn next(&mut self, record: &mut Record) -> Result<bool, Mistake> {
         record.text.clear();
         record.cells.clear();
@@ -109,7 +109,7 @@ impl<R: BufRead> Cells<R> {
                         record.text.push(b'"');
                         state = State::Quoted;
                     }
-                    // Of CRLF the line feed is an empty line, and no record.
+                    // The line feed of CRLF is an empty line.
                     (_, b'\n' | b'\r') if is_empty => {
                         record.line = self.line;
                         bytes = 0;
@@ -168,7 +168,7 @@ mod tests {
     /// The line and the cells of each record.
     type Records = Vec<(usize, Vec<String>)>;
 
-    /// The records of a text, read in pieces of so many bytes.
+    /// Returns the records of a text that is read in pieces of this size.
     fn records(text: &str, piece: usize) -> Result<Records, (String, usize)> {
         let reader = BufReader::with_capacity(piece, text.as_bytes());
         let mut cells = Cells::new(reader, b',', 100, 0);

@@ -13,7 +13,7 @@ use crate::notes::Notes;
 /// The delimiters that are guessed. Without any, it is the first.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// How many lines tell the delimiter.
+/// The number of lines that are examined for the delimiter.
 const GUESSED_LINES: usize = 20;
 
 const SHORT: &str = "a row has fewer cells than the header, and the others are null";
@@ -31,7 +31,7 @@ pub(crate) struct Rows<R> {
 }
 
 impl<R: BufRead> Rows<R> {
-    /// Reads the header. A row may have so many bytes; the delimiter is guessed from the first
+    /// Reads the header. A row may have this many bytes; the delimiter is guessed from the first
     /// lines if none is given.
     ///
     /// # Errors
@@ -172,8 +172,8 @@ fn names(record: &Record, notes: &mut Notes) -> Vec<String> {
     names
 }
 
-/// What a cell is: a number or a boolean where it is written as JSON would write it, null
-/// where it is empty, else a text. So `007`, `+1` and `2E5` are texts.
+/// Converts a cell: a number or boolean in JSON notation, null if it is empty, and otherwise a
+/// string. So `007`, `+1` and `2E5` are strings.
 fn value(cell: &str) -> Value {
     match cell {
         "" => Value::Null,
@@ -186,7 +186,7 @@ fn value(cell: &str) -> Value {
     }
 }
 
-/// Whether a cell is a number as `1,5` or `-1.234,50`.
+/// Returns true if a cell is a number such as `1,5` or `-1.234,50`.
 fn is_decimal_comma(cell: &str) -> bool {
     let Some((whole, fraction)) = cell.split_once(',') else { return false };
     let whole = whole.strip_prefix(['-', '+']).unwrap_or(whole);
@@ -232,7 +232,7 @@ fn guess(beginning: &[u8]) -> u8 {
         let alike = lines.iter().filter(|counts| counts[*index] == header).count();
         if header == 0 { (0, 0) } else { (alike, header) }
     };
-    // Of those that are equal the first is taken.
+    // The first of equal ones is used.
     let best = (0..DELIMITERS.len()).rev().max_by_key(score).unwrap_or(0);
     DELIMITERS[best]
 }

@@ -18,7 +18,7 @@ const PYTHON: &str = "values of Python are read as those of JSON";
 pub(crate) struct Documents<'a> {
     text: &'a str,
     position: usize,
-    /// How many documents were read.
+    /// The number of parsed documents.
     number: usize,
     /// An offset and its line.
     counted: (usize, usize),
@@ -27,7 +27,7 @@ pub(crate) struct Documents<'a> {
     keys: Vec<String>,
     /// The keys of the value whose place is wanted.
     wanted: Vec<String>,
-    /// Where the last value on the way to it begins.
+    /// The start of the last value on the path.
     found: usize,
     pub(crate) notes: Notes,
 }
@@ -123,7 +123,7 @@ impl<'a> Documents<'a> {
     fn skip(&mut self) -> Result<(), Mistake> {
         loop {
             let rest = self.rest();
-            // A record separator of RFC 7464 is one, too.
+            // A record separator of RFC 7464 is also blank.
             let is_blank = |char: char| char.is_whitespace() || "\u{feff}\u{1e}".contains(char);
             let blank = rest.len() - rest.trim_start_matches(is_blank).len();
             let rest = &rest[blank..];
@@ -284,7 +284,7 @@ impl<'a> Documents<'a> {
         Err(self.mistake("a string is not closed"))
     }
 
-    /// How long an escape is, and what it stands for.
+    /// Returns the length of an escape and its text.
     fn escape(&mut self, at: usize) -> Result<(usize, String), Mistake> {
         let rest = &self.text[at + 1..];
         let Some(char) = rest.chars().next() else { return Ok((1, String::new())) };
@@ -326,7 +326,7 @@ impl<'a> Documents<'a> {
         let line = self.line_at(at);
         self.notes.named(JSON5, "escapes of JSON5", line);
         Ok(match char {
-            // A string that goes on in the next line.
+            // A string that continues on the next line.
             '\r' if rest.starts_with("\r\n") => (3, String::new()),
             '\n' | '\r' | '\u{2028}' | '\u{2029}' => (1 + char.len_utf8(), String::new()),
             '0' if !rest[1..].starts_with(|it: char| it.is_ascii_digit()) => (2, "\0".into()),

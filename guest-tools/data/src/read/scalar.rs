@@ -1,4 +1,4 @@
-//! What a plain scalar of YAML is, by the core schema of YAML 1.2.
+//! Plain scalars of YAML, by the core schema of YAML 1.2.
 
 use serde_json::{Number, Value};
 
@@ -7,7 +7,7 @@ use crate::notes::Notes;
 const NAN: &str = "NaN is read as null";
 const INFINITY: &str = "an infinity is read as text";
 
-/// The value that a plain scalar stands for.
+/// Returns the value of a plain scalar.
 ///
 /// # Errors
 ///
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_number_is_a_text() {
+    fn number_look_alikes_are_strings() {
         for text in
             ["007", "1_000", "1:30", "0x", "0x+1", "+", "-", ".", "e5", "1e", "1.2.3", "yes"]
         {

@@ -18,7 +18,7 @@ pub(crate) fn read(text: &str, notes: &mut Notes) -> Result<Value, Mistake> {
     value(text, table, &mut Vec::new(), notes)
 }
 
-/// Where a value begins: its line and its column, from 1.
+/// Returns the start of a value: its line and column, from 1.
 pub(crate) fn place(text: &str, pointer: &str) -> (usize, usize) {
     let Ok(table) = parse(text) else { return (1, 1) };
     let (mut value, mut start) = (&table, 0);
@@ -55,8 +55,7 @@ fn value<'a>(
     let unfit =
         |what: String, keys: &[String]| Err(Mistake::unfit(&what, at(), pointer::written(keys)));
     if keys.len() > DEPTH {
-        // Tables inside each other by the thousand are not dropped one in another, which
-        // takes more stack than there is.
+        // Thousands of nested tables are not dropped recursively, which would overflow the stack.
         mem::forget(spanned);
         return Err(Mistake::syntax(Format::Toml, "recursion limit exceeded", at()));
     }

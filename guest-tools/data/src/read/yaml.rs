@@ -12,10 +12,10 @@ use crate::mistake::{DEPTH, Mistake};
 use crate::notes::Notes;
 use crate::pointer;
 
-/// How many values aliases and anchors may copy in a stream.
+/// The most values that aliases and anchors may copy in a stream.
 const COPIED_VALUES: usize = 100_000;
 
-/// How long the texts of those may be together, in bytes.
+/// The total length of their texts, in bytes.
 const COPIED_BYTES: usize = 4 << 20;
 
 /// The notes about tags.
@@ -35,7 +35,7 @@ pub(crate) struct Documents<'a> {
     copied_bytes: usize,
     /// The keys of the value whose place is looked for.
     wanted: Vec<String>,
-    /// Where the last value on the way to it begins.
+    /// The start of the last value on the path.
     found: Option<Marker>,
     pub(crate) notes: Notes,
 }
@@ -45,10 +45,10 @@ struct Frame {
     container: Container,
     /// The number of its anchor, 0 without.
     anchor: usize,
-    /// How many values lie inside each other in it.
+    /// The depth of its values.
     height: usize,
     is_wanted: bool,
-    /// It stands for a tag, and ends with the value that has the tag.
+    /// True for a tag, which ends with its value.
     is_tag: bool,
 }
 
@@ -57,7 +57,7 @@ enum Container {
         map: Map<String, Value>,
         /// The key whose value comes next.
         key: Option<Key>,
-        /// What `<<` adds.
+        /// The entries that `<<` adds.
         merged: Vec<Map<String, Value>>,
     },
     Sequence(Vec<Value>),
@@ -76,7 +76,7 @@ struct Anchor {
     bytes: usize,
 }
 
-/// Where a value of one document begins: its line and its column, from 1.
+/// Returns the start of a value in one document: its line and column, from 1.
 pub(crate) fn place(text: &str, number: usize, pointer: &str) -> (usize, usize) {
     let mut documents = Documents::new(text);
     for _ in 0..number {
@@ -180,7 +180,7 @@ impl<'a> Documents<'a> {
         matches!(container, Some(Container::Mapping { key: None, .. }))
     }
 
-    /// Whether the value that begins now is on the way to the one that is looked for.
+    /// Returns true if the current value is on the path to the requested one.
     fn is_wanted(&self) -> bool {
         let Some(frame) = self.frames.last() else { return true };
         let Some(wanted) = self.wanted.get(self.frames.len() - 1) else { return false };
@@ -277,7 +277,7 @@ impl<'a> Documents<'a> {
         Ok(Tagged { kind: "", is_key: true })
     }
 
-    /// Puts a value in which so many lie inside each other where it belongs.
+    /// Adds a value of this depth at the current position.
     fn add(
         &mut self,
         value: Value,
@@ -415,7 +415,7 @@ struct Tagged<'t> {
     is_key: bool,
 }
 
-/// Whether a tag only says what is read anyway, or the kind of a scalar.
+/// Returns true if a tag is redundant, or is the kind of a scalar.
 fn is_known(tag: &Tag, expected: &str) -> bool {
     const SCALARS: [&str; 7] = ["str", "null", "bool", "int", "float", "binary", "timestamp"];
     let is_plain = tag.handle.is_empty() && tag.suffix == "!";
@@ -444,8 +444,8 @@ fn shown(tag: &Tag) -> String {
 }
 
 impl Container {
-    /// What it is when it has ended. A key of its own beats one that is merged, and an
-    /// earlier merge a later one.
+    /// Returns the finished value. A direct key overrides a merged one, and an earlier merge a
+    /// later one.
     fn value(self) -> Value {
         match self {
             Self::Sequence(items) => Value::Array(items),
@@ -459,7 +459,7 @@ impl Container {
     }
 }
 
-/// How many values there are in one, itself included, and how long its texts are.
+/// Returns the number of values in a value, including itself, and the length of its texts.
 fn size(value: &Value) -> (usize, usize) {
     let add = |(values, bytes): (usize, usize), (more, longer)| (values + more, bytes + longer);
     match value {

@@ -61,7 +61,7 @@ impl Table {
             bytes += length(&cell);
             cells.push((column, cell));
         }
-        // Each row has a delimiter or the end of the line for each column.
+        // Each row has a delimiter or line ending for each column.
         bytes += cells.len();
         if bytes + (self.rows.len() + 1) * self.columns.len() > self.limit {
             return Err(Stop::TooLong);

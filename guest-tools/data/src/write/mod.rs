@@ -1,5 +1,5 @@
-//! Writers of the formats. What a format cannot hold is an error with its JSON pointer, and
-//! what is too long ends before it takes memory.
+//! Writers of the formats. A value that a format cannot represent is an error with its JSON
+//! pointer, and writing stops at the size limit.
 
 mod csv;
 mod toml;
@@ -27,7 +27,7 @@ pub(crate) fn answer_bytes() -> usize {
 #[derive(Debug)]
 pub(crate) enum Stop {
     TooLong,
-    /// What the format cannot hold, and the keys of where it is.
+    /// A value that the format cannot represent, and its keys.
     Unfit {
         what: String,
         keys: Vec<String>,
@@ -148,7 +148,7 @@ impl Stop {
         Self::Unfit { what: what.to_owned(), keys: Vec::new() }
     }
 
-    /// The same of what this is an item of.
+    /// Returns the error for an item inside this position.
     pub(crate) fn inside(self, index: usize) -> Self {
         match self {
             Self::TooLong => Self::TooLong,

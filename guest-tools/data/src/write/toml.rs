@@ -6,7 +6,7 @@ use toml_writer::TomlWrite as _;
 
 use super::{Bounded, Stop};
 
-/// What the root of a document cannot be.
+/// The error for a root that is not an object.
 pub(super) const ROOT: &str = "a document that is no object";
 
 pub(super) fn write(text: &mut Bounded, value: &Value) -> Result<(), Stop> {
@@ -64,7 +64,7 @@ fn header(text: &mut Bounded, header: &str) -> Result<(), Stop> {
     text.push(header)
 }
 
-/// Whether a value is a table or an array of tables.
+/// Returns true if a value is a table or an array of tables.
 fn has_header(value: &Value) -> bool {
     match value {
         Value::Object(_) => true,
@@ -108,7 +108,7 @@ fn inline(text: &mut Bounded, value: &Value, keys: &mut Vec<String>) -> Result<(
     }
 }
 
-/// Whether those who read TOML can hold a number: an integer of 64 bits, or a finite float.
+/// Returns true if TOML parsers can represent a number: a 64-bit integer or a finite float.
 fn is_held(number: &Number) -> bool {
     let text = number.as_str();
     match text.contains(['.', 'e', 'E']) {

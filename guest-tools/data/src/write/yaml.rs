@@ -1,11 +1,11 @@
-//! YAML: blocks with two spaces, texts plain only where no reader takes them for something
-//! else. By hand, since what crates write is of numbers of 64 bits.
+//! YAML: blocks with two spaces, strings plain only if no parser interprets them differently.
+//! Implemented here, since crates write only 64-bit numbers.
 
 use serde_json::{Map, Value};
 
 use super::{Bounded, Stop};
 
-/// How long a key may be that stands before its colon on one line; YAML has 1,024 characters.
+/// The longest key that is written on the line of its colon; YAML allows 1,024 characters.
 const KEY_BYTES: usize = 1_000;
 
 /// Writes a document.
@@ -122,7 +122,7 @@ fn string(text: &mut Bounded, value: &str) -> Result<(), Stop> {
     text.push("\"")
 }
 
-/// A literal block, of which the last line break is that of the caller.
+/// Writes a literal block. The caller writes the last line break.
 fn block(text: &mut Bounded, value: &str, depth: usize) -> Result<(), Stop> {
     text.push(if value.ends_with('\n') { "|" } else { "|-" })?;
     for line in value.lines() {
@@ -135,7 +135,7 @@ fn block(text: &mut Bounded, value: &str, depth: usize) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Whether a text is shown as lines: where these hold nothing that a block changes.
+/// Returns true if a string can be a block, which must not change its lines.
 fn is_block(value: &str) -> bool {
     let is_line = |line: &str| line.is_empty() || !line.trim_matches([' ', '\t']).is_empty();
     value.contains('\n')
@@ -145,8 +145,8 @@ fn is_block(value: &str) -> bool {
         && value.lines().all(is_line)
 }
 
-/// Whether a text needs no quotes, in YAML 1.1 either: it begins with a letter and is none of
-/// the words for a boolean or null.
+/// Returns true if a string needs no quotes, also in YAML 1.1: it starts with a letter and is not a
+/// word for a boolean or null.
 fn is_plain(value: &str) -> bool {
     const WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
     let is_plain = |char: char| char.is_alphanumeric() || "_-./+@() ".contains(char);
@@ -156,7 +156,7 @@ fn is_plain(value: &str) -> bool {
         && !WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
 }
 
-/// Whether YAML takes a character as it is.
+/// Returns true if YAML allows a character unescaped.
 fn is_printable(char: char) -> bool {
     !char.is_control()
         && !matches!(char, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}'..='\u{ffff}')

@@ -12,7 +12,7 @@ pub(super) fn read(lines: &[&str], start: usize) -> Result<Vec<FilePatch>, Strin
     let mut files: Vec<FilePatch> = Vec::new();
     // The line at which the section of the last file begins.
     let mut began = start;
-    // Whether `@@` or the file began a hunk that has no line yet.
+    // True if `@@` or the file started a hunk that has no line yet.
     let mut is_new = true;
     for (number, line) in lines.iter().enumerate().take(markers.end).skip(start) {
         let wrong = |why: &str| Err(format!("line {} of the patch: {why}: `{line}`", number + 1));
@@ -101,7 +101,7 @@ struct Markers<'a> {
     lines: &'a [&'a str],
     /// The number of the line `*** End Patch`, or how many lines there are.
     end: usize,
-    /// Whether a marker that cannot be a line of a file is padded.
+    /// True if a marker that cannot be a line of a file is padded.
     are_padded: bool,
 }
 
@@ -128,8 +128,7 @@ impl<'a> Markers<'a> {
         is_marker.then_some(marker)
     }
 
-    /// Whether the line after a padded marker is one that follows a marker, and none that
-    /// follows a line of a file.
+    /// Returns true if the line after a padded marker can follow a marker but not a line of a file.
     fn goes_on(&self, number: usize) -> bool {
         let next = self.lines.get(number + 1).copied().unwrap_or_default();
         match section(self.lines[number].trim()) {
@@ -141,7 +140,7 @@ impl<'a> Markers<'a> {
     }
 }
 
-/// Whether a line is the first or the last marker of a patch, which models also write as
+/// Returns true if a line is the first or last marker of a patch, which models also write as
 /// `*** End Patch ***`.
 pub(super) fn is_frame(line: &str, marker: &str) -> bool {
     line.trim().trim_end_matches('*').trim_end() == marker

@@ -20,8 +20,8 @@ pub(super) fn path_of_one(path: &str) -> (String, Option<String>) {
     }
 }
 
-/// The path of a file by those before and after a change, and the other one that it may mean.
-/// Of `diff -u old new` it is the first one, which is there.
+/// Returns the path of a file by those before and after a change, and its alternative. For
+/// `diff -u old new` it is the first one, which exists.
 pub(super) fn path_of_both(old: &str, new: &str) -> (String, Option<String>) {
     match (split_letter(old), split_letter(new)) {
         (Some((one, rest)), Some((other, _))) if one != other => {

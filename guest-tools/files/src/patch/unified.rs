@@ -3,7 +3,7 @@
 use super::paths::{path_of_both, path_of_one, split_letter, unquoted_path};
 use super::{Action, FilePatch, Hunk, Line};
 
-/// Reads the files of a diff. What stands between them is passed over.
+/// Reads the files of a diff. Skips other lines between them.
 pub(super) fn read(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
     let mut files: Vec<FilePatch> = Vec::new();
     let mut git: Option<GitHead> = None;
@@ -69,7 +69,7 @@ fn file(git: GitHead, old: Option<&str>, new: Option<&str>) -> FilePatch {
     FilePatch { mode: git.mode, ..file }
 }
 
-/// What stands above the hunks of a file in a diff of git.
+/// The header of a file in a git diff.
 #[derive(Default)]
 struct GitHead {
     /// The path, where both of the first line are the same, or the same behind their letters.
@@ -113,7 +113,7 @@ impl GitHead {
     }
 }
 
-/// The path that stands twice behind `diff --git`: with two letters, or without any
+/// Returns the path that is repeated after `diff --git`: with two letters, or without any
 /// (`--no-prefix`).
 fn same_path(paths: &str) -> Option<String> {
     let half = paths.len() / 2;
@@ -126,7 +126,7 @@ fn same_path(paths: &str) -> Option<String> {
     (old == new).then(|| new.to_owned())
 }
 
-/// Whether the two lines are there with which a file begins.
+/// Returns true if the two header lines of a file follow.
 fn is_head(lines: &[&str], at: usize) -> bool {
     let starts = |at: usize, start: &str| lines.get(at).is_some_and(|it| it.starts_with(start));
     starts(at, "--- ") && starts(at + 1, "+++ ")
@@ -140,7 +140,7 @@ fn path(text: &str) -> Option<String> {
     (path != "/dev/null").then_some(path)
 }
 
-/// Whether a line of git tells the mode of a file.
+/// Returns true if a line of git has the mode of a file.
 fn is_mode(line: &str) -> bool {
     let starts = ["old mode ", "new mode ", "new file mode ", "deleted file mode ", "index "];
     starts.iter().any(|start| line.starts_with(start))
@@ -167,7 +167,7 @@ fn hunk(lines: &[&str], head: usize) -> (Hunk, usize) {
     let mut hunk = Hunk { line: range.map(|(line, _)| line), ..Hunk::default() };
     let mut left = range.map_or([0, 0], |(_, counts)| counts);
     let mut at = head + 1;
-    // How many empty lines are at its end, which may stand behind it.
+    // The number of trailing empty lines, which may not belong to it.
     let mut empty = 0;
     while let Some(line) = lines.get(at) {
         let is_complete = left == [0, 0];

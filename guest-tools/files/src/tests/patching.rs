@@ -38,7 +38,7 @@ fn characters_that_look_alike_are_found_and_kept() {
 }
 
 #[test]
-fn of_a_patch_for_several_files_all_is_applied_or_nothing() {
+fn patches_of_several_files_are_atomic() {
     let directory = Directory::new();
     directory.file("a", "1\n").file("b", "2\n");
     let patch =
@@ -46,7 +46,7 @@ fn of_a_patch_for_several_files_all_is_applied_or_nothing() {
     let answer = directory.call("apply_patch", json!({ "patch": patch }));
     assert!(answer.starts_with("error: `b`: hunk 1 is not in the file"), "{answer}");
     assert_eq!(fs::read_to_string(directory.path("a")).unwrap(), "1\n");
-    // What cannot be written is noticed late, and what was written before is taken back.
+    // The write error occurs late, and earlier writes are undone.
     directory.file("b", "3\n").file("c", "");
     let late = format!("{patch}--- /dev/null\n+++ b/c/d\n@@ -0,0 +1 @@\n+x\n");
     let answer = directory.call("apply_patch", json!({ "patch": late }));
@@ -94,13 +94,13 @@ proptest! {
         let answer = directory.call("apply_patch", json!({ "patch": patch }));
         prop_assert!(!answer.starts_with("error"), "{}\n{}", patch, answer);
         let found = fs::read_to_string(directory.path("a")).unwrap();
-        // A text without any newline tells nothing of how its lines end.
+        // A text without newlines does not determine line endings.
         let expected = if old.contains('\n') { ends(&new) } else { new };
         prop_assert_eq!(found, expected, "{}", patch);
     }
 
     #[test]
-    fn an_edit_replaces_what_is_there_once_and_nothing_else(
+    fn edits_replace_exactly_one_match(
         text in text(), at in 0_usize..60, length in 1_usize..12, new in "[ab\nxé]{0,4}",
         all in any::<bool>(),
     ) {

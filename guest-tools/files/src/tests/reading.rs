@@ -9,7 +9,7 @@ use kitbag_sdk::serde_json::Value;
 use super::Directory;
 use crate::file::{WHOLE_BYTES, digest};
 
-/// An answer of `read_file` with the digest left out.
+/// Returns an answer of `read_file` without the digest.
 fn read(directory: &Directory, arguments: Value) -> String {
     let answer = directory.call("read_file", arguments);
     match answer.split_once("digest ") {
@@ -53,7 +53,7 @@ fn a_file_is_read_whole_or_by_lines() {
 }
 
 #[test]
-fn a_cut_names_the_arguments_that_read_on_until_everything_was_read() {
+fn truncated_reads_name_the_next_arguments() {
     let directory = Directory::new();
     let content: String = (0..200).map(|n| format!("{n} {}\n", "é".repeat(n))).collect();
     directory.file("a.txt", &content);
@@ -74,7 +74,7 @@ fn a_cut_names_the_arguments_that_read_on_until_everything_was_read() {
 }
 
 #[test]
-fn what_is_odd_about_a_text_is_said() {
+fn oddities_of_a_text_are_reported() {
     let directory = Directory::new();
     let check = |content: &[u8], expected: &str| {
         directory.file("a", content);
@@ -147,7 +147,7 @@ fn a_large_file_is_read_in_pieces() {
 }
 
 #[test]
-fn what_is_no_file_is_named_with_the_tool_that_takes_it() {
+fn non_files_are_named_with_the_right_tool() {
     let directory = Directory::new();
     directory.file("in/a", "");
     symlink("loop", directory.path("loop")).unwrap();

@@ -30,7 +30,7 @@ const NAMES: [&str; 12] = [
     "back\\slash",
 ];
 
-/// What git is asked for besides.
+/// Further options of git.
 const OPTIONS: [&[&str]; 6] = [
     &[],
     &["--no-renames"],
@@ -40,7 +40,7 @@ const OPTIONS: [&[&str]; 6] = [
     &["-U1"],
 ];
 
-/// How many trees are tried, unless `PROPTEST_CASES` says so.
+/// The number of trees, unless `PROPTEST_CASES` is set.
 const CASES: u32 = 24;
 
 /// A text of short lines, many of them alike, that end in one way or in both.
@@ -59,7 +59,7 @@ fn text() -> impl Strategy<Value = String> {
     })
 }
 
-/// A tree, and what becomes of it: files that are changed, renamed, made and removed.
+/// A tree and its changes: changed, renamed, created and removed files.
 fn trees() -> impl Strategy<Value = (Tree, Tree)> {
     let changed = (text(), text()).prop_map(|(old, new)| (Some(old), Some(new)));
     let inserted = (text(), text(), text()).prop_map(|(one, new, other)| {
@@ -146,7 +146,7 @@ fn diffs(old: &Tree, new: &Tree, options: &[&str]) -> [String; 2] {
     git(root, &["commit", "--quiet", "--allow-empty", "--message", "old"]);
     write(root, new);
     git(root, &["add", "--all"]);
-    // Those of git itself stand before the command.
+    // Options of git itself precede the command.
     let (before, after) = options.split_at(if options.first() == Some(&"-c") { 2 } else { 0 });
     [&[][..], &["-R"]]
         .map(|reverse| git(root, &[before, &["diff", "--cached"], after, reverse].concat()))
@@ -160,7 +160,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_git_writes_is_applied_and_taken_back(
+    fn git_diffs_are_applied_and_reverted(
         (old, new) in trees(), options in select(OPTIONS.to_vec()),
     ) {
         prop_assume!(old != new);

@@ -15,7 +15,7 @@ fn edit(directory: &Directory, path: &str, edits: Value) -> String {
     directory.call("edit_file", json!({ "path": path, "edits": edits }))
 }
 
-/// What is in a directory.
+/// Returns the names in a directory.
 fn names(directory: &Directory) -> Vec<String> {
     let entries = fs::read_dir(directory.0.path()).unwrap();
     let mut names: Vec<_> =
@@ -55,7 +55,7 @@ fn a_file_is_written_and_the_answer_is_a_diff() {
 }
 
 #[test]
-fn what_was_changed_since_it_was_read_is_not_overwritten() {
+fn files_changed_since_reading_are_not_overwritten() {
     let directory = Directory::new();
     directory.file("a", "1\n");
     let write = |expect: &str| {
@@ -198,7 +198,7 @@ fn calls_at_once_on_one_file_lose_no_change() {
 }
 
 #[test]
-fn what_a_killed_call_left_is_removed_by_the_next_one() {
+fn leftovers_of_killed_calls_are_removed() {
     let directory = Directory::new();
     let name = |purpose, of: &str| crate::leftover::temporary_name(purpose, of);
     let other = name(crate::leftover::Purpose::Replace, "other");
@@ -234,7 +234,7 @@ fn a_file_with_an_invalid_byte_stays_utf8_and_keeps_that_byte() {
             digest(after)
         )
     );
-    // What stands for the byte in an answer stands for it in an edit.
+    // The character that represents the byte in an answer also represents it in an edit.
     edit(&directory, "a", json!([{ "old_text": "ve \u{10f7ff}", "new_text": "\u{10f7ff}!" }]));
     assert_eq!(fs::read(directory.path("a")).unwrap(), b"na\xc3\xaf\xff!\nl\xc3\xa4st\n");
     let patch = "--- a/a\n+++ b/a\n@@ -2 +2 @@\n-l\u{e4}st\n+\u{20ac}\n";
@@ -244,7 +244,7 @@ fn a_file_with_an_invalid_byte_stays_utf8_and_keeps_that_byte() {
 }
 
 #[test]
-fn the_encoding_that_was_assumed_is_said() {
+fn assumed_encodings_are_reported() {
     let directory = Directory::new();
     directory.file("a", b"caf\xe9\n");
     let answer = edit(&directory, "a", json!([{ "old_text": "caf", "new_text": "th" }]));
@@ -256,7 +256,7 @@ fn the_encoding_that_was_assumed_is_said() {
 }
 
 #[test]
-fn a_file_with_another_name_is_changed_by_one_name_only_and_the_answer_says_so() {
+fn changes_of_hard_linked_files_are_reported() {
     let directory = Directory::new();
     directory.file("a", "1\n");
     fs::hard_link(directory.path("a"), directory.path("b")).unwrap();

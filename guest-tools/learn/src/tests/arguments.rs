@@ -28,7 +28,7 @@ fn the_topic_is_required() {
 }
 
 #[test]
-fn subjects_are_a_text_or_a_list_of_texts() {
+fn subjects_are_a_string_or_a_list_of_strings() {
     let files = Memory::of(&["a.md"]);
     for subjects in [json!("a"), json!(["a"])] {
         let arguments =
@@ -59,7 +59,7 @@ fn no_subjects_and_an_empty_list_are_a_listing() {
 }
 
 #[test]
-fn nothing_else_is_accepted() {
+fn other_arguments_are_refused() {
     check_invalid(
         json!({ "topic": "skills", "subject": "a", "_topic": topic(json!({})) }),
         "`subject` is unknown; there are `topic`, `subjects`, `query` and `max_bytes`",
@@ -120,7 +120,7 @@ fn arguments_that_do_not_fit_cannot_be_rendered() {
 }
 
 #[test]
-fn the_description_says_what_the_tool_is() {
+fn descriptions_match_the_tool() {
     let description: Value = serde_json::from_str(&<Learn as Guest>::describe()).unwrap();
     assert_eq!(description["name"], "learn");
     assert_eq!(description["title"], "Learn");

@@ -31,7 +31,7 @@ fn an_answer_has_a_budget_that_an_argument_raises() {
 }
 
 #[test]
-fn a_long_listing_folds_by_directory_with_sizes_and_first_headings() {
+fn long_listings_fold_by_directory() {
     let files = (0..120).fold(Memory::default(), |files, number| {
         files.file(
             &format!("docs/rust/{number:03}.md"),

@@ -39,7 +39,7 @@ fn another_case_and_a_file_extension_are_understood() {
         load(&files, json!({}), json!("read")),
         "`read` may be any of `READ`, `Read`; name one of them",
     );
-    // What is hidden or disabled is not guessed.
+    // Hidden and disabled names are not suggested.
     assert!(load(&files, json!({}), json!("HIDDEN")).is_err());
     assert!(load(&files, json!({ "disabled": ["off"] }), json!("OFF")).is_err());
     assert!(load(&files, json!({ "disabled": ["off"] }), json!("off.md")).is_err());

@@ -14,7 +14,7 @@ fn check_unknown(files: &Memory, subject: &str) {
 }
 
 #[test]
-fn dot_directories_and_what_has_no_type_are_no_subjects() {
+fn dot_directories_and_untyped_files_are_skipped() {
     let files = Memory::of(&["a.md", ".b.md", ".git/config", ".venv/readme.md", "sub/.cache/x.md"])
         // As the host shows what looks like a secret.
         .device(".env")
@@ -31,7 +31,7 @@ fn dot_directories_and_what_has_no_type_are_no_subjects() {
 }
 
 #[test]
-fn what_include_names_is_a_subject_all_the_same() {
+fn included_names_are_subjects() {
     let files = Memory::of(&[".github/ci.yml", ".github/deep/x.md", ".drafts/a.md", ".git/config"]);
     let keys = json!({ "include": [".github", ".d*"] });
     check(load_with(&files, keys.clone(), "github/deep/x"), ".github/deep/x.md");
@@ -48,7 +48,7 @@ fn what_include_names_is_a_subject_all_the_same() {
 }
 
 #[test]
-fn a_link_is_no_way_around() {
+fn links_do_not_bypass_the_filter() {
     let files = Memory::of(&["a.md", ".git/config", ".git/hooks/x.md"])
         .device(".env")
         .link("alias.md", ".env")

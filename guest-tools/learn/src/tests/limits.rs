@@ -5,7 +5,7 @@ use super::{Memory, check, list, load};
 
 const MIB: usize = 1 << 20;
 
-/// Lines of so many bytes in all, each with its number.
+/// Returns numbered lines of this many bytes in all.
 fn lines(bytes: usize) -> String {
     let mut text = String::new();
     for number in 1.. {
@@ -48,7 +48,7 @@ fn a_subject_of_one_line_is_cut_between_characters() {
 }
 
 #[test]
-fn a_cut_in_a_character_is_no_fault_of_the_text() {
+fn truncated_characters_are_not_errors() {
     for offset in 0..4 {
         let content = format!("{}{}", "x".repeat(offset), "😀".repeat(MIB / 4 + 8));
         let files = Memory::default().file("a.md", content);
@@ -57,7 +57,7 @@ fn a_cut_in_a_character_is_no_fault_of_the_text() {
 }
 
 #[test]
-fn a_subject_is_cut_to_the_calls_limit_within_its_fence_and_block() {
+fn subjects_are_cut_within_their_fence() {
     let files = Memory::default().file("a.rs", lines(2 * MIB));
     for output_bytes in [1000, 20_000, MIB] {
         let keys = json!({ "output_bytes": output_bytes });
@@ -73,7 +73,7 @@ fn a_subject_is_cut_to_the_calls_limit_within_its_fence_and_block() {
 }
 
 #[test]
-fn what_does_not_fit_is_named_and_what_fits_in_its_place_is_delivered() {
+fn omitted_subjects_are_named_and_smaller_ones_delivered() {
     let files = Memory::default()
         .file("a.md", "a".repeat(600))
         .file("b.md", "b".repeat(600))

@@ -26,7 +26,7 @@ fn a_link_that_stays_inside_is_followed() {
 }
 
 #[test]
-fn a_link_that_leaves_the_topic_is_not_listed_and_an_error_by_name() {
+fn links_outside_the_topic_are_errors() {
     let files = Memory::of(&["a.md", "dir/b.md"])
         .link("passwd.md", "/etc/passwd")
         .link("parent.d", "..")
@@ -54,7 +54,7 @@ fn a_file_goes_before_a_link_of_the_same_slug_that_leaves() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_no_subject() {
+fn dangling_links_are_not_subjects() {
     let files = Memory::of(&["a.md"])
         .link("dangling.md", "missing.md")
         .link("self.md", "self.md")
@@ -70,7 +70,7 @@ fn a_link_that_leads_nowhere_is_no_subject() {
 }
 
 #[test]
-fn a_link_to_a_directory_it_stands_in_is_not_followed() {
+fn links_to_parents_are_not_followed() {
     let files = Memory::of(&["a.md", "dir/b.md", "dir/deep/c.md"])
         .link("here", ".")
         .link("dir/up", "..")

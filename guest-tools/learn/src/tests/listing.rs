@@ -33,7 +33,7 @@ Use the `learn` tool with the `subjects` argument to learn specific subjects.
 }
 
 #[test]
-fn a_listing_without_title_description_and_learned_leaves_them_out() {
+fn missing_parts_are_omitted_from_listings() {
     let keys = [
         json!({}),
         json!({ "title": null, "description": null }),
@@ -55,7 +55,7 @@ Use the `learn` tool with the `subjects` argument to learn specific subjects.",
 }
 
 #[test]
-fn a_listing_with_nothing_available_says_so() {
+fn empty_listings_are_reported() {
     let nothing = "\
 # Topic: skills
 
@@ -72,7 +72,7 @@ No subjects are available.";
 }
 
 #[test]
-fn a_hidden_subject_is_learned_only_where_it_is_named_exactly() {
+fn hidden_subjects_are_learned_only_by_exact_name() {
     let files = Memory::of(&["a.md", ".b.md", ".c/d.md"]);
     let listing = list(&files, json!({ "learned": ["**"] })).unwrap();
     assert!(listing.ends_with("## Already learned (in system prompt):\n\n- a"), "{listing}");
@@ -81,7 +81,7 @@ fn a_hidden_subject_is_learned_only_where_it_is_named_exactly() {
 }
 
 #[test]
-fn what_is_learned_can_be_loaded_again() {
+fn learned_subjects_can_be_loaded_again() {
     let files = Memory::of(&["a.md", "b.md"]);
     check(load(&files, json!({ "learned": ["a"] }), json!("a")), "a.md");
     check(

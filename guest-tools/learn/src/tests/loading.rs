@@ -52,7 +52,7 @@ fn a_pattern_that_matches_nothing_is_named() {
 }
 
 #[test]
-fn an_error_lists_what_there_is_where_nothing_matches() {
+fn errors_list_the_subjects_if_none_matches() {
     let files = Memory::of(&["b.md", "a.md", ".c.md", "d.md", "e/f.md"]);
     let keys = json!({ "disabled": ["d"], "learned": ["a"] });
     check_error(
@@ -95,14 +95,14 @@ fn a_pattern_that_is_none_is_an_invalid_argument() {
 }
 
 #[test]
-fn plain_texts_stand_bare() {
+fn plain_text_has_no_fence() {
     for path in ["a.md", "a.txt", "a.text", "a", "a.MD", "a."] {
         check_content(path, "# A ```\ntext\n", "# A ```\ntext\n");
     }
 }
 
 #[test]
-fn other_files_stand_in_a_fence_with_their_language() {
+fn other_files_have_a_fence_with_their_language() {
     for (extension, language) in [
         ("rs", "rust"),
         ("RS", "rust"),
@@ -126,7 +126,7 @@ fn other_files_stand_in_a_fence_with_their_language() {
 }
 
 #[test]
-fn a_hidden_files_extension_is_that_of_its_name_without_the_dot() {
+fn extensions_of_hidden_files_ignore_the_dot() {
     let files = Memory::of(&[".a.rs", ".env"]);
     check(load(&files, json!({}), json!("a")), "```rust\n.a.rs\n```");
     check(load(&files, json!({}), json!("env")), ".env");
@@ -191,7 +191,7 @@ fn check_beside(x: impl Into<Vec<u8>>, note: &str) {
 }
 
 #[test]
-fn a_file_that_is_no_text_is_skipped_and_named() {
+fn binary_files_are_skipped_and_named() {
     let binary = "Skipped, since it is binary (it holds a NUL byte): `x`.";
     check_beside("a\0b", binary);
     check_beside([vec![b'a'; 8191], vec![0]].concat(), binary);
@@ -209,7 +209,7 @@ fn a_nul_behind_the_first_8192_bytes_is_let_through() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named_and_the_others_are_delivered() {
+fn unreadable_files_are_named_and_others_delivered() {
     let files = Memory::of(&["a.md", "c.md"])
         .unreadable("b.md", "access")
         .unreadable("d.md", "access")

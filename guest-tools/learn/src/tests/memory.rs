@@ -5,16 +5,16 @@ use std::ops::ControlFlow;
 
 use crate::files::{Fault, Files, Identity, Kind};
 
-/// How many links one path may pass, as in Linux.
+/// The most links in one path, as in Linux.
 const LINKS: usize = 40;
 
-/// A directory tree. Parents come into being with what stands in them.
+/// A directory tree. Parents are created with their first entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     nodes: BTreeMap<String, Node>,
     /// Hard links: further names, and the first one of each.
     names: BTreeMap<String, String>,
-    /// What is read at a path in place of what was listed there.
+    /// Files that are read in place of the listed ones, by path.
     exchanged: BTreeMap<String, String>,
 }
 
@@ -193,7 +193,7 @@ impl Files for Memory {
     }
 
     fn read(&self, file: &str, limit: usize) -> Result<(Identity, Vec<u8>), Fault> {
-        // What another program has exchanged since the topic was listed.
+        // Another program may have replaced the file since the topic was listed.
         let file = self.exchanged.get(file).map_or(file, String::as_str);
         match self.node(file)? {
             Node::File(content) => {

@@ -26,7 +26,7 @@ fn a_topic_with_nothing_learned_has_no_block() {
 }
 
 #[test]
-fn what_is_learned_stands_in_the_topics_block() {
+fn learned_subjects_are_in_the_topic_block() {
     let files = Memory::of(&["a.md", "b.rs", "c.md"]);
     let keys = json!({ "title": "Skills", "description": "About.", "learned": ["a", "b"] });
     assert_eq!(
@@ -90,7 +90,7 @@ fn a_content_cannot_close_the_topic_or_its_subject() {
 }
 
 #[test]
-fn what_cannot_be_delivered_is_named_in_the_block() {
+fn undelivered_subjects_are_named_in_the_block() {
     let files = Memory::of(&["a.md"]).file("b.bin", "\0").unreadable("c.md", "access");
     check_learned(
         &files,
@@ -138,7 +138,7 @@ fn the_names_are_those_of_the_listing_as_far_as_there_is_room() {
 }
 
 #[test]
-fn subjects_that_are_not_listed_are_told_of_where_there_are_some() {
+fn unlisted_subjects_are_mentioned() {
     let unlisted =
         |paths: &[&str], keys: Value| prompt(&Memory::of(paths), keys)["unlisted"].clone();
     assert_eq!(unlisted(&["a.md"], json!({})), json!(false));

@@ -71,12 +71,12 @@ fn subjects_and_directories_narrow_it() {
 }
 
 #[test]
-fn what_is_hidden_disabled_or_binary_is_not_read() {
+fn hidden_disabled_and_binary_files_are_not_read() {
     let files = library().file("image.md", "deploy\0").file("salary.md", "deploy money\n");
     let keys = json!({ "disabled": ["salary"] });
     let answer = query(&files, "deploy money", json!({ "_topic": topic(keys) })).unwrap();
     assert_eq!(slugs(&answer), ["deploy/fly", "deploy/mac", "migrations"], "{answer}");
-    // Its name is listed all the same.
+    // Its name is still listed.
     assert_eq!(slugs(&query(&files, "image", json!({})).unwrap()), ["image"]);
 }
 

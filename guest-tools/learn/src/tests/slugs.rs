@@ -2,7 +2,7 @@ use kitbag_sdk::serde_json::json;
 
 use super::{Memory, check, check_error, list, listed, load, loaded};
 
-/// What a file is called, and that it is loaded under that name.
+/// Checks the slug of a file, and that it is loaded under that name.
 #[track_caller]
 fn check_slug(path: &str, slug: &str) {
     let files = Memory::default().file(path, "content");
@@ -36,7 +36,7 @@ fn subjects_are_in_the_order_of_their_slugs_bytes() {
 }
 
 #[test]
-fn a_file_and_a_directory_of_the_same_name_stand_side_by_side() {
+fn files_and_directories_may_share_a_name() {
     let files = Memory::of(&["a.md", "a/b.md"]);
     assert_eq!(listed(&files), ["a", "a/b"]);
     check(load(&files, json!({}), json!("a")), "a.md");
@@ -65,7 +65,7 @@ fn a_file_without_extension_keeps_a_name_that_others_lose() {
 }
 
 #[test]
-fn a_full_name_that_is_another_ones_slug_makes_that_one_keep_its_own() {
+fn full_names_do_not_collide_with_slugs() {
     let files = Memory::of(&["a.md", "a.toml", "a.md.txt"]);
     assert_eq!(listed(&files), ["a.md", "a.md.txt", "a.toml"]);
     check(load(&files, json!({}), json!("a.md")), "a.md");
@@ -87,7 +87,7 @@ fn a_hidden_file_can_share_a_slug_too() {
 }
 
 #[test]
-fn what_is_hidden_is_never_listed_and_never_matched() {
+fn hidden_subjects_are_neither_listed_nor_matched() {
     let files = Memory::of(&["a.md", ".b.md", ".c/d.md", "e/.f/g.md"]);
     assert_eq!(listed(&files), ["a"]);
     assert_eq!(loaded(&files, json!("**")), ["a"]);
@@ -99,7 +99,7 @@ fn what_is_hidden_is_never_listed_and_never_matched() {
 }
 
 #[test]
-fn what_is_hidden_is_loaded_by_its_exact_slug() {
+fn hidden_subjects_are_loaded_by_exact_slug() {
     let files = Memory::of(&["a.md", ".b.md", ".c/d.md", "e/.f/g.md"]);
     check(load(&files, json!({}), json!("b")), ".b.md");
     let keys = json!({ "include": [".c", "**/.f"] });
@@ -108,7 +108,7 @@ fn what_is_hidden_is_loaded_by_its_exact_slug() {
 }
 
 #[test]
-fn what_is_disabled_is_never_listed_and_never_loaded() {
+fn disabled_subjects_are_neither_listed_nor_loaded() {
     let files = Memory::of(&["a.md", "b.md", "c/d.md", ".e.md"]);
     let keys = json!({ "disabled": ["b", "c/d", "e"] });
     let listing = list(&files, keys.clone()).unwrap();
@@ -140,7 +140,7 @@ fn disabled_takes_patterns_which_reach_what_is_hidden_too() {
     check(load(&files, keys.clone(), json!("a")), "a.md");
     let all = load(&files, keys, json!("**")).unwrap();
     assert_eq!(all.matches("<subject name=").count(), 2, "{all}");
-    // What is no pattern is a name, in its own case.
+    // A string that is not a pattern is a name, case-sensitive.
     let listing = list(&files, json!({ "disabled": ["A", "a.", "sub"] })).unwrap();
     assert!(listing.contains("\n- a\n- b\n- sub/c\n"), "{listing}");
     check_error(
@@ -151,7 +151,7 @@ fn disabled_takes_patterns_which_reach_what_is_hidden_too() {
 }
 
 #[test]
-fn what_is_disabled_is_disabled_through_a_link_too() {
+fn links_to_disabled_subjects_are_disabled() {
     let files = Memory::of(&["a.md", "sub/b.md", "sub/c.md"])
         .link("alias.md", "sub/b.md")
         .link("chain.md", "alias.md")
@@ -164,7 +164,7 @@ fn what_is_disabled_is_disabled_through_a_link_too() {
         let message = format!("subject `{name}` is disabled");
         check_error(load(&files, keys.clone(), json!(name)), &message);
     }
-    // A link that is disabled by its own name says nothing of where it leads.
+    // Disabling a link by its own name does not disable its target.
     let keys = json!({ "disabled": ["alias"] });
     check(load(&files, keys.clone(), json!("sub/b")), "sub/b.md");
     check_error(load(&files, keys, json!("alias")), "subject `alias` is disabled");
@@ -185,7 +185,7 @@ fn a_disabled_name_that_no_file_has_is_disabled_all_the_same() {
 }
 
 #[test]
-fn a_file_that_comes_or_goes_gives_back_nothing_that_was_disabled() {
+fn concurrent_changes_do_not_enable_subjects() {
     let both = Memory::of(&["a.md", "a.toml", "b.md"]);
     let one = Memory::of(&["a.md", "b.md"]);
     for keys in [json!({ "disabled": ["a"] }), json!({ "disabled": ["a.md", "a.toml"] })] {
@@ -211,7 +211,7 @@ fn a_topic_without_a_directory_is_an_error() {
 }
 
 #[test]
-fn what_is_no_file_is_no_subject() {
+fn non_files_are_not_subjects() {
     let files = Memory::of(&["a.md"]).device("pipe.md").directory("empty.md");
     assert_eq!(listed(&files), ["a"]);
     check_error(
@@ -232,7 +232,7 @@ fn a_hard_link_to_what_is_disabled_is_not_read() {
 }
 
 #[test]
-fn what_is_exchanged_for_a_disabled_subject_at_the_moment_of_reading_is_not_read() {
+fn files_replaced_by_disabled_ones_are_not_read() {
     let files = Memory::of(&["salaries.md", "a.md"]).exchanged("a.md", "salaries.md");
     let keys = json!({ "disabled": ["salaries"], "learned": ["a"] });
     check_error(load(&files, keys.clone(), json!("a")), "Disabled: `a`.");
@@ -240,7 +240,7 @@ fn what_is_exchanged_for_a_disabled_subject_at_the_moment_of_reading_is_not_read
 }
 
 #[test]
-fn what_is_disabled_in_a_directory_that_cannot_be_listed_is_reached_by_no_other_name() {
+fn unlistable_disabled_files_have_no_other_name() {
     let files = Memory::of(&["hr/pay.md", "a.md", "b.md"])
         .hard_link("copy.md", "hr/pay.md")
         .link("alias.md", "hr/pay.md")
@@ -256,7 +256,7 @@ fn what_is_disabled_in_a_directory_that_cannot_be_listed_is_reached_by_no_other_
 }
 
 #[test]
-fn what_is_disabled_and_kept_out_of_the_topic_is_reached_by_no_other_name() {
+fn excluded_disabled_files_have_no_other_name() {
     let files = Memory::of(&[".hr/deep/pay.md", "a.md"]).hard_link("copy.md", ".hr/deep/pay.md");
     for disabled in [".hr/**", "hr/deep/pay", "**/pay*"] {
         let keys = json!({ "disabled": [disabled] });

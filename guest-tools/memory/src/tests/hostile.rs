@@ -3,7 +3,7 @@ use kitbag_sdk::json;
 use super::Tools;
 
 #[test]
-fn what_a_person_cannot_see_is_not_remembered() {
+fn invisible_text_is_not_remembered() {
     let tools = Tools::default();
     for (text, expected) in [
         (

@@ -15,7 +15,7 @@ use crate::date::Moment;
 use crate::store::{Clock, Store};
 use crate::transfer::import_text;
 
-/// What is kept, and how often it was asked.
+/// The stored values and the number of requests.
 #[derive(Default)]
 struct Kept {
     values: RefCell<BTreeMap<String, Vec<u8>>>,

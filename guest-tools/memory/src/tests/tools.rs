@@ -13,7 +13,7 @@ fn team() -> Tools {
 }
 
 #[test]
-fn what_was_remembered_is_found_by_its_words_the_best_first() {
+fn memories_are_found_by_words_best_first() {
     let tools = team();
     let expected = "m100000000002 2026-02-10 #deploy #fly  Never on a Friday.…\n";
     assert_eq!(tools.recall("friday") + "\n", expected);
@@ -27,7 +27,7 @@ fn what_was_remembered_is_found_by_its_words_the_best_first() {
         tools.recall("MIGRATION"),
         "m100000000003 2026-03-15 #team  Ana reviews migrations of the database."
     );
-    // Tags are words, too.
+    // Tags are words as well.
     assert!(tools.recall("team").starts_with("m100000000003 "));
     assert_eq!(tools.recall("kubernetes"), "none of 3 memories matches");
     assert_eq!(Tools::default().recall("x"), "nothing is remembered");
@@ -63,7 +63,7 @@ fn an_id_gives_the_whole() {
 }
 
 #[test]
-fn what_is_forgotten_is_gone_all_or_nothing() {
+fn memories_are_forgotten_atomically() {
     let tools = team();
     let some = json!({ "ids": ["m100000000001", "m999999999999"] });
     assert_eq!(tools.error("forget", some), "there is no memory `m999999999999`");

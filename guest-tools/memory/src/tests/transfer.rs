@@ -96,7 +96,7 @@ fn importing_twice_is_importing_once() {
 }
 
 #[test]
-fn a_file_that_was_mended_changes_what_it_names_and_removes_nothing() {
+fn edited_files_change_only_the_listed_entries() {
     let tools = filled();
     let mended = MARKDOWN
         .replace("#deploy", "#deploy #Staging")
@@ -105,7 +105,7 @@ fn a_file_that_was_mended_changes_what_it_names_and_removes_nothing() {
     assert_eq!(tools.import("markdown", &mended.replace('\n', "\r\n")), imported(1, 2, 1));
     assert_eq!(tools.values().len(), 5);
     assert!(tools.recall("staging").contains(" #deploy #staging "));
-    // What was added has no id, and is the same when it is imported again.
+    // An added entry has no id, and importing it again changes nothing.
     assert_eq!(tools.import("markdown", &mended), imported(0, 0, 4));
     assert_eq!(tools.ok("todo", json!({ "action": "list" })).matches("[x]").count(), 2);
     let plain = "# Todo\n- [ ] Buy tea\n- [ ] Buy tea\n\n# Memories\n##\n## #x\n> one\n";
@@ -212,7 +212,7 @@ fn mistakes_in_json_are_named_by_line_and_column() {
 }
 
 #[test]
-fn of_many_mistakes_the_first_are_named() {
+fn only_the_first_problems_are_named() {
     let tools = Tools::default();
     let error = tools.import("markdown", &("# Todo\n".to_owned() + &"x\n".repeat(1_000_000)));
     let error = error.unwrap_err();

@@ -8,7 +8,7 @@ use crate::date::Moment;
 use crate::entry::{self, Content, Entry, Kind};
 use crate::transfer::{Draft, Problems};
 
-/// What is wrong with another value.
+/// The error for a value of another type.
 const NO_OBJECT: &str = "this is no JSON object";
 
 /// A file that is written.
@@ -34,7 +34,7 @@ struct WrittenTask<'a> {
     text: &'a str,
 }
 
-/// A file that is read. Values are read later, each where it stands.
+/// A parsed file. Its values are parsed later, at their positions.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File<'a> {
@@ -147,12 +147,12 @@ fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue, problems: &mut Problems<'_>
     value(raw, problems)
 }
 
-/// Whether a text is an object, if it is JSON: a list of its values would be read like one.
+/// Returns true if a JSON text is an object: a list of its values would be parsed in the same way.
 fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{')
 }
 
-/// Reads a value. What is wrong with it is named where it stands in the file.
+/// Parses a value. Problems are reported at the value's position in the file.
 fn value<'a, T: Deserialize<'a>>(raw: &'a RawValue, problems: &mut Problems<'_>) -> Option<T> {
     let value = serde_json::from_str(raw.get());
     value
@@ -194,7 +194,7 @@ fn text(kind: Kind, raw: &RawValue, problems: &mut Problems<'_>) -> Option<Strin
 fn place(text: &str, error: &Error) -> usize {
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let before: usize = lines.map(str::len).sum();
-    // Columns are bytes there, and count from 1.
+    // Columns are bytes here, from 1.
     (before + error.column().saturating_sub(1)).min(text.len())
 }
 

@@ -9,7 +9,7 @@ use crate::transfer::{Draft, Problems};
 const MEMORIES: &str = "# Memories";
 const TODO: &str = "# Todo";
 
-/// What a person who opens the file has to know.
+/// Instructions for a person who opens the file.
 const COMMENT: &str = "<!-- `kitbag memory import` reads this. Each line of a text begins with \
                        `>`. What is added here needs no id. -->";
 
@@ -26,13 +26,13 @@ enum Section {
 
 /// A memory that is being read.
 struct Open {
-    /// Where it begins.
+    /// The start.
     at: usize,
     id: Option<String>,
     created: Option<Moment>,
     /// `None`: something in the heading is wrong.
     tags: Option<Vec<String>>,
-    /// Where each line of the text begins.
+    /// The start of each line of the text.
     quoted: Vec<usize>,
     text: String,
     is_ended: bool,
@@ -91,7 +91,7 @@ pub(crate) fn read(text: &str, problems: &mut Problems<'_>) -> Vec<Draft> {
         }
         match section {
             Section::None if line.starts_with("<!--") && line.trim_end().ends_with("-->") => {}
-            // What follows a wrong heading is not wrong as well.
+            // Lines after an invalid heading are not reported.
             Section::None if problems.is_empty() => {
                 problems.add(at, format!("there is no `{MEMORIES}` or `{TODO}` above this line"));
             }
@@ -145,7 +145,7 @@ impl Open {
     }
 }
 
-/// Reads the heading of a memory: a date, an id and tags, all of which may be missing.
+/// Parses the heading of a memory: a date, an id and tags, all of them optional.
 fn heading(line: &str, problems: &mut Problems<'_>) -> Open {
     let (mut id, mut created) = (None, None);
     let (mut tags, mut is_wrong) = (Vec::new(), false);

@@ -1,4 +1,4 @@
-//! Export and import of all that is kept, as Markdown or JSON that a person can read and mend.
+//! Export and import of all entries, as Markdown or JSON that a person can read and edit.
 //!
 //! An import checks the whole file before it writes anything, and then writes all at once. It
 //! adds and changes entries and removes none; what it finds as it is it leaves alone, so that
@@ -18,7 +18,7 @@ use crate::date::Moment;
 use crate::entry::{self, Content, Entry, Hidden, Kind, Stored};
 use crate::store::{Clock, MOST_WRITTEN, Store};
 
-/// How many mistakes of a file are named.
+/// The most problems of a file that are named.
 const PROBLEMS: usize = 20;
 
 /// The form of a file.
@@ -39,13 +39,13 @@ pub(crate) struct Export {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Import {
     format: Format,
-    /// What the file is called in errors.
+    /// The name of the file in errors.
     name: String,
-    /// Where the host has put it.
+    /// The path at which the host provides the file.
     path: String,
 }
 
-/// What an import has done.
+/// The result of an import.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Imported {
     added: usize,
@@ -68,7 +68,7 @@ pub(crate) struct Draft {
 /// The mistakes of a file: the first ones, and how many there are.
 pub(crate) struct Problems<'a> {
     file: &'a str,
-    /// Each with the byte at which it stands.
+    /// Each with its offset in bytes.
     first: Vec<(usize, String)>,
     count: usize,
 }
@@ -90,7 +90,7 @@ impl<'a> Problems<'a> {
         }
     }
 
-    /// Where a part of the file begins.
+    /// Returns the start of a part of the file.
     pub(crate) fn at(&self, part: &str) -> usize {
         part.as_ptr() as usize - self.file.as_ptr() as usize
     }
@@ -100,8 +100,8 @@ impl<'a> Problems<'a> {
         value.map_err(|message| self.add(at, message)).ok()
     }
 
-    /// Checks the text of an entry at a byte of the file. `place` says where a byte of the text
-    /// stands.
+    /// Checks the text of an entry at an offset of the file. `place` returns the offset of a byte
+    /// of the text.
     pub(crate) fn text(
         &mut self,
         kind: Kind,
@@ -210,8 +210,8 @@ pub(crate) fn import_text(
     serde_json::to_string(&imported).map_err(|error| ErrorInfo::new(error.to_string()))
 }
 
-/// Gives each entry an id: one without has one that its text stands for, so that it is the same
-/// when the file is imported again.
+/// Gives each entry an id. A missing id is derived from the text, so that importing the entry again
+/// has the same result.
 fn with_ids(drafts: Vec<Draft>, problems: &mut Problems<'_>) -> Vec<(String, Draft)> {
     let mut known: HashSet<String> = HashSet::new();
     let mut identified = Vec::with_capacity(drafts.len());
@@ -245,7 +245,7 @@ fn compared(
         for (id, value) in ids.iter().zip(store.get(ids)?) {
             if let Some(value) = value {
                 let kind = if Kind::Memory.has(id) { Kind::Memory } else { Kind::Task };
-                // One that cannot be read is written anew.
+                // An unreadable entry is overwritten.
                 let created = Stored::read(kind, id, &value).map(|stored| stored.created).ok();
                 found.insert(id.clone(), (created.unwrap_or(now), value));
             }
@@ -280,7 +280,7 @@ fn compared(
     Ok((entries, imported))
 }
 
-/// A number that stands for a text: FNV-1a of 64 bits.
+/// Returns the number of a text: FNV-1a of 64 bits.
 fn digest(created: Option<Moment>, text: &str) -> u64 {
     let date = created.map(|created| created.to_string()).unwrap_or_default();
     let bytes = date.bytes().chain([0]).chain(text.bytes());

@@ -178,7 +178,7 @@ pub(super) fn grant(
 fn pattern(at: At<'_, String>, encoded_slash: bool, report: &mut Report) -> Option<UrlPattern> {
     let problem = match UrlPattern::parse(at.value) {
         Ok(url) if url.is_any_host() && at.file.layer() != Layer::User => {
-            "only your own file may grant every host; name the hosts that are meant".into()
+            "only your own file may grant every host; name the intended hosts".into()
         }
         Ok(url) if url.needs_encoded_slash() && !encoded_slash => ENCODED_SLASH.into(),
         Ok(url) => return Some(url),

@@ -330,7 +330,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
             -32600,
             json!(7),
-            "the message cannot be read: the key `name` stands twice at line 1 column 73",
+            "the message cannot be read: duplicate key `name` at line 1 column 73",
         );
         check_refused(
             r#"{"method":"tools/call","params":{"name":"a","arguments":{"n":123456789012345678901}},"id":"x"}"#,

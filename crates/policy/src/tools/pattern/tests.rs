@@ -15,7 +15,7 @@ fn check(text: &str, fits: &[&str], others: &[(&str, Misfit)]) {
 }
 
 #[test]
-fn a_pattern_without_a_wildcard_is_one_text() {
+fn patterns_without_wildcards_match_one_string() {
     use Misfit::Differs;
     check("a/../b", &["a/../b"], &[("b", Differs), ("a/../B", Differs), ("", Differs)]);
     check("", &[""], &[(" ", Differs)]);
@@ -24,7 +24,7 @@ fn a_pattern_without_a_wildcard_is_one_text() {
 }
 
 #[test]
-fn a_star_stays_in_a_segment_and_two_stand_for_segments() {
+fn stars_match_within_and_across_segments() {
     use Misfit::Differs;
     check("src/*.rs", &["src/a.rs", "src/.rs"], &[("src/a/b.rs", Differs), ("a.rs", Differs)]);
     check("src/*", &["src/a"], &[("src/", Differs), ("src", Differs), ("src/a/b", Differs)]);
@@ -37,7 +37,7 @@ fn a_star_stays_in_a_segment_and_two_stand_for_segments() {
 }
 
 #[test]
-fn a_value_is_never_repaired() {
+fn values_are_never_normalized() {
     use Misfit::{Control, Dots, Long};
     let long = format!("src/{}", "a".repeat(TextPattern::TEXT_BYTES - 3));
     check(
@@ -69,7 +69,7 @@ fn a_value_is_never_repaired() {
 }
 
 #[test]
-fn a_pattern_of_urls_keeps_its_host() {
+fn url_patterns_keep_their_host() {
     use Misfit::{Differs, Slash};
     check(
         "https://docs.rs/**",
@@ -129,7 +129,7 @@ fn a_pattern_of_urls_keeps_its_host() {
 }
 
 #[test]
-fn what_is_no_pattern_is_refused() {
+fn invalid_patterns_are_refused() {
     use TextPatternProblem::{Host, Long, Nothing, Query, Scheme, Stars};
     let check = |text: &str, problem: TextPatternProblem| {
         assert_eq!(TextPattern::new(text).unwrap_err().problem, problem, "{text}");
@@ -155,7 +155,7 @@ fn what_is_no_pattern_is_refused() {
 }
 
 #[test]
-fn a_pattern_holds_what_it_has_all_of() {
+fn patterns_cover_narrower_patterns() {
     let check = |own: &str, other: &str, expected: bool| {
         assert_eq!(pattern(own).holds(&pattern(other)), expected, "{own} {other}");
     };

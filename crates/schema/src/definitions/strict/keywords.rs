@@ -1,6 +1,6 @@
-//! The keywords of JSON Schema, by what strict mode does with them.
+//! The keywords of JSON Schema, classified for strict mode.
 
-/// Keywords that have no form in strict mode, whatever they stand beside.
+/// Keywords that strict mode never supports.
 pub(super) const NEVER: [&str; 10] = [
     "not",
     "if",
@@ -14,7 +14,7 @@ pub(super) const NEVER: [&str; 10] = [
     "$recursiveRef",
 ];
 
-/// Those that say something about values of one type.
+/// Unsupported keywords for values of one type.
 pub(super) const NEVER_OF_STRINGS: [&str; 4] =
     ["minLength", "maxLength", "contentEncoding", "contentMediaType"];
 pub(super) const NEVER_OF_ARRAYS: [&str; 7] = [
@@ -37,14 +37,14 @@ pub(super) const NEVER_OF_OBJECTS: [&str; 8] = [
     "dependencies",
 ];
 
-/// Those that strict mode knows.
+/// Supported keywords.
 pub(super) const OF_NUMBERS: [&str; 5] =
     ["multipleOf", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"];
 pub(super) const OF_ARRAYS: [&str; 2] = ["minItems", "maxItems"];
 pub(super) const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
-/// Keywords that say nothing about a value, and what others refer to.
+/// Keywords that do not restrict values, or contain the targets of references.
 pub(super) const ANNOTATIONS: [&str; 12] = [
     "title",
     "description",
@@ -60,13 +60,12 @@ pub(super) const ANNOTATIONS: [&str; 12] = [
     "$vocabulary",
 ];
 
-/// Whether a keyword only says something to a reader. Those that are not known do
-/// not even that.
+/// Returns true if a keyword is only an annotation. Unknown keywords are annotations as well.
 pub(super) fn is_annotation(key: &str) -> bool {
     ANNOTATIONS.contains(&key) || !is_taken(key)
 }
 
-/// Whether a keyword was dealt with where it stands.
+/// Returns true if another function handles the keyword.
 pub(super) fn is_taken(key: &str) -> bool {
     const RULES: [&str; 13] = [
         "type",

@@ -1,24 +1,24 @@
-//! How large a schema may be in strict mode.
+//! The size limits of strict mode.
 
 use serde_json::Value;
 
-/// Where the interface draws the line.
+/// The limits of the interface.
 const PROPERTIES: usize = 5_000;
 const DEPTH: usize = 10;
 const TEXT_CHARS: usize = 120_000;
 const CHOICES: usize = 1_000;
-/// From so many choices on, their texts are measured together.
+/// The number of choices above which their total length is limited.
 const MANY_CHOICES: usize = 250;
 const MANY_CHOICES_CHARS: usize = 15_000;
 
-/// What the interface measures.
+/// The sizes that the interface limits.
 #[derive(Default)]
 pub(super) struct Size {
     properties: usize,
     depth: usize,
     text: usize,
     choices: usize,
-    /// The longest list of choices that counts as a long one, in characters.
+    /// The length of the longest large list of choices, in characters.
     long_list: usize,
 }
 
@@ -64,7 +64,7 @@ impl Size {
         }
     }
 
-    /// What there is too much of.
+    /// Describes the exceeded limit.
     pub(super) fn excess(&self) -> Option<String> {
         let limits = [
             (self.properties, PROPERTIES, "properties"),
@@ -74,6 +74,6 @@ impl Size {
             (self.long_list, MANY_CHOICES_CHARS, "characters in one long list of choices"),
         ];
         let (found, limit, noun) = limits.into_iter().find(|(found, limit, _)| found > limit)?;
-        Some(format!("has {found} {noun}, and strict mode takes {limit}"))
+        Some(format!("has {found} {noun}, but strict mode allows {limit}"))
     }
 }

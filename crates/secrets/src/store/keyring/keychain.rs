@@ -1,4 +1,4 @@
-//! The keychain of macOS, which asks its user by itself.
+//! The macOS keychain, which asks the user itself.
 
 use crate::{CallEnd, ReadError, SecretValue};
 use kitbag_policy::SecretName;
@@ -11,7 +11,7 @@ use security_framework::passwords::{
 use super::{APPLICATION, label};
 use crate::store::error::StoreError;
 
-/// What the keychain says where there is no such entry: `errSecItemNotFound`.
+/// The status of a missing entry: `errSecItemNotFound`.
 const NOT_FOUND: i32 = -25300;
 
 pub(super) fn names(end: &CallEnd) -> Result<Vec<SecretName>, StoreError> {
@@ -50,7 +50,7 @@ pub(super) fn delete(name: &SecretName, end: &CallEnd) -> Result<bool, StoreErro
     Ok(found(delete_generic_password(APPLICATION, name.as_str()))?.is_some())
 }
 
-/// The keychain has no way to take back what it was asked, so nothing begins after the end.
+/// Keychain requests cannot be cancelled, so none starts after the end.
 fn begin(end: &CallEnd) -> Result<(), StoreError> {
     match end.has_ended() {
         true => Err(ReadError::CallEnded.into()),
@@ -58,7 +58,7 @@ fn begin(end: &CallEnd) -> Result<(), StoreError> {
     }
 }
 
-/// What was found. `None`: nothing.
+/// Maps a missing entry to `None`.
 fn found<T>(result: Result<T, Error>) -> Result<Option<T>, StoreError> {
     match result {
         Ok(found) => Ok(Some(found)),

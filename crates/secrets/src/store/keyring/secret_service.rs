@@ -1,7 +1,7 @@
-//! The Secret Service, which GNOME, KDE and KeePassXC have, over D-Bus.
+//! The Secret Service of GNOME, KDE and KeePassXC, over D-Bus.
 //!
-//! Values cross the bus as they are: it is a socket of the user's alone, and a session that is
-//! encrypted would protect them from no program that could not ask for them itself.
+//! Values cross the bus unencrypted. The socket is private to the user, and an encrypted session
+//! would protect the values only from programs that can request them anyway.
 //!
 //! Specification: Secret Service API 0.2, freedesktop.org.
 
@@ -28,19 +28,19 @@ use zeroize::Zeroizing;
 use super::{APPLICATION, label};
 use crate::store::error::StoreError;
 
-/// Who keeps the keyring.
+/// The bus name.
 const SERVICE: &str = "org.freedesktop.secrets";
 
-/// Where it is.
+/// The object path.
 const PATH: &str = "/org/freedesktop/secrets";
 
-/// How long a person may take to unlock it.
+/// The time limit for unlocking.
 const TIME: Duration = Duration::from_secs(60);
 
-/// A path that says that there is nothing.
+/// The path that means no object.
 const NOTHING: &str = "/";
 
-/// What an entry holds: the session, its parameters, the value, and of what type that is.
+/// An entry: session, parameters, value, and content type.
 type Kept = (OwnedObjectPath, Vec<u8>, Vec<u8>, String);
 
 const COLLECTION: &str = "org.freedesktop.Secret.Collection";
@@ -57,7 +57,7 @@ pub(super) fn names(end: &CallEnd) -> Result<Vec<SecretName>, StoreError> {
             let properties = "org.freedesktop.DBus.Properties";
             let found: OwnedVariant = service.call(&entry, properties, "Get", &of).await?;
             let mut found: HashMap<String, String> = found.try_into().map_err(refused)?;
-            // Another program may have written what is no name.
+            // Another program may have written an invalid name.
             names.extend(found.remove("secret").and_then(|name| SecretName::new(&name).ok()));
         }
         Ok(names)
@@ -87,7 +87,7 @@ pub(super) fn set(
         let value = Zeroizing::new(value.reveal().as_bytes().to_vec());
         let none: &[u8] = &[];
         let kept = (&session, none, &**value, "text/plain");
-        // Wherever it is: one that is made anew takes the place of none in another collection.
+        // In any collection: creating an entry would not replace one in another collection.
         if let Some(entry) = service.entries(Some(name)).await?.into_iter().next() {
             service.call::<_, ()>(&entry, ITEM, "SetSecret", &(kept,)).await?;
             return Ok(true);
@@ -117,14 +117,14 @@ pub(super) fn delete(name: &SecretName, end: &CallEnd) -> Result<bool, StoreErro
     })
 }
 
-/// Does this on a thread of its own, which may be waited for in every runtime, until `end`.
+/// Runs a future on a separate thread, which any runtime can wait for, until `end`.
 fn run<T: Send>(
     end: &CallEnd,
     work: impl Future<Output = Result<T, StoreError>> + Send,
 ) -> Result<T, StoreError> {
     let (sender, ended) = oneshot::channel();
     let _at_end = end.at_end(move || {
-        // It may have been done meanwhile.
+        // The receiver may be gone.
         let _ = sender.send(());
     });
     let wait = || {
@@ -144,7 +144,7 @@ fn run<T: Send>(
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// A connection to the keyring. What it asks its user for ends with it.
+/// A connection to the keyring. Its prompts end with it.
 struct Service(Connection);
 
 impl Service {
@@ -168,7 +168,7 @@ impl Service {
         called.await.and_then(|reply| reply.body().deserialize()).map_err(refused)
     }
 
-    /// A session, in which values are not encrypted.
+    /// Opens a session without encryption.
     async fn session(&self) -> Result<OwnedObjectPath, StoreError> {
         let plain = ("plain", Variant::from(""));
         let (_, session): (OwnedVariant, OwnedObjectPath) =
@@ -176,7 +176,7 @@ impl Service {
         Ok(session)
     }
 
-    /// The entries of a secret, or all of kitbag's, unlocked.
+    /// Returns the unlocked entries of a secret, or of all secrets of kitbag.
     async fn entries(&self, name: Option<&SecretName>) -> Result<Vec<OwnedObjectPath>, StoreError> {
         let (mut entries, locked): (Vec<OwnedObjectPath>, Vec<OwnedObjectPath>) =
             self.call(PATH, SERVICE_INTERFACE, "SearchItems", &(attributes(name),)).await?;
@@ -185,7 +185,7 @@ impl Service {
         Ok(entries)
     }
 
-    /// The collection for new entries, unlocked.
+    /// Returns the unlocked collection for new entries.
     async fn collection(&self) -> Result<OwnedObjectPath, StoreError> {
         let path: OwnedObjectPath =
             self.call(PATH, SERVICE_INTERFACE, "ReadAlias", &"default").await?;
@@ -205,7 +205,7 @@ impl Service {
         }
     }
 
-    /// Unlocks these, for which the keyring may ask its user.
+    /// Unlocks objects. The keyring may ask the user.
     async fn unlock(&self, paths: &[OwnedObjectPath]) -> Result<(), StoreError> {
         if paths.is_empty() {
             return Ok(());
@@ -215,7 +215,7 @@ impl Service {
         self.answer(&prompt).await.map(drop)
     }
 
-    /// Waits until the user has answered. `None`: there was nothing to ask.
+    /// Waits for the user's answer. `None` if there was no prompt.
     async fn answer(&self, prompt: &OwnedObjectPath) -> Result<Option<OwnedVariant>, StoreError> {
         if prompt.as_str() == NOTHING {
             return Ok(None);
@@ -241,7 +241,7 @@ impl Service {
     }
 }
 
-/// The error of an answer that is none.
+/// Converts an error of the bus.
 fn refused(error: zbus::Error) -> StoreError {
     let reason = error.to_string();
     match error {
@@ -252,7 +252,7 @@ fn refused(error: zbus::Error) -> StoreError {
     }
 }
 
-/// What tells the entries of a secret, or all of kitbag's, from others.
+/// Returns the attributes of a secret's entries, or of all entries of kitbag.
 fn attributes(name: Option<&SecretName>) -> HashMap<&'static str, String> {
     let mut attributes = HashMap::from([("application", APPLICATION.to_owned())]);
     if let Some(name) = name {
