@@ -101,7 +101,7 @@ fn nothing_is_written_without_a_yes() {
     );
     let as_json = add(&workspace, &path, &["--json"]);
     assert_eq!((as_json.code, as_json.json()["added"].clone()), (3, json!(false)));
-    assert_eq!(as_json.json()["wishes"][1], "env = [\"LANG\"]");
+    assert_eq!(as_json.json()["requestedGrants"][1], "env = [\"LANG\"]");
     for typed in ["no\n", "\nn\n", "yes please\nno\n", "none\nn\n", "\u{4}", "c\nyes\n\u{4}"] {
         let (_, terminal) = on_a_terminal(&workspace, &["add", path.to_str().unwrap()], typed);
         assert!(terminal.contains("`weather` was not added"), "{typed:?}: {terminal}");

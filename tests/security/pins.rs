@@ -167,7 +167,7 @@ fn update_shows_what_has_changed_and_records_it() {
     let updated = workspace.run(&["update", "weather", path.to_str().unwrap(), "--yes", "--json"]);
     assert_eq!(
         updated.json()["changed"],
-        json!(["component", "description", "wishes"]),
+        json!(["component", "description", "requestedGrants"]),
         "{}",
         updated.shown()
     );

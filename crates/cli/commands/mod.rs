@@ -40,7 +40,7 @@ pub(crate) struct Global {
 
 // Limits for every tool, instead of the configured ones. No doc comment, which clap would take for the command's.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(crate) struct Limits {
+pub(crate) struct LimitArgs {
     /// Allow a call this much memory, such as 128MiB [default: as configured,
     /// else 64MiB]
     #[arg(long, value_name = "SIZE")]
@@ -76,7 +76,7 @@ pub(crate) struct Limits {
 
 // Grants of a tool for one call. No doc comment, as above.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Grants {
+pub(crate) struct GrantArgs {
     /// Grant this for one call, besides what is configured: `http=https://a.example/**`,
     /// `http={ url = "https://a.example/**", methods = ["POST"] }`, `env=NAME`,
     /// `storage=1MiB`, `tools=ALIAS=TOOL` or `tools=caller`. No more than `[ceiling.grants]` of
@@ -87,7 +87,7 @@ pub(crate) struct Grants {
 
 // A tool, by its name or by the path of its component. No doc comment, as above.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Named {
+pub(crate) struct ToolArg {
     /// The tool's name, which `kitbag list` shows; or the path of a component, which
     /// ends in `.wasm` or holds a `/`, or of a script, which ends in `.py`
     tool: String,
@@ -96,7 +96,7 @@ pub(crate) struct Named {
     own: Option<String>,
 }
 
-impl Named {
+impl ToolArg {
     /// The words that name the tool on a command line.
     pub(crate) fn as_typed(&self) -> Vec<String> {
         let own = self.own.iter().flat_map(|own| ["--tool".to_owned(), own.clone()]);
@@ -120,17 +120,16 @@ impl Named {
     pub(crate) fn kitbag(
         self,
         global: &Global,
-        limits: Limits,
+        limits: LimitArgs,
     ) -> Result<(&'static Kitbag, String), CliError> {
-        self.kitbag_with(global, limits, Grants::default())
+        self.kitbag_with(global, limits, GrantArgs::default())
     }
 
-    /// The same, with more grants for the tool.
     pub(crate) fn kitbag_with(
         self,
         global: &Global,
-        limits: Limits,
-        grants: Grants,
+        limits: LimitArgs,
+        grants: GrantArgs,
     ) -> Result<(&'static Kitbag, String), CliError> {
         let one_tool = |is: &str| {
             let tool = &self.tool;
@@ -182,8 +181,8 @@ impl Named {
 pub(crate) fn script_kitbag(
     path: &Path,
     global: &Global,
-    limits: Limits,
-    grants: Grants,
+    limits: LimitArgs,
+    grants: GrantArgs,
 ) -> Result<(&'static Kitbag, String), CliError> {
     let unreadable = |source| CliError::Read { path: path.to_string_lossy().into(), source };
     path.metadata().map_err(unreadable)?;
@@ -192,8 +191,7 @@ pub(crate) fn script_kitbag(
     Ok((built(grants.add_to(builder, name.as_str()))?, name.to_string()))
 }
 
-impl Grants {
-    /// Grants this to a tool.
+impl GrantArgs {
     fn add_to(self, builder: Builder, tool: &str) -> Builder {
         match self.grants.is_empty() {
             true => builder,
@@ -281,7 +279,6 @@ impl Global {
         }
     }
 
-    /// The home directory, where it is known.
     pub(crate) fn home() -> Option<PathBuf> {
         Places::from_environment(std::env::vars_os()).home
     }
@@ -293,15 +290,15 @@ impl Global {
         places.user_file.or(usual)
     }
 
-    /// Reads the configuration.
-    fn kitbag(&self, limits: Limits) -> Result<&'static Kitbag, CliError> {
+    fn kitbag(&self, limits: LimitArgs) -> Result<&'static Kitbag, CliError> {
         built(self.builder().limits(limits.into()))
     }
 }
 
-impl From<Limits> for LimitFlags {
-    fn from(limits: Limits) -> Self {
-        let Limits { memory, time, output, written, requests, tool_calls, fuel, compile } = limits;
+impl From<LimitArgs> for LimitFlags {
+    fn from(limits: LimitArgs) -> Self {
+        let LimitArgs { memory, time, output, written, requests, tool_calls, fuel, compile } =
+            limits;
         Self { memory, time, output, written, requests, tool_calls, fuel, compile }
     }
 }

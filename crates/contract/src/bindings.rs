@@ -3,7 +3,7 @@
 //! The generated types are structural: they fit any component whose `run` has
 //! this shape, whatever its package is called.
 
-mod emitted;
+mod content;
 
 use crate::answer::QuestionMarks;
 use crate::{

@@ -12,7 +12,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 use zstd::zstd_safe::{MAGICNUMBER, get_frame_content_size};
 
-use crate::compile::Compiled;
+use crate::compile::CompiledCode;
 use crate::metering::Metering;
 use crate::sys::path_of;
 
@@ -187,8 +187,8 @@ fn unpacked_size(bytes: &[u8]) -> Option<u64> {
 
 /// Loads an artifact that this process has just compiled.
 #[expect(unsafe_code, reason = "loading what this process compiled")]
-pub fn load_compiled(engine: &Engine, artifact: &Compiled) -> wasmtime::Result<Component> {
-    // SAFETY: only `compile` makes a `Compiled`, from what wasmtime's compiler
+pub fn load_compiled(engine: &Engine, artifact: &CompiledCode) -> wasmtime::Result<Component> {
+    // SAFETY: only `compile` makes a `CompiledCode`, from what wasmtime's compiler
     // returned to it, and nothing can change its bytes since.
     unsafe { Component::deserialize(engine, artifact.bytes()) }
 }
@@ -197,11 +197,11 @@ pub fn load_compiled(engine: &Engine, artifact: &Compiled) -> wasmtime::Result<C
 #[expect(unsafe_code, reason = "loading an artifact that the private cache verified")]
 pub fn load_verified(
     engine: &Engine,
-    artifact: &crate::cache::Verified<'_>,
+    artifact: &crate::cache::VerifiedCode<'_>,
 ) -> wasmtime::Result<Component> {
     // The very file that was verified, whatever its name stands for by now.
     let file = path_of(artifact.file());
-    // SAFETY: a `Verified` exists only for a file which we own in a directory which
+    // SAFETY: a `VerifiedCode` exists only for a file which we own in a directory which
     // only we can write, and whose digest is the one that was recorded when we
     // compiled it. Nothing changes the file, as `cache::entry` has it, so wasmtime
     // maps what was verified: the same pages of the same file.

@@ -51,7 +51,7 @@ pub struct Stamp {
 }
 
 /// A component's file, open and known to be one.
-pub struct Opened<'a> {
+pub struct OpenComponent<'a> {
     /// As messages name it.
     pub path: &'a Path,
     /// The digests that its content must have.
@@ -75,7 +75,7 @@ impl Stamp {
     }
 }
 
-impl<'a> Opened<'a> {
+impl<'a> OpenComponent<'a> {
     /// Opens a component's file, unless it is too large, no file at all, or another
     /// user may have written it.
     pub fn new(file: &'a ComponentFile) -> Result<Self, LoadError> {
@@ -139,5 +139,5 @@ impl<'a> Opened<'a> {
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     let real = path.canonicalize().map_err(|error| LoadError::from_io(path, &error))?;
     let opened = open(&real, OpenAs::File).map_err(|error| LoadError::from_open(path, error))?;
-    Opened::of(path, opened)?.read()
+    OpenComponent::of(path, opened)?.read()
 }

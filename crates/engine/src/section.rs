@@ -2,7 +2,7 @@
 
 use wasmparser::{Chunk, Encoding, Parser, Payload};
 
-use crate::description::Described;
+use crate::description::DescribeResult;
 use crate::inspect::Support;
 
 /// The name of the section.
@@ -14,7 +14,7 @@ const NAME: &str = "kitbag:describe";
 /// The section is one of the component itself or of a core module right in it, where a
 /// linker leaves those of Rust. A component within belongs to another tool, out of which
 /// this one was composed.
-pub fn described(component: &[u8], support: &Support) -> Option<Described> {
+pub fn described(component: &[u8], support: &Support) -> Option<DescribeResult> {
     let mut found = Vec::new();
     custom_sections(component, |within, name, data| {
         use Encoding::{Component, Module};
@@ -24,15 +24,15 @@ pub fn described(component: &[u8], support: &Support) -> Option<Described> {
     })?;
     let described = match found[..] {
         [] => return None,
-        [section] => Described::read(section, support),
+        [section] => DescribeResult::read(section, support),
         _ => {
             let problem = format!("it has two sections `{NAME}`, and may have one");
-            return Some(Described::Unusable(problem));
+            return Some(DescribeResult::Unusable(problem));
         }
     };
     Some(match described {
-        Described::Unusable(problem) => {
-            Described::Unusable(format!("its section `{NAME}`: {problem}"))
+        DescribeResult::Unusable(problem) => {
+            DescribeResult::Unusable(format!("its section `{NAME}`: {problem}"))
         }
         described => described,
     })
@@ -132,9 +132,9 @@ mod tests {
     fn check(component: &[u8], expected: Option<Result<&str, &str>>) {
         let described = described(component, &SUPPORT);
         let found = described.as_ref().map(|described| match described {
-            Described::Description(description) => Ok(&*description.tools[0].name),
-            Described::Unusable(problem) => Err(&**problem),
-            Described::Nothing => unreachable!("a section says something"),
+            DescribeResult::Description(description) => Ok(&*description.tools[0].name),
+            DescribeResult::Unusable(problem) => Err(&**problem),
+            DescribeResult::Nothing => unreachable!("a section says something"),
         });
         assert_eq!(found, expected);
     }
@@ -196,7 +196,7 @@ mod tests {
         ) {
             let text = format!("(component {})", "(core module)".repeat(modules));
             let whole = component(&text, &[section(NAME, &data)]);
-            prop_assert!(matches!(described(&whole, &SUPPORT), Some(Described::Unusable(_) | Described::Description(_))));
+            prop_assert!(matches!(described(&whole, &SUPPORT), Some(DescribeResult::Unusable(_) | DescribeResult::Description(_))));
             // Cut anywhere, it is malformed or has no section.
             let cut = &whole[..whole.len().saturating_sub(end + 1)];
             prop_assert_eq!(described(cut, &SUPPORT), None);

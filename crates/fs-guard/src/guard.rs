@@ -13,8 +13,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_base::FileId;
 
+use crate::account::{
+    files_in, places_of_account, private_places_of_account, program, sealed_links,
+};
 use crate::git::named_paths;
-use crate::kept::{files_in, places_of_account, private_places_of_account, program, sealed_links};
 use crate::names::{REPOSITORY, fold, is_guarded, is_part_of_repository};
 use crate::open::{Link, canonical, open, resolve};
 use crate::protected::ProtectedNames;
@@ -91,21 +93,21 @@ pub struct GuardTable {
     /// Paths that were looked at, without links in what is above them. When the table is made,
     /// those that tell whether it is still true. As text, which takes less than name by name:
     /// none of them has a `.` or `//`.
-    known: HashMap<OsString, Known>,
-    kept: Kept,
+    known: HashMap<OsString, PathContent>,
+    kept: OwnFiles,
 }
 
 /// What no tool reads as one call meets it, with the identities of that moment.
 #[derive(Debug, Default)]
 pub struct PrivateTable {
     names: Arc<GuardTable>,
-    kept: Kept,
+    kept: OwnFiles,
 }
 
 /// The files in what is kitbag's own, which are looked up once, and only for a file that
 /// has a second name.
 #[derive(Debug, Default)]
-struct Kept {
+struct OwnFiles {
     /// Canonical paths.
     places: Arc<[PathBuf]>,
     /// `None`: too many to tell.
@@ -114,7 +116,7 @@ struct Kept {
 
 /// What lies at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Known {
+enum PathContent {
     /// A link, and its text.
     Link(PathBuf),
     /// What is none.
@@ -125,7 +127,7 @@ enum Known {
 
 /// What is changed of an entry in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum EntryChange {
     /// A directory is made where nothing is.
     NewDirectory,
     /// The entry is made, or put in the place of another.
@@ -185,7 +187,7 @@ impl Guard {
     /// together again.
     pub fn private(&self) -> PrivateTable {
         let names = self.private_table(|last| !last.is_current());
-        let kept = Kept { places: Arc::clone(&names.kept.places), files: OnceLock::new() };
+        let kept = OwnFiles { places: Arc::clone(&names.kept.places), files: OnceLock::new() };
         PrivateTable { names, kept }
     }
 
@@ -333,7 +335,7 @@ impl GuardTable {
         directory: FileId,
         name: &str,
         found: Option<FileId>,
-        change: Change,
+        change: EntryChange,
     ) -> bool {
         let named = self.entries.get(&directory).and_then(|names| names.get(&fold(name)));
         let is_sealed = found.is_some_and(|id| self.sealed.contains(&id)) || named == Some(&true);
@@ -342,7 +344,7 @@ impl GuardTable {
         // then holds is not changed; see `is_outdated`.
         is_guarded(name)
             || is_sealed
-            || matches!(change, Change::Put | Change::Remove) && is_pinned()
+            || matches!(change, EntryChange::Put | EntryChange::Remove) && is_pinned()
     }
 
     /// Whether this is a further name of a file that kitbag keeps, such as an entry of the
@@ -385,12 +387,12 @@ impl GuardTable {
             let parent = place.parent().unwrap_or(place);
             ends.push(parent.as_os_str());
             // In nothing there is nothing.
-            if self.known.get(parent.as_os_str()) != Some(&Known::Missing) {
+            if self.known.get(parent.as_os_str()) != Some(&PathContent::Missing) {
                 ends.push(place.as_os_str());
             }
         }
         self.known.retain(|path, known| {
-            matches!(known, Known::Link(_)) || ends.contains(&path.as_os_str())
+            matches!(known, PathContent::Link(_)) || ends.contains(&path.as_os_str())
         });
     }
 
@@ -399,8 +401,9 @@ impl GuardTable {
     /// canonical form.
     fn name(&mut self, path: &Path, is_sealed: bool) -> PathBuf {
         // What is known has no link above it: it is not gone through again.
-        let is_known =
-            |outer: &&Path| matches!(self.known.get(outer.as_os_str()), Some(Known::There(_)));
+        let is_known = |outer: &&Path| {
+            matches!(self.known.get(outer.as_os_str()), Some(PathContent::There(_)))
+        };
         let start = path.ancestors().skip(1).find(is_known).unwrap_or(Path::new("/")).to_owned();
         let end = resolve(start, path, |entry, is_last| self.pin(entry, is_last, is_sealed));
         if let (true, Some(id)) = (is_sealed, self.there(&end)) {
@@ -424,29 +427,29 @@ impl GuardTable {
         if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
             && let Some(parent) = self.there(parent)
         {
-            if !is_last && matches!(known, Known::Missing) {
+            if !is_last && matches!(known, PathContent::Missing) {
                 self.missing.insert(path.to_owned());
             }
             let names = self.entries.entry(parent).or_default();
             *names.entry(fold(&name.to_string_lossy())).or_default() |= is_last && is_sealed;
         }
         match known {
-            Known::Link(target) => Some(target),
-            Known::There(_) | Known::Missing => None,
+            PathContent::Link(target) => Some(target),
+            PathContent::There(_) | PathContent::Missing => None,
         }
     }
 
     /// What lies at a path that has no links.
     fn there(&self, path: &Path) -> Option<FileId> {
         match self.known.get(path.as_os_str()) {
-            Some(Known::There(id)) => Some(*id),
-            Some(Known::Link(_) | Known::Missing) => None,
+            Some(PathContent::There(id)) => Some(*id),
+            Some(PathContent::Link(_) | PathContent::Missing) => None,
             None => fs::symlink_metadata(path).ok().as_ref().map(id_of_metadata),
         }
     }
 }
 
-impl Kept {
+impl OwnFiles {
     /// Whether this is a further name of one of the files.
     fn has(&self, found: &Stat) -> bool {
         found.kind() == FileKind::File
@@ -460,13 +463,13 @@ impl Kept {
 }
 
 /// Looks up what lies at a path, and its identity.
-fn look(path: &Path) -> (Known, Option<FileId>) {
-    let Ok(found) = fs::symlink_metadata(path) else { return (Known::Missing, None) };
+fn look(path: &Path) -> (PathContent, Option<FileId>) {
+    let Ok(found) = fs::symlink_metadata(path) else { return (PathContent::Missing, None) };
     let id = id_of_metadata(&found);
     let known = match found.is_symlink() {
         // One that was just removed leads nowhere.
-        true => fs::read_link(path).map_or(Known::Missing, Known::Link),
-        false => Known::There(id),
+        true => fs::read_link(path).map_or(PathContent::Missing, PathContent::Link),
+        false => PathContent::There(id),
     };
     (known, Some(id))
 }

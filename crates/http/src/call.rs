@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::RequestError;
 use crate::headers;
-use crate::outgoing::Outgoing;
+use crate::outgoing_request::OutgoingRequest;
 use crate::shares::Account;
 
 /// Requests of one call that are under way at once; the next ones wait.
@@ -201,7 +201,7 @@ impl Call {
     pub(crate) fn decide(
         &self,
         url: &str,
-        outgoing: &Outgoing,
+        outgoing: &OutgoingRequest,
     ) -> Result<AllowedRequest, HttpRefusal> {
         headers::check(&outgoing.headers)?;
         let request = HttpRequest::new(outgoing.method.as_str(), url)?;

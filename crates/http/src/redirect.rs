@@ -7,13 +7,13 @@ use url::Url;
 
 use crate::error::RequestError;
 use crate::headers;
-use crate::outgoing::Outgoing;
+use crate::outgoing_request::OutgoingRequest;
 
 /// Whether a response leads elsewhere, and the request can be sent there: a body that was
 /// sent is not sent again.
 ///
 /// Source: RFC 9110, section 15.4.
-pub(crate) fn is_one<B>(response: &Response<B>, outgoing: &Outgoing) -> bool {
+pub(crate) fn is_one<B>(response: &Response<B>, outgoing: &OutgoingRequest) -> bool {
     let is_redirect = matches!(
         response.status(),
         StatusCode::MOVED_PERMANENTLY
@@ -39,7 +39,7 @@ fn becomes_get(status: StatusCode, method: &Method) -> bool {
 /// The URL that a redirect leads to; of the request is left what goes there.
 pub(crate) fn next<B>(
     response: &Response<B>,
-    outgoing: &mut Outgoing,
+    outgoing: &mut OutgoingRequest,
     from: &HttpRequest,
     redactor: &Redactor,
 ) -> Result<String, RequestError> {

@@ -64,12 +64,12 @@ pub struct RefusedFile {
     /// Its path in there, with all links followed. Untrusted.
     pub path: String,
     /// Why.
-    pub why: WhyRefused,
+    pub why: FileRefusal,
 }
 
 /// Why a tool was refused a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhyRefused {
+pub enum FileRefusal {
     /// It looks like a secret that no grant names.
     Secret,
     /// kitbag keeps its own secrets there, so that no grant opens it.
@@ -326,20 +326,20 @@ impl fmt::Display for RefusedFile {
         let guest = self.guest();
         let guest = shown(&guest);
         match self.why {
-            WhyRefused::Secret => write!(
+            FileRefusal::Secret => write!(
                 f,
                 "`{guest}` looks like a secret, which a tool opens and changes only where its \
                  grant includes it"
             ),
-            WhyRefused::Private => {
+            FileRefusal::Private => {
                 write!(f, "no tool reads `{guest}`, where kitbag keeps secrets")
             }
-            WhyRefused::Protected => write!(
+            FileRefusal::Protected => write!(
                 f,
                 "`{guest}` is one of the names by which another program runs something, which a \
                  tool changes only where its grant says `protected = []`"
             ),
-            WhyRefused::NewDotName => write!(
+            FileRefusal::NewDotName => write!(
                 f,
                 "`{guest}` does not exist, and a tool creates a file or directory whose name \
                  starts with a dot only where its grant excepts that name from `protected`"

@@ -48,11 +48,11 @@ pub enum Period {
 /// nanoseconds since 1970. Empty: nothing is spent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Spent(BTreeMap<Period, u64>);
+pub struct RateUse(BTreeMap<Period, u64>);
 
 /// A rate is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UsedUp {
+pub struct RateExceeded {
     /// The rate. Of several, that which allows a call last.
     pub rate: Rate,
     /// When all rates allow a call again.
@@ -88,10 +88,10 @@ impl Rates {
     ///
     /// # Errors
     ///
-    /// [`UsedUp`] where a rate does not allow it now.
-    pub fn take(&self, spent: &mut Spent, now: u64) -> Result<(), UsedUp> {
+    /// [`RateExceeded`] where a rate does not allow it now.
+    pub fn take(&self, spent: &mut RateUse, now: u64) -> Result<(), RateExceeded> {
         let mut after = BTreeMap::new();
-        let mut used_up: Option<UsedUp> = None;
+        let mut used_up: Option<RateExceeded> = None;
         for rate in self.iter() {
             let (period, interval) = (rate.period.nanos(), rate.interval());
             let free_at = spent.0.get(&rate.period).copied().unwrap_or(0);
@@ -100,7 +100,7 @@ impl Rates {
             if over > 0 {
                 let retry_after = Duration::from_nanos(over);
                 if used_up.is_none_or(|other| other.retry_after < retry_after) {
-                    used_up = Some(UsedUp { rate, retry_after });
+                    used_up = Some(RateExceeded { rate, retry_after });
                 }
             }
             after.insert(rate.period, free_at);
@@ -157,7 +157,7 @@ impl Period {
     }
 }
 
-impl Spent {
+impl RateUse {
     /// Whether nothing is spent any more, so that this need not be kept.
     pub fn is_over(&self, now: u64) -> bool {
         self.0.values().all(|free_at| *free_at <= now)
@@ -238,7 +238,7 @@ mod tests {
     }
 
     /// How many calls pass at once.
-    fn taken(rates: &Rates, spent: &mut Spent, now: u64) -> usize {
+    fn taken(rates: &Rates, spent: &mut RateUse, now: u64) -> usize {
         (0..20_000).take_while(|_| rates.take(spent, now).is_ok()).count()
     }
 
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_burst_passes_and_then_one_at_a_time() {
-        let (rates, mut spent) = (rates("60/min"), Spent::default());
+        let (rates, mut spent) = (rates("60/min"), RateUse::default());
         assert_eq!(taken(&rates, &mut spent, START), 60);
         let used_up = rates.take(&mut spent, START).unwrap_err();
         assert_eq!(used_up.retry_after, Duration::from_secs(1));
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_call_that_one_rate_refuses_is_counted_by_none() {
-        let (rates, mut spent) = (rates("2/s, 3/h"), Spent::default());
+        let (rates, mut spent) = (rates("2/s, 3/h"), RateUse::default());
         assert_eq!(taken(&rates, &mut spent, START), 2);
         let before = spent.clone();
         let used_up = rates.take(&mut spent, START).unwrap_err();
@@ -303,13 +303,13 @@ mod tests {
         for text in ["10000/s", "10000/d", "7/s", "9999/min"] {
             let rates = rates(text);
             let most = rates.iter().next().unwrap().calls.get() as usize;
-            assert_eq!(taken(&rates, &mut Spent::default(), START), most, "{text}");
+            assert_eq!(taken(&rates, &mut RateUse::default(), START), most, "{text}");
         }
     }
 
     #[test]
     fn a_clock_that_was_set_back_refuses_for_a_period_at_most() {
-        let (rates, mut spent) = (rates("1/min"), Spent::default());
+        let (rates, mut spent) = (rates("1/min"), RateUse::default());
         rates.take(&mut spent, START).unwrap();
         let earlier = START - 1000 * 60 * SECOND;
         let used_up = rates.take(&mut spent, earlier).unwrap_err();
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn what_is_over_need_not_be_kept() {
-        let (rates, mut spent) = (rates("2/s"), Spent::default());
+        let (rates, mut spent) = (rates("2/s"), RateUse::default());
         assert!(spent.is_over(START));
         rates.take(&mut spent, START).unwrap();
         assert!(!spent.is_over(START + SECOND / 2 - 1));
@@ -338,11 +338,11 @@ mod tests {
 
     #[test]
     fn counts_are_kept_as_text() {
-        let (rates, mut spent) = (rates("2/s, 3/h"), Spent::default());
+        let (rates, mut spent) = (rates("2/s, 3/h"), RateUse::default());
         rates.take(&mut spent, START).unwrap();
         let text = serde_json::to_string(&spent).unwrap();
         assert_eq!(text, r#"{"s":1700000000500000000,"h":1700001200000000000}"#);
-        assert_eq!(serde_json::from_str::<Spent>(&text).unwrap(), spent);
+        assert_eq!(serde_json::from_str::<RateUse>(&text).unwrap(), spent);
     }
 
     proptest! {
@@ -354,7 +354,7 @@ mod tests {
         ) {
             let rates = rates(&format!("{calls}/min"));
             let interval = 60 * SECOND / u64::from(calls);
-            let mut spent = Spent::default();
+            let mut spent = RateUse::default();
             let mut now = START;
             let (mut passed, mut refused_for) = (Vec::new(), None);
             for wait in waits {
@@ -365,7 +365,7 @@ mod tests {
                         passed.push(now);
                         refused_for = None;
                     }
-                    Err(UsedUp { retry_after, .. }) => {
+                    Err(RateExceeded { retry_after, .. }) => {
                         let until = now + u64::try_from(retry_after.as_nanos()).unwrap();
                         prop_assert!(refused_for.is_none_or(|earlier| earlier == until));
                         refused_for = Some(until);

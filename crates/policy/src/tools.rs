@@ -70,7 +70,7 @@ pub struct AllowedTool {
 
 /// What a tool wants to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WantedTool {
+pub enum RequestedTool {
     /// Whatever its caller may call.
     Caller,
     /// One tool.
@@ -384,23 +384,23 @@ impl ToolGrant {
 }
 
 /// Decides whether these grants let a tool call what it wants to.
-pub(crate) fn decide(grants: &ToolGrants, wanted: &WantedTool) -> Decision {
+pub(crate) fn decide(grants: &ToolGrants, wanted: &RequestedTool) -> Decision {
     let refused = |refusal: &ToolRefusal| Decision::Denied {
         reason: refusal.to_string(),
         missing: refusal.missing(),
     };
     match wanted {
-        WantedTool::Caller if *grants == ToolGrants::Caller => {
+        RequestedTool::Caller if *grants == ToolGrants::Caller => {
             Decision::Allowed { by: CALLER_LINE.to_owned() }
         }
-        WantedTool::Caller => Decision::Denied {
+        RequestedTool::Caller => Decision::Denied {
             reason: "no grant of `tools` lets it call whatever its caller may".to_owned(),
             missing: Some(MissingGrant::setting(
                 ToolGrants::KEY,
                 ToolGrants::CALLER_SETTING.to_owned(),
             )),
         },
-        WantedTool::Alias { alias, arguments } => match grants.find(alias.as_str()) {
+        RequestedTool::Alias { alias, arguments } => match grants.find(alias.as_str()) {
             Ok(Found::Caller(_)) => Decision::Allowed { by: CALLER_LINE.to_owned() },
             Ok(Found::Alias(alias, grant)) => {
                 let checked = arguments.as_ref().map(|arguments| grant.check(alias, arguments));
@@ -416,18 +416,18 @@ pub(crate) fn decide(grants: &ToolGrants, wanted: &WantedTool) -> Decision {
 
 impl RequestedTools {
     /// Each of them. A name that no tool has is none.
-    pub(crate) fn wanted(&self) -> Vec<WantedTool> {
+    pub(crate) fn wanted(&self) -> Vec<RequestedTool> {
         match self {
-            Self::Caller(CallerWord::Caller) => vec![WantedTool::Caller],
+            Self::Caller(CallerWord::Caller) => vec![RequestedTool::Caller],
             Self::Names(names) => {
                 let names = names.iter().filter_map(|name| Alias::new(name.as_str()).ok());
-                names.map(|alias| WantedTool::Alias { alias, arguments: None }).collect()
+                names.map(|alias| RequestedTool::Alias { alias, arguments: None }).collect()
             }
         }
     }
 }
 
-impl KindRequest for WantedTool {
+impl KindRequest for RequestedTool {
     fn reach(&self) -> Reach {
         Reach::Tool
     }
@@ -446,7 +446,7 @@ impl KindRequest for WantedTool {
 
 const CALLER_BRIEF: &str = "calls whatever its caller may";
 
-impl fmt::Display for WantedTool {
+impl fmt::Display for RequestedTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Caller => f.write_str(CALLER_LINE),

@@ -74,7 +74,7 @@ pub(crate) struct SchemaComplexity {
 
 /// Why a value is not checked.
 #[derive(Debug)]
-pub(crate) enum Refusal<E> {
+pub(crate) enum ComplexityError<E> {
     /// It would take too much.
     TooMuch(String),
     /// The caller has ended the check meanwhile.
@@ -110,13 +110,13 @@ impl SchemaComplexity {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] says what would take too much, or why the caller has ended the check.
+    /// [`ComplexityError`] says what would take too much, or why the caller has ended the check.
     pub(crate) fn check<E>(
         &self,
         fragment: &str,
         value: &Value,
         may_go_on: &dyn Fn() -> Result<(), E>,
-    ) -> Result<u64, Refusal<E>> {
+    ) -> Result<u64, ComplexityError<E>> {
         let limit = STEPS.saturating_add(size(value).saturating_mul(STEPS_PER_VALUE));
         let patterns = &self.patterns;
         let mut steps =
@@ -137,7 +137,7 @@ impl SchemaComplexity {
     }
 }
 
-impl<E> From<String> for Refusal<E> {
+impl<E> From<String> for ComplexityError<E> {
     fn from(reason: String) -> Self {
         Self::TooMuch(reason)
     }
@@ -329,19 +329,19 @@ struct Steps<'e, E> {
 }
 
 impl<E> Steps<'_, E> {
-    fn spend(&mut self, steps: u64) -> Result<(), Refusal<E>> {
+    fn spend(&mut self, steps: u64) -> Result<(), ComplexityError<E>> {
         let looks = self.left / STEPS_PER_LOOK;
         self.left = self.left.checked_sub(steps).ok_or_else(|| {
             format!("to check this value against it takes more than {} steps", self.limit)
         })?;
         if self.left / STEPS_PER_LOOK < looks {
-            (self.may_go_on)().map_err(Refusal::Ended)?;
+            (self.may_go_on)().map_err(ComplexityError::Ended)?;
         }
         Ok(())
     }
 
     /// Counts a text that is matched against a pattern.
-    fn spend_match(&mut self, pattern: &str, text: &str) -> Result<(), Refusal<E>> {
+    fn spend_match(&mut self, pattern: &str, text: &str) -> Result<(), ComplexityError<E>> {
         let states = self.patterns.get(pattern).copied().unwrap_or(1);
         let cost = (text.len() as u64 + 1).saturating_mul(states);
         self.matching = self.matching.checked_sub(cost).ok_or_else(|| {
@@ -350,7 +350,7 @@ impl<E> Steps<'_, E> {
         self.spend(1)
     }
 
-    fn take(&mut self, at: &At<'_>, value: &Value) -> Result<(), Refusal<E>> {
+    fn take(&mut self, at: &At<'_>, value: &Value) -> Result<(), ComplexityError<E>> {
         self.spend(1)?;
         let Value::Object(rules) = at.schema else { return Ok(()) };
         let at = at.rebased()?;
@@ -381,7 +381,7 @@ impl<E> Steps<'_, E> {
         keyword: &str,
         rule: &'r Value,
         value: &Value,
-    ) -> Result<(), Refusal<E>> {
+    ) -> Result<(), ComplexityError<E>> {
         match (keyword, rule, value) {
             ("pattern", Value::String(pattern), Value::String(text)) => {
                 self.spend_match(pattern, text)

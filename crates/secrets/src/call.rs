@@ -15,7 +15,7 @@ use crate::parts::{Parameter, basic, encoded, has_parameter, is_json, json_text,
 use crate::placeholder::{PREFIX, Placeholder};
 use crate::read_error::ReadError;
 use crate::redact::Redactor;
-use crate::request::{Outgoing, Part, SecretRefusal};
+use crate::request::{PlainRequest, RequestPart, SecretRefusal};
 use crate::secrets::Secrets;
 use crate::value::SecretValue;
 
@@ -51,9 +51,9 @@ struct Secret {
 }
 
 /// A request as it is sent, and what was noticed on it.
-pub struct Prepared {
+pub struct PreparedRequest {
     /// The request, with what the host adds.
-    pub request: Outgoing,
+    pub request: PlainRequest,
     /// What looks like a key or a token and is sent all the same, for the log.
     pub warnings: Vec<String>,
     /// The secrets that it holds.
@@ -121,9 +121,9 @@ impl CallSecrets {
     /// [`SecretRefusal`], where it must not be sent.
     pub fn prepare(
         &self,
-        mut request: Outgoing,
+        mut request: PlainRequest,
         relation: impl Fn(&SecretGrant) -> SecretRelation,
-    ) -> Result<Prepared, SecretRefusal> {
+    ) -> Result<PreparedRequest, SecretRefusal> {
         let mut bound = Vec::new();
         for secret in &self.secrets {
             let relation = relation(&secret.grant);
@@ -131,7 +131,8 @@ impl CallSecrets {
                 // Each response is masked by itself.
                 let range = request.headers.iter().find(|(name, _)| RANGES.contains(&&**name));
                 if let Some((header, _)) = range {
-                    let (part, secret) = (Part::Header(header.clone()), secret.grant.name.clone());
+                    let (part, secret) =
+                        (RequestPart::Header(header.clone()), secret.grant.name.clone());
                     return Err(SecretRefusal::Range { part, secret });
                 }
                 secret.value.get_or_init(|| self.read(&secret.grant));
@@ -147,7 +148,7 @@ impl CallSecrets {
             return Err(SecretRefusal::Placeholder { part: part.0 });
         }
         self.add(&mut request, &bound, replaced, &mut sent)?;
-        Ok(Prepared { request, warnings, sent })
+        Ok(PreparedRequest { request, warnings, sent })
     }
 
     /// Reads a value that can be added as its grant says.
@@ -161,7 +162,11 @@ impl CallSecrets {
 
     /// Refuses a request that holds a value, or what looks like one. Returns what only
     /// looks like one and is sent all the same.
-    fn scan(&self, request: &Outgoing, redactor: &Redactor) -> Result<Vec<String>, SecretRefusal> {
+    fn scan(
+        &self,
+        request: &PlainRequest,
+        redactor: &Redactor,
+    ) -> Result<Vec<String>, SecretRefusal> {
         let mut warnings = Vec::new();
         for (part, text) in parts(request) {
             if redactor.finds(text) {
@@ -189,7 +194,7 @@ impl CallSecrets {
     /// Puts values in place of placeholders. Returns which secret stands in which header.
     fn replace(
         &self,
-        request: &mut Outgoing,
+        request: &mut PlainRequest,
         bound: &[&Secret],
         sent: &mut Vec<SecretName>,
     ) -> Result<Vec<(usize, SecretName)>, SecretRefusal> {
@@ -242,7 +247,7 @@ impl CallSecrets {
     /// Adds what the host adds for this place, and refuses what the guest brings instead.
     fn add(
         &self,
-        request: &mut Outgoing,
+        request: &mut PlainRequest,
         bound: &[&Secret],
         replaced: Vec<(usize, SecretName)>,
         sent: &mut Vec<SecretName>,
@@ -260,7 +265,8 @@ impl CallSecrets {
                     headers.insert(name.clone(), its.clone());
                 }
                 (None, Some(owner)) => {
-                    let (part, secret) = (Part::Header(name.clone()), owner.grant.name.clone());
+                    let (part, secret) =
+                        (RequestPart::Header(name.clone()), owner.grant.name.clone());
                     return Err(SecretRefusal::OwnCredentials { part, secret });
                 }
                 (None, None) => {}
@@ -276,7 +282,7 @@ impl CallSecrets {
                 Placement::Header { name, prefix } => (&**name, &**prefix),
                 Placement::Query { name: parameter } => {
                     let two = |other: &SecretName| SecretRefusal::Two {
-                        part: Part::Query,
+                        part: RequestPart::Query,
                         one: other.clone(),
                         other: name.clone(),
                     };
@@ -287,7 +293,7 @@ impl CallSecrets {
                     match has_parameter(request.query.as_deref(), parameter, &value) {
                         Parameter::Same => continue,
                         Parameter::Other => {
-                            let (part, secret) = (Part::Query, name.clone());
+                            let (part, secret) = (RequestPart::Query, name.clone());
                             return Err(SecretRefusal::OwnCredentials { part, secret });
                         }
                         Parameter::Absent => {}
@@ -310,7 +316,7 @@ impl CallSecrets {
                 // Where the guest put the placeholder the value stands already.
                 Some(own) if own == *name => continue,
                 Some(one) => {
-                    let (part, other) = (Part::Header(header.to_owned()), name.clone());
+                    let (part, other) = (RequestPart::Header(header.to_owned()), name.clone());
                     return Err(SecretRefusal::Two { part, one, other });
                 }
                 None => {}
@@ -361,11 +367,11 @@ impl CallSecrets {
 }
 
 /// Whether a part of a request is encoded as URLs and forms are.
-fn is_encoded(part: &Part, request: &Outgoing) -> bool {
+fn is_encoded(part: &RequestPart, request: &PlainRequest) -> bool {
     match part {
-        Part::Path | Part::Query => true,
-        Part::Body => is_json(&request.headers) == Some(false),
-        Part::Host | Part::Header(_) => false,
+        RequestPart::Path | RequestPart::Query => true,
+        RequestPart::Body => is_json(&request.headers) == Some(false),
+        RequestPart::Host | RequestPart::Header(_) => false,
     }
 }
 

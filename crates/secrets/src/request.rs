@@ -10,7 +10,7 @@ use crate::read_error::ReadError;
 
 /// A request before it is sent.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct PlainRequest {
     /// Host and port as they are dialled. They are looked at and not changed.
     pub authority: String,
     /// The path, percent-encoded.
@@ -25,7 +25,7 @@ pub struct Outgoing {
 
 /// A part of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum RequestPart {
     /// The host or the port.
     Host,
     /// The path.
@@ -38,7 +38,7 @@ pub enum Part {
     Body,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for RequestPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host => f.write_str("the host"),
@@ -60,7 +60,7 @@ pub enum SecretRefusal {
     )]
     Leak {
         /// Where.
-        part: Part,
+        part: RequestPart,
         /// What it looks like.
         what: String,
         /// The rule that found it.
@@ -72,13 +72,13 @@ pub enum SecretRefusal {
     #[error("{part} holds the value of a secret")]
     Value {
         /// Where.
-        part: Part,
+        part: RequestPart,
     },
     /// It carries a placeholder where its secret does not go.
     #[error("{part} holds the placeholder of a secret that does not go there")]
     Placeholder {
         /// Where.
-        part: Part,
+        part: RequestPart,
     },
     /// It brings credentials of its own to a place that a secret is bound to.
     #[error(
@@ -87,7 +87,7 @@ pub enum SecretRefusal {
     )]
     OwnCredentials {
         /// Where.
-        part: Part,
+        part: RequestPart,
         /// The secret that is bound to the place.
         secret: SecretName,
     },
@@ -98,7 +98,7 @@ pub enum SecretRefusal {
     )]
     Range {
         /// The header.
-        part: Part,
+        part: RequestPart,
         /// The secret.
         secret: SecretName,
     },
@@ -106,7 +106,7 @@ pub enum SecretRefusal {
     #[error("{part} would hold two secrets, `{one}` and `{other}`")]
     Two {
         /// Where.
-        part: Part,
+        part: RequestPart,
         /// The first.
         one: SecretName,
         /// The other.

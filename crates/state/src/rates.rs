@@ -28,19 +28,19 @@ const MOST_ENTRIES: usize = 10_000;
 /// What was spent of the rates of one workspace's tools.
 #[derive(Debug)]
 pub struct Counts {
-    place: Place,
+    place: Backing,
 }
 
 /// Where counts are kept.
 #[derive(Debug)]
-enum Place {
+enum Backing {
     Memory(Mutex<Entries>),
     File(CountsFile),
 }
 
 /// Rates of a call, and the tool whose calls they count.
 #[derive(Clone, Copy, Debug)]
-pub struct Counted<'a> {
+pub struct RatedTool<'a> {
     /// The rates.
     pub rates: &'a Rates,
     /// The tool. Calls by another name for it count, too.
@@ -50,18 +50,18 @@ pub struct Counted<'a> {
 impl Counts {
     /// Counts that end with this value.
     pub fn in_memory() -> Self {
-        Self { place: Place::Memory(Mutex::default()) }
+        Self { place: Backing::Memory(Mutex::default()) }
     }
 
     /// The counts of a workspace in the state directory, which every process of the user
     /// shares. Both paths are absolute. Nothing is looked at before a call is counted.
     pub fn in_directory(state: &Path, workspace: &Path) -> Self {
-        Self { place: Place::File(CountsFile::new(WorkspaceState::new(state, workspace))) }
+        Self { place: Backing::File(CountsFile::new(WorkspaceState::new(state, workspace))) }
     }
 
     /// Whether they end with this value.
     pub fn are_in_memory(&self) -> bool {
-        matches!(self.place, Place::Memory(_))
+        matches!(self.place, Backing::Memory(_))
     }
 
     /// Counts a call, where all of its rates allow it. They hold for each caller by itself.
@@ -71,19 +71,19 @@ impl Counts {
     ///
     /// [`TakeError::UsedUp`] where a rate does not allow it now; then nothing is counted.
     /// [`TakeError::Counts`] where the counts cannot be kept: without them no call is allowed.
-    pub fn take(&self, counted: &[Counted<'_>], caller: &str) -> Result<(), TakeError> {
+    pub fn take(&self, counted: &[RatedTool<'_>], caller: &str) -> Result<(), TakeError> {
         self.take_at(counted, caller, now())
     }
 
     /// As [`take`](Self::take), at a time in nanoseconds since 1970.
-    fn take_at(&self, counted: &[Counted<'_>], caller: &str, now: u64) -> Result<(), TakeError> {
+    fn take_at(&self, counted: &[RatedTool<'_>], caller: &str, now: u64) -> Result<(), TakeError> {
         let counted: Vec<_> = counted.iter().map(|it| (it.rates, key(it.tool, caller))).collect();
         match &self.place {
-            Place::Memory(entries) => {
+            Backing::Memory(entries) => {
                 let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
                 entries.take(&counted, now, MOST_ENTRIES)
             }
-            Place::File(file) => file.change(|entries| entries.take(&counted, now, MOST_ENTRIES)),
+            Backing::File(file) => file.change(|entries| entries.take(&counted, now, MOST_ENTRIES)),
         }
     }
 }

@@ -16,7 +16,7 @@ struct Arguments {
 }
 
 /// What it says of itself.
-const DESCRIPTION: &str = include_str!("../describe.json");
+const DESCRIPTION: &str = include_str!("../section.json");
 
 struct Settings;
 

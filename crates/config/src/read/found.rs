@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::ToolName;
-use kitbag_state::trust::{Change, TrustRecord, TrustedTexts};
+use kitbag_state::trust::{TrustRecord, TrustedTexts, WorkspaceEdit};
 
 use super::workspace::Workspace;
 use crate::config::{IgnoredWorkspace, Trust};
@@ -36,7 +36,7 @@ pub(crate) struct Read {
     /// what counts all the same.
     pub(crate) workspace_trust: WorkspaceTrust,
     /// The edits since a person trusted the workspace.
-    pub(crate) edits: Vec<Change>,
+    pub(crate) edits: Vec<WorkspaceEdit>,
     /// What configures the workspace, where that was asked for.
     pub(crate) content: Option<WorkspaceContent>,
     /// The tools that a file names and that do not run, by index into `files`.

@@ -13,7 +13,7 @@ use kitbag_base::ContentDigest;
 use kitbag_base::json::JsonBudget;
 
 use super::key::is_digest;
-use crate::description::Described;
+use crate::description::DescribeResult;
 
 /// What the file's name ends in.
 const EXTENSION: &str = ".description";
@@ -36,7 +36,7 @@ pub(super) fn is_description(name: &str) -> bool {
 }
 
 /// The content of the file. Nothing, where there is nothing to remember.
-pub(super) fn content(component: ContentDigest, described: &Described) -> Option<Vec<u8>> {
+pub(super) fn content(component: ContentDigest, described: &DescribeResult) -> Option<Vec<u8>> {
     described.description()?;
     let mut bytes = described.to_bytes();
     let digest = digest(component, &bytes);
@@ -46,7 +46,7 @@ pub(super) fn content(component: ContentDigest, described: &Described) -> Option
 }
 
 /// Reads a file that is ours alone. Nothing, where it is not what was written there.
-pub(super) fn read(component: ContentDigest, file: File) -> Option<Described> {
+pub(super) fn read(component: ContentDigest, file: File) -> Option<DescribeResult> {
     let mut content = Vec::new();
     file.take(BYTES as u64 + 1).read_to_end(&mut content).ok()?;
     let (rest, magic) = content.split_last_chunk()?;
@@ -54,7 +54,7 @@ pub(super) fn read(component: ContentDigest, file: File) -> Option<Described> {
     if magic != MAGIC || digest(component, bytes) != Hash::from_bytes(*recorded) {
         return None;
     }
-    Described::from_bytes(bytes)
+    DescribeResult::from_bytes(bytes)
 }
 
 fn digest(component: ContentDigest, bytes: &[u8]) -> Hash {

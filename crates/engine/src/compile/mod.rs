@@ -9,7 +9,7 @@
 //! that, and on a thread of this one
 //! elsewhere.
 
-mod compiled;
+mod code;
 #[cfg(feature = "compiler")]
 mod in_process;
 mod memory;
@@ -24,7 +24,7 @@ use std::path::Path;
 
 use kitbag_base::ByteSize;
 
-pub use self::compiled::Compiled;
+pub use self::code::CompiledCode;
 pub use self::memory::{CompileMemory, Unlimited};
 #[cfg(feature = "compiler")]
 pub use self::worker::{COMPILE_COMMAND, compile_worker};
@@ -66,7 +66,7 @@ pub fn compile<M: CompileMemory>(
     program: Option<&Path>,
     memory: &M,
     support: &Support,
-) -> Result<Compiled, LoadError> {
+) -> Result<CompiledCode, LoadError> {
     let invalid = |problem| LoadError::invalid(wait.path(), problem);
     // Its bytes are in memory already, and more is not taken for looking at them.
     let held = reserve(wait, memory, ByteSize::bytes(content.len() as u64))?;

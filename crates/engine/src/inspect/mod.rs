@@ -3,7 +3,7 @@
 //! Every component passes here before it is compiled, so that a refusal is
 //! early and names what is wrong; `kitbag inspect` shows the same reading.
 
-mod declared;
+mod declarations;
 mod host;
 mod sockets;
 mod support;
@@ -23,12 +23,12 @@ use wasmparser::{
     Encoding, FuncValidatorAllocations, Parser, Payload, ValidPayload, Validator, WasmFeatures,
 };
 
-pub use self::declared::INSTANCE_BYTES;
+pub use self::declarations::INSTANCE_BYTES;
 pub use self::support::Support;
 use self::weight::FunctionProblem;
 pub(crate) use self::weight::Heaviest;
 use crate::cache::digest_of_bytes;
-use crate::description::Described;
+use crate::description::DescribeResult;
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::{component_file, section};
 
@@ -65,7 +65,7 @@ pub struct Inspection {
     pub contract: Option<String>,
     /// What its section `kitbag:describe` says of it, where it has one.
     #[serde(skip)]
-    pub section: Option<Described>,
+    pub section: Option<DescribeResult>,
     #[serde(skip)]
     run_shape: Option<String>,
     #[serde(skip)]
@@ -244,7 +244,7 @@ fn read(
         [0, b'a', b's', b'm', ..] => {}
         _ => return Err(InvalidComponent::NotWasm),
     }
-    declared::check(bytes)?;
+    declarations::check(bytes)?;
     let malformed =
         |error: wasmparser::BinaryReaderError| InvalidComponent::Malformed(error.to_string());
     let mut validator = Validator::new_with_features(offered_features());

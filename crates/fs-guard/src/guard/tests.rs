@@ -24,9 +24,11 @@ fn what_is_named_is_sealed_by_identity_and_by_name_and_what_leads_there_is_pinne
     let check = |parent: &str, name: &str, entry: bool, content: bool| {
         let parent = root.join(parent);
         let found = locate(&parent.join(name)).ok().map(|found| found.id());
-        for (change, expected) in
-            [(Change::Put, entry), (Change::Remove, entry), (Change::Content, content)]
-        {
+        for (change, expected) in [
+            (EntryChange::Put, entry),
+            (EntryChange::Remove, entry),
+            (EntryChange::Content, content),
+        ] {
             let found = table.forbids(id_at(&parent), name, found, change);
             assert_eq!(found, expected, "{parent:?} {name} {change:?}");
         }
@@ -59,7 +61,7 @@ fn a_directory_is_made_on_the_way_to_what_is_not_there_and_not_what_it_leads_to(
     let table = || guard.table(&[Writable::new(root.clone(), id_at(&root))]);
     let check = |table: &GuardTable, parent: &str, name: &str, expected: [bool; 2]| {
         let parent = id_at(&root.join(parent));
-        let changes = [Change::NewDirectory, Change::Put];
+        let changes = [EntryChange::NewDirectory, EntryChange::Put];
         let forbidden = changes.map(|change| table.forbids(parent, name, None, change));
         assert_eq!(forbidden, expected, "{name}");
     };
@@ -195,8 +197,8 @@ fn what_is_private_is_known_by_its_place_by_what_it_is_and_by_every_name_of_its_
     // No tool changes it either.
     let table = guard.table(&[Writable::new(root.clone(), id_at(&root))]);
     let found = Some(id_at(&root.join("keys/secrets.key")));
-    assert!(table.forbids(id_at(&root.join("keys")), "secrets.key", found, Change::Content));
-    assert!(table.forbids(id_at(&root), "keys", None, Change::Remove));
+    assert!(table.forbids(id_at(&root.join("keys")), "secrets.key", found, EntryChange::Content));
+    assert!(table.forbids(id_at(&root), "keys", None, EntryChange::Remove));
 }
 
 #[test]

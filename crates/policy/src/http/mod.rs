@@ -11,6 +11,7 @@ pub(crate) mod glob;
 mod grant;
 mod headers;
 mod host;
+pub(crate) mod lenient;
 mod method;
 pub(crate) mod path;
 mod pattern;
@@ -18,7 +19,6 @@ mod proxy;
 mod refusal;
 mod request;
 mod scheme;
-pub(crate) mod wide;
 
 pub use deny::Deny;
 pub use direct::{Direct, DirectError};

@@ -21,7 +21,7 @@ pub(crate) enum Look {
     Words { lists: Vec<Vec<String>>, gap: usize },
     /// One of these texts.
     Marks(Vec<String>),
-    /// So many invisible letters in a row.
+    /// This number of invisible letters in a row.
     Hidden(usize),
 }
 

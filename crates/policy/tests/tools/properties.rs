@@ -1,6 +1,6 @@
 //! How decisions compare to a plain model, and that fewer grants never allow more.
 
-use kitbag_policy::tools::{Alias, TextPattern, ToolGrants, WantedTool};
+use kitbag_policy::tools::{Alias, RequestedTool, TextPattern, ToolGrants};
 use kitbag_policy::{Decision, Grants, Request, ToolRequest, decide};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -196,7 +196,7 @@ proptest! {
             for alias in ["a", "b", "c"] {
                 let expected = allows(&config, alias, &arguments);
                 prop_assert_eq!(is_allowed(&read, alias, &arguments), expected);
-                let wanted = WantedTool::Alias {
+                let wanted = RequestedTool::Alias {
                     alias: Alias::new(alias).unwrap(),
                     arguments: Some(arguments.clone()),
                 };

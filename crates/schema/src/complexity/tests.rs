@@ -8,7 +8,7 @@ use crate::without_end;
 fn complexity(schema: &Value, value: &Value) -> Result<(), String> {
     match SchemaComplexity::new(schema.clone())?.check("", value, &without_end) {
         Ok(_) => Ok(()),
-        Err(Refusal::TooMuch(reason)) => Err(reason),
+        Err(ComplexityError::TooMuch(reason)) => Err(reason),
     }
 }
 
@@ -159,7 +159,7 @@ fn counting_ends_when_the_caller_says_so() {
     // Once for so many steps.
     let steps = until(usize::MAX).unwrap();
     assert_eq!(asked.get() as u64, steps / STEPS_PER_LOOK);
-    assert!(matches!(until(3), Err(Refusal::Ended("cancelled"))));
+    assert!(matches!(until(3), Err(ComplexityError::Ended("cancelled"))));
     assert_eq!(asked.get(), 3);
 }
 

@@ -13,7 +13,7 @@ pub struct ChainHash(blake3::Hash);
 /// Where a chain ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct End {
+pub(crate) struct ChainEnd {
     /// How many lines there are, which is the number of the next one.
     pub(crate) lines: u64,
     /// The hash of the last one.
@@ -46,7 +46,7 @@ impl ChainHash {
     }
 }
 
-impl End {
+impl ChainEnd {
     /// Where a log begins.
     pub(crate) fn start() -> Self {
         Self { lines: 0, hash: ChainHash::start() }
@@ -118,7 +118,7 @@ pub(crate) enum NotNext {
     NotALine,
     /// So many lines before it are missing.
     Missing {
-        /// How many.
+        /// The number of missing lines.
         lines: u64,
     },
     /// It belongs behind another line than the one before it.

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use kitbag_base::text::shown;
 
-use crate::audit::read::Entry;
+use crate::audit::read::AuditEntry;
 use crate::audit::record::{
     ApprovalEvent, AuditEvent, CallEvent, ClientEvent, PathsEvent, RefusalEvent, RemovedEvent,
     RequestEvent, SummaryEvent, TrustEvent,
@@ -31,14 +31,14 @@ pub struct Story {
 /// The calls that began and have not ended, of all entries that were passed to
 /// [`see`](Self::see).
 #[derive(Debug, Default)]
-pub struct Unfinished {
-    starts: BTreeMap<String, Entry>,
+pub struct OpenCalls {
+    starts: BTreeMap<String, AuditEntry>,
 }
 
-impl Unfinished {
+impl OpenCalls {
     /// Takes a line into account. Gives it back unless it is the start of a call, which is told
     /// only if the call does not end.
-    pub fn see(&mut self, entry: Entry) -> Option<Entry> {
+    pub fn see(&mut self, entry: AuditEntry) -> Option<AuditEntry> {
         match &entry.event {
             AuditEvent::Start(start) => {
                 self.starts.insert(start.head.id.clone(), entry);
@@ -57,7 +57,7 @@ impl Unfinished {
     }
 
     /// The starts of these calls, by the time.
-    pub fn starts(self) -> Vec<Entry> {
+    pub fn starts(self) -> Vec<AuditEntry> {
         let mut starts: Vec<_> = self.starts.into_values().collect();
         starts.sort_by_key(|entry| entry.time);
         starts
@@ -75,7 +75,7 @@ fn outermost(event: &AuditEvent) -> Option<&String> {
 impl Story {
     /// Tells these entries, which are in the order of the log. The log has a call after the calls
     /// and refusals inside it; here these are below it.
-    pub fn tell(&mut self, entries: &[Entry]) -> Vec<String> {
+    pub fn tell(&mut self, entries: &[AuditEntry]) -> Vec<String> {
         let calls: HashMap<_, _> = entries
             .iter()
             .enumerate()
@@ -105,7 +105,7 @@ impl Story {
     /// Tells an entry with what is inside it.
     fn tell_call(
         &mut self,
-        entries: &[Entry],
+        entries: &[AuditEntry],
         inside: &BTreeMap<usize, Vec<usize>>,
         outermost: usize,
         told: &mut [bool],
@@ -143,7 +143,7 @@ impl Story {
     }
 
     /// Adds the line with the day and the workspace, where it is another one than before.
-    fn head(&mut self, entry: &Entry, lines: &mut Vec<String>) {
+    fn head(&mut self, entry: &AuditEntry, lines: &mut Vec<String>) {
         let workspace = match &entry.event {
             AuditEvent::Call(call) => Some(&call.head.workspace),
             AuditEvent::Refusal(refusal) => Some(&refusal.workspace),
@@ -191,7 +191,7 @@ fn outer(event: &AuditEvent) -> Option<&str> {
 }
 
 /// When something began. The log has the time at which a call ended.
-fn begun(entry: &Entry) -> SystemTime {
+fn begun(entry: &AuditEntry) -> SystemTime {
     match &entry.event {
         AuditEvent::Call(call) => {
             let took = Duration::from_micros(call.micros);
@@ -238,7 +238,7 @@ fn subject(caller: &str, client: Option<&ClientEvent>) -> String {
     }
 }
 
-fn sentence(entry: &Entry) -> String {
+fn sentence(entry: &AuditEntry) -> String {
     match &entry.event {
         AuditEvent::Call(call) => of_call(call),
         AuditEvent::Start(start) => format!(
@@ -520,9 +520,9 @@ fn of_approval(approval: &ApprovalEvent) -> String {
 mod tests {
     use super::*;
 
-    fn entries() -> Vec<Entry> {
+    fn entries() -> Vec<AuditEntry> {
         let text = include_str!("../../testdata/story.jsonl");
-        text.lines().map(|line| Entry::read(line.into()).expect(line)).collect()
+        text.lines().map(|line| AuditEntry::read(line.into()).expect(line)).collect()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use kitbag_base::text::shown;
-use kitbag_policy::UsedUp;
+use kitbag_policy::RateExceeded;
 
 /// A call that is not counted.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum TakeError {
         /// Of the rates that were to be counted, the position of those that allow a call last.
         at: usize,
         /// The rate, and when all of them allow a call again.
-        used_up: UsedUp,
+        used_up: RateExceeded,
     },
     /// The counts cannot be read or written.
     #[error(transparent)]

@@ -28,14 +28,14 @@ pub struct TrustRecord {
     /// file.
     pub components: BTreeMap<String, Option<ContentDigest>>,
     /// The places that the configuration names outside of the workspace, or by its links.
-    pub places: BTreeSet<Place>,
+    pub places: BTreeSet<TrustedPlace>,
 }
 
 /// A place that the configuration of a workspace names: outside of it, or where a link in it
 /// leads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct TrustedPlace {
     /// What names it: ``topic `keys` ``, or ``tool `backup` ``.
     pub by: String,
     /// Its canonical path.
@@ -48,7 +48,7 @@ pub struct Place {
 ///
 /// Reads as a cause: `` `.kitbag/config.toml` changed since you trusted it ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum WorkspaceEdit {
     /// A file or component was added.
     Added(String),
     /// A file has another content.
@@ -104,25 +104,25 @@ impl TrustRecord {
     pub fn changes<'a>(
         &'a self,
         files: impl IntoIterator<Item = (&'a str, ContentDigest)>,
-    ) -> Vec<Change> {
+    ) -> Vec<WorkspaceEdit> {
         let mut left: BTreeMap<_, _> =
             self.files.iter().map(|(path, digest)| (path.as_str(), *digest)).collect();
         let mut changes = Vec::new();
         for (path, digest) in files {
             match left.remove(path) {
-                None => changes.push(Change::Added(path.to_owned())),
+                None => changes.push(WorkspaceEdit::Added(path.to_owned())),
                 Some(trusted) if trusted != digest => {
-                    changes.push(Change::Changed(path.to_owned()));
+                    changes.push(WorkspaceEdit::Changed(path.to_owned()));
                 }
                 Some(_) => {}
             }
         }
-        changes.extend(left.into_keys().map(|path| Change::Removed(path.to_owned())));
+        changes.extend(left.into_keys().map(|path| WorkspaceEdit::Removed(path.to_owned())));
         changes
     }
 }
 
-impl Change {
+impl WorkspaceEdit {
     /// The file or component, by its path in the workspace.
     pub fn path(&self) -> Option<&str> {
         match self {
@@ -132,7 +132,7 @@ impl Change {
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for WorkspaceEdit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Added(path) => {

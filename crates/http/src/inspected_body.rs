@@ -15,7 +15,7 @@ use http_body::{Body, Frame};
 use http_body_util::combinators::UnsyncBoxBody;
 use kitbag_secrets::{RedactionFilter, Redactor};
 
-use crate::allowed::Allowed;
+use crate::active_request::ActiveRequest;
 use crate::error::RequestError;
 use crate::secrets::redact_headers;
 
@@ -28,13 +28,13 @@ pub(crate) fn ask(headers: &mut HeaderMap) {
 }
 
 /// A body, unpacked and masked as it comes.
-pub(crate) struct Looked {
+pub(crate) struct InspectedBody {
     body: UnsyncBoxBody<Bytes, RequestError>,
     decoder: Decoder,
     redactor: Arc<Redactor>,
     /// `None` after the end.
     filter: Option<RedactionFilter>,
-    allowed: Allowed,
+    allowed: ActiveRequest,
     /// Bytes as they came, and unpacked.
     bytes: (u64, u64),
     /// What comes after the last of the filter.
@@ -47,7 +47,7 @@ enum Decoder {
     Deflate(ZlibDecoder<Vec<u8>>),
 }
 
-impl Looked {
+impl InspectedBody {
     /// Masks the header fields, and the body as it comes.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Looked {
         body: UnsyncBoxBody<Bytes, RequestError>,
         headers: &mut HeaderMap,
         redactor: Arc<Redactor>,
-        allowed: Allowed,
+        allowed: ActiveRequest,
     ) -> Result<Self, RequestError> {
         redact_headers(&redactor, headers);
         let decoder = match body.is_end_stream() {
@@ -105,7 +105,7 @@ impl Looked {
     }
 }
 
-impl Body for Looked {
+impl Body for InspectedBody {
     type Data = Bytes;
     type Error = RequestError;
 

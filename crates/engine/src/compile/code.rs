@@ -1,9 +1,9 @@
 //! What comes of a compilation.
 
 /// Native code that this process has compiled, in wasmtime's own format.
-pub struct Compiled(Vec<u8>);
+pub struct CompiledCode(Vec<u8>);
 
-impl Compiled {
+impl CompiledCode {
     /// What wasmtime's compiler has returned to this process, or to one that this
     /// process has started for it.
     #[cfg(any(feature = "compiler", test))]

@@ -13,7 +13,7 @@ use crate::headers;
 pub type OutgoingBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// What a tool sends.
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingRequest {
     pub(crate) method: Method,
     pub(crate) headers: HeaderMap,
     /// `None` once it was sent.
@@ -22,7 +22,7 @@ pub(crate) struct Outgoing {
     pub(crate) is_empty: bool,
 }
 
-impl Outgoing {
+impl OutgoingRequest {
     pub(crate) fn new(method: Method, mut headers: HeaderMap, body: OutgoingBody) -> Self {
         let is_empty = body.is_end_stream();
         // With another length the server would take the next request for the body of this one.
