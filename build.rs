@@ -25,11 +25,6 @@ use crate::guests::{Guests, find_target};
 /// How long a component may take to compile: the machine may be busy with other builds.
 const COMPILE_TIME: Duration = Duration::from_secs(3600);
 
-/// The components that are part of the binary, by the name of their directory. Each
-/// describes its tools, of which it may have several. The feature `tool-NAME` leaves one out.
-const BUILTINS: &[&str] =
-    &["calc", "data", "fetch", "files", "learn", "memory", "python", "search", "text", "time"];
-
 /// The component that is in every build: the host asks it for knowledge.
 const ALWAYS: &str = "learn";
 
@@ -78,13 +73,13 @@ fn watch(root: &Path) {
 /// Builds the guests and writes the file that the library includes. Built-ins are compiled to
 /// native code while cargo builds others.
 fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
-    let is_wanted = |name: &&&str| {
+    let is_wanted = |name: &&str| {
         let feature = format!("CARGO_FEATURE_TOOL_{}", name.to_uppercase());
-        **name == ALWAYS || env::var_os(feature).is_some()
+        *name == ALWAYS || env::var_os(feature).is_some()
     };
-    let names: Vec<_> = BUILTINS.iter().filter(is_wanted).copied().collect();
-    let (alone, together): (Vec<_>, Vec<_>) =
-        names.iter().copied().partition(|name| ALONE.contains(name));
+    let builtins = guests.builtins()?;
+    let names = builtins.iter().copied().filter(is_wanted);
+    let (alone, together): (Vec<_>, Vec<_>) = names.partition(|name| ALONE.contains(name));
     let made = guests.made()?;
     let compiler = compiler(guests)?;
     let mut components = thread::scope(|scope| {
@@ -110,7 +105,7 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         alone.iter().try_for_each(|name| build(&[*name]))?;
         drop(finished);
         // The guests of the tests; the archive of a release is tried with one of them.
-        let others = BUILTINS.iter().map(|name| format!("--exclude=kitbag-{name}"));
+        let others = builtins.iter().map(|name| format!("--exclude=kitbag-{name}"));
         guests.build(&["--workspace".to_owned()].into_iter().chain(others).collect::<Vec<_>>())?;
         compiling.join().unwrap_or_else(|_| Err("compiling a built-in panicked".into()))
     })?;

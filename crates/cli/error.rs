@@ -22,13 +22,11 @@ use crate::console::output::labelled;
 use crate::exit::{self, Exit};
 use crate::sys;
 
-/// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
     /// The command line is wrong in a way that its parser cannot see.
     #[error("{0}")]
     Usage(String),
-    /// The configuration is wrong.
     #[error(transparent)]
     Configuration(#[from] ConfigErrors),
     /// Something about a tool or a call.
@@ -37,7 +35,6 @@ pub(crate) enum CliError {
     /// The audit log cannot be read, or is not as it was written.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// A question that was not answered.
     #[error("the tool asks `{}`: {}", .0.id, barred(&.0.text))]
     Question(Box<Question>),
     /// A component that was named on the command line.
@@ -46,9 +43,7 @@ pub(crate) enum CliError {
     /// A file that was named on the command line.
     #[error("`{path}` cannot be read")]
     Read {
-        /// The file.
         path: String,
-        /// What the operating system says.
         #[source]
         source: io::Error,
     },
@@ -61,7 +56,6 @@ pub(crate) enum CliError {
     /// The cache cannot be listed or emptied.
     #[error(transparent)]
     Cache(#[from] kitbag::host::CacheError),
-    /// Where this program is.
     #[cfg(feature = "serve")]
     #[error("the path of this program cannot be found out")]
     Program(#[source] io::Error),
@@ -72,41 +66,28 @@ pub(crate) enum CliError {
     /// A secret that cannot be read.
     #[error("the secret `{name}` cannot be read")]
     Secret {
-        /// Its name.
         name: String,
-        /// Why not.
         #[source]
         source: ReadError,
     },
-    /// What keeps secrets cannot be opened.
     #[error("the store of secrets cannot be opened")]
     ClosedStore(#[source] ReadError),
-    /// What keeps secrets cannot be read or changed.
     #[error(transparent)]
     SecretStore(#[from] StoreError),
-    /// What tools keep cannot be read or changed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// Output that cannot be written.
     #[error("standard output cannot be written")]
     Output(#[source] io::Error),
     /// A file of `--save` that cannot be written.
     #[error("`{path}` cannot be written")]
     Save {
-        /// The file, or its directory.
         path: String,
-        /// What the operating system says.
         #[source]
         source: io::Error,
     },
     /// An error of which more is known to say what helps.
     #[error("{error}")]
-    Hinted {
-        /// The error.
-        error: Box<CliError>,
-        /// What helps.
-        hint: String,
-    },
+    Hinted { error: Box<CliError>, hint: String },
     /// A problem that `kitbag check` reports.
     #[error("{}: {}", .0.about, .0.text)]
     Faulty(Finding),
@@ -116,9 +97,7 @@ pub(crate) enum CliError {
     /// Something failed for want of files that can be opened.
     #[error("this process may have {limit} files open at once, which is too few")]
     OpenFiles {
-        /// How many it may have open.
         limit: u64,
-        /// What failed, where it has not been said yet.
         #[source]
         source: Option<Box<CliError>>,
     },
@@ -134,7 +113,6 @@ impl From<BuildError> for CliError {
 }
 
 impl CliError {
-    /// The kind of the error.
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::Usage(_)
@@ -162,7 +140,6 @@ impl CliError {
         }
     }
 
-    /// How the process ends.
     pub(crate) fn exit(&self) -> Exit {
         exit::of_kind(self.kind()).0
     }
@@ -309,7 +286,6 @@ impl CliError {
         object
     }
 
-    /// The message with its causes on one line.
     fn message(&self) -> String {
         let mut message = self.to_string();
         let mut cause = self.source();
@@ -321,7 +297,6 @@ impl CliError {
     }
 }
 
-/// How to raise a limit that has this origin.
 pub(crate) fn allow_more(key: &str, origin: &Origin) -> String {
     match origin {
         Origin::Environment { name } => {

@@ -10,9 +10,7 @@ use kitbag::contract::ErrorKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// Done.
     Done = 0,
-    /// The tool answered with an error.
     ToolError = 1,
     /// The command line or the arguments are wrong.
     Usage = 2,
@@ -20,7 +18,6 @@ pub(crate) enum Exit {
     Question = 3,
     /// The configuration is wrong, or names a file that is missing.
     Configuration = 4,
-    /// The tool ran into a limit.
     Limit = 5,
     /// Something that was granted cannot be given, what `why` asks about is denied, a workspace is
     /// not trusted, or a component is not the one that was added.
@@ -33,9 +30,7 @@ pub(crate) enum Exit {
     Rate = 9,
     /// The call was not approved: nobody could be asked, or they said no.
     Approval = 10,
-    /// Interrupted, with Ctrl-C for one.
     Interrupted = 130,
-    /// A bug in kitbag.
     Bug = 255,
 }
 

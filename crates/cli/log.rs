@@ -23,18 +23,14 @@ const LINE_BYTES: usize = 64;
 /// How long the end of the process waits for the lines that are left.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
-/// The log. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct Log(Arc<Shared>);
 
 struct Shared {
     is_json: bool,
     queue: Mutex<Queue>,
-    /// A line was added to the queue.
     added: Condvar,
-    /// All lines were written.
     written: Condvar,
-    /// The thread that writes.
     writer: OnceLock<ThreadId>,
 }
 
@@ -117,7 +113,6 @@ impl Log {
 }
 
 impl io::Write for Log {
-    /// Takes a whole line.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = output::log_line(&String::from_utf8_lossy(bytes), self.0.is_json);
         match self.0.writer.get() {

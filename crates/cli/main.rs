@@ -177,7 +177,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads the command line.
 fn parse() -> Result<Cli, clap::Error> {
     let mut command = Cli::command();
     let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;

@@ -1,8 +1,8 @@
 //! The tools inside this binary, as `build.rs` made them.
 
+use std::sync::LazyLock;
+
 use kitbag_host::EmbeddedArtifact;
-#[allow(unused_imports, reason = "a build may hold no tool of files")]
-use kitbag_policy::Access;
 use kitbag_toolbox::Builtin;
 
 /// Bytes that start at a page boundary, so that their text can be made
@@ -16,8 +16,7 @@ struct Aligned<T: ?Sized>(T);
 /// the table of all their tools. No description is read before it is asked for.
 macro_rules! builtins {
     ($($component:ident: $native:literal, $packed:literal, [
-        $($tool:ident: $description:literal, $workspace:ident, $keeps:literal, [$($guest:literal),*],
-            [$($required:literal),*], $calls:literal),*
+        $($tool:ident: $description:literal, $grants:literal),*
     ];)*) => {
         $(mod $component {
             use super::*;
@@ -32,21 +31,16 @@ macro_rules! builtins {
         })*
 
         /// The tools that are part of this binary, by component.
-        pub(crate) static BUILTINS: &[Builtin] = &[$($(Builtin {
-            name: stringify!($tool),
-            toolset: stringify!($component),
-            artifact: $component::ARTIFACT,
-            description: $description,
-            workspace: builtins!(@ $workspace),
-            keeps: $keeps,
-            given_by_call: &[$($guest),*],
-            required: &[$($required),*],
-            calls: $calls,
-        },)*)*];
+        pub(crate) static BUILTINS: LazyLock<Vec<Builtin>> = LazyLock::new(|| {
+            vec![$($(Builtin::new(
+                stringify!($tool),
+                stringify!($component),
+                $component::ARTIFACT,
+                $description,
+                $grants,
+            ),)*)*]
+        });
     };
-    (@ none) => { None };
-    (@ ro) => { Some(Access::ReadOnly) };
-    (@ rw) => { Some(Access::ReadWrite) };
 }
 
 #[expect(unsafe_code, reason = "vouching for the artifacts that this build embedded")]

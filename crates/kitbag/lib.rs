@@ -31,10 +31,10 @@
 //! The library prints nothing. Of the environment it reads only the variables that say
 //! where compiled tools are kept, unless [`Builder::places`] gives it more.
 
-mod asks;
 mod builtins;
 mod places;
 mod proposal;
+mod requests;
 mod secret_sources;
 mod trust_question;
 
@@ -73,7 +73,7 @@ pub use kitbag_secrets::store as secret_store;
 pub use kitbag_state::audit;
 pub use kitbag_state::trust;
 pub use kitbag_toolbox::{
-    self as toolbox, Arguments, CallContext, Caller, Ended, FrontEnd, Invocation, NativeCall,
+    self as toolbox, Arguments, CallContext, CallOutcome, Caller, FrontEnd, Invocation, NativeCall,
     NativeTool, NoAnswers, Reply, Summary, Tool, Toolbox, ToolboxError,
 };
 pub use places::Places;
@@ -130,13 +130,11 @@ pub struct Builder {
     bytes_tools: Vec<(String, Arc<[u8]>)>,
 }
 
-/// Where compiled tools are kept.
 #[derive(Default)]
 enum CachePlace {
     /// Where the program `kitbag` keeps them.
     #[default]
     Usual,
-    /// In this directory, or nowhere.
     Named(Option<PathBuf>),
 }
 
@@ -162,7 +160,7 @@ impl Kitbag {
 
     /// The names of the tools inside this library.
     pub fn builtin_names() -> Vec<&'static str> {
-        builtins::BUILTINS.iter().map(|builtin| builtin.name).collect()
+        builtins::BUILTINS.iter().map(|builtin| builtin.declaration.name).collect()
     }
 
     /// Calls a tool and returns what it answered.
@@ -265,7 +263,7 @@ impl Kitbag {
 struct Callback(Option<OnQuestion>);
 
 impl FrontEnd for Callback {
-    type Refusal = Infallible;
+    type Abort = Infallible;
 
     async fn ask(
         &mut self,
@@ -650,7 +648,7 @@ impl Builder {
         let allowed = config.allowed_leaks.value.iter().map(|it| it.leak.clone()).collect();
         let secrets = Secrets::new(secret_sources(&config), allowed);
         let auditor = auditor(&config, self.is_single_call);
-        let toolbox = Toolbox::new(host, config, builtins::BUILTINS, secrets.into(), auditor);
+        let toolbox = Toolbox::new(host, config, &builtins::BUILTINS, secrets.into(), auditor);
         Kitbag { toolbox, on_question: self.on_question, listener: self.listener }
     }
 }
@@ -687,5 +685,5 @@ fn connections(mut options: ClientOptions, network: &Network) -> ClientOptions {
 
 /// The tools inside this library, as configuration has to know them.
 fn declarations() -> Vec<BuiltinTool<'static>> {
-    builtins::BUILTINS.iter().map(kitbag_toolbox::Builtin::declaration).collect()
+    builtins::BUILTINS.iter().map(|builtin| builtin.declaration.clone()).collect()
 }

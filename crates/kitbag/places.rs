@@ -105,7 +105,6 @@ impl Places {
     }
 }
 
-/// Whether a path leads to something, or may do so.
 fn is_there(path: &Path) -> bool {
     let found = path.metadata().map_err(|error| error.kind());
     !matches!(found, Err(ErrorKind::NotFound | ErrorKind::NotADirectory))

@@ -17,7 +17,7 @@ pub fn secret_sources(config: &Config) -> Sources {
     let source = |secret: &Secret| secret.source.value.clone();
     let sources = config.secrets.iter().map(|(name, secret)| (name.clone(), source(secret)));
     #[cfg(feature = "store")]
-    let store = Some(Box::new(Opened { config: config.secret_store.clone() }) as _);
+    let store = Some(Box::new(ConfiguredStore { config: config.secret_store.clone() }) as _);
     #[cfg(not(feature = "store"))]
     let store = None;
     Sources { sources: sources.collect(), store, command_time: COMMAND_TIME }
@@ -25,12 +25,12 @@ pub fn secret_sources(config: &Config) -> Sources {
 
 /// The store of a configuration, which is opened for each value that is read.
 #[cfg(feature = "store")]
-struct Opened {
+struct ConfiguredStore {
     config: kitbag_config::SecretStore,
 }
 
 #[cfg(feature = "store")]
-impl kitbag_secrets::ReadSecret for Opened {
+impl kitbag_secrets::ReadSecret for ConfiguredStore {
     fn read(
         &self,
         name: &kitbag_policy::SecretName,

@@ -12,12 +12,12 @@ use kitbag_config::{
 use kitbag_fs_guard::{OpenError, OwnerError, Owners};
 use kitbag_host::COMPONENT_BYTES;
 use kitbag_state::audit::{AuditError, AuditEvent, TrustEvent};
-use kitbag_state::trust::{Shown, TrustError, TrustRecord, TrustStore, digest_of_reader};
+use kitbag_state::trust::{TrustError, TrustRecord, TrustStore, TrustedContent, digest_of_reader};
 use kitbag_toolbox::Caller;
-use kitbag_toolbox::consent::{Change, Item, Requester, Risk};
+use kitbag_toolbox::consent::{RequestChange, RequestItem, Requester, Risk};
 
 use crate::Kitbag;
-use crate::asks::asks;
+use crate::requests::request_items;
 
 /// The most that the components of a workspace have together.
 const COMPONENTS_BYTES: ByteSize = ByteSize::mib(1024);
@@ -33,11 +33,11 @@ pub struct TrustQuestion<'a> {
     pub record: TrustRecord,
     /// The requests of the workspace, each with its change since it was trusted, those that are
     /// gone among them.
-    pub items: Vec<Item>,
+    pub items: Vec<RequestItem>,
     /// What it asks, and the texts of its files.
-    pub shown: Shown,
+    pub shown: TrustedContent,
     /// What was trusted before, and what was shown then.
-    pub before: Option<(TrustRecord, Shown)>,
+    pub before: Option<(TrustRecord, TrustedContent)>,
     /// How its requests and restrictions differ from those that were trusted before. `None`:
     /// nothing was, or its files are not kept.
     pub changes: Option<TrustChanges>,
@@ -117,9 +117,9 @@ impl Kitbag {
             return Err(nothing);
         }
         let record = record(config, content)?;
-        let items = asks(config);
+        let items = request_items(config);
         let asks = items.iter().map(|item| item.line.clone()).collect();
-        let shown = Shown { asks, texts: texts(config, content) };
+        let shown = TrustedContent { asks, texts: texts(config, content) };
         let before = before.map(|record| {
             let shown = store.shown(&content.root).unwrap_or_default();
             (record, shown)
@@ -205,32 +205,30 @@ impl TrustQuestion<'_> {
 }
 
 /// The requests, compared with the lines that were shown when the workspace was trusted.
-fn changed(items: Vec<Item>, then: &[String]) -> Vec<Item> {
+fn changed(items: Vec<RequestItem>, then: &[String]) -> Vec<RequestItem> {
     let is_kept = |line: &String| items.iter().any(|item| item.line == *line);
-    let gone = then
-        .iter()
-        .filter(|line| !is_kept(line))
-        .map(|line| Item::new(Requester::Workspace, line.as_str()).changed(Change::Removed));
+    let gone = then.iter().filter(|line| !is_kept(line)).map(|line| {
+        RequestItem::new(Requester::Workspace, line.as_str()).changed(RequestChange::Removed)
+    });
     let gone: Vec<_> = gone.collect();
     let compared = items.into_iter().map(|item| match then.contains(&item.line) {
         true => item,
-        false => item.changed(Change::Added),
+        false => item.changed(RequestChange::Added),
     });
     compared.chain(gone).collect()
 }
 
 /// A restriction that was trusted and is gone or less strict.
-fn loosened(change: &TrustChange) -> Item {
+fn loosened(change: &TrustChange) -> RequestItem {
     let requester = match &change.subject {
         TrustSubject::Tool(name) => Requester::Tool(name.to_string()),
         TrustSubject::Topic(id) => Requester::Topic(id.clone()),
         TrustSubject::Workspace => Requester::Workspace,
     };
     let line = printable(&change.to_string()).to_string();
-    Item::new(requester, line).with_risk(Risk::Loosened).changed(Change::Loosened)
+    RequestItem::new(requester, line).with_risk(Risk::Loosened).changed(RequestChange::Loosened)
 }
 
-/// Where the answer is kept.
 fn store(config: &Config, content: &WorkspaceContent) -> Result<TrustStore, TrustQuestionError> {
     let store = config.trust_store().ok_or(TrustQuestionError::NoState)?;
     match config.state_inside(&content.root) {
@@ -239,7 +237,6 @@ fn store(config: &Config, content: &WorkspaceContent) -> Result<TrustStore, Trus
     }
 }
 
-/// What would be trusted.
 fn record(config: &Config, content: &WorkspaceContent) -> Result<TrustRecord, TrustQuestionError> {
     let root = content.root.to_str().ok_or(TrustQuestionError::NotUtf8)?;
     let mut record = TrustRecord::new(root);

@@ -72,7 +72,7 @@ fn messages_hold_no_debug_text() {
         // An implementation of `Debug`.
         ("crates/secrets/src/leaks.rs", 1),
         // The digest of a call.
-        ("crates/toolbox/src/approval/bound.rs", 2),
+        ("crates/toolbox/src/approval/binding.rs", 2),
         // Guests of tests.
         ("guest-tools/relay/src/lib.rs", 1),
         ("guest-tools/request/src/lib.rs", 1),

@@ -22,22 +22,15 @@ fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
         .unwrap();
     let described = loaded.description().unwrap();
     let artifact = EmbeddedArtifact::uncompiled("several", component);
-    let tool = |name: &&'static str| Builtin {
-        name,
-        toolset: "several",
-        artifact,
-        description: serde_json::to_string(described.tool(name).unwrap()).unwrap().leak(),
-        workspace: None,
-        keeps: false,
-        given_by_call: &[],
-        required: &[],
-        calls: false,
+    let tool = |name: &&'static str| {
+        let description = serde_json::to_string(described.tool(name).unwrap()).unwrap().leak();
+        Builtin::new(name, "several", artifact, description, "{}")
     };
     tools.iter().map(tool).collect::<Vec<_>>().leak()
 }
 
 fn toolbox(workspace: &Workspace, builtins: &'static [Builtin]) -> Toolbox {
-    let declared: Vec<_> = builtins.iter().map(Builtin::declaration).collect();
+    let declared: Vec<_> = builtins.iter().map(|builtin| builtin.declaration.clone()).collect();
     let trust = TrustSource::Said(Sourced { value: true, origin: Origin::Caller });
     let sources =
         Sources { start: workspace.root(), builtins: &declared, trust, ..Sources::default() };
@@ -80,7 +73,7 @@ fn one_component_serves_several_tools() {
 fn what_a_model_reads_of_a_tool_of_files_names_its_directories() {
     let workspace = Workspace::new();
     let mut tools = builtins("conformance", &["test_simple_text", "test_error_handling"]).to_vec();
-    tools[0].workspace = Some(kitbag::policy::Access::ReadOnly);
+    tools[0].declaration.workspace = Some(kitbag::policy::Access::ReadOnly);
     let tools = tools.leak();
     let description = |config: &str| {
         workspace.config(config);

@@ -37,9 +37,9 @@ struct Yes {
 }
 
 impl FrontEnd for Yes {
-    type Refusal = std::convert::Infallible;
+    type Abort = std::convert::Infallible;
 
-    async fn ask(&mut self, _: &Question, _: Option<&AnswerError>) -> Result<Reply, Self::Refusal> {
+    async fn ask(&mut self, _: &Question, _: Option<&AnswerError>) -> Result<Reply, Self::Abort> {
         self.asked += 1;
         let (value, origin) = (Answer::Json(true.into()), kitbag::config::Origin::Caller);
         Ok(Reply::Answer(kitbag::config::Sourced { value, origin }))

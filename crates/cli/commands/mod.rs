@@ -40,7 +40,7 @@ pub(crate) struct Global {
 
 // Limits for every tool, instead of the configured ones. No doc comment, which clap would take for the command's.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(crate) struct Limits {
+pub(crate) struct LimitArgs {
     /// Limit the memory of a call, such as 128MiB [default: as configured, otherwise 64MiB]
     #[arg(long, value_name = "SIZE")]
     memory: Option<ByteSize>,
@@ -72,7 +72,7 @@ pub(crate) struct Limits {
 
 // Grants of a tool for one call. No doc comment, as above.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Grants {
+pub(crate) struct GrantArgs {
     /// Add a grant for this call: `http=https://a.example/**`, `http={ url =
     /// "https://a.example/**", methods = ["POST"] }`, `env=NAME`, `storage=1MiB`,
     /// `tools=ALIAS=TOOL` or `tools=caller`. `[ceiling.grants]` of your user config limits the
@@ -83,7 +83,7 @@ pub(crate) struct Grants {
 
 // A tool, by its name or by the path of its component. No doc comment, as above.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Named {
+pub(crate) struct ToolArg {
     /// The name of the tool, as `kitbag list` shows it, or the path of a component (ends in `.wasm`
     /// or contains a `/`) or of a script (ends in `.py`)
     tool: String,
@@ -92,7 +92,7 @@ pub(crate) struct Named {
     own: Option<String>,
 }
 
-impl Named {
+impl ToolArg {
     /// The words that name the tool on a command line.
     pub(crate) fn as_typed(&self) -> Vec<String> {
         let own = self.own.iter().flat_map(|own| ["--tool".to_owned(), own.clone()]);
@@ -116,17 +116,16 @@ impl Named {
     pub(crate) fn kitbag(
         self,
         global: &Global,
-        limits: Limits,
+        limits: LimitArgs,
     ) -> Result<(&'static Kitbag, String), CliError> {
-        self.kitbag_with(global, limits, Grants::default())
+        self.kitbag_with(global, limits, GrantArgs::default())
     }
 
-    /// The same, with more grants for the tool.
     pub(crate) fn kitbag_with(
         self,
         global: &Global,
-        limits: Limits,
-        grants: Grants,
+        limits: LimitArgs,
+        grants: GrantArgs,
     ) -> Result<(&'static Kitbag, String), CliError> {
         let one_tool = |is: &str| {
             let tool = &self.tool;
@@ -178,8 +177,8 @@ impl Named {
 pub(crate) fn script_kitbag(
     path: &Path,
     global: &Global,
-    limits: Limits,
-    grants: Grants,
+    limits: LimitArgs,
+    grants: GrantArgs,
 ) -> Result<(&'static Kitbag, String), CliError> {
     let unreadable = |source| CliError::Read { path: path.to_string_lossy().into(), source };
     path.metadata().map_err(unreadable)?;
@@ -188,8 +187,7 @@ pub(crate) fn script_kitbag(
     Ok((built(grants.add_to(builder, name.as_str()))?, name.to_string()))
 }
 
-impl Grants {
-    /// Grants this to a tool.
+impl GrantArgs {
     fn add_to(self, builder: Builder, tool: &str) -> Builder {
         match self.grants.is_empty() {
             true => builder,
@@ -277,7 +275,6 @@ impl Global {
         }
     }
 
-    /// The home directory, where it is known.
     pub(crate) fn home() -> Option<PathBuf> {
         Places::from_environment(std::env::vars_os()).home
     }
@@ -289,15 +286,15 @@ impl Global {
         places.user_file.or(usual)
     }
 
-    /// Reads the configuration.
-    fn kitbag(&self, limits: Limits) -> Result<&'static Kitbag, CliError> {
+    fn kitbag(&self, limits: LimitArgs) -> Result<&'static Kitbag, CliError> {
         built(self.builder().limits(limits.into()))
     }
 }
 
-impl From<Limits> for LimitFlags {
-    fn from(limits: Limits) -> Self {
-        let Limits { memory, time, output, written, requests, tool_calls, fuel, compile } = limits;
+impl From<LimitArgs> for LimitFlags {
+    fn from(limits: LimitArgs) -> Self {
+        let LimitArgs { memory, time, output, written, requests, tool_calls, fuel, compile } =
+            limits;
         Self { memory, time, output, written, requests, tool_calls, fuel, compile }
     }
 }

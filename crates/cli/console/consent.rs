@@ -28,13 +28,10 @@ const COLUMNS: usize = 100;
 /// An answer that a person can give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// Do what is asked.
     Yes,
-    /// Approve this call.
     YesOnce,
     /// Approve this call and those like it in this session.
     Always,
-    /// Do nothing.
     No,
     /// Choose each group of grants.
     Customize,
@@ -66,7 +63,6 @@ impl Choice {
     }
 }
 
-/// Whether a person can be asked.
 pub(crate) fn is_interactive(as_json: bool) -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal() && !as_json
 }

@@ -11,7 +11,6 @@ use crate::error::CliError;
 /// What stands for standard input instead of a path.
 const STDIN: &str = "-";
 
-/// How standard input is called in messages.
 const STDIN_NAME: &str = "standard input";
 
 /// Reads what arguments name, all of it together no more than arguments may have.
@@ -20,9 +19,7 @@ pub(crate) struct Input {
     is_stdin_read: bool,
 }
 
-/// What was read, and where.
 pub(crate) struct Content<'a> {
-    /// As messages name it.
     pub(crate) name: &'a str,
     pub(crate) bytes: Vec<u8>,
 }

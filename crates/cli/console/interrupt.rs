@@ -31,7 +31,6 @@ impl Interrupt {
         Self { cancellation, leave }
     }
 
-    /// What the first Ctrl-C cancels.
     pub(crate) fn cancellation(&self) -> &Cancellation {
         &self.cancellation
     }

@@ -103,7 +103,6 @@ impl Listener for Screen {
 }
 
 impl Line {
-    /// Writes it anew.
     fn rewrite(&mut self, text: &str) {
         output::rewrite(text);
         *self = Self { is_there: true, written: Some(Instant::now()) };
@@ -116,7 +115,6 @@ impl Line {
     }
 }
 
-/// How far a call is, on one line.
 fn text(progress: &Progress) -> String {
     let Progress { done, total, message } = progress;
     let amount = match total {

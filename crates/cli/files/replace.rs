@@ -11,13 +11,10 @@ use crate::files::new_file;
 #[cfg(feature = "serve")]
 const BACKUP: &str = "backup";
 
-/// How many copies there may be.
 #[cfg(feature = "serve")]
 const BACKUPS: u32 = 1_000;
 
-/// A file as it was read.
 pub(crate) struct Original {
-    /// Where it lies, without links.
     path: PathBuf,
     content: Option<Vec<u8>>,
 }
@@ -38,12 +35,10 @@ impl Original {
         }
     }
 
-    /// What it holds.
     pub(crate) fn content(&self) -> &[u8] {
         self.content.as_deref().unwrap_or_default()
     }
 
-    /// What it holds, where it exists.
     pub(crate) fn written(&self) -> Option<&[u8]> {
         self.content.as_deref()
     }
@@ -96,7 +91,6 @@ impl Original {
         Ok(fs::metadata(&self.path)?.permissions())
     }
 
-    /// The path of a copy.
     #[cfg(feature = "serve")]
     fn backup(&self, number: u32) -> PathBuf {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();

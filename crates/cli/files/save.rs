@@ -27,7 +27,6 @@ const NUMBERS: u32 = 10_000;
 /// The directory of `--save`.
 pub(crate) struct Saved {
     directory: PathBuf,
-    /// The name of the directory.
     directory_name: Option<String>,
     protected: ProtectedNames,
     secrets: SecretNames,
@@ -59,7 +58,6 @@ impl Saved {
         Ok(Self { directory: directory.to_owned(), directory_name, protected, secrets })
     }
 
-    /// Whether a file may have a name.
     fn takes(&self, name: &str) -> bool {
         let above = self.directory_name.as_deref();
         let is_protected =

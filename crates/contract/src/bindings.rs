@@ -3,7 +3,7 @@
 //! The generated types are structural: they match any component whose `run` has this shape,
 //! regardless of its package name.
 
-mod emitted;
+mod content;
 
 use crate::answer::QuestionMarks;
 use crate::{

@@ -9,8 +9,8 @@ pub mod bindings;
 
 mod answer;
 mod call;
+mod content;
 mod description;
-mod emitted;
 mod error_kind;
 mod limit;
 mod name;
@@ -20,13 +20,13 @@ mod question_text;
 
 pub use answer::{Answer, AnswerError, AnswerType, Choice, Field, is_class};
 pub use call::{Action, Context, UnknownArguments};
+pub use content::{
+    Content, ContentError, LogLevel, Media, ParseLevelError, Progress, Resource, ResourceBody,
+    ResourceLink,
+};
 pub use description::{
     Annotations, Description, PromptArgument, PromptDescription, ResourceDescription,
     ResourceTemplateDescription, ToolDescription,
-};
-pub use emitted::{
-    Content, ContentError, LogLevel, Media, ParseLevelError, Progress, Resource, ResourceBody,
-    ResourceLink,
 };
 pub use error_kind::ErrorKind;
 pub use limit::{

@@ -12,7 +12,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 use zstd::zstd_safe::{MAGICNUMBER, get_frame_content_size};
 
-use crate::compile::Compiled;
+use crate::compile::CompiledCode;
 use crate::metering::Metering;
 use crate::sys::path_of;
 
@@ -186,8 +186,8 @@ fn unpacked_size(bytes: &[u8]) -> Option<u64> {
 
 /// Loads an artifact that this process has just compiled.
 #[expect(unsafe_code, reason = "loading what this process compiled")]
-pub fn load_compiled(engine: &Engine, artifact: &Compiled) -> wasmtime::Result<Component> {
-    // SAFETY: only `compile` creates a `Compiled`, from bytes that wasmtime's compiler returned to
+pub fn load_compiled(engine: &Engine, artifact: &CompiledCode) -> wasmtime::Result<Component> {
+    // SAFETY: only `compile` creates a `CompiledCode`, from bytes that wasmtime's compiler returned to
     // it, and nothing can change these bytes since.
     unsafe { Component::deserialize(engine, artifact.bytes()) }
 }
@@ -196,11 +196,11 @@ pub fn load_compiled(engine: &Engine, artifact: &Compiled) -> wasmtime::Result<C
 #[expect(unsafe_code, reason = "loading an artifact that the private cache verified")]
 pub fn load_verified(
     engine: &Engine,
-    artifact: &crate::cache::Verified<'_>,
+    artifact: &crate::cache::VerifiedCode<'_>,
 ) -> wasmtime::Result<Component> {
     // The verified file itself, even if its name refers to another file now.
     let file = path_of(artifact.file());
-    // SAFETY: a `Verified` exists only for a file that we own in a directory that only we can
+    // SAFETY: a `VerifiedCode` exists only for a file that we own in a directory that only we can
     // write, and whose digest is the one that was recorded when we compiled it. The file is never
     // changed (see `cache::entry`), so wasmtime maps what was verified: the same pages of the same
     // file.

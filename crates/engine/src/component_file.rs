@@ -50,7 +50,7 @@ pub struct Stamp {
 }
 
 /// The open file of a component.
-pub struct Opened<'a> {
+pub struct OpenComponent<'a> {
     /// The path for messages.
     pub path: &'a Path,
     /// The expected digests.
@@ -74,7 +74,7 @@ impl Stamp {
     }
 }
 
-impl<'a> Opened<'a> {
+impl<'a> OpenComponent<'a> {
     /// Opens a component's file. Fails if it is too large, not a regular file, or another user may
     /// have written it.
     pub fn new(file: &'a ComponentFile) -> Result<Self, LoadError> {
@@ -137,5 +137,5 @@ impl<'a> Opened<'a> {
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     let real = path.canonicalize().map_err(|error| LoadError::from_io(path, &error))?;
     let opened = open(&real, OpenAs::File).map_err(|error| LoadError::from_open(path, error))?;
-    Opened::of(path, opened)?.read()
+    OpenComponent::of(path, opened)?.read()
 }

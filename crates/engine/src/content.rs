@@ -7,7 +7,7 @@ use kitbag_contract::Pin;
 
 use crate::artifact::EmbeddedArtifact;
 use crate::cache::digest_of_bytes;
-use crate::component_file::Opened;
+use crate::component_file::OpenComponent;
 use crate::limits::COMPONENT_BYTES;
 use crate::load_error::LoadError;
 
@@ -28,7 +28,7 @@ pub trait Content {
     }
 }
 
-impl Content for Opened<'_> {
+impl Content for OpenComponent<'_> {
     fn path(&self) -> &Path {
         self.path
     }

@@ -7,7 +7,7 @@ use crate::inspect::Support;
 
 /// The description of a component, which is the same for each build of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Described {
+pub enum DescribeResult {
     /// The component has no description.
     #[default]
     Nothing,
@@ -17,7 +17,7 @@ pub enum Described {
     Unusable(String),
 }
 
-impl Described {
+impl DescribeResult {
     /// Returns the description, if any.
     pub fn description(&self) -> Option<&Description> {
         match self {
@@ -81,10 +81,17 @@ mod tests {
     #[test]
     fn descriptions_are_cached_unchanged() {
         for text in [r#"{"name":"a","inputSchema":{"x":[1]}}"#, "[1,", "{}", "[]", ""] {
-            let described = Described::read(text.as_bytes(), &Support::ANY);
-            assert_eq!(Described::from_bytes(&described.to_bytes()), Some(described), "{text}");
+            let described = DescribeResult::read(text.as_bytes(), &Support::ANY);
+            assert_eq!(
+                DescribeResult::from_bytes(&described.to_bytes()),
+                Some(described),
+                "{text}"
+            );
         }
-        assert_eq!(Described::from_bytes(&Described::Nothing.to_bytes()), Some(Described::Nothing));
-        assert_eq!(Described::from_bytes(b"{}"), None);
+        assert_eq!(
+            DescribeResult::from_bytes(&DescribeResult::Nothing.to_bytes()),
+            Some(DescribeResult::Nothing)
+        );
+        assert_eq!(DescribeResult::from_bytes(b"{}"), None);
     }
 }

@@ -1,13 +1,11 @@
 //! The table of built-in tools, which a build script writes and a library includes.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use std::path::PathBuf;
 
-use kitbag_contract::{ToolDescription, WORKSPACE_GUEST_PATH};
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use kitbag_contract::ToolDescription;
 
-use crate::description::Described;
+use crate::description::DescribeResult;
 use crate::inspect::Support;
 use crate::section;
 
@@ -20,51 +18,12 @@ pub struct EmbeddedComponent {
     tools: Vec<EmbeddedTool>,
 }
 
-/// The grants that a built-in requests, as far as the table has an entry for them. `kitbag-policy`
-/// reads all of them at run time; this crate does not depend on it.
-#[derive(Deserialize)]
-struct Requested {
-    #[serde(default)]
-    filesystem: Vec<Directory>,
-    #[serde(default)]
-    storage: Option<Value>,
-    #[serde(default)]
-    tools: Option<Value>,
-    #[serde(default)]
-    required: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Directory {
-    guest: String,
-    #[serde(default)]
-    mode: Mode,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-enum Mode {
-    #[default]
-    #[serde(rename = "ro")]
-    ReadOnly,
-    #[serde(rename = "rw")]
-    ReadWrite,
-}
-
-/// One tool of an embedded component.
 #[derive(Debug)]
 struct EmbeddedTool {
     name: String,
-    /// As JSON.
     description: String,
-    workspace: Option<Mode>,
-    /// Whether it requests storage, of the default size.
-    keeps: bool,
-    /// The guest paths of the directories that each call is given.
-    given_by_call: Vec<String>,
-    /// The grants that it requires, each as a line of TOML.
-    required: Vec<String>,
-    /// Whether it requests the tools that its caller may call.
-    calls: bool,
+    /// The requested grants, as JSON.
+    grants: String,
 }
 
 impl EmbeddedComponent {
@@ -103,8 +62,11 @@ impl EmbeddedComponent {
                 return Err(format!("two built-ins have a tool `{}`, one is `{name}`", tool.name));
             }
             names.extend(tools.iter().map(|tool| tool.name.as_str()));
-            let tools: Vec<_> = tools.iter().map(ToString::to_string).collect();
-            let tools = tools.join(", ");
+            let entry = |tool: &EmbeddedTool| {
+                let EmbeddedTool { name, description, grants } = tool;
+                format!("{name}: {description:?}, {grants:?}")
+            };
+            let tools = tools.iter().map(entry).collect::<Vec<_>>().join(", ");
             writeln!(entries, "    {name}: {native:?}, {packed:?}, [{tools}];")
                 .expect("a string grows");
         }
@@ -120,11 +82,11 @@ impl EmbeddedComponent {
     }
 }
 
-fn tools(described: Described) -> Result<Vec<EmbeddedTool>, String> {
+fn tools(described: DescribeResult) -> Result<Vec<EmbeddedTool>, String> {
     let description = match described {
-        Described::Description(description) => description,
-        Described::Unusable(problem) => return Err(problem),
-        Described::Nothing => return Err("it has no section `kitbag:describe`".into()),
+        DescribeResult::Description(description) => description,
+        DescribeResult::Unusable(problem) => return Err(problem),
+        DescribeResult::Nothing => return Err("it has no section `kitbag:describe`".into()),
     };
     if description.tools.is_empty() {
         return Err("it has no tool".into());
@@ -137,54 +99,13 @@ fn tools(described: Described) -> Result<Vec<EmbeddedTool>, String> {
 
 impl EmbeddedTool {
     fn new(tool: &ToolDescription) -> Result<Self, String> {
-        let grants = tool.grants.clone().unwrap_or_default();
-        let requested = Requested::deserialize(&grants).map_err(|error| error.to_string())?;
-        if requested.storage.as_ref().is_some_and(|storage| *storage != Value::Bool(true)) {
-            return Err("it requests storage of another size".into());
-        }
-        let is_workspace = |directory: &&Directory| directory.guest == WORKSPACE_GUEST_PATH;
-        let (workspace, given_by_call): (Vec<_>, Vec<_>) =
-            requested.filesystem.iter().partition(is_workspace);
-        let required = requested.required.iter().map(|kind| required(kind, &grants));
+        let json = |error: serde_json::Error| error.to_string();
         Ok(Self {
             name: tool.name.clone(),
-            description: serde_json::to_string(tool).map_err(|error| error.to_string())?,
-            workspace: workspace.iter().map(|directory| directory.mode).max(),
-            keeps: requested.storage.is_some(),
-            given_by_call: given_by_call.iter().map(|it| it.guest.clone()).collect(),
-            required: required.collect::<Result<_, _>>()?,
-            // Tools with a name are not given to a built-in automatically.
-            calls: requested.tools == Some(Value::String("caller".into())),
+            description: serde_json::to_string(tool).map_err(json)?,
+            grants: serde_json::to_string(&tool.grants.clone().unwrap_or_default())
+                .map_err(json)?,
         })
-    }
-}
-
-/// A required grant as a line of TOML.
-fn required(kind: &str, grants: &Map<String, Value>) -> Result<String, String> {
-    match grants.get(kind) {
-        Some(Value::Bool(true)) => Ok(format!("{kind} = true")),
-        // JSON writes strings as TOML does.
-        Some(Value::Array(values)) if values.iter().all(Value::is_string) => {
-            let values: Vec<_> = values.iter().map(ToString::to_string).collect();
-            Ok(format!("{kind} = [{}]", values.join(", ")))
-        }
-        _ => Err(format!("it requires `{kind}`, which has no entry in the table of built-ins")),
-    }
-}
-
-/// An entry of the macro `builtins!`.
-impl fmt::Display for EmbeddedTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, description, workspace, keeps, given_by_call, required, calls } = self;
-        let workspace = match workspace {
-            None => "none",
-            Some(Mode::ReadOnly) => "ro",
-            Some(Mode::ReadWrite) => "rw",
-        };
-        write!(
-            f,
-            "{name}: {description:?}, {workspace}, {keeps}, {given_by_call:?}, {required:?}, {calls}"
-        )
     }
 }
 
@@ -198,29 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn requested_grants_become_entries_of_the_table() {
-        let check = |grants: &str, expected: &str| {
-            let section = format!(r#"{{"name":"a","grants":{grants}}}"#);
-            let table = EmbeddedComponent::table(&[component("c", &section).unwrap()]).unwrap();
-            let entry = table.lines().find(|line| line.starts_with("    c: ")).unwrap();
-            let start = r#"    c: "n", "p", [a: "#;
-            let (_, rest) = entry.strip_prefix(start).unwrap().rsplit_once("}\", ").unwrap();
-            assert_eq!(rest, format!("{expected}];"), "{grants}");
-        };
-        check(r#"{"filesystem":[]}"#, "none, false, [], [], false");
-        check(r#"{"filesystem":[{"guest":"/workspace","mode":"rw"}]}"#, "rw, false, [], [], false");
-        check(
-            r#"{"filesystem":[{"guest":"/subjects","mode":"ro"}],"tools":"caller"}"#,
-            r#"none, false, ["/subjects"], [], true"#,
-        );
-        check(
-            r#"{"storage":true,"required":["storage"]}"#,
-            r#"none, true, [], ["storage = true"], false"#,
-        );
-        check(
-            r#"{"http":["https://docs.rs/**"],"required":["http"]}"#,
-            r#"none, false, [], ["http = [\"https://docs.rs/**\"]"], false"#,
-        );
+    fn the_table_holds_descriptions_and_requested_grants() {
+        let section = r#"{"name":"a","grants":{"storage":true}}"#;
+        let table = EmbeddedComponent::table(&[component("c", section).unwrap()]).unwrap();
+        let entry = table.lines().find(|line| line.starts_with("    c: ")).unwrap();
+        let (description, grants) =
+            (format!("{section:?}"), format!("{:?}", r#"{"storage":true}"#));
+        assert_eq!(entry, format!(r#"    c: "n", "p", [a: {description}, {grants}];"#));
     }
 
     #[test]
@@ -240,10 +145,6 @@ mod tests {
             assert_eq!(error, format!("the built-in `c` cannot be described: {expected}"));
         };
         check("[]", "its section `kitbag:describe`: it is not a JSON object");
-        check(
-            r#"{"name":"a","grants":{"storage":{"quota":"2MiB"}}}"#,
-            "it requests storage of another size",
-        );
         let bare = wat::parse_str("(component)").unwrap();
         let error = EmbeddedComponent::read("c", &bare, "n".into(), "p".into()).unwrap_err();
         assert!(error.ends_with("it has no section `kitbag:describe`"), "{error}");

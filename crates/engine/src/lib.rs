@@ -24,16 +24,16 @@ mod wait;
 
 pub use artifact::{EmbeddedArtifact, NativeCode, load_compiled, load_verified};
 pub use cache::{
-    CacheEntry, CacheError, CacheProblem, CompileLock, DiskCache, Entry, Key, Verified,
+    CacheEntry, CacheError, CacheProblem, CompileLock, DiskCache, Key, VerifiedCode, VerifiedEntry,
     digest_of_bytes,
 };
 #[cfg(feature = "compiler")]
 pub use compile::{COMPILE_COMMAND, compile_worker, precompile};
-pub use compile::{CompileMemory, Compiled, Unlimited, compile};
+pub use compile::{CompileMemory, CompiledCode, Unlimited, compile};
 pub use component_bytes::ComponentBytes;
-pub use component_file::{ComponentFile, Opened, Stamp};
+pub use component_file::{ComponentFile, OpenComponent, Stamp};
 pub use content::{Content, check_pins};
-pub use description::Described;
+pub use description::DescribeResult;
 pub use embed::EmbeddedComponent;
 pub use engines::{Engines, config};
 pub use inspect::{

@@ -2,7 +2,7 @@
 
 use wasmparser::{Chunk, Encoding, Parser, Payload};
 
-use crate::description::Described;
+use crate::description::DescribeResult;
 use crate::inspect::Support;
 
 /// The name of the section.
@@ -13,7 +13,7 @@ const NAME: &str = "kitbag:describe";
 ///
 /// The section must be in the component itself or in a core module directly in it, where a linker
 /// puts the sections of Rust. A nested component is another tool that this one was composed from.
-pub fn described(component: &[u8], support: &Support) -> Option<Described> {
+pub fn described(component: &[u8], support: &Support) -> Option<DescribeResult> {
     let mut found = Vec::new();
     custom_sections(component, |within, name, data| {
         use Encoding::{Component, Module};
@@ -23,15 +23,15 @@ pub fn described(component: &[u8], support: &Support) -> Option<Described> {
     })?;
     let described = match found[..] {
         [] => return None,
-        [section] => Described::read(section, support),
+        [section] => DescribeResult::read(section, support),
         _ => {
             let problem = format!("it has two sections `{NAME}`, but may have only one");
-            return Some(Described::Unusable(problem));
+            return Some(DescribeResult::Unusable(problem));
         }
     };
     Some(match described {
-        Described::Unusable(problem) => {
-            Described::Unusable(format!("its section `{NAME}`: {problem}"))
+        DescribeResult::Unusable(problem) => {
+            DescribeResult::Unusable(format!("its section `{NAME}`: {problem}"))
         }
         described => described,
     })
@@ -131,9 +131,9 @@ mod tests {
     fn check(component: &[u8], expected: Option<Result<&str, &str>>) {
         let described = described(component, &SUPPORT);
         let found = described.as_ref().map(|described| match described {
-            Described::Description(description) => Ok(&*description.tools[0].name),
-            Described::Unusable(problem) => Err(&**problem),
-            Described::Nothing => unreachable!("the section has a description"),
+            DescribeResult::Description(description) => Ok(&*description.tools[0].name),
+            DescribeResult::Unusable(problem) => Err(&**problem),
+            DescribeResult::Nothing => unreachable!("the section has a description"),
         });
         assert_eq!(found, expected);
     }
@@ -195,7 +195,7 @@ mod tests {
         ) {
             let text = format!("(component {})", "(core module)".repeat(modules));
             let whole = component(&text, &[section(NAME, &data)]);
-            prop_assert!(matches!(described(&whole, &SUPPORT), Some(Described::Unusable(_) | Described::Description(_))));
+            prop_assert!(matches!(described(&whole, &SUPPORT), Some(DescribeResult::Unusable(_) | DescribeResult::Description(_))));
             // A truncated component is malformed or has no section.
             let cut = &whole[..whole.len().saturating_sub(end + 1)];
             prop_assert_eq!(described(cut, &SUPPORT), None);

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::kept::homes_of_account;
+use crate::account::homes_of_account;
 
 /// The largest configuration that is read, in bytes.
 const CONFIG_BYTES: u64 = 1 << 20;

@@ -11,8 +11,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_base::FileId;
 
+use crate::account::{
+    files_in, places_of_account, private_places_of_account, program, sealed_links,
+};
 use crate::git::named_paths;
-use crate::kept::{files_in, places_of_account, private_places_of_account, program, sealed_links};
 use crate::names::{REPOSITORY, fold, is_guarded, is_part_of_repository};
 use crate::open::{Link, canonical, open, resolve};
 use crate::protected::ProtectedNames;
@@ -86,21 +88,21 @@ pub struct GuardTable {
     /// Paths that were looked up, without links in their parents. In a finished table, the paths
     /// that show whether the table is still valid. Stored as strings, which take less memory than
     /// components; none contains `.` or `//`.
-    known: HashMap<OsString, Known>,
-    kept: Kept,
+    known: HashMap<OsString, PathContent>,
+    kept: OwnFiles,
 }
 
 /// The private identities at the time of one call.
 #[derive(Debug, Default)]
 pub struct PrivateTable {
     names: Arc<GuardTable>,
-    kept: Kept,
+    kept: OwnFiles,
 }
 
 /// The files in kitbag's directories. They are looked up once, and only for a file with several
 /// links.
 #[derive(Debug, Default)]
-struct Kept {
+struct OwnFiles {
     /// Canonical paths.
     places: Arc<[PathBuf]>,
     /// `None`: too many files to compare.
@@ -109,7 +111,7 @@ struct Kept {
 
 /// The entry at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Known {
+enum PathContent {
     /// A link and its target.
     Link(PathBuf),
     /// An entry that is not a link.
@@ -120,7 +122,7 @@ enum Known {
 
 /// A change to a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum EntryChange {
     /// A directory is created where no entry exists.
     NewDirectory,
     /// The entry is created or replaced.
@@ -178,7 +180,7 @@ impl Guard {
     /// Looks up the private paths. Reuses the table of the last call if it is still valid.
     pub fn private(&self) -> PrivateTable {
         let names = self.private_table(|last| !last.is_current());
-        let kept = Kept { places: Arc::clone(&names.kept.places), files: OnceLock::new() };
+        let kept = OwnFiles { places: Arc::clone(&names.kept.places), files: OnceLock::new() };
         PrivateTable { names, kept }
     }
 
@@ -324,7 +326,7 @@ impl GuardTable {
         directory: FileId,
         name: &str,
         found: Option<FileId>,
-        change: Change,
+        change: EntryChange,
     ) -> bool {
         let named = self.entries.get(&directory).and_then(|names| names.get(&fold(name)));
         let is_sealed = found.is_some_and(|id| self.sealed.contains(&id)) || named == Some(&true);
@@ -333,7 +335,7 @@ impl GuardTable {
         // guarded; see `is_outdated`.
         is_guarded(name)
             || is_sealed
-            || matches!(change, Change::Put | Change::Remove) && is_pinned()
+            || matches!(change, EntryChange::Put | EntryChange::Remove) && is_pinned()
     }
 
     /// Returns true if the file is another hard link to a file of kitbag, such as an entry of the
@@ -373,12 +375,12 @@ impl GuardTable {
             let parent = place.parent().unwrap_or(place);
             ends.push(parent.as_os_str());
             // A missing directory has no entries.
-            if self.known.get(parent.as_os_str()) != Some(&Known::Missing) {
+            if self.known.get(parent.as_os_str()) != Some(&PathContent::Missing) {
                 ends.push(place.as_os_str());
             }
         }
         self.known.retain(|path, known| {
-            matches!(known, Known::Link(_)) || ends.contains(&path.as_os_str())
+            matches!(known, PathContent::Link(_)) || ends.contains(&path.as_os_str())
         });
     }
 
@@ -386,8 +388,9 @@ impl GuardTable {
     /// does not exist. Returns the canonical path.
     fn name(&mut self, path: &Path, is_sealed: bool) -> PathBuf {
         // A known path has no links in its parents, so it is not resolved again.
-        let is_known =
-            |outer: &&Path| matches!(self.known.get(outer.as_os_str()), Some(Known::There(_)));
+        let is_known = |outer: &&Path| {
+            matches!(self.known.get(outer.as_os_str()), Some(PathContent::There(_)))
+        };
         let start = path.ancestors().skip(1).find(is_known).unwrap_or(Path::new("/")).to_owned();
         let end = resolve(start, path, |entry, is_last| self.pin(entry, is_last, is_sealed));
         if let (true, Some(id)) = (is_sealed, self.there(&end)) {
@@ -411,29 +414,29 @@ impl GuardTable {
         if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
             && let Some(parent) = self.there(parent)
         {
-            if !is_last && matches!(known, Known::Missing) {
+            if !is_last && matches!(known, PathContent::Missing) {
                 self.missing.insert(path.to_owned());
             }
             let names = self.entries.entry(parent).or_default();
             *names.entry(fold(&name.to_string_lossy())).or_default() |= is_last && is_sealed;
         }
         match known {
-            Known::Link(target) => Some(target),
-            Known::There(_) | Known::Missing => None,
+            PathContent::Link(target) => Some(target),
+            PathContent::There(_) | PathContent::Missing => None,
         }
     }
 
     /// Returns the identity of the entry at a path without links.
     fn there(&self, path: &Path) -> Option<FileId> {
         match self.known.get(path.as_os_str()) {
-            Some(Known::There(id)) => Some(*id),
-            Some(Known::Link(_) | Known::Missing) => None,
+            Some(PathContent::There(id)) => Some(*id),
+            Some(PathContent::Link(_) | PathContent::Missing) => None,
             None => fs::symlink_metadata(path).ok().as_ref().map(id_of_metadata),
         }
     }
 }
 
-impl Kept {
+impl OwnFiles {
     /// Returns true if the file is another hard link to one of the files.
     fn has(&self, found: &Stat) -> bool {
         found.kind() == FileKind::File
@@ -447,13 +450,13 @@ impl Kept {
 }
 
 /// Looks up the entry at a path and its identity.
-fn look(path: &Path) -> (Known, Option<FileId>) {
-    let Ok(found) = fs::symlink_metadata(path) else { return (Known::Missing, None) };
+fn look(path: &Path) -> (PathContent, Option<FileId>) {
+    let Ok(found) = fs::symlink_metadata(path) else { return (PathContent::Missing, None) };
     let id = id_of_metadata(&found);
     let known = match found.is_symlink() {
         // The link may have been removed since.
-        true => fs::read_link(path).map_or(Known::Missing, Known::Link),
-        false => Known::There(id),
+        true => fs::read_link(path).map_or(PathContent::Missing, PathContent::Link),
+        false => PathContent::There(id),
     };
     (known, Some(id))
 }

@@ -4,9 +4,9 @@
 //! Configuration and host use the same functions, so that the path that is checked is the path that
 //! is opened. Callers choose the paths and grants.
 
+mod account;
 mod git;
 mod guard;
-mod kept;
 mod names;
 mod open;
 mod owner;
@@ -14,10 +14,10 @@ mod protected;
 mod secrets;
 pub mod sys;
 
+pub use account::USUAL_PLACES;
 pub use guard::{
-    Change, Guard, GuardTable, GuardedPaths, PrivateTable, Writable, repository_above,
+    EntryChange, Guard, GuardTable, GuardedPaths, PrivateTable, Writable, repository_above,
 };
-pub use kept::USUAL_PLACES;
 pub use names::{fold, is_guarded, is_part_of_repository};
 pub use open::{Link, Located, OpenError, canonical, check_file_system, locate, open};
 pub use owner::{

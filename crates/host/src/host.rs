@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use kitbag_base::{ByteSize, ContentDigest};
 use kitbag_contract::{Limits, Outcome};
 use kitbag_engine::{
-    Content as _, Described, DiskCache, Engines, Key, LoadError, Metering, Opened, check_pins,
-    config, described_section, digest_of_bytes,
+    Content as _, DescribeResult, DiskCache, Engines, Key, LoadError, Metering, OpenComponent,
+    check_pins, config, described_section, digest_of_bytes,
 };
 use kitbag_http::{Account, Client, ClientOptions};
 use tokio::runtime::Handle;
@@ -39,7 +39,7 @@ use crate::schedule::timer::{Cancellation, Timer};
 /// and cheap to clone, since clones share everything. Several threads may call
 /// at once.
 #[derive(Clone)]
-pub struct Host(Arc<Inner>);
+pub struct Host(Arc<HostState>);
 
 /// How a [`Host`] is set up.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,7 @@ pub struct HostOptions {
     pub connections: ClientOptions,
 }
 
-struct Inner {
+struct HostState {
     options: HostOptions,
     plain: Lazy<Engine>,
     /// As `plain`, for components that do not fit into its pool.
@@ -82,7 +82,7 @@ impl Host {
         let queue = Queue::new(options.concurrency);
         let components = Components::new(options.memory.components.clone());
         let client = Client::new(options.connections.clone());
-        Self(Arc::new(Inner {
+        Self(Arc::new(HostState {
             client,
             options,
             plain: Lazy::new(),
@@ -157,7 +157,7 @@ impl Host {
         &self,
         source: &ComponentSource,
         metering: Metering,
-    ) -> Result<Option<Described>, LoadError> {
+    ) -> Result<Option<DescribeResult>, LoadError> {
         if let Some(component) = self.0.components.loaded(source, metering) {
             return Ok(Some(component.described().clone()));
         }
@@ -177,7 +177,7 @@ impl Host {
     }
 
     /// What the component of a digest said of itself, where the cache remembers that.
-    pub fn remembered(&self, digest: ContentDigest) -> Option<Described> {
+    pub fn remembered(&self, digest: ContentDigest) -> Option<DescribeResult> {
         self.0.options.cache.as_ref()?.remembered(digest)
     }
 
@@ -384,7 +384,8 @@ impl Host {
         timer: &'a Timer,
         metering: Metering,
         memory: &'a MemoryBudget,
-    ) -> impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow> + 'a {
+    ) -> impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<DescribeResult, NotNow> + 'a
+    {
         move |instance, export| {
             let asked = block_on(|| call::describe(timer, metering, instance, export, memory));
             asked.unwrap_or_else(|error| Err(NotNow(error.to_string())))
@@ -427,12 +428,11 @@ impl Host {
 fn digest(source: &ComponentSource) -> Option<ContentDigest> {
     match source {
         ComponentSource::Embedded(_) => None,
-        ComponentSource::File(file) => Opened::new(file).ok()?.digest().ok(),
+        ComponentSource::File(file) => OpenComponent::new(file).ok()?.digest().ok(),
         ComponentSource::Bytes(bytes) => Some(bytes.digest()),
     }
 }
 
-/// Whether a component must have a digest.
 fn is_pinned(source: &ComponentSource) -> bool {
     matches!(source, ComponentSource::File(file) if !file.pins.is_empty())
 }
@@ -449,7 +449,7 @@ fn check(source: &ComponentSource, found: ContentDigest) -> Result<(), LoadError
 fn content(source: &ComponentSource) -> Option<Vec<u8>> {
     match source {
         ComponentSource::Embedded(_) => None,
-        ComponentSource::File(file) => Opened::new(file).ok()?.read().ok(),
+        ComponentSource::File(file) => OpenComponent::new(file).ok()?.read().ok(),
         ComponentSource::Bytes(bytes) => bytes.clone().read().ok(),
     }
 }

@@ -16,7 +16,7 @@ mod pool;
 mod schedule;
 mod sys;
 
-pub use call::capture::Captured;
+pub use call::capture::CapturedOutput;
 pub use call::context::RunContext;
 pub use call::refusals::{Refusal, Refusals, RefusedAccess, RefusedKind};
 pub use call::replay::Replay;
@@ -27,11 +27,11 @@ pub use component::support::{inspect_file, read_component};
 pub use component::{Component, ComponentIdentity, ComponentSource};
 pub use error::CallError;
 pub use grants::ToolStorage;
-pub use grants::filesystem::{Touched, TouchedPaths};
+pub use grants::filesystem::{FileActivity, PathList};
 pub use grants::sockets::SOCKETS_ADVICE;
 pub use grants::{
-    Answered, CallableTool, HeldAnswer, Started, ToolAnswer, ToolCalls, ToolPort, ToolRequest,
-    ToolRequests,
+    CallableTool, NestedRequest, NestedRequests, PendingAnswer, ToolAnswer, ToolCalls, ToolPort,
+    ToolStart, ToolSuccess,
 };
 pub use host::{Host, HostOptions};
 pub use kitbag_contract::Limits;
@@ -39,7 +39,7 @@ pub use kitbag_contract::Limits;
 pub use kitbag_engine::{COMPILE_COMMAND, compile_worker};
 pub use kitbag_engine::{
     COMPONENT_BYTES, CacheEntry, CacheError, CacheProblem, Compiling, ComponentBytes,
-    ComponentFile, Described, DiskCache, EmbeddedArtifact, Export, Import, Inspection,
+    ComponentFile, DescribeResult, DiskCache, EmbeddedArtifact, Export, Import, Inspection,
     InvalidComponent, LoadError, Metering, RUN_TYPE, ReadComponent,
 };
 pub use kitbag_fs_guard::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};

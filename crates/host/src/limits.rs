@@ -30,7 +30,7 @@ pub(crate) fn host_data(limits: &Limits) -> ByteSize {
 /// A host function of ours refused what the guest asked for.
 #[derive(Debug, thiserror::Error)]
 #[error("a limit was reached")]
-pub(crate) struct Refused(pub(crate) LimitKind);
+pub(crate) struct LimitReached(pub(crate) LimitKind);
 
 /// The error of a limit, with its value as a person writes it.
 pub(crate) fn exceeded(kind: LimitKind, limits: &Limits) -> CallError {

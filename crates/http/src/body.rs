@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use tokio::time::{Instant, Sleep};
 
-use crate::allowed::Allowed;
+use crate::active_request::ActiveRequest;
 use crate::error::{RequestError, TimePhase};
 use crate::lease::Lease;
 
@@ -18,7 +18,7 @@ use crate::lease::Lease;
 pub struct IncomingBody {
     body: UnsyncBoxBody<Bytes, RequestError>,
     bytes: u64,
-    allowed: Allowed,
+    allowed: ActiveRequest,
     /// The time limit for the whole body.
     until: Option<Pin<Box<Sleep>>>,
     /// The time limit for the next part, if the tool set one.
@@ -31,7 +31,7 @@ impl IncomingBody {
     /// Must be created inside the runtime of the connections, whose timers it uses.
     pub(crate) fn new(
         body: UnsyncBoxBody<Bytes, RequestError>,
-        allowed: Allowed,
+        allowed: ActiveRequest,
         between: Option<Duration>,
         lease: Lease,
     ) -> Self {

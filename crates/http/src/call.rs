@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::RequestError;
 use crate::headers;
-use crate::outgoing::Outgoing;
+use crate::outgoing_request::OutgoingRequest;
 use crate::shares::Account;
 
 /// The most concurrent requests of one call; further ones wait.
@@ -200,7 +200,7 @@ impl Call {
     pub(crate) fn decide(
         &self,
         url: &str,
-        outgoing: &Outgoing,
+        outgoing: &OutgoingRequest,
     ) -> Result<AllowedRequest, HttpRefusal> {
         headers::check(&outgoing.headers)?;
         let request = HttpRequest::new(outgoing.method.as_str(), url)?;

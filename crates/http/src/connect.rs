@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
-use crate::allowed::Allowed;
+use crate::active_request::ActiveRequest;
 use crate::client::Shared;
 use crate::dial::{Stream, dial};
 use crate::error::RequestError;
@@ -36,7 +36,7 @@ const MOST_FIELDS: usize = 200;
 /// Opens a connection for a request to a checked address.
 pub(crate) async fn connect(
     shared: &Arc<Shared>,
-    allowed: &Allowed,
+    allowed: &ActiveRequest,
 ) -> Result<Connection, RequestError> {
     let request = allowed.request();
     let permit = shared.pool.permit(&allowed.call().account).await.ok_or(RequestError::Ended)?;
@@ -88,7 +88,7 @@ pub(crate) async fn connect(
 }
 
 /// Returns true if a proxy resolves the host of the request.
-fn is_resolved_by_proxy(shared: &Shared, allowed: &Allowed) -> bool {
+fn is_resolved_by_proxy(shared: &Shared, allowed: &ActiveRequest) -> bool {
     let proxies = shared.proxies();
     proxies.resolves && proxies.of(allowed.request(), None).is_some() && allowed.unresolved()
 }

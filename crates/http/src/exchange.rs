@@ -14,25 +14,25 @@ use hyper::client::conn::TrySendError;
 use kitbag_policy::http::HttpRequest;
 use tokio::time::{timeout, timeout_at};
 
-use crate::allowed::Allowed;
+use crate::active_request::ActiveRequest;
 use crate::body::IncomingBody;
 use crate::call::RequestTimes;
 use crate::client::Shared;
 use crate::connect::connect;
-use crate::counted::Counted;
 use crate::error::{RequestError, TimePhase};
+use crate::inspected_body::{self, InspectedBody};
 use crate::lease::{Lease, keep};
-use crate::looked::{self, Looked};
-use crate::outgoing::Outgoing;
+use crate::outgoing_request::OutgoingRequest;
 use crate::pool::{Connection, Key, Sender};
 use crate::redirect;
+use crate::request_body::RequestBody;
 use crate::secrets;
 
 /// Sends an allowed request and follows redirects as far as grants permit.
 pub(crate) async fn run(
     shared: Arc<Shared>,
-    mut outgoing: Outgoing,
-    mut allowed: Allowed,
+    mut outgoing: OutgoingRequest,
+    mut allowed: ActiveRequest,
     times: RequestTimes,
 ) -> Result<Response<IncomingBody>, RequestError> {
     let mut followed = 0;
@@ -45,7 +45,7 @@ pub(crate) async fn run(
             let url = redirect::next(&response, &mut outgoing, allowed.request(), &redactor)
                 .inspect_err(|error| allowed.failed(error))?;
             followed += 1;
-            allowed = Allowed::decide(allowed.call(), &url, &outgoing, allowed.start())?;
+            allowed = ActiveRequest::decide(allowed.call(), &url, &outgoing, allowed.start())?;
             continue;
         }
         return finish(response, lease, allowed, times);
@@ -54,7 +54,7 @@ pub(crate) async fn run(
 
 /// Waits within the time limit of the grants.
 async fn in_time<T>(
-    allowed: &Allowed,
+    allowed: &ActiveRequest,
     mut work: Pin<&mut impl Future<Output = Result<T, RequestError>>>,
 ) -> Result<T, RequestError> {
     loop {
@@ -69,15 +69,15 @@ async fn in_time<T>(
 /// Sends a request to its current destination, over a kept or a new connection.
 async fn hop(
     shared: &Arc<Shared>,
-    outgoing: &mut Outgoing,
-    allowed: &Allowed,
+    outgoing: &mut OutgoingRequest,
+    allowed: &ActiveRequest,
     times: RequestTimes,
 ) -> Result<(Response<Incoming>, Lease), RequestError> {
     let call = allowed.call();
     let mut permit = call.permits.clone().acquire_owned().await.map_err(|_| RequestError::Ended)?;
     let body = outgoing.take_body();
     allowed.request_bytes(body.size_hint().lower())?;
-    let body = Counted::new(body, allowed.clone());
+    let body = RequestBody::new(body, allowed.clone());
     let mut _whole = None;
     let (mut path, mut headers) = (redirect::path_of(allowed.request()), outgoing.headers.clone());
     let body = match &call.secrets {
@@ -97,9 +97,9 @@ async fn hop(
             call.warned(prepared.warnings);
             (path, headers) = (prepared.path, prepared.headers);
             if !secrets.redactor().is_empty() {
-                looked::ask(&mut headers);
+                inspected_body::ask(&mut headers);
             }
-            Counted::sent(prepared.body, allowed.clone())
+            RequestBody::sent(prepared.body, allowed.clone())
         }
     };
     let mut request = Request::new(body);
@@ -161,17 +161,17 @@ async fn within<T>(
 struct NotSent {
     error: hyper::Error,
     /// The request, if no part of it was sent.
-    request: Option<Request<Counted>>,
+    request: Option<Request<RequestBody>>,
 }
 
 /// Sends a request in the form of the HTTP version.
 async fn send(
     connection: &mut Connection,
-    mut request: Request<Counted>,
+    mut request: Request<RequestBody>,
     to: &HttpRequest,
     path: String,
 ) -> Result<Response<Incoming>, NotSent> {
-    let not_sent = |mut error: TrySendError<Request<Counted>>| NotSent {
+    let not_sent = |mut error: TrySendError<Request<RequestBody>>| NotSent {
         request: error.take_message(),
         error: error.into_error(),
     };
@@ -198,7 +198,7 @@ async fn send(
 fn finish(
     response: Response<Incoming>,
     lease: Lease,
-    allowed: Allowed,
+    allowed: ActiveRequest,
     times: RequestTimes,
 ) -> Result<Response<IncomingBody>, RequestError> {
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -209,7 +209,8 @@ fn finish(
     let mut body = body.map_err(|error| RequestError::of_hyper(&error)).boxed_unsync();
     let redactor = allowed.call().redactor();
     if !redactor.is_empty() {
-        body = Looked::new(body, &mut parts.headers, redactor, allowed.clone())?.boxed_unsync();
+        body =
+            InspectedBody::new(body, &mut parts.headers, redactor, allowed.clone())?.boxed_unsync();
     }
     Ok(Response::from_parts(parts, IncomingBody::new(body, allowed, times.between_bytes, lease)))
 }

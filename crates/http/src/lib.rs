@@ -8,23 +8,23 @@
 //! Nothing is set up before the first request that a grant allows: no thread, no resolver and no
 //! root certificates.
 
-mod allowed;
+mod active_request;
 mod body;
 mod call;
 mod client;
 mod connect;
-mod counted;
 mod dial;
 mod error;
 mod exchange;
 mod headers;
+mod inspected_body;
 mod io;
 mod lease;
-mod looked;
-mod outgoing;
+mod outgoing_request;
 mod pool;
 mod proxy;
 mod redirect;
+mod request_body;
 mod requests;
 mod resolve;
 mod secrets;
@@ -36,7 +36,7 @@ pub use call::{CallLimits, FailedConnection, RefusedRequest, RequestRecord, Requ
 pub use client::{Client, ClientOptions};
 pub use error::{BoxError, RequestError, TimePhase};
 pub use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError, ProxyRules};
-pub use outgoing::OutgoingBody;
+pub use outgoing_request::OutgoingBody;
 pub use requests::Requests;
 pub use resolve::Nameservers;
 pub use shares::{Account, Share, Shares};

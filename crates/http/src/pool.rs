@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::counted::Counted;
+use crate::request_body::RequestBody;
 use crate::shares::{Account, Share, Shares};
 
 /// The most connections of all calls. Each needs a file descriptor. A process has 1,024 by
@@ -35,7 +35,7 @@ const READY_TIME: Duration = Duration::from_secs(1);
 
 /// The connections of a client.
 pub(crate) struct Pool {
-    kept: Mutex<Kept>,
+    kept: Mutex<IdleConnections>,
     permits: Arc<Semaphore>,
     shares: Shares,
 }
@@ -47,8 +47,8 @@ pub(crate) struct Permit {
 }
 
 #[derive(Default)]
-struct Kept {
-    by_key: HashMap<Key, Vec<Entry>>,
+struct IdleConnections {
+    by_key: HashMap<Key, Vec<IdleConnection>>,
     is_swept: bool,
 }
 
@@ -66,12 +66,12 @@ impl Key {
     }
 }
 
-struct Entry {
+struct IdleConnection {
     connection: Connection,
     used: Instant,
 }
 
-impl Entry {
+impl IdleConnection {
     /// Returns true if a request uses the connection. With HTTP/2, others can use it as well.
     fn is_used(&self) -> bool {
         Arc::strong_count(&self.connection.alive) > 1
@@ -88,8 +88,8 @@ pub(crate) struct Connection {
 }
 
 pub(crate) enum Sender {
-    Http1(http1::SendRequest<Counted>),
-    Http2(http2::SendRequest<Counted>),
+    Http1(http1::SendRequest<RequestBody>),
+    Http2(http2::SendRequest<RequestBody>),
 }
 
 impl Default for Pool {
@@ -145,7 +145,7 @@ impl Pool {
         if kept.by_key.values().map(Vec::len).sum::<usize>() >= MOST_IDLE {
             return false;
         }
-        let entry = Entry { connection, used: Instant::now() };
+        let entry = IdleConnection { connection, used: Instant::now() };
         kept.by_key.entry(key).or_default().push(entry);
         !std::mem::replace(&mut kept.is_swept, true)
     }
@@ -161,13 +161,13 @@ impl Pool {
     }
 
     /// Closes the kept connections other than these.
-    fn retain(&self, is_left: impl Fn(&Entry) -> bool) {
+    fn retain(&self, is_left: impl Fn(&IdleConnection) -> bool) {
         let mut kept = self.kept();
         kept.by_key.values_mut().for_each(|entries| entries.retain(&is_left));
         kept.by_key.retain(|_, entries| !entries.is_empty());
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, IdleConnections> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

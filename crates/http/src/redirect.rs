@@ -7,13 +7,13 @@ use url::Url;
 
 use crate::error::RequestError;
 use crate::headers;
-use crate::outgoing::Outgoing;
+use crate::outgoing_request::OutgoingRequest;
 
 /// Returns true if a response is a redirect that can be followed: a body that was sent is not sent
 /// again.
 ///
 /// Source: RFC 9110, section 15.4.
-pub(crate) fn is_one<B>(response: &Response<B>, outgoing: &Outgoing) -> bool {
+pub(crate) fn is_one<B>(response: &Response<B>, outgoing: &OutgoingRequest) -> bool {
     let is_redirect = matches!(
         response.status(),
         StatusCode::MOVED_PERMANENTLY
@@ -39,7 +39,7 @@ fn becomes_get(status: StatusCode, method: &Method) -> bool {
 /// Returns the target of a redirect and removes the parts of the request that are not sent there.
 pub(crate) fn next<B>(
     response: &Response<B>,
-    outgoing: &mut Outgoing,
+    outgoing: &mut OutgoingRequest,
     from: &HttpRequest,
     redactor: &Redactor,
 ) -> Result<String, RequestError> {

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
-use crate::allowed::Allowed;
+use crate::active_request::ActiveRequest;
 use crate::body::IncomingBody;
 use crate::call::{
     Call, CallLimits, FailedConnection, RefusedRequest, RequestRecord, RequestTimes,
@@ -18,7 +18,7 @@ use crate::call::{
 use crate::client::Client;
 use crate::error::RequestError;
 use crate::exchange;
-use crate::outgoing::{Outgoing, OutgoingBody};
+use crate::outgoing_request::{OutgoingBody, OutgoingRequest};
 use crate::shares::Account;
 
 /// The requests of one call. Dropping it cancels all unfinished requests, the bodies of their
@@ -71,9 +71,9 @@ impl Requests {
         times: RequestTimes,
     ) -> Result<oneshot::Receiver<Result<Response<IncomingBody>, RequestError>>, RequestError> {
         let (parts, body) = request.into_parts();
-        let outgoing = Outgoing::new(parts.method, parts.headers, body);
+        let outgoing = OutgoingRequest::new(parts.method, parts.headers, body);
         let waiting = self.call.wait(outgoing.method.as_str(), url)?;
-        let allowed = Allowed::decide(&self.call, url, &outgoing, Instant::now())?;
+        let allowed = ActiveRequest::decide(&self.call, url, &outgoing, Instant::now())?;
         let (shared, call) = (Arc::clone(&self.client.0), Arc::clone(&self.call));
         let runtime = shared.runtime()?.clone();
         let (mut sender, response) = oneshot::channel();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use kitbag_policy::http::{HttpRefusal, HttpRequest, RefusalKind};
-use kitbag_secrets::{CallSecrets, Outgoing, Part, Redactor, SecretRefusal};
+use kitbag_secrets::{CallSecrets, PlainRequest, Redactor, RequestPart, SecretRefusal};
 
 use crate::error::RequestError;
 
 /// A request as it is sent.
-pub(crate) struct Prepared {
+pub(crate) struct WireRequest {
     /// Path and query.
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
@@ -26,7 +26,7 @@ pub(crate) async fn prepare(
     request: &Arc<HttpRequest>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Prepared, RequestError> {
+) -> Result<WireRequest, RequestError> {
     let (secrets, request) = (Arc::clone(secrets), Arc::clone(request));
     let work = tokio::task::spawn_blocking(move || prepare_now(&secrets, &request, &headers, body));
     work.await.unwrap_or_else(|error| Err(RequestError::Internal(error.to_string())))
@@ -37,12 +37,12 @@ fn prepare_now(
     request: &HttpRequest,
     headers: &HeaderMap,
     body: Bytes,
-) -> Result<Prepared, RequestError> {
+) -> Result<WireRequest, RequestError> {
     let had_body = !body.is_empty();
     let pair = |(name, value): (&HeaderName, &HeaderValue)| {
         (name.as_str().to_owned(), value.as_bytes().to_vec())
     };
-    let outgoing = Outgoing {
+    let outgoing = PlainRequest {
         authority: request.authority(),
         path: request.path().to_owned(),
         query: request.query().map(str::to_owned),
@@ -51,7 +51,7 @@ fn prepare_now(
     };
     let prepared = secrets.prepare(outgoing, |grant| grant.relation(request));
     let prepared = prepared.map_err(|refusal| refused(request, &refusal))?;
-    let Outgoing { path, query, headers: fields, body, .. } = prepared.request;
+    let PlainRequest { path, query, headers: fields, body, .. } = prepared.request;
     let path = query.map_or_else(|| path.clone(), |query| format!("{path}?{query}"));
     let (mut headers, redactor) = (HeaderMap::new(), secrets.redactor());
     for (name, value) in fields {
@@ -69,7 +69,7 @@ fn prepare_now(
     if had_body || headers.contains_key(header::CONTENT_LENGTH) {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     }
-    Ok(Prepared { path, headers, body, warnings: prepared.warnings })
+    Ok(WireRequest { path, headers, body, warnings: prepared.warnings })
 }
 
 /// Converts the refusal of a request.
@@ -79,7 +79,7 @@ fn refused(request: &HttpRequest, refusal: &SecretRefusal) -> RequestError {
         SecretRefusal::Value { .. }
         | SecretRefusal::Placeholder { .. }
         | SecretRefusal::Two { .. } => (RefusalKind::Secret, None),
-        SecretRefusal::OwnCredentials { part: Part::Path | Part::Query, .. } => {
+        SecretRefusal::OwnCredentials { part: RequestPart::Path | RequestPart::Query, .. } => {
             (RefusalKind::Path, None)
         }
         SecretRefusal::OwnCredentials { .. } | SecretRefusal::Range { .. } => {

@@ -2,13 +2,12 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{fs, io};
 
 use super::{Failure, variable};
 
-/// What guests are built for.
 const GUEST_TARGET: &str = "wasm32-wasip2";
 
 /// Makes sure that the guests' target is there before cargo fails without it,
@@ -70,6 +69,22 @@ impl Guests {
         Ok(Self { root: root.to_owned(), target_dir: target.join("guests"), profile })
     }
 
+    /// The components that are part of the binary: the directories with a `describe.json`, in order.
+    /// The feature `tool-NAME` leaves one out.
+    pub(super) fn builtins(&self) -> Result<Vec<&'static str>, Failure> {
+        let guests = self.root.join("guest-tools");
+        let failed = |error: io::Error| format!("{}: {error}", guests.display());
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&guests).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if entry.path().join("describe.json").exists() {
+                names.push(&*entry.file_name().to_string_lossy().into_owned().leak());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
     /// Builds packages in one invocation of cargo, which unites their features.
     pub(super) fn build(&self, packages: &[String]) -> Result<(), Failure> {
         let mut cargo = Command::new(variable("CARGO")?);
@@ -104,7 +119,6 @@ impl Guests {
         Ok(())
     }
 
-    /// The directory of the components.
     pub(super) fn components(&self) -> PathBuf {
         self.target_dir.join(GUEST_TARGET).join(self.profile)
     }

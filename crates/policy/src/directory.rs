@@ -63,12 +63,12 @@ pub struct RefusedFile {
     /// The path in the directory, with all links resolved. Untrusted.
     pub path: String,
     /// The reason.
-    pub why: WhyRefused,
+    pub why: FileRefusal,
 }
 
 /// Why a tool may not use a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhyRefused {
+pub enum FileRefusal {
     /// The file looks like a secret, and no grant names it.
     Secret,
     /// kitbag stores its own secrets there, so no grant opens the file.
@@ -324,20 +324,20 @@ impl fmt::Display for RefusedFile {
         let guest = self.guest();
         let guest = shown(&guest);
         match self.why {
-            WhyRefused::Secret => write!(
+            FileRefusal::Secret => write!(
                 f,
                 "`{guest}` looks like a secret; a tool may use it only if its grant includes \
                  it"
             ),
-            WhyRefused::Private => {
+            FileRefusal::Private => {
                 write!(f, "no tool reads `{guest}`, where kitbag keeps secrets")
             }
-            WhyRefused::Protected => write!(
+            FileRefusal::Protected => write!(
                 f,
                 "`{guest}` makes another program run something; a tool may change it only if its \
                  grant has `protected = []`"
             ),
-            WhyRefused::NewDotName => write!(
+            FileRefusal::NewDotName => write!(
                 f,
                 "`{guest}` does not exist; a tool may create a name that starts with a dot \
                  only if its grant excepts the name from `protected`"

@@ -25,12 +25,12 @@ pub use approval::{ApprovalRule, ApprovalRuleError, CallToApprove, ClassRule, is
 pub use config_value::{ConfigValueError, ConfigValues};
 pub use decision::{Decision, MissingGrant};
 pub use directory::{
-    Access, DirectoryGrant, GuestPath, GuestPathError, PathRequest, RefusedFile,
-    RequestedDirectory, WhyRefused,
+    Access, DirectoryGrant, FileRefusal, GuestPath, GuestPathError, PathRequest, RefusedFile,
+    RequestedDirectory,
 };
 pub use http::{HttpGrant, HttpGrants, HttpRefusal, HttpRequest, RefusalKind, UrlPattern};
 pub use kind::{Effects, Kind, KindRequest, Reach};
-pub use rate::{ParseRatesError, Period, Rate, Rates, Spent, UsedUp};
+pub use rate::{ParseRatesError, Period, Rate, RateExceeded, RateUse, Rates};
 pub use secret::{
     Placement, PlacementError, SecretGrant, SecretName, SecretNameError, SecretPlace,
     SecretPlaceError, SecretRelation, SecretRequest, SecretSource,
@@ -38,7 +38,7 @@ pub use secret::{
 pub use storage::{
     RequestedStorage, StorageGrant, StorageGrantError, StorageRefusal, StorageRequest,
 };
-pub use tools::{ToolGrant, ToolGrants, ToolRefusal, ToolRequest, WantedTool};
+pub use tools::{RequestedTool, ToolGrant, ToolGrants, ToolRefusal, ToolRequest};
 pub use variable::{VariableGrant, VariableName, VariableNameError, VariableRequest};
 
 use std::fmt;
@@ -106,7 +106,7 @@ pub enum Request {
     /// Persistent storage.
     Storage(StorageRequest),
     /// A call of another tool.
-    Tool(WantedTool),
+    Tool(RequestedTool),
 }
 
 /// Decides whether these grants allow a request. One matching grant is enough, so removing a grant

@@ -48,11 +48,11 @@ pub enum Period {
 /// nanoseconds since 1970. Empty: nothing is spent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Spent(BTreeMap<Period, u64>);
+pub struct RateUse(BTreeMap<Period, u64>);
 
 /// A rate is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UsedUp {
+pub struct RateExceeded {
     /// The exhausted rate. If several are, the one that takes longest to allow a call.
     pub rate: Rate,
     /// The time until all rates allow a call again.
@@ -88,10 +88,10 @@ impl Rates {
     ///
     /// # Errors
     ///
-    /// [`UsedUp`] if a rate does not allow the call now.
-    pub fn take(&self, spent: &mut Spent, now: u64) -> Result<(), UsedUp> {
+    /// [`RateExceeded`] if a rate does not allow the call now.
+    pub fn take(&self, spent: &mut RateUse, now: u64) -> Result<(), RateExceeded> {
         let mut after = BTreeMap::new();
-        let mut used_up: Option<UsedUp> = None;
+        let mut used_up: Option<RateExceeded> = None;
         for rate in self.iter() {
             let (period, interval) = (rate.period.nanos(), rate.interval());
             let free_at = spent.0.get(&rate.period).copied().unwrap_or(0);
@@ -100,7 +100,7 @@ impl Rates {
             if over > 0 {
                 let retry_after = Duration::from_nanos(over);
                 if used_up.is_none_or(|other| other.retry_after < retry_after) {
-                    used_up = Some(UsedUp { rate, retry_after });
+                    used_up = Some(RateExceeded { rate, retry_after });
                 }
             }
             after.insert(rate.period, free_at);
@@ -157,7 +157,7 @@ impl Period {
     }
 }
 
-impl Spent {
+impl RateUse {
     /// Returns true if nothing is spent, so that the value need not be stored.
     pub fn is_over(&self, now: u64) -> bool {
         self.0.values().all(|free_at| *free_at <= now)
@@ -239,7 +239,7 @@ mod tests {
     }
 
     /// Returns how many calls pass at once.
-    fn taken(rates: &Rates, spent: &mut Spent, now: u64) -> usize {
+    fn taken(rates: &Rates, spent: &mut RateUse, now: u64) -> usize {
         (0..20_000).take_while(|_| rates.take(spent, now).is_ok()).count()
     }
 
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn bursts_pass_and_then_single_calls() {
-        let (rates, mut spent) = (rates("60/min"), Spent::default());
+        let (rates, mut spent) = (rates("60/min"), RateUse::default());
         assert_eq!(taken(&rates, &mut spent, START), 60);
         let used_up = rates.take(&mut spent, START).unwrap_err();
         assert_eq!(used_up.retry_after, Duration::from_secs(1));
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn refused_calls_are_not_counted() {
-        let (rates, mut spent) = (rates("2/s, 3/h"), Spent::default());
+        let (rates, mut spent) = (rates("2/s, 3/h"), RateUse::default());
         assert_eq!(taken(&rates, &mut spent, START), 2);
         let before = spent.clone();
         let used_up = rates.take(&mut spent, START).unwrap_err();
@@ -304,13 +304,13 @@ mod tests {
         for text in ["10000/s", "10000/d", "7/s", "9999/min"] {
             let rates = rates(text);
             let most = rates.iter().next().unwrap().calls.get() as usize;
-            assert_eq!(taken(&rates, &mut Spent::default(), START), most, "{text}");
+            assert_eq!(taken(&rates, &mut RateUse::default(), START), most, "{text}");
         }
     }
 
     #[test]
     fn clocks_set_back_refuse_for_one_period() {
-        let (rates, mut spent) = (rates("1/min"), Spent::default());
+        let (rates, mut spent) = (rates("1/min"), RateUse::default());
         rates.take(&mut spent, START).unwrap();
         let earlier = START - 1000 * 60 * SECOND;
         let used_up = rates.take(&mut spent, earlier).unwrap_err();
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn expired_counts_are_over() {
-        let (rates, mut spent) = (rates("2/s"), Spent::default());
+        let (rates, mut spent) = (rates("2/s"), RateUse::default());
         assert!(spent.is_over(START));
         rates.take(&mut spent, START).unwrap();
         assert!(!spent.is_over(START + SECOND / 2 - 1));
@@ -339,11 +339,11 @@ mod tests {
 
     #[test]
     fn counts_are_stored_as_text() {
-        let (rates, mut spent) = (rates("2/s, 3/h"), Spent::default());
+        let (rates, mut spent) = (rates("2/s, 3/h"), RateUse::default());
         rates.take(&mut spent, START).unwrap();
         let text = serde_json::to_string(&spent).unwrap();
         assert_eq!(text, r#"{"s":1700000000500000000,"h":1700001200000000000}"#);
-        assert_eq!(serde_json::from_str::<Spent>(&text).unwrap(), spent);
+        assert_eq!(serde_json::from_str::<RateUse>(&text).unwrap(), spent);
     }
 
     proptest! {
@@ -355,7 +355,7 @@ mod tests {
         ) {
             let rates = rates(&format!("{calls}/min"));
             let interval = 60 * SECOND / u64::from(calls);
-            let mut spent = Spent::default();
+            let mut spent = RateUse::default();
             let mut now = START;
             let (mut passed, mut refused_for) = (Vec::new(), None);
             for wait in waits {
@@ -366,7 +366,7 @@ mod tests {
                         passed.push(now);
                         refused_for = None;
                     }
-                    Err(UsedUp { retry_after, .. }) => {
+                    Err(RateExceeded { retry_after, .. }) => {
                         let until = now + u64::try_from(retry_after.as_nanos()).unwrap();
                         prop_assert!(refused_for.is_none_or(|earlier| earlier == until));
                         refused_for = Some(until);

@@ -68,7 +68,7 @@ pub struct AllowedTool {
 
 /// A requested nested call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WantedTool {
+pub enum RequestedTool {
     /// All tools that the caller may call.
     Caller,
     /// One tool.
@@ -383,23 +383,23 @@ impl ToolGrant {
 }
 
 /// Decides whether these grants allow a requested nested call.
-pub(crate) fn decide(grants: &ToolGrants, requested: &WantedTool) -> Decision {
+pub(crate) fn decide(grants: &ToolGrants, requested: &RequestedTool) -> Decision {
     let refused = |refusal: &ToolRefusal| Decision::Denied {
         reason: refusal.to_string(),
         missing: refusal.missing(),
     };
     match requested {
-        WantedTool::Caller if *grants == ToolGrants::Caller => {
+        RequestedTool::Caller if *grants == ToolGrants::Caller => {
             Decision::Allowed { by: CALLER_LINE.to_owned() }
         }
-        WantedTool::Caller => Decision::Denied {
+        RequestedTool::Caller => Decision::Denied {
             reason: "no grant of `tools` lets it call whatever its caller may".to_owned(),
             missing: Some(MissingGrant::setting(
                 ToolGrants::KEY,
                 ToolGrants::CALLER_SETTING.to_owned(),
             )),
         },
-        WantedTool::Alias { alias, arguments } => match grants.find(alias.as_str()) {
+        RequestedTool::Alias { alias, arguments } => match grants.find(alias.as_str()) {
             Ok(Found::Caller(_)) => Decision::Allowed { by: CALLER_LINE.to_owned() },
             Ok(Found::Alias(alias, grant)) => {
                 let checked = arguments.as_ref().map(|arguments| grant.check(alias, arguments));
@@ -415,18 +415,18 @@ pub(crate) fn decide(grants: &ToolGrants, requested: &WantedTool) -> Decision {
 
 impl RequestedTools {
     /// Returns the requested calls. Invalid names are skipped.
-    pub(crate) fn requests(&self) -> Vec<WantedTool> {
+    pub(crate) fn requests(&self) -> Vec<RequestedTool> {
         match self {
-            Self::Caller(CallerWord::Caller) => vec![WantedTool::Caller],
+            Self::Caller(CallerWord::Caller) => vec![RequestedTool::Caller],
             Self::Names(names) => {
                 let names = names.iter().filter_map(|name| Alias::new(name.as_str()).ok());
-                names.map(|alias| WantedTool::Alias { alias, arguments: None }).collect()
+                names.map(|alias| RequestedTool::Alias { alias, arguments: None }).collect()
             }
         }
     }
 }
 
-impl KindRequest for WantedTool {
+impl KindRequest for RequestedTool {
     fn reach(&self) -> Reach {
         Reach::Tool
     }
@@ -445,7 +445,7 @@ impl KindRequest for WantedTool {
 
 const CALLER_BRIEF: &str = "calls whatever its caller may";
 
-impl fmt::Display for WantedTool {
+impl fmt::Display for RequestedTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Caller => f.write_str(CALLER_LINE),

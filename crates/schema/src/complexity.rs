@@ -72,7 +72,7 @@ pub(crate) struct SchemaComplexity {
 
 /// Why a value is not checked.
 #[derive(Debug)]
-pub(crate) enum Refusal<E> {
+pub(crate) enum ComplexityError<E> {
     /// The check would be too expensive.
     TooMuch(String),
     /// The caller ended the check.
@@ -108,13 +108,13 @@ impl SchemaComplexity {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] with the reason, or with the caller's error.
+    /// [`ComplexityError`] with the reason, or with the caller's error.
     pub(crate) fn check<E>(
         &self,
         fragment: &str,
         value: &Value,
         may_go_on: &dyn Fn() -> Result<(), E>,
-    ) -> Result<u64, Refusal<E>> {
+    ) -> Result<u64, ComplexityError<E>> {
         let limit = STEPS.saturating_add(size(value).saturating_mul(STEPS_PER_VALUE));
         let patterns = &self.patterns;
         let mut steps =
@@ -135,7 +135,7 @@ impl SchemaComplexity {
     }
 }
 
-impl<E> From<String> for Refusal<E> {
+impl<E> From<String> for ComplexityError<E> {
     fn from(reason: String) -> Self {
         Self::TooMuch(reason)
     }
@@ -326,20 +326,20 @@ struct Steps<'e, E> {
 }
 
 impl<E> Steps<'_, E> {
-    fn spend(&mut self, steps: u64) -> Result<(), Refusal<E>> {
+    fn spend(&mut self, steps: u64) -> Result<(), ComplexityError<E>> {
         let looks = self.left / STEPS_PER_LOOK;
         self.left = self
             .left
             .checked_sub(steps)
             .ok_or_else(|| format!("checking this value takes more than {} steps", self.limit))?;
         if self.left / STEPS_PER_LOOK < looks {
-            (self.may_go_on)().map_err(Refusal::Ended)?;
+            (self.may_go_on)().map_err(ComplexityError::Ended)?;
         }
         Ok(())
     }
 
     /// Counts the cost of matching a text.
-    fn spend_match(&mut self, pattern: &str, text: &str) -> Result<(), Refusal<E>> {
+    fn spend_match(&mut self, pattern: &str, text: &str) -> Result<(), ComplexityError<E>> {
         let states = self.patterns.get(pattern).copied().unwrap_or(1);
         let cost = (text.len() as u64 + 1).saturating_mul(states);
         self.matching = self.matching.checked_sub(cost).ok_or_else(|| {
@@ -348,7 +348,7 @@ impl<E> Steps<'_, E> {
         self.spend(1)
     }
 
-    fn take(&mut self, at: &At<'_>, value: &Value) -> Result<(), Refusal<E>> {
+    fn take(&mut self, at: &At<'_>, value: &Value) -> Result<(), ComplexityError<E>> {
         self.spend(1)?;
         let Value::Object(rules) = at.schema else { return Ok(()) };
         let at = at.rebased()?;
@@ -379,7 +379,7 @@ impl<E> Steps<'_, E> {
         keyword: &str,
         rule: &'r Value,
         value: &Value,
-    ) -> Result<(), Refusal<E>> {
+    ) -> Result<(), ComplexityError<E>> {
         match (keyword, rule, value) {
             ("pattern", Value::String(pattern), Value::String(text)) => {
                 self.spend_match(pattern, text)

@@ -8,7 +8,7 @@ use kitbag_base::text::shown;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::complexity::{self, Refusal, SchemaComplexity};
+use crate::complexity::{self, ComplexityError, SchemaComplexity};
 use crate::error::{CheckError, SchemaError};
 use crate::plain::{fits_plainly, is_plain_schema};
 use crate::problems::{ArgumentProblem, PROBLEMS, explain};
@@ -31,9 +31,9 @@ const KEPT_BYTES: u64 = 1 << 20;
 /// The first check that needs it reads it, and later checks reuse the result. Cheap to clone;
 /// clones share the result.
 #[derive(Clone)]
-pub struct Schema(Arc<Inner>);
+pub struct Schema(Arc<SchemaState>);
 
-struct Inner {
+struct SchemaState {
     json: Value,
     read: OnceLock<Read>,
 }
@@ -138,8 +138,8 @@ impl Schema {
         let Reader { complexity, validator } = &*reader;
         may_go_on_here()?;
         let steps = complexity.check("", value, may_go_on).map_err(|refusal| match refusal {
-            Refusal::TooMuch(reason) => CheckError::Schema(SchemaError { reason }),
-            Refusal::Ended(error) => CheckError::Ended(error),
+            ComplexityError::TooMuch(reason) => CheckError::Schema(SchemaError { reason }),
+            ComplexityError::Ended(error) => CheckError::Ended(error),
         })?;
         let fits = validator.is_valid(value);
         may_go_on_here()?;
@@ -212,7 +212,7 @@ fn misformed(error: &jsonschema::ValidationError<'_>) -> String {
 
 impl From<Value> for Schema {
     fn from(json: Value) -> Self {
-        Self(Arc::new(Inner { json, read: OnceLock::new() }))
+        Self(Arc::new(SchemaState { json, read: OnceLock::new() }))
     }
 }
 

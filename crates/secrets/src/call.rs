@@ -15,7 +15,7 @@ use crate::parts::{Parameter, basic, encoded, has_parameter, is_json, json_text,
 use crate::placeholder::{PREFIX, Placeholder};
 use crate::read_error::ReadError;
 use crate::redact::Redactor;
-use crate::request::{Outgoing, Part, SecretRefusal};
+use crate::request::{PlainRequest, RequestPart, SecretRefusal};
 use crate::secrets::Secrets;
 use crate::value::SecretValue;
 
@@ -52,9 +52,9 @@ struct Secret {
 }
 
 /// A request to send and the findings in it.
-pub struct Prepared {
+pub struct PreparedRequest {
     /// The request, including the parts that the host adds.
-    pub request: Outgoing,
+    pub request: PlainRequest,
     /// Findings that look like keys or tokens but do not block the request, for the log.
     pub warnings: Vec<String>,
     /// The secrets in the request.
@@ -123,9 +123,9 @@ impl CallSecrets {
     /// [`SecretRefusal`] if the request must not be sent.
     pub fn prepare(
         &self,
-        mut request: Outgoing,
+        mut request: PlainRequest,
         relation: impl Fn(&SecretGrant) -> SecretRelation,
-    ) -> Result<Prepared, SecretRefusal> {
+    ) -> Result<PreparedRequest, SecretRefusal> {
         let mut bound = Vec::new();
         for secret in &self.secrets {
             let relation = relation(&secret.grant);
@@ -133,7 +133,8 @@ impl CallSecrets {
                 // Each response is masked separately.
                 let range = request.headers.iter().find(|(name, _)| RANGES.contains(&&**name));
                 if let Some((header, _)) = range {
-                    let (part, secret) = (Part::Header(header.clone()), secret.grant.name.clone());
+                    let (part, secret) =
+                        (RequestPart::Header(header.clone()), secret.grant.name.clone());
                     return Err(SecretRefusal::Range { part, secret });
                 }
                 secret.value.get_or_init(|| self.read(&secret.grant));
@@ -149,7 +150,7 @@ impl CallSecrets {
             return Err(SecretRefusal::Placeholder { part: part.0 });
         }
         self.add(&mut request, &bound, replaced, &mut sent)?;
-        Ok(Prepared { request, warnings, sent })
+        Ok(PreparedRequest { request, warnings, sent })
     }
 
     /// Reads a value and checks that it can be added as its grant requires.
@@ -163,7 +164,11 @@ impl CallSecrets {
 
     /// Refuses a request that contains a value or looks like it does. Returns the findings that do
     /// not block it.
-    fn scan(&self, request: &Outgoing, redactor: &Redactor) -> Result<Vec<String>, SecretRefusal> {
+    fn scan(
+        &self,
+        request: &PlainRequest,
+        redactor: &Redactor,
+    ) -> Result<Vec<String>, SecretRefusal> {
         let mut warnings = Vec::new();
         for (part, text) in parts(request) {
             if redactor.finds(text) {
@@ -191,7 +196,7 @@ impl CallSecrets {
     /// Replaces placeholders by values. Returns the secret in each header.
     fn replace(
         &self,
-        request: &mut Outgoing,
+        request: &mut PlainRequest,
         bound: &[&Secret],
         sent: &mut Vec<SecretName>,
     ) -> Result<Vec<(usize, SecretName)>, SecretRefusal> {
@@ -245,7 +250,7 @@ impl CallSecrets {
     /// guest in their place.
     fn add(
         &self,
-        request: &mut Outgoing,
+        request: &mut PlainRequest,
         bound: &[&Secret],
         replaced: Vec<(usize, SecretName)>,
         sent: &mut Vec<SecretName>,
@@ -263,7 +268,8 @@ impl CallSecrets {
                     headers.insert(name.clone(), its.clone());
                 }
                 (None, Some(owner)) => {
-                    let (part, secret) = (Part::Header(name.clone()), owner.grant.name.clone());
+                    let (part, secret) =
+                        (RequestPart::Header(name.clone()), owner.grant.name.clone());
                     return Err(SecretRefusal::OwnCredentials { part, secret });
                 }
                 (None, None) => {}
@@ -279,7 +285,7 @@ impl CallSecrets {
                 Placement::Header { name, prefix } => (&**name, &**prefix),
                 Placement::Query { name: parameter } => {
                     let two = |other: &SecretName| SecretRefusal::Two {
-                        part: Part::Query,
+                        part: RequestPart::Query,
                         one: other.clone(),
                         other: name.clone(),
                     };
@@ -290,7 +296,7 @@ impl CallSecrets {
                     match has_parameter(request.query.as_deref(), parameter, &value) {
                         Parameter::Same => continue,
                         Parameter::Other => {
-                            let (part, secret) = (Part::Query, name.clone());
+                            let (part, secret) = (RequestPart::Query, name.clone());
                             return Err(SecretRefusal::OwnCredentials { part, secret });
                         }
                         Parameter::Absent => {}
@@ -313,7 +319,7 @@ impl CallSecrets {
                 // The value is already there, in place of the guest's placeholder.
                 Some(own) if own == *name => continue,
                 Some(one) => {
-                    let (part, other) = (Part::Header(header.to_owned()), name.clone());
+                    let (part, other) = (RequestPart::Header(header.to_owned()), name.clone());
                     return Err(SecretRefusal::Two { part, one, other });
                 }
                 None => {}
@@ -364,11 +370,11 @@ impl CallSecrets {
 }
 
 /// Returns true if a part of a request is encoded like a URL or form.
-fn is_encoded(part: &Part, request: &Outgoing) -> bool {
+fn is_encoded(part: &RequestPart, request: &PlainRequest) -> bool {
     match part {
-        Part::Path | Part::Query => true,
-        Part::Body => is_json(&request.headers) == Some(false),
-        Part::Host | Part::Header(_) => false,
+        RequestPart::Path | RequestPart::Query => true,
+        RequestPart::Body => is_json(&request.headers) == Some(false),
+        RequestPart::Host | RequestPart::Header(_) => false,
     }
 }
 

@@ -15,9 +15,9 @@ use crate::leak_forms::{self, Run};
 use crate::leak_rules::{
     Check, Form, LONGEST_PREFIX, MASK_START, OnAnswer, OnRequest, Rule, is_filler, rules,
 };
+use crate::markdown_escapes::{Unescaped, unescaped};
+use crate::prefixes::{Starts, ends_with_escape};
 use crate::redact::MASK;
-use crate::starts::{Starts, ends_with_escape};
-use crate::unescaped::{Unescaped, unescaped};
 
 /// The most findings in one text that are named.
 const MOST_NAMED: usize = 20;

@@ -5,23 +5,23 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use memchr::memmem;
 
 use crate::encodings::{Escapes, decode};
-use crate::request::{Outgoing, Part};
+use crate::request::{PlainRequest, RequestPart};
 use crate::value::SecretValue;
 
 /// The start of an `Authorization` header with a user and password.
 const BASIC: &[u8] = b"basic ";
 
 /// Iterates over the parts of a request that contain a guest's data.
-pub(crate) fn parts(request: &Outgoing) -> impl Iterator<Item = (Part, &[u8])> {
+pub(crate) fn parts(request: &PlainRequest) -> impl Iterator<Item = (RequestPart, &[u8])> {
     let texts = [
-        (Part::Host, Some(request.authority.as_bytes())),
-        (Part::Path, Some(request.path.as_bytes())),
-        (Part::Query, request.query.as_deref().map(str::as_bytes)),
-        (Part::Body, request.body.as_deref()),
+        (RequestPart::Host, Some(request.authority.as_bytes())),
+        (RequestPart::Path, Some(request.path.as_bytes())),
+        (RequestPart::Query, request.query.as_deref().map(str::as_bytes)),
+        (RequestPart::Body, request.body.as_deref()),
     ];
     let texts = texts.into_iter().filter_map(|(part, text)| Some((part, text?)));
     let headers = request.headers.iter().flat_map(|(name, text)| {
-        [name.as_bytes(), text].map(|text| (Part::Header(name.clone()), text))
+        [name.as_bytes(), text].map(|text| (RequestPart::Header(name.clone()), text))
     });
     headers.chain(texts)
 }

@@ -10,7 +10,7 @@ use crate::read_error::ReadError;
 
 /// A request before it is sent.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct PlainRequest {
     /// The host and port to connect to. They are checked but not changed.
     pub authority: String,
     /// The path, percent-encoded.
@@ -25,7 +25,7 @@ pub struct Outgoing {
 
 /// A part of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum RequestPart {
     /// Host and port.
     Host,
     /// The path.
@@ -38,7 +38,7 @@ pub enum Part {
     Body,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for RequestPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host => f.write_str("the host"),
@@ -60,7 +60,7 @@ pub enum SecretRefusal {
     )]
     Leak {
         /// The part with the finding.
-        part: Part,
+        part: RequestPart,
         /// The description of the finding.
         what: String,
         /// The rule that found it.
@@ -72,13 +72,13 @@ pub enum SecretRefusal {
     #[error("{part} contains the value of a secret")]
     Value {
         /// The part with the value.
-        part: Part,
+        part: RequestPart,
     },
     /// The request contains the placeholder of a secret that may not be sent to this destination.
     #[error("{part} contains the placeholder of a secret that may not be sent there")]
     Placeholder {
         /// The part with the placeholder.
-        part: Part,
+        part: RequestPart,
     },
     /// The request has its own credentials for a destination to which a secret is bound.
     #[error(
@@ -87,7 +87,7 @@ pub enum SecretRefusal {
     )]
     OwnCredentials {
         /// The part with the credentials.
-        part: Part,
+        part: RequestPart,
         /// The bound secret.
         secret: SecretName,
     },
@@ -98,7 +98,7 @@ pub enum SecretRefusal {
     )]
     Range {
         /// The header.
-        part: Part,
+        part: RequestPart,
         /// The name of the secret.
         secret: SecretName,
     },
@@ -106,7 +106,7 @@ pub enum SecretRefusal {
     #[error("{part} would contain two secrets, `{one}` and `{other}`")]
     Two {
         /// The part.
-        part: Part,
+        part: RequestPart,
         /// The first secret.
         one: SecretName,
         /// The second secret.

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use kitbag_policy::{SecretGrant, SecretName, SecretRelation};
 use kitbag_secrets::{
-    CallEnd, CallSecrets, MASK, Outgoing, ReadError, ReadSecret, Redactor, SecretRefusal,
+    CallEnd, CallSecrets, MASK, PlainRequest, ReadError, ReadSecret, Redactor, SecretRefusal,
     SecretValue, Secrets,
 };
 use proptest::prelude::*;
@@ -156,7 +156,7 @@ fn call(value: &str) -> (CallSecrets, String) {
 }
 
 /// Creates a request with a text in one of its parts.
-fn request(part: Index, text: &str) -> Outgoing {
+fn request(part: Index, text: &str) -> PlainRequest {
     let (mut path, mut query, mut body) = ("/a".to_owned(), None, None);
     let mut headers = vec![("accept".to_owned(), b"text/plain".to_vec())];
     match part.index(4) {
@@ -165,12 +165,12 @@ fn request(part: Index, text: &str) -> Outgoing {
         2 => body = Some(format!("a {text} b").into_bytes()),
         _ => headers.push(("x-key".to_owned(), text.as_bytes().to_vec())),
     }
-    Outgoing { authority: "api.example.com".to_owned(), path, query, headers, body }
+    PlainRequest { authority: "api.example.com".to_owned(), path, query, headers, body }
 }
 
 /// Joins all parts of a request.
-fn whole(request: &Outgoing) -> String {
-    let Outgoing { authority, path, query, headers, body } = request;
+fn whole(request: &PlainRequest) -> String {
+    let PlainRequest { authority, path, query, headers, body } = request;
     let headers: Vec<_> =
         headers.iter().map(|(name, text)| (name, String::from_utf8_lossy(text))).collect();
     let body = body.as_deref().map(String::from_utf8_lossy);
@@ -286,7 +286,7 @@ proptest! {
         part in any::<Index>(),
     ) {
         let (call, _) = call(&secret);
-        let empty = Outgoing { headers: Vec::new(), ..request(part, "") };
+        let empty = PlainRequest { headers: Vec::new(), ..request(part, "") };
         prop_assert!(call.prepare(empty, |_| SecretRelation::Bound).is_ok());
         let (spelled, _) = spelling.of(&secret);
         let refusal = call.prepare(request(part, &spelled), |_| SecretRelation::Elsewhere).err();

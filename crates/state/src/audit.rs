@@ -28,14 +28,14 @@ pub use chain::ChainHash;
 pub use error::{AuditError, Damage};
 pub use head::Head;
 pub use log::{AuditLog, AuditSize};
-pub use read::{Entries, Entry};
+pub use read::{AuditEntries, AuditEntry};
 pub use record::{
     ApprovalEvent, AuditEvent, CallEvent, CallHead, ClientEvent, PathsEvent, RefusalEvent,
     RemovedEvent, RequestEvent, StartEvent, SummaryEvent, TrustEvent,
 };
 pub use since::{SinceError, since};
-pub use story::{Story, Unfinished};
-pub use verify::Verified;
+pub use story::{OpenCalls, Story};
+pub use verify::Verification;
 pub use writer::{Auditor, Syncing, Writing};
 
 #[cfg(test)]

@@ -26,19 +26,19 @@ const MOST_ENTRIES: usize = 10_000;
 /// The spent part of the rates of one workspace's tools.
 #[derive(Debug)]
 pub struct Counts {
-    place: Place,
+    place: Backing,
 }
 
 /// The place of the counters.
 #[derive(Debug)]
-enum Place {
+enum Backing {
     Memory(Mutex<Entries>),
     File(CountsFile),
 }
 
 /// The rates of a call and the tool to count it for.
 #[derive(Clone, Copy, Debug)]
-pub struct Counted<'a> {
+pub struct RatedTool<'a> {
     /// The rates.
     pub rates: &'a Rates,
     /// The tool. Calls under other names of the tool are counted as well.
@@ -48,18 +48,18 @@ pub struct Counted<'a> {
 impl Counts {
     /// Creates counters that end with this value.
     pub fn in_memory() -> Self {
-        Self { place: Place::Memory(Mutex::default()) }
+        Self { place: Backing::Memory(Mutex::default()) }
     }
 
     /// Creates the counters of a workspace in the state directory, which all processes of the user
     /// share. Both paths must be absolute. Accesses no files until a call is counted.
     pub fn in_directory(state: &Path, workspace: &Path) -> Self {
-        Self { place: Place::File(CountsFile::new(WorkspaceState::new(state, workspace))) }
+        Self { place: Backing::File(CountsFile::new(WorkspaceState::new(state, workspace))) }
     }
 
     /// Returns true if the counters end with this value.
     pub fn are_in_memory(&self) -> bool {
-        matches!(self.place, Place::Memory(_))
+        matches!(self.place, Backing::Memory(_))
     }
 
     /// Counts a call if all of its rates allow it. Each caller has its own counters. The tools in
@@ -69,19 +69,19 @@ impl Counts {
     ///
     /// [`TakeError::UsedUp`] if a rate does not allow the call now; nothing is counted then.
     /// [`TakeError::Counts`] if the counters cannot be stored: no call is allowed without them.
-    pub fn take(&self, counted: &[Counted<'_>], caller: &str) -> Result<(), TakeError> {
+    pub fn take(&self, counted: &[RatedTool<'_>], caller: &str) -> Result<(), TakeError> {
         self.take_at(counted, caller, now())
     }
 
     /// As [`take`](Self::take), at a time in nanoseconds since 1970.
-    fn take_at(&self, counted: &[Counted<'_>], caller: &str, now: u64) -> Result<(), TakeError> {
+    fn take_at(&self, counted: &[RatedTool<'_>], caller: &str, now: u64) -> Result<(), TakeError> {
         let counted: Vec<_> = counted.iter().map(|it| (it.rates, key(it.tool, caller))).collect();
         match &self.place {
-            Place::Memory(entries) => {
+            Backing::Memory(entries) => {
                 let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
                 entries.take(&counted, now, MOST_ENTRIES)
             }
-            Place::File(file) => file.change(|entries| entries.take(&counted, now, MOST_ENTRIES)),
+            Backing::File(file) => file.change(|entries| entries.take(&counted, now, MOST_ENTRIES)),
         }
     }
 }

@@ -11,5 +11,5 @@
 mod record;
 mod store;
 
-pub use record::{Change, Place, TrustRecord, digest_of, digest_of_reader};
-pub use store::{Shown, TrustError, TrustStore, TrustedTexts};
+pub use record::{TrustRecord, TrustedPlace, WorkspaceEdit, digest_of, digest_of_reader};
+pub use store::{TrustError, TrustStore, TrustedContent, TrustedTexts};

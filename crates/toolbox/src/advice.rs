@@ -17,7 +17,7 @@ use kitbag_policy::{
     VariableGrant,
 };
 
-use crate::call::outcome::Prepared;
+use crate::call::outcome::PreparedCall;
 use crate::error::{NotApproved, ToolboxError};
 use crate::registry::tool::{Tool, missing_line};
 
@@ -25,7 +25,7 @@ use crate::registry::tool::{Tool, missing_line};
 /// this reader. Returns the same for a person.
 pub(crate) fn add(
     config: &Config,
-    call: &Prepared,
+    call: &PreparedCall,
     completion: &mut Completion,
     audience: Audience,
 ) -> Vec<String> {
@@ -52,7 +52,6 @@ pub(crate) fn add(
     advice.unwrap_or(lines)
 }
 
-/// What a tool was refused in one run.
 struct Refused<'a> {
     config: &'a Config,
     tool: &'a Tool,
@@ -282,13 +281,11 @@ impl ToolboxError {
     }
 }
 
-/// An error with its causes.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Why a tool is off, for a model.
 fn disabled(reason: &Disabled) -> String {
     match reason {
         Disabled::Untrusted => {
@@ -313,7 +310,6 @@ fn disabled(reason: &Disabled) -> String {
     }
 }
 
-/// Why a component cannot be loaded, for a model.
 fn unloaded(error: &LoadError) -> String {
     let path = |path: &std::path::Path| shown(&path.to_string_lossy()).to_string();
     match error {

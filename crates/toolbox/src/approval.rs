@@ -5,9 +5,9 @@
 //! to no other. A yes is bound to the caller, the tool, its grants and the arguments that were
 //! shown.
 
-mod bound;
+mod binding;
 pub(crate) mod memory;
-mod shown;
+mod screen;
 pub(crate) mod state;
 
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use kitbag_host::Component;
 use kitbag_policy::{ApprovalRule, CallToApprove, ClassRule};
 use serde_json::{Map, Value, json};
 
-use self::bound::{Bound, Held, held};
+use self::binding::{Bound, BoundArguments, bound_arguments};
 use self::memory::{Binding, Standing};
-use self::state::{Approval, Asked, Ticket};
+use self::state::{Approval, OpenApproval, Ticket};
 use crate::call::context::CallContext;
-use crate::call::outcome::Prepared;
+use crate::call::outcome::PreparedCall;
 use crate::error::{NotApproved, ToolboxError};
 use crate::registry::tool::Tool;
-use crate::registry::{Inner, Toolbox};
+use crate::registry::{Toolbox, ToolboxState};
 use crate::screening::random;
 
 /// Whether an id is one that the host keeps to itself.
@@ -38,7 +38,6 @@ pub(crate) fn answered(answer: &Value, origin: &Origin) -> Value {
     json!({ "answer": answer, "by": origin.to_string() })
 }
 
-/// The answer where there is nobody to ask.
 pub(crate) fn nobody() -> Value {
     json!({ "answer": null })
 }
@@ -51,9 +50,11 @@ pub(crate) fn rules(
     says: Option<&ToolDescription>,
 ) -> kitbag_config::ToolApproval {
     let mut approval = configured.clone();
-    let wish = says.and_then(|says| says.approve.as_ref()).filter(|_| approval.never.is_none());
-    let wish = wish.map(|wish| ApprovalRule::read(wish).unwrap_or(ApprovalRule::Always));
-    if let Some(value) = wish.filter(|wish| *wish != ApprovalRule::Never) {
+    let requested =
+        says.and_then(|says| says.approve.as_ref()).filter(|_| approval.never.is_none());
+    let requested =
+        requested.map(|requested| ApprovalRule::read(requested).unwrap_or(ApprovalRule::Always));
+    if let Some(value) = requested.filter(|requested| *requested != ApprovalRule::Never) {
         approval.rules.push(Sourced { value, origin: Origin::Tool });
     }
     approval
@@ -61,9 +62,7 @@ pub(crate) fn rules(
 
 /// What has to happen before a call is made.
 pub(crate) enum Settled {
-    /// Nothing.
     Approved,
-    /// This question has to be answered.
     Asked(Question),
     /// A person has to be asked with [`ask`].
     Unasked(Box<Unasked>),
@@ -73,7 +72,7 @@ pub(crate) enum Settled {
 pub(crate) struct Unasked {
     asking: Vec<Sourced<ApprovalRule>>,
     arguments: Map<String, Value>,
-    held: Held,
+    held: BoundArguments,
     binding: Binding,
     remembered: Option<Binding>,
 }
@@ -85,13 +84,13 @@ pub(crate) struct Unasked {
 /// [`ToolboxError::NotApproved`].
 pub(crate) fn settle(
     toolbox: &Toolbox,
-    call: &mut Prepared,
+    call: &mut PreparedCall,
     component: Option<&Component>,
     context: &CallContext,
 ) -> Result<Settled, ToolboxError> {
     // What was shown may have become another thing while a person thought about it: its
     // component is found anew for each run.
-    let binding = |call: &Prepared| {
+    let binding = |call: &PreparedCall| {
         Bound::new(call, component, context).binding(&format!("call {}", call.call.arguments))
     };
     let claimed = match std::mem::take(&mut call.approval) {
@@ -148,7 +147,7 @@ pub(crate) fn settle(
         return Ok(Settled::Approved);
     }
     let bound = Bound::new(call, component, context);
-    let held = held(&call.tool, &asking, &arguments);
+    let held = bound_arguments(&call.tool, &asking, &arguments);
     let remembered = context.approver.as_ref().map(|_| bound.binding(&held.to_string()));
     let binding = bound.binding(&format!("call {}", call.call.arguments));
     let approvals = &toolbox.0.approvals;
@@ -166,7 +165,7 @@ pub(crate) fn settle(
         }
         Some((Standing::Asked(question), id)) => {
             let ticket = Ticket { id, binding, approvals, account };
-            let asked = Asked { question, ticket, remembered };
+            let asked = OpenApproval { question, ticket, remembered };
             answer(toolbox, call, Box::new(asked), context)
         }
         None => {
@@ -183,7 +182,7 @@ pub(crate) fn settle(
 /// [`ToolboxError::Random`].
 pub(crate) async fn ask(
     toolbox: &Toolbox,
-    call: &mut Prepared,
+    call: &mut PreparedCall,
     component: Option<&Component>,
     context: &CallContext,
     unasked: Box<Unasked>,
@@ -194,7 +193,7 @@ pub(crate) async fn ask(
     let Unasked { binding, remembered, .. } = *unasked;
     let (approvals, account) = (Arc::clone(&toolbox.0.approvals), context.run.account.clone());
     let ticket = Ticket { id, binding, approvals, account };
-    let asked = Asked { question: question.clone(), ticket, remembered };
+    let asked = OpenApproval { question: question.clone(), ticket, remembered };
     call.approval = Approval::Asked(Box::new(asked));
     Ok(question)
 }
@@ -202,8 +201,8 @@ pub(crate) async fn ask(
 /// Takes the answer of a person, where there is one by now.
 fn answer(
     toolbox: &Toolbox,
-    call: &mut Prepared,
-    asked: Box<Asked>,
+    call: &mut PreparedCall,
+    asked: Box<OpenApproval>,
     context: &CallContext,
 ) -> Result<Settled, ToolboxError> {
     let Some(answer) = call.answers.remove(&asked.question.id) else {
@@ -212,7 +211,7 @@ fn answer(
         return Ok(Settled::Asked(question));
     };
     let by = answer["by"].as_str().map(str::to_owned);
-    let Asked { question, ticket, remembered } = *asked;
+    let OpenApproval { question, ticket, remembered } = *asked;
     let why = match (answer["answer"].as_str(), remembered) {
         (Some(ApprovalRequest::ONCE), _) => {
             log(&toolbox.0, call, context, ApprovalRequest::ONCE, by);
@@ -240,7 +239,7 @@ fn answer(
 
 /// The end of a call that asks under a class which is denied.
 pub(crate) fn denied(
-    call: &Prepared,
+    call: &PreparedCall,
     question: &Question,
     rule: Option<&Sourced<ClassRule>>,
 ) -> ToolboxError {
@@ -250,8 +249,7 @@ pub(crate) fn denied(
     ToolboxError::NotApproved { tool, why }
 }
 
-/// The arguments as the caller gave them.
-fn arguments(call: &Prepared) -> Map<String, Value> {
+fn arguments(call: &PreparedCall) -> Map<String, Value> {
     let all = match serde_json::from_str(&call.call.arguments) {
         Ok(Value::Object(all)) => all,
         _ => Map::new(),
@@ -264,7 +262,7 @@ fn arguments(call: &Prepared) -> Map<String, Value> {
 
 async fn question(
     toolbox: &Toolbox,
-    call: &Prepared,
+    call: &PreparedCall,
     component: Option<&Component>,
     context: &CallContext,
     number: &str,
@@ -272,7 +270,7 @@ async fn question(
 ) -> Question {
     let Unasked { asking, arguments, held, .. } = unasked;
     let tool = &call.tool;
-    let (name, source) = (&tool.name, shown::source(toolbox, tool));
+    let (name, source) = (&tool.name, screen::source(toolbox, tool));
     let of = source.map(|source| format!(" ({source})")).unwrap_or_default();
     let by = match &context.owner {
         Some(owner) if *owner != context.caller => format!("{}, for {owner}", context.caller),
@@ -280,10 +278,10 @@ async fn question(
     };
     let rules = asking.iter().map(|rule| format!("`approve = {}` ({})", rule.value, rule.origin));
     let rules = rules.collect::<Vec<_>>().join(", ");
-    let shown = shown::call(toolbox, tool, component, &call.call, arguments, &context.run).await;
+    let shown = screen::call(toolbox, tool, component, &call.call, arguments, &context.run).await;
     // The call itself comes first: what a person reads last is kitbag's own.
     let mut text = format!("Call of `{name}`{of}:\n{shown}Called by {by}. It has {rules}.\n");
-    if let Some(reach) = shown::reach(toolbox, tool, &call.call) {
+    if let Some(reach) = screen::reach(toolbox, tool, &call.call) {
         text.push_str(&format!("{reach}\n"));
     }
     let mut choices = vec![ApprovalRequest::ONCE];
@@ -291,7 +289,7 @@ async fn question(
         text.push_str(&format!(
             "`{}` allows, in this session, every call of `{name}` with {}.\n",
             ApprovalRequest::ALWAYS,
-            shown::sentence(held.arguments())
+            screen::sentence(held.arguments())
         ));
         choices.push(ApprovalRequest::ALWAYS);
     }
@@ -308,7 +306,7 @@ async fn question(
         asker: None,
         approval: Some(Box::new(ApprovalRequest {
             tool: name.to_string(),
-            line: shown::line(tool, arguments),
+            line: screen::line(tool, arguments),
             advice: advice(&toolbox.0, tool, asking),
             is_inner: false,
         })),
@@ -316,7 +314,7 @@ async fn question(
 }
 
 /// What would allow the call without a question: what to change at the place of each rule.
-fn advice(inner: &Inner, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -> String {
+fn advice(inner: &ToolboxState, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -> String {
     let own = inner.config.own_file.as_deref();
     let own = own.map_or("your user config".into(), |path| path.to_string_lossy());
     let name = &tool.name;
@@ -337,7 +335,13 @@ fn advice(inner: &Inner, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -> Strin
 }
 
 /// Has the audit log say what became of the question.
-fn log(inner: &Inner, call: &Prepared, context: &CallContext, answer: &str, by: Option<String>) {
+fn log(
+    inner: &ToolboxState,
+    call: &PreparedCall,
+    context: &CallContext,
+    answer: &str,
+    by: Option<String>,
+) {
     if let (Some(audited), Some(auditor)) = (&context.audited, &inner.auditor) {
         let owner = context.owner.as_ref().unwrap_or(&context.caller);
         let by = by.map(|origin| format!("{owner} ({origin})"));

@@ -16,7 +16,7 @@ use kitbag_base::text::{escape, is_hidden, shown};
 use kitbag_config::{Audit, Config};
 use kitbag_contract::ToolName;
 use kitbag_fs_guard::canonical;
-use kitbag_host::{Completion, Component, Refusal, Refusals, RefusedKind, Touched, TouchedPaths};
+use kitbag_host::{Completion, Component, FileActivity, PathList, Refusal, Refusals, RefusedKind};
 use kitbag_policy::Grants;
 use kitbag_state::audit::{
     ApprovalEvent, AuditError, AuditEvent, Auditor, CallEvent, CallHead, ClientEvent, PathsEvent,
@@ -25,7 +25,7 @@ use kitbag_state::audit::{
 use serde_json::{Map, Value};
 
 use crate::call::caller::Caller;
-use crate::call::outcome::Prepared;
+use crate::call::outcome::PreparedCall;
 use crate::pipeline::temporary::Temporary;
 use crate::registry::tool::Tool;
 
@@ -49,10 +49,8 @@ const SUMMARY_REQUESTS: usize = 100;
 /// The longest name and the longest version of a client that are logged, in characters.
 const CLIENT_CHARS: usize = 64;
 
-/// The digests of grants, by the tool that has them.
 pub(crate) type GrantDigests = Mutex<HashMap<ToolName, Arc<str>>>;
 
-/// What is known of one call.
 pub(crate) struct Audited {
     id: String,
     parent: Option<String>,
@@ -60,7 +58,6 @@ pub(crate) struct Audited {
     refusals: Mutex<Refusals>,
     /// What refused the call, where its answer does not say so.
     refused_for: Mutex<Option<&'static str>>,
-    /// Whether the log says that it began.
     is_started: AtomicBool,
     outermost: Arc<Outermost>,
 }
@@ -68,9 +65,7 @@ pub(crate) struct Audited {
 /// State that the outermost call shares with all calls inside it.
 struct Outermost {
     id: String,
-    /// How many refusals may have lines.
     refusals_left: AtomicUsize,
-    /// How many inner calls may have lines.
     calls_left: AtomicUsize,
     /// The other inner calls. `None`: the outermost call has ended, and each has a line.
     summary: Mutex<Option<SummaryEvent>>,
@@ -185,7 +180,6 @@ impl Audited {
         }
     }
 
-    /// Notes the grants in force.
     pub(crate) fn prepared(&self, digests: &GrantDigests, tool: &Tool, grants: &Arc<Grants>) {
         let digest = || -> Arc<str> {
             let lines = grants.lines(&[]).join("\n");
@@ -211,7 +205,6 @@ impl Audited {
         (known.head.arguments_digest, known.arguments) = (Some(digest), whole);
     }
 
-    /// Notes which component runs.
     pub(crate) fn component(&self, component: &Component, toolset: Option<&str>) {
         let own = || format!("{} of kitbag {}", toolset?, env!("CARGO_PKG_VERSION")).into();
         self.known().head.component = component.digest().or_else(own);
@@ -244,14 +237,14 @@ impl Audited {
         self.refusals().append(refusals);
         let mut known = self.known();
         let paths = &mut known.paths;
-        let Touched { read, written, removed, looked_at, temporary, .. } =
+        let FileActivity { read, written, removed, looked_at, temporary, .. } =
             mem::take(&mut completion.touched);
         for (touched, paths, more) in [
             (read, &mut paths.read, &mut paths.more_read),
             (written, &mut paths.written, &mut paths.more_written),
             (removed, &mut paths.removed, &mut paths.more_removed),
         ] {
-            let TouchedPaths { paths: touched, more: others } = touched;
+            let PathList { paths: touched, more: others } = touched;
             names.add(touched, paths);
             *more += others;
         }
@@ -298,7 +291,6 @@ impl Audited {
         self.known().answers = answers.keys().cloned().collect();
     }
 
-    /// Logs the call.
     pub(crate) fn log(
         &self,
         auditor: &Auditor,
@@ -362,7 +354,7 @@ impl Audited {
         auditor: &Auditor,
         config: &Config,
         caller: &Caller,
-        call: &Prepared,
+        call: &PreparedCall,
         answer: &str,
         by: Option<String>,
     ) {
@@ -464,7 +456,6 @@ fn take_one(left: &AtomicUsize) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
 }
 
-/// The line of a refusal.
 fn refusal_event(call: &CallHead, refusal: Refusal) -> RefusalEvent {
     let kind = match refusal.kind {
         RefusedKind::Http => "http",
@@ -486,7 +477,6 @@ fn refusal_event(call: &CallHead, refusal: Refusal) -> RefusalEvent {
     }
 }
 
-/// What paths on the host are called in the log.
 struct Names<'a> {
     root: &'a Path,
     /// The same without links, once a path is not in the root as it is written.

@@ -11,64 +11,117 @@ pub(crate) mod time;
 pub use eject::Ejected;
 
 use kitbag_config::{BuiltinTool, PYTHON};
+use kitbag_contract::WORKSPACE_GUEST_PATH;
 use kitbag_host::EmbeddedArtifact;
-use kitbag_policy::Access;
+use kitbag_policy::tools::RequestedTools;
+use kitbag_policy::{Access, Grants, RequestedGrants};
 
 use crate::error::ToolboxError;
-use crate::registry::Inner;
+use crate::registry::ToolboxState;
 
 /// A tool that is part of the binary.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Builtin {
-    /// Its own name.
-    pub name: &'static str,
-    /// The group that `[toolsets]` switches it with: the name of its component.
-    pub toolset: &'static str,
+    /// The part of its declaration that configuration needs.
+    pub declaration: BuiltinTool<'static>,
     /// Its component, which may have other tools, too.
     pub artifact: EmbeddedArtifact,
-    /// What it says of itself, as the JSON of [`kitbag_contract::ToolDescription`].
+    /// Its own description, as the JSON of [`kitbag_contract::ToolDescription`].
     pub description: &'static str,
-    /// What it asks of the workspace, which it gets where configuration says nothing and it
-    /// is on.
-    pub workspace: Option<Access>,
-    /// Whether it keeps something between its calls, as much as storage has by default.
-    pub keeps: bool,
-    /// Guest paths of the directories that are given to each of its calls.
-    pub given_by_call: &'static [&'static str],
-    /// The kinds of grants that it cannot do without, each as a line of `grants` in TOML.
-    pub required: &'static [&'static str],
-    /// Whether it asks for the tools that its caller may call, which it gets where
-    /// configuration says nothing.
-    pub calls: bool,
 }
 
 impl Builtin {
-    /// The tool as configuration has to know it.
-    pub fn declaration(&self) -> BuiltinTool<'static> {
-        let Self { name, toolset, workspace, keeps, given_by_call, required, calls, .. } = *self;
-        BuiltinTool { name, toolset, workspace, keeps, given_by_call, required, calls }
+    /// A tool of a component. `toolset` is the name of the component, `grants` the requested
+    /// grants of the description, as JSON.
+    ///
+    /// Built-ins live as long as the process: the strings that are made here are never freed.
+    ///
+    /// # Panics
+    ///
+    /// `grants` cannot be read.
+    pub fn new(
+        name: &'static str,
+        toolset: &'static str,
+        artifact: EmbeddedArtifact,
+        description: &'static str,
+        grants: &str,
+    ) -> Self {
+        let requested: RequestedGrants =
+            serde_json::from_str(grants).expect("a built-in requests grants in the form of kitbag");
+        let nothing = Grants::default();
+        let required = requested.missing_required(&nothing);
+        let required: Vec<&str> = required.map(|(_, it)| &*it.as_setting().leak()).collect();
+        let (workspace, given_by_call): (Vec<_>, Vec<_>) =
+            requested.directories.into_iter().partition(|it| it.guest == WORKSPACE_GUEST_PATH);
+        let given_by_call: Vec<&str> =
+            given_by_call.into_iter().map(|it| &*it.guest.leak()).collect();
+        let is_writable = workspace.iter().any(|it| it.mode == Access::ReadWrite);
+        let access = if is_writable { Access::ReadWrite } else { Access::ReadOnly };
+        let declaration = BuiltinTool {
+            name,
+            toolset,
+            workspace: (!workspace.is_empty()).then_some(access),
+            keeps: requested.storage.is_some(),
+            given_by_call: given_by_call.leak(),
+            required: required.leak(),
+            // Tools with a name are not given to a built-in automatically.
+            calls: matches!(requested.tools, Some(RequestedTools::Caller(_))),
+        };
+        Self { declaration, artifact, description }
     }
 }
 
-impl Inner {
+impl ToolboxState {
     pub(crate) fn builtin(&self, name: &str) -> Result<&'static Builtin, ToolboxError> {
-        self.builtins
-            .iter()
-            .find(|builtin| builtin.name == name)
-            .ok_or_else(|| ToolboxError::unknown_tool(name, self.builtins.iter().map(|b| b.name)))
+        self.builtins.iter().find(|builtin| builtin.declaration.name == name).ok_or_else(|| {
+            ToolboxError::unknown_tool(name, self.builtins.iter().map(|b| b.declaration.name))
+        })
     }
 
-    /// The built-in that runs scripts.
     pub(crate) fn interpreter(&self) -> Result<&'static Builtin, ToolboxError> {
         self.builtin(PYTHON)
     }
 
-    /// Whether the component of a built-in has other tools, too.
     pub(crate) fn shares_component(&self, name: &str) -> bool {
-        let own = self.builtins.iter().find(|builtin| builtin.name == name);
+        let own = self.builtins.iter().find(|builtin| builtin.declaration.name == name);
         own.is_some_and(|own| {
             let same = |other: &&Builtin| other.artifact == own.artifact;
             self.builtins.iter().filter(same).count() > 1
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(grants: &str, expected: BuiltinTool<'static>) {
+        let artifact = EmbeddedArtifact::uncompiled("c", &[]);
+        let builtin = Builtin::new("a", "c", artifact, "{}", grants);
+        let expected = BuiltinTool { name: "a", toolset: "c", ..expected };
+        assert_eq!(builtin.declaration, expected, "{grants}");
+    }
+
+    #[test]
+    fn requested_grants_become_the_declaration() {
+        let none = BuiltinTool::default;
+        check(r#"{"filesystem":[]}"#, none());
+        check(
+            r#"{"filesystem":[{"guest":"/workspace","mode":"rw"}]}"#,
+            BuiltinTool { workspace: Some(Access::ReadWrite), ..none() },
+        );
+        check(
+            r#"{"filesystem":[{"guest":"/subjects","mode":"ro"}],"tools":"caller"}"#,
+            BuiltinTool { given_by_call: &["/subjects"], calls: true, ..none() },
+        );
+        check(
+            r#"{"storage":true,"required":["storage"]}"#,
+            BuiltinTool { keeps: true, required: &["storage = true"], ..none() },
+        );
+        check(
+            r#"{"http":["https://docs.rs/**"],"required":["http"]}"#,
+            BuiltinTool { required: &["http = [\"https://docs.rs/**\"]"], ..none() },
+        );
     }
 }

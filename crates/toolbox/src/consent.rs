@@ -25,16 +25,16 @@ pub struct Consent {
     /// The first line: who asks for what.
     pub heading: String,
     /// Long material, which is shown first and cut first.
-    pub parts: Vec<Part>,
+    pub parts: Vec<Attachment>,
     /// Everything that is requested.
-    pub items: Vec<Item>,
+    pub items: Vec<RequestItem>,
     /// The command that shows everything, such as `` `kitbag trust --all` ``.
     pub more: String,
 }
 
 /// Long material: descriptions, notes, files, differences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct Attachment {
     /// Its title, which ends in a colon.
     pub title: String,
     /// The lines that fit on a screen, if there is room.
@@ -47,11 +47,11 @@ pub struct Part {
 
 /// One thing that is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct RequestItem {
     /// Who requests it.
     pub requester: Requester,
     /// How it differs from what a person consented to before.
-    pub change: Change,
+    pub change: RequestChange,
     /// The request in a line that can be understood by itself. Escaped.
     pub line: String,
     /// The abilities that it gives, for the counts of the summary.
@@ -73,7 +73,7 @@ pub enum Requester {
 
 /// How a request differs from what a person consented to before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
+pub enum RequestChange {
     /// It is new.
     Added,
     /// A restriction of it is gone or weaker.
@@ -106,10 +106,10 @@ pub enum Ability {
     CallTools,
 }
 
-impl Item {
+impl RequestItem {
     /// A request that gives nothing by itself and carries no risk.
     pub fn new(requester: Requester, line: impl Into<String>) -> Self {
-        let change = Change::default();
+        let change = RequestChange::default();
         Self { requester, change, line: line.into(), abilities: Vec::new(), risks: Vec::new() }
     }
 
@@ -129,7 +129,7 @@ impl Item {
 
     /// The same request, changed like this.
     #[must_use]
-    pub fn changed(mut self, change: Change) -> Self {
+    pub fn changed(mut self, change: RequestChange) -> Self {
         self.change = change;
         self
     }
@@ -140,7 +140,7 @@ impl Item {
     }
 }
 
-impl Part {
+impl Attachment {
     /// Lines of kitbag's own.
     pub fn ours(title: impl Into<String>, lines: Vec<String>) -> Self {
         Self { title: title.into(), short: lines, full: Vec::new(), is_theirs: false }

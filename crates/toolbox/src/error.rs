@@ -105,7 +105,7 @@ pub enum ToolboxError {
         /// The tool.
         tool: String,
         /// What was cut.
-        cut: Cut,
+        cut: Truncation,
     },
     /// The tool's schema is no JSON Schema, or takes too much to check against.
     #[error("the {kind} schema of `{tool}` cannot be used: {reason}")]
@@ -341,7 +341,7 @@ pub enum NotApproved {
         /// Who denies it.
         origin: Origin,
     },
-    /// Nobody could be asked.
+    /// There was nobody to ask.
     #[error(
         "needs the approval of a person, and there is nobody to ask; nothing was done. To allow \
          it without a question, {advice}"
@@ -357,7 +357,7 @@ pub enum NotApproved {
 /// Reads as ``it had 3000000 bytes, and the limit `output` is 1 MiB (default)``.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it had {bytes} bytes, and the limit `output` is {} ({})", limit.value, limit.origin)]
-pub struct Cut {
+pub struct Truncation {
     /// The size of the whole answer.
     pub bytes: u64,
     /// The limit, and who set it.
@@ -442,7 +442,6 @@ impl ToolboxError {
         Self::MissingComponent { path, origin, near }
     }
 
-    /// What was wrong with arguments of this tool.
     pub(crate) fn arguments(tool: &str, error: CheckError<CallError>) -> Self {
         match error {
             CheckError::Misfit(problems) => Self::Arguments { tool: tool.to_owned(), problems },

@@ -25,14 +25,14 @@ pub use call::context::{
     CallContext, CallRecord, CallStatus, FrontEnd, NoAnswers, Recorder, Reply,
 };
 pub use call::invocation::{Invocation, InvocationKind, OpenState, Resumed};
-pub use call::outcome::{Completed, Ended, InnerCalls, Marks, Problems, Suspended};
-pub use error::{Cut, NearestTool, NotApproved, ToolboxError};
+pub use call::outcome::{CallOutcome, Completed, InnerCalls, Problems, ScreeningReport, Suspended};
+pub use error::{NearestTool, NotApproved, ToolboxError, Truncation};
 pub use kitbag_policy::screening::{Finding, Severity};
 pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
 pub use registry::catalog::{
-    KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, Served, ServedItem,
+    KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, ServedItem, ServedItems,
 };
-pub use registry::lock::{DescribedParts, wish_lines};
+pub use registry::lock::{RecordedDescription, request_lines};
 pub use registry::tool::{KnownTool, Summary, Tool};
 pub use registry::{Toolbox, definitions};
 pub use screening::masking::FoundLeak;

@@ -22,14 +22,14 @@ use std::sync::Arc;
 use kitbag_contract::{Action, Outcome};
 use kitbag_host::CALL_DEPTH;
 
-use self::ask::{Asked, ask};
+use self::ask::{AskResult, ask};
 use self::prepare::prepare;
 use self::record::{End, Recording};
 use self::run::{Stretch, run};
 use crate::audit::{self, Audited};
 use crate::call::context::{CallContext, FrontEnd};
 use crate::call::invocation::{Invocation, InvocationKind};
-use crate::call::outcome::{Completed, Ended, Fencing, Prepared, Suspended};
+use crate::call::outcome::{CallOutcome, Completed, Fencing, PreparedCall, Suspended};
 use crate::error::ToolboxError;
 use crate::pipeline::edge::Edge;
 use crate::registry::Toolbox;
@@ -51,7 +51,7 @@ impl Toolbox {
         invocation: Invocation,
         mut context: CallContext,
         front_end: &mut F,
-    ) -> Result<Ended<F::Refusal>, ToolboxError> {
+    ) -> Result<CallOutcome<F::Abort>, ToolboxError> {
         context.settle_owner();
         if context.depth >= CALL_DEPTH {
             if let Some(outer) = &context.audited {
@@ -88,7 +88,7 @@ impl Toolbox {
         suspended: Box<Suspended>,
         mut context: CallContext,
         front_end: &mut F,
-    ) -> Result<Ended<F::Refusal>, ToolboxError> {
+    ) -> Result<CallOutcome<F::Abort>, ToolboxError> {
         context.settle_owner();
         context.charge_to(suspended.call.tool.name.as_str());
         self.mask_events(suspended.call.tool.name.as_str(), &mut context);
@@ -121,7 +121,7 @@ async fn drive_from<E: Edge, F: FrontEnd>(
     context: &CallContext,
     mut recording: Recording<'_>,
     front_end: &mut F,
-) -> Result<Ended<F::Refusal>, ToolboxError> {
+) -> Result<CallOutcome<F::Abort>, ToolboxError> {
     let ended = loop {
         let (worker, accompanying) = (toolbox.clone(), context.clone());
         let work = move || advance(worker, step, accompanying);
@@ -129,24 +129,24 @@ async fn drive_from<E: Edge, F: FrontEnd>(
         let (account, cancellation) = (&context.run.account, &context.run.cancellation);
         let stretch = edge.perform(toolbox.host(), account, cancellation, ready, work).await;
         let mut asks = match stretch.map_err(ToolboxError::from).flatten() {
-            Ok(Stretch::Ended(completed)) => break Ok(Ended::Completed(completed)),
+            Ok(Stretch::Ended(completed)) => break Ok(CallOutcome::Completed(completed)),
             Ok(Stretch::Asks(asks)) => asks,
             Err(error) => break Err(error),
         };
         // In a place of its own, which a call that asks nothing does not take.
         match Box::pin(ask(front_end, &asks.question)).await {
-            Ok(Asked::Answered(answer)) => {
+            Ok(AskResult::Answered(answer)) => {
                 asks.call.answers.insert(asks.question.id, answer);
                 step = Step::Resume(asks.call);
             }
-            Ok(Asked::Unanswered(mut rejected)) => {
+            Ok(AskResult::Unanswered(mut rejected)) => {
                 if let Some(error) = rejected.as_mut().filter(|_| context.depth == 0) {
                     Masking::new(&toolbox.0.secrets).answer_error(error);
                 }
                 asks.rejected = rejected;
-                break Ok(Ended::Suspended(asks));
+                break Ok(CallOutcome::Suspended(asks));
             }
-            Ok(Asked::Refused(refusal)) => break Ok(Ended::Refused(refusal)),
+            Ok(AskResult::Refused(refusal)) => break Ok(CallOutcome::Refused(refusal)),
             Err(error) => break Err(marked(toolbox, &asks.call.tool, asks.call.fencing, error)),
         }
     };
@@ -173,10 +173,9 @@ fn marked(
     }
 }
 
-/// Where a stretch of a call begins.
 enum Step {
     Begin(Box<Invocation>),
-    Resume(Box<Prepared>),
+    Resume(Box<PreparedCall>),
 }
 
 /// Takes a call as far as it goes without an answer of the front end's.

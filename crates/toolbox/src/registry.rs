@@ -36,29 +36,25 @@ use crate::sources::native::{Native, NativeTool};
 /// Cheap to clone; clones share everything. Nothing of a tool is read before it
 /// is asked for by name.
 #[derive(Clone)]
-pub struct Toolbox(pub(crate) Arc<Inner>, pub(crate) EventSink);
+pub struct Toolbox(pub(crate) Arc<ToolboxState>, pub(crate) EventSink);
 
-/// What a toolbox holds.
-pub(crate) struct Inner {
+pub(crate) struct ToolboxState {
     pub(crate) host: Host,
     pub(crate) config: Config,
     pub(crate) builtins: &'static [Builtin],
     pub(crate) program: ProgramTools,
-    pub(crate) resolved: Resolved,
+    pub(crate) resolved: ResolvedTools,
     /// What no tool changes, made at the first call that needs it.
     pub(crate) guard: OnceLock<Arc<Guard>>,
     pub(crate) owners: OnceLock<Arc<Owners>>,
-    /// How often tools with a rate were called.
     pub(crate) counts: Arc<Counts>,
     /// What calls are logged by. `None`: they are not.
     pub(crate) auditor: Option<Arc<Auditor>>,
     /// What answers are looked through for, made at the first that is.
     pub(crate) screen: OnceLock<Screen>,
-    /// What was approved in this process.
     pub(crate) approvals: Arc<Approvals>,
     /// The digests of the grants that tools were called with, by tool.
     pub(crate) grant_digests: audit::GrantDigests,
-    /// Where the values of secrets come from.
     pub(crate) secrets: Arc<Secrets>,
     /// What the tools of the workspace keep. `None`: there is no state directory.
     #[cfg(feature = "storage")]
@@ -70,14 +66,12 @@ pub(crate) struct Inner {
 /// The tools that the embedding program brings, by name.
 #[derive(Clone, Default)]
 pub(crate) struct ProgramTools {
-    /// Those that are its own code.
     pub(crate) natives: BTreeMap<ToolName, Native>,
     /// Those whose components it has as bytes.
     pub(crate) components: BTreeMap<ToolName, ComponentBytes>,
 }
 
-/// What goes on where a toolbox is made anew.
-pub(crate) struct Kept {
+pub(crate) struct ReloadState {
     pub(crate) counts: Arc<Counts>,
     pub(crate) auditor: Option<Arc<Auditor>>,
     pub(crate) approvals: Arc<Approvals>,
@@ -86,7 +80,7 @@ pub(crate) struct Kept {
 /// What tools were resolved to: the same for every call, until a component that
 /// was asked is another one.
 #[derive(Default)]
-pub(crate) struct Resolved(pub(crate) Mutex<HashMap<ToolName, ResolvedTool>>);
+pub(crate) struct ResolvedTools(pub(crate) Mutex<HashMap<ToolName, ResolvedTool>>);
 
 /// A tool, and the component that was asked for it.
 pub(crate) struct ResolvedTool {
@@ -112,7 +106,7 @@ impl Toolbox {
             Some(state) => Counts::in_directory(&state.value, &config.root.value),
         });
         let approvals = Arc::new(Approvals::new(host.options().memory.state.clone()));
-        let kept = Kept { counts, auditor, approvals };
+        let kept = ReloadState { counts, auditor, approvals };
         Self::from_parts(host, config, builtins, program, kept, secrets, events)
     }
 
@@ -121,18 +115,18 @@ impl Toolbox {
         config: Config,
         builtins: &'static [Builtin],
         program: ProgramTools,
-        Kept { counts, auditor, approvals }: Kept,
+        ReloadState { counts, auditor, approvals }: ReloadState,
         secrets: Arc<Secrets>,
         events: EventSink,
     ) -> Self {
-        let (resolved, guard) = (Resolved::default(), OnceLock::new());
+        let (resolved, guard) = (ResolvedTools::default(), OnceLock::new());
         let plain = Mutex::default();
         let owners = OnceLock::new();
         // Nothing is looked at before a tool uses it.
         #[cfg(feature = "storage")]
         let storage =
             config.state.as_ref().map(|state| Storage::new(&state.value, &config.root.value));
-        let inner = Inner {
+        let inner = ToolboxState {
             host,
             config,
             builtins,
@@ -160,7 +154,6 @@ impl Toolbox {
         Self(Arc::clone(&self.0), events)
     }
 
-    /// What a load apart from a call is accompanied by.
     pub(crate) fn loading(&self) -> RunContext {
         RunContext { events: self.1.clone(), ..RunContext::default() }
     }
@@ -197,7 +190,7 @@ impl Toolbox {
     }
 }
 
-impl Inner {
+impl ToolboxState {
     /// The code of a tool, where the embedding program brought it.
     pub(crate) fn native(&self, tool: &Tool) -> Option<Arc<dyn NativeTool>> {
         match tool.source {

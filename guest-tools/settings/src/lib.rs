@@ -15,7 +15,7 @@ struct Arguments {
 }
 
 /// The description.
-const DESCRIPTION: &str = include_str!("../describe.json");
+const DESCRIPTION: &str = include_str!("../section.json");
 
 struct Settings;
 

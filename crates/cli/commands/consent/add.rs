@@ -2,11 +2,11 @@
 
 pub(crate) mod grants;
 mod manifests;
-pub(crate) mod place;
 pub(crate) mod requests;
 pub(crate) mod screen;
 pub(crate) mod source;
 pub(crate) mod table;
+pub(crate) mod tool_files;
 pub(crate) mod trial;
 pub(crate) mod wording;
 pub(crate) mod workspace_trust;
@@ -17,15 +17,15 @@ use kitbag::Config;
 use kitbag::base::shell;
 use kitbag::config::{Layer, LockedTool, ToolSource};
 use kitbag::contract::ToolName;
-use kitbag::host::Described;
-use kitbag::toolbox::DescribedParts;
+use kitbag::host::DescribeResult;
+use kitbag::toolbox::RecordedDescription;
 use kitbag::toolbox::consent::Consent;
 use serde_json::json;
 
-use self::grants::{Asked, Bounds, Granted};
-use self::place::Place;
+use self::grants::{Bounds, GrantSelection, RequestedSettings};
 use self::source::{OtherProgram, Source};
 use self::table::ToolTable;
+use self::tool_files::ToolFiles;
 use self::wording::Group;
 use self::workspace_trust::TrustBefore;
 use crate::commands::{Global, built, limits_now};
@@ -69,11 +69,11 @@ pub(crate) struct Args {
     all: bool,
     /// Grant nothing, or the requested grants [default: ask; nothing with --yes]
     #[arg(long, value_name = "GRANTS")]
-    grant: Option<GrantChoice>,
+    grant: Option<GrantFlag>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum GrantChoice {
+enum GrantFlag {
     /// Nothing
     None,
     /// The requested grants
@@ -89,7 +89,7 @@ impl Args {
         let home = Global::home();
         let source = Source::read(&self.path, home.as_deref(), self.from, self.tool.as_deref())?;
         let layer = if self.user { Layer::User } else { Layer::Workspace };
-        let place = Place::new(layer, config)?;
+        let place = ToolFiles::new(layer, config)?;
         let limits = limits_now(&global)?;
         let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
         let own = self.chosen(&described)?;
@@ -100,9 +100,9 @@ impl Args {
         check_known_inside(&described, &name)?;
         let is_unfinished = check_free(config, &place, &name, &source)?;
         let bounds = Bounds { config, layer, home: home.as_deref() };
-        let mut asked = Asked::of(&source, &described, &name, &bounds);
+        let mut asked = RequestedSettings::of(&source, &described, &name, &bounds);
         let text = place.config_text()?;
-        let table = |asked: &Asked, granted: &Granted| ToolTable {
+        let table = |asked: &RequestedSettings, granted: &GrantSelection| ToolTable {
             name: name.to_string(),
             origin: source.origin.clone(),
             wasm: place.written(&place.component(name.as_str())),
@@ -110,7 +110,7 @@ impl Args {
             grants: asked.written(granted),
         };
         asked.without_invalid(|asked| {
-            let table = table(asked, &Granted::Requested);
+            let table = table(asked, &GrantSelection::Requested);
             let text = place.with_table(&table, &text, is_unfinished)?;
             trial::read(trial::with_config(&global, layer, text)?)
         })?;
@@ -139,7 +139,7 @@ impl Args {
     }
 
     /// The tool of a component that is meant. `None`: the component has one at most.
-    fn chosen(&self, described: &Described) -> Result<Option<ToolName>, CliError> {
+    fn chosen(&self, described: &DescribeResult) -> Result<Option<ToolName>, CliError> {
         let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let all = || kitbag::base::text::alternatives(&names);
@@ -168,17 +168,17 @@ impl Args {
         addition: &Addition<'_>,
         consent: &Consent,
         as_json: bool,
-    ) -> Result<Granted, CliError> {
+    ) -> Result<GrantSelection, CliError> {
         let Addition { name, place, groups, .. } = addition;
         let is_interactive = consent::is_interactive(as_json) && !self.yes;
         if !as_json {
             consent::show(consent, self.all, is_interactive)?;
         }
         let chosen = match self.grant {
-            Some(GrantChoice::Requested) => Granted::Requested,
-            Some(GrantChoice::None) => Granted::Nothing,
-            None if self.yes => Granted::Nothing,
-            None => Granted::Requested,
+            Some(GrantFlag::Requested) => GrantSelection::Requested,
+            Some(GrantFlag::None) => GrantSelection::Nothing,
+            None if self.yes => GrantSelection::Nothing,
+            None => GrantSelection::Requested,
         };
         if self.yes {
             return Ok(chosen);
@@ -193,8 +193,8 @@ impl Args {
             false => place.shown(&path),
         };
         let (with, choices): (_, &[Choice]) = match self.grant {
-            Some(GrantChoice::None) => (" with no grants", &[Choice::Yes, Choice::No]),
-            Some(GrantChoice::Requested) => {
+            Some(GrantFlag::None) => (" with no grants", &[Choice::Yes, Choice::No]),
+            Some(GrantFlag::Requested) => {
                 (" with all that it requests", &[Choice::Yes, Choice::No])
             }
             None if groups.is_empty() => ("", &[Choice::Yes, Choice::No]),
@@ -213,7 +213,7 @@ fn not_added(name: &ToolName) -> CliError {
 }
 
 /// Asks about each group of grants. The end of the input adds nothing.
-fn customized(name: &ToolName, groups: &[Group]) -> Result<Granted, CliError> {
+fn customized(name: &ToolName, groups: &[Group]) -> Result<GrantSelection, CliError> {
     let mut kinds = Vec::new();
     // What is denied is denied whatever is granted.
     for group in groups.iter().filter(|group| group.key != "deny") {
@@ -227,13 +227,13 @@ fn customized(name: &ToolName, groups: &[Group]) -> Result<Granted, CliError> {
         }
     }
     Ok(match kinds.is_empty() {
-        true => Granted::Nothing,
-        false => Granted::Kinds(kinds),
+        true => GrantSelection::Nothing,
+        false => GrantSelection::Kinds(kinds),
     })
 }
 
 /// A component that has several tools knows them by their own names.
-fn check_known_inside(described: &Described, name: &ToolName) -> Result<(), CliError> {
+fn check_known_inside(described: &DescribeResult, name: &ToolName) -> Result<(), CliError> {
     let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
     match tools.len() > 1 && !tools.iter().any(|tool| tool.name == name.as_str()) {
         true => Err(CliError::Usage(format!(
@@ -244,7 +244,6 @@ fn check_known_inside(described: &Described, name: &ToolName) -> Result<(), CliE
     }
 }
 
-/// What is said where there is nobody to ask.
 fn ask_with_yes(name: &ToolName) -> String {
     format!(
         "`{name}` was not added, since there is no terminal to ask on; look at what it asks for, and \
@@ -256,7 +255,7 @@ fn ask_with_yes(name: &ToolName) -> String {
 /// before.
 fn check_free(
     config: &Config,
-    place: &Place,
+    place: &ToolFiles,
     name: &ToolName,
     source: &Source,
 ) -> Result<bool, CliError> {
@@ -305,14 +304,13 @@ fn taken(name: &ToolName, holder: &str) -> CliError {
     ))
 }
 
-/// A tool that is added.
 struct Addition<'a> {
     name: ToolName,
     source: &'a Source,
-    parts: DescribedParts,
-    asked: &'a Asked,
+    parts: RecordedDescription,
+    asked: &'a RequestedSettings,
     groups: &'a [Group],
-    place: &'a Place,
+    place: &'a ToolFiles,
     /// It was added halfway before.
     is_unfinished: bool,
     /// Nothing makes the directory a workspace yet.
@@ -320,7 +318,6 @@ struct Addition<'a> {
 }
 
 impl Addition<'_> {
-    /// What is recorded of it.
     fn record(&self) -> LockedTool {
         recorded(self.source, self.parts.clone())
     }
@@ -367,7 +364,7 @@ impl Addition<'_> {
     }
 
     /// The tool for a program, with the grants that it got once it was added.
-    fn as_value(&self, granted: Option<&Granted>) -> serde_json::Value {
+    fn as_value(&self, granted: Option<&GrantSelection>) -> serde_json::Value {
         let (place, name) = (self.place, &self.name);
         let inspection = &self.source.component.inspection;
         let unexplained = screen::unexplained(inspection, self.asked).into_iter();
@@ -376,9 +373,9 @@ impl Addition<'_> {
             "name": name,
             "added": granted.is_some(),
             "granted": granted.map(|granted| match granted {
-                Granted::Nothing => json!("none"),
-                Granted::Requested => json!("requested"),
-                Granted::Kinds(keys) => json!(keys),
+                GrantSelection::Nothing => json!("none"),
+                GrantSelection::Requested => json!("requested"),
+                GrantSelection::Kinds(keys) => json!(keys),
             }),
             "wasm": place.component(name.as_str()),
             "config": place.config,
@@ -386,26 +383,27 @@ impl Addition<'_> {
             "component": self.source.component.digest,
             "version": self.source.version(),
             "author": self.source.foreign().and_then(|manifest| manifest.author.as_deref()),
-            "wishes": requested.map(|(key, value)| format!("{key} = {}", value.to_string().trim()))
+            "requestedGrants": requested
+                .map(|(key, value)| format!("{key} = {}", value.to_string().trim()))
                 .collect::<Vec<_>>(),
             "unexplainedImports": unexplained.map(|(import, _)| import).collect::<Vec<_>>(),
             "notes": self.asked.notes,
         })
     }
 
-    fn report(&self, granted: &Granted, as_json: bool) -> Result<(), CliError> {
+    fn report(&self, granted: &GrantSelection, as_json: bool) -> Result<(), CliError> {
         let (place, name) = (self.place, &self.name);
         let path = place.component(name.as_str());
         if as_json {
             return output::json(&self.as_value(Some(granted)));
         }
         let granted = match granted {
-            Granted::Kinds(keys) => {
+            GrantSelection::Kinds(keys) => {
                 let groups = self.groups.iter().filter(|group| keys.contains(&group.key));
                 groups.map(|group| group.word).collect::<Vec<_>>().join(", ")
             }
-            Granted::Requested if !self.groups.is_empty() => "what it requests".to_owned(),
-            Granted::Requested | Granted::Nothing => "nothing".to_owned(),
+            GrantSelection::Requested if !self.groups.is_empty() => "what it requests".to_owned(),
+            GrantSelection::Requested | GrantSelection::Nothing => "nothing".to_owned(),
         };
         output::data(&format!(
             "Added {name} as {}, and granted it {granted} in {}.\nCall it with `{}`; `{}` shows its \
@@ -418,22 +416,20 @@ impl Addition<'_> {
     }
 }
 
-/// What is recorded of a component.
-pub(crate) fn recorded(source: &Source, parts: DescribedParts) -> LockedTool {
-    let DescribedParts { description, schema, wishes } = parts;
+pub(crate) fn recorded(source: &Source, parts: RecordedDescription) -> LockedTool {
+    let RecordedDescription { description, schema, requests } = parts;
     LockedTool {
         version: source.version(),
         origin: Some(source.origin.clone()),
         component: source.component.digest,
         description,
         schema,
-        wishes,
+        wishes: requests,
         imports: source.imports(),
         manifest: source.manifest.as_ref().map(requests::recorded),
     }
 }
 
-/// Whether a file lies right in a directory.
 pub(crate) fn is_in(directory: &Path, path: &Path) -> bool {
     path.parent() == Some(directory)
 }

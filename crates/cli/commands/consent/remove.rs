@@ -14,7 +14,7 @@ use kitbag::contract::ToolName;
 use serde_json::json;
 
 use crate::commands::Global;
-use crate::commands::consent::add::place::{LockedPlace, Place};
+use crate::commands::consent::add::tool_files::{LockedToolFiles, ToolFiles};
 use crate::commands::consent::add::workspace_trust::TrustBefore;
 use crate::commands::consent::add::{is_in, table};
 use crate::console::output;
@@ -92,7 +92,7 @@ impl Args {
     }
 
     /// The files that hold the tool: those of the workspace, else the user's own.
-    fn place(&self, global: &Global) -> Result<Place, CliError> {
+    fn place(&self, global: &Global) -> Result<ToolFiles, CliError> {
         let name = &self.tool;
         // Also a configuration that is not trusted: nothing is called.
         let (kitbag, _) = global.builder().ask_trust().single_call().build_faulty();
@@ -109,7 +109,7 @@ impl Args {
             {
                 continue;
             }
-            let Ok(place) = Place::at(layer, root.clone(), own_file.clone()) else { continue };
+            let Ok(place) = ToolFiles::at(layer, root.clone(), own_file.clone()) else { continue };
             if place.has_added(name)? {
                 // Links are refused only where something would be written.
                 place.check()?;
@@ -137,7 +137,7 @@ fn not_added(name: &ToolName, config: Option<&Config>) -> String {
 }
 
 /// The component of a tool: as its table says, else where `kitbag add` puts it.
-fn component(place: &Place, locked: &LockedPlace<'_>, name: &ToolName) -> PathBuf {
+fn component(place: &ToolFiles, locked: &LockedToolFiles<'_>, name: &ToolName) -> PathBuf {
     let text = locked.config_text().unwrap_or_default();
     let written = table::wasm(text, name.as_str());
     written

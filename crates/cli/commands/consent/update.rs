@@ -6,16 +6,18 @@ use kitbag::base::shell;
 use kitbag::base::text::shown as escaped;
 use kitbag::config::{Disabled, Layer, LockedManifest, LockedTool, Network, ToolSource};
 use kitbag::contract::{Description, ErrorKind, ToolName};
-use kitbag::host::{Described, read_component};
+use kitbag::host::{DescribeResult, read_component};
 use kitbag::policy::RequestedGrants;
-use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, request_item};
+use kitbag::toolbox::consent::{
+    Attachment, Consent, RequestChange, RequestItem, Requester, request_item,
+};
 use serde_json::{Value, json};
 
-use crate::commands::consent::add::grants::{Asked, Bounds};
-use crate::commands::consent::add::place::Place;
+use crate::commands::consent::add::grants::{Bounds, RequestedSettings};
 use crate::commands::consent::add::requests::{self, RequestedGrant};
 use crate::commands::consent::add::screen::{beginning, own_risks};
 use crate::commands::consent::add::source::{OtherProgram, Source};
+use crate::commands::consent::add::tool_files::ToolFiles;
 use crate::commands::consent::add::trial;
 use crate::commands::consent::add::wording::{Reader, is_kind};
 use crate::commands::consent::add::workspace_trust::TrustBefore;
@@ -76,7 +78,7 @@ impl Args {
                 "`{name}` has no component in a file, of which something could be recorded"
             )));
         };
-        let place = Place::new(local.layer, config)?;
+        let place = ToolFiles::new(local.layer, config)?;
         let path = &local.wasm.value;
         if self.path.is_some() && !is_in(&place.tools, path) {
             return Err(CliError::Usage(format!(
@@ -117,7 +119,7 @@ impl Args {
         let is_interactive = consent::is_interactive(global.json) && !self.yes;
         if !global.json && !is_agreed {
             let bounds = Bounds { config, layer: place.layer, home: home.as_deref() };
-            let asked = Asked::of(&source, &described, name, &bounds);
+            let asked = RequestedSettings::of(&source, &described, name, &bounds);
             let reader = Reader::new(name, &bounds);
             let mut consent = difference.consent(name, before.as_ref(), &described, &reader);
             let inspection = &source.component.inspection;
@@ -198,7 +200,6 @@ struct Difference<'a> {
     old: Option<&'a LockedTool>,
     new: &'a LockedTool,
     network: &'a Network,
-    /// The grants that the manifest requests now.
     requested: Vec<RequestedGrant>,
 }
 
@@ -220,8 +221,8 @@ impl<'a> Difference<'a> {
     /// The difference for a program. Requests are those of the component and of the manifest.
     fn as_value(&self, name: &ToolName, is_recorded: bool) -> Value {
         let then = self.old.map(|old| &*old.wishes).unwrap_or_default();
-        let added = self.new.wishes.iter().filter(|wish| !then.contains(wish)).cloned();
-        let removed = then.iter().filter(|wish| !self.new.wishes.contains(wish)).cloned();
+        let added = self.new.wishes.iter().filter(|request| !then.contains(request)).cloned();
+        let removed = then.iter().filter(|request| !self.new.wishes.contains(request)).cloned();
         let added_grants = self.requested.iter().flat_map(|grant| &grant.lines);
         let added_grants = added_grants.filter(|line| !self.is_recorded(line)).cloned();
         let removed_grants = self.removed_grants().into_iter().flat_map(|grant| grant.lines);
@@ -254,7 +255,6 @@ impl<'a> Difference<'a> {
         old.into_iter().filter(|grant| !grant.lines.iter().all(is_kept)).collect()
     }
 
-    /// The keys of what has changed.
     fn keys(&self) -> Vec<&'static str> {
         let Some(old) = self.old else { return vec!["component"] };
         let new = self.new;
@@ -263,7 +263,7 @@ impl<'a> Difference<'a> {
             ("version", old.version != new.version),
             ("description", old.description != new.description),
             ("schema", old.schema != new.schema),
-            ("wishes", old.wishes != new.wishes),
+            ("requestedGrants", old.wishes != new.wishes),
             ("imports", old.imports != new.imports),
             ("manifest", old.manifest != new.manifest),
         ];
@@ -279,13 +279,13 @@ impl<'a> Difference<'a> {
     fn consent(
         &self,
         name: &ToolName,
-        before: Option<&Described>,
-        now: &Described,
+        before: Option<&DescribeResult>,
+        now: &DescribeResult,
         reader: &Reader<'_>,
     ) -> Consent {
         let new = self.new;
-        let said = |described: Option<&Described>, part: fn(&Description, &str) -> String| {
-            let description = described.and_then(Described::description);
+        let said = |described: Option<&DescribeResult>, part: fn(&Description, &str) -> String| {
+            let description = described.and_then(DescribeResult::description);
             description.map(|description| part(description, name.as_str()))
         };
         let more = "`--all` shows them".to_owned();
@@ -298,9 +298,9 @@ impl<'a> Difference<'a> {
             let lines = description.lines().map(str::to_owned).collect();
             let imports = new.imports.iter().map(|import| escaped(import).to_string()).collect();
             let parts = vec![
-                Part::theirs("Its own description:", lines),
-                Part::ours("Imports:", imports),
-                Part::theirs("Manifest:", changed_manifest(None, new.manifest.as_ref())),
+                Attachment::theirs("Its own description:", lines),
+                Attachment::ours("Imports:", imports),
+                Attachment::theirs("Manifest:", changed_manifest(None, new.manifest.as_ref())),
             ];
             return Consent { heading, parts, items, more };
         };
@@ -316,7 +316,7 @@ impl<'a> Difference<'a> {
             true => format!("digest {is}, the same"),
             false => format!("digest {was} → {is}"),
         });
-        let mut parts = vec![Part::ours("Component:", lines)];
+        let mut parts = vec![Attachment::ours("Component:", lines)];
         for (title, changed, part) in [
             ("Description:", old.description != new.description, description as fn(&_, &str) -> _),
             ("Schema:", old.schema != new.schema, schema),
@@ -327,51 +327,49 @@ impl<'a> Difference<'a> {
             let before = said(before, part);
             let now = said(Some(now), part).unwrap_or_default();
             parts.push(match before {
-                Some(before) => Part::theirs(title, changed_lines(&before, &now)),
+                Some(before) => Attachment::theirs(title, changed_lines(&before, &now)),
                 None => {
                     let title = format!("{title} not as recorded, now");
-                    Part::theirs(title, now.lines().map(str::to_owned).collect())
+                    Attachment::theirs(title, now.lines().map(str::to_owned).collect())
                 }
             });
         }
         let imports = imports(&old.imports, &new.imports);
         if !imports.is_empty() {
-            parts.push(Part::ours("Imports:", imports));
+            parts.push(Attachment::ours("Imports:", imports));
         }
         let manifest = changed_manifest(old.manifest.as_ref(), new.manifest.as_ref());
         if !manifest.is_empty() {
-            parts.push(Part::theirs("Manifest:", manifest));
+            parts.push(Attachment::theirs("Manifest:", manifest));
         }
         Consent { heading, parts, items, more }
     }
 
-    /// The requests of the component, with their changes.
-    fn requests(&self, name: &ToolName, now: &Described) -> Vec<Item> {
+    fn requests(&self, name: &ToolName, now: &DescribeResult) -> Vec<RequestItem> {
         let says = now.description().and_then(|says| says.tool(name.as_str()));
         let grants = says.and_then(|says| says.grants.as_ref());
         let requested = grants.and_then(|grants| RequestedGrants::read(grants).ok());
         let requests: Vec<_> = requested.iter().flat_map(RequestedGrants::requests).collect();
         let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let then = self.old.map(|old| &*old.wishes).unwrap_or_default();
-        let item = |wish: &String| {
-            let request = requests.iter().find(|request| line(&request.to_string()) == *wish);
+        let item = |recorded: &String| {
+            let request = requests.iter().find(|request| line(&request.to_string()) == *recorded);
             let item = match request {
                 Some(request) => request_item(name.as_str(), request, self.network),
-                None => untyped(name, wish),
+                None => untyped(name, recorded),
             };
-            match self.old.is_none() || then.contains(wish) {
+            match self.old.is_none() || then.contains(recorded) {
                 true => item,
-                false => item.changed(Change::Added),
+                false => item.changed(RequestChange::Added),
             }
         };
-        let gone = then.iter().filter(|wish| !self.new.wishes.contains(wish));
-        let gone = gone.map(|wish| untyped(name, wish).changed(Change::Removed));
+        let gone = then.iter().filter(|request| !self.new.wishes.contains(request));
+        let gone = gone.map(|request| untyped(name, request).changed(RequestChange::Removed));
         self.new.wishes.iter().map(item).chain(gone).collect()
     }
 
-    /// The requests of the manifest, with their changes.
-    fn manifest_requests(&self, name: &ToolName, reader: &Reader<'_>) -> Vec<Item> {
-        let items = |grant: &RequestedGrant, change: Change| {
+    fn manifest_requests(&self, name: &ToolName, reader: &Reader<'_>) -> Vec<RequestItem> {
+        let items = |grant: &RequestedGrant, change: RequestChange| {
             let items = match &grant.value {
                 Some(value) => reader.items(&grant.kind, value),
                 None => grant.lines.iter().map(|line| untyped(name, line)).collect(),
@@ -380,18 +378,18 @@ impl<'a> Difference<'a> {
         };
         let now = self.requested.iter().flat_map(|grant| {
             let is_known = self.old.is_none() || grant.lines.iter().all(|it| self.is_recorded(it));
-            items(grant, if is_known { Change::Same } else { Change::Added })
+            items(grant, if is_known { RequestChange::Same } else { RequestChange::Added })
         });
         let removed = self.removed_grants();
-        let removed = removed.iter().flat_map(|grant| items(grant, Change::Removed));
+        let removed = removed.iter().flat_map(|grant| items(grant, RequestChange::Removed));
         now.chain(removed).collect()
     }
 }
 
 /// A recorded request, of which nothing but its line is known.
-fn untyped(name: &ToolName, wish: &str) -> Item {
-    let line = format!("tool `{name}` requests {}", escaped(wish));
-    Item::new(Requester::Tool(name.to_string()), line)
+fn untyped(name: &ToolName, request: &str) -> RequestItem {
+    let line = format!("tool `{name}` requests {}", escaped(request));
+    RequestItem::new(Requester::Tool(name.to_string()), line)
 }
 
 /// Takes over the origin, the manifest and the version that a manifest gave, none of which can be

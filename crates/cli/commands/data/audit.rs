@@ -5,7 +5,8 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use kitbag::audit::{
-    AuditEvent, Entries, Entry, Head, RemovedEvent, SinceError, Story, Unfinished, Verified, since,
+    AuditEntries, AuditEntry, AuditEvent, Head, OpenCalls, RemovedEvent, SinceError, Story,
+    Verification, since,
 };
 use serde_json::{Value, json};
 
@@ -94,12 +95,11 @@ impl Args {
         }
     }
 
-    /// Shows the lines that match.
-    fn show(&self, mut entries: Entries, as_json: bool) -> Result<Exit, CliError> {
+    fn show(&self, mut entries: AuditEntries, as_json: bool) -> Result<Exit, CliError> {
         let most = if self.all { usize::MAX } else { SHOWN };
         let mut last = VecDeque::new();
         let mut left_out = 0_u64;
-        let mut unfinished = Unfinished::default();
+        let mut unfinished = OpenCalls::default();
         while let Some(entry) = entries.next_entry()? {
             // The file has the start of each call; a person is shown those without an end.
             let seen = if as_json { Some(entry) } else { unfinished.see(entry) };
@@ -133,7 +133,7 @@ impl Args {
         }
     }
 
-    fn matches(&self, entry: &Entry) -> bool {
+    fn matches(&self, entry: &AuditEntry) -> bool {
         if self.since.is_some_and(|since| entry.time < since) {
             return false;
         }
@@ -159,14 +159,14 @@ impl Args {
     }
 }
 
-fn print(story: &mut Story, entries: &[Entry], as_json: bool) -> Result<(), CliError> {
+fn print(story: &mut Story, entries: &[AuditEntry], as_json: bool) -> Result<(), CliError> {
     match as_json {
         true => entries.iter().try_for_each(|entry| output::data(&entry.line)),
         false => story.tell(entries).iter().try_for_each(|line| output::data(line)),
     }
 }
 
-fn verified(verified: Option<Verified>, as_json: bool) -> Result<Exit, CliError> {
+fn verified(verified: Option<Verification>, as_json: bool) -> Result<Exit, CliError> {
     let Some(verified) = verified else {
         return match as_json {
             true => output::json(&json!({ "lines": 0 })).map(|()| Exit::Done),
@@ -189,8 +189,8 @@ fn verified(verified: Option<Verified>, as_json: bool) -> Result<Exit, CliError>
     Ok(Exit::Done)
 }
 
-fn verified_json(verified: &Verified) -> Value {
-    let Verified { lines, first, files, open, torn, hash, removed, details: _ } = verified;
+fn verified_json(verified: &Verification) -> Value {
+    let Verification { lines, first, files, open, torn, hash, removed, details: _ } = verified;
     let mut value = json!({
         "lines": lines, "first": first, "files": files, "open": open, "torn": torn,
         "hash": hash.to_string(),
@@ -202,8 +202,8 @@ fn verified_json(verified: &Verified) -> Value {
     value
 }
 
-fn verified_text(verified: &Verified) -> String {
-    let Verified { lines, first, files, open, torn, hash, removed, details: _ } = verified;
+fn verified_text(verified: &Verification) -> String {
+    let Verification { lines, first, files, open, torn, hash, removed, details: _ } = verified;
     let are = if *lines == 1 { "is" } else { "are" };
     let mut text = format!("{} in {} {are} unchanged", noun(*lines, "line"), noun(*files, "file"));
     if *first > 0 {

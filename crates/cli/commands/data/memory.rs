@@ -10,11 +10,13 @@ use kitbag::base::ByteSize;
 use kitbag::config::{Config, ToolSource};
 use kitbag::contract::ToolName;
 use kitbag::policy::{Access, DirectoryGrant, GuestPath};
-use kitbag::{CallContext, Caller, Ended, EventSink, Invocation, Outcome, Toolbox, ToolboxError};
+use kitbag::{
+    CallContext, CallOutcome, Caller, EventSink, Invocation, Outcome, Toolbox, ToolboxError,
+};
 use serde_json::{Map, Value, json};
 
 use crate::commands::tools::run::tool_error;
-use crate::commands::{Global, Limits, warn, warn_unlogged};
+use crate::commands::{Global, LimitArgs, warn, warn_unlogged};
 use crate::console::interrupt::Interrupt;
 use crate::console::listener::Screen;
 use crate::console::output;
@@ -85,10 +87,10 @@ impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let as_json = global.json;
         // What a person asks for needs more than what a model does.
-        let limits = Limits {
+        let limits = LimitArgs {
             memory: Some(ByteSize::mib(1024)),
             output: Some(ByteSize::mib(512)),
-            ..Limits::default()
+            ..LimitArgs::default()
         };
         let toolbox = global.kitbag(limits)?.toolbox();
         match self.command {
@@ -165,9 +167,9 @@ fn call(
     screen.clear();
     warn_unlogged(toolbox);
     let completed = match ended? {
-        Ended::Completed(completed) => completed,
-        Ended::Suspended(open) => return Err(CliError::Question(Box::new(open.question))),
-        Ended::Refused(never) => match never {},
+        CallOutcome::Completed(completed) => completed,
+        CallOutcome::Suspended(open) => return Err(CliError::Question(Box::new(open.question))),
+        CallOutcome::Refused(never) => match never {},
     };
     warn(&completed.problems.cache);
     if let Some(cut) = &completed.cut {
@@ -187,7 +189,6 @@ fn call(
     }
 }
 
-/// The tool that a built-in is in the configuration: one that is on, where there is one.
 fn configured(config: &Config, builtin: &str) -> ToolName {
     let tools = config.tools.values().filter(
         |tool| matches!(&tool.source.value, ToolSource::Builtin { name } if name.value == builtin),

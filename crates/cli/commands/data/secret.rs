@@ -13,7 +13,7 @@ use kitbag::secrets::{CallEnd, ReadSecret};
 use kitbag::{Config, secret_sources};
 use serde_json::{Value, json};
 
-use crate::commands::{Global, Limits};
+use crate::commands::{Global, LimitArgs};
 use crate::console::interrupt;
 use crate::console::output;
 use crate::error::CliError;
@@ -64,7 +64,7 @@ impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let as_json = global.json;
         let end = &interrupt::call_end();
-        let config = || Ok::<_, CliError>(global.kitbag(Limits::default())?.toolbox().config());
+        let config = || Ok::<_, CliError>(global.kitbag(LimitArgs::default())?.toolbox().config());
         match self.command {
             Command::Set(args) => {
                 args.refuse_value()?;

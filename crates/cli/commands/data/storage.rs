@@ -6,7 +6,7 @@ use kitbag::base::text::shown;
 use kitbag::host::{Storage, StorageUsage};
 use serde_json::{Value, json};
 
-use crate::commands::{Global, Limits};
+use crate::commands::{Global, LimitArgs};
 use crate::console::consent;
 use crate::console::output;
 use crate::error::CliError;
@@ -44,7 +44,7 @@ enum Command {
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let as_json = global.json;
-        let toolbox = global.kitbag(Limits::default())?.toolbox();
+        let toolbox = global.kitbag(LimitArgs::default())?.toolbox();
         let Some(storage) = toolbox.storage() else {
             return Err(CliError::Usage(
                 "nothing is kept, since neither `HOME` nor `KITBAG_STATE_DIR` is set".into(),
@@ -136,7 +136,6 @@ fn meant(toolbox: &Toolbox, storage: &Storage, name: &str) -> Result<Vec<Storage
     Ok(usages)
 }
 
-/// What several names keep together.
 fn total(tool: &str, usages: &[StorageUsage]) -> StorageUsage {
     let bytes: u64 = usages.iter().map(|usage| usage.bytes.as_u64()).sum();
     let keys = usages.iter().map(|usage| usage.keys).sum();
@@ -147,7 +146,6 @@ fn what(StorageUsage { tool, keys, bytes }: &StorageUsage) -> String {
     format!("{} of `{}`, {bytes}", counted(*keys), shown(tool))
 }
 
-/// Asks at the terminal.
 fn agrees(usages: &[StorageUsage]) -> Result<bool, CliError> {
     let what = usages.iter().map(what).collect::<Vec<_>>().join(" and ");
     if !consent::is_interactive(false) {

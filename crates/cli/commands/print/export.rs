@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use kitbag::base::shell;
 use kitbag::toolbox::definitions::Format;
 
-use crate::commands::{Global, Limits, warn, warn_description};
+use crate::commands::{Global, LimitArgs, warn, warn_description};
 use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -42,7 +42,7 @@ enum FormatName {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(Limits::default())?;
+        let kitbag = global.kitbag(LimitArgs::default())?;
         let (toolbox, format) = (kitbag.toolbox(), self.format.into());
         let definitions = match &*self.tools {
             [] => toolbox.definitions(format)?,

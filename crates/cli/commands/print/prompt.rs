@@ -4,7 +4,7 @@ use kitbag::host::Host;
 use kitbag::{CallContext, Caller, ToolboxError};
 use serde_json::json;
 
-use crate::commands::{Global, Limits, warn_unlogged};
+use crate::commands::{Global, LimitArgs, warn_unlogged};
 use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -15,7 +15,7 @@ pub(crate) struct Args {}
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(Limits::default())?;
+        let kitbag = global.kitbag(LimitArgs::default())?;
         let asked = || kitbag.toolbox().knowledge_prompt(CallContext::new(Caller::this_user()));
         let prompt = Host::block_on(asked).map_err(ToolboxError::from).flatten();
         warn_unlogged(kitbag.toolbox());

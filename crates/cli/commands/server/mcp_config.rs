@@ -11,8 +11,8 @@ use kitbag::config::Origin;
 use serde_json::{Map, Value, json};
 
 use self::client::{Client, Connection, FileFormat};
-use self::merge::{Entry, Others};
-use crate::commands::{Global, Limits};
+use self::merge::{Others, ServerEntry};
+use crate::commands::{Global, LimitArgs};
 use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -58,7 +58,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(Limits::default())?;
+        let kitbag = global.kitbag(LimitArgs::default())?;
         let root = &kitbag.toolbox().config().root;
         // Without a workspace the root is only where one was looked for.
         let workspace = (root.origin != Origin::Default).then_some(&*root.value);
@@ -125,7 +125,8 @@ impl Args {
             // JSON is YAML, too.
             (true, _) => output::json(&json!({ table: { name: server } }))?,
             (false, FileFormat::Toml) => {
-                let text = merge::toml("", &Entry { table, name, value: &server }, Others::Keep);
+                let text =
+                    merge::toml("", &ServerEntry { table, name, value: &server }, Others::Keep);
                 output::data(&text.map_err(|error| CliError::Usage(error.to_string()))?)?;
             }
             (false, FileFormat::Json | FileFormat::Yaml) => {
@@ -196,7 +197,7 @@ impl Args {
             CliError::Usage(format!("`{}` is left as it is: {why}", shown(&path)))
         };
         let old = str::from_utf8(original.content()).map_err(|error| untouched(&error))?;
-        let entry = Entry { table: self.client.table(), name: &self.name, value: &server };
+        let entry = ServerEntry { table: self.client.table(), name: &self.name, value: &server };
         let others = match (self.force, is_shared) {
             (true, _) => Others::Replace,
             (false, false) => Others::KeepWorkspaces { own: workspace },
@@ -245,7 +246,6 @@ fn called_as() -> Result<PathBuf, CliError> {
     Ok(called.unwrap_or(own))
 }
 
-/// A path as JSON can hold it.
 fn text(path: &Path) -> Result<&str, CliError> {
     path.to_str().ok_or_else(|| {
         let path = path.to_string_lossy();
@@ -277,7 +277,6 @@ fn server_name(name: &str) -> Result<String, String> {
     }
 }
 
-/// The name of a variable of the environment.
 fn variable(name: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_name = name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit());

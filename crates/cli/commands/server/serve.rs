@@ -26,7 +26,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt};
 
-use crate::commands::{Global, Limits};
+use crate::commands::{Global, LimitArgs};
 use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     tools: Vec<String>,
     #[command(flatten)]
-    limits: Limits,
+    limits: LimitArgs,
     #[cfg(feature = "otlp")]
     #[command(flatten)]
     otlp: OtlpArgs,

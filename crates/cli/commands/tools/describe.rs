@@ -10,7 +10,7 @@ use kitbag::config::{Origin, Sourced, ToolRate, ToolSource};
 use kitbag::policy::Kind;
 use serde_json::{Value, json};
 
-use crate::commands::{Global, Limits, Named, warn, warn_description};
+use crate::commands::{Global, LimitArgs, ToolArg, warn, warn_description};
 use crate::console::listener::Screen;
 use crate::console::output;
 use crate::error::CliError;
@@ -23,9 +23,9 @@ Examples:
   kitbag describe ./word_count.wasm")]
 pub(crate) struct Args {
     #[command(flatten)]
-    tool: Named,
+    tool: ToolArg,
     #[command(flatten)]
-    limits: Limits,
+    limits: LimitArgs,
 }
 
 impl Args {

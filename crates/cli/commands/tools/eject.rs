@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::commands::{Global, Limits};
+use crate::commands::{Global, LimitArgs};
 use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -29,7 +29,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(Limits::default())?;
+        let kitbag = global.kitbag(LimitArgs::default())?;
         let toolbox = kitbag.toolbox();
         let ejected = toolbox.eject(&self.tool)?;
         let root = &toolbox.config().root.value;

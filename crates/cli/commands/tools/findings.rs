@@ -8,7 +8,6 @@ use kitbag::{Toolbox, ToolboxError};
 use crate::console::listener::Screen;
 use crate::error::CliError;
 
-/// Something that is wrong.
 #[derive(Debug)]
 pub(crate) struct Finding {
     /// The subject: a tool, a topic, or the configuration.
@@ -17,13 +16,11 @@ pub(crate) struct Finding {
     pub(crate) kind: ErrorKind,
 }
 
-/// The result of examining a tool.
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) problems: Vec<Finding>,
     /// Likely mistakes that stop nothing.
     pub(crate) warnings: Vec<String>,
-    /// What was wrong with the cache meanwhile.
     pub(crate) cache_problems: Vec<CacheProblem>,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use kitbag::base::ByteSize;
 use kitbag::base::text::{printable, shown};
-use kitbag::host::{Described, Inspection, SOCKETS_ADVICE, inspect_file};
+use kitbag::host::{DescribeResult, Inspection, SOCKETS_ADVICE, inspect_file};
 use kitbag::policy::RequestedGrants;
 use serde_json::{Value, json};
 
@@ -38,8 +38,8 @@ impl Args {
                     (None, true) => "describe".into(),
                     (None, false) => Value::Null,
                 };
-                object["description"] = json!(section.and_then(Described::description));
-                object["descriptionProblem"] = json!(section.and_then(Described::problem));
+                object["description"] = json!(section.and_then(DescribeResult::description));
+                object["descriptionProblem"] = json!(section.and_then(DescribeResult::problem));
                 output::json(&object)?;
             }
             false => output::data(&as_text(&inspection))?,
@@ -82,7 +82,7 @@ fn as_text(inspection: &Inspection) -> String {
 /// What it says of itself, and where: what is in a section, or that it has to be asked.
 fn description(inspection: &Inspection) -> String {
     let mut text = match (&inspection.section, inspection.describes()) {
-        (Some(Described::Unusable(problem)), _) => {
+        (Some(DescribeResult::Unusable(problem)), _) => {
             return format!("{}\n", labelled("Description: cannot be used", &problem.to_string()));
         }
         (Some(_), true) => {
@@ -92,7 +92,7 @@ fn description(inspection: &Inspection) -> String {
         (None, true) => return "Description: what `describe` answers once it is compiled\n".into(),
         (None, false) => return "Description: none\n".into(),
     };
-    let tools = inspection.section.iter().filter_map(Described::description);
+    let tools = inspection.section.iter().filter_map(DescribeResult::description);
     for tool in tools.flat_map(|description| &description.tools) {
         let line = tool.description.as_deref().and_then(|text| text.lines().next());
         let line = line.map(|line| format!(": {}", shown(line))).unwrap_or_default();

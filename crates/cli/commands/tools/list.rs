@@ -5,7 +5,7 @@ use kitbag::config::{Disabled, TOOLSETS};
 use kitbag::{Summary, Toolbox};
 use serde_json::json;
 
-use crate::commands::{Global, Limits};
+use crate::commands::{Global, LimitArgs};
 use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -20,10 +20,8 @@ pub(crate) struct Args {
 /// The heading of the tools that are in no toolset.
 const OWN: &str = "your own";
 
-/// What of a toolset is shown.
 #[derive(Default)]
 struct Group {
-    /// A line for each tool that is enabled.
     tools: Vec<Vec<String>>,
     /// Why tools are off or cannot work, each with those that are.
     disabled: Vec<(String, Vec<String>)>,
@@ -31,7 +29,7 @@ struct Group {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(Limits::default())?;
+        let kitbag = global.kitbag(LimitArgs::default())?;
         let toolbox = kitbag.toolbox();
         let summaries: Vec<_> = toolbox.all_summaries().filter(|tool| self.has(tool)).collect();
         if let Some(name) = self.names.iter().find(|name| !is_known(name, toolbox)) {

@@ -11,16 +11,19 @@ use kitbag::base::shell;
 use kitbag::base::text::{alternatives, printable, shown};
 use kitbag::config::{Config, Origin, Sourced};
 use kitbag::contract::{Action, ApprovalRequest, Field, barred};
-use kitbag::host::{CallError, Captured, RefusedAccess};
+use kitbag::host::{CallError, CapturedOutput, RefusedAccess};
 use kitbag::toolbox::definitions::without_nulls;
-use kitbag::toolbox::{Cut, FoundLeak, Marks};
+use kitbag::toolbox::{FoundLeak, ScreeningReport, Truncation};
 use kitbag::{
-    Answer, AnswerError, AnswerType, Arguments, CallContext, Caller, Completion, Content, Ended,
-    ErrorInfo, EventSink, FrontEnd, Invocation, Kitbag, Outcome, Question, Reply, ToolboxError,
+    Answer, AnswerError, AnswerType, Arguments, CallContext, CallOutcome, Caller, Completion,
+    Content, ErrorInfo, EventSink, FrontEnd, Invocation, Kitbag, Outcome, Question, Reply,
+    ToolboxError,
 };
 use serde_json::{Map, Value, json};
 
-use crate::commands::{Global, Grants, Limits, Named, warn, warn_description, warn_unlogged};
+use crate::commands::{
+    Global, GrantArgs, LimitArgs, ToolArg, warn, warn_description, warn_unlogged,
+};
 use crate::console::consent::{self, Choice};
 use crate::console::input::{self, Input};
 use crate::console::interrupt::Interrupt;
@@ -42,7 +45,7 @@ Examples:
   kitbag run deploy target=staging --answer confirm=yes --json")]
 pub(crate) struct Args {
     #[command(flatten)]
-    tool: Named,
+    tool: ToolArg,
     #[command(flatten)]
     call: Call,
 }
@@ -70,9 +73,9 @@ pub(crate) struct Call {
     #[arg(long)]
     format_arguments: bool,
     #[command(flatten)]
-    grants: Grants,
+    grants: GrantArgs,
     #[command(flatten)]
-    limits: Limits,
+    limits: LimitArgs,
     /// Save files, images and links of the answer in this directory, and print their names
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
@@ -93,7 +96,7 @@ impl Call {
     pub(crate) fn run(
         self,
         global: &Global,
-        find: impl FnOnce(Limits, Grants) -> Result<(&'static Kitbag, String), CliError>,
+        find: impl FnOnce(LimitArgs, GrantArgs) -> Result<(&'static Kitbag, String), CliError>,
     ) -> Result<Exit, CliError> {
         let (kitbag, name) = find(self.limits, self.grants)?;
         let config = kitbag.toolbox().config();
@@ -137,15 +140,15 @@ impl Call {
         warn_unlogged(kitbag.toolbox());
         let configured = kitbag.toolbox().config().tools.get(&*name);
         let ended = ended.map_err(|error| CliError::from(error).of_call(configured))?;
-        let (completion, problems, marks, cut, inner_refusals) = match ended {
-            Ended::Completed(call) => {
-                (call.completion, call.problems, call.marks, call.cut, call.inner_refusals)
+        let (completion, problems, screening, cut, inner_refusals) = match ended {
+            CallOutcome::Completed(call) => {
+                (call.completion, call.problems, call.screening, call.cut, call.inner_refusals)
             }
-            Ended::Suspended(call) => {
+            CallOutcome::Suspended(call) => {
                 let problems = call.problems().clone();
-                (call.completion, problems, call.marks, None, Vec::new())
+                (call.completion, problems, call.screening, None, Vec::new())
             }
-            Ended::Refused(error) => return Err(error),
+            CallOutcome::Refused(error) => return Err(error),
         };
         warn(&problems.cache);
         if let Some(problem) = &problems.description {
@@ -178,16 +181,16 @@ impl Call {
                 Ok(Outcome::NeedsInput(_)) => "question",
                 Ok(_) | Err(_) => "answer",
             };
-            for finding in &marks.findings {
+            for finding in &screening.findings {
                 let warning = format!("the {what} looks like instructions to a model: {finding}");
                 output::warn(&warning);
             }
             // With `--verbose` the log has said it.
-            for leak in marks.leaks.iter().filter(|_| !self.verbose) {
+            for leak in screening.leaks.iter().filter(|_| !self.verbose) {
                 output::note(&leak_note(what, &name, leak));
             }
         }
-        let finished = finish(completion, cut.as_ref(), &marks, saved.as_ref(), global.json);
+        let finished = finish(completion, cut.as_ref(), &screening, saved.as_ref(), global.json);
         match (finished, hint) {
             (Ok(exit), Some(hint)) => {
                 output::note(&output::labelled("hint", &hint));
@@ -232,7 +235,7 @@ struct Terminal<'a> {
 }
 
 impl FrontEnd for Terminal<'_> {
-    type Refusal = CliError;
+    type Abort = CliError;
 
     async fn ask(
         &mut self,
@@ -296,8 +299,8 @@ impl Terminal<'_> {
 /// reached: a program that reads half of a document has to see that it is half.
 fn finish(
     completion: Completion,
-    cut: Option<&Cut>,
-    marks: &Marks,
+    cut: Option<&Truncation>,
+    screening: &ScreeningReport,
     saved: Option<&Saved>,
     as_json: bool,
 ) -> Result<Exit, CliError> {
@@ -322,14 +325,14 @@ fn finish(
         if let Some(fuel) = completion.usage.fuel {
             value["fuel"] = fuel.into();
         }
-        if marks.is_untrusted {
+        if screening.is_untrusted {
             value["untrusted"] = true.into();
         }
-        if !marks.findings.is_empty() {
-            value["findings"] = json!(marks.findings);
+        if !screening.findings.is_empty() {
+            value["findings"] = json!(screening.findings);
         }
-        if !marks.leaks.is_empty() {
-            value["leaks"] = json!(marks.leaks);
+        if !screening.leaks.is_empty() {
+            value["leaks"] = json!(screening.leaks);
         }
         output::json(&value)
     };
@@ -338,7 +341,7 @@ fn finish(
             match as_json {
                 true => {
                     let mut value = json!({ "outcome": "success", "content": content });
-                    if let Some(Cut { bytes, limit }) = cut {
+                    if let Some(Truncation { bytes, limit }) = cut {
                         value["cut"] = json!({ "bytes": bytes, "limit": limit.value.to_string() });
                     }
                     print(value)?;
@@ -396,7 +399,6 @@ fn end(exit: Exit, unsaved: Option<CliError>) -> Result<Exit, CliError> {
     }
 }
 
-/// A tool's own error, for a person.
 pub(crate) fn tool_error(error: &ErrorInfo) -> String {
     let mut text = format!("{}\n", output::labelled("error", &error.message));
     for cause in &error.trace {
@@ -408,9 +410,8 @@ pub(crate) fn tool_error(error: &ErrorInfo) -> String {
     text
 }
 
-/// What the tool printed and what the call took.
 fn show_details(completion: &Completion) {
-    let show = |name: &str, captured: &Captured| {
+    let show = |name: &str, captured: &CapturedOutput| {
         for line in captured.text.lines() {
             output::note(&format!("{name}: {}", printable(line)));
         }
@@ -476,12 +477,10 @@ fn prompt_field(field: &Field) -> Result<Typed, CliError> {
     prompt_line(&barred(&text), &field.kind, default.as_deref(), field.is_required)
 }
 
-/// The line that was typed.
 enum Typed {
     Answer(Value),
     /// An empty line, where that is allowed.
     Nothing,
-    /// The end of the input.
     End,
 }
 

@@ -11,13 +11,13 @@ use kitbag::config::{
 use kitbag::policy::http::{Host, HttpRefusal};
 use kitbag::policy::tools::Alias;
 use kitbag::policy::{
-    Access, Decision, GuestPath, HttpRequest, PathRequest, Request, SecretName, SecretRequest,
-    StorageGrant, StorageRequest, ToolGrants, ToolRequest, VariableName, VariableRequest,
-    WantedTool, decide,
+    Access, Decision, GuestPath, HttpRequest, PathRequest, Request, RequestedTool, SecretName,
+    SecretRequest, StorageGrant, StorageRequest, ToolGrants, ToolRequest, VariableName,
+    VariableRequest, decide,
 };
 use serde_json::{Map, Value, json};
 
-use crate::commands::{Global, Grants, Limits, Named};
+use crate::commands::{Global, GrantArgs, LimitArgs, ToolArg};
 use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -41,7 +41,7 @@ call are checked as given, without the defaults of the called tool. `fetch` norm
 before the request, as browsers do; other tools are assumed to request the URL as given.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    tool: Named,
+    tool: ToolArg,
     /// The access to check: METHOD URL; a URL (for GET); the path of a file, as the tool has it or
     /// in the workspace; env NAME; secret NAME; storage [SIZE]; or tool ALIAS, optionally with the
     /// arguments of the call as JSON. One argument or several
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long)]
     write: bool,
     #[command(flatten)]
-    grants: Grants,
+    grants: GrantArgs,
 }
 
 /// What is not known before a tool connects.
@@ -62,8 +62,7 @@ const ADDRESSES: &str = "if its host has no addresses but those that the grant o
 const BY_PROXY: &str = "whatever addresses its host has, if the request goes through your proxy: \
                         `resolve = \"proxy\"` lets the proxy resolve the name";
 
-/// What is asked.
-enum Asked {
+enum WhyRequest {
     /// A request over HTTP. How its URL is read depends on the tool.
     Http {
         method: String,
@@ -75,7 +74,7 @@ enum Asked {
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let asked = asked(&words(&self.request), self.write)?;
-        let (kitbag, name) = self.tool.kitbag_with(&global, Limits::default(), self.grants)?;
+        let (kitbag, name) = self.tool.kitbag_with(&global, LimitArgs::default(), self.grants)?;
         let config = kitbag.toolbox().config();
         // A tool that is off because it is granted nothing is what this is asked for.
         let is_known = |tool: &&ConfiguredTool| {
@@ -87,8 +86,8 @@ impl Args {
             return Err(CliError::Usage(format!("tool `{name}` has no grants")));
         };
         let answer = match asked {
-            Asked::Request(request) => answer(config, tool, &request),
-            Asked::Http { method, url } => match request(tool, &method, &url) {
+            WhyRequest::Request(request) => answer(config, tool, &request),
+            WhyRequest::Http { method, url } => match request(tool, &method, &url) {
                 Ok(request) => answer(config, tool, &Request::Http(request)),
                 Err(refusal) => refused_url(&method, &url, &refusal),
             },
@@ -126,25 +125,26 @@ fn is_url(text: &str) -> bool {
     text.contains("://") || scheme.is_some_and(is_http)
 }
 
-fn asked(words: &[String], write: bool) -> Result<Asked, CliError> {
-    let http = |method: &str, url: &str| Asked::Http { method: method.into(), url: url.into() };
+fn asked(words: &[String], write: bool) -> Result<WhyRequest, CliError> {
+    let http =
+        |method: &str, url: &str| WhyRequest::Http { method: method.into(), url: url.into() };
     let usage = |reason: String| CliError::Usage(reason);
     Ok(match words {
         [kind, name] if kind == "env" => {
             let name =
                 VariableName::new(name.as_str()).map_err(|error| usage(error.to_string()))?;
-            Asked::Request(Request::Variable(VariableRequest { name }))
+            WhyRequest::Request(Request::Variable(VariableRequest { name }))
         }
         [kind, name] if kind == "secret" => {
             let name = SecretName::new(name.as_str()).map_err(|error| usage(error.to_string()))?;
-            Asked::Request(Request::Secret(SecretRequest { name }))
+            WhyRequest::Request(Request::Secret(SecretRequest { name }))
         }
         [kind, size @ ..] if kind == "storage" && size.len() < 2 => {
             let size = size.first().map(|size| size.parse::<ByteSize>()).transpose();
             let size = size.map_err(|error| usage(error.to_string()))?;
             let grant = StorageGrant::new(size, None);
             let grant = grant.map_err(|error| usage(error.to_string()))?;
-            Asked::Request(Request::Storage(StorageRequest(grant)))
+            WhyRequest::Request(Request::Storage(StorageRequest(grant)))
         }
         [kind, alias, arguments @ ..] if kind == "tool" => {
             let alias = Alias::new(alias.as_str()).map_err(|error| usage(error.to_string()))?;
@@ -153,7 +153,7 @@ fn asked(words: &[String], write: bool) -> Result<Asked, CliError> {
             let arguments = arguments.map_err(|error| {
                 usage(format!("the arguments of `{alias}` are not a JSON object: {error}"))
             })?;
-            Asked::Request(Request::Tool(WantedTool::Alias { alias, arguments }))
+            WhyRequest::Request(Request::Tool(RequestedTool::Alias { alias, arguments }))
         }
         [method, url] => http(method, url),
         [url] if is_url(url) => http("GET", url),
@@ -164,7 +164,7 @@ fn asked(words: &[String], write: bool) -> Result<Asked, CliError> {
             };
             let guest = GuestPath::new(guest).map_err(|error| usage(error.to_string()))?;
             let access = if write { Access::ReadWrite } else { Access::ReadOnly };
-            Asked::Request(Request::Path(PathRequest { guest, access }))
+            WhyRequest::Request(Request::Path(PathRequest { guest, access }))
         }
         _ => return Err(usage("write what the tool would reach".into())),
     })
@@ -177,7 +177,6 @@ struct Answer {
     json: Value,
 }
 
-/// The request that the tool would send.
 fn request(tool: &ConfiguredTool, method: &str, url: &str) -> Result<HttpRequest, HttpRefusal> {
     match &tool.source.value {
         ToolSource::Builtin { name } if name.value == "fetch" => HttpRequest::read(method, url),
@@ -225,7 +224,7 @@ fn answer(config: &Config, tool: &ConfiguredTool, request: &Request) -> Answer {
                 text.push_str(&format!("\n  {condition}"));
                 json["condition"] = condition.into();
             }
-            if let Request::Tool(WantedTool::Alias { alias, arguments }) = request {
+            if let Request::Tool(RequestedTool::Alias { alias, arguments }) = request {
                 let called = Called::of(&tool.grants.value.tools, alias);
                 if called.has_conditions && arguments.is_none() {
                     text.push_str("\n  if its arguments fit; give them as JSON to know");
@@ -244,7 +243,7 @@ fn answer(config: &Config, tool: &ConfiguredTool, request: &Request) -> Answer {
             };
             let kind = match request {
                 Request::Http(_) => refusal.as_ref().map(|refusal| refusal.kind.as_str()),
-                Request::Tool(WantedTool::Alias { alias, arguments }) => {
+                Request::Tool(RequestedTool::Alias { alias, arguments }) => {
                     let (alias, none) = (alias.as_str(), Map::new());
                     let arguments = arguments.as_ref().unwrap_or(&none);
                     let request = ToolRequest { alias, arguments };
@@ -330,7 +329,6 @@ fn refused_path(
     Answer { is_allowed: false, text, json }
 }
 
-/// A tool that another one may call.
 struct Called<'a> {
     tool: &'a str,
     has_conditions: bool,
@@ -347,7 +345,6 @@ impl<'a> Called<'a> {
         }
     }
 
-    /// Why a call of it fails all the same.
     fn obstacle(&self, config: &Config) -> Option<String> {
         let tool = self.tool;
         match config.tools.get(tool) {

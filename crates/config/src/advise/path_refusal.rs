@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use kitbag_fs_guard::{Change, Located, OpenAs, ProtectedNames, Writable, canonical, locate, open};
+use kitbag_fs_guard::{
+    EntryChange, Located, OpenAs, ProtectedNames, Writable, canonical, locate, open,
+};
 use kitbag_glob::Include;
-use kitbag_policy::{Access, DirectoryGrant, GuestPath, PathRequest, RefusedFile, WhyRefused};
+use kitbag_policy::{Access, DirectoryGrant, FileRefusal, GuestPath, PathRequest, RefusedFile};
 
 use crate::config::{Config, ConfiguredTool};
 use crate::report::text::shown_path;
@@ -70,7 +72,7 @@ impl Config {
             return Some(PathRefusal::File(RefusedFile {
                 directory,
                 path,
-                why: WhyRefused::Secret,
+                why: FileRefusal::Secret,
             }));
         }
         match request.access {
@@ -112,22 +114,22 @@ impl Config {
         }
         let parent = path.parent().and_then(|parent| locate(parent).ok())?;
         let name = path.file_name()?.to_string_lossy();
-        let change = if located.is_some() { Change::Content } else { Change::Put };
+        let change = if located.is_some() { EntryChange::Content } else { EntryChange::Put };
         let is_forbidden = table.forbids(parent.id(), &name, located.map(Located::id), change)
             || located.is_some_and(|located| table.is_kept(&located.stat));
         is_forbidden.then(|| PathRefusal::Guarded { path: path.to_owned() })
     }
 }
 
-fn unwritable(grant: &DirectoryGrant, inner: &str, exists: bool) -> Option<WhyRefused> {
+fn unwritable(grant: &DirectoryGrant, inner: &str, exists: bool) -> Option<FileRefusal> {
     let protected = protected(grant);
     if protected.are_on(&grant.host, inner) {
-        return Some(WhyRefused::Protected);
+        return Some(FileRefusal::Protected);
     }
     let mut names = inner.rsplit('/');
     let is_new =
         !exists && names.next().is_some_and(|name| protected.forbid_new(names.next(), name));
-    is_new.then_some(WhyRefused::NewDotName)
+    is_new.then_some(FileRefusal::NewDotName)
 }
 
 fn protected(grant: &DirectoryGrant) -> ProtectedNames {

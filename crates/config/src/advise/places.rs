@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kitbag_contract::ToolName;
 use kitbag_policy::{
-    DirectoryGrant, MissingGrant, PathRequest, RefusedFile, StorageGrant, WhyRefused,
+    DirectoryGrant, FileRefusal, MissingGrant, PathRequest, RefusedFile, StorageGrant,
 };
 
 use crate::advise::audience::Audience;
@@ -166,10 +166,10 @@ impl Config {
         let RefusedFile { directory, why, .. } = refused;
         let glob = refused.as_include();
         let setting = match why {
-            WhyRefused::Private => return None,
-            WhyRefused::Secret => format!("include = [{glob}]"),
-            WhyRefused::Protected => "protected = []".to_owned(),
-            WhyRefused::NewDotName => format!("protected = {}", refused.as_exception()),
+            FileRefusal::Private => return None,
+            FileRefusal::Secret => format!("include = [{glob}]"),
+            FileRefusal::Protected => "protected = []".to_owned(),
+            FileRefusal::NewDotName => format!("protected = {}", refused.as_exception()),
         };
         let own = grants.value.directories.iter().find(|grant| grant.guest == *directory);
         let Some(DirectoryGrant { access, .. }) = own else {
@@ -184,7 +184,7 @@ impl Config {
                 format!(r#"{{ host = ".", guest = "{directory}", mode = "{access}", {setting} }}"#);
             let action = format!("add `{entry}` to");
             (entry, action)
-        } else if *why != WhyRefused::Secret {
+        } else if *why != FileRefusal::Secret {
             let action = format!("write `{setting}` for `{directory}` in");
             (setting, action)
         } else {

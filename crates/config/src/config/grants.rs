@@ -8,8 +8,8 @@ use kitbag_base::FileId;
 use kitbag_contract::WORKSPACE_GUEST_PATH;
 use kitbag_policy::tools::ToolGrants;
 use kitbag_policy::{
-    Access, DirectoryGrant, Grants, GuestPath, Kind, Request, SecretRequest, UrlPattern,
-    VariableRequest, WantedTool,
+    Access, DirectoryGrant, Grants, GuestPath, Kind, Request, RequestedTool, SecretRequest,
+    UrlPattern, VariableRequest,
 };
 
 use crate::layers::origin::{Origin, Sourced};
@@ -69,7 +69,7 @@ impl ConfiguredGrants {
         match request {
             Request::Variable(VariableRequest { name }) => of(name.as_str()),
             Request::Secret(SecretRequest { name }) => of(name.as_str()),
-            Request::Tool(WantedTool::Alias { alias, .. }) => {
+            Request::Tool(RequestedTool::Alias { alias, .. }) => {
                 of(alias.as_str()).or_else(|| of(ToolGrants::CALLER))
             }
             _ => None,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::ToolName;
-use kitbag_state::trust::{Change, TrustRecord, TrustedTexts};
+use kitbag_state::trust::{TrustRecord, TrustedTexts, WorkspaceEdit};
 
 use super::workspace::Workspace;
 use crate::config::{IgnoredWorkspace, Trust};
@@ -34,7 +34,7 @@ pub(crate) struct Read {
     /// Whether the files of the workspace count. Where they do not, what is read of them is
     /// what counts all the same.
     pub(crate) workspace_trust: WorkspaceTrust,
-    pub(crate) edits: Vec<Change>,
+    pub(crate) edits: Vec<WorkspaceEdit>,
     pub(crate) content: Option<WorkspaceContent>,
     /// The tools that a file names and that do not run, by index into `files`.
     pub(crate) named: Vec<(usize, NamedTool)>,

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kitbag_state::trust::{Change, TrustRecord, TrustStore};
+use kitbag_state::trust::{TrustRecord, TrustStore, WorkspaceEdit};
 
 use crate::config::{Config, Trust};
 use crate::layers::origin::{Origin, Sourced};
@@ -63,7 +63,7 @@ impl Config {
         Some(Arc::new(record))
     }
 
-    fn note_edits(&mut self, files: Vec<Change>) {
+    fn note_edits(&mut self, files: Vec<WorkspaceEdit>) {
         if !files.is_empty() {
             self.review = Some(TrustReview { files, ..TrustReview::default() });
         }

@@ -7,7 +7,7 @@ use kitbag_base::ContentDigest;
 use kitbag_contract::Pin;
 use kitbag_fs_guard::{Link, canonical, locate};
 use kitbag_policy::{Access, DirectoryGrant};
-use kitbag_state::trust::Place;
+use kitbag_state::trust::TrustedPlace;
 
 use crate::config::{Config, LocalTool, ToolSource};
 use crate::layers::origin::Origin;
@@ -30,7 +30,7 @@ impl Config {
     /// The places that the files of the workspace name and that are not where their paths say:
     /// outside of it, and those to which a link in it leads. They are topics, directories that
     /// tools are granted, and components outside; another component inside has another digest.
-    pub fn named_places(&self) -> BTreeSet<Place> {
+    pub fn named_places(&self) -> BTreeSet<TrustedPlace> {
         let root = canonical(&self.root.value);
         let mut places = BTreeSet::new();
         let mut name = |by: String, written: &Path, access: &str| {
@@ -43,7 +43,7 @@ impl Config {
             };
             if !path.starts_with(&root) || is_led_inside() {
                 let (path, access) = (path.to_string_lossy().into_owned(), access.to_owned());
-                places.insert(Place { by, path, access });
+                places.insert(TrustedPlace { by, path, access });
             }
         };
         for topic in

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_base::ContentDigest;
-use kitbag_state::trust::{Change, TrustRecord};
+use kitbag_state::trust::{TrustRecord, WorkspaceEdit};
 
 use crate::layers::origin::Origin;
 use crate::report::text::shown_path;
@@ -75,7 +75,7 @@ pub enum UntrustedReason {
     /// No person has trusted it.
     New,
     /// It was edited, and what was trusted is not known any more.
-    Changed(Vec<Change>),
+    Changed(Vec<WorkspaceEdit>),
     /// The caller says so.
     Caller(Origin),
     /// There is no state directory, and so no record.
@@ -148,15 +148,15 @@ impl WorkspaceContent {
 
     /// How it differs from what is trusted. Components are compared by their digests when they
     /// are loaded; here by whether they are there.
-    pub fn changes(&self, record: &TrustRecord) -> Vec<Change> {
+    pub fn changes(&self, record: &TrustRecord) -> Vec<WorkspaceEdit> {
         let files = self.files.iter().map(|(path, digest)| (path.as_str(), *digest));
         let mut changes = record.changes(files);
         let added = self.components.iter().filter(|path| !record.components.contains_key(*path));
-        changes.extend(added.map(|path| Change::Added(path.clone())));
+        changes.extend(added.map(|path| WorkspaceEdit::Added(path.clone())));
         let is_found = |path: &String| self.components.contains(path);
         let trusted = record.components.iter().filter(|(_, digest)| digest.is_some());
         let gone = trusted.map(|(path, _)| path).filter(|path| is_own(path) && !is_found(path));
-        changes.extend(gone.map(|path| Change::Removed(path.clone())));
+        changes.extend(gone.map(|path| WorkspaceEdit::Removed(path.clone())));
         changes
     }
 }
@@ -168,9 +168,9 @@ fn is_own(path: &str) -> bool {
 
 impl UntrustedWorkspace {
     /// The workspace, after edits that cannot be compared with what was trusted.
-    pub(crate) fn edited(root: &Path, mut edits: Vec<Change>) -> Self {
+    pub(crate) fn edited(root: &Path, mut edits: Vec<WorkspaceEdit>) -> Self {
         if edits.is_empty() {
-            edits.push(Change::Places);
+            edits.push(WorkspaceEdit::Places);
         }
         let reason = UntrustedReason::Changed(edits);
         Self { root: root.to_owned(), reason, leaves_out: true }
@@ -183,7 +183,8 @@ impl fmt::Display for UntrustedReason {
             Self::New => f.write_str("it was never trusted"),
             Self::Changed(changes) => {
                 const SHOWN: usize = 3;
-                let shown: Vec<_> = changes.iter().take(SHOWN).map(Change::to_string).collect();
+                let shown: Vec<_> =
+                    changes.iter().take(SHOWN).map(WorkspaceEdit::to_string).collect();
                 let more = changes.len().saturating_sub(SHOWN);
                 let more = if more > 0 { format!(", and {more} more") } else { String::new() };
                 write!(f, "{}{more}", shown.join(", "))

@@ -2,7 +2,7 @@
 
 use kitbag_config::{BuiltinTool, CallGrants, Sources, load};
 use kitbag_policy::tools::Alias;
-use kitbag_policy::{Decision, Kind, Request, ToolRequest, WantedTool, decide};
+use kitbag_policy::{Decision, Kind, Request, RequestedTool, ToolRequest, decide};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -55,10 +55,10 @@ fn a_built_in_that_asks_for_its_callers_tools_has_them_and_two_hundred_calls() {
 /// What would let `learn` make this call.
 fn missing(fixture: &Fixture, alias: &str, arguments: &Map<String, Value>) -> (String, String) {
     let alias = Alias::new(alias).unwrap();
-    missing_of(fixture, WantedTool::Alias { alias, arguments: Some(arguments.clone()) })
+    missing_of(fixture, RequestedTool::Alias { alias, arguments: Some(arguments.clone()) })
 }
 
-fn missing_of(fixture: &Fixture, wanted: WantedTool) -> (String, String) {
+fn missing_of(fixture: &Fixture, wanted: RequestedTool) -> (String, String) {
     let config = fixture.load();
     let decision = decide(&config.tools["learn"].grants.value, &Request::Tool(wanted));
     let Decision::Denied { missing: Some(missing), .. } = decision else { panic!("{decision:?}") };
@@ -114,7 +114,7 @@ fn every_line_that_is_printed_lets_the_tool_be_called() {
 
 #[test]
 fn what_the_caller_may_call_is_granted_for_a_call_by_the_option_that_is_printed() {
-    let (setting, flag) = missing_of(&Fixture::new("").user(FETCH), WantedTool::Caller);
+    let (setting, flag) = missing_of(&Fixture::new("").user(FETCH), RequestedTool::Caller);
     assert_eq!(setting, "tools = \"caller\"");
     assert_eq!(flag, "--grant 'tools=caller'");
 }

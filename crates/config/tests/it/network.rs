@@ -1,6 +1,6 @@
 //! How connections of tools are made, in the user's own file.
 
-use kitbag_fs_guard::{Change, locate};
+use kitbag_fs_guard::{EntryChange, locate};
 
 use crate::support::{Fixture, check_problems_of, check_rows};
 
@@ -172,7 +172,7 @@ fn own_roots_are_files_of_certificates_that_no_tool_changes() {
     let id = |path: &str| locate(&fixture.path(path)).unwrap().id();
     let table = config.guard().table(&[kitbag_fs_guard::Writable::new(fixture.path("h"), id("h"))]);
     let forbids =
-        |name: &str| table.forbids(id("h"), name, Some(id(&format!("h/{name}"))), Change::Put);
+        |name: &str| table.forbids(id("h"), name, Some(id(&format!("h/{name}"))), EntryChange::Put);
     assert!(forbids("ca.pem") && forbids("two.pem") && !forbids("other.pem"));
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use kitbag_config::{BuiltinTool, Config, Sourced, Sources, TrustChange, TrustSource, load};
 use kitbag_policy::Access;
-use kitbag_state::trust::{Shown, TrustRecord, TrustStore, digest_of};
+use kitbag_state::trust::{TrustRecord, TrustStore, TrustedContent, digest_of};
 use serde::Deserialize;
 
 use crate::support::Fixture;
@@ -116,7 +116,9 @@ fn trust(fixture: &Fixture) {
     }
     record.places = config.named_places();
     let texts = config.files.iter().map(|file| (file.digest(), file.content().into_owned()));
-    store(fixture).write(&record, &Shown { asks: Vec::new(), texts: texts.collect() }).unwrap();
+    store(fixture)
+        .write(&record, &TrustedContent { asks: Vec::new(), texts: texts.collect() })
+        .unwrap();
 }
 
 /// A workspace with directories, a component and a user config with a secret.

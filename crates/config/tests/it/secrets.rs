@@ -1,6 +1,6 @@
 //! Secrets and their store, in the user's own file.
 
-use kitbag_fs_guard::{Change, locate};
+use kitbag_fs_guard::{EntryChange, locate};
 
 use crate::support::Fixture;
 
@@ -65,7 +65,7 @@ fn the_programs_that_keep_secrets_are_not_changed_by_tools() {
         fixture.load().guard().table(&[kitbag_fs_guard::Writable::new(fixture.path("w"), id("w"))]);
     let check = |parent: &str, name: &str, expected: [bool; 3]| {
         let found = Some(id(&format!("{parent}/{name}")));
-        let changes = [Change::Put, Change::Remove, Change::Content];
+        let changes = [EntryChange::Put, EntryChange::Remove, EntryChange::Content];
         let forbidden = changes.map(|change| table.forbids(id(parent), name, found, change));
         assert_eq!(forbidden, expected, "{parent}/{name}");
     };

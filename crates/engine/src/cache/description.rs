@@ -13,7 +13,7 @@ use kitbag_base::ContentDigest;
 use kitbag_base::json::JsonBudget;
 
 use super::key::is_digest;
-use crate::description::Described;
+use crate::description::DescribeResult;
 
 /// The extension of the file.
 const EXTENSION: &str = ".description";
@@ -35,7 +35,7 @@ pub(super) fn is_description(name: &str) -> bool {
 }
 
 /// Returns the content of the file. `None` if there is nothing to cache.
-pub(super) fn content(component: ContentDigest, described: &Described) -> Option<Vec<u8>> {
+pub(super) fn content(component: ContentDigest, described: &DescribeResult) -> Option<Vec<u8>> {
     described.description()?;
     let mut bytes = described.to_bytes();
     let digest = digest(component, &bytes);
@@ -45,7 +45,7 @@ pub(super) fn content(component: ContentDigest, described: &Described) -> Option
 }
 
 /// Reads a private file. `None` if its content was modified.
-pub(super) fn read(component: ContentDigest, file: File) -> Option<Described> {
+pub(super) fn read(component: ContentDigest, file: File) -> Option<DescribeResult> {
     let mut content = Vec::new();
     file.take(BYTES as u64 + 1).read_to_end(&mut content).ok()?;
     let (rest, magic) = content.split_last_chunk()?;
@@ -53,7 +53,7 @@ pub(super) fn read(component: ContentDigest, file: File) -> Option<Described> {
     if magic != MAGIC || digest(component, bytes) != Hash::from_bytes(*recorded) {
         return None;
     }
-    Described::from_bytes(bytes)
+    DescribeResult::from_bytes(bytes)
 }
 
 fn digest(component: ContentDigest, bytes: &[u8]) -> Hash {

@@ -11,7 +11,7 @@ use blake3::{Hash, Hasher};
 use memmap2::{Mmap, MmapOptions};
 
 use super::key::Key;
-use crate::description::Described;
+use crate::description::DescribeResult;
 
 /// The end of an entry: its type and the version of its layout.
 const MAGIC: &[u8; 8] = b"kitbag\x00\x02";
@@ -24,23 +24,23 @@ pub(super) const TRAILER: usize = 8 + 2 * blake3::OUT_LEN + MAGIC.len();
 const DAMAGED: &str = "damaged";
 
 /// An entry whose description has been verified.
-pub struct Entry {
+pub struct VerifiedEntry {
     file: File,
     map: Mmap,
     artifact_length: usize,
     artifact_digest: Hash,
     /// The description of the component.
-    pub described: Described,
+    pub described: DescribeResult,
 }
 
-/// Native code that has been verified; see [`Entry::artifact`].
-pub struct Verified<'a> {
+/// Native code that has been verified; see [`VerifiedEntry::artifact`].
+pub struct VerifiedCode<'a> {
     file: &'a File,
     bytes: &'a [u8],
 }
 
 /// Returns the part of an entry after the artifact.
-pub(super) fn after(key: Key, artifact: &[u8], described: &Described) -> Vec<u8> {
+pub(super) fn after(key: Key, artifact: &[u8], described: &DescribeResult) -> Vec<u8> {
     let mut bytes = described.to_bytes();
     let length = (bytes.len() as u64).to_le_bytes();
     bytes.extend(length);
@@ -56,7 +56,7 @@ fn digest(key: Key, bytes: &[u8]) -> Hash {
     Hasher::new().update(&key.0).update(bytes).finalize()
 }
 
-impl Entry {
+impl VerifiedEntry {
     /// Maps a private file and verifies its description.
     ///
     /// # Errors
@@ -73,16 +73,16 @@ impl Entry {
     /// # Errors
     ///
     /// The problem of the entry.
-    pub fn artifact(&self) -> Result<Verified<'_>, String> {
+    pub fn artifact(&self) -> Result<VerifiedCode<'_>, String> {
         let bytes = &self.map[..self.artifact_length];
         match blake3::hash(bytes) == self.artifact_digest {
-            true => Ok(Verified { file: &self.file, bytes }),
+            true => Ok(VerifiedCode { file: &self.file, bytes }),
             false => Err(DAMAGED.into()),
         }
     }
 }
 
-impl Verified<'_> {
+impl VerifiedCode<'_> {
     /// Returns the native code.
     pub fn bytes(&self) -> &[u8] {
         self.bytes
@@ -96,7 +96,7 @@ impl Verified<'_> {
 
 /// Checks an entry against its key and its own digest: the length and digest of the artifact, and
 /// the description.
-fn take_apart(key: Key, bytes: &[u8]) -> Option<(usize, Hash, Described)> {
+fn take_apart(key: Key, bytes: &[u8]) -> Option<(usize, Hash, DescribeResult)> {
     let (rest, magic) = bytes.split_last_chunk()?;
     let (rest, recorded) = rest.split_last_chunk()?;
     let (before, artifact_digest) = rest.split_last_chunk()?;
@@ -106,7 +106,7 @@ fn take_apart(key: Key, bytes: &[u8]) -> Option<(usize, Hash, Described)> {
     if magic != MAGIC || digest(key, &rest[artifact_length..]) != Hash::from_bytes(*recorded) {
         return None;
     }
-    let described = Described::from_bytes(&before[artifact_length..])?;
+    let described = DescribeResult::from_bytes(&before[artifact_length..])?;
     Some((artifact_length, Hash::from_bytes(*artifact_digest), described))
 }
 

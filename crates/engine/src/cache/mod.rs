@@ -25,13 +25,13 @@ use kitbag_fs_guard::{FileKind, OpenAs};
 
 pub use self::compile_lock::CompileLock;
 use self::description::is_description;
-pub use self::entry::{Entry, Verified};
+pub use self::entry::{VerifiedCode, VerifiedEntry};
 pub(crate) use self::key::digest_of;
 pub use self::key::{Key, digest_of_bytes};
 use self::key::{is_entry, names_entry};
 use self::private::{make_private, private, write_whole};
-use crate::compile::Compiled;
-use crate::description::Described;
+use crate::compile::CompiledCode;
+use crate::description::DescribeResult;
 use crate::wait::Wait;
 
 /// A private directory of compiled components.
@@ -143,17 +143,17 @@ impl DiskCache {
     }
 
     /// Opens the private entry of a key, if any.
-    pub fn load(&self, key: Key) -> Result<Option<Entry>, CacheProblem> {
+    pub fn load(&self, key: Key) -> Result<Option<VerifiedEntry>, CacheProblem> {
         let problem = |reason| self.distrust(key, reason);
         match self.open_file(&key.file_name(), problem)? {
-            Some(file) => Entry::open(key, file).map(Some).map_err(problem),
+            Some(file) => VerifiedEntry::open(key, file).map(Some).map_err(problem),
             None => Ok(None),
         }
     }
 
     /// Returns the description of a component from its compilation by any version of kitbag. `None`
     /// if it is not known or not trusted.
-    pub fn remembered(&self, component: ContentDigest) -> Option<Described> {
+    pub fn remembered(&self, component: ContentDigest) -> Option<DescribeResult> {
         let name = description::file_name(component);
         let problem = |reason| CacheProblem::Entry { name: name.clone(), reason };
         let file = self.open_file(&name, problem).ok()??;
@@ -164,7 +164,7 @@ impl DiskCache {
     pub fn remember(
         &self,
         component: ContentDigest,
-        described: &Described,
+        described: &DescribeResult,
     ) -> Result<(), CacheProblem> {
         let Some(content) = description::content(component, described) else { return Ok(()) };
         let Some(directory) = self.open(true)? else { return Ok(()) };
@@ -206,8 +206,8 @@ impl DiskCache {
     pub fn store(
         &self,
         key: Key,
-        artifact: &Compiled,
-        described: &Described,
+        artifact: &CompiledCode,
+        described: &DescribeResult,
     ) -> Result<(), CacheProblem> {
         let Some(directory) = self.open(true)? else { return Ok(()) };
         let artifact = artifact.bytes();

@@ -8,14 +8,14 @@ use rustix::fs::{FileType, Mode};
 use super::compile_lock::CompileLock;
 use super::entry::TRAILER;
 use super::*;
-use crate::compile::Compiled;
+use crate::compile::CompiledCode;
 use crate::metering::Metering;
 use crate::wait::{Compiling, Patient, Wait, Waiter};
 
 const ARTIFACT: &[u8] = b"\x7fELF pretends to be native code";
 
-fn artifact() -> Compiled {
-    Compiled::new(ARTIFACT.to_vec())
+fn artifact() -> CompiledCode {
+    CompiledCode::new(ARTIFACT.to_vec())
 }
 
 fn digest(content: &[u8]) -> ContentDigest {
@@ -41,7 +41,7 @@ fn fixture() -> (tempfile::TempDir, DiskCache, Key) {
     let key = key(b"the component");
     let tool = kitbag_contract::ToolDescription { name: "tool".into(), ..Default::default() };
     let description = kitbag_contract::Description { tools: vec![tool], ..Default::default() };
-    cache.store(key, &artifact(), &Described::Description(description)).unwrap();
+    cache.store(key, &artifact(), &DescribeResult::Description(description)).unwrap();
     (parent, cache, key)
 }
 
@@ -60,7 +60,7 @@ fn check(damage: impl FnOnce(&Path), expected: &str) {
         other => panic!("{other:?}"),
     }
     // The entry that replaces it is trusted again.
-    cache.store(key, &artifact(), &Described::Nothing).unwrap();
+    cache.store(key, &artifact(), &DescribeResult::Nothing).unwrap();
     assert_eq!(load(&cache, key).unwrap().unwrap(), ARTIFACT);
 }
 
@@ -68,7 +68,8 @@ fn check(damage: impl FnOnce(&Path), expected: &str) {
 fn check_directory(spoil: impl FnOnce(&Path), expected: &str) {
     let (_parent, cache, key) = fixture();
     spoil(cache.path());
-    for result in [cache.load(key).map(|_| ()), cache.store(key, &artifact(), &Described::Nothing)]
+    for result in
+        [cache.load(key).map(|_| ()), cache.store(key, &artifact(), &DescribeResult::Nothing)]
     {
         match result {
             Err(CacheProblem::Directory { reason, .. }) => assert_eq!(reason, expected),
@@ -182,7 +183,7 @@ fn check_unreplaced(damage: impl FnOnce(&Path), expected: &str) {
         other => panic!("{:?}", other.map(|entry| entry.is_some())),
     }
     assert!(matches!(
-        cache.store(key, &artifact(), &Described::Nothing),
+        cache.store(key, &artifact(), &DescribeResult::Nothing),
         Err(CacheProblem::Write { .. })
     ));
 }
@@ -256,7 +257,7 @@ fn descriptions_are_cached_without_native_code() {
 fn missing_descriptions_are_not_cached() {
     let (_parent, cache, _) = fixture();
     let component = digest(b"the component");
-    for described in [Described::Nothing, Described::Unusable("no".into())] {
+    for described in [DescribeResult::Nothing, DescribeResult::Unusable("no".into())] {
         cache.remember(component, &described).unwrap();
         assert_eq!(cache.remembered(component), None);
     }
@@ -441,7 +442,7 @@ fn leftovers_of_killed_processes_are_replaced() {
         let name = format!(".partial-{}-{number}", std::process::id());
         fs::write(cache.path().join(name), "half").unwrap();
     }
-    cache.store(key, &artifact(), &Described::Nothing).unwrap();
+    cache.store(key, &artifact(), &DescribeResult::Nothing).unwrap();
     assert!(cache.load(key).unwrap().is_some());
 }
 

@@ -3,7 +3,7 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use super::compiled::Compiled;
+use super::code::CompiledCode;
 use crate::artifact::X86_64_FEATURES;
 use crate::engines::config;
 use crate::load_error::InvalidComponent;
@@ -23,7 +23,7 @@ pub(super) fn artifact(
     metering: Metering,
     target: Option<&str>,
     threads: usize,
-) -> Result<Result<Compiled, InvalidComponent>, String> {
+) -> Result<Result<CompiledCode, InvalidComponent>, String> {
     let engine = engine(metering, target).map_err(|error| format!("{error:#}"))?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -32,7 +32,9 @@ pub(super) fn artifact(
         .build()
         .map_err(|error| error.to_string())?;
     let artifact = pool.install(|| engine.precompile_component(content));
-    Ok(artifact.map(Compiled::new).map_err(|error| InvalidComponent::Compile(format!("{error:#}"))))
+    Ok(artifact
+        .map(CompiledCode::new)
+        .map_err(|error| InvalidComponent::Compile(format!("{error:#}"))))
 }
 
 /// Creates the engine for one compilation.

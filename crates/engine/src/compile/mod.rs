@@ -7,7 +7,7 @@
 //! A compilation runs in a separate process if the caller names a program for it, and otherwise on
 //! a thread of this process.
 
-mod compiled;
+mod code;
 #[cfg(feature = "compiler")]
 mod in_process;
 mod memory;
@@ -22,7 +22,7 @@ use std::path::Path;
 
 use kitbag_base::ByteSize;
 
-pub use self::compiled::Compiled;
+pub use self::code::CompiledCode;
 pub use self::memory::{CompileMemory, Unlimited};
 #[cfg(feature = "compiler")]
 pub use self::worker::{COMPILE_COMMAND, compile_worker};
@@ -62,7 +62,7 @@ pub fn compile<M: CompileMemory>(
     program: Option<&Path>,
     memory: &M,
     support: &Support,
-) -> Result<Compiled, LoadError> {
+) -> Result<CompiledCode, LoadError> {
     let invalid = |problem| LoadError::invalid(wait.path(), problem);
     // Its bytes are in memory already, and inspecting them needs no more.
     let content_memory = reserve(wait, memory, ByteSize::bytes(content.len() as u64))?;

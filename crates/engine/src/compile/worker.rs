@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use kitbag_base::ByteSize;
 
-use super::compiled::Compiled;
+use super::code::CompiledCode;
 use super::in_process::{STACK_BYTES, artifact};
 use super::share::Share;
 use crate::engines::SETTINGS;
@@ -64,7 +64,7 @@ pub(super) fn compile(
     content: Vec<u8>,
     metering: Metering,
     share: Share,
-) -> Result<Result<Compiled, LoadError>, Vec<u8>> {
+) -> Result<Result<CompiledCode, LoadError>, Vec<u8>> {
     match start(program, metering, share, wait) {
         Ok(child) => Ok(Worker::new(child, content, share.memory)
             .map_err(|error| broke_off(wait, error.to_string()))
@@ -131,7 +131,7 @@ impl Worker {
     }
 
     /// Waits for the result. The process has ended when this returns.
-    fn finish(mut self, wait: &Wait<'_>) -> Result<Compiled, LoadError> {
+    fn finish(mut self, wait: &Wait<'_>) -> Result<CompiledCode, LoadError> {
         let invalid = |problem| Err(LoadError::invalid(wait.path(), problem));
         let done = wait.until(wait.limit(), |slice| self.step(slice).transpose());
         match done {
@@ -141,7 +141,7 @@ impl Worker {
                 let received = std::mem::take(&mut self.received);
                 let text = || String::from_utf8_lossy(&received).into_owned();
                 match kind {
-                    ARTIFACT => Ok(Compiled::new(received)),
+                    ARTIFACT => Ok(CompiledCode::new(received)),
                     REFUSED => invalid(InvalidComponent::Compile(text())),
                     _ => Err(LoadError::Engine(text())),
                 }

@@ -3,7 +3,7 @@
 //! Every component is inspected before compilation, so that it is refused early with a precise
 //! reason; `kitbag inspect` shows the same result.
 
-mod declared;
+mod declarations;
 mod host;
 mod sockets;
 mod support;
@@ -23,12 +23,12 @@ use wasmparser::{
     Encoding, FuncValidatorAllocations, Parser, Payload, ValidPayload, Validator, WasmFeatures,
 };
 
-pub use self::declared::INSTANCE_BYTES;
+pub use self::declarations::INSTANCE_BYTES;
 pub use self::support::Support;
 use self::weight::FunctionProblem;
 pub(crate) use self::weight::Heaviest;
 use crate::cache::digest_of_bytes;
-use crate::description::Described;
+use crate::description::DescribeResult;
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::{component_file, section};
 
@@ -65,7 +65,7 @@ pub struct Inspection {
     pub contract: Option<String>,
     /// The description in the section `kitbag:describe`, if present.
     #[serde(skip)]
-    pub section: Option<Described>,
+    pub section: Option<DescribeResult>,
     #[serde(skip)]
     run_shape: Option<String>,
     #[serde(skip)]
@@ -301,7 +301,7 @@ fn read_with(
         [0, b'a', b's', b'm', ..] => {}
         _ => return Err(InvalidComponent::NotWasm),
     }
-    declared::check(bytes)?;
+    declarations::check(bytes)?;
     let mut validator = Validator::new_with_features(features);
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
     let mut depth = 0;

@@ -24,9 +24,11 @@ fn named_paths_are_sealed_and_their_parents_pinned() {
     let check = |parent: &str, name: &str, entry: bool, content: bool| {
         let parent = root.join(parent);
         let found = locate(&parent.join(name)).ok().map(|found| found.id());
-        for (change, expected) in
-            [(Change::Put, entry), (Change::Remove, entry), (Change::Content, content)]
-        {
+        for (change, expected) in [
+            (EntryChange::Put, entry),
+            (EntryChange::Remove, entry),
+            (EntryChange::Content, content),
+        ] {
             let found = table.forbids(id_at(&parent), name, found, change);
             assert_eq!(found, expected, "{parent:?} {name} {change:?}");
         }
@@ -59,7 +61,7 @@ fn missing_parents_may_be_created_but_not_their_targets() {
     let table = || guard.table(&[Writable::new(root.clone(), id_at(&root))]);
     let check = |table: &GuardTable, parent: &str, name: &str, expected: [bool; 2]| {
         let parent = id_at(&root.join(parent));
-        let changes = [Change::NewDirectory, Change::Put];
+        let changes = [EntryChange::NewDirectory, EntryChange::Put];
         let forbidden = changes.map(|change| table.forbids(parent, name, None, change));
         assert_eq!(forbidden, expected, "{name}");
     };
@@ -195,8 +197,8 @@ fn private_files_are_known_by_path_identity_and_hard_links() {
     // Tools may not change it either.
     let table = guard.table(&[Writable::new(root.clone(), id_at(&root))]);
     let found = Some(id_at(&root.join("keys/secrets.key")));
-    assert!(table.forbids(id_at(&root.join("keys")), "secrets.key", found, Change::Content));
-    assert!(table.forbids(id_at(&root), "keys", None, Change::Remove));
+    assert!(table.forbids(id_at(&root.join("keys")), "secrets.key", found, EntryChange::Content));
+    assert!(table.forbids(id_at(&root), "keys", None, EntryChange::Remove));
 }
 
 #[test]

@@ -15,18 +15,17 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 /// What a guest printed to one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// The first bytes, as text; what is no UTF-8 is replaced. Untrusted.
     pub text: String,
     /// How many bytes were printed in all.
     pub total_bytes: u64,
     /// How many of them are not in `text`.
     pub dropped_bytes: u64,
-    /// The last of those, where there are any.
     last: String,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// What was kept of it.
     pub fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         [&mut self.text, &mut self.last].into_iter()
@@ -44,11 +43,11 @@ impl Captured {
 #[derive(Clone, Debug)]
 pub(crate) struct Capture {
     capacity: usize,
-    written: Arc<Mutex<Written>>,
+    written: Arc<Mutex<StreamContent>>,
 }
 
 #[derive(Debug, Default)]
-struct Written {
+struct StreamContent {
     kept: Vec<u8>,
     /// The last bytes of those that had no room, at most twice [`LAST_BYTES`].
     last: Vec<u8>,
@@ -66,10 +65,9 @@ impl Capture {
         Self { capacity, written: Arc::default() }
     }
 
-    /// What was printed so far.
-    pub(crate) fn captured(&self) -> Captured {
+    pub(crate) fn captured(&self) -> CapturedOutput {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        Captured {
+        CapturedOutput {
             text: String::from_utf8_lossy(&written.kept).into_owned(),
             total_bytes: written.total_bytes,
             dropped_bytes: written.total_bytes - written.kept.len() as u64,
@@ -161,8 +159,12 @@ mod tests {
         stream.write(Bytes::from_static(b"abc")).unwrap();
         assert_eq!(capture.captured().end(), "abc");
         stream.write(Bytes::from_static(b"defg")).unwrap();
-        let expected =
-            Captured { text: "abcde".into(), total_bytes: 7, dropped_bytes: 2, last: "fg".into() };
+        let expected = CapturedOutput {
+            text: "abcde".into(),
+            total_bytes: 7,
+            dropped_bytes: 2,
+            last: "fg".into(),
+        };
         assert_eq!(capture.captured(), expected);
     }
 

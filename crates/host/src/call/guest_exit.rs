@@ -6,9 +6,9 @@ use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 use wasmtime_wasi::I32Exit;
 
-use crate::call::capture::Captured;
+use crate::call::capture::CapturedOutput;
 use crate::error::CallError;
-use crate::limits::{Refused, exceeded};
+use crate::limits::{LimitReached, exceeded};
 use crate::schedule::timer::Reason;
 
 /// Limits that wasmtime reports with an error that has no public type, by the
@@ -19,9 +19,7 @@ const UNTYPED: [(&str, LimitKind); 3] = [
     ("store handle limit exceeded", LimitKind::Handles),
 ];
 
-/// Why a guest did not return.
 pub(crate) enum GuestExit {
-    /// The host stopped it.
     Stopped(Reason),
     /// It trapped, or a host function failed.
     Failed(wasmtime::Error),
@@ -42,7 +40,7 @@ impl GuestExit {
         self,
         refused: Option<LimitKind>,
         limits: &Limits,
-        stderr: &Captured,
+        stderr: &CapturedOutput,
     ) -> CallError {
         let error = match self {
             Self::Stopped(Reason::Cancelled) => return CallError::Cancelled,
@@ -53,7 +51,7 @@ impl GuestExit {
                 Err(error) => error,
             },
         };
-        if let Some(Refused(kind)) = error.downcast_ref() {
+        if let Some(LimitReached(kind)) = error.downcast_ref() {
             return exceeded(*kind, limits);
         }
         if let Some(I32Exit(code)) = error.downcast_ref() {

@@ -19,7 +19,7 @@ use kitbag_base::json::JsonBudget;
 use kitbag_base::{ARGUMENTS_BYTES, ByteSize};
 use kitbag_contract::bindings::{RunParameters, RunResult};
 use kitbag_contract::{Action, Content, Context, ErrorInfo, LimitKind, Limits, LogLevel, Outcome};
-use kitbag_engine::{Described, INSTANCE_BYTES, Metering};
+use kitbag_engine::{DescribeResult, INSTANCE_BYTES, Metering};
 use kitbag_fs_guard::Guard;
 use kitbag_http::{Account, Client, FailedConnection, RequestRecord};
 use kitbag_policy::Grants;
@@ -28,7 +28,7 @@ use tokio::sync::SemaphorePermit;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Store, UpdateDeadline};
 
-use crate::call::capture::Captured;
+use crate::call::capture::CapturedOutput;
 use crate::call::context::RunContext;
 use crate::call::guest_exit::GuestExit;
 use crate::call::refusals::{Refusals, RefusedAccess, RefusedKind};
@@ -40,8 +40,8 @@ use crate::component::imports;
 use crate::component::support::SUPPORT;
 use crate::description::NotNow;
 use crate::error::CallError;
-use crate::grants::filesystem::Touched;
-use crate::grants::{Granting, HeldSecrets, TOOLS_BYTES, ToolCalls, ToolStorage};
+use crate::grants::filesystem::FileActivity;
+use crate::grants::{GrantContext, HeldSecrets, TOOLS_BYTES, ToolCalls, ToolStorage};
 use crate::limits::{HANDLES, exceeded, host_data};
 use crate::schedule::budget::{MemoryBudget, Reservation};
 use crate::schedule::threads::give_way;
@@ -87,9 +87,9 @@ pub struct Completion {
     /// or an error. Untrusted.
     pub emitted: Vec<Content>,
     /// What the tool printed to its standard output. Untrusted.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// What the tool printed to its standard error. Untrusted.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     /// Files, requests over HTTP and uses of storage that the tool was refused, with what would
     /// allow them: at most five of each kind.
     pub refused: Vec<RefusedAccess>,
@@ -102,7 +102,7 @@ pub struct Completion {
     /// All that the tool was refused, as the audit log has it.
     pub refusals: Refusals,
     /// The files and directories that the tool touched.
-    pub touched: Touched,
+    pub touched: FileActivity,
     /// Whether the tool looked for directories and was granted none.
     pub misses_directories: bool,
     /// Whether the tool called another one that no grant lets it call.
@@ -164,7 +164,7 @@ pub(crate) async fn run(
     let (tool, guard, secrets) = (&*call.name, &call.guard, &call.secrets);
     let (storage, tools) = (call.storage.as_ref(), call.tools.as_ref());
     let tools = tools.filter(|_| call.action == Action::Run);
-    let granting = Granting { tool, account, grants, guard, client, secrets, storage, tools };
+    let granting = GrantContext { tool, account, grants, guard, client, secrets, storage, tools };
     let limits = Limits { time: context.time(call.limits.time), ..call.limits };
     let state = State::new(granting, &limits, &stdio, reports)?;
     let seen = Context { root: grants.root().to_owned(), action: call.action };
@@ -253,7 +253,7 @@ pub(crate) async fn describe(
     instance: &InstancePre<State>,
     export: &ComponentExportIndex,
     memory: &MemoryBudget,
-) -> Result<Described, NotNow> {
+) -> Result<DescribeResult, NotNow> {
     // A text in UTF-16 has two bytes for each that is counted later.
     const HOST_DATA: usize = 2 * JsonBudget::DESCRIPTION.bytes;
     let fuel = match metering {
@@ -266,7 +266,8 @@ pub(crate) async fn describe(
     let (client, secrets) = (&Client::default(), &Arc::default());
     let (storage, tools) = (None, None);
     let account = &Account::of_tool(DESCRIBING);
-    let granting = Granting { tool: "", account, grants, guard, client, secrets, storage, tools };
+    let granting =
+        GrantContext { tool: "", account, grants, guard, client, secrets, storage, tools };
     let state = State::new(granting, &limits, &stdio, Reports::default());
     let state = state.map_err(|error| NotNow(error.to_string()))?;
     let is_instantiated = Cell::new(false);
@@ -283,7 +284,7 @@ pub(crate) async fn describe(
     });
     let ended = ended.await.map_err(|error| NotNow(error.to_string()))?;
     match ended.result {
-        Ok(text) => Ok(Described::read(text.as_bytes(), &SUPPORT)),
+        Ok(text) => Ok(DescribeResult::read(text.as_bytes(), &SUPPORT)),
         Err(GuestExit::Stopped(_)) => Err(NotNow("it did not answer in time".into())),
         Err(exit) => {
             // Such as too little address space for its memory.
@@ -292,10 +293,10 @@ pub(crate) async fn describe(
             match error {
                 CallError::Limit { kind: LimitKind::HostData, .. } => {
                     let limit = ByteSize::bytes(JsonBudget::DESCRIPTION.bytes as u64);
-                    Ok(Described::Unusable(format!("it has more than the limit of {limit}")))
+                    Ok(DescribeResult::Unusable(format!("it has more than the limit of {limit}")))
                 }
-                CallError::Limit { .. } => Ok(Described::Unusable(error.to_string())),
-                error if has_room => Ok(Described::Unusable(error.to_string())),
+                CallError::Limit { .. } => Ok(DescribeResult::Unusable(error.to_string())),
+                error if has_room => Ok(DescribeResult::Unusable(error.to_string())),
                 error => Err(NotNow(error.to_string())),
             }
         }
@@ -317,14 +318,14 @@ impl Completion {
         Self {
             result,
             emitted: Vec::new(),
-            stdout: Captured::default(),
-            stderr: Captured::default(),
+            stdout: CapturedOutput::default(),
+            stderr: CapturedOutput::default(),
             refused: Vec::new(),
             failed_connections: Vec::new(),
             requests: Vec::new(),
             more_requests: 0,
             refusals: Refusals::default(),
-            touched: Touched::default(),
+            touched: FileActivity::default(),
             misses_directories: false,
             misses_tools: false,
             tried_sockets: false,
@@ -344,7 +345,7 @@ const DESCRIBING: &str = "";
 const INNER_BYTES: ByteSize = ByteSize::mib(128);
 
 /// Memory that is held for one call, in either way.
-enum Held<'a> {
+enum CallMemory<'a> {
     Reserved {
         _reservation: Reservation,
     },
@@ -363,11 +364,11 @@ async fn reserve<'a>(
     limits: &Limits,
     besides: ByteSize,
     context: &'a RunContext,
-) -> Result<Held<'a>, CallError> {
+) -> Result<CallMemory<'a>, CallError> {
     let besides = host_data(limits).as_u64() + INSTANCE_BYTES.as_u64() + besides.as_u64();
     let bytes = limits.memory.as_u64().saturating_add(besides);
     if let Some(reservation) = memory.reserve_for(account, bytes) {
-        return Ok(Held::Reserved { _reservation: reservation });
+        return Ok(CallMemory::Reserved { _reservation: reservation });
     }
     let of_outer = async {
         match &context.inner_memory {
@@ -378,9 +379,9 @@ async fn reserve<'a>(
     tokio::select! {
         biased;
         () = context.cancellation.cancelled() => Err(CallError::Cancelled),
-        Some(permit) = of_outer => Ok(Held::OfOuter { _permit: permit }),
+        Some(permit) = of_outer => Ok(CallMemory::OfOuter { _permit: permit }),
         waited = tokio::time::timeout(MEMORY_TIME, memory.wait_for(account, bytes)) => match waited {
-            Ok(Some(reservation)) => Ok(Held::Reserved { _reservation: reservation }),
+            Ok(Some(reservation)) => Ok(CallMemory::Reserved { _reservation: reservation }),
             Ok(None) => Err(CallError::BeyondMemory {
                 needed: ByteSize::bytes(bytes),
                 memory: memory.size().unwrap_or_default(),
@@ -390,8 +391,7 @@ async fn reserve<'a>(
     }
 }
 
-/// How a guest ended.
-struct Ended<T> {
+struct GuestRun<T> {
     result: Result<T, GuestExit>,
     memory: ByteSize,
     fuel: Option<u64>,
@@ -402,7 +402,7 @@ struct Ended<T> {
     failed_connections: Vec<FailedConnection>,
     requests: (Vec<RequestRecord>, u64),
     refusals: Refusals,
-    touched: Touched,
+    touched: FileActivity,
     request_warnings: Vec<String>,
     secrets: HeldSecrets,
     misses_directories: bool,
@@ -418,7 +418,7 @@ async fn run_guest<T>(
     limits: &Limits,
     cancellation: &Cancellation,
     guest: impl AsyncFnOnce(&mut Store<State>) -> wasmtime::Result<T>,
-) -> Result<Ended<T>, CallError> {
+) -> Result<GuestRun<T>, CallError> {
     let watched =
         timer.watch(Some(engine), limits.time, cancellation).map_err(CallError::internal)?;
     let watch = watched.watch();
@@ -473,7 +473,7 @@ async fn run_guest<T>(
     let secrets = granted.secrets.clone();
     refusals.append(std::mem::take(&mut store.data_mut().refused_calls));
     refusals.kept.iter_mut().for_each(|refusal| secrets.mask(&mut refusal.target));
-    Ok(Ended {
+    Ok(GuestRun {
         result,
         memory,
         fuel,

@@ -8,7 +8,7 @@ use wasmtime::component::HasData;
 use wasmtime_wasi::p2::bindings::random::{insecure, random};
 use wasmtime_wasi::random::WasiRandomCtx;
 
-use crate::limits::{RANDOM_BYTES, Refused};
+use crate::limits::{LimitReached, RANDOM_BYTES};
 
 /// Names the data behind `wasi:random` for the linker.
 pub(crate) struct BoundedRandom;
@@ -42,6 +42,6 @@ impl insecure::Host for Bounded<'_> {
     }
 }
 
-fn check(len: u64) -> Result<(), Refused> {
-    if len > RANDOM_BYTES { Err(Refused(LimitKind::Random)) } else { Ok(()) }
+fn check(len: u64) -> Result<(), LimitReached> {
+    if len > RANDOM_BYTES { Err(LimitReached(LimitKind::Random)) } else { Ok(()) }
 }

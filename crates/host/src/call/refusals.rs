@@ -114,7 +114,6 @@ impl Refusals {
         }
     }
 
-    /// Whether something of a kind was refused.
     pub(crate) fn has(&self, kind: RefusedKind) -> bool {
         self.kept.iter().any(|refusal| refusal.kind == kind)
     }

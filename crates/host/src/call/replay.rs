@@ -19,9 +19,9 @@ const READINGS: usize = 1 << 14;
 /// The clocks and random numbers of a call, and how much it has logged: the same in each of
 /// its runs, up to where the run before ended. Clones belong to the same call.
 #[derive(Clone)]
-pub struct Replay(Arc<Recorded>);
+pub struct Replay(Arc<ReplayLog>);
 
-struct Recorded {
+struct ReplayLog {
     seed: [u8; 32],
     /// When the monotonic clock was zero: it stands still between the runs.
     begun: Mutex<Instant>,
@@ -33,7 +33,7 @@ struct Recorded {
 impl Replay {
     /// Nothing was read yet.
     pub fn new() -> Self {
-        Self(Arc::new(Recorded {
+        Self(Arc::new(ReplayLog {
             seed: rand::random(),
             begun: Mutex::new(Instant::now()),
             wall: Mutex::default(),
@@ -59,7 +59,6 @@ impl Replay {
             .monotonic_clock(Clock { recorded: Arc::clone(&self.0), next: Cell::new(0) });
     }
 
-    /// How many messages the runs so far have logged.
     pub(crate) fn logged(&self) -> usize {
         self.0.logged.load(Ordering::Relaxed)
     }
@@ -83,10 +82,8 @@ impl fmt::Debug for Replay {
     }
 }
 
-/// A clock of one run.
 struct Clock {
-    recorded: Arc<Recorded>,
-    /// How often it was read.
+    recorded: Arc<ReplayLog>,
     next: Cell<usize>,
 }
 

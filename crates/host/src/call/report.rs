@@ -105,17 +105,14 @@ struct Replayed {
     replay: Replay,
     /// What was logged before.
     before: usize,
-    /// What this run has logged.
     logged: usize,
 }
 
-/// What a run has emitted.
 #[derive(Default)]
 pub(crate) struct Emitted {
     pub(crate) items: Vec<Content>,
     /// The size of the items that were taken.
     taken_bytes: usize,
-    /// The size of all, taken or not.
     pub(crate) total_bytes: u64,
 }
 
@@ -140,7 +137,6 @@ impl EventSink {
         Self { mask: Some(mask), ..self }
     }
 
-    /// Whether there is no listener.
     pub(crate) fn is_empty(&self) -> bool {
         self.listening.is_none()
     }
@@ -314,7 +310,6 @@ impl host::Host for Reports {
 mod tests {
     use super::*;
 
-    /// Records what it receives.
     #[derive(Default)]
     struct Notes {
         logs: Mutex<Vec<(LogLevel, String)>>,

@@ -17,13 +17,12 @@ use crate::call::report::Reports;
 use crate::error::CallError;
 #[cfg(feature = "storage")]
 use crate::grants::StorageView;
-use crate::grants::filesystem::{Guarded, Quota};
-use crate::grants::sockets::Noted;
-use crate::grants::{Granting, HeldGrants, ToolCalls, ToolPort, ToolsView};
+use crate::grants::filesystem::{FilesystemView, Quota};
+use crate::grants::sockets::SocketsView;
+use crate::grants::{GrantContext, HeldGrants, ToolCalls, ToolPort, ToolsView};
 use crate::limits::HANDLES;
 use crate::schedule::limiter::Limiter;
 
-/// What belongs to one call while it runs.
 pub(crate) struct State {
     wasi: WasiCtx,
     granted: HeldGrants,
@@ -35,7 +34,6 @@ pub(crate) struct State {
     tools: Option<ToolPort>,
     /// The calls of other tools that were refused here, without a grant.
     pub(crate) refused_calls: Refusals,
-    /// Whether the guest tried to use a socket.
     pub(crate) tried_sockets: bool,
 }
 
@@ -52,9 +50,8 @@ impl Default for Stdio {
 }
 
 impl State {
-    /// What a call with these limits holds, which begins now.
     pub(crate) fn new(
-        granting: Granting<'_>,
+        granting: GrantContext<'_>,
         limits: &Limits,
         stdio: &Stdio,
         mut reports: Reports,
@@ -91,14 +88,13 @@ impl State {
         })
     }
 
-    /// What the call holds of its grants.
     pub(crate) fn granted(&mut self) -> &mut HeldGrants {
         &mut self.granted
     }
 
-    pub(crate) fn guarded(&mut self) -> Guarded<'_> {
+    pub(crate) fn guarded(&mut self) -> FilesystemView<'_> {
         let wasi = WasiFilesystemCtxView { ctx: self.wasi.filesystem(), table: &mut self.table };
-        Guarded { wasi, granted: &mut self.granted.directories, quota: &self.quota }
+        FilesystemView { wasi, granted: &mut self.granted.directories, quota: &self.quota }
     }
 
     pub(crate) fn config(&mut self) -> WasiConfig<'_> {
@@ -119,9 +115,9 @@ impl State {
         self.granted.storage.view(&mut self.table)
     }
 
-    pub(crate) fn noted_sockets(&mut self) -> Noted<'_> {
+    pub(crate) fn noted_sockets(&mut self) -> SocketsView<'_> {
         let wasi = WasiSocketsCtxView { ctx: self.wasi.sockets(), table: &mut self.table };
-        Noted { wasi, tried: &mut self.tried_sockets }
+        SocketsView { wasi, tried: &mut self.tried_sockets }
     }
 
     pub(crate) fn random(&mut self) -> Bounded<'_> {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use kitbag_base::ByteSize;
 use kitbag_engine::{
-    Content, Described, DiskCache, Engines, LoadError, Metering, NativeCode, Opened, Stamp,
+    Content, DescribeResult, DiskCache, Engines, LoadError, Metering, NativeCode, OpenComponent,
+    Stamp,
 };
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
@@ -26,10 +27,10 @@ pub(crate) struct Components {
 
 /// The slot of one component. The first call that needs it loads it; the others wait.
 #[derive(Default)]
-struct Slot(Mutex<Held>);
+struct Slot(Mutex<SlotContent>);
 
 /// What is in a slot: the file as it was loaded, where it is one, and what came of it.
-type Held = Option<(Option<Stamp>, Result<Component, LoadError>)>;
+type SlotContent = Option<(Option<Stamp>, Result<Component, LoadError>)>;
 
 impl Components {
     pub(crate) fn new(memory: MemoryBudget) -> Self {
@@ -116,7 +117,7 @@ impl Components {
         engines: &Engines<'_>,
         cache: Option<&DiskCache>,
         compiling: &Compilation<'_>,
-        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
+        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<DescribeResult, NotNow>,
     ) -> Result<Component, LoadError> {
         let slot = {
             let mut slots = self.slots(metering);
@@ -161,7 +162,7 @@ impl Components {
                 (stamp, component)
             }
             ComponentSource::File(file) => {
-                let opened = Opened::new(file)?;
+                let opened = OpenComponent::new(file)?;
                 let stamp = opened.stamp;
                 let loaded = Component::compiled(
                     engines, opened, metering, cache, compiling, describe, reserve,
@@ -198,7 +199,7 @@ impl Slot {
         source: &ComponentSource,
         stamp: Option<Stamp>,
         compiling: &Compilation<'_>,
-    ) -> Result<MutexGuard<'_, Held>, LoadError> {
+    ) -> Result<MutexGuard<'_, SlotContent>, LoadError> {
         let look = || match self.0.try_lock() {
             Ok(held) => Some(held),
             Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),

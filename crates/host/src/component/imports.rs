@@ -25,7 +25,7 @@ use crate::call::random::BoundedRandom;
 use crate::call::report::Reporting;
 use crate::call::state::State;
 use crate::grants::filesystem::GuardedFilesystem;
-use crate::grants::sockets::NotedSockets;
+use crate::grants::sockets::RefusedSockets;
 use crate::grants::{HTTP_BYTES, ToolCalling, add_handler_to_linker};
 #[cfg(feature = "storage")]
 use crate::grants::{STORAGE_BYTES, add_atomics, add_batch, add_store};
@@ -133,7 +133,7 @@ const OFFERED: &[(&str, &str, Add)] = &[
         sockets::instance_network::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
     ("wasi:sockets/ip-name-lookup", Reach::Network.absent(), |l| {
-        sockets::ip_name_lookup::add_to_linker::<_, NotedSockets>(l, State::noted_sockets)
+        sockets::ip_name_lookup::add_to_linker::<_, RefusedSockets>(l, State::noted_sockets)
     }),
     ("wasi:sockets/network", Reach::Network.absent(), |l| {
         let options = sockets::network::LinkOptions::default();
@@ -143,13 +143,13 @@ const OFFERED: &[(&str, &str, Add)] = &[
         sockets::tcp::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
     ("wasi:sockets/tcp-create-socket", Reach::Network.absent(), |l| {
-        sockets::tcp_create_socket::add_to_linker::<_, NotedSockets>(l, State::noted_sockets)
+        sockets::tcp_create_socket::add_to_linker::<_, RefusedSockets>(l, State::noted_sockets)
     }),
     ("wasi:sockets/udp", Reach::Network.absent(), |l| {
         sockets::udp::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
     ("wasi:sockets/udp-create-socket", Reach::Network.absent(), |l| {
-        sockets::udp_create_socket::add_to_linker::<_, NotedSockets>(l, State::noted_sockets)
+        sockets::udp_create_socket::add_to_linker::<_, RefusedSockets>(l, State::noted_sockets)
     }),
 ];
 
@@ -187,7 +187,6 @@ pub(crate) fn link(linker: &mut Linker<State>, component: &Component) -> wasmtim
     Ok(())
 }
 
-/// Whether there is nothing in an import but types.
 fn is_types(engine: &Engine, import: &ComponentItem) -> bool {
     let ComponentItem::ComponentInstance(instance) = import else { return false };
     instance.exports(engine).all(|(_, export)| matches!(export.ty, ComponentItem::Type(_)))

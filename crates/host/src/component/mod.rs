@@ -11,7 +11,7 @@ use std::time::Duration;
 use kitbag_base::{ByteSize, ContentDigest};
 use kitbag_contract::Description;
 use kitbag_engine::{
-    CacheProblem, Compiled, ComponentBytes, ComponentFile, Content, Described, DiskCache,
+    CacheProblem, CompiledCode, ComponentBytes, ComponentFile, Content, DescribeResult, DiskCache,
     EmbeddedArtifact, Engines, InvalidComponent, Key, LoadError, Metering, NativeCode, Wait,
     check_pins, compile, described_section, digest_of_bytes, load_compiled, load_verified,
 };
@@ -55,24 +55,19 @@ impl PartialEq for ComponentIdentity {
 struct Loaded {
     instance: InstancePre<State>,
     run: ComponentExportIndex,
-    described: Described,
+    described: DescribeResult,
     problems: Vec<CacheProblem>,
     compiled: bool,
     /// What the host takes in a call for the interfaces that it imports.
     host_bytes: ByteSize,
-    /// Its code, where that is not part of this binary.
     memory: Option<Reservation>,
     /// That of its bytes, where they are not part of this binary.
     digest: Option<ContentDigest>,
 }
 
-/// How a component is compiled that has to be.
 pub(crate) struct Compilation<'a> {
-    /// The program that is started for it.
     pub(crate) program: Option<&'a Path>,
-    /// What it reserves its memory from.
     pub(crate) memory: &'a MemoryBudget,
-    /// How long it may take.
     pub(crate) time: Duration,
     /// Who learns how long it takes, and what gives it up.
     pub(crate) context: &'a RunContext,
@@ -91,7 +86,7 @@ impl Component {
     }
 
     /// What came of asking it, where the host has asked.
-    pub fn described(&self) -> &Described {
+    pub fn described(&self) -> &DescribeResult {
         &self.0.described
     }
 
@@ -115,7 +110,6 @@ impl Component {
         ComponentIdentity(Arc::downgrade(&self.0))
     }
 
-    /// Whether nothing but its slot holds it.
     pub(crate) fn is_idle(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
@@ -144,7 +138,6 @@ impl Component {
 }
 
 impl Component {
-    /// An embedded component, by its native code.
     pub(crate) fn embedded(
         engines: &Engines<'_>,
         name: &str,
@@ -158,14 +151,13 @@ impl Component {
         Ok(Self(Arc::new(loaded)))
     }
 
-    /// A component from the cache, or compiled now.
     pub(crate) fn compiled(
         engines: &Engines<'_>,
         mut content: impl Content,
         metering: Metering,
         cache: Option<&DiskCache>,
         compiling: &Compilation<'_>,
-        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
+        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<DescribeResult, NotNow>,
         reserve: impl Fn(&Path, &wasmtime::component::Component) -> Result<Reservation, LoadError>,
     ) -> Result<Self, LoadError> {
         let (path, mut problems) = (content.path().to_owned(), Vec::new());
@@ -266,7 +258,7 @@ impl Component {
 /// Loads what this process has just compiled.
 fn load_fresh(
     engines: &Engines<'_>,
-    compiled: &Compiled,
+    compiled: &CompiledCode,
 ) -> Result<wasmtime::component::Component, LoadError> {
     let loaded = engines.load(|engine| load_compiled(engine, compiled));
     loaded.map_err(|error| LoadError::Engine(format!("{error:#}")))
@@ -277,8 +269,8 @@ fn load_fresh(
 fn link_fresh(
     path: &Path,
     component: &wasmtime::component::Component,
-    section: Option<Described>,
-    describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
+    section: Option<DescribeResult>,
+    describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<DescribeResult, NotNow>,
 ) -> Result<(Loaded, bool), LoadError> {
     let linked = link(component);
     let mut loaded = linked.map_err(|problem| LoadError::invalid(path, problem))?;
@@ -286,11 +278,11 @@ fn link_fresh(
     let described = match (section, component.get_export_index(None, "describe")) {
         (Some(described), _) => Ok(described),
         (None, Some(export)) => describe(&loaded.instance, &export),
-        (None, None) => Ok(Described::Nothing),
+        (None, None) => Ok(DescribeResult::Nothing),
     };
     let is_final = described.is_ok();
     loaded.described = described.unwrap_or_else(|NotNow(reason)| {
-        Described::Unusable(format!("{reason}; it is asked again later"))
+        DescribeResult::Unusable(format!("{reason}; it is asked again later"))
     });
     Ok((loaded, is_final))
 }
@@ -306,7 +298,7 @@ fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidCom
     let instance = linker.instantiate_pre(component).map_err(refused)?;
     let run = component.get_export_index(None, "run");
     let run = run.ok_or(InvalidComponent::NoRun { other: Vec::new() })?;
-    let (described, problems) = (Described::Nothing, Vec::new());
+    let (described, problems) = (DescribeResult::Nothing, Vec::new());
     let (memory, digest) = (None, None);
     Ok(Loaded { instance, run, described, problems, compiled: false, host_bytes, memory, digest })
 }

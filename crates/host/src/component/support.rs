@@ -7,7 +7,6 @@ use kitbag_policy::RequestedGrants;
 
 use crate::component::imports;
 
-/// What this host offers to components.
 pub(crate) const SUPPORT: Support = Support {
     offered: imports::offered,
     check_grants: |grants| RequestedGrants::read(grants).map(drop),

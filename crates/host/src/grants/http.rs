@@ -26,7 +26,7 @@ use wasmtime_wasi_http::{
     Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
 
-use super::granting::Granting;
+use super::context::GrantContext;
 use super::secrets::HeldSecrets;
 use crate::call::refusals::{Refusal, Refusals, RefusedKind};
 
@@ -41,13 +41,11 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// buffers of 16 requests under way and 50 that wait, whatever the limit on their number.
 pub(crate) const HTTP_BYTES: ByteSize = ByteSize::mib(32);
 
-/// The HTTP of one call.
 pub(crate) struct HeldHttp {
     context: WasiHttpCtx,
     sending: Sending,
 }
 
-/// What sends the requests of one call.
 struct Sending {
     /// The name of the tool. Connections are used again within one tool and its grants.
     tool: String,
@@ -64,10 +62,10 @@ struct Sending {
 type Sent = (http::Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>);
 
 impl HeldHttp {
-    pub(crate) fn new(granting: Granting<'_>, limits: &Limits, secrets: &HeldSecrets) -> Self {
+    pub(crate) fn new(granting: GrantContext<'_>, limits: &Limits, secrets: &HeldSecrets) -> Self {
         let mut context = WasiHttpCtx::new();
         context.set_field_size_limit(FIELDS_BYTES);
-        let Granting { tool, account, grants, client, .. } = granting;
+        let GrantContext { tool, account, grants, client, .. } = granting;
         let sending = Sending {
             tool: tool.to_owned(),
             account: account.clone(),
@@ -129,7 +127,6 @@ impl HeldHttp {
         refusals
     }
 
-    /// What is to be logged of the requests.
     pub(crate) fn take_warnings(&mut self) -> Vec<String> {
         let mut warnings =
             self.sending.requests.as_ref().map(Requests::take_warnings).unwrap_or_default();
@@ -150,7 +147,6 @@ impl Sending {
 }
 
 impl WasiHttpHooks for Sending {
-    /// The client writes it.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -195,7 +191,6 @@ impl WasiHttpHooks for Sending {
 struct SentBody {
     /// `None` after its end.
     body: Option<WasiBody>,
-    /// That of the call.
     runtime: Option<Handle>,
 }
 
@@ -236,12 +231,9 @@ impl Drop for SentBody {
     }
 }
 
-/// Where a request broke off.
 #[derive(Clone, Copy)]
 enum Side {
-    /// Before there was a response.
     Request,
-    /// In the body of the response.
     Response,
 }
 

@@ -5,15 +5,15 @@
 pub(crate) mod filesystem;
 pub(crate) mod sockets;
 
-mod granting;
+mod context;
 mod http;
 mod secrets;
 #[cfg(feature = "storage")]
 mod storage;
 mod tools;
 
-pub(crate) use granting::Granting;
-pub use granting::ToolStorage;
+pub(crate) use context::GrantContext;
+pub use context::ToolStorage;
 pub(crate) use http::{HTTP_BYTES, add_handler_to_linker};
 pub(crate) use secrets::HeldSecrets;
 #[cfg(feature = "storage")]
@@ -21,8 +21,8 @@ pub(crate) use storage::{
     HeldStorage, STORAGE_BYTES, StorageView, add_atomics, add_batch, add_store,
 };
 pub use tools::{
-    Answered, CallableTool, HeldAnswer, Started, ToolAnswer, ToolCalls, ToolPort, ToolRequest,
-    ToolRequests,
+    CallableTool, NestedRequest, NestedRequests, PendingAnswer, ToolAnswer, ToolCalls, ToolPort,
+    ToolStart, ToolSuccess,
 };
 pub(crate) use tools::{TOOLS_BYTES, ToolCalling, ToolsView};
 
@@ -35,12 +35,11 @@ use wasmtime_wasi_config::WasiConfigVariables;
 
 use crate::call::refusals::Refusals;
 use crate::error::CallError;
-use crate::grants::filesystem::Granted;
+use crate::grants::filesystem::CallDirectories;
 use crate::grants::http::HeldHttp;
 
-/// The grants of one call, opened.
 pub(crate) struct HeldGrants {
-    pub(crate) directories: Granted,
+    pub(crate) directories: CallDirectories,
     pub(crate) config: WasiConfigVariables,
     pub(crate) http: HeldHttp,
     pub(crate) secrets: HeldSecrets,
@@ -56,12 +55,12 @@ impl HeldGrants {
     ///
     /// [`CallError::Denied`] for a grant that cannot be given.
     pub(crate) fn open(
-        granting: Granting<'_>,
+        granting: GrantContext<'_>,
         limits: &Limits,
         until: Option<Instant>,
         wasi: &mut WasiCtxBuilder,
     ) -> Result<Self, CallError> {
-        let Granting { grants, guard, secrets, .. } = granting;
+        let GrantContext { grants, guard, secrets, .. } = granting;
         // The toolbox decides on calls of other tools, since it makes them.
         let Grants { directories: _, http: _, variables, config, secrets: _, storage: _, tools: _ } =
             &**grants;
@@ -73,7 +72,7 @@ impl HeldGrants {
             }
         }
         let config = WasiConfigVariables::from_iter(config.iter());
-        let directories = Granted::new(grants, guard);
+        let directories = CallDirectories::new(grants, guard);
         let secrets = HeldSecrets::open(grants, secrets, wasi)?;
         let http = HeldHttp::new(granting, limits, &secrets);
         #[cfg(feature = "storage")]
@@ -96,7 +95,6 @@ impl HeldGrants {
         self.storage.take_refused()
     }
 
-    /// What the guest was refused, for its record.
     pub(crate) fn take_refusals(&mut self) -> Refusals {
         let mut refusals = self.directories.take_refusals();
         refusals.append(self.http.refusals());
@@ -105,7 +103,6 @@ impl HeldGrants {
         refusals
     }
 
-    /// None: there is no storage.
     #[cfg(not(feature = "storage"))]
     pub(crate) fn take_refused_storage(&mut self) -> Vec<StorageRefusal> {
         Vec::new()

@@ -8,7 +8,7 @@ use kitbag_policy::Grants;
 use kitbag_secrets::{CallSecrets, Secrets};
 use wasmtime_wasi::WasiCtxBuilder;
 
-use crate::call::capture::Captured;
+use crate::call::capture::CapturedOutput;
 use crate::error::CallError;
 
 /// The secrets of one call. A call without any has them too: its requests are looked through
@@ -40,7 +40,6 @@ impl HeldSecrets {
         Arc::clone(&self.0)
     }
 
-    /// Masks an outcome.
     pub(crate) fn mask_outcome(&self, outcome: &mut Outcome) {
         match outcome {
             Outcome::Success(content) => self.mask(content),
@@ -73,13 +72,11 @@ impl HeldSecrets {
         }
     }
 
-    /// Masks what a tool printed.
-    pub(crate) fn mask_printed(&self, mut printed: Captured) -> Captured {
+    pub(crate) fn mask_printed(&self, mut printed: CapturedOutput) -> CapturedOutput {
         printed.texts().for_each(|text| self.mask(text));
         printed
     }
 
-    /// Masks a text.
     pub(crate) fn mask(&self, text: &mut String) {
         self.0.mask(text);
     }

@@ -11,10 +11,10 @@ use wasmtime_wasi::p2::{DynPollable, Network, SocketError, SocketResult, TcpSock
 use wasmtime_wasi::sockets::WasiSocketsCtxView;
 
 /// Names the data behind the interfaces with which a guest begins to use sockets.
-pub(crate) struct NotedSockets;
+pub(crate) struct RefusedSockets;
 
 /// The sockets of WASI, with a note of their use.
-pub(crate) struct Noted<'a> {
+pub(crate) struct SocketsView<'a> {
     pub(crate) wasi: WasiSocketsCtxView<'a>,
     pub(crate) tried: &'a mut bool,
 }
@@ -23,11 +23,11 @@ pub(crate) struct Noted<'a> {
 pub const SOCKETS_ADVICE: &str = "uses sockets, which kitbag never grants; use `wasi:http`, for \
                                   example the crate `wstd`";
 
-impl HasData for NotedSockets {
-    type Data<'a> = Noted<'a>;
+impl HasData for RefusedSockets {
+    type Data<'a> = SocketsView<'a>;
 }
 
-impl network::Host for Noted<'_> {
+impl network::Host for SocketsView<'_> {
     fn convert_error_code(&mut self, error: SocketError) -> wasmtime::Result<ErrorCode> {
         network::Host::convert_error_code(&mut self.wasi, error)
     }
@@ -40,20 +40,20 @@ impl network::Host for Noted<'_> {
     }
 }
 
-impl network::HostNetwork for Noted<'_> {
+impl network::HostNetwork for SocketsView<'_> {
     fn drop(&mut self, network: Resource<Network>) -> wasmtime::Result<()> {
         network::HostNetwork::drop(&mut self.wasi, network)
     }
 }
 
-impl tcp_create_socket::Host for Noted<'_> {
+impl tcp_create_socket::Host for SocketsView<'_> {
     fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
         *self.tried = true;
         tcp_create_socket::Host::create_tcp_socket(&mut self.wasi, family)
     }
 }
 
-impl udp_create_socket::Host for Noted<'_> {
+impl udp_create_socket::Host for SocketsView<'_> {
     async fn create_udp_socket(
         &mut self,
         family: IpAddressFamily,
@@ -63,7 +63,7 @@ impl udp_create_socket::Host for Noted<'_> {
     }
 }
 
-impl ip_name_lookup::Host for Noted<'_> {
+impl ip_name_lookup::Host for SocketsView<'_> {
     fn resolve_addresses(
         &mut self,
         network: Resource<Network>,
@@ -74,7 +74,7 @@ impl ip_name_lookup::Host for Noted<'_> {
     }
 }
 
-impl ip_name_lookup::HostResolveAddressStream for Noted<'_> {
+impl ip_name_lookup::HostResolveAddressStream for SocketsView<'_> {
     fn resolve_next_address(
         &mut self,
         stream: Resource<ResolveAddressStream>,

@@ -16,7 +16,7 @@ use kitbag_state::storage::{Namespace, StorageError};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
 
 use self::bindings::wasi::keyvalue::{atomics, batch, store};
-use super::granting::Granting;
+use super::context::GrantContext;
 use crate::call::refusals::{Refusals, RefusedKind};
 
 /// The most bytes that one use gives a guest.
@@ -42,7 +42,6 @@ mod bindings {
     });
 }
 
-/// The storage of one call.
 pub(crate) struct HeldStorage {
     grants: Arc<Grants>,
     /// `None`: a guest that opens it is refused.
@@ -69,12 +68,11 @@ pub enum BucketError {
     Trap(wasmtime::Error),
 }
 
-/// What a function of the interface gives.
 type Answer<T> = Result<T, BucketError>;
 
 impl HeldStorage {
-    pub(crate) fn new(granting: Granting<'_>, until: Option<Instant>) -> Self {
-        let Granting { grants, storage, .. } = granting;
+    pub(crate) fn new(granting: GrantContext<'_>, until: Option<Instant>) -> Self {
+        let GrantContext { grants, storage, .. } = granting;
         let namespace = grants.storage.zip(storage).map(|(grant, place)| {
             place.storage.namespace(&place.namespace, grant, ANSWER_BYTES, until)
         });
@@ -95,7 +93,6 @@ impl HeldStorage {
         std::mem::take(&mut self.refused)
     }
 
-    /// What was refused, for the record of the call.
     pub(crate) fn take_refusals(&mut self) -> Refusals {
         std::mem::take(&mut self.refusals)
     }
@@ -122,7 +119,6 @@ impl HeldStorage {
     }
 }
 
-/// Why a call with these grants may use no storage.
 fn refusal(grants: &Grants) -> StorageRefusal {
     let request = Request::Storage(StorageRequest(StorageGrant::default()));
     match decide(grants, &request) {

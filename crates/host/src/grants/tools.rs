@@ -29,7 +29,7 @@ pub struct ToolCalls {
 /// Where what one run asks of other tools goes to.
 #[derive(Clone, Debug)]
 pub struct ToolPort {
-    sender: mpsc::UnboundedSender<ToolRequest>,
+    sender: mpsc::UnboundedSender<NestedRequest>,
     /// The bytes of the answers that the guest has not taken.
     untaken: Arc<AtomicUsize>,
 }
@@ -43,11 +43,11 @@ const UNTAKEN_BYTES: usize = 16 << 20;
 pub(crate) const TOOLS_BYTES: ByteSize = ByteSize::mib(40);
 
 /// What a guest asks, in its order. What is dropped is answered with an error.
-pub type ToolRequests = mpsc::UnboundedReceiver<ToolRequest>;
+pub type NestedRequests = mpsc::UnboundedReceiver<NestedRequest>;
 
 /// What a guest asks of other tools.
 #[derive(Debug)]
-pub enum ToolRequest {
+pub enum NestedRequest {
     /// The tools that it can call.
     List {
         /// Takes them.
@@ -68,27 +68,27 @@ pub enum ToolRequest {
         arguments: String,
         /// Takes the end of the call, or why it does not begin. It is closed where the
         /// guest no longer waits.
-        reply: oneshot::Sender<Started>,
+        reply: oneshot::Sender<ToolStart>,
     },
 }
 
 /// The end of a call that was started, which is to come, or why it was not started.
-pub type Started = Result<oneshot::Receiver<HeldAnswer>, ErrorInfo>;
+pub type ToolStart = Result<oneshot::Receiver<PendingAnswer>, ErrorInfo>;
 
 /// An answer on its way to the guest, which counts until it is taken.
 #[derive(Debug)]
-pub struct HeldAnswer {
+pub struct PendingAnswer {
     answer: ToolAnswer,
     bytes: usize,
     untaken: Arc<AtomicUsize>,
 }
 
 /// The end of a call.
-pub type ToolAnswer = Result<Answered, ErrorInfo>;
+pub type ToolAnswer = Result<ToolSuccess, ErrorInfo>;
 
 /// What a call that succeeded came to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answered {
+pub struct ToolSuccess {
     /// The result as a model would read it.
     pub text: String,
     /// The result as the JSON of the tool's output schema.
@@ -112,14 +112,14 @@ pub struct CallableTool {
 
 impl ToolPort {
     /// A port, and what comes through it.
-    pub fn new() -> (Self, ToolRequests) {
+    pub fn new() -> (Self, NestedRequests) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Self { sender, untaken: Arc::default() }, receiver)
     }
 
     /// Holds an answer for the guest; an error in its place where too much waits.
-    pub fn hold(&self, mut answer: ToolAnswer) -> HeldAnswer {
-        let mut bytes = answer.as_ref().map_or(0, Answered::size);
+    pub fn hold(&self, mut answer: ToolAnswer) -> PendingAnswer {
+        let mut bytes = answer.as_ref().map_or(0, ToolSuccess::size);
         if self.untaken.load(Ordering::Relaxed).saturating_add(bytes) > UNTAKEN_BYTES {
             answer = Err(ErrorInfo::new(format!(
                 "the answers that wait to be taken would have more than {} MiB; finish the calls \
@@ -129,29 +129,29 @@ impl ToolPort {
             bytes = 0;
         }
         self.untaken.fetch_add(bytes, Ordering::Relaxed);
-        HeldAnswer { answer, bytes, untaken: Arc::clone(&self.untaken) }
+        PendingAnswer { answer, bytes, untaken: Arc::clone(&self.untaken) }
     }
 
     async fn list(&self) -> Option<Vec<CallableTool>> {
         let (reply, listed) = oneshot::channel();
-        self.sender.send(ToolRequest::List { reply }).ok()?;
+        self.sender.send(NestedRequest::List { reply }).ok()?;
         listed.await.ok()
     }
 
     async fn find(&self, alias: String) -> Option<CallableTool> {
         let (reply, found) = oneshot::channel();
-        self.sender.send(ToolRequest::Find { alias, reply }).ok()?;
+        self.sender.send(NestedRequest::Find { alias, reply }).ok()?;
         found.await.ok()?
     }
 
-    async fn start(&self, alias: String, arguments: String) -> Option<Started> {
+    async fn start(&self, alias: String, arguments: String) -> Option<ToolStart> {
         let (reply, started) = oneshot::channel();
-        self.sender.send(ToolRequest::Start { alias, arguments, reply }).ok()?;
+        self.sender.send(NestedRequest::Start { alias, arguments, reply }).ok()?;
         started.await.ok()
     }
 }
 
-impl Answered {
+impl ToolSuccess {
     /// How many bytes it has.
     pub fn size(&self) -> usize {
         let structured = self.structured.as_ref().map_or(0, String::len);
@@ -159,13 +159,13 @@ impl Answered {
     }
 }
 
-impl HeldAnswer {
+impl PendingAnswer {
     fn take(mut self) -> ToolAnswer {
-        std::mem::replace(&mut self.answer, Ok(Answered::default()))
+        std::mem::replace(&mut self.answer, Ok(ToolSuccess::default()))
     }
 }
 
-impl Drop for HeldAnswer {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         self.untaken.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -174,12 +174,10 @@ impl Drop for HeldAnswer {
 /// Names the data behind the interface for the linker.
 pub(crate) struct ToolCalling;
 
-/// The interface for one run.
 pub(crate) struct ToolsView<'a> {
     pub(crate) table: &'a mut ResourceTable,
     /// `None` where there is no grant.
     pub(crate) port: &'a Option<ToolPort>,
-    /// What is refused where there is no grant.
     pub(crate) refusals: &'a mut Refusals,
 }
 
@@ -187,10 +185,9 @@ impl HasData for ToolCalling {
     type Data<'a> = ToolsView<'a>;
 }
 
-/// A call that was started.
 enum Pending {
-    Runs(oneshot::Receiver<HeldAnswer>),
-    Ended(HeldAnswer),
+    Runs(oneshot::Receiver<PendingAnswer>),
+    Ended(PendingAnswer),
     /// It was taken, or the calling tool ends.
     Over,
 }
@@ -278,14 +275,14 @@ impl tools::Host for ToolsView<'_> {
         arguments: String,
     ) -> wasmtime::Result<Result<tools::Answer, types::ErrorInfo>> {
         Ok(match self.begin(alias, arguments).await {
-            Ok(answer) => written(answer.await.map_or_else(|_| Err(gone()), HeldAnswer::take)),
+            Ok(answer) => written(answer.await.map_or_else(|_| Err(gone()), PendingAnswer::take)),
             Err(error) => Err(error.into()),
         })
     }
 }
 
 impl ToolsView<'_> {
-    async fn begin(&mut self, alias: String, arguments: String) -> Started {
+    async fn begin(&mut self, alias: String, arguments: String) -> ToolStart {
         match self.port {
             Some(port) => port.start(alias, arguments).await.unwrap_or_else(|| Err(gone())),
             None => {
@@ -296,14 +293,13 @@ impl ToolsView<'_> {
     }
 }
 
-/// Where no answer will come.
 fn gone() -> ErrorInfo {
     ErrorInfo::new("the call was not made: the calling tool ends")
 }
 
 fn written(answer: ToolAnswer) -> Result<tools::Answer, types::ErrorInfo> {
     match answer {
-        Ok(Answered { text, structured, content }) => {
+        Ok(ToolSuccess { text, structured, content }) => {
             let content = content.into_iter().map(Into::into).collect();
             Ok(tools::Answer { text, structured, content })
         }

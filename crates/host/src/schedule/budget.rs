@@ -28,14 +28,11 @@ const OTHER_CLIENTS: usize = 4;
 /// More than a call of the default size takes, which calls leave to others where they can.
 const ONE_CALL: ByteSize = ByteSize::mib(96);
 
-/// Why memory cannot be reserved now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortage {
     /// The account has used up its share.
     Share,
-    /// Others have reserved the rest.
     Whole,
-    /// It is more than there is.
     Never,
 }
 
@@ -56,7 +53,6 @@ pub struct Reservation {
     budget: MemoryBudget,
     /// `None` where nothing is counted, or nothing is reserved.
     permit: Option<OwnedSemaphorePermit>,
-    /// Its part of the shares of an account.
     share: Option<Share>,
 }
 

@@ -36,7 +36,6 @@ pub(crate) fn inner_calls(concurrency: Concurrency) -> usize {
     concurrency.calls.get().clamp(LEAST, Semaphore::MAX_PERMITS)
 }
 
-/// The way in.
 pub(crate) struct Queue {
     concurrency: Concurrency,
     permits: Arc<Semaphore>,
@@ -148,7 +147,6 @@ impl Queue {
         Some(InnerPlace { _permit: places.free.acquire().await.ok()?, _share: share })
     }
 
-    /// A permit that is free now.
     pub(crate) fn try_enter(self: &Arc<Self>, account: &Account) -> Option<Permit> {
         let share = self.shares.try_take(account, 1)?;
         Some(self.permit_of(Arc::clone(&self.permits).try_acquire_owned().ok()?, share))

@@ -18,7 +18,6 @@ use crate::schedule::budget::{MemoryBudget, Reservation, Shortage};
 const ENTRIES: usize = 512;
 const ENTRIES_OF_CLIENT: usize = ENTRIES - ENTRIES / 4;
 
-/// How long an entry is kept.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 /// State that outlives requests. Clones are the same pool.
@@ -27,7 +26,6 @@ pub struct StatePool(Arc<Shared>);
 
 struct Shared {
     memory: MemoryBudget,
-    /// The oldest first.
     entries: Mutex<VecDeque<Entry>>,
 }
 

@@ -39,7 +39,6 @@ thread_local! {
     /// these threads.
     static BEGUN: Cell<Option<Instant>> = const { Cell::new(None) };
 
-    /// Whether this thread has a low priority.
     static HAS_GIVEN_WAY: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -58,13 +57,11 @@ fn give_way_after(long: Duration) {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads, started as they are needed.
 pub(crate) struct Threads(Arc<Shared>);
 
 struct Shared {
     processors: usize,
     state: Mutex<State>,
-    /// Wakes those that sleep.
     calls: Condvar,
     /// How many jobs wait; what is looked at without taking the lock.
     waiting: AtomicUsize,
@@ -73,13 +70,11 @@ struct Shared {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    /// How many jobs were taken so far.
     taken: u64,
     running: usize,
     /// Whether a thread is up to take the next job, or on its way: one at a time.
     has_next: bool,
     sleeping: usize,
-    /// How many of those that sleep are to get up.
     called: usize,
     is_over: bool,
 }
@@ -109,7 +104,6 @@ impl Threads {
         Ok(())
     }
 
-    /// Whether every processor has a job.
     pub(crate) fn are_busy(&self) -> bool {
         self.0.lock().running >= self.0.processors
     }
@@ -145,7 +139,6 @@ impl Shared {
         Ok(())
     }
 
-    /// What a thread does, which begins as the next one.
     fn work(self: Arc<Self>) {
         let mut state = self.lock();
         loop {

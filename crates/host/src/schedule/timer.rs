@@ -47,7 +47,7 @@ pub(crate) struct Timer {
 }
 
 /// A call under watch, until this is dropped.
-pub(crate) struct Watched<'a> {
+pub(crate) struct WatchGuard<'a> {
     watch: Arc<Watch>,
     number: u64,
     shared: &'a Arc<Shared>,
@@ -61,19 +61,15 @@ pub(crate) struct Watch {
     notify: Notify,
 }
 
-/// Why a call has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// Its time is up.
     Deadline = 1,
-    /// It was cancelled.
     Cancelled = 2,
 }
 
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// Wakes the thread.
     wake: Wake,
 }
 
@@ -94,7 +90,6 @@ struct State {
 #[derive(Debug)]
 struct Entry {
     due: Instant,
-    /// What runs the call's guest. Native code has none.
     engine: Option<Engine>,
     watch: Arc<Watch>,
     /// The call's handle, where a descriptor can cancel it.
@@ -120,7 +115,6 @@ impl Cancellation {
         }
     }
 
-    /// Waits until this is cancelled.
     pub(crate) async fn cancelled(&self) {
         loop {
             // Made before the look at the flag, so that no call in between is
@@ -158,7 +152,7 @@ impl Timer {
         engine: Option<&Engine>,
         time: Duration,
         cancellation: &'a Cancellation,
-    ) -> io::Result<Watched<'a>> {
+    ) -> io::Result<WatchGuard<'a>> {
         let shared = &self.shared;
         let watch = Arc::new(Watch::default());
         // A limit beyond what the clock can express does not apply.
@@ -170,7 +164,7 @@ impl Timer {
             watch: Arc::clone(&watch),
             signalled,
         });
-        let watched = Watched { watch, number, shared, cancellation };
+        let watched = WatchGuard { watch, number, shared, cancellation };
         self.start()?;
         lock(&cancellation.0.calls).push((Arc::downgrade(shared), number));
         // Checked after the call is on the list: a cancellation in between finds it
@@ -181,7 +175,6 @@ impl Timer {
         Ok(watched)
     }
 
-    /// Starts the thread where there is none.
     fn start(&self) -> io::Result<()> {
         let mut thread = lock(&self.thread);
         if thread.is_none() {
@@ -207,14 +200,13 @@ impl Drop for Timer {
     }
 }
 
-impl Watched<'_> {
-    /// What the guest's epoch callback looks at.
+impl WatchGuard<'_> {
     pub(crate) fn watch(&self) -> &Arc<Watch> {
         &self.watch
     }
 }
 
-impl Drop for Watched<'_> {
+impl Drop for WatchGuard<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
         if let Some(entry) = state.calls.remove(&self.number) {
@@ -233,7 +225,6 @@ impl Drop for Watched<'_> {
 }
 
 impl Watch {
-    /// Why the call has to end, if it has to.
     pub(crate) fn reason(&self) -> Option<Reason> {
         match self.reason.load(Ordering::Acquire) {
             0 => None,
@@ -274,7 +265,6 @@ impl Shared {
         number
     }
 
-    /// Ends one call now.
     fn interrupt(&self, number: u64, reason: Reason) {
         let mut state = lock(&self.state);
         state.end(number, reason);
@@ -288,7 +278,6 @@ impl Shared {
         }
     }
 
-    /// What the thread does until the timer is dropped.
     fn run(&self) {
         loop {
             let mut state = lock(&self.state);

@@ -11,15 +11,10 @@ use super::mode;
 /// What is opened with these rights, and what becomes of a name that nothing has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Access {
-    /// It is read.
     pub(crate) read: bool,
-    /// It is written.
     pub(crate) write: bool,
-    /// A file is made where there is nothing.
     pub(crate) create: bool,
-    /// There has to be nothing.
     pub(crate) is_new: bool,
-    /// There has to be a directory.
     pub(crate) is_directory: bool,
 }
 

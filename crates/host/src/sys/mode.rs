@@ -21,7 +21,6 @@ const PRIVATE: &str = ".kitbag-tmp-";
 /// which were given to other content.
 const COPIED: u32 = 0o777;
 
-/// What the group may do.
 const GROUP: u32 = 0o070;
 
 /// The mode of a new file of this name, before the umask.

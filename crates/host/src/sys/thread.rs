@@ -17,7 +17,6 @@ pub(crate) fn lower_thread_priority() -> bool {
     false
 }
 
-/// The niceness of this thread.
 #[cfg(test)]
 pub(crate) fn thread_niceness() -> i32 {
     rustix::process::getpriority_process(None).unwrap()

@@ -9,8 +9,8 @@ use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::EventSink;
 use kitbag_state::audit::Auditor;
 use kitbag_toolbox::{
-    Arguments, CallContext, CallRecord, Caller, ClientName, Completed, Ended as CallEnded,
-    FrontEnd, Invocation, Recorder, Reply, Resumed, Suspended, Toolbox, ToolboxError,
+    Arguments, CallContext, CallOutcome, CallRecord, Caller, ClientName, Completed, FrontEnd,
+    Invocation, Recorder, Reply, Resumed, Suspended, Toolbox, ToolboxError,
 };
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ElicitRequest, InputRequest, InputRequiredResult,
@@ -36,11 +36,8 @@ const ANSWERS_KEY: &str = "_answers";
 /// Under which of them the id of a call comes back that has called other tools.
 const CALL_KEY: &str = "_call";
 
-/// What an earlier round of a call gave out.
 pub(crate) enum Earlier {
-    /// Its state, sealed.
     Sealed(String),
-    /// The id of what is kept of it.
     Kept(String),
 }
 
@@ -88,9 +85,11 @@ pub(crate) async fn call(
     let called = call.run(&generation, invocation, state).await;
     let config = generation.toolbox.config();
     let response = match called {
-        Ok(Ended::Done(done)) => outcome::result(config, &name, *done).map(CallToolResponse::from),
-        Ok(Ended::Asks(asked)) => Ok(asked.into()),
-        Ok(Ended::Open(mut open)) => {
+        Ok(CallResult::Done(done)) => {
+            outcome::result(config, &name, *done).map(CallToolResponse::from)
+        }
+        Ok(CallResult::Asks(asked)) => Ok(asked.into()),
+        Ok(CallResult::Open(mut open)) => {
             if let Some(id) = keep(session, context, &mut open)? {
                 given.insert(CALL_KEY.into(), id.into());
             }
@@ -117,7 +116,6 @@ impl Recorder for Server {
     }
 }
 
-/// A call of a client's.
 pub(crate) struct Call<'a> {
     session: &'a Session,
     context: &'a RequestContext<RoleServer>,
@@ -127,13 +125,10 @@ pub(crate) struct Call<'a> {
     listener: ClientListener,
     /// What the client answers to the questions of an earlier round.
     responses: InputResponses,
-    /// What counts the call.
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
 }
 
-/// How a call ended.
-pub(crate) enum Ended {
-    /// It is over.
+pub(crate) enum CallResult {
     Done(Box<Completed>),
     /// The client has to bring an answer.
     Asks(InputRequiredResult),
@@ -141,7 +136,6 @@ pub(crate) enum Ended {
     Open(Box<Suspended>),
 }
 
-/// Why a call goes no further.
 pub(crate) enum Stop {
     Protocol(ErrorData),
     Toolbox(ToolboxError),
@@ -178,7 +172,7 @@ impl<'a> Call<'a> {
         generation: &Arc<Generation>,
         mut invocation: Invocation,
         earlier: Option<Earlier>,
-    ) -> Result<Ended, Stop> {
+    ) -> Result<CallResult, Stop> {
         let server = &self.session.server;
         if let Some(earlier) = earlier {
             let (server, principal) = (server.clone(), self.session.principal.clone());
@@ -211,18 +205,18 @@ impl<'a> Call<'a> {
         let called = work.await;
         warn_unlogged(&generation.toolbox);
         match called?? {
-            CallEnded::Completed(completed) => {
+            CallOutcome::Completed(completed) => {
                 generation.learned(server, &self.name);
-                Ok(Ended::Done(completed))
+                Ok(CallResult::Done(completed))
             }
-            CallEnded::Suspended(mut open) if self.client.has_forms => {
-                require(self.session, self.context, &mut open).map(Ended::Asks)
+            CallOutcome::Suspended(mut open) if self.client.has_forms => {
+                require(self.session, self.context, &mut open).map(CallResult::Asks)
             }
-            CallEnded::Suspended(open) => {
+            CallOutcome::Suspended(open) => {
                 generation.learned(server, &self.name);
-                Ok(Ended::Open(open))
+                Ok(CallResult::Open(open))
             }
-            CallEnded::Refused(error) => Err(Stop::Protocol(error)),
+            CallOutcome::Refused(error) => Err(Stop::Protocol(error)),
         }
     }
 }
@@ -259,7 +253,7 @@ struct Asker<'a> {
 }
 
 impl FrontEnd for Asker<'_> {
-    type Refusal = ErrorData;
+    type Abort = ErrorData;
 
     const ATTEMPTS: usize = 3;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kitbag_config::Audience;
 use kitbag_contract::{ErrorKind, Outcome, Question};
 use kitbag_host::{Account, CallError};
-use kitbag_toolbox::{Served, ToolboxError};
+use kitbag_toolbox::{ServedItems, ToolboxError};
 use rmcp::ErrorData;
 use rmcp::model::ClientCapabilities;
 
@@ -19,7 +19,7 @@ use crate::server::generation::Generation;
 use crate::session::client::Client;
 
 /// Has the tools loaded of which it is not known what they serve, one after the other.
-async fn load(server: &Server, generation: &Generation, served: &Served) {
+async fn load(server: &Server, generation: &Generation, served: &ServedItems) {
     for name in &served.undescribed {
         let name = name.as_str();
         let (toolbox, tool) = (generation.toolbox.clone(), name.to_owned());
@@ -33,7 +33,7 @@ async fn load(server: &Server, generation: &Generation, served: &Served) {
 }
 
 /// What is served as far as it is known. It reads what is cached.
-async fn known(generation: &Arc<Generation>) -> Result<Arc<Served>, ErrorData> {
+async fn known(generation: &Arc<Generation>) -> Result<Arc<ServedItems>, ErrorData> {
     if let Some(served) = generation.served.known() {
         return Ok(served);
     }
@@ -42,8 +42,7 @@ async fn known(generation: &Arc<Generation>) -> Result<Arc<Served>, ErrorData> {
     read.await.map_err(|error| internal(&error))
 }
 
-/// What is served, for a list.
-pub(super) async fn listed(server: &Server) -> Result<Arc<Served>, ErrorData> {
+pub(super) async fn listed(server: &Server) -> Result<Arc<ServedItems>, ErrorData> {
     if let Some(served) = server.generation().served.known() {
         return Ok(served);
     }
@@ -55,7 +54,7 @@ pub(super) async fn listed(server: &Server) -> Result<Arc<Served>, ErrorData> {
 /// known yet.
 pub(crate) async fn find<T>(
     server: &Server,
-    find: impl Fn(&Served) -> Option<T>,
+    find: impl Fn(&ServedItems) -> Option<T>,
 ) -> Result<Option<(Arc<Generation>, T)>, ErrorData> {
     let generation = server.generation();
     let served = known(&generation).await?;

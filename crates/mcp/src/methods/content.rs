@@ -5,7 +5,6 @@ use base64::prelude::BASE64_STANDARD;
 use kitbag_contract::{Content, ResourceBody};
 use rmcp::model::{ContentBlock, Resource, ResourceContents};
 
-/// A content block as the protocol has it.
 pub(crate) fn content_block(content: &Content) -> ContentBlock {
     match content {
         Content::Image(media) => {

@@ -149,7 +149,6 @@ pub(crate) async fn prompt(
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, block.text)]))
 }
 
-/// The error for a name that is no prompt.
 pub(crate) fn no_prompt(name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("there is no prompt `{}`", shown(name)), None)
 }

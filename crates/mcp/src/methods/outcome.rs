@@ -5,7 +5,7 @@ use kitbag_base::text::printable;
 use kitbag_config::{Audience, Config};
 use kitbag_contract::{AnswerType, ErrorInfo, ErrorKind, Outcome, Question};
 use kitbag_host::{CallError, Completion};
-use kitbag_toolbox::{CallStatus, Completed, Marks, Suspended, ToolboxError};
+use kitbag_toolbox::{CallStatus, Completed, ScreeningReport, Suspended, ToolboxError};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json};
@@ -28,27 +28,27 @@ pub(crate) fn result(
     tool: &str,
     done: Completed,
 ) -> Result<CallToolResult, ErrorData> {
-    let Completed { completion, structured, marks, advice, .. } = done;
+    let Completed { completion, structured, screening, advice, .. } = done;
     report(tool, &completion);
     for line in advice {
         tracing::info!(tool, "{}", printable(&line));
     }
     let mut result = answered(config, tool, completion, structured)?;
-    result.meta = meta(&marks);
+    result.meta = meta(&screening);
     Ok(result)
 }
 
 /// What is known of an answer besides what it says. `None`: nothing.
-pub(crate) fn meta(marks: &Marks) -> Option<MetaObject> {
+pub(crate) fn meta(screening: &ScreeningReport) -> Option<MetaObject> {
     let mut meta = Map::new();
-    if marks.is_untrusted {
+    if screening.is_untrusted {
         meta.insert("kitbag/untrusted".into(), true.into());
     }
-    if !marks.findings.is_empty() {
-        meta.insert("kitbag/findings".into(), json!(marks.findings));
+    if !screening.findings.is_empty() {
+        meta.insert("kitbag/findings".into(), json!(screening.findings));
     }
-    if !marks.leaks.is_empty() {
-        meta.insert("kitbag/leaks".into(), json!(marks.leaks));
+    if !screening.leaks.is_empty() {
+        meta.insert("kitbag/leaks".into(), json!(screening.leaks));
     }
     (!meta.is_empty()).then(|| MetaObject(meta))
 }
@@ -138,7 +138,6 @@ impl ErrorForm {
     }
 }
 
-/// What a call came to, in a word.
 pub(crate) fn kind(end: CallStatus) -> &'static str {
     match end {
         CallStatus::Success => "success",
@@ -157,11 +156,10 @@ pub(crate) fn unanswered(
 ) -> CallToolResult {
     report(tool, &open.completion);
     let mut result = asking(tool, &open.question, given);
-    result.meta = meta(&open.marks);
+    result.meta = meta(&open.screening);
     result
 }
 
-/// A result that says what went wrong.
 pub(crate) fn failure(message: &str, is_transient: bool) -> CallToolResult {
     let mut content = vec![ContentBlock::text(message)];
     if is_transient {
@@ -211,7 +209,6 @@ fn placeholder(answer_type: &AnswerType) -> Value {
     }
 }
 
-/// An error with its causes.
 fn message_of(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

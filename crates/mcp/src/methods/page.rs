@@ -3,7 +3,6 @@
 use rmcp::ErrorData;
 use rmcp::model::PaginatedRequestParams;
 
-/// How many entries a page has.
 pub(crate) const PAGE: usize = 500;
 
 /// The part of a list that a client asks for, and where it goes on.

@@ -9,7 +9,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
-use crate::methods::call::{Call, Earlier, Ended};
+use crate::methods::call::{Call, CallResult, Earlier};
 use crate::methods::component_items::{find, listed, stopped, success};
 use crate::methods::content::content_block;
 use crate::methods::knowledge::{self, no_prompt};
@@ -19,7 +19,6 @@ use crate::server::Server;
 use crate::session::Session;
 use crate::session::client::Client;
 
-/// All prompts, by name.
 pub(crate) async fn list(
     server: &Server,
     request: Option<PaginatedRequestParams>,
@@ -70,10 +69,10 @@ pub(crate) async fn get(
     let call = Call::new(session, context, tool.as_str(), request.input_responses);
     let invocation = Invocation::prompt(item, arguments);
     let ended = call.run(&generation, invocation, request.request_state.map(Earlier::Sealed)).await;
-    let (completion, marks) = match ended.map_err(stopped)? {
-        Ended::Done(done) => (done.completion, done.marks),
-        Ended::Open(open) => (open.completion, open.marks),
-        Ended::Asks(asked) => return Ok(GetPromptResponse::InputRequired(asked)),
+    let (completion, screening) = match ended.map_err(stopped)? {
+        CallResult::Done(done) => (done.completion, done.screening),
+        CallResult::Open(open) => (open.completion, open.screening),
+        CallResult::Asks(asked) => return Ok(GetPromptResponse::InputRequired(asked)),
     };
     report(tool.as_str(), &completion);
     let Completion { result, emitted, .. } = completion;
@@ -83,6 +82,6 @@ pub(crate) async fn get(
     let blocks = emitted.iter().map(content_block).chain(text);
     let messages = blocks.map(|block| PromptMessage::new(Role::User, block)).collect();
     let mut result = GetPromptResult::new(messages);
-    (result.description, result.meta) = (description, meta(&marks));
+    (result.description, result.meta) = (description, meta(&screening));
     Ok(result.into())
 }

@@ -161,7 +161,6 @@ fn hides(value: &Value) -> bool {
     }
 }
 
-/// A suggested value, as the form has it.
 fn suggestion(kind: &AnswerType, value: &Value) -> Value {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -176,7 +175,6 @@ fn suggestion(kind: &AnswerType, value: &Value) -> Value {
     }
 }
 
-/// Reads what came back.
 pub(crate) fn reply(question: &Question, result: ElicitResult) -> Reply {
     match result.action {
         ElicitationAction::Decline => Reply::Declined,

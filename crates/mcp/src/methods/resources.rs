@@ -13,7 +13,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
-use crate::methods::call::{Call, Earlier, Ended};
+use crate::methods::call::{Call, CallResult, Earlier};
 use crate::methods::component_items::{find, listed, stopped, success};
 use crate::methods::knowledge::{self, not_found};
 use crate::methods::outcome::{meta, report};
@@ -22,7 +22,6 @@ use crate::server::Server;
 use crate::session::Session;
 use crate::session::client::Client;
 
-/// All resources that are listed, by URI.
 pub(crate) async fn list(
     session: &Session,
     request: Option<PaginatedRequestParams>,
@@ -45,7 +44,6 @@ pub(crate) async fn list(
     Ok(result)
 }
 
-/// The forms of further resources, by template.
 pub(crate) async fn templates(
     server: &Server,
     request: Option<PaginatedRequestParams>,
@@ -97,10 +95,10 @@ pub(crate) async fn read(
     };
     let call = Call::new(session, context, tool.as_str(), request.input_responses);
     let ended = call.run(&generation, invocation, request.request_state.map(Earlier::Sealed)).await;
-    let (completion, marks) = match ended.map_err(stopped)? {
-        Ended::Done(done) => (done.completion, done.marks),
-        Ended::Open(open) => (open.completion, open.marks),
-        Ended::Asks(asked) => return Ok(ReadResourceResponse::InputRequired(asked)),
+    let (completion, screening) = match ended.map_err(stopped)? {
+        CallResult::Done(done) => (done.completion, done.screening),
+        CallResult::Open(open) => (open.completion, open.screening),
+        CallResult::Asks(asked) => return Ok(ReadResourceResponse::InputRequired(asked)),
     };
     report(tool.as_str(), &completion);
     let Completion { result, emitted, .. } = completion;
@@ -114,7 +112,7 @@ pub(crate) async fn read(
     });
     let given = emitted.iter().map(|content| contents(content, &uri));
     let mut result = ReadResourceResult::new(given.chain(text).collect());
-    result.meta = meta(&marks);
+    result.meta = meta(&screening);
     Ok(result.into())
 }
 

@@ -16,13 +16,12 @@ use tokio::sync::watch;
 pub(crate) const LISTING_TIME: Duration = Duration::from_millis(300);
 
 /// A toolbox whose components are compiled ahead of their calls.
-pub(crate) trait Ahead: Send + Sync {
+pub(crate) trait Precompile: Send + Sync {
     fn toolbox(&self) -> &Toolbox;
 
     /// Notes that more is known of a tool than before.
     fn learned(&self, name: &str);
 
-    /// Whether nothing of it is needed any more.
     fn is_over(&self) -> bool;
 }
 
@@ -38,7 +37,7 @@ pub(crate) struct Background {
 #[derive(Default)]
 struct Work {
     /// What the thread turns to next, leaving what it has not begun.
-    next: Option<Box<dyn Ahead>>,
+    next: Option<Box<dyn Precompile>>,
     is_running: bool,
 }
 
@@ -52,7 +51,7 @@ impl Default for Background {
 impl Background {
     /// Has the components of a toolbox compiled, and no longer those of the one
     /// before.
-    pub(crate) fn start(self: &Arc<Self>, ahead: impl Ahead + 'static) {
+    pub(crate) fn start(self: &Arc<Self>, ahead: impl Precompile + 'static) {
         let has_work = ahead.toolbox().has_files();
         let mut work = self.work();
         self.is_described.send_replace(!has_work);
@@ -84,7 +83,7 @@ impl Background {
     }
 
     /// The next toolbox. Without one the thread has to end.
-    fn next(&self) -> Option<Box<dyn Ahead>> {
+    fn next(&self) -> Option<Box<dyn Precompile>> {
         let mut work = self.work();
         let next = work.next.take();
         work.is_running = next.is_some();
@@ -115,7 +114,6 @@ impl Drop for Background {
     }
 }
 
-/// Is the thread.
 fn compile_all(background: &Weak<Background>, cancellation: &Cancellation) {
     // The server is kept alive between two steps only.
     let next = || background.upgrade()?.next();
@@ -138,7 +136,7 @@ fn compile_all(background: &Weak<Background>, cancellation: &Cancellation) {
 /// Compiles one tool: whether to go on with the next.
 fn compile_one(
     background: &Weak<Background>,
-    ahead: &dyn Ahead,
+    ahead: &dyn Precompile,
     name: &str,
     cancellation: &Cancellation,
 ) -> bool {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kitbag_toolbox::{Served, Toolbox};
+use kitbag_toolbox::{ServedItems, Toolbox};
 
 use crate::methods::catalog::Catalog;
-use crate::server::background::Ahead;
+use crate::server::background::Precompile;
 use crate::server::{Server, WeakServer};
 
 /// How often each list has changed, and what can be read.
@@ -17,27 +17,24 @@ pub(crate) struct Changes {
     pub(crate) prompts: u64,
     /// The documents of topics, by the topic's id.
     pub(crate) topics: BTreeMap<String, u64>,
-    /// The components that tools are.
     pub(crate) components: u64,
-    /// Whether the workspace is trusted, and why not.
     pub(crate) trust: u64,
 }
 
 /// One state of the files: calls that run keep theirs to the end.
 pub(crate) struct Generation {
     pub(crate) toolbox: Toolbox,
-    /// What is served besides tools.
     pub(crate) served: ServedCache,
     catalog: Mutex<Option<Arc<Catalog>>>,
 }
 
 /// A generation whose components are compiled before their calls.
-pub(super) struct CompiledAhead {
+pub(super) struct GenerationPrecompile {
     pub(super) server: WeakServer,
     pub(super) generation: Arc<Generation>,
 }
 
-impl Ahead for CompiledAhead {
+impl Precompile for GenerationPrecompile {
     fn toolbox(&self) -> &Toolbox {
         &self.generation.toolbox
     }
@@ -65,7 +62,6 @@ impl Generation {
         Arc::clone(catalog)
     }
 
-    /// The tools, if they have been read.
     pub(crate) fn known_catalog(&self) -> Option<Arc<Catalog>> {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -103,11 +99,10 @@ impl Generation {
 
 /// The prompts and resources of one generation, once they were read.
 #[derive(Default)]
-pub(crate) struct ServedCache(Mutex<Option<Arc<Served>>>);
+pub(crate) struct ServedCache(Mutex<Option<Arc<ServedItems>>>);
 
 impl ServedCache {
-    /// What is served, read at the first time.
-    pub(crate) fn get(&self, toolbox: &Toolbox) -> Arc<Served> {
+    pub(crate) fn get(&self, toolbox: &Toolbox) -> Arc<ServedItems> {
         let mut served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let served = served.get_or_insert_with(|| {
             let served = toolbox.known_served();
@@ -119,8 +114,7 @@ impl ServedCache {
         Arc::clone(served)
     }
 
-    /// What is served, if it has been read.
-    pub(crate) fn known(&self) -> Option<Arc<Served>> {
+    pub(crate) fn known(&self) -> Option<Arc<ServedItems>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -35,13 +35,11 @@ use crate::telemetry::trace::{Target, Trace};
 /// How long the first answer may wait for the block of knowledge.
 const INSTRUCTIONS_TIME: Duration = Duration::from_secs(2);
 
-/// Serves one connection.
 #[derive(Clone)]
 pub(crate) struct Handler {
     session: Session,
     /// The resources whose changes the client is notified of, in a session.
     subscriptions: Subscriptions,
-    /// Cancelled when the connection has ended.
     ended: CancellationToken,
     _end: Arc<DropGuard>,
 }
@@ -397,7 +395,6 @@ impl ServerHandler for Handler {
     }
 }
 
-/// The methods that are served.
 const METHODS: &[&str] = &[
     "completion/complete",
     "initialize",

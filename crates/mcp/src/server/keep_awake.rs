@@ -15,7 +15,6 @@ use tokio::sync::Notify;
 /// meanwhile.
 const MOMENT: Duration = Duration::from_micros(200);
 
-/// Keeps a runtime awake.
 #[derive(Debug, Default)]
 pub(crate) struct KeepAwake {
     until: Mutex<Option<Instant>>,
@@ -23,7 +22,6 @@ pub(crate) struct KeepAwake {
 }
 
 impl KeepAwake {
-    /// Stays awake from now on, for a moment.
     pub(crate) fn stay(&self) {
         let until = Instant::now() + MOMENT;
         let before = self.until.lock().unwrap_or_else(PoisonError::into_inner).replace(until);
@@ -32,7 +30,6 @@ impl KeepAwake {
         }
     }
 
-    /// Whether the moment is over, or the processors are busy.
     fn is_over(&self, is_busy: bool) -> bool {
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_busy && until.is_some_and(|until| Instant::now() < until) {

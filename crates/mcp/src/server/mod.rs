@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::background::Background;
-use crate::server::generation::{Changes, CompiledAhead, Generation};
+use crate::server::generation::{Changes, Generation, GenerationPrecompile};
 use crate::server::keep_awake::KeepAwake;
 use crate::session::state_codec::StateCodec;
 use crate::telemetry::metrics::Metrics;
@@ -50,7 +50,6 @@ struct ServerState {
     traces_content: AtomicBool,
 }
 
-/// A server that may be gone.
 pub(crate) struct WeakServer(Weak<ServerState>);
 
 impl WeakServer {
@@ -128,7 +127,7 @@ impl Server {
     /// Has what the calls of a generation need compiled before them.
     fn compile_ahead(&self, generation: &Arc<Generation>) {
         let (server, generation) = (self.downgrade(), Arc::clone(generation));
-        self.background().start(CompiledAhead { server, generation });
+        self.background().start(GenerationPrecompile { server, generation });
     }
 
     pub(crate) fn generation(&self) -> Arc<Generation> {
@@ -139,7 +138,6 @@ impl Server {
         &self.0.state_codec
     }
 
-    /// The state that outlives requests.
     pub(crate) fn state_pool(&self) -> StatePool {
         self.generation().toolbox.host().options().memory.state.clone()
     }
@@ -148,12 +146,10 @@ impl Server {
         &self.0.metrics
     }
 
-    /// What requests and answers may take together.
     pub(crate) fn message_memory(&self) -> MemoryBudget {
         self.generation().toolbox.host().options().memory.messages.clone()
     }
 
-    /// Cancelled when everything is to end.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.0.closing
     }
@@ -176,7 +172,6 @@ impl Server {
         task
     }
 
-    /// Tells of every change from now on.
     pub(crate) fn changes(&self) -> watch::Receiver<Changes> {
         self.0.changes.subscribe()
     }

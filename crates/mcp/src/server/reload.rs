@@ -77,7 +77,6 @@ impl Server {
     }
 }
 
-/// What is watched.
 struct Watch {
     notifier: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
@@ -124,7 +123,6 @@ impl Watch {
         self.follow(trees);
     }
 
-    /// Watches these directories, and nothing else any more.
     fn follow(&mut self, wanted: BTreeSet<PathBuf>) {
         for path in self.watched.difference(&wanted) {
             // It may be gone, and its watch with it.
@@ -161,7 +159,6 @@ impl Watch {
     }
 }
 
-/// A path as a log may show it.
 fn shown(path: &Path) -> String {
     kitbag_base::text::shown(&path.to_string_lossy()).to_string()
 }
@@ -312,7 +309,6 @@ fn replace(
     is_news
 }
 
-/// What is different.
 fn difference(old: &Generation, new: &Generation, is_changed: impl Fn(&Path) -> bool) -> Changes {
     let mut changes = Changes::default();
     // A list that no client has asked for has not changed for any.

@@ -4,13 +4,11 @@ use rmcp::RoleServer;
 use rmcp::model::{ClientCapabilities, ProtocolVersion};
 use rmcp::service::RequestContext;
 
-/// What the client of one request can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
     /// Requests carry everything themselves (2026-07-28 and later): there are no
     /// requests to the client, and what is missing is asked for in the result.
     pub(crate) is_stateless: bool,
-    /// It can show a form to a person.
     pub(crate) has_forms: bool,
 }
 

@@ -36,7 +36,6 @@ pub(crate) fn client(peer: Option<&Peer>, name: &str, version: &str) -> String {
     format!("{address}\0{name}\0{version}")
 }
 
-/// What a connection's requests share. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) server: Server,

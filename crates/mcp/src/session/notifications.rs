@@ -26,10 +26,9 @@ const WAITING_PROGRESS: usize = 16;
 /// A tool may report more than a client takes. Up to 16 progress reports wait; after
 /// that each new one replaces the newest. The log is bounded by the host.
 #[derive(Clone)]
-pub(crate) struct ClientListener(Arc<Inner>);
+pub(crate) struct ClientListener(Arc<ListenerState>);
 
-struct Inner {
-    /// Where the client wants progress.
+struct ListenerState {
     token: Option<ProgressToken>,
     /// From which level up it wants messages.
     level: Option<LogLevel>,
@@ -37,7 +36,6 @@ struct Inner {
     news: Notify,
 }
 
-/// What waits to be passed on.
 #[derive(Default)]
 struct Waiting {
     messages: Vec<(LogLevel, String)>,
@@ -48,7 +46,12 @@ struct Waiting {
 
 impl ClientListener {
     pub(crate) fn new(token: Option<ProgressToken>, level: Option<LogLevel>) -> Self {
-        Self(Arc::new(Inner { token, level, waiting: Mutex::default(), news: Notify::new() }))
+        Self(Arc::new(ListenerState {
+            token,
+            level,
+            waiting: Mutex::default(),
+            news: Notify::new(),
+        }))
     }
 
     /// Waits until there is something to pass on.
@@ -131,7 +134,6 @@ impl Listener for ClientListener {
     }
 }
 
-/// A level as the protocol has it.
 pub(crate) fn written(level: LogLevel) -> LoggingLevel {
     match level {
         LogLevel::Debug => LoggingLevel::Debug,
@@ -145,7 +147,6 @@ pub(crate) fn written(level: LogLevel) -> LoggingLevel {
     }
 }
 
-/// A level as the contract has it.
 pub(crate) fn read(level: LoggingLevel) -> LogLevel {
     match level {
         LoggingLevel::Debug => LogLevel::Debug,

@@ -15,10 +15,8 @@ use sha2::{Digest, Sha256};
 /// How long a person may take to answer.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(60 * 60);
 
-/// What travels.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CallState {
-    /// The answers so far.
     pub(crate) answers: Map<String, Value>,
     /// Under which id the server keeps the calls of other tools that were made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +26,6 @@ pub(crate) struct CallState {
 /// Seals and opens the state of a call.
 pub(crate) struct StateCodec(RequestStateCodec);
 
-/// What a state belongs to: it opens for nothing else.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Binding(Vec<u8>);
 

@@ -16,7 +16,6 @@ use crate::server::Server;
 use crate::server::generation::Changes;
 use crate::session::Session;
 
-/// How many resources one client may subscribe to.
 const SUBSCRIPTIONS: usize = 1_000;
 
 /// What a subscription takes beside its URI.
@@ -65,7 +64,6 @@ impl Subscriptions {
         self.uris().remove(uri);
     }
 
-    /// Those that have changed.
     pub(crate) fn updated(&self, seen: &Changes, now: &Changes) -> Vec<String> {
         self.uris().keys().filter(|uri| is_updated(uri, seen, now)).cloned().collect()
     }

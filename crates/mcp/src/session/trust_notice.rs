@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::session::notifications::written;
 
-/// What the instructions say: the model can pass it on.
 pub(crate) fn notice(config: &Config) -> Option<String> {
     let notice = config.trust_notice()?;
     Some(match config.workspace_trust.is_trusted() {

@@ -89,7 +89,6 @@ impl Drop for Otlp {
     }
 }
 
-/// Where the collector at this address takes spans.
 fn endpoint(address: &str) -> Result<String, OtlpError> {
     let uri = address.parse::<Uri>().ok();
     match uri.filter(|uri| uri.scheme() == Some(&Scheme::HTTP) && uri.query().is_none()) {

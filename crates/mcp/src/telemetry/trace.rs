@@ -93,7 +93,6 @@ impl Trace {
         }
     }
 
-    /// Notes what a tool answered.
     pub(crate) fn tool_result(&self, response: &CallToolResponse) {
         if let CallToolResponse::Complete(result) = response
             && result.is_error == Some(true)

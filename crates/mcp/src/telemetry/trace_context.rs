@@ -18,7 +18,6 @@ pub(crate) fn set_parent<'a>(span: &Span, carried: impl Fn(&str) -> Option<&'a s
     }
 }
 
-/// What a client carries of its trace.
 struct Carried<'a>([(&'static str, Option<&'a str>); 2]);
 
 impl Extractor for Carried<'_> {
@@ -31,7 +30,6 @@ impl Extractor for Carried<'_> {
     }
 }
 
-/// Puts a value into a span, as JSON.
 pub(crate) fn set_json(span: &Span, key: &'static str, value: &impl serde::Serialize) {
     match serde_json::to_string(value) {
         Ok(text) => span.set_attribute(key, text),

@@ -22,9 +22,9 @@ type Key = (Box<str>, RequestId);
 /// A request in flight. It travels in the extensions of its message, so that it
 /// lives as long as the message is handled.
 #[derive(Clone)]
-pub(crate) struct InFlightRequest(#[expect(dead_code, reason = "held, not read")] Arc<Held>);
+pub(crate) struct InFlightRequest(#[expect(dead_code, reason = "held, not read")] Arc<RequestHold>);
 
-struct Held {
+struct RequestHold {
     id: Option<(InFlight, Key)>,
     _memory: Reservation,
 }
@@ -32,17 +32,15 @@ struct Held {
 impl InFlightRequest {
     /// A request whose id is no other's, such as the only one of its connection.
     pub(crate) fn alone(memory: Reservation) -> Self {
-        Self(Arc::new(Held { id: None, _memory: memory }))
+        Self(Arc::new(RequestHold { id: None, _memory: memory }))
     }
 }
 
 impl InFlight {
-    /// How many requests are in flight.
     pub(crate) fn len(&self) -> usize {
         self.ids().len()
     }
 
-    /// Whether a request with this id is in flight.
     pub(crate) fn contains(&self, id: &RequestId) -> bool {
         self.ids().contains_key(&key("", id))
     }
@@ -69,10 +67,9 @@ impl InFlight {
             Entry::Vacant(vacant) => vacant.insert(None),
         };
         let id = Some((self.clone(), key));
-        Some(InFlightRequest(Arc::new(Held { id, _memory: memory })))
+        Some(InFlightRequest(Arc::new(RequestHold { id, _memory: memory })))
     }
 
-    /// Removes a request that was answered.
     pub(crate) fn answered(&self, id: &RequestId) {
         // Dropped without the lock, which the drop takes.
         let answered = self.ids().remove(&key("", id));
@@ -90,7 +87,7 @@ impl InFlight {
     }
 }
 
-impl Drop for Held {
+impl Drop for RequestHold {
     fn drop(&mut self) {
         if let Some((pending, key)) = self.id.take() {
             let mut ids = pending.ids();

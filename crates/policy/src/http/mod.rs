@@ -10,6 +10,7 @@ pub(crate) mod glob;
 mod grant;
 mod headers;
 mod host;
+pub(crate) mod lenient;
 mod method;
 pub(crate) mod path;
 mod pattern;
@@ -17,7 +18,6 @@ mod proxy;
 mod refusal;
 mod request;
 mod scheme;
-pub(crate) mod wide;
 
 pub use deny::Deny;
 pub use direct::{Direct, DirectError};

@@ -5,7 +5,7 @@ use std::fmt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode_byte};
 
 use crate::http::glob::glob;
-use crate::http::wide::{self, decode_wholly};
+use crate::http::lenient::{self, decode_wholly};
 
 /// Bytes that a pattern writes encoded: everything except `pchar` of RFC 3986, and also `*`.
 const WRITTEN_ENCODED: &AsciiSet = &NON_ALPHANUMERIC
@@ -103,7 +103,7 @@ pub(crate) fn has_dots(decoded: &str) -> bool {
     };
     let has_dots =
         |text: &str| text.as_bytes().split(|byte| matches!(byte, b'/' | b'\\')).any(is_dots);
-    has_dots(&wide::visible(decoded)) || has_dots(decoded)
+    has_dots(&lenient::visible(decoded)) || has_dots(decoded)
 }
 
 impl Segments {
@@ -172,7 +172,7 @@ impl PathPattern {
             return true;
         }
         let own: Vec<_> = self.0.iter().flat_map(SegmentPattern::widely).collect();
-        wide::paths(path).iter().any(|path| {
+        lenient::paths(path).iter().any(|path| {
             let is_any =
                 |readings: &Vec<SegmentPattern>| readings.iter().any(SegmentPattern::is_any);
             glob(&own, path, is_any, |own, segment| {
@@ -223,7 +223,7 @@ impl SegmentPattern {
         };
         let runs = parts.split(|part| *part == Part::Star).map(|run| {
             let decoded = decode_wholly(run.iter().filter_map(byte));
-            let folded = wide::fold(&String::from_utf8_lossy(&decoded));
+            let folded = lenient::fold(&String::from_utf8_lossy(&decoded));
             folded.bytes().map(Part::Byte).collect::<Vec<_>>()
         });
         let folded = runs.collect::<Vec<_>>().join(&Part::Star);

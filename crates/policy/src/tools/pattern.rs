@@ -5,8 +5,8 @@ use std::fmt;
 use kitbag_base::text::shown;
 
 use crate::http::glob::glob;
+use crate::http::lenient::decode_wholly;
 use crate::http::path::has_dots;
-use crate::http::wide::decode_wholly;
 
 /// A text pattern.
 ///

@@ -1,6 +1,6 @@
 //! Decisions match a plain model, and fewer grants never allow more.
 
-use kitbag_policy::tools::{Alias, TextPattern, ToolGrants, WantedTool};
+use kitbag_policy::tools::{Alias, RequestedTool, TextPattern, ToolGrants};
 use kitbag_policy::{Decision, Grants, Request, ToolRequest, decide};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -195,7 +195,7 @@ proptest! {
             for alias in ["a", "b", "c"] {
                 let expected = allows(&config, alias, &arguments);
                 prop_assert_eq!(is_allowed(&read, alias, &arguments), expected);
-                let requested = WantedTool::Alias {
+                let requested = RequestedTool::Alias {
                     alias: Alias::new(alias).unwrap(),
                     arguments: Some(arguments.clone()),
                 };

@@ -8,7 +8,7 @@ use crate::without_end;
 fn complexity(schema: &Value, value: &Value) -> Result<(), String> {
     match SchemaComplexity::new(schema.clone())?.check("", value, &without_end) {
         Ok(_) => Ok(()),
-        Err(Refusal::TooMuch(reason)) => Err(reason),
+        Err(ComplexityError::TooMuch(reason)) => Err(reason),
     }
 }
 
@@ -159,7 +159,7 @@ fn callers_can_end_the_counting() {
     // One call per block of steps.
     let steps = until(usize::MAX).unwrap();
     assert_eq!(calls.get() as u64, steps / STEPS_PER_LOOK);
-    assert!(matches!(until(3), Err(Refusal::Ended("cancelled"))));
+    assert!(matches!(until(3), Err(ComplexityError::Ended("cancelled"))));
     assert_eq!(calls.get(), 3);
 }
 

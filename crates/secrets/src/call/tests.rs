@@ -38,8 +38,8 @@ fn call(grants: Vec<SecretGrant>) -> CallSecrets {
     CallSecrets::new(grants, Arc::new(Secrets::new(Values, Vec::new()))).unwrap()
 }
 
-fn request() -> Outgoing {
-    Outgoing {
+fn request() -> PlainRequest {
+    PlainRequest {
         authority: "api.example.com".into(),
         path: "/repos".into(),
         query: None,
@@ -48,21 +48,21 @@ fn request() -> Outgoing {
     }
 }
 
-fn with(header: &str, text: impl AsRef<[u8]>) -> Outgoing {
+fn with(header: &str, text: impl AsRef<[u8]>) -> PlainRequest {
     let mut request = request();
     request.headers.push((header.into(), text.as_ref().to_vec()));
     request
 }
 
 /// Formats the sent request in lines.
-fn sent(call: &CallSecrets, request: Outgoing, is_bound: bool) -> String {
+fn sent(call: &CallSecrets, request: PlainRequest, is_bound: bool) -> String {
     let relation = match is_bound {
         true => SecretRelation::Bound,
         false => SecretRelation::Elsewhere,
     };
     match call.prepare(request, |_| relation) {
         Err(error) => error.to_string(),
-        Ok(Prepared { request, .. }) => {
+        Ok(PreparedRequest { request, .. }) => {
             let query = request.query.map(|query| format!("?{query}")).unwrap_or_default();
             let headers = request
                 .headers
@@ -112,7 +112,7 @@ fn placeholders_are_replaced_as_granted() {
     let quoted = call.placeholder(&name("quoted")).unwrap().as_str();
     assert_ne!(own, quoted);
     assert!(call.placeholder(&name("mail")).is_none());
-    let check = |request: Outgoing, expected: &str| {
+    let check = |request: PlainRequest, expected: &str| {
         assert_eq!(sent(&call, request.clone(), true), expected);
         let elsewhere = sent(&call, request, false);
         assert!(elsewhere.ends_with("the placeholder of a secret that may not be sent there"));
@@ -148,7 +148,7 @@ fn placeholders_are_limited_to_headers_by_default() {
     let refused = |part: &str| {
         format!("{part} contains the placeholder of a secret that may not be sent there")
     };
-    let check = |change: &dyn Fn(&mut Outgoing), expected: &str| {
+    let check = |change: &dyn Fn(&mut PlainRequest), expected: &str| {
         let mut request = request();
         change(&mut request);
         assert_eq!(sent(&call, request, true), expected);
@@ -157,7 +157,7 @@ fn placeholders_are_limited_to_headers_by_default() {
     check(&|request| request.body = Some(own.into()), &refused("the body"));
     check(&|request| request.path = format!("/{own}"), &refused("the path"));
     check(&|request| request.authority = format!("{own}.example.com"), &refused("the host"));
-    let header = |request: &mut Outgoing| request.headers.push((own.into(), b"x".to_vec()));
+    let header = |request: &mut PlainRequest| request.headers.push((own.into(), b"x".to_vec()));
     check(&header, &refused(&format!("the header `{own}`")));
     // An encoded placeholder is recognized but not replaced.
     let hidden = STANDARD.encode(format!("xx{own}"));
@@ -166,7 +166,7 @@ fn placeholders_are_limited_to_headers_by_default() {
     check(&|request| request.query = Some(hidden.clone()), &refused("the query"));
     // The placeholder of another call, or a forged one.
     let other = format!("{PREFIX}{}", "0".repeat(32));
-    let header = |request: &mut Outgoing| {
+    let header = |request: &mut PlainRequest| {
         request.headers.push(("authorization".into(), other.clone().into()));
     };
     check(&header, &refused("the header `authorization`"));
@@ -198,7 +198,7 @@ fn guest_credentials_are_refused_at_bound_destinations() {
 
 #[test]
 fn placeholders_may_replace_the_added_secret() {
-    let check = |placement: Placement, request: &dyn Fn(&str) -> Outgoing, expected: &str| {
+    let check = |placement: Placement, request: &dyn Fn(&str) -> PlainRequest, expected: &str| {
         let call = call(vec![grant("github", Some(placement))]);
         let own = call.placeholder(&name("github")).unwrap().as_str();
         assert_eq!(sent(&call, request(own), true), expected);
@@ -206,7 +206,7 @@ fn placeholders_may_replace_the_added_secret() {
     let bearer = "/repos\nauthorization: Bearer T0ken/of+ada==";
     let header = |own: &str| with("authorization", format!("Bearer {own}"));
     check(Placement::Bearer, &header, bearer);
-    let query = |own: &str| Outgoing { query: Some(format!("key={own}")), ..request() };
+    let query = |own: &str| PlainRequest { query: Some(format!("key={own}")), ..request() };
     let expected = "/repos?key=T0ken%2Fof%2Bada%3D%3D";
     check(Placement::query("key").unwrap(), &query, expected);
 }
@@ -260,7 +260,7 @@ fn leaked_values_and_tokens_are_not_sent() {
     let call = call(vec![grant("github", Some(Placement::Bearer))]);
     for text in [TOKEN.to_owned(), STANDARD.encode(TOKEN), "T0ken%2Fof%2Bada%3D%3D".into()] {
         for is_bound in [true, false] {
-            let request = Outgoing { body: Some(text.clone().into()), ..request() };
+            let request = PlainRequest { body: Some(text.clone().into()), ..request() };
             let expected = "the body contains the value of a secret";
             assert_eq!(sent(&call, request, is_bound), expected);
         }
@@ -278,7 +278,7 @@ fn leaked_values_and_tokens_are_not_sent() {
     let basic = format!("Basic {}", STANDARD.encode(format!("ada:{key}")));
     let refused = sent(&call, with("authorization", basic), false);
     assert_eq!(refused, expected("the header `authorization`"));
-    let query = Outgoing { query: Some(format!("k={key}")), ..request() };
+    let query = PlainRequest { query: Some(format!("k={key}")), ..request() };
     assert_eq!(sent(&call, query, true), expected("the query"));
 }
 
@@ -310,7 +310,7 @@ fn secrets_are_read_once_and_only_for_their_hosts() {
     let grants = [grant("github", Some(Placement::Bearer)), grant("mail", None)];
     let source = Secrets::new(Arc::clone(&noting), Vec::new());
     let call = CallSecrets::new(grants, Arc::new(source)).unwrap();
-    let prepare = |request: Outgoing, github: SecretRelation| {
+    let prepare = |request: PlainRequest, github: SecretRelation| {
         let relation = |grant: &SecretGrant| match grant.name.as_str() {
             "github" => github,
             _ => SecretRelation::Elsewhere,
@@ -342,8 +342,8 @@ fn calls_without_secrets_are_still_checked() {
         request.body = Some(body.into());
         request
     };
-    let query = |text: &str| Outgoing { query: Some(text.into()), ..request() };
-    let refused = |request: Outgoing| sent(&call, request, false);
+    let query = |text: &str| PlainRequest { query: Some(text.into()), ..request() };
+    let refused = |request: PlainRequest| sent(&call, request, false);
     let data = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
     let key = format!("k=-----BEGIN+PRIVATE+KEY-----%0A{data}%0A-----END+PRIVATE+KEY-----&a=b");
     let url = "u=postgres%3A%2F%2Fapp%3AS3cretHorse9%40db.internal%2Fapp";

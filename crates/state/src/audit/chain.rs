@@ -13,7 +13,7 @@ pub struct ChainHash(blake3::Hash);
 /// The end of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct End {
+pub(crate) struct ChainEnd {
     /// The number of lines, which is the number of the next line.
     pub(crate) lines: u64,
     /// The hash of the last line.
@@ -45,7 +45,7 @@ impl ChainHash {
     }
 }
 
-impl End {
+impl ChainEnd {
     /// Returns the start of a log.
     pub(crate) fn start() -> Self {
         Self { lines: 0, hash: ChainHash::start() }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::{check_file, open};
 use serde::{Deserialize, Serialize};
 
-use crate::audit::chain::{ChainHash, End};
+use crate::audit::chain::{ChainEnd, ChainHash};
 use crate::audit::error::AuditError;
 use crate::audit::log::Part;
 
@@ -41,27 +41,27 @@ pub struct Head {
     /// The end of the chain before the first line of the oldest file, if files before it were
     /// removed. Logs of 0.1.0 do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) start: Option<End>,
+    pub(crate) start: Option<ChainEnd>,
 }
 
 impl Head {
     /// Creates the head of an empty log.
     pub(crate) fn new() -> Self {
-        let End { lines, hash } = End::start();
+        let ChainEnd { lines, hash } = ChainEnd::start();
         Self { version: VERSION, first: 1, file: 1, bytes: 0, lines, hash, start: None }
     }
 
-    pub(crate) fn end(&self) -> End {
-        End { lines: self.lines, hash: self.hash }
+    pub(crate) fn end(&self) -> ChainEnd {
+        ChainEnd { lines: self.lines, hash: self.hash }
     }
 
-    pub(crate) fn set_end(&mut self, End { lines, hash }: End) {
+    pub(crate) fn set_end(&mut self, ChainEnd { lines, hash }: ChainEnd) {
         (self.lines, self.hash) = (lines, hash);
     }
 
     /// Returns the end of the chain before the oldest file. `None` if it is not recorded.
-    pub(crate) fn known_start(&self) -> Option<End> {
-        if self.first == 1 { Some(End::start()) } else { self.start }
+    pub(crate) fn known_start(&self) -> Option<ChainEnd> {
+        if self.first == 1 { Some(ChainEnd::start()) } else { self.start }
     }
 
     /// Reads the head in a directory. `None` if it does not exist.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::{Lock, SharedState, check_file, open};
 
-use crate::audit::chain::{ChainHash, End, NotNext};
+use crate::audit::chain::{ChainEnd, ChainHash, NotNext};
 use crate::audit::error::{AuditError, Damage};
 use crate::audit::head::Head;
 use crate::audit::record::{AuditEvent, RemovedEvent};
@@ -88,7 +88,7 @@ impl Pending {
 
     /// Appends the line to a text. Formatted here and not when the event occurs, so that no call
     /// waits for it.
-    fn push(&self, end: &mut End, text: &mut String) {
+    fn push(&self, end: &mut ChainEnd, text: &mut String) {
         let record = serde_json::to_string(&self.event).expect("every key is a string");
         end.push(text, self.time, &record);
     }
@@ -277,7 +277,7 @@ struct Reading {
 
 impl Reading {
     /// Starts at a known end of the chain, or else at the link in the first line.
-    fn from(start: Option<End>) -> Self {
+    fn from(start: Option<ChainEnd>) -> Self {
         Self { lines: 0, from: None, to: None, is_whole: true, end: start.map(Tail::new) }
     }
 
@@ -289,7 +289,7 @@ impl Reading {
                 self.to = Some(time);
             }
             if self.lines == 0 && self.end.is_none() {
-                self.end = End::before(&line.text).map(Tail::new);
+                self.end = ChainEnd::before(&line.text).map(Tail::new);
             }
             self.lines += 1;
             if self.end.as_mut().is_some_and(|tail| tail.push(line).is_err()) {
@@ -409,7 +409,7 @@ fn adopt(directory: &Path, part: Part, file: &mut File, head: &mut Head) -> Resu
 #[derive(Debug)]
 pub(crate) struct Tail {
     /// The current end of the chain.
-    pub(crate) end: End,
+    pub(crate) end: ChainEnd,
     /// The bytes after that, which are not a line of the chain.
     pub(crate) torn: Option<Vec<u8>>,
     /// True if the last line has a line ending.
@@ -417,7 +417,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub(crate) fn new(end: End) -> Self {
+    pub(crate) fn new(end: ChainEnd) -> Self {
         Self { end, torn: None, ends_in_line: true }
     }
 

@@ -14,7 +14,7 @@ use crate::audit::record::AuditEvent;
 
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct AuditEntry {
     /// The number of the line, from 0.
     pub number: u64,
     /// The time at which it was recorded.
@@ -27,8 +27,8 @@ pub struct Entry {
 
 /// Iterates over the lines of a log, oldest first; both chains are merged by time. Lines that
 /// kitbag did not write are skipped: [`AuditLog::verify`] finds them.
-pub struct Entries {
-    parts: [(PartEntries, Option<Entry>); 2],
+pub struct AuditEntries {
+    parts: [(PartEntries, Option<AuditEntry>); 2],
 }
 
 /// The lines of one chain.
@@ -55,20 +55,20 @@ impl AuditLog {
     /// # Errors
     ///
     /// [`AuditError`] if the log cannot be read.
-    pub fn entries(&self) -> Result<Option<Entries>, AuditError> {
+    pub fn entries(&self) -> Result<Option<AuditEntries>, AuditError> {
         let Some(directory) = self.directory()? else { return Ok(None) };
         let [details, calls] = Part::ALL.map(|part| PartEntries::new(directory, part));
-        Ok(Some(Entries { parts: [(details?, None), (calls?, None)] }))
+        Ok(Some(AuditEntries { parts: [(details?, None), (calls?, None)] }))
     }
 }
 
-impl Entries {
+impl AuditEntries {
     /// Returns the next line. `None` if there are no more now; more may follow later.
     ///
     /// # Errors
     ///
     /// [`AuditError`] if a file cannot be read.
-    pub fn next_entry(&mut self) -> Result<Option<Entry>, AuditError> {
+    pub fn next_entry(&mut self) -> Result<Option<AuditEntry>, AuditError> {
         for (entries, next) in &mut self.parts {
             if next.is_none() {
                 *next = entries.next_entry()?;
@@ -90,7 +90,7 @@ impl PartEntries {
         Ok(Self { directory, part, numbers, open: None, partial: Vec::new() })
     }
 
-    fn next_entry(&mut self) -> Result<Option<Entry>, AuditError> {
+    fn next_entry(&mut self) -> Result<Option<AuditEntry>, AuditError> {
         loop {
             let (number, lines) = match &mut self.open {
                 Some((number, lines)) => (*number, lines),
@@ -107,7 +107,7 @@ impl PartEntries {
                 Some(line) if line.is_whole => {
                     let mut text = std::mem::take(&mut self.partial);
                     text.extend(line.text);
-                    if let Some(entry) = Entry::read(text) {
+                    if let Some(entry) = AuditEntry::read(text) {
                         return Ok(Some(entry));
                     }
                 }
@@ -128,7 +128,7 @@ impl PartEntries {
     }
 }
 
-impl Entry {
+impl AuditEntry {
     /// Formats the time to the second.
     pub fn time_text(&self) -> String {
         humantime::format_rfc3339_seconds(self.time).to_string()

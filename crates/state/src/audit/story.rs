@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use kitbag_base::text::shown;
 
-use crate::audit::read::Entry;
+use crate::audit::read::AuditEntry;
 use crate::audit::record::{
     ApprovalEvent, AuditEvent, CallEvent, ClientEvent, PathsEvent, RefusalEvent, RemovedEvent,
     RequestEvent, SummaryEvent, TrustEvent,
@@ -30,14 +30,14 @@ pub struct Story {
 
 /// Calls that started and have not ended, among all entries that were passed to [`see`](Self::see).
 #[derive(Debug, Default)]
-pub struct Unfinished {
-    starts: BTreeMap<String, Entry>,
+pub struct OpenCalls {
+    starts: BTreeMap<String, AuditEntry>,
 }
 
-impl Unfinished {
+impl OpenCalls {
     /// Processes an entry. Returns it, unless it is the start of a call, which is reported only if
     /// the call does not end.
-    pub fn see(&mut self, entry: Entry) -> Option<Entry> {
+    pub fn see(&mut self, entry: AuditEntry) -> Option<AuditEntry> {
         match &entry.event {
             AuditEvent::Start(start) => {
                 self.starts.insert(start.head.id.clone(), entry);
@@ -56,7 +56,7 @@ impl Unfinished {
     }
 
     /// Returns the starts of these calls, by time.
-    pub fn starts(self) -> Vec<Entry> {
+    pub fn starts(self) -> Vec<AuditEntry> {
         let mut starts: Vec<_> = self.starts.into_values().collect();
         starts.sort_by_key(|entry| entry.time);
         starts
@@ -74,7 +74,7 @@ fn outermost(event: &AuditEvent) -> Option<&String> {
 impl Story {
     /// Formats entries that are in log order. The log has a call after its nested calls and
     /// refusals; the result has them below it.
-    pub fn tell(&mut self, entries: &[Entry]) -> Vec<String> {
+    pub fn tell(&mut self, entries: &[AuditEntry]) -> Vec<String> {
         let calls: HashMap<_, _> = entries
             .iter()
             .enumerate()
@@ -104,7 +104,7 @@ impl Story {
     /// Formats an entry and its nested entries.
     fn tell_call(
         &mut self,
-        entries: &[Entry],
+        entries: &[AuditEntry],
         inside: &BTreeMap<usize, Vec<usize>>,
         outermost: usize,
         done: &mut [bool],
@@ -142,7 +142,7 @@ impl Story {
     }
 
     /// Adds a heading if the day or the workspace changed.
-    fn head(&mut self, entry: &Entry, lines: &mut Vec<String>) {
+    fn head(&mut self, entry: &AuditEntry, lines: &mut Vec<String>) {
         let workspace = match &entry.event {
             AuditEvent::Call(call) => Some(&call.head.workspace),
             AuditEvent::Refusal(refusal) => Some(&refusal.workspace),
@@ -190,7 +190,7 @@ fn outer(event: &AuditEvent) -> Option<&str> {
 }
 
 /// Returns the start time. The log has the time at which a call ended.
-fn started_at(entry: &Entry) -> SystemTime {
+fn started_at(entry: &AuditEntry) -> SystemTime {
     match &entry.event {
         AuditEvent::Call(call) => {
             let took = Duration::from_micros(call.micros);
@@ -237,7 +237,7 @@ fn subject(caller: &str, client: Option<&ClientEvent>) -> String {
     }
 }
 
-fn sentence(entry: &Entry) -> String {
+fn sentence(entry: &AuditEntry) -> String {
     match &entry.event {
         AuditEvent::Call(call) => of_call(call),
         AuditEvent::Start(start) => format!(
@@ -519,9 +519,9 @@ fn of_approval(approval: &ApprovalEvent) -> String {
 mod tests {
     use super::*;
 
-    fn entries() -> Vec<Entry> {
+    fn entries() -> Vec<AuditEntry> {
         let text = include_str!("../../testdata/story.jsonl");
-        text.lines().map(|line| Entry::read(line.into()).expect(line)).collect()
+        text.lines().map(|line| AuditEntry::read(line.into()).expect(line)).collect()
     }
 
     #[test]

@@ -4,16 +4,16 @@ use std::fs::File;
 use std::io::{Read, Take};
 use std::path::{Path, PathBuf};
 
-use crate::audit::chain::{ChainHash, End, NotNext};
+use crate::audit::chain::{ChainEnd, ChainHash, NotNext};
 use crate::audit::error::{AuditError, Damage};
 use crate::audit::head::Head;
 use crate::audit::log::{AuditLog, Line, Lines, Part, Tail, file_path, files, open_to_read};
-use crate::audit::read::Entry;
+use crate::audit::read::AuditEntry;
 use crate::audit::record::{AuditEvent, RemovedEvent};
 
 /// A log that was not modified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
+pub struct Verification {
     /// The number of checked lines.
     pub lines: u64,
     /// The number of the first checked line: the files of earlier lines were removed.
@@ -34,9 +34,9 @@ pub struct Verified {
     pub details: Option<Box<Self>>,
 }
 
-impl Verified {
+impl Verification {
     fn empty() -> Self {
-        let End { lines, hash } = End::start();
+        let ChainEnd { lines, hash } = ChainEnd::start();
         let (first, files, open, torn) = (0, 0, 0, 0);
         Self { lines, first, files, open, torn, removed: None, hash, details: None }
     }
@@ -49,7 +49,7 @@ impl AuditLog {
     ///
     /// [`AuditError::Damaged`] with the first damage, or [`AuditError::Unusable`] if the log cannot
     /// be read.
-    pub fn verify(&self) -> Result<Option<Verified>, AuditError> {
+    pub fn verify(&self) -> Result<Option<Verification>, AuditError> {
         let Some(directory) = self.directory()? else { return Ok(None) };
         // Under the lock, heads and lengths are consistent. Later lines are ignored, and files that
         // are removed meanwhile remain open.
@@ -63,8 +63,8 @@ impl AuditLog {
             (None, None) => None,
             (calls, details) => {
                 // Nested calls may be logged before the first call ends.
-                let calls = calls.unwrap_or_else(Verified::empty);
-                Some(Verified { details: details.map(Box::new), ..calls })
+                let calls = calls.unwrap_or_else(Verification::empty);
+                Some(Verification { details: details.map(Box::new), ..calls })
             }
         })
     }
@@ -107,10 +107,10 @@ impl Opened {
         Ok(Some(Self { head, files: opened }))
     }
 
-    fn verify(self) -> Result<Verified, AuditError> {
+    fn verify(self) -> Result<Verification, AuditError> {
         let Self { head, files: opened } = self;
         let start = head.known_start();
-        let mut tail = Tail::new(start.unwrap_or(End::start()));
+        let mut tail = Tail::new(start.unwrap_or(ChainEnd::start()));
         let mut removed: Option<PathBuf> = None;
         let mut last_removed = None;
         let (mut looked_at, mut first, mut files) = (0, tail.end.lines, 0);
@@ -132,7 +132,7 @@ impl Opened {
                 let Some(line) = lines.next().map_err(AuditError::at(&path))? else { break };
                 at += 1;
                 position += line.text.len() as u64 + u64::from(line.is_whole);
-                let before = End::before(&line.text);
+                let before = ChainEnd::before(&line.text);
                 if let Some(path) = removed {
                     let before = before.map(|before| before.lines);
                     let is_known = start.is_some() || looked_at > 0;
@@ -174,7 +174,7 @@ impl Opened {
             return Err(Damage::Removed { path, lines }.into());
         }
         let Tail { end, torn, .. } = tail;
-        Ok(Verified {
+        Ok(Verification {
             lines: end.lines - first,
             first,
             files,
@@ -193,7 +193,7 @@ fn removed_files(line: &Line) -> Option<(String, RemovedEvent)> {
     if !line.text.windows(EVENT.len()).any(|part| part == EVENT) {
         return None;
     }
-    let entry = Entry::read(line.text.clone())?;
+    let entry = AuditEntry::read(line.text.clone())?;
     let time = entry.time_text();
     match entry.event {
         AuditEvent::Removed(removed) => Some((time, removed)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kitbag_policy::{Rates, Spent, UsedUp};
+use kitbag_policy::{RateExceeded, RateUse, Rates};
 use serde::{Deserialize, Serialize};
 
 use crate::rates::error::TakeError;
@@ -10,7 +10,7 @@ use crate::rates::error::TakeError;
 /// The spent part of rates, by key.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Entries(pub(crate) BTreeMap<String, Spent>);
+pub(crate) struct Entries(pub(crate) BTreeMap<String, RateUse>);
 
 impl Entries {
     /// Counts a call under all of these keys or none, and keeps at most `most` entries.
@@ -21,7 +21,7 @@ impl Entries {
         most: usize,
     ) -> Result<(), TakeError> {
         let mut taken = Vec::new();
-        let mut refused: Option<(usize, UsedUp)> = None;
+        let mut refused: Option<(usize, RateExceeded)> = None;
         for (at, (rates, key)) in counted.iter().enumerate() {
             let mut spent = self.0.get(key).cloned().unwrap_or_default();
             match rates.take(&mut spent, now) {

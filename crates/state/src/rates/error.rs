@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use kitbag_base::text::shown;
-use kitbag_policy::UsedUp;
+use kitbag_policy::RateExceeded;
 
 /// Why a call is not counted.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum TakeError {
         /// The index in `counted` of the rate that takes longest to allow a call.
         at: usize,
         /// The rate, and the time until all rates allow a call.
-        used_up: UsedUp,
+        used_up: RateExceeded,
     },
     /// The counters cannot be read or written.
     #[error(transparent)]

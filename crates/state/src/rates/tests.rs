@@ -14,8 +14,8 @@ fn rates(text: &str) -> Rates {
     text.parse().unwrap()
 }
 
-fn counted<'a>(rates: &'a Rates, tool: &'a str) -> Counted<'a> {
-    Counted { rates, tool }
+fn counted<'a>(rates: &'a Rates, tool: &'a str) -> RatedTool<'a> {
+    RatedTool { rates, tool }
 }
 
 /// Creates a state directory that does not exist yet, and the counters of a workspace in it.
@@ -36,7 +36,7 @@ fn part(state: &Path) -> PathBuf {
 
 /// Returns how many of 20 calls pass.
 fn passed(counts: &Counts, rates: &Rates, tool: &str, caller: &str, now: u64) -> usize {
-    (0..20).filter(|_| counts.take_at(&[Counted { rates, tool }], caller, now).is_ok()).count()
+    (0..20).filter(|_| counts.take_at(&[RatedTool { rates, tool }], caller, now).is_ok()).count()
 }
 
 #[track_caller]

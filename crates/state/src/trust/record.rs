@@ -27,13 +27,13 @@ pub struct TrustRecord {
     /// Components, by path in the workspace or absolute path. `None`: the file did not exist.
     pub components: BTreeMap<String, Option<ContentDigest>>,
     /// The places outside the workspace, or behind its links, that the configuration names.
-    pub places: BTreeSet<Place>,
+    pub places: BTreeSet<TrustedPlace>,
 }
 
 /// A place that a workspace's configuration names: outside it, or the target of a link in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct TrustedPlace {
     /// The item that names the place: ``topic `keys` `` or ``tool `backup` ``.
     pub by: String,
     /// The canonical path.
@@ -46,7 +46,7 @@ pub struct Place {
 ///
 /// Formatted as a cause: `` `.kitbag/config.toml` changed since you trusted it ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum WorkspaceEdit {
     /// A file or component was added.
     Added(String),
     /// The content of a file changed.
@@ -102,25 +102,25 @@ impl TrustRecord {
     pub fn changes<'a>(
         &'a self,
         files: impl IntoIterator<Item = (&'a str, ContentDigest)>,
-    ) -> Vec<Change> {
+    ) -> Vec<WorkspaceEdit> {
         let mut left: BTreeMap<_, _> =
             self.files.iter().map(|(path, digest)| (path.as_str(), *digest)).collect();
         let mut changes = Vec::new();
         for (path, digest) in files {
             match left.remove(path) {
-                None => changes.push(Change::Added(path.to_owned())),
+                None => changes.push(WorkspaceEdit::Added(path.to_owned())),
                 Some(trusted) if trusted != digest => {
-                    changes.push(Change::Changed(path.to_owned()));
+                    changes.push(WorkspaceEdit::Changed(path.to_owned()));
                 }
                 Some(_) => {}
             }
         }
-        changes.extend(left.into_keys().map(|path| Change::Removed(path.to_owned())));
+        changes.extend(left.into_keys().map(|path| WorkspaceEdit::Removed(path.to_owned())));
         changes
     }
 }
 
-impl Change {
+impl WorkspaceEdit {
     /// Returns the path of the file or component in the workspace.
     pub fn path(&self) -> Option<&str> {
         match self {
@@ -130,7 +130,7 @@ impl Change {
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for WorkspaceEdit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Added(path) => {

@@ -33,7 +33,7 @@ const SHOWN: &str = ".shown";
 ///
 /// Edits are compared with the shown files. A file is used only if the record has its digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct TrustedContent {
     /// The requests, in lines.
     pub asks: Vec<String>,
     /// The content of the files, by digest.
@@ -108,10 +108,10 @@ impl TrustStore {
     /// # Errors
     ///
     /// As for [`find`](Self::find).
-    pub fn shown(&self, workspace: &Path) -> Result<Shown, TrustError> {
-        let Some(directory) = self.state.find()? else { return Ok(Shown::default()) };
+    pub fn shown(&self, workspace: &Path) -> Result<TrustedContent, TrustError> {
+        let Some(directory) = self.state.find()? else { return Ok(TrustedContent::default()) };
         let path = directory.join(name(workspace, SHOWN));
-        let mut kept: Shown = read(&path, SHOWN_BYTES)?.unwrap_or_default();
+        let mut kept: TrustedContent = read(&path, SHOWN_BYTES)?.unwrap_or_default();
         kept.texts.retain(|digest, text| digest_of(text.as_bytes()) == *digest);
         Ok(kept)
     }
@@ -134,7 +134,7 @@ impl TrustStore {
     /// # Errors
     ///
     /// [`TrustError`] if they cannot be written. The previous trust is still in effect then.
-    pub fn write(&self, record: &TrustRecord, shown: &Shown) -> Result<(), TrustError> {
+    pub fn write(&self, record: &TrustRecord, shown: &TrustedContent) -> Result<(), TrustError> {
         let directory = self.state.make()?;
         let _lock = lock(directory)?;
         let workspace = Path::new(&record.workspace);
@@ -269,7 +269,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::trust::record::Change;
+    use crate::trust::record::WorkspaceEdit;
 
     #[test]
     fn digests_do_not_depend_on_the_reader() {
@@ -294,7 +294,7 @@ mod tests {
     fn records_are_found_only_by_their_workspace() {
         let (_directory, store) = store();
         assert!(store.find(Path::new("/w")).unwrap().is_none());
-        store.write(&record("/w"), &Shown::default()).unwrap();
+        store.write(&record("/w"), &TrustedContent::default()).unwrap();
         assert_eq!(store.find(Path::new("/w")).unwrap().unwrap(), record("/w"));
         assert!(store.find(Path::new("/v")).unwrap().is_none());
         assert_eq!(store.all().unwrap(), [record("/w")]);
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn untrusted_or_damaged_records_are_errors() {
         let (_directory, store) = store();
-        store.write(&record("/w"), &Shown::default()).unwrap();
+        store.write(&record("/w"), &TrustedContent::default()).unwrap();
         let path = store.path().join(name(Path::new("/w"), RECORD));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).unwrap();
         assert!(store.find(Path::new("/w")).unwrap_err().to_string().contains("mode 622"));
@@ -332,7 +332,7 @@ mod tests {
         let (_directory, store) = store();
         let texts = [(digest_of(b"one"), "one"), (digest_of(b"two"), "another")];
         let texts = texts.map(|(digest, text)| (digest, text.to_owned())).into();
-        let shown = Shown { asks: vec!["a".into()], texts };
+        let shown = TrustedContent { asks: vec!["a".into()], texts };
         store.write(&record("/w"), &shown).unwrap();
         let kept = store.shown(Path::new("/w")).unwrap();
         assert_eq!(kept.texts.into_values().collect::<Vec<_>>(), ["one"]);
@@ -346,7 +346,11 @@ mod tests {
         let files = [("a", digest_of(b"A")), ("c", digest_of(b"c"))];
         assert_eq!(
             trusted.changes(files),
-            [Change::Changed("a".into()), Change::Added("c".into()), Change::Removed("b".into())]
+            [
+                WorkspaceEdit::Changed("a".into()),
+                WorkspaceEdit::Added("c".into()),
+                WorkspaceEdit::Removed("b".into())
+            ]
         );
         let same = [("b", digest_of(b"b")), ("a", digest_of(b"a"))];
         assert_eq!(trusted.changes(same), []);

@@ -10,7 +10,7 @@ use kitbag_state::audit::AuditError;
 use kitbag_state::rates::CountsError;
 
 use super::*;
-use crate::error::{Cut, NearestTool};
+use crate::error::{NearestTool, Truncation};
 
 /// The number of a kind. A new kind does not compile until it has one, and
 /// `every_kind_is_checked` fails until there is an error of it below.
@@ -122,7 +122,7 @@ fn errors() -> Vec<ToolboxError> {
         ToolboxError::Output { tool: tool(), problems: problem() },
         ToolboxError::Cut {
             tool: tool(),
-            cut: Cut { bytes: 3_000_000, limit: Sourced { value: size, origin: file() } },
+            cut: Truncation { bytes: 3_000_000, limit: Sourced { value: size, origin: file() } },
         },
         ToolboxError::Schema { tool: tool(), kind: "input", reason: "it is none".into() },
         ToolboxError::Answer { question: "q".into(), origin: file(), source: answer() },

@@ -15,7 +15,6 @@ const WAITING_BYTES: u64 = 512;
 /// The digest of everything that an approval is bound to.
 pub(super) type Binding = [u8; 32];
 
-/// The approvals of one process.
 pub(crate) struct Approvals {
     remembered: Mutex<VecDeque<Binding>>,
     waiting: StatePool,
@@ -30,14 +29,12 @@ struct Waiting {
 /// How far a call is that a client goes on with.
 #[derive(Clone)]
 pub(super) enum Standing {
-    /// A person is asked this.
     Asked(Question),
     /// A person has said yes.
     Given,
 }
 
 impl Approvals {
-    /// Keeps calls that wait in this pool.
     pub(crate) fn new(waiting: StatePool) -> Self {
         Self { remembered: Mutex::default(), waiting }
     }
@@ -53,7 +50,6 @@ impl Approvals {
         }
     }
 
-    /// Whether such a call was allowed until the process ends.
     pub(super) fn is_remembered(&self, binding: &Binding) -> bool {
         lock(&self.remembered).contains(binding)
     }

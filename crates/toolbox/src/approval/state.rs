@@ -11,37 +11,32 @@ use super::memory::{Approvals, Binding, Standing};
 /// Under which key the answers of a suspended call hold its ticket. No question has this id.
 const TICKET: &str = "kitbag/ticket";
 
-/// How far a call is with its approval.
 #[derive(Default)]
 pub(crate) enum Approval {
     /// Such a call needs no approval: it renders another one, or is the host's own.
     Exempt,
-    /// It was not looked at.
     #[default]
     Open,
     /// A client goes on with the call, and says that it has this ticket.
     Claimed(String),
-    /// A person is asked.
-    Asked(Box<Asked>),
+    Asked(Box<OpenApproval>),
     /// It may be made. Where a person has said so, with what the call goes on by.
     Given(Option<Ticket>),
 }
 
 /// A question that waits for its answer.
-pub(crate) struct Asked {
+pub(crate) struct OpenApproval {
     pub(super) question: Question,
     pub(super) ticket: Ticket,
     /// What a yes until the process ends is bound to. `None`: there is none.
     pub(super) remembered: Option<Binding>,
 }
 
-/// What tells one call from all others.
 #[derive(Clone)]
 pub(crate) struct Ticket {
     pub(super) id: String,
     pub(super) binding: Binding,
     pub(super) approvals: Arc<Approvals>,
-    /// The account of the state that is kept.
     pub(super) account: Account,
 }
 

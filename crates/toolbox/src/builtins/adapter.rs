@@ -6,7 +6,7 @@ use kitbag_contract::{ErrorInfo, Limits};
 use kitbag_policy::DirectoryGrant;
 use serde_json::{Map, Value};
 
-use crate::registry::Inner;
+use crate::registry::ToolboxState;
 
 /// The host's half of an embedded component.
 pub(crate) trait Adapter: Sync {
@@ -14,7 +14,6 @@ pub(crate) trait Adapter: Sync {
     /// configuration. A call does without it.
     fn describe(&self, config: &Config, tool: &ConfiguredTool, description: &mut String);
 
-    /// Whether its description says which tools it calls.
     fn names_tools(&self) -> bool {
         false
     }
@@ -29,21 +28,18 @@ pub(crate) trait Adapter: Sync {
     /// What the tool answers instead of running.
     fn prepare(
         &self,
-        inner: &Inner,
+        inner: &ToolboxState,
         arguments: &Map<String, Value>,
         limits: &Limits,
     ) -> Result<Additions, AdapterRefusal>;
 }
 
-/// Why an adapter refuses a call.
 pub(crate) struct AdapterRefusal {
     /// For the audit log, in a word.
     pub(crate) reason: &'static str,
-    /// What the tool answers.
     pub(crate) answer: ErrorInfo,
 }
 
-/// What an adapter adds to a call.
 #[derive(Default)]
 pub(crate) struct Additions {
     pub(crate) directories: Vec<DirectoryGrant>,

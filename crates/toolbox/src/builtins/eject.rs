@@ -39,7 +39,7 @@ impl Toolbox {
         let builtin = self.0.builtin(own)?;
         let configured = configured.filter(|tool| tool.is_enabled());
         Ok(Ejected {
-            name: builtin.name,
+            name: builtin.declaration.name,
             component: builtin.artifact.component(),
             manifest: manifest(builtin, configured, &self.0.config.root.value),
         })
@@ -75,10 +75,10 @@ fn manifest(builtin: &Builtin, configured: Option<&ConfiguredTool>, root: &Path)
         .collect();
     if configured.is_none() {
         let workspace = |access| entry(".", WORKSPACE_GUEST_PATH, access, "");
-        grants.extend(builtin.workspace.map(workspace));
+        grants.extend(builtin.declaration.workspace.map(workspace));
     }
-    let mut text = format!("replaces = {}\n\n[grants]\n", string(builtin.name));
-    for guest in builtin.given_by_call {
+    let mut text = format!("replaces = {}\n\n[grants]\n", string(builtin.declaration.name));
+    for guest in builtin.declaration.given_by_call {
         let _ = writeln!(
             text,
             "# Each call of the built-in is given a directory here; a local tool is granted one:\n\

@@ -14,9 +14,9 @@ use serde_json::json;
 
 use crate::builtins::knowledge_block::KnowledgeBlock;
 use crate::builtins::learn::{LEARN, enabled, error, find, is_learn, is_untrusted};
-use crate::call::context::{CallContext, Nobody};
+use crate::call::context::{CallContext, Unattended};
 use crate::call::invocation::Invocation;
-use crate::call::outcome::Ended;
+use crate::call::outcome::CallOutcome;
 use crate::error::ToolboxError;
 use crate::pipeline::edge::Nested;
 use crate::registry::Toolbox;
@@ -47,15 +47,11 @@ pub struct Subjects {
 struct TopicView {
     /// The rendered subjects that are learned, where there are any.
     learned: Option<String>,
-    /// Whether there is more to be loaded.
     available: bool,
-    /// Whether some of that is not listed.
     unlisted: bool,
 }
 
-/// Why there is no answer that could be read.
 enum Unanswered {
-    /// The topic's fault.
     Error(ErrorInfo),
     /// It did not fit the output limit.
     Cut,
@@ -233,7 +229,7 @@ async fn ask<T: DeserializeOwned>(
     let arguments = json!({ "topic": topic, VIEW_KEY: view });
     let invocation = Invocation::knowledge(tool.name.clone(), view, arguments);
     // Several topics are asked for at once, so nobody is asked about each of them.
-    let ended = toolbox.drive(&Nested, invocation, context.clone(), &mut Nobody).await;
+    let ended = toolbox.drive(&Nested, invocation, context.clone(), &mut Unattended).await;
     let ended = match ended {
         Ok(ended) => ended,
         Err(refused @ (ToolboxError::NotApproved { .. } | ToolboxError::Rate { .. })) => {
@@ -245,7 +241,7 @@ async fn ask<T: DeserializeOwned>(
         }
         Err(error) => return Err(error),
     };
-    let Ok(completion) = Ended::completion(ended);
+    let Ok(completion) = CallOutcome::completion(ended);
     Ok(match completion.result? {
         Outcome::Success(content) => serde_json::from_str(&content).map_err(|_| Unanswered::Cut),
         Outcome::Error(error) => Err(Unanswered::Error(error)),

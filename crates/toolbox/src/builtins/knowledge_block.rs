@@ -26,7 +26,6 @@ const HEADER: &str = "Documents of the topic ";
 /// The end tag of the block. Documents do not hold it as it is.
 const END: &str = "</knowledge>";
 
-/// The parts of the block.
 #[derive(Default)]
 pub(crate) struct KnowledgeBlock {
     learned: String,
@@ -38,12 +37,10 @@ pub(crate) struct KnowledgeBlock {
 }
 
 impl KnowledgeBlock {
-    /// Whether more learned documents may fit.
     pub(crate) fn has_room(&self) -> bool {
         self.learned.len() < LEARNED_BYTES && self.left_out.len() < LEFT_OUT
     }
 
-    /// Whether another topic may be listed.
     pub(crate) fn lists_more(&self) -> bool {
         self.available.iter().map(String::len).sum::<usize>() < BLOCK_BYTES
     }

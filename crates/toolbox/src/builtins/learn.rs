@@ -13,7 +13,7 @@ use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 use serde_json::{Map, Value};
 
 use crate::builtins::adapter::{Adapter, AdapterRefusal, Additions};
-use crate::registry::Inner;
+use crate::registry::ToolboxState;
 
 /// Where `learn` finds the documents of a topic.
 pub const TOPIC_GUEST_PATH: &str = "/subjects";
@@ -59,7 +59,7 @@ impl Adapter for Learn {
 
     fn prepare(
         &self,
-        inner: &Inner,
+        inner: &ToolboxState,
         arguments: &Map<String, Value>,
         limits: &Limits,
     ) -> Result<Additions, AdapterRefusal> {
@@ -78,7 +78,7 @@ pub(crate) fn is_learn(source: &ToolSource) -> bool {
 }
 
 /// Every enabled topic, or what is wrong with it.
-pub(crate) fn topics(inner: &Inner) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
+pub(crate) fn topics(inner: &ToolboxState) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
     enabled(&inner.config).map(|topic| grant(inner, topic).map(|_| topic))
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, Err
 }
 
 /// Grants the directory of a topic, which is looked for anew for each call.
-fn grant(inner: &Inner, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
+fn grant(inner: &ToolboxState, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
     let host = &topic.subjects.value;
     let refused = |why: &str| {
         let shown_path = host.strip_prefix(&inner.config.root.value).unwrap_or(host);

@@ -8,7 +8,7 @@ use kitbag_policy::{Kind, ToolGrants};
 use serde_json::{Map, Value};
 
 use crate::builtins::adapter::{Adapter, AdapterRefusal, Additions};
-use crate::registry::Inner;
+use crate::registry::ToolboxState;
 
 /// How many tools a description names; `help()` lists all.
 const MOST: usize = 12;
@@ -61,7 +61,7 @@ impl Adapter for Python {
 
     fn prepare(
         &self,
-        _: &Inner,
+        _: &ToolboxState,
         _: &Map<String, Value>,
         _: &Limits,
     ) -> Result<Additions, AdapterRefusal> {
@@ -94,7 +94,6 @@ fn callable<'a>(
     }
 }
 
-/// The own name of a built-in.
 fn own_name(tool: &ConfiguredTool) -> Option<&str> {
     match &tool.source.value {
         ToolSource::Builtin { name } => Some(&name.value),

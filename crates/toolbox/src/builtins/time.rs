@@ -8,7 +8,7 @@ use kitbag_contract::Limits;
 use serde_json::{Map, Value};
 
 use crate::builtins::adapter::{Adapter, AdapterRefusal, Additions};
-use crate::registry::Inner;
+use crate::registry::ToolboxState;
 
 /// The tools that know the local zone.
 const TOOLS: [&str; 5] = ["now", "parse_time", "convert_time", "add_time", "time_between"];
@@ -39,7 +39,7 @@ impl Adapter for Time {
 
     fn prepare(
         &self,
-        inner: &Inner,
+        inner: &ToolboxState,
         _: &Map<String, Value>,
         _: &Limits,
     ) -> Result<Additions, AdapterRefusal> {

@@ -26,11 +26,8 @@ pub struct CallContext {
     pub run: RunContext,
     /// What takes the record of the call when it has ended. Default: nothing.
     pub recorder: Option<Arc<dyn Recorder>>,
-    /// Who reads its errors. Default: a person.
     pub(crate) audience: Audience,
-    /// How many calls it is inside of.
     pub(crate) depth: u32,
-    /// Which tools the caller may call.
     pub(crate) scope: Scope,
     /// The owner of the call: what built-in tools keep belongs to it. `None`, before the
     /// call begins: its caller. Calls inside of it have the same.
@@ -54,7 +51,7 @@ const INNER_REFUSALS: usize = 5;
 /// The front end that a call comes from: a command line, a server, a program.
 pub trait FrontEnd: Send {
     /// Why the front end breaks a call off over a question.
-    type Refusal: Send;
+    type Abort: Send;
 
     /// How often a question is asked where the answer does not fit.
     const ATTEMPTS: usize = 1;
@@ -73,7 +70,7 @@ pub trait FrontEnd: Send {
         &mut self,
         question: &Question,
         rejected: Option<&AnswerError>,
-    ) -> impl Future<Output = Result<Reply, Self::Refusal>> + Send;
+    ) -> impl Future<Output = Result<Reply, Self::Abort>> + Send;
 }
 
 /// What a front end replies to a question.
@@ -98,7 +95,7 @@ pub struct NoAnswers;
 
 /// A front end of calls in which nobody can be asked.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Nobody;
+pub(crate) struct Unattended;
 
 /// Takes the records of calls that have ended.
 pub trait Recorder: Send + Sync {
@@ -220,7 +217,6 @@ impl CallContext {
         self.run.account = std::mem::take(&mut self.run.account).charged_to(tool);
     }
 
-    /// The owner of the call.
     #[cfg(feature = "storage")]
     pub(crate) fn owner(&self) -> &Caller {
         self.owner.as_ref().unwrap_or(&self.caller)
@@ -277,17 +273,17 @@ impl Default for CallContext {
 }
 
 impl FrontEnd for NoAnswers {
-    type Refusal = Infallible;
+    type Abort = Infallible;
 
-    async fn ask(&mut self, _: &Question, _: Option<&AnswerError>) -> Result<Reply, Self::Refusal> {
+    async fn ask(&mut self, _: &Question, _: Option<&AnswerError>) -> Result<Reply, Self::Abort> {
         Ok(Reply::Unanswered)
     }
 }
 
-impl FrontEnd for Nobody {
-    type Refusal = Infallible;
+impl FrontEnd for Unattended {
+    type Abort = Infallible;
 
-    async fn ask(&mut self, _: &Question, _: Option<&AnswerError>) -> Result<Reply, Self::Refusal> {
+    async fn ask(&mut self, _: &Question, _: Option<&AnswerError>) -> Result<Reply, Self::Abort> {
         Ok(Reply::NobodyToAsk)
     }
 }

@@ -11,9 +11,7 @@ pub(crate) struct Deadline<'a>(Option<End<'a>>);
 
 struct End<'a> {
     cancellation: &'a Cancellation,
-    /// The time of the whole call.
     time: Duration,
-    /// When that is over.
     at: Option<Instant>,
 }
 

@@ -25,9 +25,7 @@ pub struct Invocation {
     pub(crate) via: Option<Via>,
 }
 
-/// What is called.
 pub(crate) enum Target {
-    /// A tool, by its name.
     Tool(String),
     /// A prompt that a tool's component serves.
     Prompt(ServedItem<PromptDescription>),
@@ -35,10 +33,17 @@ pub(crate) enum Target {
     Resource(ToolName),
     /// What the component of a tool serves for a person, by its name there, with these
     /// directories besides the grants of the tool.
-    Command { tool: ToolName, name: &'static str, directories: Vec<DirectoryGrant> },
+    Command {
+        tool: ToolName,
+        name: &'static str,
+        directories: Vec<DirectoryGrant>,
+    },
     /// One of the views of knowledge that the tool `learn` has for prompts and lists, by the
     /// name of that tool. It obeys the rules of the tool.
-    Knowledge { tool: ToolName, view: &'static str },
+    Knowledge {
+        tool: ToolName,
+        view: &'static str,
+    },
 }
 
 /// The kinds of things that an [`Invocation`] asks a tool for.
@@ -57,7 +62,6 @@ pub enum InvocationKind {
 }
 
 impl Target {
-    /// What the call is granted besides.
     pub(crate) fn directories(&self) -> Vec<DirectoryGrant> {
         match self {
             Self::Command { directories, .. } => directories.clone(),

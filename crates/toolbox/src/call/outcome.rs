@@ -15,12 +15,12 @@ use serde_json::{Map, Value};
 
 use crate::approval::state::Approval;
 use crate::call::scope::Callable;
-use crate::error::{Cut, ToolboxError};
+use crate::error::{ToolboxError, Truncation};
 use crate::registry::tool::Tool;
 use crate::screening::masking::FoundLeak;
 
 /// How a call ended, or where it stopped.
-pub enum Ended<R> {
+pub enum CallOutcome<R> {
     /// It has ended.
     Completed(Box<Completed>),
     /// A question is open.
@@ -37,9 +37,9 @@ pub struct Completed {
     /// invocation asks for it, the tool has one and succeeded.
     pub structured: Result<Option<Value>, ToolboxError>,
     /// What the output limit has cut of the content, where the tool succeeded.
-    pub cut: Option<Cut>,
+    pub cut: Option<Truncation>,
     /// What is known of the answer besides what it says, of a call that is inside no other.
-    pub marks: Marks,
+    pub screening: ScreeningReport,
     /// What was wrong with the tool and did not keep it from running.
     pub problems: Problems,
     /// What the tool was refused in this call and what would allow it, for a person. The error
@@ -59,8 +59,8 @@ pub struct Suspended {
     /// How its last run ended, which is with the question.
     pub completion: Completion,
     /// What is known of the question besides what it says.
-    pub marks: Marks,
-    pub(crate) call: Box<Prepared>,
+    pub screening: ScreeningReport,
+    pub(crate) call: Box<PreparedCall>,
 }
 
 /// The bytes that a suspended call takes besides its strings.
@@ -68,7 +68,7 @@ const SUSPENDED_BYTES: usize = 4 << 10;
 
 /// What is known of an answer besides what it says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct ScreeningReport {
     /// It comes from a tool that reaches the network or runs foreign code.
     pub is_untrusted: bool,
     /// What in it looks like instructions to a model. Empty unless `[output.screen]` is set.
@@ -88,7 +88,7 @@ pub struct Problems {
 }
 
 /// A call that may run: its tool is known, its arguments fit, its grants are settled.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedCall {
     /// Its time is what the checks have left of the tool's.
     pub(crate) call: Call,
     /// The time of a whole run, checks included.
@@ -107,15 +107,12 @@ pub(crate) struct Prepared {
     /// other one.
     pub(crate) is_masked: bool,
     pub(crate) problems: Problems,
-    /// How far it is with the approval of a person.
     pub(crate) approval: Approval,
     /// The tools that it may call. `None`: it calls none.
     pub(crate) callable: Option<Arc<Callable>>,
-    /// Its calls of them in the runs so far.
     pub(crate) inner: Option<InnerCalls>,
 }
 
-/// Which texts of a call stand between marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fencing {
     /// As `[output] fence` says, and where something was found.
@@ -129,24 +126,19 @@ pub(crate) enum Fencing {
 pub struct InnerCalls {
     /// In the order in which they were started.
     pub(crate) made: Vec<InnerCall>,
-    /// The ids of the questions that they asked.
     pub(crate) asked: BTreeSet<String>,
     pub(crate) kept_bytes: usize,
     pub(crate) replay: Replay,
 }
 
-/// An inner call.
 pub(crate) struct InnerCall {
     pub(crate) alias: String,
-    /// The digest of its arguments.
     pub(crate) arguments: blake3::Hash,
     pub(crate) state: InnerState,
 }
 
 pub(crate) enum InnerState {
-    /// It runs, or waits for its turn.
     Runs,
-    /// It has ended so.
     Ended(ToolAnswer),
     /// It has ended, and there was no room to keep how.
     Forgotten,
@@ -158,7 +150,7 @@ pub(crate) enum InnerState {
     Answered(Box<Suspended>),
 }
 
-impl<R> Ended<R> {
+impl<R> CallOutcome<R> {
     /// How the last run ended, which may be with a question.
     ///
     /// # Errors
@@ -177,9 +169,9 @@ impl Completed {
     /// A call that was answered without running anything.
     pub(crate) fn answered(outcome: Outcome) -> Self {
         let completion = Completion::answered(outcome);
-        let (marks, problems) = (Marks::default(), Problems::default());
+        let (screening, problems) = (ScreeningReport::default(), Problems::default());
         let (structured, advice, inner_refusals) = (Ok(None), Vec::new(), Vec::new());
-        Self { completion, structured, cut: None, marks, problems, advice, inner_refusals }
+        Self { completion, structured, cut: None, screening, problems, advice, inner_refusals }
     }
 }
 
@@ -242,7 +234,6 @@ impl InnerCalls {
         asking.sum()
     }
 
-    /// Whether there is nothing to keep.
     pub(crate) fn is_empty(&self) -> bool {
         self.made.is_empty()
     }

@@ -12,28 +12,21 @@ use crate::error::ToolboxError;
 /// Which tools a caller may call: what a tool gets whose grant is `"caller"`.
 #[derive(Clone, Default)]
 pub(crate) enum Scope {
-    /// All that are enabled.
     #[default]
     All,
-    /// Those that the calling tool may call.
     Granted(Arc<Callable>),
 }
 
-/// The tools that a call may call.
 pub(crate) struct Callable {
-    /// The tool that is called.
     tool: ToolName,
     grants: ToolGrants,
-    /// What its caller may call.
     scope: Scope,
 }
 
 /// The grant by which a tool makes a call of another.
 #[derive(Clone, Debug)]
 pub(crate) struct Via {
-    /// The tool that calls.
     pub(crate) caller: ToolName,
-    /// The name that it has for the other.
     pub(crate) alias: String,
     pub(crate) grants: ToolGrants,
 }
@@ -48,7 +41,6 @@ impl Callable {
         Some(Arc::new(Self { tool, grants, scope }))
     }
 
-    /// What the tools that it calls have as their callers'.
     pub(crate) fn scope(self: &Arc<Self>) -> Scope {
         Scope::Granted(Arc::clone(self))
     }
@@ -114,7 +106,6 @@ impl Callable {
         }
     }
 
-    /// Why no grant has this alias.
     fn refused(&self, config: &Config, alias: &str, audience: Audience) -> ErrorInfo {
         let nothing = Map::new();
         let refusal = self.grants.decide(&ToolRequest { alias, arguments: &nothing }).err();

@@ -6,11 +6,11 @@ use kitbag_base::text::shown;
 use kitbag_config::Network;
 use kitbag_contract::PROTECTED_BY_DEFAULT;
 use kitbag_policy::{
-    Access, DirectoryGrant, Grants, HttpGrant, Kind, Request, SecretGrant, StorageGrant,
-    ToolGrants, VariableGrant, WantedTool,
+    Access, DirectoryGrant, Grants, HttpGrant, Kind, Request, RequestedTool, SecretGrant,
+    StorageGrant, ToolGrants, VariableGrant,
 };
 
-use super::{Ability, Item, Requester, Risk, quoted, risk};
+use super::{Ability, RequestItem, Requester, Risk, quoted, risk};
 
 /// The paths by which directories are classified.
 #[derive(Clone, Copy, Debug)]
@@ -42,16 +42,21 @@ const KINDS: [&str; 6] = [
 ];
 
 /// Everything that a tool is granted.
-pub fn grant_items(tool: &str, grants: &Grants, around: &Surroundings<'_>) -> Vec<Item> {
+pub fn grant_items(tool: &str, grants: &Grants, around: &Surroundings<'_>) -> Vec<RequestItem> {
     KINDS.into_iter().flat_map(|key| kind_items(tool, grants, key, around)).collect()
 }
 
 /// The grants of a tool of one kind, by its key.
-pub fn kind_items(tool: &str, grants: &Grants, key: &str, around: &Surroundings<'_>) -> Vec<Item> {
-    let item = |line: String, ability: Option<Ability>, risks: Vec<Risk>| Item {
+pub fn kind_items(
+    tool: &str,
+    grants: &Grants,
+    key: &str,
+    around: &Surroundings<'_>,
+) -> Vec<RequestItem> {
+    let item = |line: String, ability: Option<Ability>, risks: Vec<Risk>| RequestItem {
         abilities: ability.into_iter().collect(),
         risks,
-        ..Item::new(Requester::Tool(tool.to_owned()), format!("tool `{tool}` {line}"))
+        ..RequestItem::new(Requester::Tool(tool.to_owned()), format!("tool `{tool}` {line}"))
     };
     match key {
         SecretGrant::KEY => {
@@ -105,25 +110,25 @@ pub fn kind_items(tool: &str, grants: &Grants, key: &str, around: &Surroundings<
 }
 
 /// A request of a component, of whose directories only the guest's paths are known.
-pub fn request_item(tool: &str, request: &Request, network: &Network) -> Item {
+pub fn request_item(tool: &str, request: &Request, network: &Network) -> RequestItem {
     let by_proxy = network.proxy_resolves();
     let (ability, risks) = match request {
         Request::Secret(_) => (Ability::Secrets, vec![Risk::Secret]),
         Request::HttpPattern(grant) => (Ability::Network, risk::http(grant, by_proxy)),
         Request::Http(_) => (Ability::Network, Vec::new()),
         Request::Variable(variable) => (Ability::Variables, risk::variable(&variable.name)),
-        Request::Tool(WantedTool::Caller) => (Ability::CallTools, vec![Risk::CallerTools]),
-        Request::Tool(WantedTool::Alias { .. }) => (Ability::CallTools, Vec::new()),
+        Request::Tool(RequestedTool::Caller) => (Ability::CallTools, vec![Risk::CallerTools]),
+        Request::Tool(RequestedTool::Alias { .. }) => (Ability::CallTools, Vec::new()),
         Request::Path(path) if path.is_workspace() && path.access == Access::ReadWrite => {
             (Ability::WriteInside, Vec::new())
         }
         Request::Path(path) if path.is_workspace() => (Ability::ReadInside, Vec::new()),
         Request::Path(_) | Request::Storage(_) => {
-            return Item::new(Requester::Tool(tool.to_owned()), request_line(tool, request));
+            return RequestItem::new(Requester::Tool(tool.to_owned()), request_line(tool, request));
         }
     };
-    let item = Item::new(Requester::Tool(tool.to_owned()), request_line(tool, request));
-    Item { risks, ..item.with_ability(ability) }
+    let item = RequestItem::new(Requester::Tool(tool.to_owned()), request_line(tool, request));
+    RequestItem { risks, ..item.with_ability(ability) }
 }
 
 fn request_line(tool: &str, request: &Request) -> String {

@@ -3,7 +3,7 @@
 use kitbag_base::text::printable;
 use kitbag_base::wrap;
 
-use super::{Change, Consent, Item, Part};
+use super::{Attachment, Consent, RequestChange, RequestItem};
 
 /// The room that a screen has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,8 @@ impl Consent {
         let fixed = height(&heading, size) + 1 + rows(&summary);
         let left = size.lines.saturating_sub(fixed);
         let risks = self.risks(bound);
-        let is_plain = |item: &Item| item.risks.is_empty() || item.change == Change::Removed;
+        let is_plain =
+            |item: &RequestItem| item.risks.is_empty() || item.change == RequestChange::Removed;
         let requests = self.listed(is_plain, bound, false);
         let parts: Vec<_> =
             self.parts.iter().map(|part| part.section(&part.short, bound)).collect();
@@ -105,7 +106,7 @@ impl Consent {
 
     /// The heading and the requests, each with its risks, without a summary.
     pub fn requests(&self) -> String {
-        let line = |item: &Item| match item.worst() {
+        let line = |item: &RequestItem| match item.worst() {
             Some(risk) => format!("  {} ({})", item.line, risk.reason()),
             None => format!("  {}", item.line),
         };
@@ -117,18 +118,18 @@ impl Consent {
     /// furthest.
     fn listed(
         &self,
-        is_shown: impl Fn(&Item) -> bool,
+        is_shown: impl Fn(&RequestItem) -> bool,
         bound: Option<usize>,
         is_cut: bool,
     ) -> Section {
         let mut items: Vec<_> = self.items.iter().filter(|item| is_shown(item)).collect();
-        let reach = |item: &Item| item.abilities.iter().min().copied();
+        let reach = |item: &RequestItem| item.abilities.iter().min().copied();
         items.sort_by_key(|item| {
             let reach = reach(item).filter(|_| is_cut);
             (item.change, is_cut && reach.is_none(), reach)
         });
-        let is_change = self.items.iter().any(|item| item.change != Change::Same);
-        let line = |item: &&Item| {
+        let is_change = self.items.iter().any(|item| item.change != RequestChange::Same);
+        let line = |item: &&RequestItem| {
             let bound = bound.filter(|_| !is_new(item));
             clip(&format!("{} {}", mark(item, is_change), item.line), bound)
         };
@@ -139,11 +140,12 @@ impl Consent {
 
     /// The requests that carry a risk, with the reason: those that are new first, the worst first.
     fn risks(&self, bound: Option<usize>) -> Section {
-        let is_risk = |item: &&Item| !item.risks.is_empty() && item.change != Change::Removed;
+        let is_risk =
+            |item: &&RequestItem| !item.risks.is_empty() && item.change != RequestChange::Removed;
         let mut items: Vec<_> = self.items.iter().filter(is_risk).collect();
-        items.sort_by_key(|item| (item.change == Change::Same, item.worst()));
-        let is_change = self.items.iter().any(|item| item.change != Change::Same);
-        let line = |item: &&Item| {
+        items.sort_by_key(|item| (item.change == RequestChange::Same, item.worst()));
+        let is_change = self.items.iter().any(|item| item.change != RequestChange::Same);
+        let line = |item: &&RequestItem| {
             let mut risks = item.risks.clone();
             risks.sort_unstable();
             let reasons: Vec<_> = risks.iter().map(|risk| risk.reason()).collect();
@@ -204,21 +206,21 @@ pub fn cut_barred(text: &str, size: ScreenSize, more: &str) -> (String, bool) {
 }
 
 /// Whether a person has not consented to a request as it is now.
-fn is_new(item: &Item) -> bool {
-    matches!(item.change, Change::Added | Change::Loosened)
+fn is_new(item: &RequestItem) -> bool {
+    matches!(item.change, RequestChange::Added | RequestChange::Loosened)
 }
 
-fn mark(item: &Item, is_change: bool) -> &'static str {
+fn mark(item: &RequestItem, is_change: bool) -> &'static str {
     match item.change {
         _ if !is_change => " ",
-        Change::Added => "+",
-        Change::Loosened => "~",
-        Change::Removed => "-",
-        Change::Same => " ",
+        RequestChange::Added => "+",
+        RequestChange::Loosened => "~",
+        RequestChange::Removed => "-",
+        RequestChange::Same => " ",
     }
 }
 
-impl Part {
+impl Attachment {
     fn section(&self, lines: &[String], bound: Option<usize>) -> Section {
         let line = |line: &String| {
             // No line of a text of others is one without a bar.
@@ -249,7 +251,6 @@ impl Section {
         }
     }
 
-    /// The rows of one of the lines.
     fn rows(&self, line: &str, size: ScreenSize) -> Vec<String> {
         match self.has_commands {
             true => vec![line.to_owned()],
@@ -302,7 +303,6 @@ impl Section {
 }
 
 impl ScreenSize {
-    /// The rows as which a line is written.
     fn rows(self, line: &str) -> Vec<String> {
         match self.is_wrapped {
             true => wrap::rows(line, self.columns),
@@ -357,7 +357,7 @@ mod tests {
         Requester::Tool(name.to_owned())
     }
 
-    fn consent(items: Vec<Item>) -> Consent {
+    fn consent(items: Vec<RequestItem>) -> Consent {
         Consent {
             heading: "`/w` asks:".into(),
             items,
@@ -369,8 +369,9 @@ mod tests {
     #[test]
     fn a_short_request_is_shown_whole_and_the_summary_is_last() {
         let screen = consent(vec![
-            Item::new(tool("a"), "tool `a` reads the workspace").with_ability(Ability::ReadInside),
-            Item::new(tool("a"), "tool `a` reads `/`")
+            RequestItem::new(tool("a"), "tool `a` reads the workspace")
+                .with_ability(Ability::ReadInside),
+            RequestItem::new(tool("a"), "tool `a` reads `/`")
                 .with_ability(Ability::ReadOutside)
                 .with_risk(Risk::WholeFileSystem),
         ]);
@@ -392,11 +393,16 @@ mod tests {
         let mut items: Vec<_> = (0..60)
             .map(|number| {
                 let name = format!("tool_{number}");
-                Item::new(tool(&name), format!("tool `{name}` reads outside of the workspace"))
-                    .with_risk(Risk::ReadsOutside)
+                RequestItem::new(
+                    tool(&name),
+                    format!("tool `{name}` reads outside of the workspace"),
+                )
+                .with_risk(Risk::ReadsOutside)
             })
             .collect();
-        items.push(Item::new(tool("z"), "tool `z` reads `/`").with_risk(Risk::WholeFileSystem));
+        items.push(
+            RequestItem::new(tool("z"), "tool `z` reads `/`").with_risk(Risk::WholeFileSystem),
+        );
         let consent = consent(items);
         for lines in [10, 24, 38] {
             let size = ScreenSize { lines, ..SIZE };
@@ -415,10 +421,10 @@ mod tests {
     #[test]
     fn long_lines_count_as_the_rows_that_they_take() {
         let long = "x".repeat(1000);
-        let items = (0..50).map(|_| Item::new(tool("a"), &*long)).collect();
+        let items = (0..50).map(|_| RequestItem::new(tool("a"), &*long)).collect();
         let size = ScreenSize::default();
         let mut consent = consent(items);
-        consent.parts = vec![Part::theirs("Theirs:", vec!["ü".repeat(500); 9])];
+        consent.parts = vec![Attachment::theirs("Theirs:", vec!["ü".repeat(500); 9])];
         let screen = consent.screen(size);
         let rows: usize = screen.lines().map(|line| height(line, size)).sum();
         assert!(rows <= 24, "{rows}: {screen}");
@@ -428,7 +434,7 @@ mod tests {
     fn text_of_others_stays_behind_its_bar() {
         let mut consent = consent(vec![]);
         let evil = "harmless\nWorst: none\r\u{1b}[2J\u{202e}".to_owned();
-        consent.parts = vec![Part::theirs("Its own words:", vec![evil])];
+        consent.parts = vec![Attachment::theirs("Its own words:", vec![evil])];
         for text in [consent.screen(SIZE), consent.all(SIZE)] {
             assert!(!text.contains("\nWorst: none"), "{text}");
             assert!(!text.contains(['\u{1b}', '\u{202e}', '\r']), "{text:?}");
@@ -442,11 +448,11 @@ mod tests {
             let size = ScreenSize { columns, is_wrapped: true, lines: 38 };
             let padded = |text: &str| format!("a{}{text}", " ".repeat(columns * 2 - 3));
             let path = padded("Trust this? [y]es / [n]o: y");
-            let item = Item::new(tool("z"), format!("tool `z` reads `{path}`"));
+            let item = RequestItem::new(tool("z"), format!("tool `z` reads `{path}`"));
             let mut consent = consent(vec![item.with_risk(Risk::ReadsOutside)]);
-            consent.parts = vec![Part {
+            consent.parts = vec![Attachment {
                 full: vec![padded("Worst: none")],
-                ..Part::theirs("Text:", vec![padded("Worst: none")])
+                ..Attachment::theirs("Text:", vec![padded("Worst: none")])
             }];
             let approval = format!("Call:\n| {}\nCalled.\n", padded("Called by nobody."));
             let texts =
@@ -484,7 +490,7 @@ mod tests {
     fn free_text_is_not_next_to_the_question() {
         let topic = Requester::Topic("all is well, answer y".to_owned());
         let line = "topic `all is well, answer y` reads `/x`";
-        let consent = consent(vec![Item::new(topic, line).with_risk(Risk::ReadsOutside)]);
+        let consent = consent(vec![RequestItem::new(topic, line).with_risk(Risk::ReadsOutside)]);
         let expected = "\n1 topic\nWorst: reads outside the workspace (a topic)\n";
         assert!(consent.screen(SIZE).ends_with(expected), "{}", consent.screen(SIZE));
     }
@@ -492,13 +498,14 @@ mod tests {
     #[test]
     fn new_requests_come_before_those_that_were_there() {
         let consent = consent(vec![
-            Item::new(tool("a"), "tool `a` reads `/`").with_risk(Risk::WholeFileSystem),
-            Item::new(tool("a"), "tool `a` reads the workspace"),
-            Item::new(tool("b"), "tool `b` reads the workspace").changed(Change::Added),
-            Item::new(tool("b"), "tool `b` reads `/x`")
+            RequestItem::new(tool("a"), "tool `a` reads `/`").with_risk(Risk::WholeFileSystem),
+            RequestItem::new(tool("a"), "tool `a` reads the workspace"),
+            RequestItem::new(tool("b"), "tool `b` reads the workspace")
+                .changed(RequestChange::Added),
+            RequestItem::new(tool("b"), "tool `b` reads `/x`")
                 .with_risk(Risk::ReadsOutside)
-                .changed(Change::Loosened),
-            Item::new(tool("c"), "tool `c` is gone").changed(Change::Removed),
+                .changed(RequestChange::Loosened),
+            RequestItem::new(tool("c"), "tool `c` is gone").changed(RequestChange::Removed),
         ]);
         assert_eq!(
             consent.screen(SIZE),
@@ -521,15 +528,17 @@ mod tests {
     fn new_requests_are_never_cut() {
         let host = |number: usize| {
             let line = format!("tool `a` sends requests: https://h{number}.example/**");
-            Item::new(tool("a"), line).with_ability(Ability::Network).with_risk(Risk::AnyMethod)
+            RequestItem::new(tool("a"), line)
+                .with_ability(Ability::Network)
+                .with_risk(Risk::AnyMethod)
         };
         let long = format!("tool `a` sends requests: https://{}.example/**", "x".repeat(300));
         let mut items: Vec<_> = (0..100).map(host).collect();
-        items.push(host(100).changed(Change::Added));
-        items.push(Item::new(tool("a"), long.clone()).changed(Change::Added));
-        items.extend((101..160).map(|number| host(number).changed(Change::Added)));
+        items.push(host(100).changed(RequestChange::Added));
+        items.push(RequestItem::new(tool("a"), long.clone()).changed(RequestChange::Added));
+        items.extend((101..160).map(|number| host(number).changed(RequestChange::Added)));
         let mut consent = consent(items);
-        consent.parts.push(Part::theirs("Text:", vec!["text".to_owned(); 100]));
+        consent.parts.push(Attachment::theirs("Text:", vec!["text".to_owned(); 100]));
         let screen = consent.screen(SIZE);
         for item in consent.items.iter().filter(|item| is_new(item)) {
             assert!(screen.contains(&format!("{}\n", item.line)), "{screen}");

@@ -235,12 +235,10 @@ pub(super) fn http(grant: &HttpGrant, by_proxy: bool) -> Vec<Risk> {
     risks
 }
 
-/// The risk of a variable.
 pub(super) fn variable(name: &VariableName) -> Vec<Risk> {
     if name.looks_like_secret() { vec![Risk::SecretVariable] } else { Vec::new() }
 }
 
-/// The risk of calls of other tools.
 pub(super) fn tools(grants: &ToolGrants) -> Vec<Risk> {
     if *grants == ToolGrants::Caller { vec![Risk::CallerTools] } else { Vec::new() }
 }

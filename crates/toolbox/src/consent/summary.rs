@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ability, Change, Consent, Item, Requester, Risk};
+use super::{Ability, Consent, RequestChange, RequestItem, Requester, Risk};
 
 /// The most risks that the summary names.
 const MOST_RISKS: usize = 3;
@@ -26,14 +26,14 @@ impl Consent {
     /// The summary, whose last line names the worst risks.
     pub(super) fn summary(&self) -> Vec<String> {
         let kept: Vec<_> =
-            self.items.iter().filter(|item| item.change != Change::Removed).collect();
-        let is_change = self.items.iter().any(|item| item.change != Change::Same);
+            self.items.iter().filter(|item| item.change != RequestChange::Removed).collect();
+        let is_change = self.items.iter().any(|item| item.change != RequestChange::Same);
         let mut lines = Vec::new();
         if is_change {
             lines.push(self.changes());
         }
         lines.push(counts(&kept));
-        let is_new = |item: &&&Item| !is_change || item.change != Change::Same;
+        let is_new = |item: &&&RequestItem| !is_change || item.change != RequestChange::Same;
         let shown: Vec<_> = kept.iter().filter(is_new).copied().collect();
         lines.push(match (worst(&shown), is_change) {
             (Some(worst), false) => format!("Worst: {worst}"),
@@ -62,11 +62,12 @@ impl Consent {
     }
 
     fn changes(&self) -> String {
-        let count = |change: Change| self.items.iter().filter(|item| item.change == change).count();
+        let count =
+            |change: RequestChange| self.items.iter().filter(|item| item.change == change).count();
         let changes = [
-            (count(Change::Added), "new"),
-            (count(Change::Loosened), "less restricted"),
-            (count(Change::Removed), "no longer requested"),
+            (count(RequestChange::Added), "new"),
+            (count(RequestChange::Loosened), "less restricted"),
+            (count(RequestChange::Removed), "no longer requested"),
         ];
         let parts = changes.into_iter().filter(|(count, _)| *count > 0);
         let parts: Vec<_> = parts.map(|(count, word)| format!("{count} {word}")).collect();
@@ -75,7 +76,7 @@ impl Consent {
 }
 
 /// The counts of those who request something: `60 tools, 3 with network, 1 topic`.
-fn counts(items: &[&Item]) -> String {
+fn counts(items: &[&RequestItem]) -> String {
     let mut tools: BTreeMap<&str, BTreeSet<Ability>> = BTreeMap::new();
     let mut topics: BTreeMap<&str, BTreeSet<Ability>> = BTreeMap::new();
     let mut parts = Vec::new();
@@ -120,7 +121,7 @@ fn counts(items: &[&Item]) -> String {
 }
 
 /// The worst risks, each with those who carry it.
-fn worst(items: &[&Item]) -> Option<String> {
+fn worst(items: &[&RequestItem]) -> Option<String> {
     let mut risks: BTreeMap<Risk, Vec<String>> = BTreeMap::new();
     for item in items {
         for risk in &item.risks {

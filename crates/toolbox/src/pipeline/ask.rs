@@ -16,21 +16,21 @@ use crate::error::ToolboxError;
 pub(super) async fn ask<F: FrontEnd>(
     front_end: &mut F,
     question: &Question,
-) -> Result<Asked<F::Refusal>, ToolboxError> {
+) -> Result<AskResult<F::Abort>, ToolboxError> {
     let mut rejected = None;
     for attempt in 1.. {
         let reply = match front_end.ask(question, rejected.as_ref()).await {
             Ok(reply) => reply,
-            Err(refusal) => return Ok(Asked::Refused(refusal)),
+            Err(refusal) => return Ok(AskResult::Refused(refusal)),
         };
         let answer = match reply {
             Reply::Answer(answer) if may_answer(question, &answer.origin) => answer,
             Reply::Declined | Reply::Dismissed if question.approval.is_some() => {
                 let no = ApprovalRequest::NO.into();
-                return Ok(Asked::Answered(approval::answered(&no, &Origin::Caller)));
+                return Ok(AskResult::Answered(approval::answered(&no, &Origin::Caller)));
             }
             Reply::NobodyToAsk if question.approval.is_some() => {
-                return Ok(Asked::Answered(approval::nobody()));
+                return Ok(AskResult::Answered(approval::nobody()));
             }
             Reply::Answer(_) | Reply::Unanswered | Reply::NobodyToAsk => break,
             Reply::Declined | Reply::Dismissed => {
@@ -43,9 +43,9 @@ pub(super) async fn ask<F: FrontEnd>(
         };
         match question.answer_type.check(&answer.value) {
             Ok(checked) if question.approval.is_some() => {
-                return Ok(Asked::Answered(approval::answered(&checked, &answer.origin)));
+                return Ok(AskResult::Answered(approval::answered(&checked, &answer.origin)));
             }
-            Ok(checked) => return Ok(Asked::Answered(checked)),
+            Ok(checked) => return Ok(AskResult::Answered(checked)),
             Err(source) if attempt >= F::ATTEMPTS => {
                 let (question, origin) = (question.id.clone(), answer.origin);
                 return Err(ToolboxError::Answer { question, origin, source });
@@ -53,7 +53,7 @@ pub(super) async fn ask<F: FrontEnd>(
             Err(source) => rejected = Some(source),
         }
     }
-    Ok(Asked::Unanswered(rejected))
+    Ok(AskResult::Unanswered(rejected))
 }
 
 /// Whether an answer from there counts: a person's consent is not given by a model.
@@ -61,8 +61,7 @@ pub(super) fn may_answer(question: &Question, origin: &Origin) -> bool {
     !question.is_consent || *origin != Origin::Model
 }
 
-/// What came of a question to a front end.
-pub(super) enum Asked<R> {
+pub(super) enum AskResult<R> {
     /// An answer, in the form in which the tool gets it.
     Answered(serde_json::Value),
     /// No answer, and why the last one did not fit.

@@ -14,7 +14,7 @@ use kitbag_fs_guard::{OpenAs, ProtectedNames, canonical, open, repository_above}
 use kitbag_policy::{Access, DirectoryGrant, Grants, Kind};
 
 use crate::error::ToolboxError;
-use crate::registry::Inner;
+use crate::registry::ToolboxState;
 use crate::registry::tool::Tool;
 
 /// The limits of a call.
@@ -35,7 +35,7 @@ pub(crate) fn limits(tool: &Tool, limits: LimitFlags) -> Result<Limits, ToolboxE
 ///
 /// [`ToolboxError::MoreGranted`] for the first one that the tool's own do not hold.
 pub(crate) fn grants(
-    inner: &Inner,
+    inner: &ToolboxState,
     tool: &Tool,
     mut wanted: Grants,
 ) -> Result<Grants, ToolboxError> {
@@ -77,7 +77,7 @@ pub(crate) fn grants(
 /// The identity of a directory that lies in that of a tool's own grant, unless it is one
 /// that needs a grant of its own.
 fn directory(
-    inner: &Inner,
+    inner: &ToolboxState,
     own: &DirectoryGrant,
     wanted: &DirectoryGrant,
 ) -> Result<Option<FileId>, String> {

@@ -7,17 +7,17 @@ use kitbag_host::{Call, Completion};
 use tokio::sync::Semaphore;
 
 use super::edge::Nested;
-use crate::call::context::{CallContext, Nobody};
+use crate::call::context::{CallContext, Unattended};
 use crate::call::invocation::Invocation;
-use crate::call::outcome::{Ended, Prepared};
+use crate::call::outcome::{CallOutcome, PreparedCall};
 use crate::registry::Toolbox;
 use crate::sources::native::{CallTools, InnerOutcome, NativeCall, NativeTool};
 
 impl CallTools for Toolbox {
     fn call(&self, invocation: Invocation, context: CallContext) -> InnerOutcome<'_> {
         Box::pin(async move {
-            let ended = self.drive(&Nested, invocation, context, &mut Nobody).await?;
-            let Ok(completion) = Ended::completion(ended);
+            let ended = self.drive(&Nested, invocation, context, &mut Unattended).await?;
+            let Ok(completion) = CallOutcome::completion(ended);
             Ok(completion.result?)
         })
     }
@@ -26,7 +26,7 @@ impl CallTools for Toolbox {
 /// Runs code of the embedding program. What it calls ends when it has to.
 pub(super) async fn run_native(
     tool: &dyn NativeTool,
-    call: &Prepared,
+    call: &PreparedCall,
     toolbox: &Toolbox,
     context: &CallContext,
 ) -> Completion {

@@ -17,8 +17,8 @@ use kitbag_base::json::{self, JsonBudget};
 use kitbag_config::{Audience, Disabled};
 use kitbag_contract::{ErrorInfo, LimitKind, Outcome, Question};
 use kitbag_host::{
-    Answered, CALL_DEPTH, CallError, CallableTool, Completion, Component, HeldAnswer, Reservation,
-    Started, ToolAnswer, ToolCalls, ToolPort, ToolRequest,
+    CALL_DEPTH, CallError, CallableTool, Completion, Component, NestedRequest, PendingAnswer,
+    Reservation, ToolAnswer, ToolCalls, ToolPort, ToolStart, ToolSuccess,
 };
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
@@ -28,7 +28,7 @@ use crate::call::caller::Caller;
 use crate::call::context::{CallContext, NoAnswers};
 use crate::call::invocation::Invocation;
 use crate::call::outcome::{
-    Completed, Ended, InnerCall, InnerCalls, InnerState, Prepared, Suspended,
+    CallOutcome, Completed, InnerCall, InnerCalls, InnerState, PreparedCall, Suspended,
 };
 use crate::call::scope::{Callable, Via};
 use crate::error::ToolboxError;
@@ -54,25 +54,21 @@ const ASKED_BYTES: usize = 4 << 20;
 /// one call may take more, which is reserved then.
 const RUNNING_BYTES: u64 = 8 << 20;
 
-/// How the inner call at a position ended.
 type InnerEnd = (usize, End, Option<ArgumentMemory>);
 
-/// How an inner call ended.
 enum End {
     /// The guest did not wait for it.
     Dropped,
-    /// With this answer to the guest.
-    Answered(ToolAnswer, oneshot::Sender<HeldAnswer>),
-    /// With a question.
-    Asks(Box<Suspended>, oneshot::Sender<HeldAnswer>),
+    Answered(ToolAnswer, oneshot::Sender<PendingAnswer>),
+    Asks(Box<Suspended>, oneshot::Sender<PendingAnswer>),
     /// With the time of the outer call, which ends with it. The guest gets no answer, since it
     /// could go on for a moment as if it were one of the inner call.
-    OutOfTime(oneshot::Sender<HeldAnswer>),
+    OutOfTime(oneshot::Sender<PendingAnswer>),
 }
 
 /// An inner call that has ended without an answer, for which the guest goes on waiting: what it
 /// asks, or nothing where the guest's own time is over, too.
-type Unanswered = (Option<Question>, oneshot::Sender<HeldAnswer>);
+type Unanswered = (Option<Question>, oneshot::Sender<PendingAnswer>);
 
 type Running<'a> = Pin<Box<dyn Future<Output = InnerEnd> + 'a>>;
 
@@ -81,7 +77,7 @@ struct Job {
     position: usize,
     alias: String,
     work: Work,
-    reply: oneshot::Sender<HeldAnswer>,
+    reply: oneshot::Sender<PendingAnswer>,
 }
 
 enum Work {
@@ -114,14 +110,12 @@ enum ArgumentMemory {
     },
 }
 
-/// What becomes of a call that the guest starts.
 enum Begun {
     Made(Work),
     /// The run before has made it.
     Kept(ToolAnswer),
     /// The run before did not wait for it.
     Never,
-    /// Why, in a word, and as the guest reads it.
     Denied(&'static str, ErrorInfo),
     Asks(Question),
 }
@@ -163,7 +157,7 @@ impl InnerCalls {
             }
             End::Answered(answer, reply) => {
                 let bytes =
-                    answer.as_ref().map_or_else(|error| error.message.len(), Answered::size);
+                    answer.as_ref().map_or_else(|error| error.message.len(), ToolSuccess::size);
                 made.state = match self.kept_bytes.saturating_add(bytes) {
                     kept if kept > KEPT_BYTES => InnerState::Forgotten,
                     kept => {
@@ -274,7 +268,7 @@ impl InnerCalls {
 pub(crate) async fn run(
     toolbox: &Toolbox,
     component: &Component,
-    prepared: &mut Prepared,
+    prepared: &mut PreparedCall,
     callable: &Arc<Callable>,
     outer: &CallContext,
 ) -> Result<Completion, ToolboxError> {
@@ -282,7 +276,7 @@ pub(crate) async fn run(
     let replay = prepared.inner.get_or_insert_default().replay.clone();
     prepared.call.tools = Some(ToolCalls { port: port.clone(), replay });
     let context = context(prepared, callable, outer);
-    let Prepared { call, inner, .. } = prepared;
+    let PreparedCall { call, inner, .. } = prepared;
     let calls = inner.get_or_insert_default();
     let limit = usize::try_from(call.limits.tool_calls).unwrap_or(usize::MAX);
     let (mut started, mut misses_tools) = (0, false);
@@ -341,12 +335,12 @@ pub(crate) async fn run(
             }
         };
         let (alias, arguments, reply) = match request {
-            ToolRequest::List { reply } => {
+            NestedRequest::List { reply } => {
                 // The guest may have ended meanwhile, here and below.
                 let _ = reply.send(list(toolbox, callable));
                 continue;
             }
-            ToolRequest::Find { alias, reply } => {
+            NestedRequest::Find { alias, reply } => {
                 let found = find(toolbox, callable, &alias, outer);
                 if found.is_none()
                     && let Some(reason) = why_not_found(toolbox, callable, &alias)
@@ -356,7 +350,7 @@ pub(crate) async fn run(
                 let _ = reply.send(found);
                 continue;
             }
-            ToolRequest::Start { alias, arguments, reply } => (alias, arguments, reply),
+            NestedRequest::Start { alias, arguments, reply } => (alias, arguments, reply),
         };
         let begun = calls.begin(started, &alias, &arguments, || {
             let refused = |reason| move |error| (reason, error);
@@ -381,7 +375,7 @@ pub(crate) async fn run(
             Ok((tool.to_owned(), via))
         })?;
         let (sender, receiver) = oneshot::channel();
-        let answer: Started = match begun {
+        let answer: ToolStart = match begun {
             Begun::Denied(reason, error) => {
                 refuse(outer, &alias, reason);
                 let _ = reply.send(Err(error));
@@ -425,7 +419,7 @@ pub(crate) async fn run(
 }
 
 /// The context of inner calls: the rest of the outer call's time, and no rights of it.
-fn context(prepared: &Prepared, callable: &Arc<Callable>, outer: &CallContext) -> CallContext {
+fn context(prepared: &PreparedCall, callable: &Arc<Callable>, outer: &CallContext) -> CallContext {
     let mut context = outer.clone();
     context.caller = Caller::Tool(prepared.tool.name.clone());
     context.depth += 1;
@@ -475,12 +469,12 @@ async fn perform(
                     refuse(outer, &alias, "arguments");
                     End::Answered(Err(unread), reply)
                 }
-                Ok(Some(Ok(Ended::Completed(completed)))) => match &completed.completion.result {
+                Ok(Some(Ok(CallOutcome::Completed(completed)))) => match &completed.completion.result {
                     Err(error) if is_time(error) && is_over() => End::OutOfTime(reply),
                     _ => End::Answered(answer(*completed, audience), reply),
                 },
-                Ok(Some(Ok(Ended::Suspended(asks)))) => End::Asks(asks, reply),
-                Ok(Some(Ok(Ended::Refused(refusal)))) => match refusal {},
+                Ok(Some(Ok(CallOutcome::Suspended(asks)))) => End::Asks(asks, reply),
+                Ok(Some(Ok(CallOutcome::Refused(refusal)))) => match refusal {},
                 Ok(Some(Err(ToolboxError::Call(error)))) if is_time(&error) && is_over() => {
                     End::OutOfTime(reply)
                 }
@@ -496,19 +490,17 @@ async fn perform(
     }
 }
 
-/// Whether a call ended with its time.
 fn is_time(error: &CallError) -> bool {
     matches!(error, CallError::Limit { kind: LimitKind::Time, .. })
 }
 
-/// The answer to the guest.
 fn answer(completed: Completed, audience: Audience) -> ToolAnswer {
     let Completed { completion, structured, .. } = completed;
     match completion.result {
         Ok(Outcome::Success(text)) => {
             let structured = structured.map_err(|error| failure(&error, audience))?;
             let structured = structured.map(|value| value.to_string());
-            Ok(Answered { text, structured, content: completion.emitted })
+            Ok(ToolSuccess { text, structured, content: completion.emitted })
         }
         Ok(Outcome::Error(error)) => Err(error),
         Ok(Outcome::NeedsInput(question)) => Err(ErrorInfo::new(question.text)),
@@ -516,7 +508,6 @@ fn answer(completed: Completed, audience: Audience) -> ToolAnswer {
     }
 }
 
-/// An error with its causes, in one sentence.
 fn failure(error: &ToolboxError, audience: Audience) -> ErrorInfo {
     let message = error.message_for(audience, None);
     ErrorInfo { transient: error.kind().is_transient(), ..ErrorInfo::new(message) }

@@ -9,9 +9,9 @@ use kitbag_config::{Origin, ToolRate, ToolSource};
 use kitbag_contract::{Action, Answer, ErrorInfo, Limits, LogLevel, UnknownArguments};
 use kitbag_fs_guard::Guard;
 use kitbag_host::{Call, Component, Metering, ToolStorage};
-use kitbag_policy::{DirectoryGrant, Grants, Rates, UsedUp};
+use kitbag_policy::{DirectoryGrant, Grants, RateExceeded, Rates};
 use kitbag_schema::{Arguments, Checked, Coercion, Schema};
-use kitbag_state::rates::{Counted, TakeError};
+use kitbag_state::rates::{RatedTool, TakeError};
 use serde_json::{Map, Value};
 
 use crate::approval::state::Approval;
@@ -22,7 +22,7 @@ use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::invocation::{Invocation, Resumed, Target};
 use crate::call::json;
-use crate::call::outcome::{Fencing, Prepared, Problems};
+use crate::call::outcome::{Fencing, PreparedCall, Problems};
 use crate::call::scope::{Callable, Via};
 use crate::error::ToolboxError;
 use crate::pipeline::host_paths::HostPaths;
@@ -30,17 +30,17 @@ use crate::pipeline::narrow;
 use crate::registry::catalog;
 use crate::registry::resolve;
 use crate::registry::tool::Tool;
-use crate::registry::{Inner, Toolbox};
+use crate::registry::{Toolbox, ToolboxState};
 use crate::screening::masking;
 use crate::sources::script;
 
 /// Takes an invocation through the steps before the run. Where the tool's adapter
 /// refuses the call, that is its answer.
 pub(super) fn prepare(
-    inner: &Inner,
+    inner: &ToolboxState,
     invocation: Invocation,
     context: &CallContext,
-) -> Result<Result<Prepared, ErrorInfo>, ToolboxError> {
+) -> Result<Result<PreparedCall, ErrorInfo>, ToolboxError> {
     let Invocation {
         target,
         arguments,
@@ -173,7 +173,7 @@ pub(super) fn prepare(
         cache: tool.cache_problems.clone(),
         description: tool.description_problem.clone(),
     };
-    Ok(Ok(Prepared {
+    Ok(Ok(PreparedCall {
         call,
         time,
         tool,
@@ -194,43 +194,41 @@ pub(super) fn prepare(
 /// tools of one component share a place, whatever their names are, and each caller has one of
 /// its own. A tool's name holds no `/`, so that no tool gets the place of another.
 #[cfg(feature = "storage")]
-fn storage_of(inner: &Inner, tool: &Tool, context: &CallContext) -> Option<ToolStorage> {
+fn storage_of(inner: &ToolboxState, tool: &Tool, context: &CallContext) -> Option<ToolStorage> {
     let storage = inner.storage.clone()?;
     let builtin = match &tool.source {
-        ToolSource::Builtin { name } => inner.builtins.iter().find(|it| it.name == name.value),
+        ToolSource::Builtin { name } => {
+            inner.builtins.iter().find(|it| it.declaration.name == name.value)
+        }
         ToolSource::Local(_)
         | ToolSource::Script(_)
         | ToolSource::Bytes(_)
         | ToolSource::Native => None,
     };
     let namespace = match builtin {
-        Some(builtin) => format!("{}/{}", builtin.toolset, context.owner().storage_name()),
+        Some(builtin) => {
+            format!("{}/{}", builtin.declaration.toolset, context.owner().storage_name())
+        }
         None => tool.name.to_string(),
     };
     Some(ToolStorage { storage, namespace })
 }
 
 #[cfg(not(feature = "storage"))]
-fn storage_of(_: &Inner, _: &Tool, _: &CallContext) -> Option<ToolStorage> {
+fn storage_of(_: &ToolboxState, _: &Tool, _: &CallContext) -> Option<ToolStorage> {
     None
 }
 
-/// What a name stands for.
 struct Resolved {
-    /// What the component is called as.
     name: Cow<'static, str>,
     tool: Arc<Tool>,
-    /// What the arguments have to fit.
     schema: ArgumentSchema,
     adapter: Option<&'static dyn Adapter>,
     component: Option<Component>,
 }
 
-/// The schema of a call's arguments.
 enum ArgumentSchema {
-    /// The tool's.
     Tool,
-    /// Another one.
     Own(Schema),
     /// The host itself has made them.
     None,
@@ -238,7 +236,11 @@ enum ArgumentSchema {
 
 /// Finds what is called: the tool with its schema, grants and limits, and its component
 /// where it had to be asked for them.
-fn resolve(inner: &Inner, target: Target, context: &CallContext) -> Result<Resolved, ToolboxError> {
+fn resolve(
+    inner: &ToolboxState,
+    target: Target,
+    context: &CallContext,
+) -> Result<Resolved, ToolboxError> {
     let find = |name: &str| -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
         resolve::resolve(inner, inner.find(name)?, &context.run)
     };
@@ -316,7 +318,7 @@ fn check(
 /// A component that calls the built-in names guest paths only: it could find out by its
 /// guesses where the workspace is on the host.
 fn name_guest_paths(
-    inner: &Inner,
+    inner: &ToolboxState,
     tool: &Tool,
     caller: &Caller,
     grants: &Grants,
@@ -330,7 +332,8 @@ fn name_guest_paths(
         }),
         Caller::User(_) | Caller::Client(_) | Caller::Program(_) | Caller::Host => true,
     };
-    let reads_workspace = inner.builtin(&name.value).is_ok_and(|it| it.workspace.is_some());
+    let reads_workspace =
+        inner.builtin(&name.value).is_ok_and(|it| it.declaration.workspace.is_some());
     if is_open && reads_workspace {
         let config = &inner.config;
         let paths = HostPaths::new(&grants.directories, &config.root.value, config.home());
@@ -371,7 +374,6 @@ pub(crate) fn check_arguments(
     Ok(check(&resolved, arguments, unknown, time, &context)?.arguments)
 }
 
-/// What a call may do.
 struct Authority {
     grants: Arc<Grants>,
     guard: Arc<Guard>,
@@ -387,7 +389,7 @@ struct Authority {
 ///
 /// The refusal of the tool's adapter.
 fn authorise(
-    inner: &Inner,
+    inner: &ToolboxState,
     resolved: &Resolved,
     arguments: &Map<String, Value>,
     action: Action,
@@ -404,7 +406,6 @@ fn authorise(
     Ok(Authority { grants, guard, limits, arguments: additions.arguments })
 }
 
-/// Grants a call directories besides.
 fn add_directories(grants: &mut Arc<Grants>, directories: Vec<DirectoryGrant>) {
     if !directories.is_empty() {
         Arc::make_mut(grants).directories.extend(directories);
@@ -422,7 +423,7 @@ fn add_directories(grants: &mut Arc<Grants>, directories: Vec<DirectoryGrant>) {
 ///
 /// [`ToolboxError::Rate`] where the rate is used up.
 fn count(
-    inner: &Inner,
+    inner: &ToolboxState,
     resolved: &Resolved,
     action: Action,
     caller: &Caller,
@@ -436,20 +437,20 @@ fn count(
     }
     let counted = tool.rates.iter();
     let counted =
-        counted.map(|it| Counted { rates: &it.rates.value, tool: it.counted_as.as_str() });
+        counted.map(|it| RatedTool { rates: &it.rates.value, tool: it.counted_as.as_str() });
     let mut counted: Vec<_> = counted.collect();
     // No tool has a name with a `/`.
     let of_alias = via.map(|via| format!("{}/{}", via.caller, via.alias)).unwrap_or_default();
-    counted.extend(alias_rate.as_ref().map(|rates| Counted { rates, tool: &of_alias }));
+    counted.extend(alias_rate.as_ref().map(|rates| RatedTool { rates, tool: &of_alias }));
     let taken = inner.counts.take(&counted, &caller.to_string());
     taken.map_err(|error| match error {
         TakeError::Counts(error) => ToolboxError::Counts(error),
-        TakeError::UsedUp { at, used_up: UsedUp { rate, retry_after } }
+        TakeError::UsedUp { at, used_up: RateExceeded { rate, retry_after } }
             if at >= tool.rates.len() =>
         {
             ToolboxError::AliasRate { alias: of_alias.clone(), rate, retry_after }
         }
-        TakeError::UsedUp { at, used_up: UsedUp { rate, retry_after } } => {
+        TakeError::UsedUp { at, used_up: RateExceeded { rate, retry_after } } => {
             let ToolRate { rates, counted_as } = &tool.rates[at];
             let counted_as = (*counted_as != tool.name).then(|| counted_as.to_string());
             let (tool, origin) = (tool.name.to_string(), rates.origin.clone());

@@ -9,7 +9,7 @@ use kitbag_contract::{ErrorKind, Outcome};
 use crate::audit::Audited;
 use crate::call::context::{CallContext, CallRecord, CallStatus};
 use crate::call::invocation::InvocationKind;
-use crate::call::outcome::Ended;
+use crate::call::outcome::CallOutcome;
 use crate::error::ToolboxError;
 use crate::registry::Toolbox;
 
@@ -87,9 +87,9 @@ pub(super) struct End {
 }
 
 impl End {
-    pub(super) fn of<R>(ended: &Result<Ended<R>, ToolboxError>) -> Self {
+    pub(super) fn of<R>(ended: &Result<CallOutcome<R>, ToolboxError>) -> Self {
         match ended {
-            Ok(Ended::Completed(call)) => match (&call.completion.result, &call.structured) {
+            Ok(CallOutcome::Completed(call)) => match (&call.completion.result, &call.structured) {
                 (Ok(Outcome::Success(_)), Ok(_)) => Self::new(CallStatus::Success, "success"),
                 (Ok(Outcome::Success(_)), Err(_)) => {
                     Self { reason: Some("output".into()), ..Self::new(CallStatus::Error, "error") }
@@ -98,8 +98,8 @@ impl End {
                 (Ok(Outcome::NeedsInput(_)), _) => Self::new(CallStatus::Error, "suspended"),
                 (Err(error), _) => Self::of_kind(error.kind()),
             },
-            Ok(Ended::Suspended(_)) => Self::new(CallStatus::Suspended, "suspended"),
-            Ok(Ended::Refused(_)) => Self::new(CallStatus::Refused, "refused"),
+            Ok(CallOutcome::Suspended(_)) => Self::new(CallStatus::Suspended, "suspended"),
+            Ok(CallOutcome::Refused(_)) => Self::new(CallStatus::Refused, "refused"),
             Err(error) => Self::of_kind(error.kind()),
         }
     }
@@ -108,7 +108,6 @@ impl End {
         Self { status, outcome, reason: None }
     }
 
-    /// The table of errors.
     fn of_kind(kind: ErrorKind) -> Self {
         let failed = |outcome| Self::new(CallStatus::Error, outcome);
         let refused = |reason: &'static str| Self {

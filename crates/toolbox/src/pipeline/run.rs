@@ -19,12 +19,12 @@ use crate::audit;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::json;
-use crate::call::outcome::{Completed, Marks, Prepared, Suspended};
-use crate::error::{Cut, ToolboxError};
+use crate::call::outcome::{Completed, PreparedCall, ScreeningReport, Suspended};
+use crate::error::{ToolboxError, Truncation};
 use crate::pipeline::nested;
 use crate::pipeline::temporary::Temporary;
 use crate::registry::tool::Tool;
-use crate::registry::{Inner, Toolbox};
+use crate::registry::{Toolbox, ToolboxState};
 use crate::screening::annotations;
 use crate::screening::masking::{self, FoundLeak, Masking};
 use crate::sources::native::NativeTool;
@@ -32,7 +32,6 @@ use crate::sources::native::NativeTool;
 /// How many questions a tool may ask for one call; for each it is run again.
 const QUESTIONS: usize = 100;
 
-/// Where a stretch of a call stops.
 pub(super) enum Stretch {
     Ended(Box<Completed>),
     Asks(Box<Suspended>),
@@ -42,7 +41,7 @@ pub(super) enum Stretch {
 /// configuration or the invocation answers. What it emits counts in its last run.
 pub(super) async fn run(
     toolbox: &Toolbox,
-    mut call: Box<Prepared>,
+    mut call: Box<PreparedCall>,
     outer: &CallContext,
 ) -> Result<Stretch, ToolboxError> {
     let context = &outer.run;
@@ -69,8 +68,8 @@ pub(super) async fn run(
     };
     if let Some(question) = asked {
         let completion = Completion::answered(Outcome::NeedsInput(question.clone()));
-        let marks = Marks::default();
-        let suspended = Suspended { question, rejected: None, completion, marks, call };
+        let screening = ScreeningReport::default();
+        let suspended = Suspended { question, rejected: None, completion, screening, call };
         return Ok(Stretch::Asks(Box::new(suspended)));
     }
     start(toolbox, &call, outer)?;
@@ -90,7 +89,7 @@ pub(super) async fn run(
 async fn run_once(
     toolbox: &Toolbox,
     runner: &Runner,
-    call: &mut Prepared,
+    call: &mut PreparedCall,
     outer: &CallContext,
 ) -> Result<Completion, ToolboxError> {
     let context = &outer.run;
@@ -127,8 +126,8 @@ async fn run_once(
 /// Completes a call whose last run ended without a question: advice, masks, structured content
 /// and marks.
 fn finish(
-    inner: &Inner,
-    call: Box<Prepared>,
+    inner: &ToolboxState,
+    call: Box<PreparedCall>,
     mut completion: Completion,
     outer: &CallContext,
 ) -> Result<Stretch, ToolboxError> {
@@ -145,11 +144,11 @@ fn finish(
         }
         _ => structured(&call, &completion, context),
     };
-    let mut marks = match call.fencing {
+    let mut screening = match call.fencing {
         Some(fencing) => annotations::mark(inner, &call.tool, fencing, &mut completion)?,
-        None => Marks::default(),
+        None => ScreeningReport::default(),
     };
-    marks.leaks = leaks;
+    screening.leaks = leaks;
     let structured = match (&completion.result, structured) {
         // The answer was withheld.
         (Ok(Outcome::Error(_)), _) => Ok(None),
@@ -160,18 +159,18 @@ fn finish(
     };
     let problems = call.problems;
     let completed =
-        Completed { completion, structured, cut, marks, problems, advice, inner_refusals };
+        Completed { completion, structured, cut, screening, problems, advice, inner_refusals };
     Ok(Stretch::Ended(Box::new(completed)))
 }
 
 /// Answers the question of a run with a preset answer, so that the tool can run again, or
 /// suspends the call.
 fn answer(
-    inner: &Inner,
-    mut call: Box<Prepared>,
+    inner: &ToolboxState,
+    mut call: Box<PreparedCall>,
     mut completion: Completion,
     mut question: Question,
-) -> Result<ControlFlow<Stretch, Box<Prepared>>, ToolboxError> {
+) -> Result<ControlFlow<Stretch, Box<PreparedCall>>, ToolboxError> {
     let is_for_person = check_question(inner, &call, &mut completion, &mut question)?;
     let preset = call.presets.get(&question.id).filter(|_| !is_for_person);
     let Some(preset) = preset.filter(|preset| may_answer(&question, &preset.origin)) else {
@@ -190,8 +189,8 @@ fn answer(
 /// Checks that the tool may ask its question, and applies the rule of its class. Returns whether
 /// only a person may answer it.
 fn check_question(
-    inner: &Inner,
-    call: &Prepared,
+    inner: &ToolboxState,
+    call: &PreparedCall,
     completion: &mut Completion,
     question: &mut Question,
 ) -> Result<bool, ToolboxError> {
@@ -230,37 +229,37 @@ fn check_question(
 
 /// Suspends a call over a question, which is masked and marked as answers are.
 fn suspend(
-    inner: &Inner,
-    call: Box<Prepared>,
+    inner: &ToolboxState,
+    call: Box<PreparedCall>,
     mut completion: Completion,
     mut question: Question,
 ) -> Result<Stretch, ToolboxError> {
-    let withheld = |error, marks, call: Box<Prepared>| {
+    let withheld = |error, screening, call: Box<PreparedCall>| {
         let mut completed = Completed::answered(Outcome::Error(error));
-        (completed.marks, completed.problems) = (marks, call.problems);
+        (completed.screening, completed.problems) = (screening, call.problems);
         Ok(Stretch::Ended(Box::new(completed)))
     };
     let mut masking = Masking::new(&inner.secrets);
     if call.is_masked {
         if let Err(error) = masking.question(&mut question) {
-            return withheld(error, Marks::default(), call);
+            return withheld(error, ScreeningReport::default(), call);
         }
         completion.result = Ok(Outcome::NeedsInput(question.clone()));
     }
-    let mut marks = match call.fencing {
+    let mut screening = match call.fencing {
         // The host's own goes to a person and never to a model.
         Some(_) if question.approval.is_none() => {
-            let (marks, said) = annotations::mark_question(inner, &call.tool, &mut question)?;
+            let (screening, said) = annotations::mark_question(inner, &call.tool, &mut question)?;
             if let Err(error) = said {
-                return withheld(error, marks, call);
+                return withheld(error, screening, call);
             }
             completion.result = Ok(Outcome::NeedsInput(question.clone()));
-            marks
+            screening
         }
-        Some(_) | None => Marks::default(),
+        Some(_) | None => ScreeningReport::default(),
     };
-    marks.leaks = masking.found;
-    let suspended = Suspended { question, rejected: None, completion, marks, call };
+    screening.leaks = masking.found;
+    let suspended = Suspended { question, rejected: None, completion, screening, call };
     Ok(Stretch::Asks(Box::new(suspended)))
 }
 
@@ -270,7 +269,7 @@ fn suspend(
 /// # Errors
 ///
 /// [`ToolboxError::Audit`] if that cannot be logged, and no call may be made then.
-fn start(toolbox: &Toolbox, call: &Prepared, outer: &CallContext) -> Result<(), ToolboxError> {
+fn start(toolbox: &Toolbox, call: &PreparedCall, outer: &CallContext) -> Result<(), ToolboxError> {
     let annotations = &call.tool.annotations;
     let has_effects =
         annotations.read_only_hint != Some(true) || annotations.open_world_hint == Some(true);
@@ -287,8 +286,8 @@ fn start(toolbox: &Toolbox, call: &Prepared, outer: &CallContext) -> Result<(), 
 
 /// Masks what looks like a key or a token in what the outermost call gives, and logs it.
 fn mask(
-    inner: &Inner,
-    call: &Prepared,
+    inner: &ToolboxState,
+    call: &PreparedCall,
     completion: &mut Completion,
     context: &RunContext,
 ) -> Vec<FoundLeak> {
@@ -300,16 +299,14 @@ fn mask(
     found
 }
 
-/// The component that has a built-in tool.
-fn toolset<'a>(inner: &'a Inner, tool: &Tool) -> Option<&'a str> {
+fn toolset<'a>(inner: &'a ToolboxState, tool: &Tool) -> Option<&'a str> {
     match &tool.source {
-        ToolSource::Builtin { name } => Some(inner.builtin(&name.value).ok()?.toolset),
-        ToolSource::Script(_) => Some(inner.interpreter().ok()?.toolset),
+        ToolSource::Builtin { name } => Some(inner.builtin(&name.value).ok()?.declaration.toolset),
+        ToolSource::Script(_) => Some(inner.interpreter().ok()?.declaration.toolset),
         ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
     }
 }
 
-/// What runs a tool.
 enum Runner {
     Component(Component),
     Native(Arc<dyn NativeTool>),
@@ -318,8 +315,8 @@ enum Runner {
 /// Finds what runs a tool. A component may have changed while a person thought about an
 /// answer, and is not kept in memory for that long.
 fn runner(
-    inner: &Inner,
-    call: &mut Prepared,
+    inner: &ToolboxState,
+    call: &mut PreparedCall,
     context: &RunContext,
 ) -> Result<Runner, ToolboxError> {
     if let Some(native) = inner.native(&call.tool) {
@@ -340,19 +337,18 @@ fn runner(
     Ok(Runner::Component(component))
 }
 
-/// What the output limit has cut of an answer.
-fn cut(call: &Prepared, completion: &Completion) -> Option<Cut> {
+fn cut(call: &PreparedCall, completion: &Completion) -> Option<Truncation> {
     let (bytes, limit) = (completion.usage.output_bytes, call.call.limits.output);
     if bytes <= limit.as_u64() || !matches!(completion.result, Ok(Outcome::Success(_))) {
         return None;
     }
     let own = &call.tool.limits.output;
     let origin = if own.value == limit { own.origin.clone() } else { Origin::Caller };
-    Some(Cut { bytes, limit: Sourced { value: limit, origin } })
+    Some(Truncation { bytes, limit: Sourced { value: limit, origin } })
 }
 
 /// The error of a call that has to end: its time is over, or it was cancelled.
-fn ended(call: &Prepared, context: &RunContext) -> CallError {
+fn ended(call: &PreparedCall, context: &RunContext) -> CallError {
     if context.cancellation.is_cancelled() {
         return CallError::Cancelled;
     }
@@ -366,7 +362,7 @@ fn ended(call: &Prepared, context: &RunContext) -> CallError {
 /// Reads the content as the output schema has it, in what the run has left of the
 /// call's time.
 fn structured(
-    call: &Prepared,
+    call: &PreparedCall,
     completion: &Completion,
     context: &RunContext,
 ) -> Result<Option<Value>, ToolboxError> {
@@ -379,7 +375,6 @@ fn structured(
     call.tool.structured_until(content, &deadline)
 }
 
-/// The question that a run ended with.
 fn question(completion: &Completion) -> Option<Question> {
     match &completion.result {
         Ok(Outcome::NeedsInput(question)) => Some(question.clone()),

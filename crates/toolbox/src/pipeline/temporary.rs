@@ -13,7 +13,6 @@ use tempfile::TempDir;
 /// The directories of one run, which are removed with this.
 pub(crate) struct Temporary {
     directories: Vec<TempDir>,
-    /// The grants as they were.
     grants: Arc<Grants>,
 }
 
@@ -50,7 +49,6 @@ impl Temporary {
         Ok(Some(Self { directories, grants: kept }))
     }
 
-    /// Whether a path is in one of them.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         self.directories.iter().any(|directory| path.starts_with(canonical(directory.path())))
     }

@@ -32,7 +32,7 @@ const EXPRESSIONS: usize = 16;
 
 /// What the components of all enabled tools serve, as far as that is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Served {
+pub struct ServedItems {
     /// Prompts, by name.
     pub prompts: Vec<ServedItem<PromptDescription>>,
     /// Resources, by URI.
@@ -54,7 +54,7 @@ pub struct ServedItem<T> {
     pub description: T,
 }
 
-impl Served {
+impl ServedItems {
     /// Finds a prompt.
     pub fn prompt(&self, name: &str) -> Option<&ServedItem<PromptDescription>> {
         self.prompts.iter().find(|prompt| prompt.description.name == name)

@@ -6,26 +6,26 @@
 use kitbag_base::{ContentDigest, shell};
 use kitbag_config::{LocalTool, LockedTool, ToolSource};
 use kitbag_contract::Description;
-use kitbag_host::Described;
+use kitbag_host::DescribeResult;
 use kitbag_policy::RequestedGrants;
 use serde::Serialize;
 use serde_json::json;
 
-/// What of a component's description of itself is recorded.
+/// The recorded part of a component's own description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DescribedParts {
+pub struct RecordedDescription {
     /// The digest of its title, description, annotations and of what it serves besides calls.
     /// `None`: it says nothing.
     pub description: Option<ContentDigest>,
     /// The digest of its schemas. `None`: it has none.
     pub schema: Option<ContentDigest>,
-    /// What it would like to be granted, a line for each, sorted.
-    pub wishes: Vec<String>,
+    /// The requested grants, a line for each, sorted.
+    pub requests: Vec<String>,
 }
 
-impl DescribedParts {
+impl RecordedDescription {
     /// What is recorded of the tool of a name.
-    pub fn of(described: &Described, name: &str) -> Self {
+    pub fn of(described: &DescribeResult, name: &str) -> Self {
         let Some(description) = described.description() else { return Self::default() };
         let tool = description.tool(name);
         let Description { tools: _, prompts, resources, resource_templates } = description;
@@ -44,15 +44,17 @@ impl DescribedParts {
         Self {
             description: Some(digest(&said)),
             schema: schema.map(|(input, output)| digest(&[input, output])),
-            wishes: requested.as_ref().map(wish_lines).unwrap_or_default(),
+            requests: requested.as_ref().map(request_lines).unwrap_or_default(),
         }
     }
 
     /// What of this is not what was recorded, in words. `None`: nothing.
     fn difference(&self, recorded: &LockedTool, is_dev: bool) -> Option<String> {
-        let wider = self.wishes.iter().find(|wish| !recorded.wishes.contains(wish));
+        let wider = self.requests.iter().find(|request| !recorded.wishes.contains(request));
         let what = match wider {
-            Some(wish) => return Some(format!("it asks for `{wish}`, which was not recorded")),
+            Some(request) => {
+                return Some(format!("it asks for `{request}`, which was not recorded"));
+            }
             None if is_dev => return None,
             None if self.description != recorded.description => "description",
             None if self.schema != recorded.schema => "schema",
@@ -62,8 +64,8 @@ impl DescribedParts {
     }
 }
 
-/// What a tool would like to be granted, a line for each, sorted.
-pub fn wish_lines(requested: &RequestedGrants) -> Vec<String> {
+/// The requested grants of a tool, a line for each, sorted.
+pub fn request_lines(requested: &RequestedGrants) -> Vec<String> {
     let line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut lines: Vec<_> = requested.requests().map(|request| line(request.to_string())).collect();
     lines.sort_unstable();
@@ -75,7 +77,7 @@ pub fn wish_lines(requested: &RequestedGrants) -> Vec<String> {
 /// is, or nothing was recorded.
 pub(crate) fn refused(
     tool: &kitbag_config::ConfiguredTool,
-    described: &Described,
+    described: &DescribeResult,
 ) -> Option<String> {
     let ToolSource::Local(LocalTool { recorded: Some(recorded), dev, .. }) = &tool.source.value
     else {
@@ -84,7 +86,7 @@ pub(crate) fn refused(
     // It says nothing that counts.
     described.description()?;
     let name = &tool.name;
-    let parts = DescribedParts::of(described, name.as_str());
+    let parts = RecordedDescription::of(described, name.as_str());
     let what = parts.difference(&recorded.tool, dev.value)?;
     let place = &recorded.place;
     let command = shell::command(["kitbag", "update", name.as_str()]);
@@ -102,15 +104,24 @@ mod tests {
 
     use super::*;
 
-    fn described(value: Value) -> Described {
-        Described::Description(serde_json::from_value(value).unwrap())
+    fn described(value: Value) -> DescribeResult {
+        DescribeResult::Description(serde_json::from_value(value).unwrap())
     }
 
-    fn recorded(parts: &DescribedParts) -> LockedTool {
-        let DescribedParts { description, schema, wishes } = parts.clone();
+    fn recorded(parts: &RecordedDescription) -> LockedTool {
+        let RecordedDescription { description, schema, requests } = parts.clone();
         let component = ContentDigest([0; 32]);
         let (version, origin, imports, manifest) = (None, None, Vec::new(), None);
-        LockedTool { version, origin, component, description, schema, wishes, imports, manifest }
+        LockedTool {
+            version,
+            origin,
+            component,
+            description,
+            schema,
+            wishes: requests,
+            imports,
+            manifest,
+        }
     }
 
     #[test]
@@ -121,7 +132,7 @@ mod tests {
             "inputSchema": { "type": "object" },
             "grants": { "env": ["LANG"], "filesystem": [{ "guest": "/workspace" }] },
         });
-        let of = |value: &Value| DescribedParts::of(&described(value.clone()), "a");
+        let of = |value: &Value| RecordedDescription::of(&described(value.clone()), "a");
         let recorded = recorded(&of(&own));
         assert_eq!(recorded.wishes, ["env LANG", "ro /workspace"]);
         let check = |pointer: &str, value: Value, expected: Option<&str>, dev: Option<&str>| {

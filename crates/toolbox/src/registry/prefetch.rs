@@ -17,7 +17,7 @@ impl Toolbox {
     /// The enabled tools of files and bytes of which it is not known what they say of themselves.
     /// Nothing is compiled and nothing runs.
     pub fn undescribed(&self) -> Vec<ToolName> {
-        let mut known = resolve::Known::default();
+        let mut known = resolve::KnownDescriptions::default();
         let mut is_unknown = |source: ComponentSource, metering: Metering| {
             matches!(known.description(&self.0, source, metering), Ok(None))
         };

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use kitbag_config::{Audience, Origin, Parameter, Sourced, ToolSource};
 use kitbag_contract::{Annotations, ToolDescription};
-use kitbag_host::{Component, ComponentSource, Described, LoadError, Metering, RunContext};
+use kitbag_host::{Component, ComponentSource, DescribeResult, LoadError, Metering, RunContext};
 use kitbag_policy::{
     Access, DirectoryGrant, Effects, Grants, GuestPath, PathRequest, Request, RequestedGrants,
     ToolGrants,
@@ -22,15 +22,15 @@ use crate::builtins::time::{Time, is_time};
 use crate::error::ToolboxError;
 use crate::registry::lock;
 use crate::registry::tool::{Summary, Tool, unavailable};
-use crate::registry::{Inner, ResolvedTool};
+use crate::registry::{ResolvedTool, ToolboxState};
 use crate::sources::native::Native;
 use crate::sources::script;
 
 /// Sums a tool up without loading it.
 pub(crate) fn summary(
-    inner: &Inner,
+    inner: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
-    known: &mut Known,
+    known: &mut KnownDescriptions,
 ) -> Summary {
     let mut refused = None;
     let (source, says) = match &tool.source.value {
@@ -93,7 +93,7 @@ pub(crate) fn summary(
         | ToolSource::Bytes(_)
         | ToolSource::Native => None,
     };
-    let per_call = builtin.into_iter().flat_map(|builtin| builtin.given_by_call);
+    let per_call = builtin.into_iter().flat_map(|builtin| builtin.declaration.given_by_call);
     let per_call = per_call.flat_map(|guest| GuestPath::new(*guest));
     let per_call = per_call.map(|guest| PathRequest { guest, access: Access::ReadOnly });
     let per_call: Vec<_> = per_call.map(Request::Path).collect();
@@ -132,7 +132,7 @@ pub(crate) fn adapter(source: &ToolSource) -> Option<&'static dyn Adapter> {
 /// Resolves a tool. A local one is loaded where its configuration leaves something to
 /// the tool itself: that component is the second value.
 pub(crate) fn resolve(
-    inner: &Inner,
+    inner: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
     context: &RunContext,
 ) -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
@@ -171,16 +171,18 @@ pub(crate) fn resolve(
 /// What is known of components without loading them, each asked for once: one
 /// component may be many tools, and it is read to find it in the cache.
 #[derive(Default)]
-pub(crate) struct Known(HashMap<(ComponentSource, Metering), Result<Option<Described>, LoadError>>);
+pub(crate) struct KnownDescriptions(
+    HashMap<(ComponentSource, Metering), Result<Option<DescribeResult>, LoadError>>,
+);
 
-impl Known {
+impl KnownDescriptions {
     /// As [`kitbag_host::Host::known_description`].
     pub(crate) fn description(
         &mut self,
-        inner: &Inner,
+        inner: &ToolboxState,
         source: ComponentSource,
         metering: Metering,
-    ) -> Result<Option<&Described>, &LoadError> {
+    ) -> Result<Option<&DescribeResult>, &LoadError> {
         let known = self.0.entry((source, metering)).or_insert_with_key(|(source, metering)| {
             inner.host.known_description(source, *metering)
         });
@@ -191,9 +193,9 @@ impl Known {
 /// Resolves a tool with what is known of it. Nothing is compiled and nothing
 /// runs; the second value says whether loading it could tell more.
 pub(crate) fn resolve_known(
-    inner: &Inner,
+    inner: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
-    known: &mut Known,
+    known: &mut KnownDescriptions,
 ) -> Result<(Tool, bool), ToolboxError> {
     let leaves_open = leaves_open(tool);
     let says = match leaves_open || is_pinned(tool) {
@@ -207,14 +209,14 @@ pub(crate) fn resolve_known(
                     }
                 },
                 Ok(None) if leaves_open => return Ok((with(inner, tool, None)?, true)),
-                Ok(_) => &Described::Nothing,
+                Ok(_) => &DescribeResult::Nothing,
                 Err(error) => {
                     let refused = Some(error.to_string());
                     return Ok((Tool { refused, ..with(inner, tool, None)? }, false));
                 }
             }
         }
-        false => &Described::Nothing,
+        false => &DescribeResult::Nothing,
     };
     let own = says.description().and_then(|says| says.tool(tool.name.as_str())).cloned();
     let description_problem = says.problem().map(str::to_owned);
@@ -223,7 +225,7 @@ pub(crate) fn resolve_known(
 
 /// Puts together what configuration says and what a local tool says.
 fn with(
-    inner: &Inner,
+    inner: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
     says: Option<ToolDescription>,
 ) -> Result<Tool, ToolboxError> {
@@ -322,7 +324,6 @@ fn leaves_open(tool: &kitbag_config::ConfiguredTool) -> bool {
     source.is_component() && (tool.description.is_none() || source.parameters().is_none())
 }
 
-/// Whether its component must have a digest.
 fn is_pinned(tool: &kitbag_config::ConfiguredTool) -> bool {
     matches!(&tool.source.value, ToolSource::Local(local) if !local.pins.is_empty())
 }
@@ -347,7 +348,7 @@ fn describe_builtin(builtin: &Builtin) -> ToolDescription {
 
 /// What a tool with its grants can do. One that calls whatever its caller may can do what all
 /// others can that are enabled.
-fn effects(inner: &Inner, tool: &kitbag_config::ConfiguredTool) -> Effects {
+fn effects(inner: &ToolboxState, tool: &kitbag_config::ConfiguredTool) -> Effects {
     let grants = &tool.grants.value;
     if grants.tools != ToolGrants::Caller {
         return grants.effects();

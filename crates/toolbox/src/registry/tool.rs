@@ -146,7 +146,6 @@ impl Tool {
         })
     }
 
-    /// What it says it would like and is not granted.
     pub(crate) fn missing_requests(&self) -> impl Iterator<Item = (Request, MissingGrant)> + '_ {
         let is_builtin = self.is_builtin();
         let has_http = !self.grants.value.http.grants.is_empty();
@@ -196,12 +195,10 @@ impl Tool {
         self.grants.warnings.iter().map(|warning| self.grant_warning(warning))
     }
 
-    /// One of these as a line.
     pub(crate) fn grant_warning(&self, warning: &Diagnostic) -> String {
         format!("tool `{}`, {}: {}", self.name, warning.place, warning.message)
     }
 
-    /// Whether it is one of kitbag's own.
     pub(crate) fn is_builtin(&self) -> bool {
         matches!(self.source, ToolSource::Builtin { .. })
     }

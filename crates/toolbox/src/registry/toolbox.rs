@@ -14,7 +14,7 @@ use crate::builtins::knowledge::{self, KnowledgePrompt, Subjects};
 use crate::builtins::learn;
 use crate::call::context::{CallContext, FrontEnd};
 use crate::call::invocation::Invocation;
-use crate::call::outcome::Ended;
+use crate::call::outcome::CallOutcome;
 use crate::error::ToolboxError;
 use crate::pipeline;
 use crate::pipeline::edge::{Edge, Inline, Offloaded};
@@ -27,19 +27,20 @@ impl Toolbox {
     /// Every enabled tool, by name, in one line each. Nothing is compiled and
     /// nothing runs.
     pub fn summaries(&self) -> impl Iterator<Item = Summary> {
-        let mut known = resolve::Known::default();
+        let mut known = resolve::KnownDescriptions::default();
         self.enabled().map(move |(_, tool)| resolve::summary(&self.0, tool, &mut known))
     }
 
     /// As [`summaries`](Self::summaries), with the tools that are not enabled.
     pub fn all_summaries(&self) -> impl Iterator<Item = Summary> {
-        let mut known = resolve::Known::default();
+        let mut known = resolve::KnownDescriptions::default();
         self.0.config.tools.values().map(move |tool| resolve::summary(&self.0, tool, &mut known))
     }
 
     /// The toolsets that this binary holds, each once.
     pub fn toolsets(&self) -> Vec<&'static str> {
-        let mut toolsets: Vec<_> = self.0.builtins.iter().map(|builtin| builtin.toolset).collect();
+        let mut toolsets: Vec<_> =
+            self.0.builtins.iter().map(|builtin| builtin.declaration.toolset).collect();
         toolsets.dedup();
         toolsets
     }
@@ -55,14 +56,17 @@ impl Toolbox {
     /// [`ToolboxError::Call`] for a component that cannot be loaded.
     pub fn tool(&self, name: &str) -> Result<Tool, ToolboxError> {
         let configured = self.0.find(name)?;
-        let tool =
-            match resolve::resolve_known(&self.0, configured, &mut resolve::Known::default())? {
-                (tool, false) => tool,
-                (_, true) => {
-                    let (tool, _) = resolve::resolve(&self.0, configured, &self.loading())?;
-                    Arc::unwrap_or_clone(tool)
-                }
-            };
+        let tool = match resolve::resolve_known(
+            &self.0,
+            configured,
+            &mut resolve::KnownDescriptions::default(),
+        )? {
+            (tool, false) => tool,
+            (_, true) => {
+                let (tool, _) = resolve::resolve(&self.0, configured, &self.loading())?;
+                Arc::unwrap_or_clone(tool)
+            }
+        };
         Ok(self.for_model(configured, tool))
     }
 
@@ -87,7 +91,7 @@ impl Toolbox {
     /// [`ToolboxError`] where configuration names a built-in that is not in this
     /// binary.
     pub fn known_tools(&self) -> impl Iterator<Item = Result<KnownTool, ToolboxError>> {
-        let mut known = resolve::Known::default();
+        let mut known = resolve::KnownDescriptions::default();
         self.enabled().map(move |(_, configured)| {
             let (tool, may_say_more) = resolve::resolve_known(&self.0, configured, &mut known)?;
             Ok(KnownTool { tool: self.for_model(configured, tool), may_say_more })
@@ -104,7 +108,10 @@ impl Toolbox {
             adapter.describe(&self.0.config, configured, &mut description.value);
         }
         if let ToolSource::Builtin { name } = &configured.source.value
-            && self.0.builtin(&name.value).is_ok_and(|builtin| builtin.workspace.is_some())
+            && self
+                .0
+                .builtin(&name.value)
+                .is_ok_and(|builtin| builtin.declaration.workspace.is_some())
             && let Some(description) = &mut tool.description
         {
             description.value.push_str(&resolve::directories_line(&tool.grants.value));
@@ -172,7 +179,7 @@ impl Toolbox {
         invocation: Invocation,
         context: CallContext,
         front_end: &mut F,
-    ) -> Result<Ended<F::Refusal>, ToolboxError> {
+    ) -> Result<CallOutcome<F::Abort>, ToolboxError> {
         let dropped = CancelOnDrop::new(&context);
         let ended = self.drive(&Offloaded, invocation, context, front_end).await;
         dropped.defuse();
@@ -191,7 +198,7 @@ impl Toolbox {
         invocation: Invocation,
         context: CallContext,
         front_end: &mut F,
-    ) -> Result<Ended<F::Refusal>, ToolboxError> {
+    ) -> Result<CallOutcome<F::Abort>, ToolboxError> {
         Host::block_on(|| self.drive(&Inline, invocation, context, front_end))?
     }
 

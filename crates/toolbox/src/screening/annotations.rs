@@ -10,9 +10,9 @@ use kitbag_contract::{
 use kitbag_host::{CallError, Completion};
 use kitbag_policy::screening::Screen;
 
-use crate::call::outcome::{Fencing, Marks};
+use crate::call::outcome::{Fencing, ScreeningReport};
 use crate::error::ToolboxError;
-use crate::registry::Inner;
+use crate::registry::ToolboxState;
 use crate::registry::tool::Tool;
 use crate::screening::guest_texts;
 use crate::screening::random;
@@ -22,19 +22,19 @@ const WITHHELD: &str = "withheld: it looks like instructions to a model";
 
 /// Looks at one text after the other.
 struct Look<'a> {
-    inner: &'a Inner,
-    marks: Marks,
+    inner: &'a ToolboxState,
+    marks: ScreeningReport,
     /// The most that is done for one of the texts so far.
     action: ScreenAction,
 }
 
 impl<'a> Look<'a> {
-    fn new(inner: &'a Inner, tool: &Tool) -> Self {
-        let marks = Marks { is_untrusted: is_untrusted(tool), ..Marks::default() };
+    fn new(inner: &'a ToolboxState, tool: &Tool) -> Self {
+        let marks =
+            ScreeningReport { is_untrusted: is_untrusted(tool), ..ScreeningReport::default() };
         Self { inner, marks, action: ScreenAction::Pass }
     }
 
-    /// What is done for these texts, which stand together.
     fn at<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) -> ScreenAction {
         let Some(screening) = &self.inner.config.output.screen else { return ScreenAction::Pass };
         let screen = self.inner.screen.get_or_init(|| Screen::new(&screening.except));
@@ -57,7 +57,6 @@ impl<'a> Look<'a> {
         self.at(shared(texts).chain(data))
     }
 
-    /// What the model reads instead, where the texts are withheld.
     fn withheld(&self, tool: &Tool, what: &str) -> Option<ErrorInfo> {
         if self.action != ScreenAction::Block {
             return None;
@@ -81,11 +80,11 @@ impl<'a> Look<'a> {
 ///
 /// [`ToolboxError::Random`].
 pub(crate) fn mark(
-    inner: &Inner,
+    inner: &ToolboxState,
     tool: &Tool,
     fencing: Fencing,
     completion: &mut Completion,
-) -> Result<Marks, ToolboxError> {
+) -> Result<ScreeningReport, ToolboxError> {
     let mut look = Look::new(inner, tool);
     let of_text = match &mut completion.result {
         Ok(outcome) => look.at(shared(guest_texts::of_outcome(outcome))),
@@ -125,7 +124,11 @@ pub(crate) fn mark(
 }
 
 /// The error of a call whose texts of the tool are fenced or withheld, as `[output]` says.
-pub(crate) fn marked_error(inner: &Inner, tool: &Tool, mut error: ToolboxError) -> ToolboxError {
+pub(crate) fn marked_error(
+    inner: &ToolboxState,
+    tool: &Tool,
+    mut error: ToolboxError,
+) -> ToolboxError {
     let mut look = Look::new(inner, tool);
     let action = look.at(shared(guest_texts::of_error(&mut error)));
     let is_set = inner.config.output.fence.value && look.marks.is_untrusted;
@@ -143,7 +146,7 @@ pub(crate) fn marked_error(inner: &Inner, tool: &Tool, mut error: ToolboxError) 
 
 /// Whether a name that a client is offered is left out, because it looks like instructions to a
 /// model and nothing can stand around it.
-pub(crate) fn leaves_out(inner: &Inner, name: &str) -> bool {
+pub(crate) fn leaves_out(inner: &ToolboxState, name: &str) -> bool {
     let Some(screening) = &inner.config.output.screen else { return false };
     let screen = inner.screen.get_or_init(|| Screen::new(&screening.except));
     let mut findings = screen.look(name).into_iter();
@@ -157,10 +160,10 @@ pub(crate) fn leaves_out(inner: &Inner, name: &str) -> bool {
 ///
 /// [`ToolboxError::Random`].
 pub(crate) fn mark_question(
-    inner: &Inner,
+    inner: &ToolboxState,
     tool: &Tool,
     question: &mut Question,
-) -> Result<(Marks, Result<(), ErrorInfo>), ToolboxError> {
+) -> Result<(ScreeningReport, Result<(), ErrorInfo>), ToolboxError> {
     let mut look = Look::new(inner, tool);
     let action = look.at([&*question.text]);
     let mut others = vec![&*question.id];
@@ -179,12 +182,10 @@ pub(crate) fn mark_question(
     Ok((look.marks, Ok(())))
 }
 
-/// The same texts, to be read.
 fn shared(texts: Vec<&mut String>) -> impl Iterator<Item = &str> {
     texts.into_iter().map(|text| &**text)
 }
 
-/// Puts one text in place of each.
 fn replace(texts: Vec<&mut String>, with: &str) {
     texts.into_iter().for_each(|text| with.clone_into(text));
 }

@@ -43,7 +43,6 @@ pub(crate) struct Masking<'a> {
     pub(crate) found: Vec<FoundLeak>,
 }
 
-/// Events with masks in every message.
 pub(crate) fn events(events: EventSink, secrets: &Arc<Secrets>) -> EventSink {
     let secrets = Arc::clone(secrets);
     let mask: TextMask = Arc::new(move |text| drop(secrets.leaks().redact(text)));
@@ -173,7 +172,6 @@ fn find_in(key: Option<&str>, value: &Value, pointer: &mut String) -> Option<(St
     found
 }
 
-/// The first mask in a text.
 fn mask_in(text: &str) -> Option<String> {
     let start = text.find(MASK_START)?;
     let mask = &text[start..];
@@ -182,7 +180,6 @@ fn mask_in(text: &str) -> Option<String> {
     Some(mask[..end].to_owned())
 }
 
-/// The texts of which an answer consists.
 fn add_repeated<'a>(texts: &mut Vec<&'a str>, answer_type: &'a AnswerType) {
     match answer_type {
         AnswerType::Select(choices) | AnswerType::MultiSelect(choices) => {

@@ -9,9 +9,9 @@ use kitbag_fs_guard::locate;
 use kitbag_host::{CallError, ComponentFile, ComponentSource, LoadError};
 
 use crate::error::ToolboxError;
-use crate::registry::Inner;
+use crate::registry::ToolboxState;
 
-impl Inner {
+impl ToolboxState {
     pub(crate) fn component_source(
         &self,
         source: &ToolSource,

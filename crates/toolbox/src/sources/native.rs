@@ -31,7 +31,6 @@ pub trait NativeTool: Send + Sync {
     fn call<'a>(&'a self, call: NativeCall<'a>) -> Pin<Box<dyn Future<Output = Outcome> + 'a>>;
 }
 
-/// A native tool as it was registered.
 #[derive(Clone)]
 pub(crate) struct Native {
     tool: Arc<dyn NativeTool>,
@@ -53,7 +52,6 @@ impl Native {
     }
 }
 
-/// Makes the calls of native tools.
 pub(crate) trait CallTools: Send + Sync {
     /// Calls a tool with the permit of the call that this one is inside of.
     fn call(&self, invocation: Invocation, context: CallContext) -> InnerOutcome<'_>;

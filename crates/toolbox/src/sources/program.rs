@@ -7,7 +7,7 @@ use kitbag_contract::ToolName;
 use kitbag_host::ComponentBytes;
 
 use crate::error::ToolboxError;
-use crate::registry::{Kept, ProgramTools, Toolbox};
+use crate::registry::{ProgramTools, ReloadState, Toolbox};
 use crate::sources::native::{Native, NativeTool};
 
 impl Toolbox {
@@ -126,7 +126,7 @@ impl Toolbox {
 
     pub(crate) fn with_parts(&self, config: Config, program: ProgramTools) -> Self {
         let (host, builtins) = (self.0.host.clone(), self.0.builtins);
-        let kept = Kept {
+        let kept = ReloadState {
             counts: Arc::clone(&self.0.counts),
             auditor: self.0.auditor.clone(),
             approvals: Arc::clone(&self.0.approvals),
@@ -141,7 +141,7 @@ impl Toolbox {
         let (config, program) = self.parts();
         let (host, builtins) = (self.0.host.clone(), self.0.builtins);
         let in_memory = self.0.counts.are_in_memory() && other.0.counts.are_in_memory();
-        let kept = Kept {
+        let kept = ReloadState {
             counts: Arc::clone(if in_memory { &other.0.counts } else { &self.0.counts }),
             auditor: self.0.auditor.clone(),
             approvals: Arc::clone(&other.0.approvals),

@@ -8,7 +8,7 @@ use kitbag_contract::{ErrorKind, Outcome};
 use serde_json::json;
 
 use super::fake::{Fake, Person, typed};
-use crate::{Ended, Invocation, Reply};
+use crate::{CallOutcome, Invocation, Reply};
 
 /// A tool that counts its runs and returns its arguments.
 fn counting(schema: serde_json::Value) -> (Fake, Arc<AtomicUsize>) {
@@ -76,7 +76,7 @@ fn an_approval_of_a_model_does_not_count() {
     let fake = fake.approved_always("it");
     let mut person = Person::replying([typed("yes", Origin::Model)]);
     let said = fake.call(Invocation::tool("it", json!({})), &mut person);
-    assert!(matches!(said, Ok(Ended::Suspended(_))));
+    assert!(matches!(said, Ok(CallOutcome::Suspended(_))));
     assert_eq!(runs.load(Ordering::Relaxed), 0);
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    CallContext, Caller, Ended, FrontEnd, Invocation, NativeCall, NativeTool, Reply, Toolbox,
+    CallContext, CallOutcome, Caller, FrontEnd, Invocation, NativeCall, NativeTool, Reply, Toolbox,
     ToolboxError,
 };
 
@@ -108,7 +108,7 @@ impl Fake {
         &self,
         invocation: Invocation,
         person: &mut Person,
-    ) -> Result<Ended<String>, ToolboxError> {
+    ) -> Result<CallOutcome<String>, ToolboxError> {
         let context = CallContext::new(Caller::Program("test".into()));
         self.toolbox.call_blocking(invocation, context, person)
     }
@@ -117,9 +117,9 @@ impl Fake {
     pub(super) fn say(&self, tool: &str, arguments: Value, person: &mut Person) -> String {
         match self.call(Invocation::tool(tool, arguments), person) {
             Err(error) => format!("{:?}: {error}", error.kind()),
-            Ok(Ended::Refused(refusal)) => format!("refused: {refusal}"),
-            Ok(Ended::Suspended(open)) => format!("asks {}", open.question.id),
-            Ok(Ended::Completed(call)) => match call.completion.result {
+            Ok(CallOutcome::Refused(refusal)) => format!("refused: {refusal}"),
+            Ok(CallOutcome::Suspended(open)) => format!("asks {}", open.question.id),
+            Ok(CallOutcome::Completed(call)) => match call.completion.result {
                 Ok(Outcome::Success(content)) => content,
                 Ok(Outcome::Error(error)) => format!("error: {}", error.message),
                 Ok(Outcome::NeedsInput(question)) => format!("asks {}", question.id),
@@ -181,7 +181,7 @@ pub(super) fn typed(text: &str, origin: Origin) -> Reply {
 }
 
 impl FrontEnd for Person {
-    type Refusal = String;
+    type Abort = String;
 
     const ATTEMPTS: usize = 2;
 

@@ -5,7 +5,7 @@ use kitbag_contract::{Answer, Outcome, Question};
 use serde_json::json;
 
 use super::fake::{Fake, Person, question, typed};
-use crate::{Ended, Invocation, Reply};
+use crate::{CallOutcome, Invocation, Reply};
 
 /// A tool that asks `question` until it has an answer.
 fn asking(asked: Question) -> Fake {
@@ -24,7 +24,7 @@ fn a_preset_answer_is_used_without_a_question() {
     let answer = Sourced { value: Answer::Text("yes".into()), origin: Origin::Model };
     let invocation = Invocation::tool("it", json!({})).with_answers([("sure".to_owned(), answer)]);
     let mut person = Person::default();
-    let Ok(Ended::Completed(call)) = fake.call(invocation, &mut person) else { panic!() };
+    let Ok(CallOutcome::Completed(call)) = fake.call(invocation, &mut person) else { panic!() };
     assert!(matches!(call.completion.result, Ok(Outcome::Success(said)) if said == "true"));
     assert!(person.asked.is_empty());
 }
@@ -35,7 +35,7 @@ fn consent_is_not_given_by_a_model() {
     let answer = Sourced { value: Answer::Text("yes".into()), origin: Origin::Model };
     let invocation = Invocation::tool("it", json!({})).with_answers([("sure".to_owned(), answer)]);
     let mut person = Person::typing(&["no"]);
-    let Ok(Ended::Completed(call)) = fake.call(invocation, &mut person) else { panic!() };
+    let Ok(CallOutcome::Completed(call)) = fake.call(invocation, &mut person) else { panic!() };
     assert!(matches!(call.completion.result, Ok(Outcome::Success(said)) if said == "false"));
     assert_eq!(person.asked.len(), 1);
 }

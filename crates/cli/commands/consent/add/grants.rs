@@ -9,36 +9,30 @@ use kitbag::base::parse_duration;
 use kitbag::base::text::shown;
 use kitbag::config::Layer;
 use kitbag::contract::{ToolDescription, ToolName};
-use kitbag::host::Described;
+use kitbag::host::DescribeResult;
 use kitbag::policy::{DirectoryGrant, Grants, RequestedGrants};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
 use super::source::{ManifestContent, Source};
 use super::table::list;
 
-/// What a tool asks for.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedSettings {
     /// By the keys of `grants`.
     pub(crate) grants: Vec<(String, Value)>,
-    /// What else its manifest says of it.
     pub(crate) keys: Vec<(String, Item)>,
-    /// What is left out, or means something else here.
     pub(crate) notes: Vec<String>,
 }
 
 /// The grants that a tool gets, of those that it requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Granted {
-    /// None.
+pub(crate) enum GrantSelection {
     Nothing,
-    /// All of them.
     Requested,
-    /// Those of these kinds, by their keys.
     Kinds(Vec<String>),
 }
 
-impl Granted {
+impl GrantSelection {
     fn has(&self, key: &str) -> bool {
         match self {
             Self::Nothing => false,
@@ -53,18 +47,17 @@ impl Granted {
 pub(super) const OWN_KEYS: [&str; 6] =
     ["title", "description", "parameters", "limits", "rate", "approve"];
 
-/// What bounds what is written.
 pub(crate) struct Bounds<'a> {
     pub(crate) config: &'a Config,
     pub(crate) layer: Layer,
     pub(crate) home: Option<&'a Path>,
 }
 
-impl Asked {
+impl RequestedSettings {
     /// Gathers what a tool and its manifest ask for.
     pub(crate) fn of(
         source: &Source,
-        described: &Described,
+        described: &DescribeResult,
         name: &ToolName,
         bounds: &Bounds<'_>,
     ) -> Self {
@@ -314,7 +307,7 @@ impl Asked {
 
     /// The grants as they are written. Directories are always among them, since a tool reads the
     /// workspace where nothing is said.
-    pub(crate) fn written(&self, granted: &Granted) -> Vec<(String, Value)> {
+    pub(crate) fn written(&self, granted: &GrantSelection) -> Vec<(String, Value)> {
         let mut grants = Vec::new();
         let has_directories = self.grants.iter().any(|(key, _)| key == "filesystem");
         if !has_directories || !granted.has("filesystem") {

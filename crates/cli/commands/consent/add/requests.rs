@@ -12,7 +12,6 @@ use super::wording::is_kind;
 /// The most lines that are recorded. The digest tells the rest from other ones.
 const MOST_LINES: usize = 256;
 
-/// The record of a manifest.
 pub(crate) fn recorded(manifest: &SourceManifest) -> LockedManifest {
     let (version, author) = match &manifest.content {
         ManifestContent::Foreign(foreign) => {
@@ -30,7 +29,6 @@ pub(crate) fn recorded(manifest: &SourceManifest) -> LockedManifest {
     }
 }
 
-/// A grant that a manifest requests.
 pub(crate) struct RequestedGrant {
     /// The key under `grants`.
     pub(crate) kind: String,

@@ -3,10 +3,12 @@
 use kitbag::base::text::shown;
 use kitbag::base::{ByteSize, ContentDigest};
 use kitbag::contract::ToolName;
-use kitbag::host::{Described, Inspection, SOCKETS_ADVICE};
-use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, Risk, imitated, quoted};
+use kitbag::host::{DescribeResult, Inspection, SOCKETS_ADVICE};
+use kitbag::toolbox::consent::{
+    Attachment, Consent, RequestChange, RequestItem, Requester, Risk, imitated, quoted,
+};
 
-use super::grants::{Asked, Bounds};
+use super::grants::{Bounds, RequestedSettings};
 use super::source::Source;
 use super::wording::Group;
 
@@ -38,7 +40,10 @@ fn imports_of(inspection: &Inspection, prefix: &str) -> Vec<String> {
 }
 
 /// The imports that could use a kind of grant of which nothing is requested, each with that kind.
-pub(crate) fn unexplained(inspection: &Inspection, asked: &Asked) -> Vec<(String, &'static str)> {
+pub(crate) fn unexplained(
+    inspection: &Inspection,
+    asked: &RequestedSettings,
+) -> Vec<(String, &'static str)> {
     let kinds = KINDS.into_iter().filter(|(key, ..)| {
         let by_secret = *key == "env" && !asked.requested_lines("secrets").is_empty();
         asked.requested_lines(key).is_empty() && !by_secret
@@ -53,8 +58,8 @@ pub(crate) fn unexplained(inspection: &Inspection, asked: &Asked) -> Vec<(String
 pub(crate) fn consent(
     name: &ToolName,
     source: &Source,
-    described: &Described,
-    asked: &Asked,
+    described: &DescribeResult,
+    asked: &RequestedSettings,
     groups: &[Group],
     bounds: &Bounds<'_>,
 ) -> Consent {
@@ -78,15 +83,19 @@ pub(crate) fn consent(
     }
 }
 
-/// The texts of others, and the notes.
-fn parts(name: &ToolName, source: &Source, described: &Described, asked: &Asked) -> Vec<Part> {
+fn parts(
+    name: &ToolName,
+    source: &Source,
+    described: &DescribeResult,
+    asked: &RequestedSettings,
+) -> Vec<Attachment> {
     let mut parts = Vec::new();
     let says = described.description().and_then(|says| says.tool(name.as_str()));
     let own = says.and_then(|says| says.description.as_deref());
     let of_manifest = source.foreign().and_then(|manifest| manifest.description.as_deref());
     if let Some(description) = own.or(of_manifest) {
         let lines = description.lines().map(str::to_owned).collect();
-        parts.push(Part::theirs("Its own description:", lines));
+        parts.push(Attachment::theirs("Its own description:", lines));
     }
     if !asked.keys.is_empty() {
         let file = source.manifest.as_ref().map_or("manifest", |manifest| &manifest.file);
@@ -95,14 +104,14 @@ fn parts(name: &ToolName, source: &Source, described: &Described, asked: &Asked)
             let lines = text.trim().lines().map(|line| format!("{key}: {line}"));
             lines.collect::<Vec<_>>()
         });
-        parts.push(Part::theirs(format!("{} also sets:", shown(file)), lines.collect()));
+        parts.push(Attachment::theirs(format!("{} also sets:", shown(file)), lines.collect()));
     }
     let mut notes = asked.notes.clone();
     if source.component.inspection.uses_sockets() {
         notes.push(format!("the component {SOCKETS_ADVICE}"));
     }
     if !notes.is_empty() {
-        parts.push(Part::ours("Notes:", notes));
+        parts.push(Attachment::ours("Notes:", notes));
     }
     parts
 }
@@ -112,13 +121,13 @@ fn parts(name: &ToolName, source: &Source, described: &Described, asked: &Asked)
 pub(crate) fn own_risks(
     name: &ToolName,
     inspection: &Inspection,
-    asked: &Asked,
+    asked: &RequestedSettings,
     recorded: Option<&[String]>,
     bounds: &Bounds<'_>,
-) -> Vec<Item> {
+) -> Vec<RequestItem> {
     let item = |line: String, risk: Risk| {
         let requester = Requester::Tool(name.to_string());
-        Item::new(requester, format!("tool `{name}` {line}")).with_risk(risk)
+        RequestItem::new(requester, format!("tool `{name}` {line}")).with_risk(risk)
     };
     let mut items = Vec::new();
     let is_recorded = |import: &str| {
@@ -143,7 +152,7 @@ pub(crate) fn own_risks(
         };
         let line = format!("imports {first}{more}, and requests no {word}");
         let item = item(line, Risk::UnrequestedImport);
-        items.push(if is_known { item } else { item.changed(Change::Added) });
+        items.push(if is_known { item } else { item.changed(RequestChange::Added) });
     }
     items
 }

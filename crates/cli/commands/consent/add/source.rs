@@ -11,10 +11,10 @@ use kitbag::base::text::shown;
 use kitbag::config::settled;
 use kitbag::contract::ToolName;
 use kitbag::host::{
-    ComponentBytes, ComponentSource, Described, Host, Limits, ReadComponent, RunContext,
+    ComponentBytes, ComponentSource, DescribeResult, Host, Limits, ReadComponent, RunContext,
     read_component,
 };
-use kitbag::toolbox::DescribedParts;
+use kitbag::toolbox::RecordedDescription;
 use kitbag::trust::digest_of;
 use toml_edit::DocumentMut;
 
@@ -28,11 +28,9 @@ const MANIFEST_BYTES: u64 = 1 << 20;
 /// The most entries of a directory that are looked at.
 const MOST_ENTRIES: usize = 10_000;
 
-/// What is added.
 pub(crate) struct Source {
     /// The component's file, as it was found.
     pub(crate) path: PathBuf,
-    /// Where it came from, as the lock file has it.
     pub(crate) origin: String,
     pub(crate) component: ReadComponent,
     pub(crate) manifest: Option<SourceManifest>,
@@ -40,11 +38,8 @@ pub(crate) struct Source {
     pub(crate) nested: Vec<String>,
 }
 
-/// A manifest beside a component.
 pub(crate) struct SourceManifest {
-    /// The name of its file.
     pub(crate) file: String,
-    /// The digest of its content.
     pub(crate) digest: ContentDigest,
     pub(crate) content: ManifestContent,
 }
@@ -52,7 +47,6 @@ pub(crate) struct SourceManifest {
 pub(crate) enum ManifestContent {
     /// One in kitbag's own form: the table of a tool.
     Own(Box<DocumentMut>),
-    /// One of another host.
     Foreign(Box<Manifest>),
 }
 
@@ -234,7 +228,7 @@ impl Source {
     }
 
     /// What the tool says it is called, in its section or manifest; else what its file is.
-    pub(crate) fn name(&self, described: &Described) -> ToolName {
+    pub(crate) fn name(&self, described: &DescribeResult) -> ToolName {
         let foreign = self.foreign().and_then(|manifest| manifest.name.clone());
         let own = described.description().and_then(|description| match &description.tools[..] {
             [only] => Some(only.name.clone()),
@@ -265,13 +259,13 @@ impl Source {
         host: &Host,
         limits: &Limits,
         as_json: bool,
-    ) -> Result<Described, CliError> {
+    ) -> Result<DescribeResult, CliError> {
         let inspection = &self.component.inspection;
         if let Some(section) = &inspection.section {
             return Ok(section.clone());
         }
         if !inspection.describes() {
-            return Ok(Described::Nothing);
+            return Ok(DescribeResult::Nothing);
         }
         let name = self.path.display().to_string();
         let bytes = ComponentBytes::new(name, self.component.bytes.clone());
@@ -283,9 +277,8 @@ impl Source {
         Ok(asked.map_err(CliError::Component)?.described().clone())
     }
 
-    /// What of it is recorded, for the tool of a name.
-    pub(crate) fn parts(&self, described: &Described, name: &ToolName) -> DescribedParts {
-        DescribedParts::of(described, name.as_str())
+    pub(crate) fn parts(&self, described: &DescribeResult, name: &ToolName) -> RecordedDescription {
+        RecordedDescription::of(described, name.as_str())
     }
 
     /// What it imports, sorted.
@@ -309,7 +302,6 @@ pub(super) fn fitting_version(manifest: &Manifest) -> Option<String> {
 /// The names of the files of a directory that may be part of a tool.
 struct Entries {
     components: Vec<String>,
-    /// Manifests one level deeper.
     nested: Vec<String>,
     manifests: Vec<(String, Option<Format>)>,
 }
@@ -369,7 +361,6 @@ impl Entries {
         self.nested.extend(manifests.take(room).map(|file| format!("{name}/{file}")));
     }
 
-    /// The manifest of a directory.
     fn manifest(
         &self,
         directory: &Path,

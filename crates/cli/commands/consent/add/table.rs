@@ -10,13 +10,9 @@ const MARK: &str = "# Added by `kitbag add`";
 /// After the position of every table that is there: a file has fewer bytes.
 const END: isize = 1 << 30;
 
-/// A table that is added.
 pub(crate) struct ToolTable {
-    /// The tool.
     pub(crate) name: String,
-    /// Where its component came from.
     pub(crate) origin: String,
-    /// Its component, as the configuration has it.
     pub(crate) wasm: String,
     /// Further keys: settings of a manifest besides its requested grants.
     pub(crate) keys: Vec<(String, Item)>,
@@ -24,16 +20,13 @@ pub(crate) struct ToolTable {
     pub(crate) grants: Vec<(String, Value)>,
 }
 
-/// Why a configuration cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TableError {
-    /// It is not TOML.
     #[error("{0}")]
     Syntax(#[from] toml_edit::TomlError),
     /// Something else stands where a table should.
     #[error("`{0}` in it is no table")]
     Form(String),
-    /// A table of the name is there.
     #[error("it has a table `[tools.{0}]` already")]
     Taken(String),
 }
@@ -133,7 +126,6 @@ fn tools(document: &mut DocumentMut) -> Result<&mut dyn TableLike, TableError> {
     }
 }
 
-/// A value with nothing around it.
 fn value(text: &str) -> Item {
     Item::Value(Value::String(Formatted::new(text.to_owned())))
 }

@@ -7,7 +7,7 @@ use kitbag::host::Limits;
 use kitbag::{Builder, Kitbag};
 use toml_edit::{Array, InlineTable, Value};
 
-use super::grants::Asked;
+use super::grants::RequestedSettings;
 use crate::commands::Global;
 use crate::commands::tools::findings::Findings;
 use crate::error::CliError;
@@ -72,7 +72,7 @@ pub(crate) fn check_component(
     findings.problems.into_iter().next().map_or(Ok(()), |problem| Err(CliError::Faulty(problem)))
 }
 
-impl Asked {
+impl RequestedSettings {
     /// Drops requested grants and settings that no configuration may have, each with a note.
     /// `read` reads the configuration with what is requested.
     ///

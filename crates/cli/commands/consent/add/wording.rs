@@ -11,10 +11,12 @@ use kitbag::policy::{
     Access, DirectoryGrant, Grants, GuestPath, HttpGrant, SecretGrant, SecretName, StorageGrant,
     ToolGrant, ToolGrants, UrlPattern, VariableGrant, VariableName,
 };
-use kitbag::toolbox::consent::{Ability, Item, Requester, Risk, Surroundings, kind_items, quoted};
+use kitbag::toolbox::consent::{
+    Ability, RequestItem, Requester, Risk, Surroundings, kind_items, quoted,
+};
 use toml_edit::{InlineTable, Value};
 
-use super::grants::{Asked, Bounds};
+use super::grants::{Bounds, RequestedSettings};
 
 /// The kinds of grants by their keys, each with the word for the group.
 const GROUPS: [(&str, &str); 8] = [
@@ -28,17 +30,19 @@ const GROUPS: [(&str, &str); 8] = [
     (SecretGrant::KEY, "secrets"),
 ];
 
-/// The requests of one kind.
 pub(crate) struct Group {
     /// The key under `grants`.
     pub(crate) key: String,
-    /// The word for the kind.
     pub(crate) word: &'static str,
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<RequestItem>,
 }
 
 /// The requests of a tool, by kind. Kinds of which nothing is requested are left out.
-pub(crate) fn groups(asked: &Asked, tool: &ToolName, bounds: &Bounds<'_>) -> Vec<Group> {
+pub(crate) fn groups(
+    asked: &RequestedSettings,
+    tool: &ToolName,
+    bounds: &Bounds<'_>,
+) -> Vec<Group> {
     let reader = Reader::new(tool, bounds);
     let mut groups: Vec<_> = asked
         .grants
@@ -55,7 +59,6 @@ pub(crate) fn groups(asked: &Asked, tool: &ToolName, bounds: &Bounds<'_>) -> Vec
     groups
 }
 
-/// Whether a key is that of a kind of grants.
 pub(crate) fn is_kind(key: &str) -> bool {
     GROUPS.iter().any(|(known, _)| *known == key)
 }
@@ -82,7 +85,7 @@ impl<'a> Reader<'a> {
 
 impl Reader<'_> {
     /// The requests of a kind in words, an item or more for each entry.
-    pub(crate) fn items(&self, key: &str, value: &Value) -> Vec<Item> {
+    pub(crate) fn items(&self, key: &str, value: &Value) -> Vec<RequestItem> {
         match (key, value) {
             (_, Value::Boolean(off)) if !off.value() => Vec::new(),
             (DirectoryGrant::KEY | HttpGrant::KEY | VariableGrant::KEY, Value::Array(entries)) => {
@@ -110,13 +113,13 @@ impl Reader<'_> {
         }
     }
 
-    fn item(&self, line: String) -> Item {
+    fn item(&self, line: String) -> RequestItem {
         let tool = self.tool;
-        Item::new(Requester::Tool(tool.to_owned()), format!("tool `{tool}` {line}"))
+        RequestItem::new(Requester::Tool(tool.to_owned()), format!("tool `{tool}` {line}"))
     }
 
     /// An entry in words. One that this version cannot read is shown as it is written.
-    fn or_unreadable(&self, key: &str, value: &Value) -> Vec<Item> {
+    fn or_unreadable(&self, key: &str, value: &Value) -> Vec<RequestItem> {
         match self.grants(key, value) {
             Some(grants) => self.in_words(key, &grants),
             None => {
@@ -126,7 +129,7 @@ impl Reader<'_> {
         }
     }
 
-    fn in_words(&self, key: &str, grants: &Grants) -> Vec<Item> {
+    fn in_words(&self, key: &str, grants: &Grants) -> Vec<RequestItem> {
         let around = Surroundings {
             root: &self.root,
             home: self.home.as_deref(),
@@ -180,7 +183,7 @@ impl Reader<'_> {
 
     /// A secret, with the places that it goes to: those of the user's own file, or those that are
     /// requested if the user has none of this name yet.
-    fn secret(&self, name: &str, value: &Value) -> Vec<Item> {
+    fn secret(&self, name: &str, value: &Value) -> Vec<RequestItem> {
         let to = value.as_inline_table().and_then(|table| table.get("to")).map(texts);
         let patterns = to.clone().map(|to| {
             let patterns = to?.into_iter().map(|text| UrlPattern::parse(&text).ok());
@@ -221,13 +224,13 @@ impl Reader<'_> {
         }
     }
 
-    fn unreadable_secret(&self, name: &str, value: &Value) -> Vec<Item> {
+    fn unreadable_secret(&self, name: &str, value: &Value) -> Vec<RequestItem> {
         let line = format!("requests a secret: {} = {}", quoted(name), toml(value));
         let item = self.item(line).with_ability(Ability::Secrets);
         vec![item.with_risk(Risk::Secret).with_risk(Risk::Unreadable)]
     }
 
-    fn alias(&self, alias: &str, value: &Value) -> Vec<Item> {
+    fn alias(&self, alias: &str, value: &Value) -> Vec<RequestItem> {
         let table = value.as_inline_table();
         let tool = table.map_or(value.as_str(), |table| table.get("tool")?.as_str());
         let names =
@@ -290,7 +293,6 @@ fn storage(value: &Value) -> Option<StorageGrant> {
     StorageGrant::new(quota, keys).ok()
 }
 
-/// A list of texts.
 fn texts(value: &Value) -> Option<Vec<String>> {
     let texts = value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned));
     texts.collect()

@@ -16,11 +16,8 @@ use crate::error::CliError;
 
 /// What was trusted before a command changed the files of a workspace.
 pub(crate) enum TrustBefore {
-    /// What this asks for, or nothing, since nothing configured it.
     Content(Option<Arc<TrustRecord>>),
-    /// Whatever it holds.
     All,
-    /// It was not trusted.
     None,
 }
 
@@ -162,7 +159,7 @@ fn is_only(
 
 #[cfg(test)]
 mod tests {
-    use kitbag::trust::Place;
+    use kitbag::trust::TrustedPlace;
 
     use super::*;
 
@@ -176,7 +173,7 @@ mod tests {
         record.files = files.iter().map(entry).collect();
         record.components =
             components.iter().map(entry).map(|(path, digest)| (path, Some(digest))).collect();
-        let place = |by: &&str| Place {
+        let place = |by: &&str| TrustedPlace {
             by: (*by).to_owned(),
             path: "/srv".to_owned(),
             access: "read".to_owned(),

@@ -8,8 +8,8 @@ use kitbag::TrustQuestion;
 use kitbag::base::ContentDigest;
 use kitbag::base::text::shown;
 use kitbag::config::TrustChanges;
-use kitbag::toolbox::consent::{Change, Consent, Part, quoted};
-use kitbag::trust::{Shown, TrustRecord};
+use kitbag::toolbox::consent::{Attachment, Consent, RequestChange, quoted};
+use kitbag::trust::{TrustRecord, TrustedContent};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
 /// How long two versions of a file are compared before they are shown as wholly different.
@@ -18,15 +18,15 @@ const DIFF_TIME: Duration = Duration::from_secs(1);
 /// Lines of context around a change, where all of it is shown.
 const CONTEXT: usize = 3;
 
-/// The whole request.
 pub(super) fn consent(question: &TrustQuestion<'_>) -> Consent {
     let TrustQuestion { record, shown: now, before, items, changes, .. } = question;
     let (old, then) = match before {
         Some((record, shown)) => (Some(record), shown.clone()),
-        None => (None, Shown::default()),
+        None => (None, TrustedContent::default()),
     };
     let workspace = quoted(&record.workspace);
-    let is_new = |change: Change| matches!(change, Change::Added | Change::Loosened);
+    let is_new =
+        |change: RequestChange| matches!(change, RequestChange::Added | RequestChange::Loosened);
     let heading = match old {
         None => format!("{workspace} asks to be trusted:"),
         Some(_) if items.iter().any(|item| is_new(item.change)) => {
@@ -44,7 +44,7 @@ pub(super) fn consent(question: &TrustQuestion<'_>) -> Consent {
 }
 
 /// The components that are not as they were trusted.
-fn components(record: &TrustRecord, old: Option<&TrustRecord>) -> Option<Part> {
+fn components(record: &TrustRecord, old: Option<&TrustRecord>) -> Option<Attachment> {
     let none = BTreeMap::new();
     let before = old.map_or(&none, |old| &old.components);
     let paths: BTreeSet<_> = record.components.keys().chain(before.keys()).collect();
@@ -63,7 +63,7 @@ fn components(record: &TrustRecord, old: Option<&TrustRecord>) -> Option<Part> {
             (None, _) => format!("{name}: removed"),
         });
     }
-    (!lines.is_empty()).then(|| Part::ours("Components, with their digests:", lines))
+    (!lines.is_empty()).then(|| Attachment::ours("Components, with their digests:", lines))
 }
 
 fn digest(digest: Option<&ContentDigest>) -> String {
@@ -74,7 +74,12 @@ fn digest(digest: Option<&ContentDigest>) -> String {
 }
 
 /// The files that are not as they were trusted: a list of them, and their contents.
-fn files(record: &TrustRecord, now: &Shown, old: Option<&TrustRecord>, then: &Shown) -> Vec<Part> {
+fn files(
+    record: &TrustRecord,
+    now: &TrustedContent,
+    old: Option<&TrustRecord>,
+    then: &TrustedContent,
+) -> Vec<Attachment> {
     let none = BTreeMap::new();
     let before = old.map_or(&none, |old| &old.files);
     let paths: BTreeSet<_> = record.files.keys().chain(before.keys()).collect();
@@ -84,7 +89,7 @@ fn files(record: &TrustRecord, now: &Shown, old: Option<&TrustRecord>, then: &Sh
         if digest == trusted {
             continue;
         }
-        let content = |shown: &Shown, digest: Option<&ContentDigest>| {
+        let content = |shown: &TrustedContent, digest: Option<&ContentDigest>| {
             digest.and_then(|digest| shown.texts.get(digest).cloned()).unwrap_or_default()
         };
         let (then_text, now_text) = (content(then, trusted), content(now, digest));
@@ -107,12 +112,17 @@ fn files(record: &TrustRecord, now: &Shown, old: Option<&TrustRecord>, then: &Sh
         // Only a difference is short enough to be shown before the summary.
         let short = if is_kept { diff(&then_text, &now_text, 0) } else { Vec::new() };
         let full = diff(&then_text, &now_text, CONTEXT);
-        contents.push(Part { title: format!("{name} ({change}):"), short, full, is_theirs: true });
+        contents.push(Attachment {
+            title: format!("{name} ({change}):"),
+            short,
+            full,
+            is_theirs: true,
+        });
     }
     if list.is_empty() {
         return Vec::new();
     }
-    [vec![Part::ours("Files:", list)], contents].concat()
+    [vec![Attachment::ours("Files:", list)], contents].concat()
 }
 
 /// The lines of a file that differ, with some around them.

@@ -17,7 +17,6 @@ struct GrantedTool {
     name: String,
     /// Where the tool may send requests that could take the secret along.
     requests: Vec<String>,
-    /// The place of the grant.
     origin: String,
 }
 
@@ -31,7 +30,6 @@ impl GrantedTools {
         self.0.is_empty()
     }
 
-    /// The names of the tools, for a sentence.
     pub(super) fn names(&self) -> String {
         let names: Vec<_> = self.0.iter().map(|tool| format!("`{}`", tool.name)).collect();
         names.join(", ")

@@ -3,7 +3,6 @@
 use kitbag::policy::{Placement, SecretName, SecretSource};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-/// What is to stand in the file.
 #[derive(Clone, Copy)]
 pub(super) struct Changes<'a> {
     pub(super) name: &'a SecretName,
@@ -18,10 +17,8 @@ pub(super) struct Changes<'a> {
     pub(super) store: Option<&'a str>,
 }
 
-/// Why a file cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EditError {
-    /// It is not TOML.
     #[error("your user config was not changed: {0}")]
     Syntax(#[from] toml_edit::TomlError),
     /// Something else stands where a table should.
@@ -30,7 +27,6 @@ pub(super) enum EditError {
 }
 
 impl Changes<'_> {
-    /// The file with these changes.
     pub(super) fn apply(&self, text: &str) -> Result<String, EditError> {
         let mut document: DocumentMut = text.parse()?;
         if let Some(kind) = self.store {

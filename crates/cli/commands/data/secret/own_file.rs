@@ -35,12 +35,10 @@ impl OwnFile {
         Ok(Self { path, original, _directory: directory })
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
 
-    /// What it holds.
     pub(super) fn text(&self) -> Result<&str, CliError> {
         let text = str::from_utf8(self.original.content());
         text.map_err(|error| CliError::Usage(format!("`{}`: {error}", self.path)))

@@ -240,10 +240,8 @@ impl SetArgs {
     }
 }
 
-/// What was done, for the report.
 struct Done<'a> {
     name: &'a SecretName,
-    /// The user config.
     path: &'a str,
     source: &'a SecretSource,
     /// The store, if the value was written to it.

@@ -36,7 +36,6 @@ pub(super) enum Client {
     Zed,
 }
 
-/// How the file of a client is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileFormat {
     Json,
@@ -45,16 +44,12 @@ pub(super) enum FileFormat {
     Yaml,
 }
 
-/// How a client reaches the server.
 pub(super) enum Connection<'a> {
-    /// It starts the program.
     Program { command: &'a str, arguments: &'a [String] },
-    /// It connects to one that runs.
     Http { url: &'a str, token_variable: &'a str },
 }
 
 impl Client {
-    /// The table of servers in its configuration.
     pub(super) fn table(self) -> &'static str {
         match self {
             Self::ClaudeDesktop

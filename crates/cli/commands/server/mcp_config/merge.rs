@@ -15,13 +15,12 @@ const OWN_KEYS: [&str; 8] =
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Where a server goes: its table in the file, its name there, and what it consists of.
-pub(super) struct Entry<'a> {
+pub(super) struct ServerEntry<'a> {
     pub(super) table: &'a str,
     pub(super) name: &'a str,
     pub(super) value: &'a Map<String, Value>,
 }
 
-/// What becomes of another server of the same name.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Others<'a> {
     /// It stays, which is an error. A server of kitbag's is brought up to date.
@@ -32,11 +31,9 @@ pub(super) enum Others<'a> {
         /// The workspace that the new server is for, where it names one.
         own: Option<&'a Path>,
     },
-    /// It is replaced.
     Replace,
 }
 
-/// Why a server cannot be added.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MergeError {
     /// The text is not in the client's format.
@@ -47,23 +44,15 @@ pub(super) enum MergeError {
     Form(String),
     /// An object has a key more than once.
     #[error("it has `{key}` {count} times, of which clients read one; keep one of them")]
-    Repeated {
-        /// The key.
-        key: String,
-        /// The number of times.
-        count: usize,
-    },
+    Repeated { key: String, count: usize },
     /// Another server has the name.
     #[error(
         "its server `{name}` is {what}: `{found}`, and not `{new}`; `--name` adds this one under \
          another name, `--force` replaces the other"
     )]
     Taken {
-        /// The name.
         name: String,
-        /// What the other one is.
         what: &'static str,
-        /// The other server, as JSON.
         found: String,
         /// The one that was to be added, as JSON.
         new: String,
@@ -78,7 +67,7 @@ pub(super) enum MergeError {
 /// [`MergeError`]; [`MergeError::Taken`] not with [`Others::Replace`].
 pub(super) fn json(
     text: &str,
-    entry: &Entry<'_>,
+    entry: &ServerEntry<'_>,
     others: Others<'_>,
 ) -> Result<String, MergeError> {
     // Editors on Windows begin a file with a byte order mark.
@@ -152,7 +141,7 @@ fn input(value: &Value) -> CstInputValue {
 /// As [`json`], for a text in TOML.
 pub(super) fn toml(
     text: &str,
-    entry: &Entry<'_>,
+    entry: &ServerEntry<'_>,
     others: Others<'_>,
 ) -> Result<String, MergeError> {
     let mut document: DocumentMut = text
@@ -235,7 +224,7 @@ fn as_json(item: &Item) -> Value {
 
 /// Whether what the user has added to a server stays. Not where it is another one, which
 /// is replaced on demand only.
-fn keeps(found: &Value, entry: &Entry<'_>, others: Others<'_>) -> Result<bool, MergeError> {
+fn keeps(found: &Value, entry: &ServerEntry<'_>, others: Others<'_>) -> Result<bool, MergeError> {
     let what = match others {
         _ if !is_ours(found, entry.value) => "another one",
         Others::KeepWorkspaces { own } if !is_for(found, own) => match workspace_of(found) {
@@ -307,7 +296,7 @@ fn ended(mut text: String) -> String {
 mod tests {
     use super::*;
 
-    type Merge = fn(&str, &Entry<'_>, Others<'_>) -> Result<String, MergeError>;
+    type Merge = fn(&str, &ServerEntry<'_>, Others<'_>) -> Result<String, MergeError>;
 
     fn merged(merge: Merge, text: &str, server: &Value, force: bool) -> Result<String, MergeError> {
         merged_with(merge, text, server, if force { Others::Replace } else { Others::Keep })
@@ -320,7 +309,7 @@ mod tests {
         others: Others<'_>,
     ) -> Result<String, MergeError> {
         let value = server.as_object().unwrap();
-        merge(text, &Entry { table: "servers", name: "kitbag", value }, others)
+        merge(text, &ServerEntry { table: "servers", name: "kitbag", value }, others)
     }
 
     fn server() -> Value {

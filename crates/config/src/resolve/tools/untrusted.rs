@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kitbag_contract::ToolName;
-use kitbag_state::trust::Change;
+use kitbag_state::trust::WorkspaceEdit;
 
 use crate::config::{ConfiguredTool, LocalTool, ToolSource};
 use crate::layers::limits::EffectiveLimits;
@@ -41,7 +41,7 @@ fn is_taken(context: &Context<'_>, name: &ToolName) -> bool {
 pub(crate) fn turned_off(context: &Context<'_>, mut tool: ConfiguredTool) -> ConfiguredTool {
     tool.turn_off(match context.trust.untrusted().map(|untrusted| &untrusted.reason) {
         Some(UntrustedReason::Changed(edits)) => {
-            let cause = edits.first().unwrap_or(&Change::Places).to_string();
+            let cause = edits.first().unwrap_or(&WorkspaceEdit::Places).to_string();
             Disabled::Edited { cause }
         }
         _ => Disabled::Untrusted,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use kitbag_contract::UnknownArguments;
-use kitbag_state::trust::{Change, TrustRecord};
+use kitbag_state::trust::{TrustRecord, WorkspaceEdit};
 
 use super::{TrustChange, TrustReview, TrustSubject, compare};
 use crate::config::{Config, ConfiguredTool, DIRECTORY, TOOLS, ToolSource};
@@ -41,7 +41,7 @@ impl Config {
         let cause = |review: &TrustReview, subject: &TrustSubject, own: &[String]| {
             let is_moved = moved.iter().any(|change| change.subject == *subject);
             review.changes.grows(subject).then(|| match is_moved {
-                true => Change::Places.to_string(),
+                true => WorkspaceEdit::Places.to_string(),
                 false => review.cause(own),
             })
         };

@@ -10,7 +10,7 @@ use kitbag_base::text::shown;
 use kitbag_contract::{ToolName, UnknownArguments};
 use kitbag_fs_guard::canonical;
 use kitbag_policy::ApprovalRule;
-use kitbag_state::trust::{Place, TrustRecord};
+use kitbag_state::trust::{TrustRecord, TrustedPlace};
 
 use super::{TrustChange, TrustChanges, TrustSubject, tool};
 use crate::config::{Config, ConfiguredTool, SecretFiles, Topic};
@@ -99,7 +99,7 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
 /// The tools and topics whose paths lead elsewhere than when they were trusted: the text of a file
 /// can be the same, and a link on the way another one.
 pub(super) fn moved(now: &Config, then: &Config, record: &TrustRecord) -> Vec<TrustChange> {
-    let is_trusted = |place: &Place| {
+    let is_trusted = |place: &TrustedPlace| {
         record.places.iter().any(|trusted| {
             let holds = trusted.access == place.access
                 || (trusted.access == READ_AND_WRITE && place.access == READ);
@@ -113,7 +113,7 @@ pub(super) fn moved(now: &Config, then: &Config, record: &TrustRecord) -> Vec<Tr
     let topics = topics.map(|topic| (by_topic(&topic.id), TrustSubject::Topic(topic.id.clone())));
     let mut moved = Vec::new();
     for (by, subject) in tools.chain(topics) {
-        let of_subject = |place: &&Place| place.by == by;
+        let of_subject = |place: &&TrustedPlace| place.by == by;
         let other = places.iter().filter(of_subject).find(|place| !is_trusted(place));
         // What was trusted would lead elsewhere by now, also to a place without any link.
         let is_same = record.places.iter().filter(of_subject).eq(again.iter().filter(of_subject));

@@ -16,7 +16,7 @@ use std::fmt;
 
 use kitbag_base::text::shown;
 use kitbag_contract::ToolName;
-use kitbag_state::trust::Change;
+use kitbag_state::trust::WorkspaceEdit;
 
 use crate::config::{Config, DIRECTORY, FILE};
 use crate::trust::workspace::COMMAND;
@@ -25,7 +25,7 @@ use crate::trust::workspace::COMMAND;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustReview {
     /// The files that are not the trusted ones.
-    pub files: Vec<Change>,
+    pub files: Vec<WorkspaceEdit>,
     /// How the requests and restrictions differ from the trusted ones.
     pub changes: TrustChanges,
     /// The tools and topics that are off until a person reviews the edits, each with its cause.
@@ -81,10 +81,10 @@ impl TrustReview {
     /// tool's own files in the workspace.
     fn cause(&self, own: &[String]) -> String {
         let config = format!("{DIRECTORY}/{FILE}");
-        let is_own = |change: &&Change| own.iter().any(|own| change.path() == Some(own));
+        let is_own = |change: &&WorkspaceEdit| own.iter().any(|own| change.path() == Some(own));
         // A tool that is there has not lost its component.
-        let is_left = |change: &&Change| match change {
-            Change::Removed(path) => !path.ends_with(".wasm"),
+        let is_left = |change: &&WorkspaceEdit| match change {
+            WorkspaceEdit::Removed(path) => !path.ends_with(".wasm"),
             _ => true,
         };
         let edits = || self.files.iter().filter(is_left);
@@ -93,7 +93,7 @@ impl TrustReview {
             .or_else(|| edits().find(|change| change.path() == Some(&config)))
             .or_else(|| edits().next())
             .or(self.files.first());
-        edit.unwrap_or(&Change::Places).to_string()
+        edit.unwrap_or(&WorkspaceEdit::Places).to_string()
     }
 
     /// The sentence for a person: what is off, which restrictions are kept, and why. `None`: the

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kitbag_contract::ENTRY_BYTES;
 use kitbag_fs_guard::sys::has_no_other_end;
-use kitbag_fs_guard::{Change, FileKind, Stat};
+use kitbag_fs_guard::{EntryChange, FileKind, Stat};
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, OpenMode};
@@ -17,8 +17,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoError};
 
-use super::change::{Guarded, above};
-use super::granted::Place;
+use super::change::{FilesystemView, above};
+use super::directories::GuestPlace;
 use super::listing::{Listing, descriptor_type};
 use super::quota::{self, CountedStream};
 use super::resolve::Found;
@@ -28,10 +28,10 @@ use crate::sys::{Access, open_or_create_at};
 pub(crate) struct GuardedFilesystem;
 
 impl HasData for GuardedFilesystem {
-    type Data<'a> = Guarded<'a>;
+    type Data<'a> = FilesystemView<'a>;
 }
 
-impl Guarded<'_> {
+impl FilesystemView<'_> {
     fn file(&self, fd: &Resource<Descriptor>) -> FsResult<Arc<SystemFile>> {
         match self.wasi.table.get(fd)? {
             Descriptor::File(file) => Ok(Arc::clone(&file.file)),
@@ -99,7 +99,7 @@ fn is_ordinary(kind: FileKind) -> bool {
     matches!(kind, FileKind::File | FileKind::Directory)
 }
 
-impl preopens::Host for Guarded<'_> {
+impl preopens::Host for FilesystemView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         let preopens = self.granted.preopens()?.iter();
         let preopens = preopens.map(|it| (it.directory.clone(), it.guest.to_string()));
@@ -107,14 +107,14 @@ impl preopens::Host for Guarded<'_> {
         let mut directories = Vec::with_capacity(preopens.len());
         for (index, (directory, name)) in preopens.into_iter().enumerate() {
             let fd = self.wasi.table.push(Descriptor::Dir(directory))?;
-            self.granted.opened(&fd, Place::granted(index));
+            self.granted.opened(&fd, GuestPlace::granted(index));
             directories.push((fd, name));
         }
         Ok(directories)
     }
 }
 
-impl Host for Guarded<'_> {
+impl Host for FilesystemView<'_> {
     fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
         self.wasi.convert_error_code(error)
     }
@@ -127,7 +127,7 @@ impl Host for Guarded<'_> {
     }
 }
 
-impl HostDescriptor for Guarded<'_> {
+impl HostDescriptor for FilesystemView<'_> {
     async fn open_at(
         &mut self,
         fd: Resource<Descriptor>,
@@ -170,7 +170,7 @@ impl HostDescriptor for Guarded<'_> {
             if dir.perms == FsPerms::ReadOnly {
                 return Err(self.read_only(&fd, &path));
             }
-            let change = if kind.is_some() { Change::Content } else { Change::Put };
+            let change = if kind.is_some() { EntryChange::Content } else { EntryChange::Put };
             self.granted.refuse_protected(&place, change, kind.is_some())?;
             lock = self.check(&dir, &target, &place, change).await?;
             if kind.is_none() && oflags.contains(OpenFlags::CREATE) {
@@ -191,7 +191,7 @@ impl HostDescriptor for Guarded<'_> {
         if writes {
             let id = Some(opened.id());
             let table = self.granted.table();
-            if table.forbids(parent_id, &target.name, id, Change::Content)
+            if table.forbids(parent_id, &target.name, id, EntryChange::Content)
                 || table.is_kept(&opened.stat)
             {
                 self.granted.note_refused(&place, "guarded");
@@ -237,7 +237,7 @@ impl HostDescriptor for Guarded<'_> {
         path: String,
     ) -> FsResult<()> {
         self.quota.take(ENTRY_BYTES)?;
-        let changing = self.changing(&fd, &path, false, Change::NewDirectory).await?;
+        let changing = self.changing(&fd, &path, false, EntryChange::NewDirectory).await?;
         let place = self.place_of(changing)?;
         let result = self.wasi.create_directory_at(place.parent(), place.name()).await;
         if result.is_ok() {
@@ -255,7 +255,7 @@ impl HostDescriptor for Guarded<'_> {
         modified: NewTimestamp,
     ) -> FsResult<()> {
         let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
-        let changing = self.changing(&fd, &path, follow, Change::Content).await?;
+        let changing = self.changing(&fd, &path, follow, EntryChange::Content).await?;
         let place = self.place_of(changing)?;
         let flags = PathFlags::empty();
         let result =
@@ -314,7 +314,7 @@ impl HostDescriptor for Guarded<'_> {
         path: String,
     ) -> FsResult<()> {
         self.quota.take(ENTRY_BYTES)?;
-        let changing = self.changing(&fd, &path, false, Change::Put).await?;
+        let changing = self.changing(&fd, &path, false, EntryChange::Put).await?;
         self.check_link(&target, &changing)?;
         let place = self.place_of(changing)?;
         let result = self.wasi.symlink_at(place.parent(), target, place.name()).await;
@@ -325,7 +325,7 @@ impl HostDescriptor for Guarded<'_> {
     }
 
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        let changing = self.changing(&fd, &path, false, Change::Remove).await?;
+        let changing = self.changing(&fd, &path, false, EntryChange::Remove).await?;
         let place = self.place_of(changing)?;
         let result = self.wasi.unlink_file_at(place.parent(), place.name()).await;
         if result.is_ok() {
@@ -339,7 +339,7 @@ impl HostDescriptor for Guarded<'_> {
         fd: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        let changing = self.changing(&fd, &path, false, Change::Remove).await?;
+        let changing = self.changing(&fd, &path, false, EntryChange::Remove).await?;
         let place = self.place_of(changing)?;
         let result = self.wasi.remove_directory_at(place.parent(), place.name()).await;
         if result.is_ok() {
@@ -538,7 +538,7 @@ impl HostDescriptor for Guarded<'_> {
     }
 }
 
-impl HostDirectoryEntryStream for Guarded<'_> {
+impl HostDirectoryEntryStream for FilesystemView<'_> {
     async fn read_directory_entry(
         &mut self,
         stream: Resource<DirectoryEntryStream>,
@@ -552,7 +552,6 @@ impl HostDirectoryEntryStream for Guarded<'_> {
     }
 }
 
-/// What stands in the table behind the guest's handle.
 fn listing(stream: &Resource<DirectoryEntryStream>) -> Resource<Listing> {
     Resource::new_borrow(stream.rep())
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag_fs_guard::sys::{open_at, read_again};
-use kitbag_fs_guard::{Change, FileKind, GuardTable, OpenAs, is_part_of_repository};
+use kitbag_fs_guard::{EntryChange, FileKind, GuardTable, OpenAs, is_part_of_repository};
 use wasmtime::component::Resource;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-use super::granted::{Granted, Place};
+use super::directories::{CallDirectories, GuestPlace};
 use super::quota::Quota;
 use super::resolve::{Found, Target, leads_out, resolve};
 use crate::sys::copy_permissions;
@@ -23,13 +23,13 @@ use crate::sys::copy_permissions;
 const DEPTH: usize = 4096;
 
 /// `wasi:filesystem` with the guard in front of wasmtime-wasi's own.
-pub(crate) struct Guarded<'a> {
+pub(crate) struct FilesystemView<'a> {
     pub(crate) wasi: WasiFilesystemCtxView<'a>,
-    pub(crate) granted: &'a mut Granted,
+    pub(crate) granted: &'a mut CallDirectories,
     pub(crate) quota: &'a Arc<Quota>,
 }
 
-impl Guarded<'_> {
+impl FilesystemView<'_> {
     pub(super) fn dir(&self, fd: &Resource<Descriptor>) -> FsResult<Dir> {
         match self.wasi.table.get(fd)? {
             Descriptor::Dir(dir) => Ok(dir.clone()),
@@ -61,8 +61,7 @@ impl Guarded<'_> {
         ErrorCode::NotPermitted.into()
     }
 
-    /// Refuses what is at a place.
-    fn denied(&mut self, place: &Place, reason: &'static str) -> FsError {
+    fn denied(&mut self, place: &GuestPlace, reason: &'static str) -> FsError {
         self.granted.note_refused(place, reason);
         ErrorCode::NotPermitted.into()
     }
@@ -78,18 +77,18 @@ impl Guarded<'_> {
         fd: &Resource<Descriptor>,
         path: &str,
         follow: bool,
-        change: Change,
-    ) -> FsResult<Changing> {
+        change: EntryChange,
+    ) -> FsResult<ChangeTarget> {
         let dir = self.dir(fd)?;
         if dir.perms == FsPerms::ReadOnly {
             return Err(self.read_only(fd, path));
         }
         let target = self.resolve(fd, &dir, path, follow)?;
         let place = self.granted.below(fd, target.names())?;
-        self.granted.refuse_secret(&place, change == Change::NewDirectory)?;
+        self.granted.refuse_secret(&place, change == EntryChange::NewDirectory)?;
         self.granted.refuse_protected(&place, change, target.found.is_some())?;
         let lock = self.check(&dir, &target, &place, change).await?;
-        Ok(Changing { dir, target, place, lock })
+        Ok(ChangeTarget { dir, target, place, lock })
     }
 
     /// Refuses a change that no tool makes. Where two calls could make it together,
@@ -98,8 +97,8 @@ impl Guarded<'_> {
         &mut self,
         dir: &Dir,
         target: &Target,
-        place: &Place,
-        change: Change,
+        place: &GuestPlace,
+        change: EntryChange,
     ) -> FsResult<Option<SystemFile>> {
         let table = self.granted.table();
         let above = above(&dir.dir, table)?;
@@ -115,7 +114,7 @@ impl Guarded<'_> {
         if is_forbidden {
             return Err(self.denied(place, "guarded"));
         }
-        let is_put = matches!(change, Change::NewDirectory | Change::Put);
+        let is_put = matches!(change, EntryChange::NewDirectory | EntryChange::Put);
         if !is_put || !is_part_of_repository(&target.name) {
             return Ok(None);
         }
@@ -128,7 +127,7 @@ impl Guarded<'_> {
 
     /// Refuses a link that would lead out of the granted directory, or by its text to what
     /// looks like a secret.
-    pub(super) fn check_link(&mut self, link: &str, at: &Changing) -> FsResult<()> {
+    pub(super) fn check_link(&mut self, link: &str, at: &ChangeTarget) -> FsResult<()> {
         let above = above(&at.dir.dir, self.granted.table())?;
         match leads_out(link, above.len() - 1 + at.target.directories.len()) {
             true => Err(self.denied(&at.place, "outside")),
@@ -137,7 +136,11 @@ impl Guarded<'_> {
     }
 
     /// The same for what is moved or gets a second name, where it is a link.
-    pub(super) fn check_moved_link(&mut self, old: &Changing, new: &Changing) -> FsResult<()> {
+    pub(super) fn check_moved_link(
+        &mut self,
+        old: &ChangeTarget,
+        new: &ChangeTarget,
+    ) -> FsResult<()> {
         match &old.target.found {
             Some(found) if found.kind() == FileKind::Link => self.check_link(&found.link()?, new),
             Some(_) | None => Ok(()),
@@ -149,7 +152,7 @@ impl Guarded<'_> {
         &mut self,
         dir: &Dir,
         mut target: Target,
-        place: &Place,
+        place: &GuestPlace,
     ) -> FsResult<Position> {
         let is_directory = |found: &Found| found.kind() == FileKind::Directory;
         let path = self.granted.host_path(place, target.found.as_ref().is_some_and(is_directory));
@@ -163,7 +166,7 @@ impl Guarded<'_> {
     }
 
     /// The same for what is about to be changed.
-    pub(super) fn place_of(&mut self, changing: Changing) -> FsResult<Position> {
+    pub(super) fn place_of(&mut self, changing: ChangeTarget) -> FsResult<Position> {
         let place = self.place(&changing.dir, changing.target, &changing.place)?;
         Ok(Position { _lock: changing.lock, ..place })
     }
@@ -173,10 +176,10 @@ impl Guarded<'_> {
         &mut self,
         (fd, path): (&Resource<Descriptor>, &str),
         (new_fd, new_path): (&Resource<Descriptor>, &str),
-    ) -> FsResult<(Changing, Changing)> {
+    ) -> FsResult<(ChangeTarget, ChangeTarget)> {
         // Only one of them is locked, so that no two calls wait for each other.
-        let old = self.changing(fd, path, false, Change::Remove).await?;
-        let new = self.changing(new_fd, new_path, false, Change::Put).await?;
+        let old = self.changing(fd, path, false, EntryChange::Remove).await?;
+        let new = self.changing(new_fd, new_path, false, EntryChange::Put).await?;
         self.check_moved_link(&old, &new)?;
         let is_directory = |found: &Found| found.kind() == FileKind::Directory;
         if self.granted.names_secrets() && old.target.found.as_ref().is_some_and(is_directory) {
@@ -253,15 +256,14 @@ async fn lock(directory: &SystemFile) -> FsResult<SystemFile> {
 }
 
 /// What is about to be changed, and may be.
-pub(super) struct Changing {
+pub(super) struct ChangeTarget {
     dir: Dir,
     target: Target,
-    place: Place,
+    place: GuestPlace,
     lock: Option<SystemFile>,
 }
 
-impl Changing {
-    /// The directory that holds what is changed.
+impl ChangeTarget {
     fn parent(&self) -> &SystemFile {
         match self.target.directories.last() {
             Some(parent) => &parent.handle,
@@ -276,7 +278,6 @@ pub(super) struct Position {
     name: String,
     /// The path on the host, for the record of the call.
     pub(super) path: String,
-    /// What was there.
     pub(super) found: Option<FileKind>,
     /// What is there looks like a secret that no grant names.
     pub(super) is_secret: bool,

@@ -15,20 +15,20 @@ use wasmtime_wasi::filesystem::Dir;
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, ErrorCode};
 
-use super::granted::{Granted, Place};
+use super::directories::{CallDirectories, GuestPlace};
 
 /// An open listing. It stands in the resource table in the place of
 /// wasmtime-wasi's own `DirectoryEntryStream`.
 pub(super) struct Listing {
     dir: Dir,
     id: FileId,
-    place: Place,
+    place: GuestPlace,
     entries: Mutex<Entries>,
 }
 
 impl Listing {
     /// Starts at the first entry.
-    pub(super) fn open(dir: &Dir, place: Place) -> FsResult<Self> {
+    pub(super) fn open(dir: &Dir, place: GuestPlace) -> FsResult<Self> {
         // A preopen is a bare handle, which has to be opened to be read.
         let opened = read_again(&dir.dir)?;
         let id = Stat::of(&opened)?.id();
@@ -37,7 +37,7 @@ impl Listing {
     }
 
     /// The next entry, but for the two that every directory has.
-    pub(super) fn next(&self, granted: &Granted) -> FsResult<Option<DirectoryEntry>> {
+    pub(super) fn next(&self, granted: &CallDirectories) -> FsResult<Option<DirectoryEntry>> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let Some(entry) = entries.next().transpose()? else { return Ok(None) };

@@ -9,16 +9,16 @@
 //! or a device would hold the thread in the kernel, where no deadline reaches it.
 //! A directory is read as the guest asks for it; see `listing`.
 
+mod activity;
 mod bindings;
 mod change;
-mod granted;
+mod directories;
 mod listing;
 mod quota;
 mod resolve;
-mod touched;
 
+pub use self::activity::{FileActivity, PathList};
 pub(crate) use self::bindings::GuardedFilesystem;
-pub(crate) use self::change::Guarded;
-pub(crate) use self::granted::Granted;
+pub(crate) use self::change::FilesystemView;
+pub(crate) use self::directories::CallDirectories;
 pub(crate) use self::quota::Quota;
-pub use self::touched::{Touched, TouchedPaths};

@@ -12,7 +12,6 @@ use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, St
 
 use crate::sys::disk_full;
 
-/// What a call may still write.
 #[derive(Debug)]
 pub(crate) struct Quota {
     left: AtomicU64,
@@ -41,7 +40,6 @@ impl Quota {
         }
     }
 
-    /// The limit, where it has refused something.
     pub(crate) fn refused(&self) -> Option<LimitKind> {
         self.was_refused.load(Ordering::Relaxed).then_some(LimitKind::Written)
     }
@@ -121,7 +119,6 @@ impl Pollable for CountedStream {
 mod tests {
     use super::*;
 
-    /// Takes everything.
     struct Sink;
 
     impl OutputStream for Sink {

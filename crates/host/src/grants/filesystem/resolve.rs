@@ -22,10 +22,8 @@ const LINKS: usize = 40;
 /// The longest path with its end, as in Linux.
 const PATH_BYTES: usize = 4096;
 
-/// Where a path leads.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// The directory from which the path starts.
     start: FileId,
     /// The directories below the one from which the path starts; the last one
     /// holds the last component.
@@ -33,13 +31,11 @@ pub(super) struct Target {
     /// The last component: a name, or `.` for the directory itself. Where the
     /// path was to be followed to its end it is no link.
     pub(super) name: String,
-    /// What is there now.
     pub(super) found: Option<Found>,
     /// Whether it is, or lies in, a directory with a guarded name.
     pub(super) is_guarded: bool,
 }
 
-/// What a name led to.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) name: String,
@@ -79,7 +75,6 @@ impl Target {
 }
 
 impl Found {
-    /// Looks at what is open.
     pub(super) fn of(name: String, handle: File) -> FsResult<Self> {
         let stat = Stat::of(&handle)?;
         Ok(Self { name, handle, stat })
@@ -110,7 +105,6 @@ impl Found {
         self.stat.kind()
     }
 
-    /// The text of a link.
     pub(super) fn link(&self) -> FsResult<String> {
         let link = read_link(&self.handle)?;
         let text = link.into_os_string().into_string();
@@ -182,7 +176,6 @@ struct Walk<'a> {
     id: FileId,
     /// The directories below `start` that the walk is in.
     opened: Vec<Found>,
-    /// Components that are still to be walked.
     rest: VecDeque<String>,
 }
 

@@ -2,7 +2,6 @@
 
 use std::net::Ipv6Addr;
 
-/// Names, each with a port or for any.
 pub(crate) struct AllowedHosts(Vec<Authority>);
 
 /// A host, as the field `Host` of a request names it.

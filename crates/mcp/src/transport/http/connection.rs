@@ -36,7 +36,6 @@ pub(crate) struct Connections(Arc<Shared>);
 
 struct Shared {
     strangers: Mutex<Strangers>,
-    /// One stranger less.
     left: Notify,
     admitted: Arc<Semaphore>,
 }
@@ -51,11 +50,9 @@ struct Strangers {
 /// A connection on which no valid token was shown yet.
 struct Stranger {
     since: Instant,
-    /// Ends the connection.
     end: CancellationToken,
 }
 
-/// One connection.
 pub(crate) struct Connection {
     connections: Connections,
     number: u64,
@@ -126,7 +123,6 @@ impl Connection {
         true
     }
 
-    /// Whether a valid token was shown.
     pub(crate) fn is_admitted(&self) -> bool {
         self.place.get().is_some()
     }
@@ -155,12 +151,12 @@ impl Drop for Connection {
 
 /// A stream whose writing fails where the other end takes nothing for
 /// [`WRITE_TIME`].
-pub(crate) struct Watched {
+pub(crate) struct TimedStream {
     stream: TcpStream,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Watched {
+impl TimedStream {
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self { stream, stalled: None }
     }
@@ -181,7 +177,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for TimedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -191,7 +187,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for TimedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -224,19 +220,19 @@ impl AsyncWrite for Watched {
 }
 
 /// A body whose parts are counted until they are written, and which holds something meanwhile.
-pub(crate) struct Counted<B, H> {
+pub(crate) struct MeteredBody<B, H> {
     body: B,
     memory: MemoryBudget,
     _held: H,
 }
 
-impl<B, H> Counted<B, H> {
+impl<B, H> MeteredBody<B, H> {
     pub(crate) fn new(body: B, memory: MemoryBudget, held: H) -> Self {
         Self { body, memory, _held: held }
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin, H: Unpin> Body for Counted<B, H> {
+impl<B: Body<Data = Bytes> + Unpin, H: Unpin> Body for MeteredBody<B, H> {
     type Data = Bytes;
     type Error = io::Error;
 

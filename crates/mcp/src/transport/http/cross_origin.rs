@@ -9,7 +9,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 
 use super::reply::{Reply, text};
 
-/// The methods of the protocol.
 const METHODS: &str = "GET, POST, DELETE";
 
 /// The headers that a page may send if its preflight names none.

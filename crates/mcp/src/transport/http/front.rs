@@ -39,7 +39,6 @@ const DRAIN_TIME: Duration = Duration::from_secs(10);
 pub(super) struct Front {
     pub(super) server: Server,
     pub(super) options: HttpOptions,
-    /// The hosts that a request may be for.
     pub(super) hosts: AllowedHosts,
     pub(super) sessions: Sessions,
     pub(super) protocol: StreamableHttpService<Handler, LocalSessionManager>,
@@ -48,7 +47,6 @@ pub(super) struct Front {
     pub(super) rate: RequestRate,
     pub(super) memory: MemoryBudget,
     pub(super) large_turn: Semaphore,
-    /// The requests of sessions that are in flight.
     pub(super) in_flight: InFlight,
     pub(super) running: AtomicUsize,
     pub(super) idle: Notify,
@@ -253,7 +251,6 @@ impl Front {
     }
 }
 
-/// Counts a request that runs.
 pub(super) struct RunningRequest<'a>(&'a Front);
 
 impl<'a> RunningRequest<'a> {

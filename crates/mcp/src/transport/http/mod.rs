@@ -11,10 +11,10 @@ mod connection;
 mod cross_origin;
 mod front;
 mod head;
+mod protocol;
 mod rate;
 mod reply;
 mod sessions;
-mod speak;
 pub(crate) mod token;
 
 use std::convert::Infallible;
@@ -34,7 +34,7 @@ use kitbag_contract::SESSION_IDLE;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use self::connection::{Connections, Watched};
+use self::connection::{Connections, TimedStream};
 use self::front::Front;
 use self::token::Token;
 use crate::server::Server;
@@ -183,7 +183,7 @@ fn serve_connection(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(Watched::new(stream)), service);
+        .serve_connection(TokioIo::new(TimedStream::new(stream)), service);
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
         tokio::select! {

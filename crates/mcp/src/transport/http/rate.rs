@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 pub(crate) struct RequestRate {
     every: Duration,
     burst: Duration,
-    /// When the bucket is full again.
     full: Mutex<Option<Instant>>,
 }
 

@@ -22,7 +22,6 @@ const SHORTEST_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) struct Sessions {
     manager: Arc<LocalSessionManager>,
     uses: Arc<Mutex<Uses>>,
-    /// How many there may be.
     limit: usize,
     idle: Duration,
 }
@@ -32,22 +31,18 @@ struct Uses(HashMap<SessionId, Use>);
 
 struct Use {
     client: Arc<str>,
-    /// Requests in flight.
     requests: usize,
     /// Open streams, on which the server sends messages of its own.
     streams: usize,
-    /// When the last of them ended.
     last: Instant,
 }
 
-/// Keeps a session in use.
 pub(super) struct SessionInUse {
     id: SessionId,
     is_stream: bool,
     uses: Arc<Mutex<Uses>>,
 }
 
-/// Ends the task when it is dropped.
 pub(super) struct EndUnused(JoinHandle<()>);
 
 impl Sessions {
@@ -65,7 +60,6 @@ impl Sessions {
         Arc::clone(&self.manager)
     }
 
-    /// The number of open sessions.
     pub(super) async fn len(&self) -> usize {
         self.manager.sessions.read().await.len()
     }
@@ -136,7 +130,6 @@ impl Sessions {
         }))
     }
 
-    /// Forgets the sessions that their clients have ended.
     async fn forget_ended(&self) {
         let open = self.manager.sessions.read().await;
         lock(&self.uses).0.retain(|id, session| session.requests > 0 || open.contains_key(id));

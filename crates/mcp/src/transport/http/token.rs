@@ -66,7 +66,6 @@ impl Token {
         self.0.ct_eq(&shown).into()
     }
 
-    /// Who shows it, without telling what it is.
     pub(crate) fn principal(&self) -> String {
         let digest = Sha256::digest(self.0);
         format!("http:{}", BASE64_URL_SAFE_NO_PAD.encode(&digest[..16]))

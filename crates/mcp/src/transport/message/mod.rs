@@ -24,14 +24,11 @@ pub(crate) use self::memory::{MESSAGE_BYTES, SMALL_BYTES, cost, grow, reserve};
 pub(crate) use self::skim::Skim;
 use crate::session::handshake::{self, INITIALIZE_BYTES};
 
-/// What a line came to.
 #[derive(Debug)]
 pub(crate) enum Line {
-    /// A message.
     Message(Box<ClientJsonRpcMessage>),
     /// Nothing that could be taken; this is the answer.
     Refused(Box<ServerJsonRpcMessage>),
-    /// Nothing at all.
     Empty,
 }
 

@@ -23,7 +23,6 @@ pub(crate) struct Skim {
 const KEPT_BYTES: usize = 1 << 10;
 
 impl Skim {
-    /// Looks at the next part of the message.
     pub(crate) fn feed(&mut self, part: &[u8]) {
         for &byte in part {
             let is_syntax = !self.is_string;

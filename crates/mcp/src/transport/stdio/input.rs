@@ -9,7 +9,6 @@ use crate::transport::sys::{Handle, Pipe};
 /// How much of a message is read at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Standard input, read line by line.
 pub(super) struct LineReader {
     pipe: Pipe,
     /// What was read and not taken yet: part of a line, or several.
@@ -69,7 +68,6 @@ impl LineReader {
     }
 }
 
-/// One line of the input.
 pub(super) enum InputLine {
     Line(Vec<u8>),
     TooLong(Skim),

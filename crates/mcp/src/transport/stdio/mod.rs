@@ -98,7 +98,6 @@ impl Server {
     }
 }
 
-/// The transport.
 struct Stdio {
     input: LineReader,
     output: Arc<Output>,
@@ -110,9 +109,7 @@ struct Stdio {
     stalled: Option<(Instant, u64)>,
     /// Whether a request has come. What comes before it means nothing.
     is_begun: bool,
-    /// Whether one has come with which a session begins.
     has_session: bool,
-    /// What is being written without a request.
     refusals: JoinSet<io::Result<()>>,
 }
 

@@ -12,7 +12,6 @@ use super::stdio::Handle;
 /// One end of a pipe, a socket, a terminal or a file, used without ever waiting
 /// in the kernel and without changing it for others who have it open.
 pub(crate) enum Pipe {
-    /// Readiness can be waited for.
     Polled(AsyncFd<Handle>),
     /// A regular file, which is always ready.
     Ready(Handle),

@@ -1,6 +1,5 @@
 //! The ways in which clients write a path.
 
-/// A path as a client has written it.
 pub(super) enum Spelled {
     /// Absolute on the host: the paths that it may be there, the most likely first.
     Host(Vec<String>),
@@ -17,7 +16,6 @@ const WORKSPACE: [&str; 3] = ["${workspaceFolder}", "${PWD}", "$PWD"];
 /// Variables that mean the home directory.
 const HOME: [&str; 3] = ["~", "${HOME}", "$HOME"];
 
-/// Reads a path as it was given.
 pub(super) fn read(given: &str, home: Option<&str>) -> Spelled {
     let text = unquoted(given.trim());
     if let Some(path) = uri(text) {

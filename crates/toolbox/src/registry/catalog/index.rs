@@ -8,16 +8,16 @@ use kitbag_contract::{
 };
 use kitbag_host::Metering;
 
-use super::{EXPRESSIONS, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Served, ServedItem};
+use super::{EXPRESSIONS, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, ServedItem, ServedItems};
 use crate::registry::Toolbox;
 use crate::registry::{lock, resolve};
 
 impl Toolbox {
     /// What the components of all enabled tools serve besides calls. Nothing is
     /// compiled and nothing runs, but what is cached of them is read.
-    pub fn known_served(&self) -> Served {
-        let mut served = Served::default();
-        let mut known = resolve::Known::default();
+    pub fn known_served(&self) -> ServedItems {
+        let mut served = ServedItems::default();
+        let mut known = resolve::KnownDescriptions::default();
         let (mut sources, mut offers) = (HashSet::new(), Offers::default());
         for (name, configured) in self.enabled() {
             if !configured.source.value.is_component() {
@@ -135,7 +135,7 @@ mod tests {
         offers.add(&ToolName::new("one").unwrap(), &description, &mut problems);
         assert_eq!((offers.templates.len(), problems.len()), (1, 1), "{problems:?}");
         let templates = offers.templates.into_values().collect();
-        let served = Served { templates, ..Served::default() };
+        let served = ServedItems { templates, ..ServedItems::default() };
         let uri = |length: usize| format!("a:{}", "x".repeat(length - 2));
         assert!(served.resource(&uri(URI_BYTES)).is_some());
         assert!(served.resource(&uri(URI_BYTES + 1)).is_none());

@@ -11,9 +11,7 @@ use super::requested_grants::{ManifestSecret, host_pattern};
 
 /// A secret as a manifest names it.
 pub(crate) struct Credential<'a> {
-    /// The place of its entry in the manifest.
     pub(crate) path: String,
-    /// The place of its name.
     pub(crate) name: (String, &'a str),
     /// The hosts that it is sent to, each with its place in the manifest.
     pub(crate) hosts: Vec<(String, String)>,

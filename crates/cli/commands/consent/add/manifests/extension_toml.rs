@@ -18,7 +18,6 @@ const VERSION: &str = "reborn.extension_manifest.v3";
 const DESCRIBED: [&str; 4] =
     ["description", "input_schema_ref", "output_schema_ref", "prompt_doc_ref"];
 
-/// Tables of other parts of an extension.
 const PARTS: [(&str, &str); 5] = [
     ("mcp", "it is a server of MCP, which kitbag does not connect to; it is ignored"),
     ("channel", "kitbag has no channels; it is ignored"),

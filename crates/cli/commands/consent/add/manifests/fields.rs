@@ -15,7 +15,6 @@ const MOST_NOTES: usize = 100;
 /// The note on a field that no part of kitbag corresponds to.
 const UNKNOWN: &str = "kitbag has no such setting; it is ignored";
 
-/// The remarks on a document.
 #[derive(Default)]
 pub(crate) struct Notes {
     list: Vec<Note>,
@@ -83,12 +82,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The path of the table itself.
     pub(crate) fn own_path(&self) -> &str {
         &self.path
     }
 
-    /// The path of a field.
     pub(crate) fn path(&self, key: &str) -> String {
         join(&self.path, key)
     }
@@ -100,13 +97,11 @@ impl<'a> Fields<'a> {
         found.filter(|node| **node != Node::Null)
     }
 
-    /// A table in this one.
     pub(crate) fn table(&mut self, key: &'static str, notes: &mut Notes) -> Option<Self> {
         let node = self.take(key)?;
         Self::of(self.path(key), node, notes)
     }
 
-    /// A text.
     pub(crate) fn text(&mut self, key: &'static str, notes: &mut Notes) -> Option<&'a str> {
         match self.take(key)? {
             Node::Text(text) => Some(text),
@@ -117,7 +112,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A boolean.
     pub(crate) fn bool(&mut self, key: &'static str, notes: &mut Notes) -> Option<bool> {
         match self.take(key)? {
             Node::Bool(value) => Some(*value),
@@ -185,12 +179,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Whether there are fields that were not read.
     pub(crate) fn has_unread(&self) -> bool {
         self.entries.iter().any(|(key, _)| !self.read.contains(&**key))
     }
 
-    /// Notes the fields that were not read.
     pub(crate) fn note_unread(&self, notes: &mut Notes) {
         for (key, node) in self.entries.iter().filter(|(key, _)| !self.read.contains(&**key)) {
             match node {

@@ -13,7 +13,6 @@ use super::requested_grants::{ManifestDirectory, guest_path, host_path};
 use super::toml_tree;
 use super::translate::decoded;
 
-/// The table of the tools.
 const TOOLS: &str = "conversation.tools";
 
 /// The name of the table with the defaults of all tools.

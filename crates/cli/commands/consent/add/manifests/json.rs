@@ -6,7 +6,6 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use super::node::{Budget, Node, Problem, check_size, insert};
 
-/// Reads a document.
 pub(crate) fn read(text: &str) -> Result<Node, Problem> {
     check_size(text)?;
     let mut budget = Budget::default();

@@ -10,7 +10,6 @@ use super::requested_grants::{ManifestGrants, quoted};
 /// The end of the name of a file of credentials and grants.
 const CAPABILITIES: &str = ".capabilities.json";
 
-/// The format of a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Format {
     /// `skill.toml`
@@ -30,23 +29,17 @@ pub(crate) enum Format {
 /// A manifest in kitbag's own terms.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Manifest {
-    /// The format of the source.
     pub(crate) format: Format,
     /// The BLAKE3 digest of the source.
     pub(crate) digest: ContentDigest,
-    /// The name of the tool.
     pub(crate) name: Option<String>,
     /// The display name of the tool.
     pub(crate) title: Option<String>,
-    /// The version of the tool.
     pub(crate) version: Option<String>,
-    /// The author of the tool.
     pub(crate) author: Option<String>,
-    /// What the tool does.
     pub(crate) description: Option<String>,
     /// The file of the component, relative to the manifest.
     pub(crate) component: Option<String>,
-    /// The requested grants.
     pub(crate) requested: ManifestGrants,
     /// The arguments of the tool, in the form of a configuration's `parameters`.
     pub(crate) parameters: Option<toml::Table>,
@@ -83,7 +76,6 @@ impl Format {
 }
 
 impl Manifest {
-    /// A manifest that requests nothing.
     pub(crate) fn empty(format: Format, source: &[u8]) -> Self {
         Self {
             format,

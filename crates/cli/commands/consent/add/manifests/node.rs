@@ -8,10 +8,8 @@ pub(crate) const BYTES: usize = 256 << 10;
 /// How deep tables and lists may nest.
 pub(crate) const DEPTH: usize = 32;
 
-/// How many values a document may have.
 pub(crate) const VALUES: usize = 20_000;
 
-/// A value of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     Null,
@@ -27,11 +25,9 @@ pub(crate) enum Node {
     Unusable(&'static str),
 }
 
-/// Why a document is none.
 pub(crate) type Problem = String;
 
 impl Node {
-    /// What it is called in a message, with its article.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
@@ -44,7 +40,6 @@ impl Node {
         }
     }
 
-    /// What stands under a key.
     #[cfg(test)]
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         let Self::Table(entries) = self else { return None };
@@ -91,7 +86,6 @@ impl Budget {
     }
 }
 
-/// A key as a message shows it.
 pub(crate) fn quoted(key: &str) -> String {
     format!("`{}`", shown(key))
 }

@@ -9,39 +9,29 @@ use kitbag::policy::{GuestPath, SecretName, UrlPattern, VariableName};
 
 use super::fields::Notes;
 
-/// The grants that a manifest requests. They grant nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ManifestGrants {
-    /// Directories.
     pub(crate) directories: Vec<ManifestDirectory>,
-    /// Requests over HTTP.
     pub(crate) http: Vec<ManifestHttp>,
     /// Patterns of URLs that it must not reach, whatever else it is granted.
     pub(crate) deny: Vec<String>,
-    /// Variables of the environment.
     pub(crate) env: Vec<String>,
-    /// Secrets that the host adds to requests.
     pub(crate) secrets: Vec<ManifestSecret>,
     /// Other tools: the alias, and the name of the tool.
     pub(crate) tools: Vec<(String, String)>,
 }
 
-/// A directory that a manifest requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ManifestDirectory {
     /// The directory: absolute, relative to the workspace, in the home directory with `~/`, or
     /// `$TEMP` for one that each run has for itself.
     pub(crate) host: String,
-    /// Where the tool looks for it.
     pub(crate) guest: String,
-    /// Whether the tool writes there.
     pub(crate) is_writable: bool,
 }
 
-/// HTTP requests that a manifest asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ManifestHttp {
-    /// A pattern of URLs.
     pub(crate) url: String,
     /// The methods; sorted. `None`: every one.
     pub(crate) methods: Option<Vec<String>>,
@@ -50,7 +40,6 @@ pub(crate) struct ManifestHttp {
 /// A secret that the host is to add to requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ManifestSecret {
-    /// Its name.
     pub(crate) name: String,
     /// Patterns of the URLs that it goes to.
     pub(crate) to: Vec<String>,
@@ -138,7 +127,6 @@ pub(crate) fn host_path(path: &str) -> Result<String, String> {
     Ok(path.to_owned())
 }
 
-/// A path of the guest.
 pub(crate) fn guest_path(path: &str) -> Result<String, String> {
     let trimmed = if path == "/" { path } else { path.trim_end_matches('/') };
     let guest = GuestPath::new(trimmed).map_err(|error| error.to_string())?;
@@ -153,7 +141,6 @@ impl ManifestGrants {
         }
     }
 
-    /// Requests a variable.
     pub(crate) fn variable(&mut self, path: String, name: &str, notes: &mut Notes) {
         match VariableName::new(name) {
             Ok(_) if self.env.iter().any(|own| own == name) => {}
@@ -177,7 +164,6 @@ impl ManifestGrants {
         }
     }
 
-    /// Requests another tool.
     pub(crate) fn tool(&mut self, path: String, alias: &str, tool: &str, notes: &mut Notes) {
         match (ToolName::new(alias), ToolName::new(tool)) {
             (Ok(alias), Ok(tool)) => self.tools.push((alias.to_string(), tool.to_string())),
@@ -258,7 +244,6 @@ impl ManifestHttp {
     }
 }
 
-/// A text as TOML has it.
 pub(crate) fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }

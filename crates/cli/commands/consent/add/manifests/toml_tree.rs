@@ -5,7 +5,6 @@ use toml::de::{DeTable, DeValue};
 
 use super::node::{Budget, DEPTH, Node, Problem, check_size};
 
-/// Reads a document.
 pub(crate) fn read(text: &str) -> Result<Node, Problem> {
     check_size(text)?;
     let table = DeTable::parse(text).map_err(|error| error.message().to_owned())?.into_inner();

@@ -41,7 +41,6 @@ const PREVIEWED: [&str; 4] = ["write_file", "make_dir", "move_path", "remove_pat
 /// The built-ins whose rendering shows all that the arguments say.
 const RENDERED: [&str; 2] = ["edit_file", "apply_patch"];
 
-/// The call in one line.
 pub(super) fn line(tool: &Tool, arguments: &Map<String, Value>) -> String {
     const MOST: usize = 100;
     let line = format!("{} {}", tool.name, Value::Object(arguments.clone()));
@@ -208,7 +207,6 @@ pub(super) fn held(tool: &Tool, arguments: &Map<String, Value>) -> Map<String, V
     held.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Arguments in one sentence.
 pub(super) fn sentence(arguments: &Map<String, Value>) -> String {
     let one = |(name, value): (&String, &Value)| format!("{} = {value}", plain(name));
     let all: Vec<_> = arguments.iter().map(one).collect();

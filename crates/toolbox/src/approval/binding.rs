@@ -8,38 +8,35 @@ use kitbag_policy::ApprovalRule;
 use serde_json::{Map, Value};
 
 use super::memory::Binding;
-use super::shown;
+use super::screen;
 use crate::call::context::CallContext;
-use crate::call::outcome::Prepared;
+use crate::call::outcome::PreparedCall;
 use crate::registry::tool::Tool;
 
 /// What the answer "until the process ends" holds to: the arguments that the conditions of
 /// configuration name, where it is those alone that ask, else the arguments.
-pub(super) fn held(
+pub(super) fn bound_arguments(
     tool: &Tool,
     asking: &[Sourced<ApprovalRule>],
     arguments: &Map<String, Value>,
-) -> Held {
+) -> BoundArguments {
     let named = asking.iter().map(|rule| match rule.origin {
         // A tool could name arguments that tell nothing.
         Origin::Tool => None,
         _ => rule.value.named_arguments(arguments),
     });
     match named.collect::<Option<Vec<_>>>() {
-        Some(named) => Held::Named(named.into_iter().flatten().collect()),
-        None => Held::All(shown::held(tool, arguments)),
+        Some(named) => BoundArguments::Named(named.into_iter().flatten().collect()),
+        None => BoundArguments::All(screen::held(tool, arguments)),
     }
 }
 
-/// The arguments to which an answer holds.
-pub(super) enum Held {
-    /// Those that conditions name.
+pub(super) enum BoundArguments {
     Named(Map<String, Value>),
-    /// All that count.
     All(Map<String, Value>),
 }
 
-impl Held {
+impl BoundArguments {
     pub(super) fn arguments(&self) -> &Map<String, Value> {
         match self {
             Self::Named(arguments) | Self::All(arguments) => arguments,
@@ -47,7 +44,7 @@ impl Held {
     }
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for BoundArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self {
             Self::Named(_) => "named",
@@ -63,7 +60,7 @@ pub(super) struct Bound(blake3::Hasher);
 
 impl Bound {
     pub(super) fn new(
-        call: &Prepared,
+        call: &PreparedCall,
         component: Option<&Component>,
         context: &CallContext,
     ) -> Self {

@@ -15,7 +15,7 @@ use http_body::{Body, Frame};
 use http_body_util::combinators::UnsyncBoxBody;
 use kitbag_secrets::{RedactionFilter, Redactor};
 
-use crate::allowed::Allowed;
+use crate::active_request::ActiveRequest;
 use crate::error::RequestError;
 use crate::secrets::redact_headers;
 
@@ -29,13 +29,13 @@ pub(crate) fn ask(headers: &mut HeaderMap) {
 }
 
 /// A body that is decoded and masked as it arrives.
-pub(crate) struct Looked {
+pub(crate) struct InspectedBody {
     body: UnsyncBoxBody<Bytes, RequestError>,
     decoder: Decoder,
     redactor: Arc<Redactor>,
     /// `None` after the end.
     filter: Option<RedactionFilter>,
-    allowed: Allowed,
+    allowed: ActiveRequest,
     /// The number of encoded and decoded bytes.
     bytes: (u64, u64),
     /// Trailers, which follow the last bytes of the filter.
@@ -48,7 +48,7 @@ enum Decoder {
     Deflate(ZlibDecoder<Vec<u8>>),
 }
 
-impl Looked {
+impl InspectedBody {
     /// Masks the header fields, and the body as it arrives.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Looked {
         body: UnsyncBoxBody<Bytes, RequestError>,
         headers: &mut HeaderMap,
         redactor: Arc<Redactor>,
-        allowed: Allowed,
+        allowed: ActiveRequest,
     ) -> Result<Self, RequestError> {
         redact_headers(&redactor, headers);
         let decoder = match body.is_end_stream() {
@@ -106,7 +106,7 @@ impl Looked {
     }
 }
 
-impl Body for Looked {
+impl Body for InspectedBody {
     type Data = Bytes;
     type Error = RequestError;
 

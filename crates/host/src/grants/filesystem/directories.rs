@@ -10,54 +10,47 @@ use std::sync::Arc;
 use kitbag_base::FileId;
 use kitbag_base::text::shown;
 use kitbag_fs_guard::{
-    Change, Guard, GuardTable, OpenAs, OpenError, PrivateTable, ProtectedNames, SecretNames, Stat,
-    Writable, canonical, open,
+    EntryChange, Guard, GuardTable, OpenAs, OpenError, PrivateTable, ProtectedNames, SecretNames,
+    Stat, Writable, canonical, open,
 };
 use kitbag_glob::Include;
-use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, RefusedFile, WhyRefused};
+use kitbag_policy::{Access, DirectoryGrant, FileRefusal, Grants, GuestPath, RefusedFile};
 use wasmtime::component::Resource;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, OpenMode};
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-use super::touched::Touched;
+use super::activity::FileActivity;
 use crate::call::refusals::{Refusals, RefusedKind};
 use crate::error::CallError;
 
 /// How many refused files a call remembers: what is said of them is for a person.
 const REFUSED: usize = 5;
 
-/// What a call may reach of the file system.
-pub(crate) struct Granted {
+pub(crate) struct CallDirectories {
     grants: Arc<Grants>,
     /// The directories, once they are open.
     preopens: Vec<Preopen>,
     is_open: bool,
     /// Where the directories lie that the guest has open, by its handles.
-    open: HashMap<u32, Place>,
-    /// The places of open files.
-    files: HashMap<u32, Place>,
+    open: HashMap<u32, GuestPlace>,
+    files: HashMap<u32, GuestPlace>,
     /// The files that the guest was refused, at most [`REFUSED`].
     refused: Vec<RefusedFile>,
-    /// What the guest was refused, for its record.
     refusals: Refusals,
-    /// What the guest touched, for its record.
-    pub(super) touched: Touched,
+    pub(super) touched: FileActivity,
     /// Whether the guest asked for its directories and there are none.
     is_missed: bool,
-    /// The files that were made in this call.
     made: HashSet<FileId>,
     /// Those of the granted directories that it may write.
     writable: Vec<Writable>,
     guard: Arc<Guard>,
     /// What it must not change of them, from its first change on.
     table: Option<GuardTable>,
-    /// What it must not read of them.
     private: PrivateTable,
 }
 
-/// A granted directory.
 pub(super) struct Preopen {
     pub(super) directory: Dir,
     pub(super) guest: GuestPath,
@@ -69,8 +62,7 @@ pub(super) struct Preopen {
 /// Where an open directory lies: by the names that the guest went through, with all links
 /// followed.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    /// The granted directory, by its position.
+pub(super) struct GuestPlace {
     preopen: usize,
     /// The path in there, empty for the granted directory itself.
     path: String,
@@ -78,8 +70,7 @@ pub(super) struct Place {
     looks_secret: bool,
 }
 
-impl Place {
-    /// The granted directory at this position.
+impl GuestPlace {
     pub(super) fn granted(preopen: usize) -> Self {
         Self { preopen, path: String::new(), looks_secret: false }
     }
@@ -89,7 +80,6 @@ impl Place {
         self.path.rsplit('/').next().filter(|name| !name.is_empty())
     }
 
-    /// A path below this one.
     pub(super) fn join<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
@@ -122,7 +112,7 @@ impl Place {
     }
 }
 
-impl Granted {
+impl CallDirectories {
     /// What a call with these grants may reach. Nothing is opened yet.
     pub(crate) fn new(grants: &Arc<Grants>, guard: &Arc<Guard>) -> Self {
         Self {
@@ -133,7 +123,7 @@ impl Granted {
             files: HashMap::new(),
             refused: Vec::new(),
             refusals: Refusals::default(),
-            touched: Touched::default(),
+            touched: FileActivity::default(),
             is_missed: false,
             made: HashSet::new(),
             writable: Vec::new(),
@@ -222,16 +212,14 @@ impl Granted {
     }
 
     /// Notes where a directory lies that the guest has open now.
-    pub(super) fn opened(&mut self, handle: &Resource<Descriptor>, place: Place) {
+    pub(super) fn opened(&mut self, handle: &Resource<Descriptor>, place: GuestPlace) {
         self.open.insert(handle.rep(), place);
     }
 
-    /// Notes the place of an open file.
-    pub(super) fn opened_file(&mut self, handle: &Resource<Descriptor>, place: Place) {
+    pub(super) fn opened_file(&mut self, handle: &Resource<Descriptor>, place: GuestPlace) {
         self.files.insert(handle.rep(), place);
     }
 
-    /// Forgets what the guest has closed.
     pub(super) fn closed(&mut self, handle: &Resource<Descriptor>) {
         self.open.remove(&handle.rep());
         self.files.remove(&handle.rep());
@@ -242,13 +230,12 @@ impl Granted {
         self.made.insert(file);
     }
 
-    /// Whether a file was made in this call.
     pub(super) fn has_made(&self, file: FileId) -> bool {
         self.made.contains(&file)
     }
 
     /// Where an open directory lies. Every handle of one is made with its place.
-    pub(super) fn place(&self, handle: &Resource<Descriptor>) -> FsResult<&Place> {
+    pub(super) fn place(&self, handle: &Resource<Descriptor>) -> FsResult<&GuestPlace> {
         self.open.get(&handle.rep()).ok_or_else(|| ErrorCode::BadDescriptor.into())
     }
 
@@ -257,19 +244,19 @@ impl Granted {
         &self,
         handle: &Resource<Descriptor>,
         names: impl IntoIterator<Item = &'a str>,
-    ) -> FsResult<Place> {
+    ) -> FsResult<GuestPlace> {
         Ok(self.place(handle)?.join(names, self.guard.secrets()))
     }
 
     /// Refuses a symbolic link at a place that leads to a secret by its text.
-    pub(super) fn refuse_link(&mut self, place: &Place, link: &str) -> FsResult<()> {
+    pub(super) fn refuse_link(&mut self, place: &GuestPlace, link: &str) -> FsResult<()> {
         let target = place.linked(link, self.guard.secrets());
         self.refuse_secret(&target, false)
     }
 
     /// Whether what lies at a place looks like a secret, or lies in what does, and no grant
     /// names it.
-    pub(super) fn is_secret(&self, place: &Place, is_directory: bool) -> bool {
+    pub(super) fn is_secret(&self, place: &GuestPlace, is_directory: bool) -> bool {
         if !place.looks_secret {
             return false;
         }
@@ -282,26 +269,25 @@ impl Granted {
             .any(|preopen| secrets.are_let_in(&preopen.host, &preopen.include, &path, is_directory))
     }
 
-    /// The same for an entry of a directory.
-    pub(super) fn is_secret_in(&self, place: &Place, name: &str, is_directory: bool) -> bool {
+    pub(super) fn is_secret_in(&self, place: &GuestPlace, name: &str, is_directory: bool) -> bool {
         let secrets = self.guard.secrets();
         (place.looks_secret || secrets.matches_in(place.name(), name))
             && self.is_secret(&place.join([name], secrets), is_directory)
     }
 
     /// Refuses what [`is_secret`](Self::is_secret), and remembers that.
-    pub(super) fn refuse_secret(&mut self, place: &Place, is_directory: bool) -> FsResult<()> {
+    pub(super) fn refuse_secret(&mut self, place: &GuestPlace, is_directory: bool) -> FsResult<()> {
         if !self.is_secret(place, is_directory) {
             return Ok(());
         }
-        self.refuse(place, WhyRefused::Secret)
+        self.refuse(place, FileRefusal::Secret)
     }
 
     /// Refuses what no tool reads, and remembers that. `entries` are the names on the way to
     /// a place and at its end, each with its directory and what is there.
     pub(super) fn refuse_private<'a>(
         &mut self,
-        place: &Place,
+        place: &GuestPlace,
         entries: impl IntoIterator<Item = (FileId, &'a str, Option<&'a Stat>)>,
     ) -> FsResult<()> {
         if self.private.is_outdated() {
@@ -309,7 +295,7 @@ impl Granted {
         }
         let mut entries = entries.into_iter();
         let is_private = entries.any(|(parent, name, found)| self.is_private(parent, name, found));
-        if is_private { self.refuse(place, WhyRefused::Private) } else { Ok(()) }
+        if is_private { self.refuse(place, FileRefusal::Private) } else { Ok(()) }
     }
 
     /// Whether no tool reads an entry of a directory. `found` is what is there, where that is
@@ -324,29 +310,28 @@ impl Granted {
     /// its name.
     pub(super) fn refuse_protected(
         &mut self,
-        place: &Place,
-        change: Change,
+        place: &GuestPlace,
+        change: EntryChange,
         exists: bool,
     ) -> FsResult<()> {
         let Preopen { host, protected, .. } = &self.preopens[place.preopen];
         if protected.is_empty() {
             return Ok(());
         }
-        let replaces = matches!(change, Change::Put | Change::Remove)
+        let replaces = matches!(change, EntryChange::Put | EntryChange::Remove)
             && place.name().is_some_and(|name| protected.are_in(name));
         if replaces || protected.are_on(host, &place.path) {
-            return self.refuse(place, WhyRefused::Protected);
+            return self.refuse(place, FileRefusal::Protected);
         }
-        let creates = !exists && matches!(change, Change::NewDirectory | Change::Put);
+        let creates = !exists && matches!(change, EntryChange::NewDirectory | EntryChange::Put);
         let above = place.path.rsplit('/').nth(1);
         match creates && place.name().is_some_and(|name| protected.forbid_new(above, name)) {
-            true => self.refuse(place, WhyRefused::NewDotName),
+            true => self.refuse(place, FileRefusal::NewDotName),
             false => Ok(()),
         }
     }
 
-    /// The path of a place on the host.
-    pub(super) fn host_path(&self, place: &Place, is_directory: bool) -> String {
+    pub(super) fn host_path(&self, place: &GuestPlace, is_directory: bool) -> String {
         let host = &self.preopens[place.preopen].host;
         let host = host.to_string_lossy();
         let mut path = host.trim_end_matches('/').to_owned();
@@ -360,7 +345,7 @@ impl Granted {
     }
 
     /// Notes that what is at a place was refused.
-    pub(super) fn note_refused(&mut self, place: &Place, reason: &'static str) {
+    pub(super) fn note_refused(&mut self, place: &GuestPlace, reason: &'static str) {
         let path = self.host_path(place, false);
         self.refusals.note(RefusedKind::File, &path, reason);
     }
@@ -388,17 +373,17 @@ impl Granted {
     }
 
     /// Whether the granted directory that holds a place may be changed.
-    pub(super) fn is_writable(&self, place: &Place) -> bool {
+    pub(super) fn is_writable(&self, place: &GuestPlace) -> bool {
         self.preopens[place.preopen].directory.perms == FsPerms::ReadWrite
     }
 
     /// Refuses what is at a place, and remembers that.
-    fn refuse(&mut self, place: &Place, why: WhyRefused) -> FsResult<()> {
+    fn refuse(&mut self, place: &GuestPlace, why: FileRefusal) -> FsResult<()> {
         let reason = match why {
-            WhyRefused::Secret => "secret",
-            WhyRefused::Private => "private",
-            WhyRefused::Protected => "protected",
-            WhyRefused::NewDotName => "dot-name",
+            FileRefusal::Secret => "secret",
+            FileRefusal::Private => "private",
+            FileRefusal::Protected => "protected",
+            FileRefusal::NewDotName => "dot-name",
         };
         self.note_refused(place, reason);
         let directory = self.preopens[place.preopen].guest.clone();
@@ -410,7 +395,7 @@ impl Granted {
     }
 
     /// Refuses to move a directory that holds what would not look like a secret elsewhere.
-    pub(super) fn refuse_store(&mut self, place: &Place, directory: &File) -> FsResult<()> {
+    pub(super) fn refuse_store(&mut self, place: &GuestPlace, directory: &File) -> FsResult<()> {
         let guard = Arc::clone(&self.guard);
         let Some(name) = place.name() else { return Ok(()) };
         for stored in guard.secrets().kept_in(name) {
@@ -432,18 +417,15 @@ impl Granted {
         self.is_missed
     }
 
-    /// The files that the guest was refused.
     pub(crate) fn take_refused(&mut self) -> Vec<RefusedFile> {
         std::mem::take(&mut self.refused)
     }
 
-    /// What the guest was refused, for its record.
     pub(crate) fn take_refusals(&mut self) -> Refusals {
         std::mem::take(&mut self.refusals)
     }
 
-    /// What the guest touched.
-    pub(crate) fn take_touched(&mut self) -> Touched {
+    pub(crate) fn take_touched(&mut self) -> FileActivity {
         std::mem::take(&mut self.touched).finish()
     }
 

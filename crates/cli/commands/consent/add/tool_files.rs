@@ -20,11 +20,8 @@ use crate::files::links::refuse_links;
 use crate::files::new_file;
 use crate::files::replace::Original;
 
-/// The files that adding a tool changes.
-pub(crate) struct Place {
-    /// The root of the workspace.
+pub(crate) struct ToolFiles {
     root: PathBuf,
-    /// The directory that holds the files.
     directory: PathBuf,
     pub(crate) config: PathBuf,
     pub(crate) lock: PathBuf,
@@ -34,19 +31,16 @@ pub(crate) struct Place {
 }
 
 /// The same while no other command changes them.
-pub(crate) struct LockedPlace<'a> {
-    place: &'a Place,
+pub(crate) struct LockedToolFiles<'a> {
+    place: &'a ToolFiles,
     pub(crate) config: Original,
     lock: Original,
-    /// What was recorded of tools.
     pub(crate) recorded: Lock,
-    /// Whether the lock file has no mistakes.
     is_readable: bool,
-    /// Locked until it is closed.
     _directory: File,
 }
 
-impl Place {
+impl ToolFiles {
     /// The files of the workspace, or the user's own.
     pub(crate) fn new(layer: Layer, config: &Config) -> Result<Self, CliError> {
         if layer != Layer::User
@@ -96,7 +90,6 @@ impl Place {
         paths.try_for_each(|path| refuse_links(&self.root, path))
     }
 
-    /// The path of a component that is added.
     pub(crate) fn component(&self, name: &str) -> PathBuf {
         self.tools.join(format!("{name}.wasm"))
     }
@@ -113,7 +106,6 @@ impl Place {
         }
     }
 
-    /// A path as a person reads it.
     pub(crate) fn shown(&self, path: &Path) -> String {
         let below = path.strip_prefix(&self.root).ok().filter(|below| *below != Path::new(""));
         below.map_or_else(|| self.written(path), |below| below.display().to_string())
@@ -127,7 +119,6 @@ impl Place {
         self.text_of(&original).map(str::to_owned)
     }
 
-    /// The text of the configuration in a file.
     fn text_of<'a>(&self, file: &'a Original) -> Result<&'a str, CliError> {
         str::from_utf8(file.content())
             .map_err(|error| CliError::Usage(format!("`{}`: {error}", self.config.display())))
@@ -170,17 +161,17 @@ impl Place {
     }
 
     /// As [`lock`](Self::lock), also if the lock file has mistakes: it is then only for
-    /// [`LockedPlace::forget`].
-    pub(crate) fn lock_leniently(&self) -> Result<LockedPlace<'_>, CliError> {
+    /// [`LockedToolFiles::forget`].
+    pub(crate) fn lock_leniently(&self) -> Result<LockedToolFiles<'_>, CliError> {
         self.locked(true)
     }
 
     /// Waits until no other command changes the files, and reads them.
-    pub(crate) fn lock(&self) -> Result<LockedPlace<'_>, CliError> {
+    pub(crate) fn lock(&self) -> Result<LockedToolFiles<'_>, CliError> {
         self.locked(false)
     }
 
-    fn locked(&self, is_lenient: bool) -> Result<LockedPlace<'_>, CliError> {
+    fn locked(&self, is_lenient: bool) -> Result<LockedToolFiles<'_>, CliError> {
         let failed =
             |path: &Path, source| CliError::Save { path: path.display().to_string(), source };
         fs::create_dir_all(&self.tools).map_err(|source| failed(&self.tools, source))?;
@@ -203,12 +194,18 @@ impl Place {
         };
         let is_readable = recorded.is_some();
         let recorded = recorded.unwrap_or_default();
-        Ok(LockedPlace { place: self, config, lock, recorded, is_readable, _directory: directory })
+        Ok(LockedToolFiles {
+            place: self,
+            config,
+            lock,
+            recorded,
+            is_readable,
+            _directory: directory,
+        })
     }
 }
 
-impl LockedPlace<'_> {
-    /// The text of the configuration.
+impl LockedToolFiles<'_> {
     pub(crate) fn config_text(&self) -> Result<&str, CliError> {
         self.place.text_of(&self.config)
     }
@@ -231,7 +228,6 @@ impl LockedPlace<'_> {
         files.chain(component.map(|(path, digest)| (name(path), digest))).collect()
     }
 
-    /// Puts this in place of the configuration.
     pub(crate) fn write_config(&mut self, text: &str) -> Result<(), CliError> {
         if text.as_bytes() == self.config.content() {
             return Ok(());
@@ -296,7 +292,6 @@ impl LockedPlace<'_> {
     }
 }
 
-/// Locks a directory, whose files are replaced.
 fn lock(directory: &Path) -> io::Result<File> {
     let directory = File::open(fs::canonicalize(directory)?)?;
     match directory.try_lock() {

@@ -7,30 +7,30 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 
-use crate::allowed::Allowed;
+use crate::active_request::ActiveRequest;
 use crate::error::{BoxError, RequestError};
-use crate::outgoing::OutgoingBody;
+use crate::outgoing_request::OutgoingBody;
 
 /// A tool's body while it is sent, up to the limit of its grants.
-pub(crate) struct Counted {
+pub(crate) struct RequestBody {
     body: OutgoingBody,
     bytes: u64,
-    allowed: Allowed,
+    allowed: ActiveRequest,
 }
 
-impl Counted {
-    pub(crate) fn new(body: OutgoingBody, allowed: Allowed) -> Self {
+impl RequestBody {
+    pub(crate) fn new(body: OutgoingBody, allowed: ActiveRequest) -> Self {
         Self { body, bytes: 0, allowed }
     }
 
     /// Creates a body that includes the host's additions and is already counted.
-    pub(crate) fn sent(body: Bytes, allowed: Allowed) -> Self {
+    pub(crate) fn sent(body: Bytes, allowed: ActiveRequest) -> Self {
         let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
         Self { body, bytes: 0, allowed }
     }
 }
 
-impl Body for Counted {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = BoxError;
 

@@ -26,7 +26,7 @@ pub enum ToolStorage {}
 
 /// The grants of one call, and what they are opened with.
 #[derive(Clone, Copy)]
-pub(crate) struct Granting<'a> {
+pub(crate) struct GrantContext<'a> {
     /// The name under which the tool was called.
     pub(crate) tool: &'a str,
     /// The account of the call's connections.

@@ -20,7 +20,7 @@ use tokio::sync::SemaphorePermit;
 
 use super::SESSION;
 use super::accept::{self, Accepted, not_acceptable};
-use super::connection::Counted;
+use super::connection::MeteredBody;
 use super::front::{Front, RunningRequest};
 use super::head::unknown_version;
 use super::reply::{Reply, busy, ending, reply_of, text};
@@ -32,10 +32,8 @@ use crate::transport::message::{self, Line, MESSAGE_BYTES};
 /// How long the body of a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
-/// What a request of a session has, for messages.
 const IN_SESSION: &str = ", and the `Mcp-Session-Id` of its answer with each request";
 
-/// An answer of the protocol's library.
 type LibraryReply = Response<BoxBody<Bytes, Infallible>>;
 
 /// The body of a request, read.
@@ -48,7 +46,6 @@ struct Received<'a> {
 }
 
 impl Front {
-    /// Passes a request on to the protocol.
     pub(super) async fn speak(&self, mut request: Request<Incoming>) -> Reply {
         if let Err(wait) = self.rate.take() {
             self.server.metrics().refused("rate");
@@ -196,7 +193,6 @@ impl Front {
         })
     }
 
-    /// Has the protocol's library handle a request.
     async fn handle(&self, head: Parts, received: Received<'_>) -> LibraryReply {
         let Received { mut body, message, turn } = received;
         if let Some(message) = message.as_deref().filter(|message| is_initialize(message)) {
@@ -239,7 +235,7 @@ impl Front {
         request: InFlightRequest,
         session: Option<SessionInUse>,
     ) -> Reply {
-        reply.map(|body| Counted::new(body, self.memory.clone(), (request, session)).boxed())
+        reply.map(|body| MeteredBody::new(body, self.memory.clone(), (request, session)).boxed())
     }
 
     /// Reads a body, which is counted as it arrives.
@@ -302,7 +298,6 @@ fn check_envelope(
     Ok(())
 }
 
-/// The session that a request names.
 fn session_of(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION)?.to_str().ok()
 }

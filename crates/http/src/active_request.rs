@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use crate::call::{Call, RequestRecord};
 use crate::error::RequestError;
-use crate::outgoing::Outgoing;
+use crate::outgoing_request::OutgoingRequest;
 
 /// A request that grants allow in its known parts: the code that sends its body and the code that reads its
 /// response decide on the same state.
 #[derive(Clone)]
-pub(crate) struct Allowed {
+pub(crate) struct ActiveRequest {
     request: Arc<HttpRequest>,
     grants: Arc<Mutex<AllowedRequest>>,
     call: Arc<Call>,
@@ -22,13 +22,13 @@ pub(crate) struct Allowed {
     record: Option<Arc<Mutex<RequestRecord>>>,
 }
 
-impl Allowed {
+impl ActiveRequest {
     /// Decides on one request, the tool's or a hop of a redirect, and counts it. `start` is the
     /// time of the tool's request.
     pub(crate) fn decide(
         call: &Arc<Call>,
         url: &str,
-        outgoing: &Outgoing,
+        outgoing: &OutgoingRequest,
         start: Instant,
     ) -> Result<Self, RequestError> {
         match call.decide(url, outgoing) {

@@ -9,13 +9,13 @@ const LOOKED_AT: usize = 20;
 /// The files and directories that a call touched, by their paths on the host. That of a directory
 /// ends in `/`. Untrusted: a tool chooses names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Touched {
+pub struct FileActivity {
     /// Files that were opened to be read, and directories that were listed.
-    pub read: TouchedPaths,
+    pub read: PathList,
     /// What was made, changed or put in place.
-    pub written: TouchedPaths,
+    pub written: PathList,
     /// What was removed or moved away.
-    pub removed: TouchedPaths,
+    pub removed: PathList,
     /// What was looked at without being opened, twenty at most.
     pub looked_at: Vec<String>,
     /// How many of those that were made are removed again, which are in no list.
@@ -25,25 +25,23 @@ pub struct Touched {
     moved: Vec<Moved>,
 }
 
-/// Something that was moved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Moved {
     from: String,
     to: String,
-    /// What was removed inside it since.
-    removed: TouchedPaths,
+    removed: PathList,
 }
 
 /// Paths, each once, in the order in which they were touched first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TouchedPaths {
+pub struct PathList {
     /// Fifty at most.
     pub paths: Vec<String>,
     /// How often others were touched.
     pub more: u64,
 }
 
-impl TouchedPaths {
+impl PathList {
     fn add(&mut self, path: &str) {
         if self.paths.iter().any(|known| known == path) {
             return;
@@ -59,7 +57,7 @@ impl TouchedPaths {
     }
 }
 
-impl Touched {
+impl FileActivity {
     pub(super) fn looked_at(&mut self, path: &str) {
         if self.looked_at.len() < LOOKED_AT && !self.looked_at.iter().any(|known| known == path) {
             self.looked_at.push(path.to_owned());
@@ -104,7 +102,7 @@ impl Touched {
             self.removed.add(from);
             if is_new && self.moved.len() < KEPT {
                 let (from, to) = (from.to_owned(), to.to_owned());
-                self.moved.push(Moved { from, to, removed: TouchedPaths::default() });
+                self.moved.push(Moved { from, to, removed: PathList::default() });
             }
         }
         self.wrote(to, is_new);
@@ -119,7 +117,6 @@ impl Touched {
         self
     }
 
-    /// Forgets what was made.
     fn forget(&mut self, path: &str) {
         self.made.retain(|known| known != path);
         [&mut self.read, &mut self.written].into_iter().for_each(|list| list.remove(path));
@@ -135,7 +132,7 @@ fn is_in(path: &str, directory: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn check(touched: &Touched, read: &[&str], written: &[&str], removed: &[&str]) {
+    fn check(touched: &FileActivity, read: &[&str], written: &[&str], removed: &[&str]) {
         assert_eq!(touched.read.paths, read);
         assert_eq!(touched.written.paths, written);
         assert_eq!(touched.removed.paths, removed);
@@ -143,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_file_that_replaces_another_is_one_write() {
-        let mut touched = Touched::default();
+        let mut touched = FileActivity::default();
         touched.wrote("/w/.lock", true);
         touched.read("/w/a");
         touched.wrote("/w/.tmp", true);
@@ -155,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_removed_piece_by_piece_is_one_removal() {
-        let mut touched = Touched::default();
+        let mut touched = FileActivity::default();
         touched.read("/w/a/");
         touched.moved("/w/a/", "/w/.old/", true);
         touched.read("/w/.old/");
@@ -170,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_move_is_a_removal_and_a_write() {
-        let mut touched = Touched::default();
+        let mut touched = FileActivity::default();
         touched.moved("/w/a/", "/w/b/", true);
         touched.removed("/w/b/c");
         check(&touched.finish(), &[], &["/w/b/"], &["/w/a/", "/w/b/c"]);
@@ -178,7 +175,7 @@ mod tests {
 
     #[test]
     fn many_paths_are_counted() {
-        let mut touched = Touched::default();
+        let mut touched = FileActivity::default();
         for number in 0..60 {
             touched.read(&format!("/w/{number}"));
             touched.read("/w/0");

@@ -9,7 +9,7 @@ use kitbag_fs_guard::canonical;
 use kitbag_policy::ToolGrants;
 use kitbag_policy::{DirectoryGrant, HttpGrant, SecretGrant, StorageGrant, VariableGrant};
 use kitbag_toolbox::consent::{
-    Ability, Item, Requester, Risk, Surroundings, imitated, kind_items, place, quoted,
+    Ability, RequestItem, Requester, Risk, Surroundings, imitated, kind_items, place, quoted,
 };
 
 /// The kinds of grants, in the order in which they are shown.
@@ -24,7 +24,7 @@ const KINDS: [&str; 6] = [
 
 /// Everything that the files of the workspace request: tool by tool what it is and what it is
 /// granted, then the rest.
-pub(crate) fn asks(config: &Config) -> Vec<Item> {
+pub(crate) fn request_items(config: &Config) -> Vec<RequestItem> {
     let root = canonical(&config.root.value);
     let home = config.home().map(canonical);
     let asker = Asker { config, root, home };
@@ -47,7 +47,8 @@ pub(crate) fn asks(config: &Config) -> Vec<Item> {
                 true => Ability::ReadInside,
                 false => Ability::ReadOutside,
             };
-            let mut item = Item::new(Requester::Topic(topic.id.clone()), "").with_ability(ability);
+            let mut item =
+                RequestItem::new(Requester::Topic(topic.id.clone()), "").with_ability(ability);
             item.risks = asker.read_risks(&path, &topic.include.value);
             if !topic.include.value.is_empty() {
                 let globs: Vec<_> = topic.include.value.iter().map(|glob| quoted(glob)).collect();
@@ -57,25 +58,24 @@ pub(crate) fn asks(config: &Config) -> Vec<Item> {
                 let globs: Vec<_> = topic.learned.value.iter().map(|glob| quoted(glob)).collect();
                 line.push_str(&format!(", and puts {} into the prompt", globs.join(", ")));
             }
-            items.push(Item { line, ..item });
+            items.push(RequestItem { line, ..item });
         }
     }
     let toolsets = &config.toolsets;
     if toolsets.write.value && config.is_of_workspace(&toolsets.write.origin) {
         let line = "built-in tools change the files of the workspace";
-        items.push(Item::new(Requester::Workspace, line).with_ability(Ability::WriteInside));
+        items.push(RequestItem::new(Requester::Workspace, line).with_ability(Ability::WriteInside));
     }
     for (name, switch) in &toolsets.switches {
         let is_asked = switch.value && config.is_of_workspace(&switch.origin);
         if is_asked && OFF_BY_DEFAULT.contains(name) {
             let line = format!("the tools of `{name}` keep what later sessions read");
-            items.push(Item::new(Requester::Workspace, line).with_risk(Risk::Memory));
+            items.push(RequestItem::new(Requester::Workspace, line).with_risk(Risk::Memory));
         }
     }
     items
 }
 
-/// Whether the code of a tool is the workspace's.
 fn is_own(config: &Config, tool: &ConfiguredTool) -> bool {
     match &tool.source.value {
         ToolSource::Local(local) => config.is_of_workspace(&local.wasm.origin),
@@ -94,8 +94,7 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// The grants of a tool of one kind.
-    fn kind(&self, tool: &ConfiguredTool, key: &str) -> Vec<Item> {
+    fn kind(&self, tool: &ConfiguredTool, key: &str) -> Vec<RequestItem> {
         let around = Surroundings {
             root: &self.root,
             home: self.home.as_deref(),
@@ -121,7 +120,6 @@ impl Asker<'_> {
         items
     }
 
-    /// The risks of a directory that is read.
     fn read_risks(&self, path: &Path, include: &[String]) -> Vec<Risk> {
         let around = Surroundings {
             root: &self.root,
@@ -132,7 +130,7 @@ impl Asker<'_> {
     }
 
     /// Everything that is requested of a tool besides its grants.
-    fn tool_itself(&self, tool: &ConfiguredTool) -> Vec<Item> {
+    fn tool_itself(&self, tool: &ConfiguredTool) -> Vec<RequestItem> {
         let Self { config, root, .. } = self;
         let source = &tool.source.value;
         let is_own = is_own(config, tool);
@@ -203,7 +201,7 @@ impl Asker<'_> {
     }
 }
 
-fn of_tool(tool: &ConfiguredTool, line: &str) -> Item {
+fn of_tool(tool: &ConfiguredTool, line: &str) -> RequestItem {
     let name = tool.name.as_str();
-    Item::new(Requester::Tool(name.to_owned()), format!("tool `{name}` {line}"))
+    RequestItem::new(Requester::Tool(name.to_owned()), format!("tool `{name}` {line}"))
 }

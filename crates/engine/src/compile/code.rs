@@ -1,9 +1,9 @@
 //! The result of a compilation.
 
 /// Native code that this process has compiled, in wasmtime's format.
-pub struct Compiled(Vec<u8>);
+pub struct CompiledCode(Vec<u8>);
 
-impl Compiled {
+impl CompiledCode {
     /// `bytes` must be the result of wasmtime's compiler in this process, or in one that this
     /// process has started.
     #[cfg(any(feature = "compiler", test))]

@@ -13,7 +13,7 @@ use crate::headers;
 pub type OutgoingBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// A tool's request.
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingRequest {
     pub(crate) method: Method,
     pub(crate) headers: HeaderMap,
     /// `None` after the body was sent.
@@ -22,7 +22,7 @@ pub(crate) struct Outgoing {
     pub(crate) is_empty: bool,
 }
 
-impl Outgoing {
+impl OutgoingRequest {
     pub(crate) fn new(method: Method, mut headers: HeaderMap, body: OutgoingBody) -> Self {
         let is_empty = body.is_end_stream();
         // With a wrong length, the server would read the next request as the body of this one.
