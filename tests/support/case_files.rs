@@ -396,6 +396,7 @@ fn normal(text: &str) -> String {
             (r"\d+ bytes, digest", "<size>, digest"),
             (r"(?m)^Size: \d+ bytes", "Size: <size>"),
             (r"\b(digest|content|was) [0-9a-f]{12}(…|\b[^\];])", "$1 <digest>$2"),
+            (r"`[0-9a-f]{12}…`", "`<digest>`"),
             (r"\.wasm: [0-9a-f]{16}", ".wasm: <digest>"),
             (r"took [0-9.]+ ?(ms|s)\b", "took <time>"),
             (r"(calls? of tools[^:\n]*): [0-9.]+ (ms|s)\b", "$1: <time>"),

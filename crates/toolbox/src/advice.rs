@@ -319,7 +319,7 @@ fn unloaded(error: &LoadError) -> String {
             path(found)
         ),
         LoadError::Pinned { path: file, .. } => format!(
-            "`{}` is not run, since it is another component than the recorded one; {}",
+            "`{}` is not run, since it differs from the recorded component; {}",
             path(file),
             Audience::Model.instruct("look at it")
         ),

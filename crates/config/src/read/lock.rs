@@ -312,7 +312,10 @@ mod tests {
         check("version = 3\n", "kitbag.lock:1:11: this file has version 3, and this kitbag reads");
         check("version = 1\n[tools.a]\n", "missing key `component` in `tools.a`");
         let component = "version = 1\n[tools.a]\ncomponent = ";
-        check(&format!("{component}\"ab\"\n"), "kitbag.lock:3:13: a digest has 64 hexadecimal");
+        check(
+            &format!("{component}\"ab\"\n"),
+            "kitbag.lock:3:13: a digest must have 64 hexadecimal",
+        );
         check(&format!("{component}1\n"), "`tools.a.component`");
         check(&format!("version = 1\n[tools.\"a b\"]\ncomponent = \"{}\"\n", digest(1)), "`a b`");
         check("version = 1\nnews = 1\n", "unknown key `news`");

@@ -487,8 +487,8 @@ mod tests {
         assert_eq!(other(ironclaw), ["near:agent/host@0.4.1"]);
         assert_eq!(
             refused(ironclaw).to_string(),
-            "the component exports no `run`: it is made for another host, with \
-             `near:agent/host@0.4.1`; a tool exports the world `tool` of `wit/tool.wit`, in Rust \
+            "the component does not export `run`: it is made for another host, with \
+             `near:agent/host@0.4.1`; a tool must export the world `tool` of `wit/tool.wit`, in Rust \
              with `kitbag_sdk::export!`"
         );
         let wassette =

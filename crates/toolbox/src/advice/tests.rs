@@ -267,7 +267,7 @@ fn a_model_gets_the_cause_and_what_to_ask_for() {
         "the call may take 1 MiB, its limit `memory` and what the host holds for it, and the server \
          has 1 MiB for all calls; ask the user to raise `memory` under `[serve]`"
             .to_owned(),
-        format!("{path} it is another component than the recorded one; ask the user to look at it"),
+        format!("{path} it differs from the recorded component; ask the user to look at it"),
         format!("{path} another user can change it: `/w` belongs to user 7"),
     ];
     assert_eq!(texts, expected);
