@@ -161,7 +161,7 @@ impl Audited {
         true
     }
 
-    /// Adds the caller, the tool and the front end of the call.
+    /// Returns `known` with the ids of the call, its workspace, caller, client and tool.
     fn head(
         &self,
         known: CallHead,
@@ -174,7 +174,7 @@ impl Audited {
             parent: self.parent.clone(),
             workspace: config.root.value.to_string_lossy().into_owned(),
             caller: caller.to_string(),
-            // The entry of the outermost call names the client.
+            // Only the entry of the outermost call names the client.
             client: client.filter(|_| self.parent.is_none()).map(ClientName::event),
             tool: tool.to_owned(),
             ..known
@@ -480,7 +480,7 @@ fn refusal_event(call: &CallHead, refusal: Refusal) -> RefusalEvent {
 
 struct Names<'a> {
     root: &'a Path,
-    /// The canonical root. It is set when a path as it is written is not in the root.
+    /// The canonical root, computed for the first path that is not below `root` as written.
     canonical: OnceCell<PathBuf>,
     temporary: Option<&'a Temporary>,
 }

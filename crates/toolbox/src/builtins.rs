@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn requested_grants_become_the_declared_grants() {
+    fn requested_grants_become_the_declaration() {
         let none = BuiltinTool::default;
         check(r#"{"filesystem":[]}"#, none());
         check(

@@ -66,7 +66,7 @@ impl Toolbox {
                 let serves = invocation.serves();
                 Audited::begin(self.auditor(), context.audited.as_deref(), serves)
             }
-            // Formatting has no grants.
+            // Rendering a call uses no grants.
             Action::FormatArguments => None,
         };
         let (tool, kind) = (invocation.target.tool(), invocation.kind());

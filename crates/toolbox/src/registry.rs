@@ -50,7 +50,7 @@ pub(crate) struct ToolboxState {
     pub(crate) counts: Arc<Counts>,
     /// The log of calls. `None`: calls are not logged.
     pub(crate) auditor: Option<Arc<Auditor>>,
-    /// The screen for answers, created at the first answer.
+    /// The screen for answers, created when the first answer is screened.
     pub(crate) screen: OnceLock<Screen>,
     pub(crate) approvals: Arc<Approvals>,
     /// The digests of the grants that tools were called with, by tool.

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_request_is_shown_completely_with_the_summary_last() {
+    fn a_short_request_is_shown_whole_and_the_summary_is_last() {
         let screen = consent(vec![
             RequestItem::new(tool("a"), "tool `a` reads the workspace")
                 .with_ability(Ability::ReadInside),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn sixty_tools_fit_on_a_screen_and_the_worst_risk_is_kept() {
+    fn sixty_tools_fit_on_a_screen_and_the_worst_is_kept() {
         let mut items: Vec<_> = (0..60)
             .map(|number| {
                 let name = format!("tool_{number}");
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_behind_bars_are_truncated() {
+    fn only_lines_behind_bars_are_cut() {
         let size = ScreenSize { lines: 6, columns: 40, is_wrapped: true };
         let text = "Call of `x`:\n| a\n| b\n| c\n| d\n| e\nCalled by user 1.\n";
         let cut = cut_barred(text, size, "`s` shows them");
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn new_requests_are_never_truncated() {
+    fn new_requests_are_never_cut() {
         let host = |number: usize| {
             let line = format!("tool `a` sends requests: https://h{number}.example/**");
             RequestItem::new(tool("a"), line)

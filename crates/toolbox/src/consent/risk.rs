@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn http_requests_are_classified() {
+    fn requests_over_http_are_classified() {
         use Risk::{AnyHost, AnyMethod, CloudMetadata, DockerPort, Loopback, PrivateNetwork};
         let check = |url: &str, addresses: &[&str], expected: &[Risk]| {
             let mut grant = HttpGrant::new(UrlPattern::parse(url).unwrap());

@@ -198,12 +198,12 @@ mod tests {
     }
 
     #[test]
-    fn paths_in_a_granted_directory_are_mapped() {
+    fn paths_below_a_granted_directory_are_mapped() {
         check(include_str!("host_paths/paths.txt"), HostPaths::path);
     }
 
     #[test]
-    fn globs_in_a_granted_directory_are_mapped() {
+    fn globs_below_a_granted_directory_are_mapped() {
         check(include_str!("host_paths/globs.txt"), HostPaths::glob);
     }
 

@@ -200,7 +200,7 @@ fn fence_quoted(texts: Vec<&mut String>) -> Result<(), ToolboxError> {
     Ok(())
 }
 
-/// Fences a document. In a link, only the address is unchanged.
+/// Fences a document. A link keeps only its address.
 fn fence(tool: &Tool, content: &mut Content) -> Result<(), ToolboxError> {
     match content {
         Content::Resource(Resource { body: ResourceBody::Text(text), .. }) => {

@@ -24,8 +24,8 @@ pub(crate) fn of_completion(completion: &mut Completion) -> Vec<&mut String> {
     texts
 }
 
-/// Returns the strings of an answer or of the tool's own error, with the first that a model reads
-/// in front.
+/// Returns the strings of an answer or of the tool's own error. The string that a model reads first
+/// is the first.
 pub(crate) fn of_outcome(outcome: &mut Outcome) -> Vec<&mut String> {
     match outcome {
         Outcome::Success(text) => vec![text],

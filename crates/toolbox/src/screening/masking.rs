@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mask_is_found_at_any_depth_in_arguments() {
+    fn a_mask_is_found_anywhere_in_arguments() {
         let check = |arguments: Value, expected: Option<(&str, &str)>| {
             let Value::Object(arguments) = arguments else { unreachable!() };
             let found = find(&arguments);

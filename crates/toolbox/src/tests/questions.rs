@@ -30,7 +30,7 @@ fn a_preset_answer_is_used_without_a_question() {
 }
 
 #[test]
-fn a_model_cannot_give_consent() {
+fn consent_is_not_given_by_a_model() {
     let fake = asking(Question { is_consent: true, ..question("sure") });
     let answer = Sourced { value: Answer::Text("yes".into()), origin: Origin::Model };
     let invocation = Invocation::tool("it", json!({})).with_answers([("sure".to_owned(), answer)]);

@@ -80,7 +80,7 @@ impl Offers {
         }
         for template in &description.resource_templates {
             let uri = &template.uri_template;
-            // An expression of a template does not match the prefix of the URI.
+            // The literal start of a template decides, regardless of its expressions.
             let own = uri.starts_with(KNOWLEDGE_SCHEME);
             if uri.matches('{').count() > EXPRESSIONS {
                 problems.push(format!(
