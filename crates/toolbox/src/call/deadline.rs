@@ -19,7 +19,7 @@ impl<'a> Deadline<'a> {
     /// The deadline of work that is not part of a call. It never passes.
     pub(crate) const NONE: Deadline<'static> = Deadline(None);
 
-    /// Creates the deadline of a call with the limit `time`, of which `left` remains.
+    /// Creates the deadline of a call with the time limit `time`. `left` is the remaining time.
     pub(crate) fn new(cancellation: &'a Cancellation, time: Duration, left: Duration) -> Self {
         // A limit that the clock cannot express never applies.
         let at = Instant::now().checked_add(left);
