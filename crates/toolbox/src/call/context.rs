@@ -53,7 +53,7 @@ pub trait FrontEnd: Send {
     /// The reason why the front end aborts a call over a question.
     type Abort: Send;
 
-    /// The number of times that a question is asked if its answer does not fit.
+    /// The maximum number of times that a question is asked if its answers do not fit.
     const ATTEMPTS: usize = 1;
 
     /// Waits until the front end can accept another result. The call keeps its permit in the
