@@ -1,7 +1,7 @@
-//! What an error says besides its cause: what would help, put for its reader.
+//! Advice that an error carries besides its cause, worded for its reader.
 //!
-//! Advice follows the cause. A grant is named only if the host refused something in this very
-//! call. A model is told to ask its user for a grant or a higher limit, and never how to remove an
+//! Advice follows the cause. A grant is named only if the host refused an access in this very call.
+//! A model is advised to ask its user for a grant or a higher limit, and never how to remove an
 //! approval, a rate, screening or the need for trust.
 
 use std::collections::BTreeSet;
@@ -21,8 +21,8 @@ use crate::call::outcome::PreparedCall;
 use crate::error::{NotApproved, ToolboxError};
 use crate::registry::tool::{Tool, missing_line};
 
-/// Adds to the error of a run what the tool was refused in it, and what would allow that, for
-/// this reader. Returns the same for a person.
+/// Adds the accesses that the tool was refused to the error of its run, with the advice on each for
+/// this reader. Returns the same advice for a person.
 pub(crate) fn add(
     config: &Config,
     call: &PreparedCall,
@@ -59,7 +59,7 @@ struct Refused<'a> {
 }
 
 impl Refused<'_> {
-    /// A line for each refusal, with what would allow it.
+    /// Returns a line for each refusal, with the grant or setting that would allow the access.
     fn lines(&self, audience: Audience) -> Vec<String> {
         let Self { config, tool, completion } = *self;
         let kinds = self.kinds();
@@ -103,7 +103,7 @@ impl Refused<'_> {
         lines
     }
 
-    /// The kinds of grants of which something was refused.
+    /// The kinds of grants for which an access was refused.
     fn kinds(&self) -> BTreeSet<&'static str> {
         let Completion { refused, misses_directories, misses_tools, .. } = self.completion;
         let missed = [(DirectoryGrant::KEY, *misses_directories), (ToolGrants::KEY, *misses_tools)];
@@ -111,7 +111,7 @@ impl Refused<'_> {
         refused.iter().map(RefusedAccess::key).chain(missed).collect()
     }
 
-    /// Whether a grant that the tool requests would have allowed something that it was refused.
+    /// Returns true if a grant that the tool requests would have allowed a refused access.
     fn is_missed(&self, request: &Request) -> bool {
         match request {
             Request::Path(_) => self.completion.misses_directories,
@@ -119,8 +119,8 @@ impl Refused<'_> {
         }
     }
 
-    /// The line if the tool looked for directories in a call that had none. A built-in has its
-    /// own.
+    /// Returns the line for a tool that looked for directories in a call that had none. A built-in
+    /// has a line of its own.
     fn no_directories(&self, audience: Audience) -> Option<String> {
         let Self { config, tool, .. } = *self;
         let name = &tool.name;
@@ -145,7 +145,7 @@ impl Refused<'_> {
         })
     }
 
-    /// The line of a file that the tool was refused.
+    /// Returns the line for a file that the tool was refused.
     fn file(&self, refused: &RefusedFile, audience: Audience) -> String {
         match self.config.file_advice(&self.tool.name, &self.tool.grants, refused) {
             Some(advice) => {
@@ -155,7 +155,7 @@ impl Refused<'_> {
         }
     }
 
-    /// The line of a request over HTTP or a use of storage that the tool was refused.
+    /// Returns the line for an HTTP request or a use of storage that the tool was refused.
     fn request(&self, reason: &str, missing: Option<&MissingGrant>, audience: Audience) -> String {
         let Self { config, tool, .. } = *self;
         let advice = missing.map(|missing| {
@@ -166,8 +166,8 @@ impl Refused<'_> {
     }
 }
 
-/// Whether a grant with this problem may be why a run failed in which these kinds were refused.
-/// The host does not see which variables a tool looks for.
+/// Returns true if a grant with this problem may be why a run failed in which these kinds were
+/// refused. The host cannot see which variables a tool looks for.
 fn is_cause(problem: &DiagnosticKind, refused: &BTreeSet<&str>) -> bool {
     match problem {
         // The tool has the variable.
@@ -180,8 +180,9 @@ fn is_cause(problem: &DiagnosticKind, refused: &BTreeSet<&str>) -> bool {
 }
 
 impl ToolboxError {
-    /// The message with its causes on one line, put for this reader. With the configuration and
-    /// the name of the tool it also says how a limit is raised.
+    /// Returns the message with its causes on one line, worded for this reader. If the
+    /// configuration and the name of the tool are given, the message also states how to raise a
+    /// limit.
     pub fn message_for(&self, audience: Audience, tool: Option<(&Config, &str)>) -> String {
         let mut message = match audience {
             Audience::Person => with_causes(self),
@@ -197,7 +198,8 @@ impl ToolboxError {
         }
     }
 
-    /// The message for a model. Each kind is named, so that a new one is decided on here.
+    /// Returns the message for a model. The match lists each kind, so that a new kind needs a
+    /// decision here.
     fn for_model(&self) -> String {
         let ask = |action: &str| Audience::Model.instruct(action);
         match self {
@@ -240,7 +242,7 @@ impl ToolboxError {
                 "`{tool}` is granted the secret `{secret}`, which does not exist; {}",
                 ask(&format!("run `{command}`"))
             ),
-            // These name a cause, and nothing that would weaken a protection.
+            // These messages name a cause but no way to weaken a protection.
             Self::UnknownTool { nearest: None, .. }
             | Self::MissingComponent { .. }
             | Self::Arguments { .. }
@@ -327,8 +329,8 @@ fn unloaded(error: &LoadError) -> String {
     }
 }
 
-/// How a limit of a tool is raised: at the place that sets it, else in the user config. `None`:
-/// it is fixed.
+/// Returns how to raise a limit of a tool: at the place that sets the limit, or else in the user
+/// config. `None` if the limit is fixed.
 fn raise(config: &Config, tool: &str, kind: LimitKind, audience: Audience) -> Option<String> {
     let tool = config.tools.get(tool)?;
     let limits = &tool.limits;

@@ -1,9 +1,8 @@
-//! Asking a person before a call: between `authorise` and `run`.
+//! The approval of a call by a person, between `authorise` and `run`.
 //!
-//! The question is the host's own. No tool asks it, no preset answers it, and no model does.
-//! Its id holds a number that nobody can guess, so that an answer is one to this question and
-//! to no other. A yes is bound to the caller, the tool, its grants and the arguments that were
-//! shown.
+//! The question is the host's own. No tool asks it, no preset answers it, and no model answers it.
+//! Its id contains a number that cannot be guessed, so that an answer fits this question only. An
+//! approval is bound to the caller, the tool, its grants and the arguments that were shown.
 
 mod binding;
 pub(crate) mod memory;
@@ -28,12 +27,12 @@ use crate::registry::tool::Tool;
 use crate::registry::{Toolbox, ToolboxState};
 use crate::screening::random;
 
-/// Whether an id is one that the host keeps to itself.
+/// Returns true if an id is reserved for the host.
 pub(crate) fn is_reserved(id: &str) -> bool {
     id.starts_with(ApprovalRequest::ID_PREFIX)
 }
 
-/// The answer of a person, as it is passed to the call: with who gave it.
+/// Returns the answer of a person, with its origin, in the form that is passed to the call.
 pub(crate) fn answered(answer: &Value, origin: &Origin) -> Value {
     json!({ "answer": answer, "by": origin.to_string() })
 }
@@ -42,9 +41,9 @@ pub(crate) fn nobody() -> Value {
     json!({ "answer": null })
 }
 
-/// Before which calls of a tool a person is asked: what configuration says, and what the tool
-/// says of itself unless the user's own file says `never`. What it says and cannot be read
-/// counts as `always`.
+/// Returns the approval rules of a tool: those of the configuration, and those that the tool
+/// declares unless the user config sets `never`. A declared rule that cannot be read is treated as
+/// `always`.
 pub(crate) fn rules(
     configured: &kitbag_config::ToolApproval,
     says: Option<&ToolDescription>,
@@ -60,15 +59,15 @@ pub(crate) fn rules(
     approval
 }
 
-/// What has to happen before a call is made.
+/// The step that is needed before a call is made.
 pub(crate) enum Settled {
     Approved,
     Asked(Question),
-    /// A person has to be asked with [`ask`].
+    /// A person must be asked with [`ask`].
     Unasked(Box<Unasked>),
 }
 
-/// A call about which a person has to be asked.
+/// A call that a person must be asked about.
 pub(crate) struct Unasked {
     asking: Vec<Sourced<ApprovalRule>>,
     arguments: Map<String, Value>,
@@ -77,7 +76,7 @@ pub(crate) struct Unasked {
     remembered: Option<Binding>,
 }
 
-/// Looks whether the call may be made now.
+/// Decides whether the call may be made now.
 ///
 /// # Errors
 ///
@@ -88,8 +87,8 @@ pub(crate) fn settle(
     component: Option<&Component>,
     context: &CallContext,
 ) -> Result<Settled, ToolboxError> {
-    // What was shown may have become another thing while a person thought about it: its
-    // component is found anew for each run.
+    // The component is found again for each run, so it may have changed while a person considered
+    // the question.
     let binding = |call: &PreparedCall| {
         Bound::new(call, component, context).binding(&format!("call {}", call.call.arguments))
     };
@@ -112,7 +111,7 @@ pub(crate) fn settle(
             None
         }
     };
-    // Where configuration says everything else of a component, it was not asked.
+    // If the configuration sets everything else of a component, its description was not read.
     let own = match (&call.tool.source, component) {
         (ToolSource::Local(_) | ToolSource::Bytes(_), Some(component)) => {
             let says = component.description();
@@ -175,7 +174,7 @@ pub(crate) fn settle(
     }
 }
 
-/// Asks a person: the question has to be answered before the call is made.
+/// Asks a person. The call is made only after the question is answered.
 ///
 /// # Errors
 ///
@@ -198,7 +197,7 @@ pub(crate) async fn ask(
     Ok(question)
 }
 
-/// Takes the answer of a person, where there is one by now.
+/// Takes the answer of a person, if there is one.
 fn answer(
     toolbox: &Toolbox,
     call: &mut PreparedCall,
@@ -237,7 +236,7 @@ fn answer(
     Err(ToolboxError::NotApproved { tool: call.tool.name.to_string(), why })
 }
 
-/// The end of a call that asks under a class which is denied.
+/// Returns the outcome of a call that asks under a denied class.
 pub(crate) fn denied(
     call: &PreparedCall,
     question: &Question,
@@ -279,7 +278,7 @@ async fn question(
     let rules = asking.iter().map(|rule| format!("`approve = {}` ({})", rule.value, rule.origin));
     let rules = rules.collect::<Vec<_>>().join(", ");
     let shown = screen::call(toolbox, tool, component, &call.call, arguments, &context.run).await;
-    // The call itself comes first: what a person reads last is kitbag's own.
+    // The call comes first, so that the last lines that a person reads are kitbag's own.
     let mut text = format!("Call of `{name}`{of}:\n{shown}Called by {by}. It has {rules}.\n");
     if let Some(reach) = screen::reach(toolbox, tool, &call.call) {
         text.push_str(&format!("{reach}\n"));
@@ -313,7 +312,7 @@ async fn question(
     }
 }
 
-/// What would allow the call without a question: what to change at the place of each rule.
+/// Returns how to allow the call without a question: the change to make at the place of each rule.
 fn advice(inner: &ToolboxState, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -> String {
     let own = inner.config.own_file.as_deref();
     let own = own.map_or("your user config".into(), |path| path.to_string_lossy());
@@ -334,7 +333,7 @@ fn advice(inner: &ToolboxState, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -
     steps.join(" and ")
 }
 
-/// Has the audit log say what became of the question.
+/// Logs the answer to the question in the audit log.
 fn log(
     inner: &ToolboxState,
     call: &PreparedCall,

@@ -1,7 +1,7 @@
-//! What the audit log says of a call.
+//! The entries of a call in the audit log.
 //!
-//! It is gathered as the call goes through its steps, and logged when it has ended, also where
-//! its future was dropped.
+//! An entry is collected as the call goes through its steps, and is written when the call has ended
+//! or its future was dropped.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -29,24 +29,24 @@ use crate::call::outcome::PreparedCall;
 use crate::pipeline::temporary::Temporary;
 use crate::registry::tool::Tool;
 
-/// The most bytes of arguments that are logged as they are.
+/// The maximum size of arguments that are logged unchanged, in bytes.
 const ARGUMENTS_BYTES: usize = 64 << 10;
 
-/// How many names of other tools are logged of one call.
+/// The number of names of other tools that are logged for one call.
 const ALIASES: usize = 50;
 
-/// How many refusals have lines of their own, of a call with all that are inside it. So no tool
-/// drives earlier lines out of the log by what it is refused.
+/// The number of refusals with their own lines, for a call with all its inner calls. The bound
+/// keeps a tool from evicting earlier lines of the log by causing refusals.
 const REFUSALS: usize = 500;
 
-/// How many calls inside a call have lines of their own. The others are in a summary.
+/// The number of inner calls with their own lines, for one call. A summary covers the others.
 const INNER_CALLS: usize = 100;
 
-/// How many paths of a kind, and how many requests, a summary of inner calls has.
+/// The number of paths of each kind, and of requests, in a summary of inner calls.
 const SUMMARY_PATHS: usize = 50;
 const SUMMARY_REQUESTS: usize = 100;
 
-/// The longest name and the longest version of a client that are logged, in characters.
+/// The maximum length of the name and of the version of a client in the log, in characters.
 const CLIENT_CHARS: usize = 64;
 
 pub(crate) type GrantDigests = Mutex<HashMap<ToolName, Arc<str>>>;
@@ -56,22 +56,23 @@ pub(crate) struct Audited {
     parent: Option<String>,
     known: Mutex<CallEvent>,
     refusals: Mutex<Refusals>,
-    /// What refused the call, where its answer does not say so.
+    /// The reason for a refusal that the answer of the call does not contain.
     refused_for: Mutex<Option<&'static str>>,
     is_started: AtomicBool,
     outermost: Arc<Outermost>,
 }
 
-/// State that the outermost call shares with all calls inside it.
+/// State that the outermost call shares with all its inner calls.
 struct Outermost {
     id: String,
     refusals_left: AtomicUsize,
     calls_left: AtomicUsize,
-    /// The other inner calls. `None`: the outermost call has ended, and each has a line.
+    /// The summary of the remaining inner calls. `None` if the outermost call has ended: each inner
+    /// call then has a line.
     summary: Mutex<Option<SummaryEvent>>,
 }
 
-/// The program behind a client, as it names itself when it connects.
+/// The program behind a client, by the name that it declares when it connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientName {
     name: String,
@@ -79,8 +80,8 @@ pub struct ClientName {
 }
 
 impl ClientName {
-    /// A name and a version, of which 64 characters each are kept, with control characters
-    /// escaped. Nothing proves them.
+    /// Creates a client name from a name and a version. Keeps 64 characters of each and escapes
+    /// control characters. Both are unverified.
     pub fn new(name: &str, version: &str) -> Self {
         Self { name: client_text(name), version: client_text(version) }
     }
@@ -106,14 +107,14 @@ fn client_text(text: &str) -> String {
 }
 
 impl Audited {
-    /// A call that begins, inside of `outer`. `None`: calls are not logged.
+    /// Begins the entry of a call that is made inside `outer`. `None` if calls are not logged.
     pub(crate) fn begin(
         auditor: Option<&Auditor>,
         outer: Option<&Self>,
         serves: Option<String>,
     ) -> Option<Arc<Self>> {
         auditor?;
-        // Not the same in two processes, and not the same twice in one.
+        // The number differs between processes and between calls of one process.
         static PROCESS: OnceLock<u64> = OnceLock::new();
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let process = PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
@@ -138,8 +139,8 @@ impl Audited {
         }))
     }
 
-    /// Logs that the call begins to run, once, before it can change or send anything. Tells
-    /// whether this was the first time.
+    /// Logs once that the call starts to run, before it can change or send anything. Returns true
+    /// if this was the first time.
     pub(crate) fn started(
         &self,
         auditor: &Auditor,
@@ -160,7 +161,7 @@ impl Audited {
         true
     }
 
-    /// Adds to what is known of the call who makes it and where.
+    /// Returns `known` with the ids of the call, its workspace, caller, client and tool.
     fn head(
         &self,
         known: CallHead,
@@ -173,7 +174,7 @@ impl Audited {
             parent: self.parent.clone(),
             workspace: config.root.value.to_string_lossy().into_owned(),
             caller: caller.to_string(),
-            // The outermost call has it.
+            // Only the entry of the outermost call names the client.
             client: client.filter(|_| self.parent.is_none()).map(ClientName::event),
             tool: tool.to_owned(),
             ..known
@@ -185,7 +186,7 @@ impl Audited {
             let lines = grants.lines(&[]).join("\n");
             blake3::hash(lines.as_bytes()).to_hex().as_str().into()
         };
-        // Most often they are those of the tool, which stay the same.
+        // The grants of a call usually are those of the tool, which do not change.
         let digest = match *grants == tool.grants.value {
             true => {
                 let mut digests = digests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +197,7 @@ impl Audited {
         self.known().head.grants = Some(digest.to_string());
     }
 
-    /// Notes the arguments, as the tool gets them.
+    /// Records the arguments in the form that the tool receives.
     pub(crate) fn arguments(&self, config: &Audit, arguments: &str) {
         let digest = blake3::hash(arguments.as_bytes()).to_hex().to_string();
         let is_whole = config.arguments.value && arguments.len() <= ARGUMENTS_BYTES;
@@ -210,7 +211,7 @@ impl Audited {
         self.known().head.component = component.digest().or_else(own);
     }
 
-    /// Notes what a run has done. `has_tool` tells whether there is a tool of a name.
+    /// Records the effects of a run. `has_tool` returns true if a tool of that name exists.
     pub(crate) fn ran(
         &self,
         config: &Config,
@@ -264,7 +265,7 @@ impl Audited {
         }));
     }
 
-    /// Notes a call of another tool by this name.
+    /// Records a call of another tool by this name.
     pub(crate) fn called(&self, alias: &str) {
         let mut known = self.known();
         if known.aliases.iter().any(|known| known == alias) {
@@ -276,17 +277,17 @@ impl Audited {
         }
     }
 
-    /// Notes that a call of another tool was refused.
+    /// Records that a call of another tool was refused.
     pub(crate) fn refused_call(&self, alias: &str, reason: &'static str) {
         self.refusals().note(RefusedKind::Tool, &shown(alias).to_string(), reason);
     }
 
-    /// Notes that the call itself was refused, though it has an answer.
+    /// Records that the call itself was refused although it has an answer.
     pub(crate) fn refused(&self, reason: &'static str) {
         *self.refused_for.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
     }
 
-    /// Notes the questions that were answered.
+    /// Records the questions that were answered.
     pub(crate) fn answered(&self, answers: &Map<String, Value>) {
         self.known().answers = answers.keys().cloned().collect();
     }
@@ -348,7 +349,7 @@ impl Audited {
         }
     }
 
-    /// Logs what became of the question whether the call may be made.
+    /// Logs the answer to the question whether the call may be made.
     pub(crate) fn approval(
         &self,
         auditor: &Auditor,
@@ -402,8 +403,8 @@ impl Outermost {
         self.summary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an inner call to the summary. Gives it back if it needs a line of its own, since the
-    /// outermost call has ended.
+    /// Adds an inner call to the summary. Returns the inner call if it needs its own line because
+    /// the outermost call has ended.
     fn add(&self, call: CallEvent) -> Option<CallEvent> {
         let mut summary = self.summary();
         let Some(summary) = &mut *summary else { return Some(call) };
@@ -450,7 +451,7 @@ impl Outermost {
     }
 }
 
-/// Takes one of a number, unless none is left.
+/// Takes one from a count. Returns false if the count is zero.
 fn take_one(left: &AtomicUsize) -> bool {
     let take = |left: usize| left.checked_sub(1);
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
@@ -479,7 +480,7 @@ fn refusal_event(call: &CallHead, refusal: Refusal) -> RefusalEvent {
 
 struct Names<'a> {
     root: &'a Path,
-    /// The same without links, once a path is not in the root as it is written.
+    /// The canonical root, computed for the first path that is not below `root` as written.
     canonical: OnceCell<PathBuf>,
     temporary: Option<&'a Temporary>,
 }
@@ -489,8 +490,8 @@ impl<'a> Names<'a> {
         Self { root: &config.root.value, canonical: OnceCell::new(), temporary }
     }
 
-    /// A path as it is logged: relative to the workspace where it is in there, without control
-    /// characters, and cut where it is long.
+    /// Returns a path in the form that is logged: relative to the workspace if it is inside,
+    /// without control characters, and truncated if it is long.
     fn of(&self, path: &str) -> String {
         let text = path.trim_end_matches('/');
         let within = |root: &Path| Path::new(text).strip_prefix(root).ok();
@@ -505,7 +506,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Adds paths, but for those in a directory that the run had for itself.
+    /// Adds paths, except those in the private directories of the run.
     fn add(&self, paths: Vec<String>, to: &mut Vec<String>) {
         let is_own = |path: &str| self.temporary.is_some_and(|it| it.holds(Path::new(path)));
         let names = paths.iter().filter(|path| !is_own(path)).map(|path| self.of(path));
@@ -517,11 +518,11 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Looks whether calls can be logged, where none may be made otherwise.
+/// Checks that calls can be logged, if the settings refuse calls that cannot be logged.
 ///
 /// # Errors
 ///
-/// What is wrong with the log.
+/// The problem with the log.
 pub(crate) fn check(auditor: Option<&Auditor>, config: &Audit) -> Result<(), AuditError> {
     match auditor {
         Some(auditor) if config.required.value => auditor.check(),

@@ -1,4 +1,4 @@
-//! The tools in the binary, and the host's half of some of them.
+//! The tools in the binary, and the host's part of some of them.
 
 pub(crate) mod adapter;
 mod eject;
@@ -22,23 +22,23 @@ use crate::registry::ToolboxState;
 /// A tool that is part of the binary.
 #[derive(Clone, Debug)]
 pub struct Builtin {
-    /// The part of its declaration that configuration needs.
+    /// The part of the tool's declaration that configuration needs.
     pub declaration: BuiltinTool<'static>,
-    /// Its component, which may have other tools, too.
+    /// The tool's component, which may also contain other tools.
     pub artifact: EmbeddedArtifact,
-    /// Its own description, as the JSON of [`kitbag_contract::ToolDescription`].
+    /// The tool's own description, as the JSON of [`kitbag_contract::ToolDescription`].
     pub description: &'static str,
 }
 
 impl Builtin {
-    /// A tool of a component. `toolset` is the name of the component, `grants` the requested
-    /// grants of the description, as JSON.
+    /// Creates a tool of a component. `toolset` is the name of the component. `grants` is the
+    /// requested grants of the description, as JSON.
     ///
-    /// Built-ins live as long as the process: the strings that are made here are never freed.
+    /// Built-ins live as long as the process, so the strings that are created here are never freed.
     ///
     /// # Panics
     ///
-    /// `grants` cannot be read.
+    /// Panics if `grants` cannot be read.
     pub fn new(
         name: &'static str,
         toolset: &'static str,
@@ -64,7 +64,7 @@ impl Builtin {
             keeps: requested.storage.is_some(),
             given_by_call: given_by_call.leak(),
             required: required.leak(),
-            // Tools with a name are not given to a built-in automatically.
+            // A built-in does not receive tools with a name automatically.
             calls: matches!(requested.tools, Some(RequestedTools::Caller(_))),
         };
         Self { declaration, artifact, description }

@@ -1,4 +1,4 @@
-//! One call: its invocation, its caller and context, and its outcome.
+//! One call: its invocation, caller, context and outcome.
 
 pub(crate) mod caller;
 pub(crate) mod context;

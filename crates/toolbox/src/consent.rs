@@ -1,10 +1,10 @@
-//! The screen that a person reads before they consent: to a workspace, to a tool that is added or
-//! updated, to a call.
+//! The screen that a person reads before they consent to a workspace, to a tool that is added or
+//! updated, or to a call.
 //!
-//! [`Consent`] is plain data, and its text a pure function of that. The text is at most one screen
-//! long: long material first, then the risks, worst first, and last, next to the prompt, a summary
-//! with counts. Text that others wrote is escaped, bounded and behind a bar, so that it cannot pass
-//! for a line of kitbag's own.
+//! [`Consent`] is plain data, and its text is a pure function of that data. The text is at most one
+//! screen long. Long material comes first, then the risks from worst to least, and a summary with
+//! counts comes last, next to the prompt. Third-party text is escaped, bounded and behind a bar, so
+//! that it cannot pass for a line of kitbag's own.
 
 mod grants;
 mod imitation;
@@ -19,44 +19,44 @@ pub use risk::{Risk, Severity};
 
 use kitbag_base::text::shown;
 
-/// A request for consent, as a person reads it.
+/// A request for consent, for a person to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Consent {
-    /// The first line: who asks for what.
+    /// The first line, which names the requester and the request.
     pub heading: String,
-    /// Long material, which is shown first and cut first.
+    /// Long material, which is shown first and truncated first.
     pub parts: Vec<Attachment>,
-    /// Everything that is requested.
+    /// All requests.
     pub items: Vec<RequestItem>,
     /// The command that shows everything, such as `` `kitbag trust --all` ``.
     pub more: String,
 }
 
-/// Long material: descriptions, notes, files, differences.
+/// Long material: descriptions, notes, files and differences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its title, which ends in a colon.
+    /// The title, which ends in a colon.
     pub title: String,
-    /// The lines that fit on a screen, if there is room.
+    /// The lines for a screen, if there is room.
     pub short: Vec<String>,
-    /// The lines that are shown on request. Empty: the same.
+    /// The lines that are shown on request. Empty: the same as `short`.
     pub full: Vec<String>,
-    /// Whether the lines are text of others.
+    /// True if the lines are third-party text.
     pub is_theirs: bool,
 }
 
-/// One thing that is requested.
+/// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestItem {
-    /// Who requests it.
+    /// The requester.
     pub requester: Requester,
-    /// How it differs from what a person consented to before.
+    /// The difference from the request that a person consented to before.
     pub change: RequestChange,
-    /// The request in a line that can be understood by itself. Escaped.
+    /// The request in one line that can be understood alone. Escaped.
     pub line: String,
-    /// The abilities that it gives, for the counts of the summary.
+    /// The abilities that the request gives, for the counts of the summary.
     pub abilities: Vec<Ability>,
-    /// The risks that it carries.
+    /// The risks of the request.
     pub risks: Vec<Risk>,
 }
 
@@ -71,16 +71,16 @@ pub enum Requester {
     Workspace,
 }
 
-/// How a request differs from what a person consented to before.
+/// The difference between a request and the one that a person consented to before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequestChange {
-    /// It is new.
+    /// The request is new.
     Added,
-    /// A restriction of it is gone or weaker.
+    /// A restriction of the request was removed or is weaker.
     Loosened,
-    /// It is no longer requested.
+    /// The request is no longer made.
     Removed,
-    /// It is as it was, or nothing was consented to before.
+    /// The request is unchanged, or no request was consented to before.
     #[default]
     Same,
 }
@@ -88,72 +88,73 @@ pub enum RequestChange {
 /// An ability that a request gives, in the order in which the summary counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ability {
-    /// It sends secrets with requests.
+    /// Sends secrets with requests.
     Secrets,
-    /// It sends requests over the network.
+    /// Sends requests over the network.
     Network,
-    /// It changes files outside the workspace.
+    /// Changes files outside the workspace.
     WriteOutside,
-    /// It reads files outside the workspace.
+    /// Reads files outside the workspace.
     ReadOutside,
-    /// It changes files in the workspace.
+    /// Changes files in the workspace.
     WriteInside,
-    /// It reads files in the workspace.
+    /// Reads files in the workspace.
     ReadInside,
-    /// It sees variables of the environment.
+    /// Reads environment variables.
     Variables,
-    /// It calls other tools.
+    /// Calls other tools.
     CallTools,
 }
 
 impl RequestItem {
-    /// A request that gives nothing by itself and carries no risk.
+    /// Creates a request without abilities and risks.
     pub fn new(requester: Requester, line: impl Into<String>) -> Self {
         let change = RequestChange::default();
         Self { requester, change, line: line.into(), abilities: Vec::new(), risks: Vec::new() }
     }
 
-    /// The same request with an ability.
+    /// Adds an ability to the request.
     #[must_use]
     pub fn with_ability(mut self, ability: Ability) -> Self {
         self.abilities.push(ability);
         self
     }
 
-    /// The same request with a risk.
+    /// Adds a risk to the request.
     #[must_use]
     pub fn with_risk(mut self, risk: Risk) -> Self {
         self.risks.push(risk);
         self
     }
 
-    /// The same request, changed like this.
+    /// Sets the change of the request.
     #[must_use]
     pub fn changed(mut self, change: RequestChange) -> Self {
         self.change = change;
         self
     }
 
-    /// The worst of its risks.
+    /// Returns the worst risk of the request.
     pub fn worst(&self) -> Option<Risk> {
         self.risks.iter().min().copied()
     }
 }
 
 impl Attachment {
-    /// Lines of kitbag's own.
+    /// Creates an attachment with lines of kitbag's own.
     pub fn ours(title: impl Into<String>, lines: Vec<String>) -> Self {
         Self { title: title.into(), short: lines, full: Vec::new(), is_theirs: false }
     }
 
-    /// Lines that others wrote.
+    /// Creates an attachment with third-party lines.
     pub fn theirs(title: impl Into<String>, lines: Vec<String>) -> Self {
         Self { is_theirs: true, ..Self::ours(title, lines) }
     }
 }
 
 impl Requester {
-    /// Its name in the summary. Ids of topics are free text, which is not shown next to a question.
+    /// Returns the requester's name in the summary. Topic ids are free text, which is not shown
+    /// next to a question.
     fn name(&self) -> String {
         match self {
             Self::Tool(name) => quoted(name),
@@ -163,7 +164,7 @@ impl Requester {
     }
 }
 
-/// A text of others in code quotes, which it cannot end.
+/// Quotes third-party text as code. The text cannot end the quotes.
 pub fn quoted(text: &str) -> String {
     format!("`{}`", shown(text).to_string().replace('`', "\\u{60}"))
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between a name and an answer.
+//! The errors between the name of a tool and its answer.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,44 +17,44 @@ use kitbag_state::rates::CountsError;
 /// A call that was not made, or that ended without an answer of the tool.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolboxError {
-    /// There is no tool of that name.
+    /// No tool has that name.
     #[error("there is no tool `{}`", shown(name))]
     UnknownTool {
-        /// The name as it was given.
+        /// The name as given.
         name: String,
         /// The tool that was most likely meant.
         nearest: Option<NearestTool>,
-        /// The tools that there are.
+        /// The names of the known tools.
         known: Vec<String>,
     },
-    /// The tool is switched off.
+    /// The tool is disabled.
     #[error("the tool `{name}` is {reason}")]
     Disabled {
-        /// Its name.
+        /// The name of the tool.
         name: String,
-        /// Why, and what turns it on.
+        /// Why the tool is disabled, and how to enable it.
         reason: Box<Disabled>,
     },
-    /// The component of a tool is not where configuration says.
+    /// The component of a tool does not exist at the configured path.
     #[error(
         "the component `{}` does not exist ({origin}){}",
         shown_path(path),
         near.as_ref().map(|near| format!("; did you mean `{}`?", shown(near))).unwrap_or_default()
     )]
     MissingComponent {
-        /// The file.
+        /// The path of the component.
         path: PathBuf,
-        /// Who says that it is there.
+        /// The origin of the path.
         origin: Origin,
-        /// The name of the component beside it that was most likely meant.
+        /// The name of the component in the same directory that was most likely meant.
         near: Option<String>,
     },
-    /// What the component of a tool says of itself is not what a person agreed to.
+    /// A component's own description differs from the one that a person agreed to.
     #[error("the tool `{tool}` is not run: {reason}")]
     NotAsRecorded {
         /// The tool.
         tool: String,
-        /// What is different, and what shows it.
+        /// The difference, and how to display it.
         reason: String,
     },
     /// One of several tools cannot be loaded.
@@ -62,7 +62,7 @@ pub enum ToolboxError {
     Load {
         /// The tool.
         tool: String,
-        /// Why not.
+        /// Why the tool cannot be loaded.
         #[source]
         source: Box<LoadError>,
     },
@@ -71,10 +71,10 @@ pub enum ToolboxError {
     Arguments {
         /// The tool.
         tool: String,
-        /// Everything that is wrong.
+        /// All problems with the arguments.
         problems: Vec<ArgumentProblem>,
     },
-    /// An argument of a tool that changes something holds a mask.
+    /// An argument of a tool that changes something contains a mask.
     #[error(
         "`{}` of `{tool}` holds `{}`, which kitbag put in place of a value in an answer; written \
          back, the mask would replace the value. Leave that line as it is and change others, or \
@@ -91,30 +91,30 @@ pub enum ToolboxError {
         /// The mask.
         mask: String,
     },
-    /// The tool's content does not fit the output schema that it names.
+    /// The tool's content does not fit the output schema that it declares.
     #[error("the answer of `{tool}` does not fit its output schema{}", list(problems))]
     Output {
         /// The tool.
         tool: String,
-        /// Everything that is wrong.
+        /// All problems with the content.
         problems: Vec<ArgumentProblem>,
     },
-    /// The tool's content should fit an output schema, and has been cut.
+    /// The tool's content must fit an output schema, but was truncated.
     #[error("of the answer of `{tool}` no JSON is left: {cut}; ask for less, or raise the limit")]
     Cut {
         /// The tool.
         tool: String,
-        /// What was cut.
+        /// The truncation.
         cut: Truncation,
     },
-    /// The tool's schema is no JSON Schema, or takes too much to check against.
+    /// The tool's schema is not a JSON Schema, or is too expensive to check against.
     #[error("the {kind} schema of `{tool}` cannot be used: {reason}")]
     Schema {
         /// The tool.
         tool: String,
         /// `input` or `output`.
         kind: &'static str,
-        /// What is wrong with it.
+        /// The problem with the schema.
         reason: String,
     },
     /// An answer does not fit the question.
@@ -122,13 +122,13 @@ pub enum ToolboxError {
     Answer {
         /// The question's id.
         question: String,
-        /// Where the answer came from.
+        /// The origin of the answer.
         origin: Origin,
-        /// What would be right.
+        /// Why the answer does not fit.
         #[source]
         source: AnswerError,
     },
-    /// The person does not answer, so the call ends.
+    /// The person did not answer, so the call ended.
     #[error(
         "the user {} `{}` ({text}); nothing was done",
         if *is_dismissed { "dismissed" } else { "declined to answer" }, shown(question)
@@ -136,9 +136,9 @@ pub enum ToolboxError {
     Declined {
         /// The question's id.
         question: String,
-        /// The question as the person saw it. Untrusted text.
+        /// The question as shown to the person. Untrusted text.
         text: String,
-        /// The person closed the question rather than saying no to it.
+        /// True if the person closed the question instead of declining it.
         is_dismissed: bool,
     },
     /// The call needs the approval of a person, and has none.
@@ -146,10 +146,10 @@ pub enum ToolboxError {
     NotApproved {
         /// The tool.
         tool: String,
-        /// Why it has none.
+        /// Why the call is not approved.
         why: NotApproved,
     },
-    /// The tool asks a question under an id that is the host's own.
+    /// The tool asks a question with an id that is reserved for the host.
     #[error(
         "the tool asks `{}`; ids that begin with `{}` are those of kitbag's own questions",
         shown(question),
@@ -159,7 +159,7 @@ pub enum ToolboxError {
         /// The question's id.
         question: String,
     },
-    /// The tool asks a question that a person could mistake.
+    /// The tool asks a question that could mislead a person.
     #[error("the tool may not ask the question `{}`: {reason}", shown(question))]
     QuestionFlaw {
         /// The question's id.
@@ -167,15 +167,15 @@ pub enum ToolboxError {
         /// Why the question is refused.
         reason: &'static str,
     },
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     #[error("the system gives no random bytes: {0}")]
     Random(String),
-    /// Calls nest too deep.
+    /// Calls are nested too deeply.
     #[error("{caller} calls no further tool: {limit} calls are inside each other, the limit")]
     TooDeep {
-        /// Who called.
+        /// The caller of the refused call.
         caller: String,
-        /// How many calls may be inside each other.
+        /// The maximum depth of nested calls.
         limit: u32,
     },
     /// The caller calls the tool more often than its rate allows.
@@ -187,60 +187,60 @@ pub enum ToolboxError {
     Rate {
         /// The tool.
         tool: String,
-        /// The other name for it that the user's own file limits, where its calls count as
-        /// calls of that.
+        /// The other name of the tool that the user config limits, if calls of the tool use up the
+        /// rate of that name.
         counted_as: Option<String>,
         /// The rate.
         rate: Rate,
-        /// Who set it.
+        /// The origin of the rate.
         origin: Origin,
-        /// When a call is allowed again.
+        /// The time until a call is allowed again.
         retry_after: Duration,
     },
-    /// A tool calls another more often than its grant allows.
+    /// A tool calls another tool more often than its grant allows.
     #[error(
         "the rate of `{alias}`, `{rate}` (the grant `tools` of the calling tool), is used up; try \
          again in {} s",
         seconds(*retry_after)
     )]
     AliasRate {
-        /// The calling tool and its name for the other, with a `/` between them.
+        /// The calling tool and its alias for the called tool, separated by `/`.
         alias: String,
         /// The rate.
         rate: Rate,
-        /// When a call is allowed again.
+        /// The time until a call is allowed again.
         retry_after: Duration,
     },
-    /// How often a tool was called cannot be kept, so that no rate can be held.
+    /// The counts of calls cannot be stored, so rates cannot be enforced.
     #[error(transparent)]
     Counts(#[from] CountsError),
-    /// The call would not be in the audit log, which the settings require.
+    /// The call cannot be written to the audit log, which the settings require.
     #[error("the call is not made, since `[audit] required` wants it logged: {0}")]
     Audit(#[source] AuditError),
     /// A tool of the embedding program cannot be registered.
     #[error("the tool `{}` cannot be registered: {reason}", shown(tool))]
     Register {
-        /// The name it gives itself.
+        /// The name that the tool declares.
         tool: String,
-        /// Why not.
+        /// Why the tool cannot be registered.
         reason: String,
     },
-    /// The state that a call is to be resumed with is not that of this call.
+    /// The state with which a call is to be resumed does not belong to the call.
     #[error("{0}")]
     State(String),
-    /// The tool asks a question that has been answered.
+    /// The tool asks a question that was already answered.
     #[error("the tool asks `{}` again although it was answered", shown(question))]
     AskedAgain {
         /// The question's id.
         question: String,
     },
-    /// The tool asks one thing after the other.
+    /// The tool asks too many questions.
     #[error("the tool has asked {limit} questions and asks on")]
     TooManyQuestions {
-        /// How many it may ask.
+        /// The maximum number of questions.
         limit: usize,
     },
-    /// The tool is run again with an answer and makes other calls than in its run before.
+    /// The tool was run again with an answer and makes different calls than in its previous run.
     #[error(
         "the tool was run again with an answer, and its call {number} of another tool was \
          `{}` with other arguments than before or instead of `{}`; a tool that calls others has \
@@ -249,21 +249,22 @@ pub enum ToolboxError {
         shown(before)
     )]
     Diverged {
-        /// Which of its calls, from 1.
+        /// The number of the call, from 1.
         number: usize,
-        /// What it called in the run before.
+        /// The call in the previous run.
         before: String,
-        /// What it calls now.
+        /// The call in this run.
         now: String,
     },
-    /// An inner call asks a question after too much was answered to keep it.
+    /// An inner call asks a question, but the answers of the other inner calls are too large to
+    /// keep.
     #[error(
         "a question cannot be asked: the answers that the tool has from others, to be kept until \
          it runs again, have more than {} MiB",
         limit >> 20
     )]
     TooMuchToKeep {
-        /// How much is kept, in bytes.
+        /// The maximum size of the answers, in bytes.
         limit: usize,
     },
     /// The grant by which a tool calls another does not allow these arguments.
@@ -273,13 +274,13 @@ pub enum ToolboxError {
         advice.as_ref().map(|it| format!("; to allow it, {it}")).unwrap_or_default()
     )]
     NotGranted {
-        /// The tool that calls.
+        /// The calling tool.
         caller: String,
-        /// The name that it has for the other.
+        /// The caller's alias for the called tool.
         alias: String,
-        /// What the grant does not allow.
+        /// The part of the call that the grant does not allow.
         reason: String,
-        /// What would allow it. `None`: no grant does.
+        /// The grant that would allow the call. `None` if no grant would.
         advice: Option<Box<GrantAdvice>>,
     },
     /// The tool is granted a secret that does not exist.
@@ -291,10 +292,10 @@ pub enum ToolboxError {
         tool: String,
         /// The name of the secret.
         secret: String,
-        /// The command that sets it.
+        /// The command that sets the secret.
         command: String,
     },
-    /// A call was to be granted more than its tool is.
+    /// A call requests more grants than its tool has.
     #[error(
         "a call of `{tool}` cannot be granted `{}`: {reason}; ask for less, or grant the tool more",
         shown(grant)
@@ -302,12 +303,12 @@ pub enum ToolboxError {
     MoreGranted {
         /// The tool.
         tool: String,
-        /// The grant that goes beyond the tool's own.
+        /// The grant that exceeds the tool's grants.
         grant: String,
-        /// Why it does.
+        /// Why the grant exceeds them.
         reason: String,
     },
-    /// A call was to have a higher limit than its tool.
+    /// A call requests a higher limit than its tool has.
     #[error(
         "a call of `{tool}` cannot have `{} = {}`: the tool has `{}` ({}); ask for less, or raise \
          the limit of the tool",
@@ -330,46 +331,46 @@ pub enum ToolboxError {
 /// Why a call is not approved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotApproved {
-    /// The person has said no.
+    /// The person declined.
     #[error("was not approved: the user said no; nothing was done")]
     Declined,
-    /// The tool asked under a class that is denied.
+    /// The tool asked a question of a denied class.
     #[error("was not approved: `{class}` is denied ({origin}); the tool did not go on")]
     Class {
-        /// The class of its question.
+        /// The class of the question.
         class: String,
-        /// Who denies it.
+        /// The origin of the rule that denies the class.
         origin: Origin,
     },
-    /// There was nobody to ask.
+    /// There was no person to ask.
     #[error(
         "needs the approval of a person, and there is nobody to ask; nothing was done. To allow \
          it without a question, {advice}"
     )]
     NobodyToAsk {
-        /// What would allow it.
+        /// How to allow the call.
         advice: String,
     },
 }
 
-/// An answer that was longer than the output limit.
+/// The truncation of an answer that was longer than the output limit.
 ///
-/// Reads as ``it had 3000000 bytes, and the limit `output` is 1 MiB (default)``.
+/// Displayed as ``it had 3000000 bytes, and the limit `output` is 1 MiB (default)``.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it had {bytes} bytes, and the limit `output` is {} ({})", limit.value, limit.origin)]
 pub struct Truncation {
-    /// The size of the whole answer.
+    /// The size of the whole answer, in bytes.
     pub bytes: u64,
-    /// The limit, and who set it.
+    /// The limit and its origin.
     pub limit: Sourced<ByteSize>,
 }
 
 /// The tool that was most likely meant by a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearestTool {
-    /// Its name.
+    /// The name of the tool.
     pub name: String,
-    /// Why it is off, and what turns it on.
+    /// Why the tool is disabled, and how to enable it.
     pub disabled: Option<Box<Disabled>>,
 }
 
@@ -384,7 +385,7 @@ impl fmt::Display for NearestTool {
 }
 
 impl ToolboxError {
-    /// The kind of the error.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::UnknownTool { .. } => ErrorKind::UnknownTool,
@@ -430,7 +431,8 @@ impl ToolboxError {
         Self::UnknownTool { name: name.to_owned(), nearest, known }
     }
 
-    /// Looks for the component beside the missing one that was most likely meant.
+    /// Creates the error for a missing component. Looks in the same directory for the component
+    /// that was most likely meant.
     pub(crate) fn missing_component(path: PathBuf, origin: Origin) -> Self {
         const ENTRIES: usize = 1_000;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -454,7 +456,7 @@ impl ToolboxError {
         }
     }
 
-    /// What is wrong with a schema of this tool; `kind` is `input` or `output`.
+    /// Creates the error for a schema of this tool. `kind` is `input` or `output`.
     pub(crate) fn schema(tool: &str, kind: &'static str, error: SchemaError) -> Self {
         Self::Schema { tool: tool.to_owned(), kind, reason: error.reason }
     }
@@ -469,7 +471,7 @@ impl From<LoadError> for ToolboxError {
     }
 }
 
-/// Whole seconds, after which something is over.
+/// Returns whole seconds, rounded up, so that the time has passed after them.
 fn seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }

@@ -1,8 +1,7 @@
-//! The registry: a name becomes a component with its grants and limits.
+//! The registry, which resolves a name to a component with its grants and limits.
 //!
-//! Every call goes through one pipeline, whatever front end makes it: see `pipeline.rs`.
-//! Running a component is left to `kitbag-host`, reading files of configuration to
-//! `kitbag-config`.
+//! Every call from every front end goes through one pipeline, in `pipeline.rs`. `kitbag-host` runs
+//! components, and `kitbag-config` reads configuration files.
 
 mod advice;
 mod approval;

@@ -1,8 +1,8 @@
 //! One call, for every front end: resolve, check, authorise, run, record.
 //!
-//! [`Toolbox::drive`] is the only driver. It takes an invocation through the steps and a
-//! question to the front end, until the call has ended or is suspended. Where a stretch
-//! of it runs is the edge's matter.
+//! [`Toolbox::drive`] is the only driver. It takes an invocation through the steps and passes
+//! questions to the front end, until the call has ended or is suspended. The edge decides on which
+//! thread each part runs.
 
 mod ask;
 pub(crate) mod edge;
@@ -38,13 +38,12 @@ use crate::screening::annotations;
 use crate::screening::masking::{self, Masking};
 
 impl Toolbox {
-    /// Makes a call: the one driver, and the one loop that has questions answered. Calls that
-    /// are made inside of one come back here.
+    /// Makes a call. This is the only driver, and contains the only loop that has questions
+    /// answered. Inner calls also use it.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError`] where the call was not made. How the tool ended otherwise is in
-    /// the completion.
+    /// [`ToolboxError`] if the call was not made. Any other end of the tool is in the completion.
     pub(crate) async fn drive<E: Edge, F: FrontEnd>(
         &self,
         edge: &E,
@@ -67,7 +66,7 @@ impl Toolbox {
                 let serves = invocation.serves();
                 Audited::begin(self.auditor(), context.audited.as_deref(), serves)
             }
-            // It has no grants.
+            // Rendering a call uses no grants.
             Action::FormatArguments => None,
         };
         let (tool, kind) = (invocation.target.tool(), invocation.kind());
@@ -77,7 +76,7 @@ impl Toolbox {
         drive_from(edge, self, step, &context, recording, front_end).await
     }
 
-    /// Goes on with a call that was suspended, whose question has its answer.
+    /// Continues a suspended call whose question was answered.
     ///
     /// # Errors
     ///
@@ -92,7 +91,7 @@ impl Toolbox {
         context.settle_owner();
         context.charge_to(suspended.call.tool.name.as_str());
         self.mask_events(suspended.call.tool.name.as_str(), &mut context);
-        // Only calls of tools are made inside others.
+        // Only calls of tools can be inner calls.
         context.audited = Audited::begin(self.auditor(), context.audited.as_deref(), None);
         let tool = suspended.call.tool.name.as_str();
         let recording = Recording::begin(self, tool, InvocationKind::Tool, &context);
@@ -103,7 +102,7 @@ impl Toolbox {
 }
 
 impl Toolbox {
-    /// Masks what the call of a tool reports, unless it is inside another one.
+    /// Masks the events of a tool call, unless it is an inner call.
     fn mask_events(&self, tool: &str, context: &mut CallContext) {
         let is_off = self.config().tools.get(tool).is_some_and(|tool| !tool.mask.value);
         if context.depth == 0 && !is_off {
@@ -113,7 +112,7 @@ impl Toolbox {
     }
 }
 
-/// Makes a call from this step on.
+/// Makes a call from this step onwards.
 async fn drive_from<E: Edge, F: FrontEnd>(
     edge: &E,
     toolbox: &Toolbox,
@@ -133,7 +132,7 @@ async fn drive_from<E: Edge, F: FrontEnd>(
             Ok(Stretch::Asks(asks)) => asks,
             Err(error) => break Err(error),
         };
-        // In a place of its own, which a call that asks nothing does not take.
+        // The boxed future takes no space in a call that asks no questions.
         match Box::pin(ask(front_end, &asks.question)).await {
             Ok(AskResult::Answered(answer)) => {
                 asks.call.answers.insert(asks.question.id, answer);
@@ -160,7 +159,7 @@ async fn drive_from<E: Edge, F: FrontEnd>(
     ended
 }
 
-/// An error as a model reads it, if one does.
+/// Returns an error in the form for a model, if a model reads it.
 fn marked(
     toolbox: &Toolbox,
     tool: &Tool,
@@ -178,7 +177,7 @@ enum Step {
     Resume(Box<PreparedCall>),
 }
 
-/// Takes a call as far as it goes without an answer of the front end's.
+/// Advances a call until it ends or needs an answer of the front end.
 async fn advance(
     toolbox: Toolbox,
     step: Step,

@@ -1,4 +1,4 @@
-//! The contents of a toolbox, and finding a tool in it.
+//! The contents of a toolbox, and the lookup of its tools.
 
 pub(crate) mod catalog;
 pub mod definitions;
@@ -31,10 +31,10 @@ use crate::error::{NearestTool, ToolboxError};
 use crate::registry::tool::Tool;
 use crate::sources::native::{Native, NativeTool};
 
-/// The tools of one configuration, ready to be called.
+/// The tools of one configuration, ready for calls.
 ///
-/// Cheap to clone; clones share everything. Nothing of a tool is read before it
-/// is asked for by name.
+/// Cheap to clone; clones share everything. Data of a tool is read only when the tool is requested
+/// by name.
 #[derive(Clone)]
 pub struct Toolbox(pub(crate) Arc<ToolboxState>, pub(crate) EventSink);
 
@@ -44,30 +44,30 @@ pub(crate) struct ToolboxState {
     pub(crate) builtins: &'static [Builtin],
     pub(crate) program: ProgramTools,
     pub(crate) resolved: ResolvedTools,
-    /// What no tool changes, made at the first call that needs it.
+    /// The guard of files that no tool may change, created at the first call that needs it.
     pub(crate) guard: OnceLock<Arc<Guard>>,
     pub(crate) owners: OnceLock<Arc<Owners>>,
     pub(crate) counts: Arc<Counts>,
-    /// What calls are logged by. `None`: they are not.
+    /// The log of calls. `None`: calls are not logged.
     pub(crate) auditor: Option<Arc<Auditor>>,
-    /// What answers are looked through for, made at the first that is.
+    /// The screen for answers, created when the first answer is screened.
     pub(crate) screen: OnceLock<Screen>,
     pub(crate) approvals: Arc<Approvals>,
     /// The digests of the grants that tools were called with, by tool.
     pub(crate) grant_digests: audit::GrantDigests,
     pub(crate) secrets: Arc<Secrets>,
-    /// What the tools of the workspace keep. `None`: there is no state directory.
+    /// The storage of the workspace's tools. `None`: there is no state directory.
     #[cfg(feature = "storage")]
     pub(crate) storage: Option<Storage>,
-    /// Paths of components on which no link was found. The host follows none.
+    /// Paths of components without links. The host does not follow links.
     pub(crate) plain: Mutex<HashSet<OsString>>,
 }
 
-/// The tools that the embedding program brings, by name.
+/// The tools of the embedding program, by name.
 #[derive(Clone, Default)]
 pub(crate) struct ProgramTools {
     pub(crate) natives: BTreeMap<ToolName, Native>,
-    /// Those whose components it has as bytes.
+    /// The components that the program has as bytes.
     pub(crate) components: BTreeMap<ToolName, ComponentBytes>,
 }
 
@@ -77,22 +77,22 @@ pub(crate) struct ReloadState {
     pub(crate) approvals: Arc<Approvals>,
 }
 
-/// What tools were resolved to: the same for every call, until a component that
-/// was asked is another one.
+/// The resolved tools. They are the same for every call, until the component whose description was
+/// read is replaced.
 #[derive(Default)]
 pub(crate) struct ResolvedTools(pub(crate) Mutex<HashMap<ToolName, ResolvedTool>>);
 
-/// A tool, and the component that was asked for it.
+/// A resolved tool, and the component whose description was read for it.
 pub(crate) struct ResolvedTool {
     pub(crate) asked: Option<ComponentIdentity>,
     pub(crate) tool: Arc<Tool>,
 }
 
 impl Toolbox {
-    /// Puts together what configuration says and what the binary holds.
+    /// Creates a toolbox from the configuration and the tools in the binary.
     ///
-    /// `config` was loaded with the names of `builtins`; `secrets` read the values of those
-    /// that it names; `auditor` logs calls.
+    /// `config` was loaded with the names of `builtins`. `secrets` reads the values of the secrets
+    /// in the configuration. `auditor` logs calls.
     pub fn new(
         host: Host,
         config: Config,
@@ -122,7 +122,7 @@ impl Toolbox {
         let (resolved, guard) = (ResolvedTools::default(), OnceLock::new());
         let plain = Mutex::default();
         let owners = OnceLock::new();
-        // Nothing is looked at before a tool uses it.
+        // The storage is first read when a tool uses it.
         #[cfg(feature = "storage")]
         let storage =
             config.state.as_ref().map(|state| Storage::new(&state.value, &config.root.value));
@@ -147,8 +147,8 @@ impl Toolbox {
         Self(Arc::new(inner), events)
     }
 
-    /// The same toolbox, with another place for the events of what it loads apart from
-    /// calls, which have their own.
+    /// Returns the same toolbox with a different receiver for the events of loading. Calls have
+    /// their own receivers.
     #[must_use]
     pub fn with_events(&self, events: EventSink) -> Self {
         Self(Arc::clone(&self.0), events)
@@ -158,29 +158,29 @@ impl Toolbox {
         RunContext { events: self.1.clone(), ..RunContext::default() }
     }
 
-    /// The configuration in effect.
+    /// Returns the configuration in effect.
     pub fn config(&self) -> &Config {
         &self.0.config
     }
 
-    /// What calls are logged by. `None`: they are not.
+    /// Returns the log of calls. `None` if calls are not logged.
     pub fn auditor(&self) -> Option<&Auditor> {
         self.0.auditor.as_deref()
     }
 
-    /// What runs the calls.
+    /// Returns the host that runs the calls.
     pub fn host(&self) -> &Host {
         &self.0.host
     }
 
-    /// What the tools of the workspace keep between calls. `None`: there is no state
-    /// directory to keep it in.
+    /// Returns the storage of the workspace's tools, which keeps data between calls. `None` if
+    /// there is no state directory.
     #[cfg(feature = "storage")]
     pub fn storage(&self) -> Option<&Storage> {
         self.0.storage.as_ref()
     }
 
-    /// Whether there is an enabled tool of that name.
+    /// Returns true if an enabled tool has that name.
     pub fn has_tool(&self, name: &str) -> bool {
         self.0.find(name).is_ok()
     }
@@ -191,7 +191,7 @@ impl Toolbox {
 }
 
 impl ToolboxState {
-    /// The code of a tool, where the embedding program brought it.
+    /// Returns the code of a tool if the embedding program provides it.
     pub(crate) fn native(&self, tool: &Tool) -> Option<Arc<dyn NativeTool>> {
         match tool.source {
             ToolSource::Native => Some(self.program.natives.get(&tool.name)?.tool()),
@@ -224,13 +224,14 @@ impl ToolboxState {
         }
     }
 
-    /// Where no other user may have written a component, or exchanged a link that leads to
-    /// a topic.
+    /// Returns the owners check: no other user may have written a component, or replaced a link
+    /// that leads to a topic.
     pub(crate) fn owners(&self) -> &Arc<Owners> {
         self.owners.get_or_init(|| Arc::new(self.config.owners()))
     }
 
-    /// What none of the tools changes, whatever it is granted, and what looks like a secret.
+    /// Returns the guard of files that look like secrets, or that no tool may change under any
+    /// grant.
     pub(crate) fn guard(&self) -> &Arc<Guard> {
         self.guard.get_or_init(|| Arc::new(self.config.guard()))
     }

@@ -1,4 +1,4 @@
-//! The places that tools come from.
+//! The sources of tools.
 
 mod component;
 pub(crate) mod native;

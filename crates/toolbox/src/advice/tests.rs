@@ -12,8 +12,8 @@ use kitbag_state::rates::CountsError;
 use super::*;
 use crate::error::{NearestTool, Truncation};
 
-/// The number of a kind. A new kind does not compile until it has one, and
-/// `every_kind_is_checked` fails until there is an error of it below.
+/// Returns the number of a kind. A new kind does not compile until it has a number, and
+/// `every_kind_is_checked` fails until `errors` contains an error of that kind.
 fn number(error: &ToolboxError) -> usize {
     match error {
         ToolboxError::UnknownTool { .. } => 0,
@@ -84,7 +84,7 @@ fn rate() -> Rate {
     Rate { calls: std::num::NonZeroU32::MIN, period: Period::Minute }
 }
 
-/// One error of each kind, and more where the kind has several messages.
+/// Returns one error of each kind, and several for a kind with several messages.
 fn errors() -> Vec<ToolboxError> {
     let tool = || "t".to_owned();
     let problem = || vec![ArgumentProblem { pointer: "/a".into(), message: "is missing".into() }];
@@ -233,7 +233,7 @@ fn a_person_gets_the_whole_message() {
 }
 
 #[test]
-fn a_model_gets_the_cause_and_what_to_ask_for() {
+fn a_model_reads_the_cause_and_a_request_for_its_user() {
     let texts: Vec<_> = errors()
         .iter()
         .map(|error| (error.message_for(Audience::Model, None), with_causes(error)))
@@ -274,7 +274,7 @@ fn a_model_gets_the_cause_and_what_to_ask_for() {
 }
 
 #[test]
-fn a_model_asks_its_user_to_turn_a_tool_on() {
+fn a_model_asks_its_user_to_enable_a_tool() {
     let check = |reason: Disabled| {
         let error = ToolboxError::Disabled { name: "t".to_owned(), reason: Box::new(reason) };
         let message = error.message_for(Audience::Model, None);

@@ -1,4 +1,4 @@
-//! What a yes is bound to.
+//! The values that an approval is bound to.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ use crate::call::context::CallContext;
 use crate::call::outcome::PreparedCall;
 use crate::registry::tool::Tool;
 
-/// What the answer "until the process ends" holds to: the arguments that the conditions of
-/// configuration name, where it is those alone that ask, else the arguments.
+/// Returns the arguments that the answer "until the process ends" is bound to: those that the
+/// conditions in the configuration name, if only such conditions ask, or else all arguments.
 pub(super) fn bound_arguments(
     tool: &Tool,
     asking: &[Sourced<ApprovalRule>],
     arguments: &Map<String, Value>,
 ) -> BoundArguments {
     let named = asking.iter().map(|rule| match rule.origin {
-        // A tool could name arguments that tell nothing.
+        // A tool could name arguments that reveal nothing about the call.
         Origin::Tool => None,
         _ => rule.value.named_arguments(arguments),
     });
@@ -54,8 +54,8 @@ impl fmt::Display for BoundArguments {
     }
 }
 
-/// What every approval is bound to: who calls and for whom, which tool it is and what it may
-/// reach.
+/// The values that every approval is bound to: the caller, the owner of the call, the tool and its
+/// grants.
 pub(super) struct Bound(blake3::Hasher);
 
 impl Bound {
@@ -80,7 +80,7 @@ impl Bound {
         bound
     }
 
-    /// No part runs into the next one.
+    /// Adds a part with its length, so that no part runs into the next one.
     fn add(&mut self, part: &str) {
         self.0.update(&(part.len() as u64).to_le_bytes());
         self.0.update(part.as_bytes());

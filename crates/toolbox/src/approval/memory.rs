@@ -1,4 +1,4 @@
-//! What was approved in this process, and what waits for it.
+//! The approvals of this process, and the calls that wait for one.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,13 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kitbag_contract::Question;
 use kitbag_host::{Account, StatePool};
 
-/// How many approvals count until the process ends; where one more comes, the oldest goes.
+/// The number of approvals that are remembered until the process ends. A further approval replaces
+/// the oldest.
 const MOST_REMEMBERED: usize = 1024;
 
-/// The bytes that a waiting call takes besides its question.
+/// The size of a waiting call in bytes, without its question.
 const WAITING_BYTES: u64 = 512;
 
-/// The digest of everything that an approval is bound to.
+/// The digest of all values that an approval is bound to.
 pub(super) type Binding = [u8; 32];
 
 pub(crate) struct Approvals {
@@ -20,17 +21,17 @@ pub(crate) struct Approvals {
     waiting: StatePool,
 }
 
-/// A call that has gone to a client, which may make it again to go on.
+/// A call that was returned to a client, which may repeat the call to continue it.
 struct Waiting {
     binding: Binding,
     standing: Standing,
 }
 
-/// How far a call is that a client goes on with.
+/// The approval state of a call that a client continues.
 #[derive(Clone)]
 pub(super) enum Standing {
     Asked(Question),
-    /// A person has said yes.
+    /// A person has approved the call.
     Given,
 }
 
@@ -39,7 +40,7 @@ impl Approvals {
         Self { remembered: Mutex::default(), waiting }
     }
 
-    /// Has a yes count for all calls that are bound alike, until the process ends.
+    /// Applies an approval to all calls with the same binding until the process ends.
     pub(super) fn remember(&self, binding: Binding) {
         let mut remembered = lock(&self.remembered);
         if !remembered.contains(&binding) {
@@ -54,7 +55,7 @@ impl Approvals {
         lock(&self.remembered).contains(binding)
     }
 
-    /// Keeps how far a call is, for the client that comes back with its ticket.
+    /// Keeps the state of a call for the client that returns with its ticket.
     pub(super) fn keep(
         &self,
         account: &Account,
@@ -67,18 +68,19 @@ impl Approvals {
             Standing::Given => 0,
         };
         let waiting = Waiting { binding, standing };
-        // Without room the person is asked again.
+        // If there is no room, the person is asked again.
         let _ = self.waiting.keep(account, &id(ticket), WAITING_BYTES + question, waiting);
     }
 
-    /// Takes how far the call is that has this ticket, once. `None` where it is another call.
+    /// Takes the state of the call with this ticket, once. `None` if the ticket belongs to a
+    /// different call.
     pub(super) fn take(&self, ticket: &str, binding: &Binding) -> Option<Standing> {
         let waiting = self.waiting.take::<Waiting>(&id(ticket))?;
         (waiting.binding == *binding).then_some(waiting.standing)
     }
 }
 
-/// The id of a call that waits, in the pool.
+/// Returns the id of a waiting call in the pool.
 fn id(ticket: &str) -> String {
     format!("approval/{ticket}")
 }
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_counts_once_and_for_its_call_alone() {
+    fn a_ticket_is_valid_once_and_for_its_own_call() {
         let approvals = approvals();
         let keep = || approvals.keep(&Account::default(), "a", [1; 32], Standing::Given);
         keep();
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn many_calls_that_wait_push_out_none_of_another_client() {
+    fn waiting_calls_do_not_evict_those_of_other_clients() {
         let approvals = approvals();
         let keep = |client: &str, ticket: &str| {
             let account = Account::of_client(client).charged_to("write_file");

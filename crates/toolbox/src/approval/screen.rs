@@ -1,8 +1,8 @@
-//! What a person sees of a call that waits for approval.
+//! The view of a call that waits for approval, for the person who decides.
 //!
-//! All of it but the frame is untrusted: of the model that makes the call, of the files that it
-//! is about, of the tool. It is escaped and bounded, and each line of it stands behind a bar, so
-//! that it cannot pass for the frame.
+//! Everything except the frame is untrusted: it comes from the model that makes the call, from the
+//! files that the call is about, or from the tool. It is escaped and bounded, and each of its lines
+//! has a bar in front, so that it cannot pass for the frame.
 
 use std::borrow::Cow;
 
@@ -22,23 +22,23 @@ use crate::consent::{Consent, Surroundings, grant_items};
 use crate::registry::Toolbox;
 use crate::registry::tool::Tool;
 
-/// The most that is shown of a call, in bytes.
+/// The maximum size of a displayed call, in bytes.
 const SHOWN_BYTES: usize = 8 << 10;
 
-/// The most lines that are shown of a call.
+/// The maximum number of lines of a displayed call.
 const SHOWN_LINES: usize = 150;
 
-/// The most that is shown of what a tool says of its own call.
+/// The maximum size of a tool's own rendering of its call, in bytes.
 const OWN_BYTES: usize = 1 << 10;
 
-/// How long a tool may take to render a call.
+/// The time that a tool may take to render a call.
 const TIME: Duration = Duration::from_secs(2);
 
-/// The built-ins that say what they would do, without doing it, where the host asks them with
-/// the argument `preview`, which no caller has.
+/// The built-ins that can preview a call without making it. The host requests this with the
+/// argument `preview`, which no caller can set.
 const PREVIEWED: [&str; 4] = ["write_file", "make_dir", "move_path", "remove_path"];
 
-/// The built-ins whose rendering shows all that the arguments say.
+/// The built-ins whose rendering contains all information in the arguments.
 const RENDERED: [&str; 2] = ["edit_file", "apply_patch"];
 
 pub(super) fn line(tool: &Tool, arguments: &Map<String, Value>) -> String {
@@ -51,7 +51,7 @@ pub(super) fn line(tool: &Tool, arguments: &Map<String, Value>) -> String {
     }
 }
 
-/// What the tool is, where that is not part of kitbag.
+/// Returns the source of a tool that is not part of kitbag.
 pub(super) fn source(toolbox: &Toolbox, tool: &Tool) -> Option<String> {
     let relative = |path: &std::path::Path| {
         let path = path.strip_prefix(&toolbox.0.config.root.value).unwrap_or(path);
@@ -65,8 +65,8 @@ pub(super) fn source(toolbox: &Toolbox, tool: &Tool) -> Option<String> {
     }
 }
 
-/// The abilities that the grants of a call give, in a line. `None`: the tool has the rights of
-/// its program, or reaches nothing.
+/// Returns the abilities that the grants of a call give, in one line. `None` if the tool has the
+/// rights of its program or has no access.
 pub(super) fn reach(toolbox: &Toolbox, tool: &Tool, call: &Call) -> Option<String> {
     let config = &toolbox.0.config;
     let (root, home) = (canonical(&config.root.value), config.home().map(canonical));
@@ -75,7 +75,7 @@ pub(super) fn reach(toolbox: &Toolbox, tool: &Tool, call: &Call) -> Option<Strin
     Consent { items, ..Consent::default() }.reach(tool.name.as_str())
 }
 
-/// The call itself, in lines behind bars.
+/// Returns the call itself, in lines behind bars.
 pub(super) async fn call(
     toolbox: &Toolbox,
     tool: &Tool,
@@ -126,7 +126,7 @@ pub(super) async fn call(
                 }
                 Err(_) => "The tool broke off when it was to say what it does.".to_owned(),
             };
-            // The words of the tool stand last, and never in the place of the arguments.
+            // The tool's own words come last, and never replace the arguments.
             return format!("{}{}", barred(&block(arguments)), barred(&words));
         }
         _ => block(arguments),
@@ -134,7 +134,7 @@ pub(super) async fn call(
     barred(&text)
 }
 
-/// A call that shows another one. It has none of its grants, and less of everything else.
+/// Returns the call that renders a call. It has no grants of that call and lower limits.
 fn rendering(call: &Call, action: Action) -> Call {
     let limits = Limits {
         time: call.limits.time.min(TIME),
@@ -163,7 +163,7 @@ async fn run(
     result
 }
 
-/// The arguments, each in a line or, where it has several, in lines of its own.
+/// Returns the arguments, each on one line, or on several lines if its value has several.
 fn block(arguments: &Map<String, Value>) -> String {
     let mut text = String::new();
     for (name, value) in arguments {
@@ -184,19 +184,19 @@ fn block(arguments: &Map<String, Value>) -> String {
     text
 }
 
-/// The arguments without those whose value the preview shows.
+/// Returns the arguments without those whose values the preview shows.
 fn one_liners(arguments: &Map<String, Value>) -> String {
     let is_shown = |(name, _): &(&String, &Value)| !CONTENT.contains(&name.as_str());
     let rest = arguments.iter().filter(is_shown).map(|(name, value)| (name.clone(), value.clone()));
     block(&rest.collect())
 }
 
-/// What a call of a built-in writes, which a preview shows and which does not tell calls apart
-/// that are allowed together.
+/// The arguments of a built-in that contain the content to write. A preview shows them. Calls that
+/// are approved together may differ in them.
 const CONTENT: [&str; 3] = ["content", "edits", "expect"];
 
-/// The arguments that an approval for such calls holds to: of `write_file` and `edit_file` all
-/// but what is written.
+/// Returns the arguments that an approval of such calls is bound to: for `write_file` and
+/// `edit_file`, all except the content to write.
 pub(super) fn held(tool: &Tool, arguments: &Map<String, Value>) -> Map<String, Value> {
     let writes = match &tool.source {
         ToolSource::Builtin { name } => matches!(&*name.value, "write_file" | "edit_file"),
@@ -216,7 +216,7 @@ pub(super) fn sentence(arguments: &Map<String, Value>) -> String {
     }
 }
 
-/// The name of an argument; one that could be something else is quoted.
+/// Returns the name of an argument, in quotes if the name could be mistaken for something else.
 fn plain(name: &str) -> Cow<'_, str> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
     match name.bytes().all(is_plain) && !name.is_empty() {
@@ -225,13 +225,13 @@ fn plain(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text, escaped and cut, with a bar before each line.
+/// Returns text escaped and truncated, with a bar before each line.
 fn barred(text: &str) -> String {
     let text = bounded(text, SHOWN_BYTES, SHOWN_LINES);
     text.lines().map(|line| format!("| {line}\n")).collect()
 }
 
-/// A text, escaped and cut.
+/// Returns text escaped and truncated.
 fn bounded(text: &str, bytes: usize, lines: usize) -> String {
     let text = printable(text.trim_end_matches('\n')).to_string();
     let by_lines = text.match_indices('\n').nth(lines - 1).map_or(text.len(), |(at, _)| at);
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_escaped_cut_and_behind_bars() {
+    fn displayed_text_is_escaped_truncated_and_behind_bars() {
         let check = |text: &str, expected: &str| assert_eq!(barred(text), expected);
         check("a\nb", "| a\n| b\n");
         check("a\r\nMay it? yes\u{1b}[2J", "| a\\r\n| May it? yes\\u{1b}[2J\n");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_stand_in_lines() {
+    fn arguments_are_shown_on_separate_lines() {
         let arguments = json!({ "path": "a", "code": "x = 1\ny", "n": [1] });
         let text = block(arguments.as_object().unwrap());
         assert_eq!(text, "path: \"a\"\ncode:\n    x = 1\n    y\nn: [1]\n");

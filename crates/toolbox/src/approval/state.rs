@@ -1,4 +1,4 @@
-//! How far a call is with its approval, and what a suspended one keeps of that.
+//! The approval state of a call, and the part of it that a suspended call keeps.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use serde_json::{Map, Value};
 
 use super::memory::{Approvals, Binding, Standing};
 
-/// Under which key the answers of a suspended call hold its ticket. No question has this id.
+/// The key of the ticket among the answers of a suspended call. No question has this id.
 const TICKET: &str = "kitbag/ticket";
 
 #[derive(Default)]
 pub(crate) enum Approval {
-    /// Such a call needs no approval: it renders another one, or is the host's own.
+    /// The call needs no approval: it renders another call, or is the host's own.
     Exempt,
     #[default]
     Open,
-    /// A client goes on with the call, and says that it has this ticket.
+    /// A client continues the call and claims to have this ticket.
     Claimed(String),
     Asked(Box<OpenApproval>),
-    /// It may be made. Where a person has said so, with what the call goes on by.
+    /// The call may be made. If a person approved it, the ticket continues the call.
     Given(Option<Ticket>),
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Approval {
 pub(crate) struct OpenApproval {
     pub(super) question: Question,
     pub(super) ticket: Ticket,
-    /// What a yes until the process ends is bound to. `None`: there is none.
+    /// The binding of an approval until the process ends. `None` if there is no such approval.
     pub(super) remembered: Option<Binding>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Ticket {
 }
 
 impl Approval {
-    /// Takes the ticket out of the answers that a suspended call had.
+    /// Takes the ticket out of the answers of a suspended call.
     pub(crate) fn claimed(answers: &mut Map<String, Value>) -> Self {
         match answers.remove(TICKET) {
             Some(Value::String(ticket)) => Self::Claimed(ticket),
@@ -49,7 +49,7 @@ impl Approval {
         }
     }
 
-    /// Adds the ticket to the answers of a call that is suspended, and keeps how far it is.
+    /// Adds the ticket to the answers of a call that is suspended, and keeps the state of the call.
     pub(crate) fn add_ticket(&self, answers: &mut Map<String, Value>) {
         let (ticket, standing) = match self {
             Self::Asked(asked) => (&asked.ticket, Standing::Asked(asked.question.clone())),

@@ -1,5 +1,5 @@
-//! What the host does for a built-in of its own: grants that depend on the call, and
-//! arguments that no caller gives.
+//! The host's part of a built-in: grants that depend on the call, and arguments that only the host
+//! sets.
 
 use kitbag_config::{Config, ConfiguredTool};
 use kitbag_contract::{ErrorInfo, Limits};
@@ -8,24 +8,24 @@ use serde_json::{Map, Value};
 
 use crate::registry::ToolboxState;
 
-/// The host's half of an embedded component.
+/// The host's part of an embedded component.
 pub(crate) trait Adapter: Sync {
-    /// Adds to the component's description what a model has to know of this
-    /// configuration. A call does without it.
+    /// Adds the parts of this configuration that a model needs to know to the component's
+    /// description. A call does not use them.
     fn describe(&self, config: &Config, tool: &ConfiguredTool, description: &mut String);
 
     fn names_tools(&self) -> bool {
         false
     }
 
-    /// The arguments that the host alone gives: a caller's are dropped.
+    /// The arguments that only the host sets. Those of a caller are dropped.
     fn own_arguments(&self) -> &'static [&'static str];
 
-    /// What a call with these arguments gets besides what is configured.
+    /// Returns the additions that a call with these arguments receives besides its configuration.
     ///
     /// # Errors
     ///
-    /// What the tool answers instead of running.
+    /// The answer that the tool gives instead of running.
     fn prepare(
         &self,
         inner: &ToolboxState,
@@ -35,7 +35,7 @@ pub(crate) trait Adapter: Sync {
 }
 
 pub(crate) struct AdapterRefusal {
-    /// For the audit log, in a word.
+    /// The reason in one word, for the audit log.
     pub(crate) reason: &'static str,
     pub(crate) answer: ErrorInfo,
 }

@@ -1,5 +1,5 @@
-//! A built-in tool as a local one: its component, and the configuration that gives it the
-//! same grants.
+//! A built-in tool as a local tool: its component, and the configuration that gives it the same
+//! grants.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,24 +12,24 @@ use crate::builtins::Builtin;
 use crate::error::ToolboxError;
 use crate::registry::Toolbox;
 
-/// What makes a built-in tool a local one.
+/// The files that make a built-in tool a local tool.
 #[derive(Clone, Debug)]
 pub struct Ejected {
-    /// The own name of the tool, by which its component knows it.
+    /// The tool's own name in its component.
     pub name: &'static str,
-    /// The component, as it is in a file.
+    /// The content of the component file.
     pub component: Vec<u8>,
-    /// The text of the manifest beside it, `NAME.toml`: `replaces` and the grants.
+    /// The text of its manifest, `NAME.toml`: `replaces` and the grants.
     pub manifest: String,
 }
 
 impl Toolbox {
-    /// A built-in tool, by the name that it is called by, as a local tool would be. It need
-    /// not be enabled.
+    /// Returns a built-in tool, by the name that it is called by, in the form of a local tool. The
+    /// tool need not be enabled.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError::UnknownTool`] where there is no built-in tool of that name.
+    /// [`ToolboxError::UnknownTool`] if no built-in tool has that name.
     pub fn eject(&self, name: &str) -> Result<Ejected, ToolboxError> {
         let configured = self.0.config.tools.get(name);
         let own = match configured.map(|tool| &tool.source.value) {

@@ -1,5 +1,5 @@
-//! Knowledge for prompts, lists and resources: calls of the tool `learn`, which obey the rules of
-//! that tool.
+//! Knowledge for prompts, lists and resources. All of it is read by calls of the tool `learn`,
+//! which obey the rules of that tool.
 
 use std::fs;
 use std::path::Path;
@@ -21,31 +21,31 @@ use crate::error::ToolboxError;
 use crate::pipeline::edge::Nested;
 use crate::registry::Toolbox;
 
-/// The argument with which the host asks `learn` for its part of the prompt.
+/// The argument with which the host requests the part of `learn` in the prompt.
 const VIEW_KEY: &str = "_view";
 
-/// What knowledge adds to a system prompt.
+/// The knowledge that is added to a system prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnowledgePrompt {
-    /// The block; empty where there is nothing to tell.
+    /// The block. Empty if there is no knowledge to add.
     pub text: String,
-    /// What is missing from it, and why: a line for each topic.
+    /// The topics that are missing from the block, with the reason: a line for each topic.
     pub problems: Vec<String>,
 }
 
-/// The subjects of a topic that are listed.
+/// The listed subjects of a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Subjects {
-    /// Their slugs, in order. Untrusted text.
+    /// The slugs of the subjects, in order. Untrusted text.
     pub subjects: Vec<String>,
-    /// How many more there are than fit the output limit.
+    /// The number of subjects that exceed the output limit.
     pub left_out: usize,
 }
 
-/// What `learn` answers about one topic for the prompt.
+/// The answer of `learn` about one topic for the prompt.
 #[derive(Deserialize)]
 struct TopicView {
-    /// The rendered subjects that are learned, where there are any.
+    /// The rendered subjects that are learned, if there are any.
     learned: Option<String>,
     available: bool,
     unlisted: bool,
@@ -53,13 +53,13 @@ struct TopicView {
 
 enum Unanswered {
     Error(ErrorInfo),
-    /// It did not fit the output limit.
+    /// The answer exceeded the output limit.
     Cut,
 }
 
-/// Puts the block for a system prompt together, one topic after the other.
+/// Builds the block for a system prompt, one topic after the other.
 ///
-/// Topics whose documents are those of a workspace that is not trusted are left out.
+/// Omits topics whose documents belong to an untrusted workspace.
 pub(crate) async fn prompt(
     toolbox: &Toolbox,
     context: &CallContext,
@@ -78,7 +78,7 @@ pub(crate) async fn prompt(
     }
     let mut unread = 0;
     for topic in trusted {
-        // What does not fit is not read, so that many topics cost no more than a few.
+        // Topics that do not fit are not read, so that many topics cost no more than a few.
         let learns = !topic.learned.value.is_empty();
         if learns && !block.has_room() {
             let _ = block.leave_out(topic);
@@ -99,8 +99,8 @@ pub(crate) async fn prompt(
                     block.offer(topic, view.unlisted);
                 }
             }
-            // The learned subjects alone exceed the limit, so the answer was
-            // cut; it cannot be delivered in part.
+            // The learned subjects alone exceed the limit, so the answer was truncated. A part of
+            // it cannot be delivered.
             Err(Unanswered::Cut) => {
                 problems.push(block.leave_out(topic));
                 block.offer(topic, false);
@@ -115,7 +115,7 @@ pub(crate) async fn prompt(
     Ok(KnowledgePrompt { text, problems })
 }
 
-/// Lists the subjects of a topic, by its id.
+/// Lists the subjects of a topic, by the topic's id.
 pub(crate) async fn subjects(
     toolbox: &Toolbox,
     topic: &str,
@@ -128,8 +128,8 @@ pub(crate) async fn subjects(
     })
 }
 
-/// The entries of `learned` and `disabled` of a topic that match no subject, with the
-/// nearest name. Nothing, where not all of the topic can be read.
+/// Returns the entries of `learned` and `disabled` of a topic that match no subject, each with the
+/// nearest name. Empty if the topic cannot be read completely.
 pub(crate) async fn unmatched(
     toolbox: &Toolbox,
     topic: &Topic,
@@ -138,8 +138,8 @@ pub(crate) async fn unmatched(
     if topic.entries.is_empty() {
         return Ok(Vec::new());
     }
-    // As it would be if nothing were disabled. No subject is shown, so this needs no approval and
-    // uses up no rate.
+    // Reads the topic as if nothing were disabled. No subject is shown, so this needs no approval
+    // and uses up no rate.
     let mut config = toolbox.config().clone();
     if let Some(topic) = config.topics.get_mut(&topic.id) {
         topic.disabled.value.clear();
@@ -157,9 +157,9 @@ pub(crate) async fn unmatched(
     Ok(topic.unmatched(&subjects, &files, &toolbox.config().tools))
 }
 
-/// What the files in a directory could be called as subjects, those in dot directories
-/// among them: by their paths, with and without extensions and leading dots. `None` where
-/// there are too many, or a directory cannot be read.
+/// Returns the possible subject names of the files in a directory, including those in dot
+/// directories: their paths, with and without extensions and leading dots. `None` if there are too
+/// many files or a directory cannot be read.
 fn files(root: &Path) -> Option<Vec<String>> {
     const ENTRIES: usize = 100_000;
     let (mut names, mut directories, mut count) = (Vec::new(), vec![root.to_owned()], 0);
@@ -172,7 +172,7 @@ fn files(root: &Path) -> Option<Vec<String>> {
             }
             let path = entry.path();
             if entry.file_type().ok()?.is_dir() {
-                // Which is no subject, and may be large.
+                // `.git` contains no subjects and may be large.
                 if entry.file_name() != ".git" {
                     directories.push(path);
                 }
@@ -190,12 +190,12 @@ fn files(root: &Path) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// The call that reads one subject as a model reads it, by its exact slug: one of the tool
-/// `learn`, whose name comes first.
+/// Returns the tool `learn` and the call that reads one subject, by its exact slug, as a model
+/// reads it.
 ///
 /// # Errors
 ///
-/// The reason for which the call does not exist: an unknown topic, or the tool is off.
+/// The reason why the call does not exist: the topic is unknown, or the tool is off.
 pub(crate) fn subject(
     toolbox: &Toolbox,
     topic: &str,
@@ -203,15 +203,15 @@ pub(crate) fn subject(
 ) -> Result<(ToolName, Invocation), ErrorInfo> {
     let config = toolbox.config();
     let tool = learn(config).ok_or_else(|| error(format!("the tool `{LEARN}` is off")))?;
-    // A title in the place of the id names the topic too, in the answer by its id.
+    // A title in place of the id also names the topic. The answer uses the id.
     let topic = &find(config, topic)?.id;
-    // All of it: a resource is read whole, and not only a part for a model.
+    // A resource is read completely, not only the part that a model reads.
     let max_bytes = tool.limits.limits().output.as_u64();
     let arguments = json!({ "topic": topic, "subjects": [slug], "max_bytes": max_bytes });
     Ok((tool.name.clone(), Invocation::tool(tool.name.as_str(), arguments)))
 }
 
-/// Asks `learn` for one of the views that are the host's only.
+/// Requests one of the views of `learn` that only the host can request.
 async fn ask<T: DeserializeOwned>(
     toolbox: &Toolbox,
     topic: &str,
@@ -228,7 +228,7 @@ async fn ask<T: DeserializeOwned>(
     };
     let arguments = json!({ "topic": topic, VIEW_KEY: view });
     let invocation = Invocation::knowledge(tool.name.clone(), view, arguments);
-    // Several topics are asked for at once, so nobody is asked about each of them.
+    // Several topics are requested at once, so no person is asked about each of them.
     let ended = toolbox.drive(&Nested, invocation, context.clone(), &mut Unattended).await;
     let ended = match ended {
         Ok(ended) => ended,
@@ -249,7 +249,7 @@ async fn ask<T: DeserializeOwned>(
     })
 }
 
-/// `learn` as a model calls it, where it may.
+/// Returns `learn` in the form that a model calls, if it may.
 pub(crate) fn learn(config: &Config) -> Option<&ConfiguredTool> {
     config.tools.values().find(|tool| tool.is_enabled() && is_learn(&tool.source.value))
 }

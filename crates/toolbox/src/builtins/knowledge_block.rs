@@ -1,7 +1,7 @@
-//! The block of knowledge for a system prompt: bounded, and each part with its source.
+//! The block of knowledge for a system prompt. It is bounded, and each part names its source.
 //!
-//! A model takes the instructions of a server for words of the user, so the block names the
-//! source of each text in it.
+//! A model takes the instructions of a server for words of the user, so the block names the source
+//! of each text.
 
 use std::fmt::Write as _;
 
@@ -11,19 +11,19 @@ use kitbag_config::{Config, Topic};
 
 use crate::builtins::learn::topic_line;
 
-/// The most that the block has, in bytes: about 4,000 tokens.
+/// The maximum size of the block in bytes, about 4,000 tokens.
 const BLOCK_BYTES: usize = 16 << 10;
 
-/// The most that learned documents take of it, in bytes.
+/// The maximum size of the learned documents in the block, in bytes.
 const LEARNED_BYTES: usize = 12 << 10;
 
-/// The most topics whose learned documents are read in vain, since they do not fit.
+/// The maximum number of topics whose learned documents are read but do not fit.
 const LEFT_OUT: usize = 8;
 
 /// The start of the line before the documents of a topic.
 const HEADER: &str = "Documents of the topic ";
 
-/// The end tag of the block. Documents do not hold it as it is.
+/// The end tag of the block. Documents contain it only in escaped form.
 const END: &str = "</knowledge>";
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(crate) struct KnowledgeBlock {
     learned: String,
     /// The topics whose learned documents do not fit.
     left_out: Vec<String>,
-    /// The topics with more to load, a line for each.
+    /// The topics with more to load, one line each.
     available: Vec<String>,
     has_unlisted: bool,
 }
@@ -45,7 +45,8 @@ impl KnowledgeBlock {
         self.available.iter().map(String::len).sum::<usize>() < BLOCK_BYTES
     }
 
-    /// Adds the learned documents of a topic. Returns why they are left out, if they do not fit.
+    /// Adds the learned documents of a topic. If they do not fit, omits them and returns the
+    /// reason.
     pub(crate) fn learn(
         &mut self,
         config: &Config,
@@ -65,7 +66,7 @@ impl KnowledgeBlock {
         None
     }
 
-    /// Leaves out the learned documents of a topic, and returns the reason.
+    /// Omits the learned documents of a topic, and returns the reason.
     pub(crate) fn leave_out(&mut self, topic: &Topic) -> String {
         let id = shown(&topic.id);
         self.left_out.push(topic.id.clone());
@@ -76,14 +77,14 @@ impl KnowledgeBlock {
         )
     }
 
-    /// Adds a topic with more to load. `has_unlisted`: some subjects are not listed.
+    /// Adds a topic with more to load. `has_unlisted` is true if some subjects are not listed.
     pub(crate) fn offer(&mut self, topic: &Topic, has_unlisted: bool) {
         self.available.push(topic_line(topic));
         self.has_unlisted |= has_unlisted;
     }
 
-    /// The whole block; empty if there is nothing in it. `tool` is the name of `learn`, where a
-    /// model may call it.
+    /// Returns the whole block, or an empty string if it has no content. `tool` is the name of
+    /// `learn` if a model may call it.
     pub(crate) fn render(&self, tool: Option<&str>) -> String {
         let mut text = String::new();
         if !self.learned.is_empty() {
@@ -134,10 +135,10 @@ impl KnowledgeBlock {
     }
 }
 
-/// A text that neither ends the block nor names a topic as its source.
+/// Escapes text so that it neither ends the block nor names a topic as its source.
 fn escaped(text: &str) -> String {
     const NAME: &str = "knowledge";
-    // Of the same length.
+    // ASCII lower case keeps the length.
     let lower = text.to_ascii_lowercase();
     let (mut escaped, mut start) = (String::with_capacity(text.len()), 0);
     for (at, _) in lower.match_indices(NAME) {
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_block_is_bounded_however_many_topics_there_are() {
+    fn the_block_is_bounded_for_any_number_of_topics() {
         let line = format!("- {}: {}", "t".repeat(64), "x".repeat(256));
         let block = KnowledgeBlock {
             learned: "y".repeat(LEARNED_BYTES),

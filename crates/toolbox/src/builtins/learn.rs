@@ -1,5 +1,5 @@
-//! The host's half of `learn`: which topic a call means, and which directory that is.
-//! Everything about documents is the guest's.
+//! The host's part of `learn`: it resolves the topic of a call and the directory of that topic. The
+//! guest does everything else with documents.
 
 use std::fmt::Write as _;
 use std::io::ErrorKind;
@@ -15,26 +15,25 @@ use serde_json::{Map, Value};
 use crate::builtins::adapter::{Adapter, AdapterRefusal, Additions};
 use crate::registry::ToolboxState;
 
-/// Where `learn` finds the documents of a topic.
+/// The guest path of the documents of a topic.
 pub const TOPIC_GUEST_PATH: &str = "/subjects";
 
 /// The built-in tool that reads knowledge.
 pub(crate) const LEARN: &str = "learn";
 
-/// The most topics that the description of `learn` has.
+/// The maximum number of topics in the description of `learn`.
 const DESCRIBED_TOPICS: usize = 100;
 
-/// The argument with which the host tells `learn` about the topic.
+/// The argument with which the host passes the topic to `learn`.
 const TOPIC_KEY: &str = "_topic";
 
-/// The adapter of `learn`.
 pub(crate) struct Learn;
 
 impl Adapter for Learn {
     fn describe(&self, config: &Config, _: &ConfiguredTool, description: &mut String) {
         let mut topics = enabled(config);
         let line = |topic: &Topic| match is_untrusted(config, topic) {
-            // Other text of the workspace would be read as that of kitbag.
+            // Other text of the workspace would look like text of kitbag.
             true => format!("- {}", topic.id),
             false => topic_line(topic),
         };
@@ -72,12 +71,12 @@ impl Adapter for Learn {
     }
 }
 
-/// Whether a tool is `learn`, by whatever name.
+/// Returns true if a tool is `learn`, under any name.
 pub(crate) fn is_learn(source: &ToolSource) -> bool {
     matches!(source, ToolSource::Builtin { name } if name.value == LEARN)
 }
 
-/// Every enabled topic, or what is wrong with it.
+/// Returns every enabled topic, or the problem with it.
 pub(crate) fn topics(inner: &ToolboxState) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
     enabled(&inner.config).map(|topic| grant(inner, topic).map(|_| topic))
 }
@@ -86,7 +85,7 @@ pub(crate) fn enabled(config: &Config) -> impl Iterator<Item = &Topic> {
     config.topics.values().filter(|topic| topic.enable.value)
 }
 
-/// Whether the documents of a topic are those of a workspace that is not trusted.
+/// Returns true if the documents of a topic belong to an untrusted workspace.
 pub(crate) fn is_untrusted(config: &Config, topic: &Topic) -> bool {
     let is_inside = || {
         let root = canonical(&config.root.value);
@@ -96,7 +95,8 @@ pub(crate) fn is_untrusted(config: &Config, topic: &Topic) -> bool {
         && (config.is_of_workspace(&topic.subjects.origin) || is_inside())
 }
 
-/// A topic for a model: `- <id> (**<title>**): <introduction>`, each cut to a bound.
+/// Returns the line of a topic for a model: `- <id> (**<title>**): <introduction>`, each part
+/// truncated.
 pub(crate) fn topic_line(topic: &Topic) -> String {
     let one_line = |text: &str| {
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -112,7 +112,7 @@ pub(crate) fn topic_line(topic: &Topic) -> String {
     line
 }
 
-/// Finds a topic by its id, or by its id or title in any case.
+/// Finds a topic by its id, or by its id or title ignoring case.
 pub(crate) fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, ErrorInfo> {
     let folded = asked.to_lowercase();
     let matches = |topic: &&Topic| {
@@ -139,7 +139,7 @@ pub(crate) fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, Err
     })
 }
 
-/// Grants the directory of a topic, which is looked for anew for each call.
+/// Grants the directory of a topic, which is resolved again for each call.
 fn grant(inner: &ToolboxState, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
     let host = &topic.subjects.value;
     let refused = |why: &str| {
@@ -190,8 +190,8 @@ fn grant(inner: &ToolboxState, topic: &Topic) -> Result<DirectoryGrant, ErrorInf
     })
 }
 
-/// The description of its topic that the guest gets, without what is empty: all of it is
-/// written and read in each call.
+/// Returns the description of a topic for the guest, without empty parts, because it is written and
+/// read in each call.
 fn injected(topic: &Topic, output: ByteSize) -> Value {
     let mut injected = Map::new();
     injected.insert("id".to_owned(), topic.id.as_str().into());

@@ -1,4 +1,4 @@
-//! The host's half of `python`: which tools a script can call, as a model reads it.
+//! The host's part of `python`: the list of tools that a script can call, for the model.
 
 use std::fmt::Write as _;
 
@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 use crate::builtins::adapter::{Adapter, AdapterRefusal, Additions};
 use crate::registry::ToolboxState;
 
-/// How many tools a description names; `help()` lists all.
+/// The number of tools in a description. `help()` lists all.
 const MOST: usize = 12;
 
-/// What scripts call most among the built-ins, the most used first: the arguments that are
-/// required, in their order, and some others.
+/// The built-ins that scripts call most, in order of use. Each has its required arguments in order,
+/// and some optional ones.
 const MOST_USED: [(&str, &str); MOST] = [
     ("read_file", "path=…"),
     ("search_files", "pattern, globs=…"),
@@ -30,7 +30,6 @@ const MOST_USED: [(&str, &str); MOST] = [
     ("html_to_markdown", "text=…"),
 ];
 
-/// The adapter of `python`.
 pub(crate) struct Python;
 
 impl Adapter for Python {
@@ -69,12 +68,12 @@ impl Adapter for Python {
     }
 }
 
-/// Whether a tool is `python`, by whatever name.
+/// Returns true if a tool is `python`, under any name.
 pub(crate) fn is_python(source: &ToolSource) -> bool {
     matches!(source, ToolSource::Builtin { name } if name.value == PYTHON)
 }
 
-/// The enabled tools that a tool may call, each with its name for it.
+/// Returns the enabled tools that a tool may call, each with its alias.
 fn callable<'a>(
     config: &'a Config,
     tool: &'a ConfiguredTool,

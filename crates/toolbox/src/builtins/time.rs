@@ -1,4 +1,4 @@
-//! The host's half of the tools for dates and times: the local time zone.
+//! The host's part of the tools for dates and times: the local time zone.
 
 use std::fmt::Write as _;
 
@@ -10,17 +10,16 @@ use serde_json::{Map, Value};
 use crate::builtins::adapter::{Adapter, AdapterRefusal, Additions};
 use crate::registry::ToolboxState;
 
-/// The tools that know the local zone.
+/// The tools that use the local zone.
 const TOOLS: [&str; 5] = ["now", "parse_time", "convert_time", "add_time", "time_between"];
 
-/// The tools whose description names the zone: once for what the time is, once for what another
-/// one is.
+/// The tools whose description names the zone: one for the current time, one for conversion to
+/// other zones.
 const NAMING: [&str; 2] = ["now", "convert_time"];
 
-/// The argument with which the host names the zone.
+/// The argument with which the host passes the zone.
 const ZONE_KEY: &str = "_zone";
 
-/// The adapter of the tools for dates and times.
 pub(crate) struct Time;
 
 impl Adapter for Time {
@@ -49,7 +48,7 @@ impl Adapter for Time {
     }
 }
 
-/// Whether a tool is one for dates and times, by whatever name.
+/// Returns true if a tool is one for dates and times, under any name.
 pub(crate) fn is_time(source: &ToolSource) -> bool {
     matches!(source, ToolSource::Builtin { name } if TOOLS.contains(&name.value.as_str()))
 }

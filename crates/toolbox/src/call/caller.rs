@@ -1,33 +1,33 @@
-//! Who makes a call.
+//! The caller of a call.
 
 use std::fmt;
 use std::sync::Arc;
 
 use kitbag_contract::ToolName;
 
-/// Who makes a call.
+/// The caller of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A user of this system, on the command line.
     User(Arc<str>),
-    /// A client of the server, as far as its identity was proved.
+    /// A client of the server, identified as far as its identity was verified.
     Client(Arc<str>),
-    /// The program that embeds kitbag, by the name that it gives.
+    /// The program that embeds kitbag, by the name that it declares.
     Program(Arc<str>),
     /// Another tool.
     Tool(ToolName),
-    /// kitbag itself, to check arguments.
+    /// kitbag itself, which checks arguments.
     Host,
 }
 
 impl Caller {
-    /// The user whose process this is.
+    /// Returns the user that runs this process.
     pub fn this_user() -> Self {
         Self::User(kitbag_fs_guard::sys::real_user().to_string().into())
     }
 
-    /// The caller as names in the storage have it: `user/1000`, `client/http`, `program/NAME`.
-    /// Two callers have never the same.
+    /// Returns the caller's name in the storage: `user/1000`, `client/http`, `program/NAME`. The
+    /// name is unique to the caller.
     pub fn storage_name(&self) -> String {
         match self {
             Self::User(name) => format!("user/{name}"),
@@ -38,7 +38,7 @@ impl Caller {
         }
     }
 
-    /// The caller of such a name. `None`: there is none.
+    /// Returns the caller with this name in the storage. `None` if there is none.
     pub fn from_storage_name(name: &str) -> Option<Self> {
         let (kind, name) = name.split_once('/')?;
         match kind {

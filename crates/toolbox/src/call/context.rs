@@ -1,5 +1,5 @@
-//! What a front end brings to a call: who calls, what ends it, who answers the tool's
-//! questions.
+//! The context that a front end gives to a call: its caller, its cancellation, and the front end
+//! that answers the tool's questions.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,58 +14,57 @@ use crate::audit::{Audited, ClientName};
 use crate::call::caller::Caller;
 use crate::call::scope::Scope;
 
-/// What goes with one call from its first step to its last.
+/// The context of a call from its first step to its last.
 ///
 /// Cheap to clone; clones belong to the same call.
 #[derive(Clone)]
 pub struct CallContext {
-    /// Who makes the call.
+    /// The caller.
     pub caller: Caller,
-    /// What takes its events and what ends it. The cancellation belongs to this call
-    /// alone: dropping the call's future cancels it.
+    /// The receiver of the call's events, and the call's cancellation. The cancellation belongs to
+    /// this call alone: dropping the call's future cancels it.
     pub run: RunContext,
-    /// What takes the record of the call when it has ended. Default: nothing.
+    /// The receiver of the record when the call has ended. Default: none.
     pub recorder: Option<Arc<dyn Recorder>>,
     pub(crate) audience: Audience,
     pub(crate) depth: u32,
     pub(crate) scope: Scope,
-    /// The owner of the call: what built-in tools keep belongs to it. `None`, before the
-    /// call begins: its caller. Calls inside of it have the same.
+    /// The owner of the call, which also owns the data that built-in tools keep. `None` before the
+    /// call begins: the caller is the owner. Inner calls have the same owner.
     pub(crate) owner: Option<Caller>,
-    /// The caller of the outermost call. `None`, before that begins: the caller.
+    /// The caller of the outermost call. `None` before that call begins: the caller.
     pub(crate) outermost: Option<Caller>,
-    /// Whom an approval until the process ends counts for, besides the caller: one client of
-    /// several that have the same name. `None`: none counts longer than its call.
+    /// The scope, besides the caller, of an approval until the process ends: one of several clients
+    /// that have the same name. `None`: no approval outlasts its call.
     pub(crate) approver: Option<Arc<str>>,
-    /// The program behind the caller, where that is a client which names it.
+    /// The program behind the caller, if the caller is a client that names its program.
     pub(crate) client: Option<Arc<ClientName>>,
-    /// What the audit log is to say of it. `None`: nothing.
+    /// The entry of the call in the audit log. `None`: the call is not logged.
     pub(crate) audited: Option<Arc<Audited>>,
-    /// The requests that calls inside this one were refused to protect secrets.
+    /// The requests of inner calls that were refused to protect secrets.
     pub(crate) inner_refusals: Arc<Mutex<Vec<HttpRefusal>>>,
 }
 
-/// The most refused requests of inner calls that a call keeps for a person.
+/// The maximum number of refused requests of inner calls that a call keeps for a person.
 const INNER_REFUSALS: usize = 5;
 
-/// The front end that a call comes from: a command line, a server, a program.
+/// The front end that a call comes from: a command line, a server or a program.
 pub trait FrontEnd: Send {
-    /// Why the front end breaks a call off over a question.
+    /// The reason why the front end aborts a call over a question.
     type Abort: Send;
 
-    /// How often a question is asked where the answer does not fit.
+    /// The maximum number of times that a question is asked if its answers do not fit.
     const ATTEMPTS: usize = 1;
 
-    /// Waits until the front end can take another result. The call has its permit
-    /// meanwhile.
+    /// Waits until the front end can accept another result. The call keeps its permit in the
+    /// meantime.
     fn ready(&mut self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
 
-    /// Answers a question that the configuration does not answer. `rejected` says why
-    /// the answer before did not fit. A question with [`Question::is_consent`] is for a
-    /// person: an answer to it whose origin is
-    /// [`Origin::Model`](kitbag_config::Origin::Model) counts as none.
+    /// Answers a question that the configuration does not answer. `rejected` is the reason why the
+    /// previous answer did not fit. A question with [`Question::is_consent`] is for a person: an
+    /// answer whose origin is [`Origin::Model`](kitbag_config::Origin::Model) is rejected.
     fn ask(
         &mut self,
         question: &Question,
@@ -73,15 +72,15 @@ pub trait FrontEnd: Send {
     ) -> impl Future<Output = Result<Reply, Self::Abort>> + Send;
 }
 
-/// What a front end replies to a question.
+/// The reply of a front end to a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// An answer, and where it came from.
+    /// An answer and its origin.
     Answer(Sourced<Answer>),
     /// There is no answer now: the call is suspended.
     Unanswered,
-    /// There is nobody who could be asked. Before a call that needs approval this refuses it;
-    /// any other question suspends the call.
+    /// There is no person to ask. Before a call that needs approval, this refuses the call. Any
+    /// other question suspends the call.
     NobodyToAsk,
     /// The person does not want to answer: the call ends.
     Declined,
@@ -89,15 +88,15 @@ pub enum Reply {
     Dismissed,
 }
 
-/// A front end without answers: a question suspends the call.
+/// A front end without answers. A question suspends the call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoAnswers;
 
-/// A front end of calls in which nobody can be asked.
+/// A front end for calls in which no person can be asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unattended;
 
-/// Takes the records of calls that have ended.
+/// A receiver for the records of calls that have ended.
 pub trait Recorder: Send + Sync {
     /// Takes one record.
     fn record(&self, record: &CallRecord<'_>);
@@ -106,34 +105,33 @@ pub trait Recorder: Send + Sync {
 /// A call that has ended.
 #[derive(Clone, Debug)]
 pub struct CallRecord<'a> {
-    /// The tool that was called, which exists.
+    /// The name of the tool that was called. The tool exists.
     pub tool: &'a str,
-    /// Who called it.
+    /// The caller.
     pub caller: &'a Caller,
-    /// How many calls it was inside of.
+    /// The nesting depth of the call. 0 is the outermost call.
     pub depth: u32,
     /// How the call ended.
     pub end: CallStatus,
-    /// From the call's first step to its last, questions included.
+    /// The time from the call's first step to its last, including questions.
     pub elapsed: Duration,
 }
 
-/// How a call ended, in a word.
+/// How a call ended, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallStatus {
     /// The tool answered with success.
     Success,
-    /// The tool answered with an error, or a limit, a trap or the person ended it.
+    /// The tool answered with an error, or was ended by a limit, a trap or the person.
     Error,
-    /// It is suspended over a question.
+    /// The call is suspended over a question.
     Suspended,
-    /// It was not made.
+    /// The call was not made.
     Refused,
 }
 
 impl CallContext {
-    /// The context of a call by `caller`, without events and with a cancellation of its
-    /// own.
+    /// Creates the context of a call by `caller`, without events and with its own cancellation.
     pub fn new(caller: Caller) -> Self {
         Self {
             caller,
@@ -151,8 +149,8 @@ impl CallContext {
         }
     }
 
-    /// Keeps the requests that a call inside another one was refused because they held a key or
-    /// a secret: a tool that catches the error must not hide them from the person.
+    /// Keeps the requests of an inner call that were refused because they contained a key or a
+    /// secret. A tool that catches the error must not hide them from the person.
     pub(crate) fn keep_refusals(&self, refused: &[RefusedAccess]) {
         if self.depth == 0 {
             return;
@@ -169,7 +167,8 @@ impl CallContext {
         }
     }
 
-    /// Takes what [`keep_refusals`](Self::keep_refusals) has kept. Nothing, inside another call.
+    /// Takes the requests that [`keep_refusals`](Self::keep_refusals) kept. Empty for an inner
+    /// call.
     pub(crate) fn take_refusals(&self) -> Vec<HttpRefusal> {
         if self.depth > 0 {
             return Vec::new();
@@ -177,42 +176,41 @@ impl CallContext {
         std::mem::take(&mut *self.inner_refusals.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes the call for another one than its caller: what built-in tools keep is found and
-    /// kept as that one's.
+    /// Makes the call for an owner other than its caller: the data that built-in tools keep belongs
+    /// to the owner.
     #[must_use]
     pub fn with_owner(mut self, owner: Caller) -> Self {
         self.owner = Some(owner);
         self
     }
 
-    /// Has an approval until the process ends count for this client alone, of those that have
-    /// the same name: for its connection. With `None` no approval counts longer than its call.
+    /// Restricts an approval until the process ends to the connection of this client, if several
+    /// clients have the same name. With `None`, no approval outlasts its call.
     #[must_use]
     pub fn with_approver(mut self, approver: Option<Arc<str>>) -> Self {
         self.approver = approver;
         self
     }
 
-    /// Has the audit log name the program behind the client that calls.
+    /// Names the program behind the calling client in the audit log.
     #[must_use]
     pub fn with_client(mut self, client: Option<ClientName>) -> Self {
         self.client = client.map(Arc::new);
         self
     }
 
-    /// Settles the owner and the caller of the outermost call, which calls inside of it do not
-    /// change.
+    /// Sets the owner and the outermost caller. Inner calls do not change them.
     pub(crate) fn settle_owner(&mut self) {
         self.owner.get_or_insert_with(|| self.caller.clone());
         self.outermost.get_or_insert_with(|| self.caller.clone());
     }
 
-    /// The caller of the outermost call.
+    /// Returns the caller of the outermost call.
     pub(crate) fn outermost(&self) -> &Caller {
         self.outermost.as_ref().unwrap_or(&self.caller)
     }
 
-    /// Charges the call to this tool, unless it is in another call.
+    /// Charges the call to this tool, unless it is an inner call.
     pub(crate) fn charge_to(&mut self, tool: &str) {
         self.run.account = std::mem::take(&mut self.run.account).charged_to(tool);
     }
@@ -222,42 +220,43 @@ impl CallContext {
         self.owner.as_ref().unwrap_or(&self.caller)
     }
 
-    /// Passes the events of the call on.
+    /// Sends the events of the call to `events`.
     #[must_use]
     pub fn with_events(mut self, events: EventSink) -> Self {
         self.run.events = events;
         self
     }
 
-    /// Charges what the call takes to the account of a client, of several that share a host.
+    /// Charges the resources of the call to the account of a client, if several clients share a
+    /// host.
     #[must_use]
     pub fn with_account(mut self, account: Account) -> Self {
         self.run.account = account;
         self
     }
 
-    /// Has `cancellation` end the call.
+    /// Ends the call when `cancellation` is triggered.
     #[must_use]
     pub fn with_cancellation(mut self, cancellation: Cancellation) -> Self {
         self.run.cancellation = cancellation;
         self
     }
 
-    /// Has the call end at `deadline`, whatever time its own limits leave.
+    /// Ends the call at `deadline`, even if its own limits allow more time.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Instant) -> Self {
         self.run.deadline = Some(deadline);
         self
     }
 
-    /// Has errors of the call, and of calls inside it, put for this reader.
+    /// Words the errors of the call, and of its inner calls, for this reader.
     #[must_use]
     pub fn with_audience(mut self, audience: Audience) -> Self {
         self.audience = audience;
         self
     }
 
-    /// Has the call recorded when it has ended.
+    /// Records the call with `recorder` when it has ended.
     #[must_use]
     pub fn with_recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
         self.recorder = Some(recorder);
@@ -266,7 +265,7 @@ impl CallContext {
 }
 
 impl Default for CallContext {
-    /// The context of a call by a program without a name.
+    /// Returns the context of a call by a program without a name.
     fn default() -> Self {
         Self::new(Caller::Program("program".into()))
     }

@@ -1,4 +1,4 @@
-//! The end that the checks of a call share with the call.
+//! The deadline that the checks of a call share with the call.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use kitbag_base::format_duration;
 use kitbag_contract::LimitKind;
 use kitbag_host::{CallError, Cancellation};
 
-/// When the work for a call has to end.
+/// The time when the work for a call must end.
 pub(crate) struct Deadline<'a>(Option<End<'a>>);
 
 struct End<'a> {
@@ -16,21 +16,21 @@ struct End<'a> {
 }
 
 impl<'a> Deadline<'a> {
-    /// For work that is part of no call.
+    /// The deadline of work that is not part of a call. It never passes.
     pub(crate) const NONE: Deadline<'static> = Deadline(None);
 
-    /// The end of a call of this time, of which so much is left.
+    /// Creates the deadline of a call with the time limit `time`. `left` is the remaining time.
     pub(crate) fn new(cancellation: &'a Cancellation, time: Duration, left: Duration) -> Self {
-        // A limit beyond what the clock can express is no limit.
+        // A limit that the clock cannot express never applies.
         let at = Instant::now().checked_add(left);
         Self(Some(End { cancellation, time, at }))
     }
 
-    /// Whether the work may go on.
+    /// Checks that the work may continue.
     ///
     /// # Errors
     ///
-    /// [`CallError::Cancelled`], or [`CallError::Limit`] where the time is over.
+    /// [`CallError::Cancelled`], or [`CallError::Limit`] if the time is up.
     pub(crate) fn check(&self) -> Result<(), CallError> {
         let Some(end) = &self.0 else { return Ok(()) };
         if end.cancellation.is_cancelled() {

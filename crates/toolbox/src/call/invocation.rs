@@ -1,4 +1,4 @@
-//! What is called.
+//! The target of a call.
 
 use kitbag_base::text::shown;
 use kitbag_config::{LimitFlags, Sourced};
@@ -11,7 +11,7 @@ use crate::call::outcome::InnerCalls;
 use crate::call::scope::Via;
 use crate::registry::catalog::ServedItem;
 
-/// What is asked of a tool.
+/// A request to a tool.
 pub struct Invocation {
     pub(crate) target: Target,
     pub(crate) arguments: Arguments,
@@ -21,7 +21,7 @@ pub struct Invocation {
     pub(crate) is_structured: bool,
     pub(crate) grants: Option<Grants>,
     pub(crate) limits: LimitFlags,
-    /// The grant by which a tool makes this call of another.
+    /// The grant by which a tool makes this call of another tool.
     pub(crate) via: Option<Via>,
 }
 
@@ -29,24 +29,24 @@ pub(crate) enum Target {
     Tool(String),
     /// A prompt that a tool's component serves.
     Prompt(ServedItem<PromptDescription>),
-    /// A resource that a tool's component serves, which the arguments name.
+    /// A resource that a tool's component serves. The arguments name the resource.
     Resource(ToolName),
-    /// What the component of a tool serves for a person, by its name there, with these
-    /// directories besides the grants of the tool.
+    /// A command for a person that the component of a tool serves, by its name in the component. It
+    /// has these directories in addition to the grants of the tool.
     Command {
         tool: ToolName,
         name: &'static str,
         directories: Vec<DirectoryGrant>,
     },
-    /// One of the views of knowledge that the tool `learn` has for prompts and lists, by the
-    /// name of that tool. It obeys the rules of the tool.
+    /// One of the views of knowledge that the tool `learn` has for prompts and lists, by the name
+    /// of that tool. The view obeys the rules of the tool.
     Knowledge {
         tool: ToolName,
         view: &'static str,
     },
 }
 
-/// The kinds of things that an [`Invocation`] asks a tool for.
+/// The kinds of requests that an [`Invocation`] makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvocationKind {
     /// A call of the tool.
@@ -71,7 +71,7 @@ impl Target {
         }
     }
 
-    /// The name of the tool that it takes a place of.
+    /// Returns the name of the tool that runs the request.
     pub(crate) fn tool(&self) -> &str {
         match self {
             Self::Tool(name) => name,
@@ -92,40 +92,40 @@ impl Target {
     }
 }
 
-/// Opens what was made of a suspended call: what it goes on with, or why that is not of this
-/// call. It gets the name that is called and the arguments as text.
+/// Opens the state of a suspended call. Returns the state, or the reason why it does not belong to
+/// this call. The function receives the called name and the arguments as text.
 pub type OpenState = Box<dyn FnOnce(&str, &str) -> Result<Resumed, String> + Send>;
 
-/// What a suspended call goes on with.
+/// The state with which a suspended call continues.
 #[derive(Default)]
 pub struct Resumed {
-    /// The answers that it had ([`Suspended::answers`](crate::Suspended::answers)).
+    /// The answers that the call had ([`Suspended::answers`](crate::Suspended::answers)).
     pub answers: Map<String, Value>,
-    /// The calls of other tools that it had made ([`Suspended::take_inner`](crate::Suspended::take_inner)). With `None` they
-    /// are made again.
+    /// The inner calls that the call had made
+    /// ([`Suspended::take_inner`](crate::Suspended::take_inner)). With `None`, they are made again.
     pub inner: Option<InnerCalls>,
 }
 
 impl Invocation {
-    /// A call of a tool.
+    /// Returns a call of a tool.
     pub fn tool(name: impl Into<String>, arguments: impl Into<Arguments>) -> Self {
         Self::new(Target::Tool(name.into()), arguments.into())
     }
 
-    /// The run that makes a prompt.
+    /// Returns the run that renders a prompt.
     pub fn prompt(prompt: ServedItem<PromptDescription>, arguments: Map<String, Value>) -> Self {
         Self::new(Target::Prompt(prompt), Arguments::json(Value::Object(arguments)))
     }
 
-    /// The run that reads a resource which a tool's component serves.
+    /// Returns the run that reads a resource of a tool's component.
     pub fn resource(tool: ToolName, uri: &str) -> Self {
         let arguments = Map::from_iter([("uri".to_owned(), Value::from(uri))]);
         Self::new(Target::Resource(tool), Arguments::json(Value::Object(arguments)))
     }
 
-    /// A run of what the component of a built-in tool serves for a person and no model calls,
-    /// such as `memory/export` and `memory/import`, with the grants of that tool and these
-    /// directories.
+    /// Returns the run of a command that the component of a built-in tool serves for a person, such
+    /// as `memory/export` and `memory/import`. Models cannot call it. It has the grants of that
+    /// tool and these directories.
     pub fn command(
         tool: ToolName,
         name: &'static str,
@@ -140,12 +140,12 @@ impl Invocation {
         Self::new(Target::Knowledge { tool, view }, Arguments::json(arguments))
     }
 
-    /// The kind of thing that is asked for.
+    /// Returns the kind of the request.
     pub fn kind(&self) -> InvocationKind {
         self.target.kind()
     }
 
-    /// The thing that is asked for, as the audit log names it. `None`: a call of a tool.
+    /// Returns the request in the form that the audit log names it. `None` for a call of a tool.
     pub(crate) fn serves(&self) -> Option<String> {
         match &self.target {
             Target::Tool(_) => None,
@@ -153,7 +153,7 @@ impl Invocation {
             Target::Resource(_) => {
                 let uri =
                     self.arguments.json.as_ref().and_then(|arguments| arguments["uri"].as_str());
-                // The rest of a URI may hold a secret.
+                // The rest of a URI may contain a secret.
                 let uri = uri.unwrap_or_default().split(['?', '#']).next().unwrap_or_default();
                 Some(format!("resource {}", shown(uri)))
             }
@@ -176,17 +176,17 @@ impl Invocation {
         }
     }
 
-    /// Asks for this instead of [`Action::Run`].
+    /// Requests this action instead of [`Action::Run`].
     #[must_use]
     pub fn with_action(mut self, action: Action) -> Self {
         self.action = action;
         self
     }
 
-    /// Brings answers for questions that may come, by the question's id. What the
-    /// configuration answers it goes on answering. An answer whose origin is
-    /// [`Origin::Model`](kitbag_config::Origin::Model) counts except where a person's
-    /// consent is asked for.
+    /// Adds answers for questions that the tool may ask, by the question's id. Answers in the
+    /// configuration take precedence. An answer whose origin is
+    /// [`Origin::Model`](kitbag_config::Origin::Model) is valid unless the question asks for a
+    /// person's consent.
     #[must_use]
     pub fn with_answers(
         mut self,
@@ -196,25 +196,25 @@ impl Invocation {
         self
     }
 
-    /// Gives the call these grants instead of its tool's, which have to hold all of them:
-    /// the same directories or some in them, with no more access, under the same guest
-    /// path or one below. Names with a dot in front are granted by configuration only.
-    /// What an adapter gives to a call, such as the topic of `learn`, it gets all the same.
+    /// Replaces the tool's grants with these for this call. The tool's grants must include all of
+    /// them: the same directories or subdirectories, with no more access, under the same guest path
+    /// or one below. Only configuration grants names that begin with a dot. The call also receives
+    /// the additions of an adapter, such as the topic of `learn`.
     #[must_use]
     pub fn with_grants(mut self, grants: Grants) -> Self {
         self.grants = Some(grants);
         self
     }
 
-    /// Gives the call these limits, none of which is higher than the tool's. What is
-    /// `None` stays as it is.
+    /// Sets limits for this call. None may be higher than the tool's. A limit that is `None` is
+    /// unchanged.
     #[must_use]
     pub fn with_limits(mut self, limits: LimitFlags) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Goes on where the same call was suspended, with the answers that it had.
+    /// Continues the same call after its suspension, with the answers that it had.
     #[must_use]
     pub fn resume(mut self, open: OpenState) -> Self {
         self.resume = Some(open);
@@ -226,7 +226,7 @@ impl Invocation {
         self
     }
 
-    /// Reads the content as the tool's output schema has it.
+    /// Reads the content as the tool's output schema defines it.
     #[must_use]
     pub fn structured(mut self) -> Self {
         self.is_structured = true;

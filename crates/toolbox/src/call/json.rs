@@ -1,10 +1,10 @@
-//! JSON as tools get it.
+//! JSON in the form that tools receive.
 
 use kitbag_base::json::Digits;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-/// Arguments as text, the same for the same arguments.
+/// Returns arguments as text. Equal arguments give equal text.
 pub(crate) fn exact_text(arguments: Map<String, Value>, digits: &Digits) -> String {
     match digits.is_empty() {
         true => text(&arguments),
@@ -12,17 +12,17 @@ pub(crate) fn exact_text(arguments: Map<String, Value>, digits: &Digits) -> Stri
     }
 }
 
-/// A JSON object as text, the same for the same object.
+/// Returns a JSON object as text. Equal objects give equal text.
 pub(crate) fn text(object: &Map<String, Value>) -> String {
-    // Room for what is long as a rule, so that it is not copied as this grows.
+    // Reserves room for the long values, so that the buffer is not copied as it grows.
     let long: usize = object.values().filter_map(Value::as_str).map(str::len).sum();
     let mut text = Vec::with_capacity(long + long / 16 + 128);
     serde_json::to_writer(&mut text, object).expect("every key is a string");
     String::from_utf8(text).expect("JSON is text")
 }
 
-/// Replaces escapes of printable ASCII characters, such as `\u0067`, by the characters, if a text
-/// is JSON. It stays the same value, in the spelling in which keys and tokens are looked for.
+/// Replaces escapes of printable ASCII characters, such as `\u0067`, by the characters if the text
+/// is JSON. The value is unchanged, and keys and tokens are searched for in the new spelling.
 pub(crate) fn replace_ascii_escapes(text: &mut String) {
     if !text.contains("\\u00") || serde_json::from_str::<IgnoredAny>(text).is_err() {
         return;
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_of_ascii_are_replaced_in_json_alone() {
+    fn ascii_escapes_are_replaced_only_in_json() {
         let check = |text: &str, expected: &str| {
             let mut replaced = text.to_owned();
             replace_ascii_escapes(&mut replaced);

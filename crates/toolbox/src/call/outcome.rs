@@ -1,5 +1,5 @@
-//! How a call ended, or where it stopped: with a question, and with all that it goes on with
-//! when that has its answer.
+//! The outcome of a call: its end, or its suspension with a question and the state to continue with
+//! after the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,112 +19,112 @@ use crate::error::{ToolboxError, Truncation};
 use crate::registry::tool::Tool;
 use crate::screening::masking::FoundLeak;
 
-/// How a call ended, or where it stopped.
+/// The outcome of a call.
 pub enum CallOutcome<R> {
-    /// It has ended.
+    /// The call has ended.
     Completed(Box<Completed>),
     /// A question is open.
     Suspended(Box<Suspended>),
-    /// The front end broke it off over a question.
+    /// The front end aborted the call over a question.
     Refused(R),
 }
 
 /// A call that has ended.
 pub struct Completed {
-    /// How it ended and what it took.
+    /// How the call ended and the resources that it used.
     pub completion: Completion,
-    /// The content as the JSON that the tool's output schema promises, where the
-    /// invocation asks for it, the tool has one and succeeded.
+    /// The content as the JSON that the tool's output schema promises, if the invocation requests
+    /// it, the tool has a schema and the call succeeded.
     pub structured: Result<Option<Value>, ToolboxError>,
-    /// What the output limit has cut of the content, where the tool succeeded.
+    /// The truncation of the content by the output limit, if the tool succeeded.
     pub cut: Option<Truncation>,
-    /// What is known of the answer besides what it says, of a call that is inside no other.
+    /// Findings about the answer of an outermost call that the answer does not contain.
     pub screening: ScreeningReport,
-    /// What was wrong with the tool and did not keep it from running.
+    /// Problems with the tool that did not prevent the run.
     pub problems: Problems,
-    /// What the tool was refused in this call and what would allow it, for a person. The error
-    /// has it already, as its reader gets it.
+    /// The accesses that the tool was refused in this call, with advice on each for a person. The
+    /// error already contains the advice for its own reader.
     pub advice: Vec<String>,
-    /// The requests that calls inside this one were refused since they held a key or a secret, at
-    /// most five. The answer need not tell of them: a script can catch the errors.
+    /// The requests of inner calls that were refused because they contained a key or a secret, at
+    /// most five. The answer need not mention them: a script can catch the errors.
     pub inner_refusals: Vec<HttpRefusal>,
 }
 
-/// A call that waits for an answer: to be made again with all answers so far.
+/// A call that waits for an answer. It is made again with all answers that it has.
 pub struct Suspended {
-    /// What the tool wants to know.
+    /// The tool's question.
     pub question: Question,
     /// Why the last answer did not fit.
     pub rejected: Option<AnswerError>,
-    /// How its last run ended, which is with the question.
+    /// How the last run of the call ended, which is with the question.
     pub completion: Completion,
-    /// What is known of the question besides what it says.
+    /// Findings about the question that the question does not contain.
     pub screening: ScreeningReport,
     pub(crate) call: Box<PreparedCall>,
 }
 
-/// The bytes that a suspended call takes besides its strings.
+/// The size of a suspended call without its strings, in bytes.
 const SUSPENDED_BYTES: usize = 4 << 10;
 
-/// What is known of an answer besides what it says.
+/// Findings about an answer that the answer does not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScreeningReport {
-    /// It comes from a tool that reaches the network or runs foreign code.
+    /// True if the answer comes from a tool that reaches the network or runs foreign code.
     pub is_untrusted: bool,
-    /// What in it looks like instructions to a model. Empty unless `[output.screen]` is set.
+    /// Parts of the answer that look like instructions to a model. Empty unless `[output.screen]`
+    /// is set.
     pub findings: Vec<Finding>,
-    /// What in it looks like a key, a token or a password, at most 20. Empty where `mask` of the
-    /// tool is off.
+    /// Parts of the answer that look like a key, a token or a password, at most 20. Empty if `mask`
+    /// of the tool is off.
     pub leaks: Vec<FoundLeak>,
 }
 
-/// What was wrong with a tool and did not keep it from running.
+/// Problems with a tool that did not prevent its run.
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
-    /// With the disk cache.
+    /// Problems with the disk cache.
     pub cache: Vec<CacheProblem>,
-    /// With what the tool says of itself.
+    /// The problem with the tool's own description.
     pub description: Option<String>,
 }
 
-/// A call that may run: its tool is known, its arguments fit, its grants are settled.
+/// A call that may run: its tool is resolved, its arguments fit and its grants are settled.
 pub(crate) struct PreparedCall {
-    /// Its time is what the checks have left of the tool's.
+    /// The call. Its time limit is the part of the tool's limit that the checks left.
     pub(crate) call: Call,
-    /// The time of a whole run, checks included.
+    /// The time limit of a whole run, including checks.
     pub(crate) time: Duration,
     pub(crate) tool: Arc<Tool>,
-    /// The component, where resolving the tool has loaded it.
+    /// The component, if resolving the tool loaded it.
     pub(crate) component: Option<Component>,
     pub(crate) presets: BTreeMap<String, Sourced<Answer>>,
     pub(crate) answers: Map<String, Value>,
-    /// The content has to fit the tool's output schema.
+    /// True if the content must fit the tool's output schema.
     pub(crate) is_structured: bool,
-    /// How what a model reads of it is marked. `None`: no model reads it, since the call is
-    /// inside another one, or kitbag's own.
+    /// How text for a model is marked. `None` if no model reads it, because the call is an inner
+    /// call or kitbag's own.
     pub(crate) fencing: Option<Fencing>,
-    /// Whether what looks like a key or a token is masked in what it gives: the call is inside no
-    /// other one.
+    /// True if the call masks keys and tokens in its output, which only the outermost call does.
     pub(crate) is_masked: bool,
     pub(crate) problems: Problems,
     pub(crate) approval: Approval,
-    /// The tools that it may call. `None`: it calls none.
+    /// The tools that the call may call. `None` if it may call no tools.
     pub(crate) callable: Option<Arc<Callable>>,
     pub(crate) inner: Option<InnerCalls>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fencing {
-    /// As `[output] fence` says, and where something was found.
+    /// As `[output] fence` sets, and around findings.
     AsSet,
-    /// Where something was found alone: a prompt is meant as instructions.
+    /// Only around findings, because a prompt is meant as instructions.
     WhereFound,
 }
 
-/// The inner calls of one call, through all of its runs.
+/// The inner calls of one call, in all of its runs.
 #[derive(Default)]
 pub struct InnerCalls {
-    /// In the order in which they were started.
+    /// The inner calls, in the order in which they were started.
     pub(crate) made: Vec<InnerCall>,
     pub(crate) asked: BTreeSet<String>,
     pub(crate) kept_bytes: usize,
@@ -140,18 +140,18 @@ pub(crate) struct InnerCall {
 pub(crate) enum InnerState {
     Runs,
     Ended(ToolAnswer),
-    /// It has ended, and there was no room to keep how.
+    /// The call has ended, but there was no room to keep its outcome.
     Forgotten,
-    /// The outer tool did not wait for its end.
+    /// The outer tool did not wait for the end of the call.
     Dropped,
-    /// It waits for the answer to this question.
+    /// The call waits for the answer to this question.
     Asks(Box<Suspended>),
-    /// It goes on with the answer to its question in the next run.
+    /// The call continues with the answer to its question in the next run.
     Answered(Box<Suspended>),
 }
 
 impl<R> CallOutcome<R> {
-    /// How the last run ended, which may be with a question.
+    /// Returns the end of the last run, which may be a question.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl<R> CallOutcome<R> {
 }
 
 impl Completed {
-    /// A call that was answered without running anything.
+    /// Returns the end of a call that was answered without a run.
     pub(crate) fn answered(outcome: Outcome) -> Self {
         let completion = Completion::answered(outcome);
         let (screening, problems) = (ScreeningReport::default(), Problems::default());
@@ -176,34 +176,35 @@ impl Completed {
 }
 
 impl Suspended {
-    /// The answers so far, in the form in which the tool gets them: the state with
-    /// which the call is resumed. Of a call that needs approval it holds how far that is, for
-    /// an hour and one resumption of the same call in this process.
+    /// Returns the answers that the call has, in the form that the tool receives. They are the
+    /// state with which the call is resumed. For a call that needs approval, they also contain its
+    /// approval state, which is valid for an hour and for one resumption of the same call in this
+    /// process.
     pub fn answers(&self) -> Map<String, Value> {
         let mut answers = self.call.answers.clone();
         self.call.approval.add_ticket(&mut answers);
         answers
     }
 
-    /// The name that is called, and the JSON object that the tool gets as its
-    /// arguments: the same for the same call.
+    /// Returns the called name, and the JSON object that the tool receives as its arguments. Equal
+    /// calls give equal strings.
     pub fn call(&self) -> (&str, &str) {
         (&self.call.call.name, &self.call.call.arguments)
     }
 
-    /// Takes what the call has made of calls of other tools, to go on with
-    /// ([`Resumed::inner`](crate::Resumed::inner)). `None` where it made none.
+    /// Takes the inner calls that the call has made, to continue with
+    /// ([`Resumed::inner`](crate::Resumed::inner)). `None` if it made no inner calls.
     pub fn take_inner(&mut self) -> Option<InnerCalls> {
         self.call.inner.take().filter(|inner| !inner.is_empty())
     }
 
-    /// How many bytes it takes, about.
+    /// Returns the approximate size of the suspended call in bytes.
     pub(crate) fn size(&self) -> usize {
         let completion = &self.completion;
         let printed = completion.stdout.text.len() + completion.stderr.text.len();
         let answers: usize = self.call.answers.values().map(json::length).sum();
         let inner = self.call.inner.as_ref().map_or(0, InnerCalls::size);
-        // The completion has the question, too.
+        // The completion also contains the question.
         SUSPENDED_BYTES
             + 2 * self.question.size()
             + self.call.call.arguments.len()
@@ -212,20 +213,20 @@ impl Suspended {
             + inner
     }
 
-    /// What was wrong with the tool and did not keep it from running.
+    /// Returns the problems with the tool that did not prevent the run.
     pub fn problems(&self) -> &Problems {
         &self.call.problems
     }
 }
 
 impl InnerCalls {
-    /// How many bytes it takes, about.
+    /// Returns the approximate size of the inner calls in bytes.
     pub fn size(&self) -> usize {
         const EACH: usize = 4 << 10;
         self.kept_bytes + self.asked_bytes() + self.made.len() * EACH
     }
 
-    /// How many bytes the calls take that have asked, about.
+    /// Returns the approximate size in bytes of the inner calls that have asked a question.
     pub(crate) fn asked_bytes(&self) -> usize {
         let asking = self.made.iter().filter_map(|made| match &made.state {
             InnerState::Asks(asks) | InnerState::Answered(asks) => Some(asks.size()),

@@ -1,4 +1,4 @@
-//! Which tools a call may call.
+//! The tools that a call may call.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::error::ToolboxError;
 
-/// Which tools a caller may call: what a tool gets whose grant is `"caller"`.
+/// The tools that a caller may call, which a tool with the grant `"caller"` receives.
 #[derive(Clone, Default)]
 pub(crate) enum Scope {
     #[default]
@@ -23,7 +23,7 @@ pub(crate) struct Callable {
     scope: Scope,
 }
 
-/// The grant by which a tool makes a call of another.
+/// The grant by which a tool makes a call of another tool.
 #[derive(Clone, Debug)]
 pub(crate) struct Via {
     pub(crate) caller: ToolName,
@@ -32,7 +32,7 @@ pub(crate) struct Via {
 }
 
 impl Callable {
-    /// What a call of this tool may call. `None`: nothing.
+    /// Returns the tools that a call of this tool may call. `None` if it may call no tools.
     pub(crate) fn new(tool: &ToolName, grants: &ToolGrants, scope: &Scope) -> Option<Arc<Self>> {
         if matches!(grants, ToolGrants::None) {
             return None;
@@ -45,12 +45,12 @@ impl Callable {
         Scope::Granted(Arc::clone(self))
     }
 
-    /// The tool with this alias, and the grant by which it is called. Whether it is enabled is
-    /// not looked at.
+    /// Returns the tool with this alias, and the grant by which it is called. The tool may be
+    /// disabled.
     ///
     /// # Errors
     ///
-    /// Says that there is none, and which there are, to this audience.
+    /// States that the alias does not exist and lists those that do, for this audience.
     pub(crate) fn resolve<'a>(
         &'a self,
         config: &Config,
@@ -76,7 +76,7 @@ impl Callable {
         }
     }
 
-    /// The tool with this alias, if there is one. Whether it is enabled is not looked at.
+    /// Returns the tool with this alias, if it exists. The tool may be disabled.
     pub(crate) fn find(&self, alias: &str) -> Option<ToolName> {
         match (&self.grants, &self.scope) {
             (ToolGrants::None, _) => None,
@@ -88,7 +88,8 @@ impl Callable {
         }
     }
 
-    /// The tools, each with its alias: where the caller may call all, those that are enabled.
+    /// Returns the tools, each with its alias. If the caller may call all tools, returns the
+    /// enabled ones.
     pub(crate) fn tools(&self, config: &Config) -> Vec<(String, ToolName)> {
         match (&self.grants, &self.scope) {
             (ToolGrants::None, _) => Vec::new(),
@@ -121,7 +122,7 @@ impl Callable {
 }
 
 impl Via {
-    /// Decides on these arguments of the call, and says how often it may be made.
+    /// Checks these arguments of the call against the grant, and returns the rate of the grant.
     ///
     /// # Errors
     ///
@@ -144,7 +145,7 @@ impl Via {
     }
 }
 
-/// What would allow the call. `None`: no grant does.
+/// Returns how to allow the call. `None` if no grant would.
 fn advice(config: &Config, tool: &ToolName, refusal: &ToolRefusal) -> Option<GrantAdvice> {
     let (missing, ConfiguredTool { grants, .. }) = refusal.missing().zip(config.tools.get(tool))?;
     Some(config.advice(tool, grants, &missing))

@@ -1,4 +1,4 @@
-//! Grants as items of a request for consent: in words, with their abilities and risks.
+//! Grants as items of a request for consent, in words, with their abilities and risks.
 
 use std::path::Path;
 
@@ -12,20 +12,20 @@ use kitbag_policy::{
 
 use super::{Ability, RequestItem, Requester, Risk, quoted, risk};
 
-/// The paths by which directories are classified.
+/// The paths and the network by which grants are classified.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     /// The root of the workspace; canonical.
     pub root: &'a Path,
     /// The user's home directory; canonical.
     pub home: Option<&'a Path>,
-    /// How connections are made.
+    /// The network configuration.
     pub network: &'a Network,
 }
 
 impl Surroundings<'_> {
-    /// The risks of a directory that is read, with the files that these globs open although they
-    /// look like secrets.
+    /// Returns the risks of a directory that is read. `include` is the globs that open files
+    /// although they look like secrets.
     pub fn read_risks(&self, host: &Path, include: &[String]) -> Vec<Risk> {
         risk::place(host, Access::ReadOnly, include, self.root, self.home)
     }
@@ -41,12 +41,12 @@ const KINDS: [&str; 6] = [
     StorageGrant::KEY,
 ];
 
-/// Everything that a tool is granted.
+/// Returns an item for each grant of a tool.
 pub fn grant_items(tool: &str, grants: &Grants, around: &Surroundings<'_>) -> Vec<RequestItem> {
     KINDS.into_iter().flat_map(|key| kind_items(tool, grants, key, around)).collect()
 }
 
-/// The grants of a tool of one kind, by its key.
+/// Returns an item for each grant of one kind, by its key.
 pub fn kind_items(
     tool: &str,
     grants: &Grants,
@@ -76,7 +76,7 @@ pub fn kind_items(
             grants.map(|grant| http(grant)).collect()
         }
         VariableGrant::KEY => {
-            // Whether they are set now says nothing of what is asked.
+            // The variables of a request are classified even if they are unset now.
             let variables = grants.variables.iter().map(|variable| &variable.name);
             let variable = |name| {
                 let line = format!("sees a variable of your environment: {name}");
@@ -109,7 +109,8 @@ pub fn kind_items(
     }
 }
 
-/// A request of a component, of whose directories only the guest's paths are known.
+/// Returns the item for a request of a component. Only the guest paths of its directories are
+/// known.
 pub fn request_item(tool: &str, request: &Request, network: &Network) -> RequestItem {
     let by_proxy = network.proxy_resolves();
     let (ability, risks) = match request {
@@ -148,7 +149,7 @@ fn ability(grant: &DirectoryGrant, root: &Path) -> Option<Ability> {
     }
 }
 
-/// The use that a tool makes of a directory.
+/// Returns the line for the tool's use of a directory.
 fn directory_line(grant: &DirectoryGrant, root: &Path) -> String {
     let does = match grant.access {
         Access::ReadOnly => "reads",
@@ -167,8 +168,8 @@ fn directory_line(grant: &DirectoryGrant, root: &Path) -> String {
     line
 }
 
-/// The files of other programs that a grant lets a tool write, with its own list of protected
-/// names.
+/// Returns the files of other programs that a grant lets a tool write, for a grant with its own
+/// list of protected names.
 fn unprotected(protected: &[String]) -> String {
     let (exceptions, names): (Vec<_>, Vec<_>) =
         protected.iter().cloned().partition(|name| name.starts_with('!'));
@@ -186,7 +187,7 @@ fn list(texts: &[String]) -> String {
     texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", ")
 }
 
-/// A canonical path, and whether it is in the workspace.
+/// Returns the text for a canonical path, which states if the path is in the workspace.
 pub fn place(path: &Path, root: &Path) -> String {
     match path.strip_prefix(root) {
         Ok(inside) if inside.as_os_str().is_empty() => "the workspace".into(),

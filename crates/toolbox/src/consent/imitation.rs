@@ -1,10 +1,10 @@
-//! Names that are easily taken for another tool's.
+//! Names that are easily mistaken for the name of another tool.
 
-/// The shortest name that a name with one letter more, less or changed imitates.
+/// The length of the shortest name that a name with one letter more, less or changed imitates.
 const SHORTEST: usize = 4;
 
-/// The name that another one imitates: it differs in case, in separators, in characters that look
-/// alike, or in one letter.
+/// Returns the name that `name` imitates: the two differ only in case, in separators, in characters
+/// that look alike, or in one letter.
 pub fn imitated<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let skeleton = skeleton(name);
     let folded = name.to_lowercase();
@@ -17,7 +17,7 @@ pub fn imitated<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     })
 }
 
-/// A name without what a reader does not tell apart.
+/// Returns a name without the differences that readers overlook.
 fn skeleton(name: &str) -> String {
     let letters = name.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| match c {
         '0' => 'o',
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_imitate_others_are_found() {
+    fn imitations_of_names_are_found() {
         let known = ["read_file", "learn", "now", "todo", "fetch", "remember"];
         let check = |name: &str, expected: Option<&str>| {
             assert_eq!(imitated(name, known), expected, "{name}");
@@ -49,7 +49,7 @@ mod tests {
         check("t0do", Some("todo"));
         check("fetch2", Some("fetch"));
         check("NOW", Some("now"));
-        // The name itself, names that are short, and names that are others.
+        // The name itself, short names, and clearly different names.
         check("read_file", None);
         check("not", None);
         check("weather", None);

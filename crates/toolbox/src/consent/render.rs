@@ -1,19 +1,19 @@
-//! The text of a request for consent: all of it, or what fits on a screen.
+//! The text of a request for consent, complete or truncated to a screen.
 
 use kitbag_base::text::printable;
 use kitbag_base::wrap;
 
 use super::{Attachment, Consent, RequestChange, RequestItem};
 
-/// The room that a screen has.
+/// The size of a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScreenSize {
-    /// Lines. Default 24.
+    /// The number of lines. Default 24.
     pub lines: usize,
-    /// Columns. Default 80.
+    /// The number of columns. Default 80.
     pub columns: usize,
-    /// Whether longer lines are broken into rows, each of which shows that it continues a line.
-    /// Default true. Data for a file or a pipe keeps its lines.
+    /// True if longer lines are broken into rows. Each further row is marked as a continuation.
+    /// Default true. False for data in a file or a pipe, which keeps its lines.
     pub is_wrapped: bool,
 }
 
@@ -23,21 +23,21 @@ impl Default for ScreenSize {
     }
 }
 
-/// The most lines of the screen that one line takes: text of others, or a request.
+/// The maximum number of rows for one line of third-party text or one request.
 const MOST_ROWS: usize = 2;
 
-/// Lines under a title, which are shown or cut together.
+/// Lines under a title, which are shown or truncated together.
 struct Section {
     title: String,
     lines: Vec<String>,
-    /// The number of lines at the beginning that are never cut: new requests.
+    /// The number of lines at the beginning that are never truncated, which are new requests.
     kept: usize,
-    /// Whether its lines can hold commands to paste, which are not broken into rows.
+    /// True if the lines can contain commands to paste, which are not broken into rows.
     has_commands: bool,
 }
 
 impl Consent {
-    /// All of it, without any cut. Of the size, only the columns and the wrapping are used.
+    /// Returns the complete text. Only the columns and the wrapping of `size` are used.
     pub fn all(&self, size: ScreenSize) -> String {
         let mut lines = size.rows(&self.heading);
         for part in &self.parts {
@@ -51,8 +51,8 @@ impl Consent {
         text(&lines)
     }
 
-    /// As much of it as fits: what comes last is the most important, and is kept. Requests that
-    /// are new are shown even if they are longer than the screen.
+    /// Returns the text truncated to the screen. The most important lines are last and are kept.
+    /// New requests are shown even if they are longer than the screen.
     pub fn screen(&self, size: ScreenSize) -> String {
         let bound = Some(size.bound());
         let clipped = |line: &String| clip(line, bound);
@@ -104,7 +104,7 @@ impl Consent {
         text(&lines)
     }
 
-    /// The heading and the requests, each with its risks, without a summary.
+    /// Returns the heading and the requests with their risks, without a summary.
     pub fn requests(&self) -> String {
         let line = |item: &RequestItem| match item.worst() {
             Some(risk) => format!("  {} ({})", item.line, risk.reason()),
@@ -114,7 +114,7 @@ impl Consent {
         text(&[self.heading.clone()].into_iter().chain(lines).collect::<Vec<_>>())
     }
 
-    /// The requests, those that have changed first. Lists that are cut begin with those that reach
+    /// Returns the requests, changed ones first. Truncated lists begin with the requests that reach
     /// furthest.
     fn listed(
         &self,
@@ -138,7 +138,8 @@ impl Consent {
         Section { title: "It requests:".to_owned(), lines, kept, has_commands: false }
     }
 
-    /// The requests that carry a risk, with the reason: those that are new first, the worst first.
+    /// Returns the requests that carry a risk, each with the reason, new ones first and worst
+    /// first.
     fn risks(&self, bound: Option<usize>) -> Section {
         let is_risk =
             |item: &&RequestItem| !item.risks.is_empty() && item.change != RequestChange::Removed;
@@ -159,8 +160,8 @@ impl Consent {
     }
 }
 
-/// A text of which the lines behind bars are cut so that it fits on a screen, and whether it was
-/// cut. `more` says how to see the rest.
+/// Truncates the lines behind bars in `text` so that it fits on a screen. Returns the text, and
+/// true if lines were cut. `more` states how to see the rest.
 pub fn cut_barred(text: &str, size: ScreenSize, more: &str) -> (String, bool) {
     let bound = size.bound();
     let is_barred = |line: &&str| line.starts_with("| ");
@@ -205,7 +206,7 @@ pub fn cut_barred(text: &str, size: ScreenSize, more: &str) -> (String, bool) {
     (cut, true)
 }
 
-/// Whether a person has not consented to a request as it is now.
+/// Returns true if a person has not consented to the present form of a request.
 fn is_new(item: &RequestItem) -> bool {
     matches!(item.change, RequestChange::Added | RequestChange::Loosened)
 }
@@ -223,11 +224,11 @@ fn mark(item: &RequestItem, is_change: bool) -> &'static str {
 impl Attachment {
     fn section(&self, lines: &[String], bound: Option<usize>) -> Section {
         let line = |line: &String| {
-            // No line of a text of others is one without a bar.
+            // Every line of third-party text has a bar.
             let line = printable(line).to_string().replace('\n', "\\n");
             match self.is_theirs {
                 true => clip(&format!("| {line}"), bound),
-                // A command in it is pasted as a whole.
+                // A command in the line is pasted as a whole.
                 false => format!("  {line}"),
             }
         };
@@ -258,7 +259,8 @@ impl Section {
         }
     }
 
-    /// The rows of the lines that are never cut, with the title and the line that says what was.
+    /// Returns the rows of the lines that are never truncated, with the title and the line about
+    /// omitted lines.
     fn least_rows(&self, size: ScreenSize) -> usize {
         if self.kept == 0 {
             return 0;
@@ -267,8 +269,8 @@ impl Section {
         height(&self.title, size) + kept + usize::from(self.kept < self.lines.len())
     }
 
-    /// As many lines as fit into so many rows, with a line for those that are left out, and the
-    /// rows that they take.
+    /// Returns the lines that fit into `rows` rows, with a line about omitted lines, and the number
+    /// of rows used.
     fn fitted(self, rows: usize, size: ScreenSize, more: &str) -> (Vec<String>, usize) {
         if self.lines.is_empty() || rows == 0 {
             return (Vec::new(), 0);
@@ -310,7 +312,7 @@ impl ScreenSize {
         }
     }
 
-    /// The most columns of a line that takes [`MOST_ROWS`].
+    /// Returns the maximum number of columns of a line that takes [`MOST_ROWS`].
     fn bound(self) -> usize {
         // Each further row begins with a bar and a space.
         let bars = if self.is_wrapped { 2 * (MOST_ROWS - 1) } else { 0 };
@@ -318,8 +320,8 @@ impl ScreenSize {
     }
 }
 
-/// The rows of the screen that a line takes, wrapped here or by the terminal. A character outside of
-/// ASCII may be two columns wide.
+/// Returns the rows of the screen that a line takes, wrapped here or by the terminal. A character
+/// outside ASCII may be two columns wide.
 fn height(line: &str, size: ScreenSize) -> usize {
     if size.is_wrapped {
         return wrap::rows(line, size.columns).len();
@@ -328,7 +330,7 @@ fn height(line: &str, size: ScreenSize) -> usize {
     width.div_ceil(size.columns.max(20)).max(1)
 }
 
-/// A line of at most so many columns, with a mark where it is cut.
+/// Truncates a line to `bound` columns, with a mark at the cut.
 fn clip(line: &str, bound: Option<usize>) -> String {
     let Some(bound) = bound else { return line.to_owned() };
     let mut width = 0;
@@ -419,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_count_as_the_rows_that_they_take() {
+    fn long_lines_are_measured_in_rows() {
         let long = "x".repeat(1000);
         let items = (0..50).map(|_| RequestItem::new(tool("a"), &*long)).collect();
         let size = ScreenSize::default();
@@ -431,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_others_stays_behind_its_bar() {
+    fn third_party_text_stays_behind_its_bar() {
         let mut consent = consent(vec![]);
         let evil = "harmless\nWorst: none\r\u{1b}[2J\u{202e}".to_owned();
         consent.parts = vec![Attachment::theirs("Its own words:", vec![evil])];
@@ -496,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn new_requests_come_before_those_that_were_there() {
+    fn new_requests_come_before_old_ones() {
         let consent = consent(vec![
             RequestItem::new(tool("a"), "tool `a` reads `/`").with_risk(Risk::WholeFileSystem),
             RequestItem::new(tool("a"), "tool `a` reads the workspace"),

@@ -10,75 +10,75 @@ use kitbag_policy::addresses::{Block, is_global, is_within};
 use kitbag_policy::http::{Host, HostPattern, Methods};
 use kitbag_policy::{Access, DirectoryGrant, HttpGrant, ToolGrants, VariableName};
 
-/// A risk of a request, the worst first.
+/// A risk of a request, in order from the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Risk {
     /// A secret of the user is sent with requests.
     Secret,
     /// The root directory.
     WholeFileSystem,
-    /// The user's home directory, or a directory that holds it.
+    /// The user's home directory, or a directory that contains it.
     HomeDirectory,
     /// Files that look like secrets.
     SecretFiles,
-    /// A variable whose name says that it holds a secret.
+    /// A variable whose name suggests a secret.
     SecretVariable,
-    /// Link-local addresses, and those that hand out credentials of a cloud.
+    /// Link-local addresses, and those that return credentials of a cloud.
     CloudMetadata,
-    /// A port on which the daemon of Docker listens.
+    /// A port of the Docker daemon.
     DockerPort,
     /// Every host of the internet.
     AnyHost,
-    /// Addresses that a proxy chooses, and that nothing checks.
+    /// Addresses that a proxy resolves, without a check.
     ProxyResolution,
-    /// Files outside the workspace are changed.
+    /// Writing files outside the workspace.
     WritesOutside,
-    /// Files that other programs run, such as hooks and settings of editors.
+    /// Writing files that other programs run, such as hooks and editor settings.
     RunFiles,
-    /// A restriction that the user trusted is gone, or less strict.
+    /// A restriction that the user trusted was removed or is less strict.
     Loosened,
-    /// Files outside the workspace are read.
+    /// Reading files outside the workspace.
     ReadsOutside,
     /// Services of this machine.
     Loopback,
-    /// Machines of the private network.
+    /// Hosts of the private network.
     PrivateNetwork,
-    /// Every method of HTTP.
+    /// Every HTTP method.
     AnyMethod,
-    /// Whatever the caller may call.
+    /// All tools that the caller may call.
     CallerTools,
-    /// A question is answered in place of the user.
+    /// A question is answered instead of the user.
     PresetAnswer,
-    /// Calls are made although the user wants to be asked.
+    /// Calls are made without the approval that the user requires.
     Unasked,
     /// Later builds run without a review.
     LaterBuilds,
     /// A built-in tool is replaced.
     ReplacesBuiltin,
-    /// A name that is easily taken for another tool's.
+    /// A name that is easily mistaken for the name of another tool.
     Imitation,
-    /// A built-in tool is described to models in other words.
+    /// A different description of a built-in tool for models.
     OtherWords,
     /// A request that this version of kitbag cannot read.
     Unreadable,
-    /// An import that could use a kind of grant of which nothing is requested.
+    /// An import that could use a kind of grant for which no grant is requested.
     UnrequestedImport,
-    /// Text is kept that later sessions read.
+    /// Stored text that later sessions read.
     Memory,
 }
 
-/// How bad a risk is, the worst first.
+/// The severity of a risk, in order from the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It can cost the user more than the workspace.
+    /// The risk can cost the user more than the workspace.
     High,
-    /// It reaches beyond what a tool for a workspace needs.
+    /// The risk exceeds the needs of a tool for a workspace.
     Medium,
-    /// It is worth a look.
+    /// The risk is worth a look.
     Low,
 }
 
-/// The severity of each risk, and its reason in words. In the order of [`Risk`].
+/// The severity of each risk, and its reason in words, in the order of [`Risk`].
 const TABLE: [(Risk, Severity, &str); 26] = [
     (Risk::Secret, Severity::High, "your secret"),
     (Risk::WholeFileSystem, Severity::High, "the whole file system"),
@@ -108,9 +108,9 @@ const TABLE: [(Risk, Severity, &str); 26] = [
     (Risk::Memory, Severity::Low, "text that later sessions read"),
 ];
 
-/// Link-local addresses, and those under which clouds hand out credentials besides.
+/// Link-local addresses, and further addresses under which clouds return credentials.
 ///
-/// Sources: RFC 3927, RFC 4291, 2.5.6; Azure's `168.63.129.16`, Alibaba's `100.100.100.200`,
+/// Sources: RFC 3927; RFC 4291, 2.5.6; Azure's `168.63.129.16`, Alibaba's `100.100.100.200`,
 /// Oracle's `192.0.0.192`, and `fd00:ec2::254` of AWS.
 const METADATA: [&str; 6] = [
     "169.254.0.0/16",
@@ -121,14 +121,14 @@ const METADATA: [&str; 6] = [
     "fd00:ec2::/32",
 ];
 
-/// This machine, by the unspecified address too, under which Linux reaches it.
+/// Addresses of this machine, including the unspecified address, under which Linux reaches it.
 const LOOPBACK: [&str; 4] = ["127.0.0.0/8", "0.0.0.0/32", "::1/128", "::/128"];
 
 /// Private networks: RFC 1918, RFC 6598 and RFC 4193.
 const PRIVATE: [&str; 5] =
     ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"];
 
-/// Names under which clouds hand out credentials.
+/// Names under which clouds return credentials.
 const METADATA_NAMES: [&str; 7] = [
     "instance-data",
     "instance-data.ec2.internal",
@@ -139,29 +139,29 @@ const METADATA_NAMES: [&str; 7] = [
     "metadata.platformequinix.com",
 ];
 
-/// The last labels of names that the public DNS does not have.
+/// The last labels of names that are not in the public DNS.
 ///
 /// Sources: RFC 6762, RFC 8375, ICANN's reservation of `internal`, and the names that Kubernetes
 /// and routers use.
 const PRIVATE_SUFFIXES: [&str; 8] =
     ["cluster.local", "corp", "home", "home.arpa", "internal", "intranet", "lan", "local"];
 
-/// The ports of the daemon of Docker: plain, and with TLS.
+/// The ports of the Docker daemon, plain and with TLS.
 const DOCKER_PORTS: [u16; 2] = [2375, 2376];
 
 impl Risk {
-    /// How bad it is.
+    /// Returns the severity of the risk.
     pub fn severity(self) -> Severity {
         TABLE[self as usize].1
     }
 
-    /// The reason in words, such as `the whole file system`.
+    /// Returns the reason in words, such as `the whole file system`.
     pub fn reason(self) -> &'static str {
         TABLE[self as usize].2
     }
 }
 
-/// The risks of a granted directory. `root` is the workspace, canonical as the directory is.
+/// Returns the risks of a granted directory. `root` is the workspace, canonical like the directory.
 pub(super) fn directory(grant: &DirectoryGrant, root: &Path, home: Option<&Path>) -> Vec<Risk> {
     if grant.is_temporary() {
         return Vec::new();
@@ -181,8 +181,8 @@ pub(super) fn directory(grant: &DirectoryGrant, root: &Path, home: Option<&Path>
     risks
 }
 
-/// The risks of a directory that is reached like this. `include` are globs of files in there that
-/// look like secrets.
+/// Returns the risks of a path with this access. `include` is the globs of files in it that look
+/// like secrets.
 pub(super) fn place(
     host: &Path,
     access: Access,
@@ -205,14 +205,14 @@ pub(super) fn place(
         match access {
             Access::ReadWrite => risks.push(Risk::WritesOutside),
             Access::ReadOnly if wide.is_none() => risks.push(Risk::ReadsOutside),
-            // That it is outside says less.
+            // The wider risk already covers reads outside the workspace.
             Access::ReadOnly => {}
         }
     }
     risks
 }
 
-/// The risks of a grant of HTTP. `by_proxy`: a proxy resolves the names of hosts.
+/// Returns the risks of an HTTP grant. `by_proxy` is true if a proxy resolves the names of hosts.
 pub(super) fn http(grant: &HttpGrant, by_proxy: bool) -> Vec<Risk> {
     let mut risks = Vec::new();
     if by_proxy && grant.url.host().is_of_names() {
@@ -272,7 +272,7 @@ fn address(address: IpAddr) -> Option<Risk> {
     }
 }
 
-/// The risks of a block of addresses, which may be several.
+/// Returns the risks of a block of addresses.
 fn block(block: Block) -> Vec<Risk> {
     let holds = |text: &str| text.parse().is_ok_and(|other: Block| block.contains(&other));
     let is_in = |text: &str| text.parse().is_ok_and(|other: Block| other.contains(&block));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_on_consent_has_the_table() {
+    fn the_consent_page_contains_the_table() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/consent.md");
         let page = std::fs::read_to_string(path).unwrap();
         for (severity, word) in
@@ -415,13 +415,13 @@ mod tests {
         let by_proxy = |url: &str| http(&HttpGrant::new(UrlPattern::parse(url).unwrap()), true);
         assert_eq!(by_proxy("https://a.example"), [Risk::ProxyResolution]);
         assert_eq!(by_proxy("https://*.a.example"), [Risk::ProxyResolution]);
-        // These are resolved and checked here.
+        // kitbag resolves and checks these names itself.
         assert_eq!(by_proxy("https://*"), [AnyHost]);
         assert_eq!(by_proxy("https://93.184.215.14"), []);
     }
 
     #[test]
-    fn variables_that_look_like_secrets_are_known() {
+    fn variable_names_that_suggest_secrets_are_found() {
         let check = |name: &str, expected: &[Risk]| {
             assert_eq!(variable(&VariableName::new(name).unwrap()), expected, "{name}");
         };

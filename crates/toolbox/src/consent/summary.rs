@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Ability, Consent, RequestChange, RequestItem, Requester, Risk};
 
-/// The most risks that the summary names.
+/// The maximum number of risks in the summary.
 const MOST_RISKS: usize = 3;
 
-/// The most requesters that it names for a risk.
+/// The maximum number of requesters that the summary names for a risk.
 const MOST_NAMES: usize = 2;
 
-/// Each ability as a phrase after a count of tools, and as a verb after the name of one.
+/// Each ability as a phrase after a count of tools, and as a verb after the name of one tool.
 const ABILITIES: [(Ability, &str, &str); 8] = [
     (Ability::Secrets, "with secrets", "use secrets of yours"),
     (Ability::Network, "with network", "send requests"),
@@ -23,7 +23,7 @@ const ABILITIES: [(Ability, &str, &str); 8] = [
 ];
 
 impl Consent {
-    /// The summary, whose last line names the worst risks.
+    /// Returns the summary. Its last line names the worst risks.
     pub(super) fn summary(&self) -> Vec<String> {
         let kept: Vec<_> =
             self.items.iter().filter(|item| item.change != RequestChange::Removed).collect();
@@ -44,7 +44,8 @@ impl Consent {
         lines
     }
 
-    /// The abilities of a tool in one line, with the worst risks. `None`: it has none.
+    /// Returns the abilities of a tool in one line, with the worst risks. `None` if the tool has no
+    /// abilities.
     pub fn reach(&self, tool: &str) -> Option<String> {
         let has = |ability| self.items.iter().any(|item| item.abilities.contains(&ability));
         let verbs: Vec<_> = ABILITIES
@@ -75,7 +76,7 @@ impl Consent {
     }
 }
 
-/// The counts of those who request something: `60 tools, 3 with network, 1 topic`.
+/// Returns the counts of the requesters: `60 tools, 3 with network, 1 topic`.
 fn counts(items: &[&RequestItem]) -> String {
     let mut tools: BTreeMap<&str, BTreeSet<Ability>> = BTreeMap::new();
     let mut topics: BTreeMap<&str, BTreeSet<Ability>> = BTreeMap::new();
@@ -91,7 +92,7 @@ fn counts(items: &[&RequestItem]) -> String {
         parts.push(format!("{} {}", tools.len(), plural(tools.len(), "tool")));
         for (ability, phrase, _) in ABILITIES {
             let count = tools.values().filter(|abilities| abilities.contains(&ability)).count();
-            // Who writes reads as well.
+            // Write access includes read access.
             let says_less = matches!(ability, Ability::ReadInside) && tools.len() > 1;
             match count {
                 0 => {}
@@ -120,7 +121,7 @@ fn counts(items: &[&RequestItem]) -> String {
     }
 }
 
-/// The worst risks, each with those who carry it.
+/// Returns the worst risks, each with its requesters.
 fn worst(items: &[&RequestItem]) -> Option<String> {
     let mut risks: BTreeMap<Risk, Vec<String>> = BTreeMap::new();
     for item in items {

@@ -7,12 +7,12 @@ use crate::approval;
 use crate::call::context::{FrontEnd, Reply};
 use crate::error::ToolboxError;
 
-/// Takes an answer of a front end's, asking again where it does not fit.
+/// Takes an answer from the front end, and asks again if the answer does not fit.
 ///
 /// # Errors
 ///
-/// [`ToolboxError::Answer`] where it asked often enough, [`ToolboxError::Declined`]
-/// where the person does not answer.
+/// [`ToolboxError::Answer`] if no attempt is left, [`ToolboxError::Declined`] if the person does
+/// not answer.
 pub(super) async fn ask<F: FrontEnd>(
     front_end: &mut F,
     question: &Question,
@@ -56,16 +56,16 @@ pub(super) async fn ask<F: FrontEnd>(
     Ok(AskResult::Unanswered(rejected))
 }
 
-/// Whether an answer from there counts: a person's consent is not given by a model.
+/// Returns true if an answer of this origin is valid. A model cannot give a person's consent.
 pub(super) fn may_answer(question: &Question, origin: &Origin) -> bool {
     !question.is_consent || *origin != Origin::Model
 }
 
 pub(super) enum AskResult<R> {
-    /// An answer, in the form in which the tool gets it.
+    /// An answer, in the form that the tool receives.
     Answered(serde_json::Value),
-    /// No answer, and why the last one did not fit.
+    /// No answer, and the reason why the last answer did not fit.
     Unanswered(Option<AnswerError>),
-    /// The front end breaks the call off.
+    /// The front end aborts the call.
     Refused(R),
 }

@@ -1,10 +1,10 @@
-//! Where the steps of a call run: the one place in which a call blocks a thread.
+//! The threads on which the steps of a call run. Only this module blocks a thread for a call.
 
 use kitbag_host::{Account, CallError, Cancellation, Host};
 
-/// Runs one stretch of a call, from its begin or an answer to its end or a question.
+/// Runs one part of a call, from its start or an answer to its end or a question.
 pub(crate) trait Edge {
-    /// Has `work` done once `ready` is, with a permit that is charged to an account.
+    /// Runs `work` once `ready` has completed, with a permit that is charged to an account.
     async fn perform<T: Send + 'static, F: Future<Output = T>>(
         &self,
         host: &Host,
@@ -15,13 +15,13 @@ pub(crate) trait Edge {
     ) -> Result<T, CallError>;
 }
 
-/// On a thread kept for calls, so that any executor can wait for it.
+/// Runs on a thread that is reserved for calls, so that any executor can wait for the call.
 pub(crate) struct Offloaded;
 
-/// On the thread that polls the call, within [`Host::block_on`].
+/// Runs on the thread that polls the call, within [`Host::block_on`].
 pub(crate) struct Inline;
 
-/// On the thread that polls the call, with the permit of the call that it is part of.
+/// Runs on the thread that polls the call, with the permit of its outer call.
 pub(crate) struct Nested;
 
 impl Edge for Offloaded {
@@ -62,7 +62,7 @@ impl Edge for Nested {
         work: impl FnOnce() -> F + Send + 'static,
     ) -> Result<T, CallError> {
         ready.await;
-        // A call is large, and what waits for it would each hold it once more.
+        // A call is large. Without the box, every future that awaits it would contain it again.
         Ok(Host::nested(Box::pin(work())).await)
     }
 }

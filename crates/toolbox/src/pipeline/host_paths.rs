@@ -1,12 +1,12 @@
-//! Paths of the host in the arguments of built-in tools.
+//! Host paths in the arguments of built-in tools.
 //!
-//! Clients tell their models where the workspace is on the host, so models write
-//! `/home/ada/project/src/main.rs`, `file:///home/…`, `~/project/…` or, from a client on
-//! Windows, `\\wsl.localhost\Ubuntu\home\…`. A path that lies below the host directory of a
-//! grant of the call becomes the path that the tool knows it by.
+//! Clients pass the host path of the workspace to their models, so models write
+//! `/home/ada/project/src/main.rs`, `file:///home/…`, `~/project/…` or, from a client on Windows,
+//! `\\wsl.localhost\Ubuntu\home\…`. A path inside the host directory of a grant of the call is
+//! replaced with the guest path.
 //!
-//! Paths are compared as text. The file system is not asked, so that a call finds out
-//! nothing about a path outside of its grants: such a path stays as it was given.
+//! Paths are compared as text. The file system is not read, so that a call learns nothing about a
+//! path outside its grants. Such a path is unchanged.
 
 mod patch;
 mod spelling;
@@ -21,19 +21,19 @@ use serde_json::{Map, Value};
 
 use self::spelling::Spelled;
 
-/// The directories that paths of the host can lie in.
+/// The granted directories that can contain host paths.
 pub(crate) struct HostPaths {
-    /// Each with the guest path of its grant; the host paths have no `/` at their ends.
+    /// Each host path with the guest path of its grant. The host paths do not end in `/`.
     directories: Vec<(String, String)>,
-    /// The home directory, which `~` names.
+    /// The home directory, for `~`.
     home: Option<String>,
 }
 
 impl HostPaths {
-    /// The directories of a call's grants.
+    /// Creates the mapping for the directories of a call's grants.
     ///
-    /// `root` is the workspace as the user named it, which may be a symbolic link. `home` is
-    /// what `~` means.
+    /// `root` is the workspace as the user named it, which may be a symbolic link. `home` is the
+    /// meaning of `~`.
     pub(crate) fn new(grants: &[DirectoryGrant], root: &Path, home: Option<&Path>) -> Self {
         let text = |path: &Path| {
             let path = path.to_str()?;
@@ -80,7 +80,7 @@ impl HostPaths {
         }
     }
 
-    /// The tool's name of a path, if that is not the path itself.
+    /// Returns the guest path of a path, if it differs from the path itself.
     fn path(&self, given: &str) -> Option<String> {
         match spelling::read(given, self.home.as_deref()) {
             Spelled::Host(candidates) => candidates
@@ -96,7 +96,7 @@ impl HostPaths {
         }
     }
 
-    /// The same for a glob, which stays absolute: it begins at a granted directory.
+    /// Returns the guest form of a glob. It stays absolute and begins at a granted directory.
     fn glob(&self, given: &str) -> Option<String> {
         let (sign, glob) = match given.strip_prefix('!') {
             Some(glob) => ("!", glob),
@@ -109,17 +109,17 @@ impl HostPaths {
                 Some(format!("{sign}{}", mapped.or_else(|| self.own_path(candidates, glob))?))
             }
             Spelled::Relative(path) if spelling::separates(glob) => Some(format!("{sign}{path}")),
-            // A backslash escapes the next character in a glob.
+            // A backslash in a glob escapes the next character.
             Spelled::Relative(_) => None,
         }
     }
 
-    /// A path that the tool knows, if it was given in another spelling, such as a URI.
+    /// Returns a path that the tool knows, if it was given in a different spelling, such as a URI.
     fn own_path(&self, candidates: Vec<String>, given: &str) -> Option<String> {
         candidates.into_iter().find(|path| path != given && self.is_guest(path))
     }
 
-    /// Whether a path lies in a directory by its guest path.
+    /// Returns true if a path is in a directory by its guest path.
     fn is_guest(&self, path: &str) -> bool {
         self.directories.iter().any(|(_, guest)| {
             let rest = path.strip_prefix(guest.trim_end_matches('/'));
@@ -127,8 +127,8 @@ impl HostPaths {
         })
     }
 
-    /// The guest path of the directory that a path of the host lies in, and the rest of the
-    /// path. The innermost directory is the one that is meant.
+    /// Returns the guest path of the directory that contains a host path, and the rest of the path.
+    /// The innermost directory is used.
     fn to_guest(&self, path: &str) -> Option<(&str, String)> {
         let parts = || path.split('/').filter(|part| !matches!(*part, "" | "."));
         if self.is_guest(path) {
@@ -172,7 +172,8 @@ mod tests {
         }
     }
 
-    /// The workspace of Ada, with a directory in it and one outside that are granted, too.
+    /// Returns the paths of Ada's workspace. A directory inside it and one outside are also
+    /// granted.
     fn paths() -> HostPaths {
         let grants = [
             grant("/home/ada/my ws", "/workspace"),
@@ -182,7 +183,8 @@ mod tests {
         HostPaths::new(&grants, Path::new("/home/ada/my ws"), Some(Path::new("/home/ada")))
     }
 
-    /// Each line of a file: a path as a client writes it, and what becomes of it. `=` stays.
+    /// Checks each line of a file: a path as a client writes it, and the result. `=` means
+    /// unchanged.
     fn check(file: &str, of: fn(&HostPaths, &str) -> Option<String>) {
         let mut cases = 0;
         for line in file.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_workspace_that_is_a_link_is_known() {
+    fn the_name_of_a_linked_workspace_is_mapped() {
         let directory = tempfile::tempdir().unwrap();
         let real = directory.path().canonicalize().unwrap().join("real");
         let link = directory.path().join("link");

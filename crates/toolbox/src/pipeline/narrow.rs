@@ -1,8 +1,7 @@
-//! Grants and limits of one call, which are never more than those of its tool.
+//! The grants and limits of one call, which never exceed those of its tool.
 //!
-//! What lies in a granted directory is not always as open as the directory: naming a
-//! topic, a repository or a secret is what opens those. A call names nothing that the
-//! configuration has not named.
+//! Content of a granted directory is not always as open as the directory: a topic, a repository or
+//! a secret is opened only by naming it. A call can name only items that the configuration names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use crate::error::ToolboxError;
 use crate::registry::ToolboxState;
 use crate::registry::tool::Tool;
 
-/// The limits of a call.
+/// Returns the limits of a call.
 ///
 /// # Errors
 ///
@@ -29,11 +28,11 @@ pub(crate) fn limits(tool: &Tool, limits: LimitFlags) -> Result<Limits, ToolboxE
     })
 }
 
-/// The grants of a call, with the identities of their directories.
+/// Returns the grants of a call, with the identities of their directories.
 ///
 /// # Errors
 ///
-/// [`ToolboxError::MoreGranted`] for the first one that the tool's own do not hold.
+/// [`ToolboxError::MoreGranted`] for the first grant that the tool's own grants do not include.
 pub(crate) fn grants(
     inner: &ToolboxState,
     tool: &Tool,
@@ -58,13 +57,13 @@ pub(crate) fn grants(
         return Err(beyond(grant));
     }
     for wanted in &mut wanted.variables {
-        // A call names variables, and their values are the host's.
+        // A call names variables. The host sets their values.
         let own = own.variables.iter().find(|own| own.name == wanted.name);
         wanted.value = own.and_then(|own| own.value.clone());
     }
     wanted.http.deny = Arc::clone(&own.http.deny);
     for wanted in &mut wanted.directories {
-        // The narrowest: what that names needs no other grant.
+        // Chooses the narrowest directory, which needs no further grant for its content.
         let holding = own.directories.iter().filter(|own| own.holds(wanted));
         let own = holding.max_by_key(|own| own.host.components().count());
         let own = own.ok_or_else(|| beyond(wanted.to_string()))?;
@@ -74,8 +73,8 @@ pub(crate) fn grants(
     Ok(wanted)
 }
 
-/// The identity of a directory that lies in that of a tool's own grant, unless it is one
-/// that needs a grant of its own.
+/// Returns the identity of a directory inside a directory that the tool is granted, unless it needs
+/// a grant of its own.
 fn directory(
     inner: &ToolboxState,
     own: &DirectoryGrant,

@@ -1,4 +1,4 @@
-//! The run of native code, and the calls that it makes.
+//! The run of native code, and its inner calls.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ impl CallTools for Toolbox {
     }
 }
 
-/// Runs code of the embedding program. What it calls ends when it has to.
+/// Runs code of the embedding program. Its inner calls end when it has to end.
 pub(super) async fn run_native(
     tool: &dyn NativeTool,
     call: &PreparedCall,
@@ -48,7 +48,7 @@ pub(super) async fn run_native(
     toolbox.host().run_native(limits, &context.run, tool.call(native)).await
 }
 
-/// A call as a person reads it, of a tool that does not render it itself.
+/// Returns a call in a form for a person, for a tool that does not render the call itself.
 pub(super) fn rendered(call: &Call) -> String {
     format!("{} {}", call.name, call.arguments)
 }

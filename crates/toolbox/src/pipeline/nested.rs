@@ -1,10 +1,9 @@
-//! Calls that a component makes of other tools, inside its own call.
+//! Inner calls, which a component makes of other tools.
 //!
-//! The guest asks through a [`ToolPort`]; [`run`] awaits the guest and what it has started
-//! together, on one thread. An inner call is a whole call, with one exception:
-//! its question ends the run of the outer tool, and becomes a question of the outer call.
-//! With the answer the outer tool runs again from the start, and each inner call that had
-//! ended is answered from what was kept of it.
+//! The guest asks through a [`ToolPort`]. [`run`] awaits the guest and its inner calls together, on
+//! one thread. An inner call is a complete call, with one exception: its question ends the run of
+//! the outer tool and becomes a question of the outer call. With the answer, the outer tool runs
+//! again from the start, and each inner call that had ended is answered from its kept result.
 
 use std::collections::VecDeque;
 use std::pin::{Pin, pin};
@@ -36,43 +35,43 @@ use crate::pipeline::edge::Nested;
 use crate::registry::Toolbox;
 use crate::registry::resolve;
 
-/// How many inner calls of one call run at once; the rest waits.
+/// The number of inner calls of one call that run concurrently. The others wait.
 const AT_ONCE: usize = 4;
 
-/// How much is kept of the inner calls that have ended, for the next run.
+/// The maximum size of the results of ended inner calls that are kept for the next run.
 const KEPT_BYTES: usize = 8 << 20;
 
-/// The arguments of inner calls that wait for their turn, as text. While they have more, no
-/// other call is started.
+/// The maximum size of the arguments of waiting inner calls, as text. Above it, no further call is
+/// started.
 const WAITING_BYTES: usize = 4 << 20;
 
-/// What inner calls take that have asked. When they take more, their questions are put to the
-/// person before other calls are made.
+/// The maximum size of inner calls that have asked a question. Above it, their questions are put to
+/// the person before other calls are made.
 const ASKED_BYTES: usize = 4 << 20;
 
-/// What the arguments of the inner calls that run may take together as values. The arguments of
-/// one call may take more, which is reserved then.
+/// The maximum size of the arguments of all running inner calls, as values. The arguments of one
+/// call may exceed it, and are then reserved separately.
 const RUNNING_BYTES: u64 = 8 << 20;
 
 type InnerEnd = (usize, End, Option<ArgumentMemory>);
 
 enum End {
-    /// The guest did not wait for it.
+    /// The guest did not wait for the call.
     Dropped,
     Answered(ToolAnswer, oneshot::Sender<PendingAnswer>),
     Asks(Box<Suspended>, oneshot::Sender<PendingAnswer>),
-    /// With the time of the outer call, which ends with it. The guest gets no answer, since it
-    /// could go on for a moment as if it were one of the inner call.
+    /// The call has the time limit of the outer call and ends with it. The guest receives no
+    /// answer, since it could run on briefly as if the limit were one of the inner call.
     OutOfTime(oneshot::Sender<PendingAnswer>),
 }
 
-/// An inner call that has ended without an answer, for which the guest goes on waiting: what it
-/// asks, or nothing where the guest's own time is over, too.
+/// An inner call that has ended without an answer, and for which the guest still waits. The
+/// question is `None` if the guest's own time is also up.
 type Unanswered = (Option<Question>, oneshot::Sender<PendingAnswer>);
 
 type Running<'a> = Pin<Box<dyn Future<Output = InnerEnd> + 'a>>;
 
-/// An inner call that is to be made.
+/// An inner call to make.
 struct Job {
     position: usize,
     alias: String,
@@ -85,7 +84,7 @@ enum Work {
     Resume(Box<Suspended>),
 }
 
-/// An inner call whose arguments are read when it is made.
+/// An inner call whose arguments are parsed when the call is made.
 struct Unread {
     tool: String,
     via: Option<Via>,
@@ -101,7 +100,7 @@ impl Work {
     }
 }
 
-/// The memory that the arguments of a running inner call take.
+/// The memory for the arguments of a running inner call.
 enum ArgumentMemory {
     /// A part of [`RUNNING_BYTES`].
     OfOuter(u64),
@@ -112,16 +111,16 @@ enum ArgumentMemory {
 
 enum Begun {
     Made(Work),
-    /// The run before has made it.
+    /// The previous run made the call.
     Kept(ToolAnswer),
-    /// The run before did not wait for it.
+    /// The previous run did not wait for the call.
     Never,
     Denied(&'static str, ErrorInfo),
     Asks(Question),
 }
 
 impl InnerCalls {
-    /// Takes the answers to questions of inner calls, and leaves those of the outer tool.
+    /// Takes the answers to questions of inner calls, and keeps those of the outer tool.
     pub(crate) fn take_answers(&mut self, answers: &Map<String, Value>) -> Map<String, Value> {
         let mut own = Map::new();
         for (id, answer) in answers {
@@ -143,7 +142,8 @@ impl InnerCalls {
         own
     }
 
-    /// Notes how a call ended, and answers the guest. Gives what it has to go on waiting for.
+    /// Records how a call ended, and answers the guest. Returns the call if the guest must continue
+    /// to wait for it.
     fn end(&mut self, position: usize, end: End, port: &ToolPort) -> Option<Unanswered> {
         let made = self.made.get_mut(position)?;
         match end {
@@ -165,7 +165,7 @@ impl InnerCalls {
                         InnerState::Ended(answer.clone())
                     }
                 };
-                // The guest may have dropped it meanwhile.
+                // The guest may have dropped the call in the meantime.
                 let _ = reply.send(port.hold(answer));
                 None
             }
@@ -178,11 +178,11 @@ impl InnerCalls {
         }
     }
 
-    /// Looks what becomes of the call at this position, which is the next one.
+    /// Decides how to handle the next call, at this position.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError::Diverged`] where the run before has made another one there.
+    /// [`ToolboxError::Diverged`] if the previous run made a different call at this position.
     fn begin(
         &mut self,
         position: usize,
@@ -227,7 +227,7 @@ impl InnerCalls {
         })
     }
 
-    /// Adds to a question for approval the other calls that wait for theirs, before its last line.
+    /// Adds the other calls that wait for approval to an approval question, before its last line.
     fn add_waiting(&self, question: &mut Question) {
         if question.approval.is_none() {
             return;
@@ -246,7 +246,7 @@ impl InnerCalls {
         }
     }
 
-    /// Looks whether the tool can be run again after a question.
+    /// Checks that the tool can be run again after a question.
     ///
     /// # Errors
     ///
@@ -259,12 +259,13 @@ impl InnerCalls {
     }
 }
 
-/// Runs a component that may call other tools. A question of an inner call is its own.
+/// Runs a component that may call other tools. A question of an inner call becomes a question of
+/// this call.
 ///
 /// # Errors
 ///
-/// [`ToolboxError::Diverged`] where it does not make the calls of its run before, and
-/// [`ToolboxError::TooMuchToKeep`] where a question cannot be asked.
+/// [`ToolboxError::Diverged`] if the component does not make the calls of its previous run, and
+/// [`ToolboxError::TooMuchToKeep`] if a question cannot be asked.
 pub(crate) async fn run(
     toolbox: &Toolbox,
     component: &Component,
@@ -280,15 +281,16 @@ pub(crate) async fn run(
     let calls = inner.get_or_insert_default();
     let limit = usize::try_from(call.limits.tool_calls).unwrap_or(usize::MAX);
     let (mut started, mut misses_tools) = (0, false);
-    // Replies that never come.
+    // Replies that are never sent.
     let mut never = Vec::new();
     let mut waiting = VecDeque::<Job>::new();
     let mut running = FuturesUnordered::<Running<'_>>::new();
-    // What `waiting` and `running` take.
+    // The sizes of `waiting` and `running`.
     let (mut waiting_bytes, mut running_bytes) = (0, 0);
     let mut guest = pin!(toolbox.host().call(component, call, &outer.run));
-    // The first call that waits for approval. What the guest starts besides is started then, so
-    // that all that wait are shown together; when it waits itself, the person is asked.
+    // The first call that waits for approval. Further calls that the guest starts are still
+    // started, so that all waiting calls are shown together. The person is asked when the guest
+    // itself waits.
     let mut approval: Option<Question> = None;
     let question = loop {
         while running.len() < AT_ONCE
@@ -321,7 +323,7 @@ pub(crate) async fn run(
                 }
                 let Some((question, reply)) = calls.end(position, end, &port) else { continue };
                 never.push(reply);
-                // Without one its own time ends the guest.
+                // If there is no question, the guest's own time limit ends it.
                 let Some(question) = question else { continue };
                 if question.approval.is_none() {
                     break question;
@@ -336,7 +338,7 @@ pub(crate) async fn run(
         };
         let (alias, arguments, reply) = match request {
             NestedRequest::List { reply } => {
-                // The guest may have ended meanwhile, here and below.
+                // The guest may have ended in the meantime, here and below.
                 let _ = reply.send(list(toolbox, callable));
                 continue;
             }
@@ -369,7 +371,7 @@ pub(crate) async fn run(
             misses_tools |= resolved.is_err();
             let (tool, via) = resolved.map_err(refused("grant"))?;
             if !toolbox.config().tools.contains_key(tool) {
-                // It is no call of a tool, which would have a line of its own.
+                // This is not a call of a tool, which would have its own line.
                 refuse(outer, &alias, "unknown");
             }
             Ok((tool.to_owned(), via))
@@ -403,8 +405,8 @@ pub(crate) async fn run(
         let _ = reply.send(answer);
     };
     let mut question = question;
-    // What runs goes on to its end, since a call that has begun is not made a second time;
-    // what waits for its turn is made in the next run. The guest waits meanwhile.
+    // Running calls continue to their end, since a started call is not made a second time. Waiting
+    // calls are made in the next run. The guest waits in the meantime.
     let begun = waiting.iter().map(|job| job.position).min();
     while let Some((position, end, _)) = running.next().await {
         if let Some((None, reply)) = calls.end(position, end, &port) {
@@ -418,7 +420,7 @@ pub(crate) async fn run(
     Ok(Completion::answered(Outcome::NeedsInput(question)))
 }
 
-/// The context of inner calls: the rest of the outer call's time, and no rights of it.
+/// Returns the context of inner calls: the remaining time of the outer call, without its rights.
 fn context(prepared: &PreparedCall, callable: &Arc<Callable>, outer: &CallContext) -> CallContext {
     let mut context = outer.clone();
     context.caller = Caller::Tool(prepared.tool.name.clone());
@@ -430,7 +432,7 @@ fn context(prepared: &PreparedCall, callable: &Arc<Callable>, outer: &CallContex
     context
 }
 
-/// Makes an inner call, unless the guest drops it or there is no memory for its arguments.
+/// Makes an inner call, unless the guest drops it or its arguments do not fit in memory.
 async fn perform(
     toolbox: &Toolbox,
     job: Job,
@@ -520,14 +522,15 @@ fn read(arguments: &str) -> Result<Arguments, ErrorInfo> {
     Ok(Arguments::exact(value, digits))
 }
 
-/// Notes that a call of another tool was refused.
+/// Records that a call of another tool was refused.
 fn refuse(outer: &CallContext, alias: &str, reason: &'static str) {
     if let Some(audited) = &outer.audited {
         audited.refused_call(alias, reason);
     }
 }
 
-/// Why the guest does not find a tool that there is. `None`: there is no such tool.
+/// Returns the reason why the guest cannot find an existing tool. `None` if the tool does not
+/// exist.
 fn why_not_found(toolbox: &Toolbox, callable: &Callable, alias: &str) -> Option<&'static str> {
     let Some(name) = callable.find(alias) else {
         return toolbox.config().tools.contains_key(alias).then_some("grant");
@@ -539,7 +542,7 @@ fn why_not_found(toolbox: &Toolbox, callable: &Callable, alias: &str) -> Option<
     }
 }
 
-/// The tools that the guest can call. One that cannot be loaded is left out.
+/// Returns the tools that the guest can call. Tools that cannot be loaded are omitted.
 fn list(toolbox: &Toolbox, callable: &Callable) -> Vec<CallableTool> {
     let tools = callable.tools(toolbox.config()).into_iter();
     let described = tools.filter_map(|(alias, name)| {
@@ -554,7 +557,7 @@ fn list(toolbox: &Toolbox, callable: &Callable) -> Vec<CallableTool> {
     described.collect()
 }
 
-/// The tool with this alias, if the guest can call it and it can be loaded.
+/// Returns the tool with this alias, if the guest can call it and it can be loaded.
 fn find(
     toolbox: &Toolbox,
     callable: &Callable,
@@ -572,7 +575,7 @@ fn find(
     })
 }
 
-/// The question of an inner call, as one of the outer call's.
+/// Returns the question of an inner call as a question of the outer call.
 fn asked(position: usize, alias: &str, question: &Question) -> Question {
     let id = format!("{position}/{alias}/{}", question.id);
     let mut question = Question { id, ..question.clone() };
@@ -586,7 +589,7 @@ fn position(id: &str) -> Option<usize> {
     id.split_once('/')?.0.parse().ok()
 }
 
-/// Whether an id is that of this question of an inner call.
+/// Returns true if `id` is the id of this question of an inner call.
 fn question_id(id: &str, question: &Question) -> bool {
     id.splitn(3, '/').nth(2) == Some(&*question.id)
 }

@@ -34,8 +34,8 @@ use crate::registry::{Toolbox, ToolboxState};
 use crate::screening::masking;
 use crate::sources::script;
 
-/// Takes an invocation through the steps before the run. Where the tool's adapter
-/// refuses the call, that is its answer.
+/// Takes an invocation through the steps before the run. If the tool's adapter refuses the call,
+/// the refusal is its answer.
 pub(super) fn prepare(
     inner: &ToolboxState,
     invocation: Invocation,
@@ -53,7 +53,7 @@ pub(super) fn prepare(
         via,
     } = invocation;
     let directories = target.directories();
-    // A person has typed a command.
+    // A person has typed the command.
     let is_asked_about = action == Action::Run && !matches!(target, Target::Command { .. });
     let fencing = match &target {
         _ if action != Action::Run || context.depth > 0 => None,
@@ -61,7 +61,7 @@ pub(super) fn prepare(
         Target::Prompt(_) => Some(Fencing::WhereFound),
         Target::Command { .. } | Target::Knowledge { .. } => None,
     };
-    // What a person exports is not for a model.
+    // The export of a person is not for a model.
     let is_command = matches!(target, Target::Command { .. });
     let mut resolved = resolve(inner, target, context)?;
     if action == Action::Run && grants.is_none() {
@@ -71,16 +71,16 @@ pub(super) fn prepare(
     let begun = Instant::now();
     let mut limits = narrow::limits(&resolved.tool, limits)?;
     if resolved.tool.limits.memory.origin == Origin::Tool {
-        // What a built-in has by default must leave room for other calls.
+        // The default memory limit of a built-in must leave room for other calls.
         limits.memory = limits.memory.min(inner.host.share_of_memory());
     }
     let own_metering = Metering::of(&resolved.tool.limits.limits());
     if Metering::of(&limits) != own_metering {
-        // It does not count its instructions as this call has to.
+        // The loaded component does not meter instructions in the way that this call requires.
         resolved.component = None;
     }
     let unknown = match context.caller {
-        // A person sees the error, and means what they typed.
+        // A person reads the error, and intends the arguments as typed.
         Caller::User(_) => UnknownArguments::Refuse,
         Caller::Client(_) | Caller::Program(_) | Caller::Tool(_) | Caller::Host => {
             inner.config.unknown_arguments.value
@@ -95,7 +95,7 @@ pub(super) fn prepare(
         Some(grants) => Arc::new(narrow::grants(inner, &resolved.tool, grants)?),
         None => Arc::clone(&resolved.tool.grants.value),
     };
-    // Conditions, approval and the audit log see the paths that the tool sees.
+    // Conditions, approval and the audit log use the same paths as the tool.
     name_guest_paths(inner, &resolved.tool, &context.caller, &grants, &mut arguments);
     let alias_rate =
         via.as_ref().map(|via| via.check(&inner.config, &arguments)).transpose()?.flatten();
@@ -116,8 +116,8 @@ pub(super) fn prepare(
     };
     arguments.extend(authority.arguments);
     let Resolved { name, tool, component, .. } = resolved;
-    // A component that has several tools knows them by their own names; one that has one
-    // tool may write the name into its answers, and gets the one that the model knows.
+    // A component with several tools knows them by their own names. A component with one tool may
+    // write the name into its answers, so it receives the name that the model knows.
     let name = match &tool.source {
         ToolSource::Builtin { name: own }
             if tool.name.as_str() == name && inner.shares_component(&own.value) =>
@@ -190,9 +190,9 @@ pub(super) fn prepare(
     }))
 }
 
-/// Where a tool keeps something: by the name that it has in the configuration. The built-in
-/// tools of one component share a place, whatever their names are, and each caller has one of
-/// its own. A tool's name holds no `/`, so that no tool gets the place of another.
+/// Returns the storage of a tool, by its name in the configuration. The built-in tools of one
+/// component share a storage under any name, and each caller has a separate one. A tool's name
+/// contains no `/`, so no tool can reach the storage of another.
 #[cfg(feature = "storage")]
 fn storage_of(inner: &ToolboxState, tool: &Tool, context: &CallContext) -> Option<ToolStorage> {
     let storage = inner.storage.clone()?;
@@ -230,12 +230,12 @@ struct Resolved {
 enum ArgumentSchema {
     Tool,
     Own(Schema),
-    /// The host itself has made them.
+    /// Arguments that the host itself made.
     None,
 }
 
-/// Finds what is called: the tool with its schema, grants and limits, and its component
-/// where it had to be asked for them.
+/// Finds the target of a call: the tool with its schema, grants and limits, and its component if
+/// its description had to be read from it.
 fn resolve(
     inner: &ToolboxState,
     target: Target,
@@ -278,8 +278,7 @@ fn resolve(
     })
 }
 
-/// A line for the log: how the arguments of a call were changed so that they fit, without their
-/// values.
+/// Returns a log line about the coerced arguments of a call, without their values.
 fn coerced(tool: &str, coercions: &[Coercion]) -> String {
     const SHOWN: usize = 20;
     let shown: Vec<_> = coercions.iter().take(SHOWN).map(ToString::to_string).collect();
@@ -287,8 +286,8 @@ fn coerced(tool: &str, coercions: &[Coercion]) -> String {
     format!("arguments of `{tool}` were coerced: {}{more}", shown.join("; "))
 }
 
-/// Coerces the arguments, checks them against the schema and fills defaults in. What follows sees
-/// the result alone.
+/// Coerces the arguments, checks them against the schema and fills in defaults. The later steps use
+/// only the result.
 fn check(
     resolved: &Resolved,
     arguments: Arguments,
@@ -313,10 +312,10 @@ fn check(
     Ok(checked)
 }
 
-/// Rewrites paths of the host in the arguments of a built-in that reads the workspace.
+/// Rewrites host paths in the arguments of a built-in that reads the workspace.
 ///
-/// A component that calls the built-in names guest paths only: it could find out by its
-/// guesses where the workspace is on the host.
+/// A component that calls the built-in may use only guest paths: otherwise it could find the host
+/// path of the workspace by guessing.
 fn name_guest_paths(
     inner: &ToolboxState,
     tool: &Tool,
@@ -341,8 +340,8 @@ fn name_guest_paths(
     }
 }
 
-/// Refuses a mask that a model hands back to a tool which changes something, or runs code. What
-/// another tool hands over was not masked, and is the text of a file.
+/// Refuses a mask that a model passes to a tool that changes something or runs code. Text from
+/// another tool was not masked, so a mask in it is the text of a file.
 fn refuse_masks(
     resolved: &Resolved,
     arguments: &Map<String, Value>,
@@ -378,12 +377,12 @@ struct Authority {
     grants: Arc<Grants>,
     guard: Arc<Guard>,
     limits: Limits,
-    /// What the host tells the tool besides what the caller does.
+    /// The arguments that the host adds to those of the caller.
     arguments: Map<String, Value>,
 }
 
-/// Settles what the call may reach and use up: `grants` and `limits`, which are no more
-/// than the tool's, and what its adapter adds.
+/// Decides the grants and limits of the call: `grants` and `limits`, which do not exceed those of
+/// the tool, and the additions of its adapter.
 ///
 /// # Errors
 ///
@@ -398,7 +397,7 @@ fn authorise(
 ) -> Result<Authority, AdapterRefusal> {
     let additions = match (resolved.adapter, action) {
         (Some(adapter), Action::Run) => adapter.prepare(inner, arguments, &limits)?,
-        // A call is rendered without any grants.
+        // Rendering a call uses no grants.
         (None, _) | (_, Action::FormatArguments) => Additions::default(),
     };
     add_directories(&mut grants, additions.directories);
@@ -412,16 +411,16 @@ fn add_directories(grants: &mut Arc<Grants>, directories: Vec<DirectoryGrant>) {
     }
 }
 
-/// Counts the call where its tool has a rate, for its caller, and as a call of each other name
-/// of the tool whose rate holds for it: also one that goes on with an
-/// answer, since the tool runs again. Rendering a call counts as none.
+/// Counts the call against the rate of its tool, for its caller, and against the rates of the
+/// tool's other names. A call that continues with an answer is counted, since the tool runs again.
+/// Rendering a call is not counted.
 ///
-/// A call inside another one counts for the caller of the outermost call, so that no script is a
-/// way around the rate.
+/// An inner call is counted for the caller of the outermost call, so that a script cannot evade the
+/// rate.
 ///
 /// # Errors
 ///
-/// [`ToolboxError::Rate`] where the rate is used up.
+/// [`ToolboxError::Rate`] if the rate is used up.
 fn count(
     inner: &ToolboxState,
     resolved: &Resolved,
@@ -439,7 +438,7 @@ fn count(
     let counted =
         counted.map(|it| RatedTool { rates: &it.rates.value, tool: it.counted_as.as_str() });
     let mut counted: Vec<_> = counted.collect();
-    // No tool has a name with a `/`.
+    // Names of tools contain no `/`.
     let of_alias = via.map(|via| format!("{}/{}", via.caller, via.alias)).unwrap_or_default();
     counted.extend(alias_rate.as_ref().map(|rates| RatedTool { rates, tool: &of_alias }));
     let taken = inner.counts.take(&counted, &caller.to_string());

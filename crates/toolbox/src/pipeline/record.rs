@@ -1,4 +1,4 @@
-//! The record of a call: for who wants to know, and for the audit log.
+//! The record of a call, for its recorder and for the audit log.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::call::outcome::CallOutcome;
 use crate::error::ToolboxError;
 use crate::registry::Toolbox;
 
-/// The record of a call, which is made when this is dropped: a call whose future is
-/// dropped is recorded too.
+/// The record of a call, which is made on drop, so that a call whose future is dropped is also
+/// recorded.
 pub(super) struct Recording<'a> {
     toolbox: &'a Toolbox,
-    /// The tool, if it exists and there is who wants to know.
+    /// The name of the tool, if it exists and the call has a recorder or is logged.
     tool: Option<String>,
     kind: InvocationKind,
     context: &'a CallContext,
@@ -27,14 +27,14 @@ pub(super) struct Recording<'a> {
 }
 
 impl<'a> Recording<'a> {
-    /// Begins the record of a call that asks a tool for something of this kind.
+    /// Begins the record of a request of this kind to a tool.
     pub(super) fn begin(
         toolbox: &'a Toolbox,
         tool: &str,
         kind: InvocationKind,
         context: &'a CallContext,
     ) -> Self {
-        // A name that is not a tool is not recorded: the metrics would keep every one.
+        // A name without a tool is not recorded, because the metrics would keep every such name.
         let is_wanted = context.recorder.is_some() || context.audited.is_some();
         let is_known = is_wanted && toolbox.config().tools.contains_key(tool);
         let audited = context.audited.clone();
@@ -56,7 +56,7 @@ impl Drop for Recording<'_> {
     }
 }
 
-/// Passes on that a call has ended, and how.
+/// Reports that a call has ended, and how.
 fn record(recording: &mut Recording<'_>) {
     let Some(tool) = &recording.tool else { return };
     let elapsed = recording.start.elapsed();
@@ -78,8 +78,8 @@ fn record(recording: &mut Recording<'_>) {
     }
 }
 
-/// How a call ended: for its recorder, and in the words of the audit log, in which nothing is
-/// what a tool or a caller wrote.
+/// The end of a call, for its recorder and in the words of the audit log. The words contain no text
+/// of a tool or a caller.
 pub(super) struct End {
     pub(super) status: CallStatus,
     pub(super) outcome: &'static str,

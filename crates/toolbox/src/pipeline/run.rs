@@ -1,4 +1,4 @@
-//! The run: of a component or of native code, and again for each question that has its answer.
+//! The run of a component or of native code, repeated for each answered question.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::screening::annotations;
 use crate::screening::masking::{self, FoundLeak, Masking};
 use crate::sources::native::NativeTool;
 
-/// How many questions a tool may ask for one call; for each it is run again.
+/// The maximum number of questions of a tool in one call. The tool is run again for each.
 const QUESTIONS: usize = 100;
 
 pub(super) enum Stretch {
@@ -37,8 +37,8 @@ pub(super) enum Stretch {
     Asks(Box<Suspended>),
 }
 
-/// Runs the tool with the answers so far, and again for each question that the
-/// configuration or the invocation answers. What it emits counts in its last run.
+/// Runs the tool with the existing answers, and again for each question that the configuration or
+/// the invocation answers. The result has the events of the last run.
 pub(super) async fn run(
     toolbox: &Toolbox,
     mut call: Box<PreparedCall>,
@@ -61,7 +61,7 @@ pub(super) async fn run(
     let asked = match approval::settle(toolbox, &mut call, component, outer)? {
         Settled::Approved => None,
         Settled::Asked(question) => Some(question),
-        // In a place of its own, which calls that are inside each other do not take.
+        // The boxed future takes no space in nested calls.
         Settled::Unasked(unasked) => {
             Some(Box::pin(approval::ask(toolbox, &mut call, component, outer, unasked)).await?)
         }
@@ -85,7 +85,7 @@ pub(super) async fn run(
     }
 }
 
-/// Runs the tool once with the answers so far.
+/// Runs the tool once with the existing answers.
 async fn run_once(
     toolbox: &Toolbox,
     runner: &Runner,
@@ -123,7 +123,7 @@ async fn run_once(
     Ok(completion)
 }
 
-/// Completes a call whose last run ended without a question: advice, masks, structured content
+/// Completes a call whose last run ended without a question: adds advice, masks, structured content
 /// and marks.
 fn finish(
     inner: &ToolboxState,
@@ -134,7 +134,8 @@ fn finish(
     let context = &outer.run;
     let advice = advice::add(&inner.config, &call, &mut completion, outer.audience);
     let cut = cut(&call, &completion);
-    // Before the content is read as JSON, so that text and structured content are the same.
+    // Masking comes before the content is parsed as JSON, so that text and structured content are
+    // the same.
     let leaks = mask(inner, &call, &mut completion, context);
     outer.keep_refusals(&completion.refused);
     let inner_refusals = outer.take_refusals();
@@ -163,8 +164,8 @@ fn finish(
     Ok(Stretch::Ended(Box::new(completed)))
 }
 
-/// Answers the question of a run with a preset answer, so that the tool can run again, or
-/// suspends the call.
+/// Answers the question of a run with a preset answer, so that the tool can run again, or suspends
+/// the call.
 fn answer(
     inner: &ToolboxState,
     mut call: Box<PreparedCall>,
@@ -186,15 +187,15 @@ fn answer(
     Ok(ControlFlow::Continue(call))
 }
 
-/// Checks that the tool may ask its question, and applies the rule of its class. Returns whether
-/// only a person may answer it.
+/// Checks that the tool may ask its question, and applies the rule of its class. Returns true if
+/// only a person may answer the question.
 fn check_question(
     inner: &ToolboxState,
     call: &PreparedCall,
     completion: &mut Completion,
     question: &mut Question,
 ) -> Result<bool, ToolboxError> {
-    // Native code could hand on a question that is not its own.
+    // Native code could pass on a question that is not its own.
     let is_own = call.callable.is_none() && question.approval.is_some();
     if is_own || approval::is_reserved(&question.id) {
         return Err(ToolboxError::ReservedQuestion { question: question.id.clone() });
@@ -202,7 +203,7 @@ fn check_question(
     if let Some(reason) = question.flaw().filter(|_| question.approval.is_none()) {
         return Err(ToolboxError::QuestionFlaw { question: question.id.clone(), reason });
     }
-    // The question of an inner call has its own tool already.
+    // The question of an inner call already names its tool.
     if question.approval.is_none() && question.asker.is_none() {
         question.asker = Some(call.tool.name.to_string());
         completion.result = Ok(Outcome::NeedsInput(question.clone()));
@@ -227,7 +228,7 @@ fn check_question(
     Ok(is_for_person)
 }
 
-/// Suspends a call over a question, which is masked and marked as answers are.
+/// Suspends a call over a question, which is masked and marked in the same way as answers.
 fn suspend(
     inner: &ToolboxState,
     call: Box<PreparedCall>,
@@ -247,7 +248,7 @@ fn suspend(
         completion.result = Ok(Outcome::NeedsInput(question.clone()));
     }
     let mut screening = match call.fencing {
-        // The host's own goes to a person and never to a model.
+        // The host's own question is put to a person and never to a model.
         Some(_) if question.approval.is_none() => {
             let (screening, said) = annotations::mark_question(inner, &call.tool, &mut question)?;
             if let Err(error) = said {
@@ -263,12 +264,12 @@ fn suspend(
     Ok(Stretch::Asks(Box::new(suspended)))
 }
 
-/// Logs that a call begins, if it can change or send something: a kill of the process loses
-/// nothing that was sent.
+/// Logs that a call starts, if the call can change or send something. A killed process therefore
+/// loses no record of data that was sent.
 ///
 /// # Errors
 ///
-/// [`ToolboxError::Audit`] if that cannot be logged, and no call may be made then.
+/// [`ToolboxError::Audit`] if the start cannot be logged. The call must not be made then.
 fn start(toolbox: &Toolbox, call: &PreparedCall, outer: &CallContext) -> Result<(), ToolboxError> {
     let annotations = &call.tool.annotations;
     let has_effects =
@@ -284,7 +285,7 @@ fn start(toolbox: &Toolbox, call: &PreparedCall, outer: &CallContext) -> Result<
     Ok(())
 }
 
-/// Masks what looks like a key or a token in what the outermost call gives, and logs it.
+/// Masks keys and tokens in the output of the outermost call, and logs them.
 fn mask(
     inner: &ToolboxState,
     call: &PreparedCall,
@@ -312,8 +313,8 @@ enum Runner {
     Native(Arc<dyn NativeTool>),
 }
 
-/// Finds what runs a tool. A component may have changed while a person thought about an
-/// answer, and is not kept in memory for that long.
+/// Finds the code that runs a tool. A component may have changed while a person considered an
+/// answer, and is not kept in memory during that time.
 fn runner(
     inner: &ToolboxState,
     call: &mut PreparedCall,
@@ -347,7 +348,7 @@ fn cut(call: &PreparedCall, completion: &Completion) -> Option<Truncation> {
     Some(Truncation { bytes, limit: Sourced { value: limit, origin } })
 }
 
-/// The error of a call that has to end: its time is over, or it was cancelled.
+/// Returns the error of a call that must end because its time is up or it was cancelled.
 fn ended(call: &PreparedCall, context: &RunContext) -> CallError {
     if context.cancellation.is_cancelled() {
         return CallError::Cancelled;
@@ -359,8 +360,7 @@ fn ended(call: &PreparedCall, context: &RunContext) -> CallError {
     CallError::Limit { kind: LimitKind::Time, limit }
 }
 
-/// Reads the content as the output schema has it, in what the run has left of the
-/// call's time.
+/// Reads the content in the form of the output schema, in the time that the run left of the call.
 fn structured(
     call: &PreparedCall,
     completion: &Completion,

@@ -1,4 +1,4 @@
-//! Directories that a run has for itself: made empty, and gone after it.
+//! Private directories of one run. They are created empty and removed after the run.
 
 use std::io;
 use std::path::Path;
@@ -10,19 +10,19 @@ use kitbag_host::CallError;
 use kitbag_policy::{DirectoryGrant, Grants};
 use tempfile::TempDir;
 
-/// The directories of one run, which are removed with this.
+/// The directories of one run, which are removed on drop.
 pub(crate) struct Temporary {
     directories: Vec<TempDir>,
     grants: Arc<Grants>,
 }
 
 impl Temporary {
-    /// Makes the directories that these grants stand for, where the system has room for such,
-    /// and puts their paths there. `None`: no grant does.
+    /// Creates the directories for the temporary grants in the system's temporary directory, and
+    /// sets the paths of the grants. `None` if no grant is temporary.
     ///
     /// # Errors
     ///
-    /// [`CallError::Denied`] where one cannot be made.
+    /// [`CallError::Denied`] if a directory cannot be created.
     pub(crate) fn make(grants: &mut Arc<Grants>) -> Result<Option<Self>, CallError> {
         if !grants.directories.iter().any(DirectoryGrant::is_temporary) {
             return Ok(None);
@@ -30,7 +30,7 @@ impl Temporary {
         let (kept, mut directories) = (Arc::clone(grants), Vec::new());
         let of_call = Arc::make_mut(grants).directories.iter_mut();
         for grant in of_call.filter(|grant| grant.is_temporary()) {
-            // Whatever the process lets others read of what it makes.
+            // The directory is private regardless of the default permissions of the process.
             let private = private_directory_permissions();
             let made = tempfile::Builder::new().prefix("kitbag-").permissions(private).tempdir();
             let made =
@@ -41,7 +41,8 @@ impl Temporary {
                     grant.guest
                 ))
             })?;
-            // Another program that may write there gives the run no other one.
+            // The identity keeps another program that may write there from substituting a different
+            // directory.
             grant.identity = Some(located.id());
             grant.host = located.path;
             directories.push(directory);
@@ -53,7 +54,7 @@ impl Temporary {
         self.directories.iter().any(|directory| path.starts_with(canonical(directory.path())))
     }
 
-    /// Removes the directories, and puts the grants back.
+    /// Removes the directories and restores the grants.
     pub(crate) fn remove(self, grants: &mut Arc<Grants>) {
         *grants = self.grants;
     }

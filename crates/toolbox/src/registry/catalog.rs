@@ -1,8 +1,7 @@
-//! What components serve besides calls: prompts and resources.
+//! Prompts and resources, which components serve in addition to calls.
 //!
-//! Serving one is a run of the component with the grants, the limits and the
-//! answers of the tool that it is. Where several tools are the same component,
-//! that is the first of them by name.
+//! A prompt or resource is served by a run of the component with the grants, limits and answers of
+//! its tool. If several tools share the component, the first by name is used.
 
 mod index;
 
@@ -12,45 +11,45 @@ use kitbag_contract::{
 use kitbag_schema::Schema;
 use serde_json::{Map, json};
 
-/// What the `name` of a call for a prompt begins with; the prompt's name follows.
-/// No tool's name holds a `/`.
+/// The prefix of `name` in a call for a prompt. The prompt's name follows. Tool names contain no
+/// `/`.
 pub const PROMPT_PREFIX: &str = "prompt/";
 
 /// The `name` of a call for a resource.
 pub const RESOURCE_NAME: &str = "resource/read";
 
-/// The prompt with the block of knowledge, which is not a component's to serve.
+/// The prompt with the block of knowledge, which no component serves.
 pub const KNOWLEDGE_PROMPT: &str = "knowledge";
 
-/// What the URI of a subject begins with; none of a component's does.
+/// The prefix of the URI of a subject. URIs of components do not begin with it.
 pub const KNOWLEDGE_SCHEME: &str = "kb://";
 
-/// The longest URI that is looked up among templates, in bytes, and how many
-/// expressions a template may have: to compare takes as long as their product.
+/// The maximum length in bytes of a URI that is compared with templates, and the maximum number of
+/// expressions in a template. The time of a comparison is proportional to their product.
 const URI_BYTES: usize = 4 << 10;
 const EXPRESSIONS: usize = 16;
 
-/// What the components of all enabled tools serve, as far as that is known.
+/// The known prompts and resources of the components of all enabled tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServedItems {
     /// Prompts, by name.
     pub prompts: Vec<ServedItem<PromptDescription>>,
     /// Resources, by URI.
     pub resources: Vec<ServedItem<ResourceDescription>>,
-    /// Forms of further resources, by template.
+    /// Templates of further resources, by template.
     pub templates: Vec<ServedItem<ResourceTemplateDescription>>,
-    /// The tools that may serve something; loading them would tell.
+    /// The tools that may serve prompts or resources. They must be loaded to find out.
     pub undescribed: Vec<ToolName>,
-    /// What is left out, and why.
+    /// The omitted items, with the reason for each.
     pub problems: Vec<String>,
 }
 
-/// Something that is served.
+/// A served prompt, resource or template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedItem<T> {
     /// The tool whose component serves it.
     pub tool: ToolName,
-    /// What the component says of it. Untrusted text.
+    /// The component's description of the item. Untrusted text.
     pub description: T,
 }
 
@@ -60,8 +59,8 @@ impl ServedItems {
         self.prompts.iter().find(|prompt| prompt.description.name == name)
     }
 
-    /// Finds who serves a URI, by itself or with others of its form: the tool,
-    /// and the form of the content where that is known.
+    /// Finds the server of a URI, as a resource or by a template: the tool, and the media type if
+    /// it is known.
     pub fn resource(&self, uri: &str) -> Option<(&ToolName, Option<&str>)> {
         let resource = self.resources.iter().find(|resource| resource.description.uri == uri);
         let resource = resource.map(|item| (&item.tool, item.description.mime_type.as_deref()));
@@ -76,7 +75,7 @@ impl ServedItems {
     }
 }
 
-/// The JSON Schema of a prompt's arguments, which are texts.
+/// Returns the JSON Schema of a prompt's arguments, which are strings.
 pub(crate) fn schema(prompt: &PromptDescription) -> Schema {
     let arguments = || prompt.arguments.iter();
     let properties: Map<_, _> =
@@ -91,11 +90,10 @@ pub(crate) fn schema(prompt: &PromptDescription) -> Schema {
     }))
 }
 
-/// Whether a URI has the form of a template (RFC 6570). `{name}` stands for text
-/// without `/`, `?` and `#`, any other expression for any text: what exactly
-/// stands there is for the component to read.
+/// Returns true if a URI matches a template (RFC 6570). `{name}` matches text without `/`, `?` and
+/// `#`, and any other expression matches any text. The component itself reads the exact text.
 fn has_form(template: &str, uri: &str) -> bool {
-    // Where in the URI the part of the template so far may end.
+    // The places in the URI where the part of the template up to here may end.
     let mut ends = vec![false; uri.len() + 1];
     ends[0] = true;
     let mut rest = template;
@@ -121,11 +119,11 @@ fn has_form(template: &str, uri: &str) -> bool {
     ends[uri.len()]
 }
 
-/// Where an expression may end that begins at one of these places.
+/// Returns the places where an expression that begins at one of `starts` may end.
 fn stretched(starts: &[bool], expression: &str, uri: &[u8]) -> Vec<bool> {
     let is_plain = !expression.starts_with(['+', '#', '.', '/', ';', '?', '&']);
     let mut ends = match is_plain {
-        // A value that is empty would make another URI of it.
+        // An empty value would make a different URI.
         true => vec![false; starts.len()],
         false => starts.to_vec(),
     };
@@ -146,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uri_has_the_form_of_its_template_only() {
+    fn a_uri_matches_only_its_template() {
         let template = "test://template/{id}/data";
         check_form(template, "test://template/123/data", true);
         check_form(template, "test://template//data", false);
@@ -161,7 +159,7 @@ mod tests {
         check_form("a:{x", "a:{x", false);
         check_form("a:b", "a:b", true);
         check_form("a:{größe}!", "a:ü!", true);
-        // As long as a message may be, and no longer to look at for that.
+        // The maximum size of a message, which is quick to compare.
         check_form(&"{+a}x".repeat(50), &"x".repeat(100_000), true);
     }
 }

@@ -15,15 +15,15 @@ pub use kitbag_schema::definitions::{Definition, Format, Loss, ToolInfo, without
 /// Definitions of several tools.
 #[derive(Clone, Debug)]
 pub struct Definitions {
-    /// All of them, by name, as the interface takes them.
+    /// The definitions, by name, in the format of the interface.
     pub value: Value,
-    /// What the format could not express, tool by tool.
+    /// The parts of each tool that the format could not express.
     pub losses: Vec<Loss>,
-    /// What was wrong with the disk cache when tools were loaded for this.
+    /// Problems with the disk cache while tools were loaded for this.
     pub cache_problems: Vec<CacheProblem>,
-    /// The tools whose descriptions of themselves cannot be used, and why not.
+    /// The tools whose own descriptions cannot be used, with the reason for each.
     pub description_problems: Vec<(ToolName, String)>,
-    /// The tools that are left out, and why.
+    /// The omitted tools, with the reason for each.
     pub left_out: Vec<(ToolName, String)>,
 }
 
@@ -41,20 +41,20 @@ impl<'a> From<&'a Tool> for ToolInfo<'a> {
 }
 
 impl Toolbox {
-    /// The definition of a tool.
+    /// Returns the definition of a tool.
     ///
     /// # Errors
     ///
-    /// As for [`tool`](Self::tool); [`ToolboxError::Schema`] where one of the tool's
-    /// schemas is none.
+    /// As for [`tool`](Self::tool); [`ToolboxError::Schema`] if one of the tool's schemas is
+    /// invalid.
     pub fn definition(&self, name: &str, format: Format) -> Result<Definition, ToolboxError> {
         let tool = self.tool(name)?;
         tool.check_schemas()?;
         Ok(format.define(&tool))
     }
 
-    /// The definitions of every enabled tool. One with a schema that is none is
-    /// left out, which [`Definitions::left_out`] says.
+    /// Returns the definitions of every enabled tool. Tools with an invalid schema are omitted and
+    /// listed in [`Definitions::left_out`].
     ///
     /// # Errors
     ///
@@ -63,14 +63,13 @@ impl Toolbox {
         self.define_all(self.enabled().map(|(name, _)| name.as_str()), format, true)
     }
 
-    /// The definitions of some tools. They are sorted by name, and one that
-    /// is named twice counts once.
+    /// Returns the definitions of some tools, sorted by name and without duplicates.
     ///
     /// # Errors
     ///
-    /// As for [`definitions`](Self::definitions), [`ToolboxError::UnknownTool`] and
-    /// [`ToolboxError::Disabled`] for a name, and [`ToolboxError::Schema`] for a tool
-    /// with a schema that is none.
+    /// As for [`definitions`](Self::definitions); [`ToolboxError::UnknownTool`] and
+    /// [`ToolboxError::Disabled`] for a name, and [`ToolboxError::Schema`] for a tool with an
+    /// invalid schema.
     pub fn definitions_of<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
@@ -89,7 +88,7 @@ impl Toolbox {
         let (mut cache_problems, mut description_problems) = (Vec::new(), Vec::new());
         for name in names.into_iter().collect::<BTreeSet<_>>() {
             let mut tool = self.tool(name).map_err(|error| match error {
-                // Of several tools it has to be said which one.
+                // With several tools, the error must name the tool.
                 ToolboxError::Call(CallError::Load(source)) => {
                     ToolboxError::Load { tool: name.to_owned(), source: Box::new(source) }
                 }

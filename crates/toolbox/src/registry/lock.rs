@@ -1,7 +1,7 @@
-//! What a component says of itself, held against what was recorded when a person agreed to it.
+//! The check of a component's own description against the record from when a person agreed to it.
 //!
-//! The bytes of a component are checked where it is loaded, by its pins. What it says may be
-//! another thing each time that it is asked, so that is checked by itself.
+//! The bytes of a component are checked by its pins when it is loaded. Its description may differ
+//! each time that it is read, so it is checked separately.
 
 use kitbag_base::{ContentDigest, shell};
 use kitbag_config::{LocalTool, LockedTool, ToolSource};
@@ -14,17 +14,17 @@ use serde_json::json;
 /// The recorded part of a component's own description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedDescription {
-    /// The digest of its title, description, annotations and of what it serves besides calls.
-    /// `None`: it says nothing.
+    /// The digest of the title, description, annotations, prompts and resources. `None` if there
+    /// are none.
     pub description: Option<ContentDigest>,
-    /// The digest of its schemas. `None`: it has none.
+    /// The digest of the schemas. `None` if there are no schemas.
     pub schema: Option<ContentDigest>,
-    /// The requested grants, a line for each, sorted.
+    /// The requested grants, one line each, sorted.
     pub requests: Vec<String>,
 }
 
 impl RecordedDescription {
-    /// What is recorded of the tool of a name.
+    /// Returns the record for the tool with this name.
     pub fn of(described: &DescribeResult, name: &str) -> Self {
         let Some(description) = described.description() else { return Self::default() };
         let tool = description.tool(name);
@@ -48,7 +48,7 @@ impl RecordedDescription {
         }
     }
 
-    /// What of this is not what was recorded, in words. `None`: nothing.
+    /// Returns the differences from the record in words. `None` if there are none.
     fn difference(&self, recorded: &LockedTool, is_dev: bool) -> Option<String> {
         let wider = self.requests.iter().find(|request| !recorded.wishes.contains(request));
         let what = match wider {
@@ -64,7 +64,7 @@ impl RecordedDescription {
     }
 }
 
-/// The requested grants of a tool, a line for each, sorted.
+/// Returns the requested grants of a tool, one line each, sorted.
 pub fn request_lines(requested: &RequestedGrants) -> Vec<String> {
     let line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut lines: Vec<_> = requested.requests().map(|request| line(request.to_string())).collect();
@@ -73,8 +73,8 @@ pub fn request_lines(requested: &RequestedGrants) -> Vec<String> {
     lines
 }
 
-/// Why a tool is not run: what its component says of itself is not what was recorded. `None`: it
-/// is, or nothing was recorded.
+/// Returns the reason why a tool is not run: its component's own description does not match the
+/// record. `None` if it matches, or there is no record.
 pub(crate) fn refused(
     tool: &kitbag_config::ConfiguredTool,
     described: &DescribeResult,
@@ -83,7 +83,7 @@ pub(crate) fn refused(
     else {
         return None;
     };
-    // It says nothing that counts.
+    // Without a description there is nothing to compare.
     described.description()?;
     let name = &tool.name;
     let parts = RecordedDescription::of(described, name.as_str());
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_reads_and_what_a_tool_asks_for_is_held_against_the_record() {
+    fn changed_descriptions_and_requests_are_found() {
         let own = json!({
             "name": "a",
             "description": "Counts words.",

@@ -1,4 +1,4 @@
-//! What can be compiled before its first call.
+//! Compilation of tools before their first call.
 
 use kitbag_config::ConfiguredTool;
 use kitbag_contract::ToolName;
@@ -9,13 +9,13 @@ use crate::registry::Toolbox;
 use crate::registry::resolve;
 
 impl Toolbox {
-    /// Whether the component of an enabled tool is a file, or bytes.
+    /// Returns true if the component of an enabled tool is a file or bytes.
     pub fn has_files(&self) -> bool {
         self.files().next().is_some()
     }
 
-    /// The enabled tools of files and bytes of which it is not known what they say of themselves.
-    /// Nothing is compiled and nothing runs.
+    /// Returns the enabled tools from files and bytes whose own descriptions are unknown. Nothing
+    /// is compiled or run.
     pub fn undescribed(&self) -> Vec<ToolName> {
         let mut known = resolve::KnownDescriptions::default();
         let mut is_unknown = |source: ComponentSource, metering: Metering| {
@@ -24,14 +24,13 @@ impl Toolbox {
         self.files_where(&mut is_unknown)
     }
 
-    /// The enabled tools of files and bytes that a call would have to compile. Nothing is compiled
-    /// and nothing runs.
+    /// Returns the enabled tools from files and bytes that a call would have to compile. Nothing is
+    /// compiled or run.
     pub fn uncompiled(&self) -> Vec<ToolName> {
         self.files_where(&mut |source, metering| !self.0.host.is_compiled(&source, metering))
     }
 
-    /// Compiles a tool for later calls, with a low priority where that takes a process of
-    /// its own.
+    /// Compiles a tool for later calls, with low priority if compilation uses a separate process.
     ///
     /// # Errors
     ///
@@ -53,14 +52,14 @@ impl Toolbox {
         self.enabled().filter(|(_, tool)| tool.source.value.is_component())
     }
 
-    /// The tools of files and bytes that may be loaded, and of which this holds.
+    /// Returns the tools from files and bytes that may be loaded and match `holds`.
     fn files_where(
         &self,
         holds: &mut dyn FnMut(ComponentSource, Metering) -> bool,
     ) -> Vec<ToolName> {
         let mut names = Vec::new();
         for (name, tool) in self.files() {
-            // What may not be loaded is reported where it is called.
+            // A tool that may not be loaded is reported when it is called.
             if let Ok(source) = self.0.component_source(&tool.source.value)
                 && holds(source, Metering::of(&tool.limits.limits()))
             {

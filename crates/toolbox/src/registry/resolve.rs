@@ -1,4 +1,4 @@
-//! What is known of a tool: what configuration says of it, and the rest from the tool itself.
+//! Resolution of a tool: values from the configuration, and the rest from the tool itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -26,7 +26,7 @@ use crate::registry::{ResolvedTool, ToolboxState};
 use crate::sources::native::Native;
 use crate::sources::script;
 
-/// Sums a tool up without loading it.
+/// Summarizes a tool without loading it.
 pub(crate) fn summary(
     inner: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
@@ -119,7 +119,7 @@ pub(crate) fn summary(
     }
 }
 
-/// The host's half of a tool, if it has one.
+/// Returns the host's part of a tool, if it has one.
 pub(crate) fn adapter(source: &ToolSource) -> Option<&'static dyn Adapter> {
     match source {
         source if is_learn(source) => Some(&Learn),
@@ -129,8 +129,8 @@ pub(crate) fn adapter(source: &ToolSource) -> Option<&'static dyn Adapter> {
     }
 }
 
-/// Resolves a tool. A local one is loaded where its configuration leaves something to
-/// the tool itself: that component is the second value.
+/// Resolves a tool. A local tool is loaded if its configuration leaves a value to the tool itself.
+/// The component is then the second value.
 pub(crate) fn resolve(
     inner: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
@@ -168,15 +168,15 @@ pub(crate) fn resolve(
     Ok((resolved, asked))
 }
 
-/// What is known of components without loading them, each asked for once: one
-/// component may be many tools, and it is read to find it in the cache.
+/// The descriptions of components that are known without loading them. Each is looked up once: one
+/// component may be many tools, and must be read to find it in the cache.
 #[derive(Default)]
 pub(crate) struct KnownDescriptions(
     HashMap<(ComponentSource, Metering), Result<Option<DescribeResult>, LoadError>>,
 );
 
 impl KnownDescriptions {
-    /// As [`kitbag_host::Host::known_description`].
+    /// Returns a description as [`kitbag_host::Host::known_description`] does.
     pub(crate) fn description(
         &mut self,
         inner: &ToolboxState,
@@ -190,8 +190,8 @@ impl KnownDescriptions {
     }
 }
 
-/// Resolves a tool with what is known of it. Nothing is compiled and nothing
-/// runs; the second value says whether loading it could tell more.
+/// Resolves a tool with the known data. Nothing is compiled or run. The second value is true if
+/// loading the tool could reveal more.
 pub(crate) fn resolve_known(
     inner: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
@@ -223,7 +223,7 @@ pub(crate) fn resolve_known(
     Ok((Tool { description_problem, ..with(inner, tool, own)? }, false))
 }
 
-/// Puts together what configuration says and what a local tool says.
+/// Combines the values of the configuration with those of a local tool.
 fn with(
     inner: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
@@ -259,13 +259,13 @@ fn with(
         configured.clone().or_else(|| own.map(by_tool_text))
     };
     let requested = says.grants.as_ref().map(RequestedGrants::read);
-    // What cannot be read has been refused where the tool was asked.
+    // A request that cannot be read was refused when the description was read.
     let requested = requested.and_then(Result::ok).unwrap_or_default();
     let approve = approval::rules(&tool.approve, Some(&says));
     let any_object = || Sourced::default(json!({ "type": "object" }).into());
     let (output_schema, output_problem) = match &tool.source.value {
         ToolSource::Script(script) => (script.output.clone().map(|it| it.map(Schema::from)), None),
-        // `build.rs` has checked it.
+        // `build.rs` has checked the schema.
         ToolSource::Builtin { .. } => (says.output_schema.map(by_tool), None),
         ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => {
             usable(says.output_schema.map(by_tool))
@@ -281,7 +281,7 @@ fn with(
             .unwrap_or_else(any_object),
         output_schema,
         annotations: match tool.source.value {
-            // Grants say nothing of it.
+            // Grants reveal nothing about native code.
             ToolSource::Native => says.annotations.unwrap_or_default(),
             ToolSource::Builtin { .. } => {
                 builtin_annotations(effects(inner, tool), says.annotations.unwrap_or_default())
@@ -304,8 +304,8 @@ fn with(
     })
 }
 
-/// An output schema that clients can be given, or why it is as none: many refuse all tools of a
-/// server for one that they cannot read.
+/// Returns an output schema that clients can receive, or the reason why it is omitted: many clients
+/// reject all tools of a server over one schema that they cannot read.
 fn usable(schema: Option<Sourced<Schema>>) -> (Option<Sourced<Schema>>, Option<String>) {
     match schema.as_ref().map(|schema| schema.value.check_references()) {
         Some(Err(error)) => (None, Some(error.to_string())),
@@ -317,8 +317,8 @@ fn by_tool_text(value: String) -> Sourced<String> {
     Sourced { value, origin: Origin::Tool }
 }
 
-/// Whether configuration leaves something of what a call needs to the component itself,
-/// which has to be loaded to be asked.
+/// Returns true if the configuration leaves a value for the call to the component itself, which
+/// must be loaded to read it.
 fn leaves_open(tool: &kitbag_config::ConfiguredTool) -> bool {
     let source = &tool.source.value;
     source.is_component() && (tool.description.is_none() || source.parameters().is_none())
@@ -328,7 +328,7 @@ fn is_pinned(tool: &kitbag_config::ConfiguredTool) -> bool {
     matches!(&tool.source.value, ToolSource::Local(local) if !local.pins.is_empty())
 }
 
-/// What a model reads of the directories that a tool of files is granted.
+/// Returns the line for a model about the directories that a file tool is granted.
 pub(crate) fn directories_line(grants: &Grants) -> String {
     let directory = |grant: &DirectoryGrant| match grant.access {
         Access::ReadOnly => format!("{} (read-only)", grant.guest),
@@ -341,13 +341,13 @@ pub(crate) fn directories_line(grants: &Grants) -> String {
     }
 }
 
-/// What a built-in says of itself; `build.rs` has checked the form.
+/// Returns the own description of a built-in. `build.rs` has checked its form.
 fn describe_builtin(builtin: &Builtin) -> ToolDescription {
     serde_json::from_str(builtin.description).unwrap_or_default()
 }
 
-/// What a tool with its grants can do. One that calls whatever its caller may can do what all
-/// others can that are enabled.
+/// Returns the possible effects of a tool with its grants. A tool that calls all tools of its
+/// caller has the effects of all other enabled tools.
 fn effects(inner: &ToolboxState, tool: &kitbag_config::ConfiguredTool) -> Effects {
     let grants = &tool.grants.value;
     if grants.tools != ToolGrants::Caller {
@@ -376,8 +376,8 @@ fn effects(inner: &ToolboxState, tool: &kitbag_config::ConfiguredTool) -> Effect
     })
 }
 
-/// What a built-in declares, within what its grants allow: its code is kitbag's own, so that it
-/// does no more than it declares.
+/// Returns the annotations that a built-in declares, limited by its grants. Its code is kitbag's
+/// own, so it does no more than it declares.
 fn builtin_annotations(effects: Effects, claims: Annotations) -> Annotations {
     let changes = effects.changes && claims.read_only_hint != Some(true);
     let derived = annotations(Effects { changes, ..effects }, claims);
@@ -385,11 +385,11 @@ fn builtin_annotations(effects: Effects, claims: Annotations) -> Annotations {
     Annotations { destructive_hint: Some(destroys), ..derived }
 }
 
-/// Derives from the grants what they tell, whatever the tool claims.
+/// Derives annotations from the grants. They take precedence over those of the tool.
 fn annotations(effects: Effects, claims: Annotations) -> Annotations {
     Annotations {
         read_only_hint: Some(!effects.changes),
-        // A tool that may write may also remove what is there, whatever it says.
+        // A tool with write access may also remove existing files, regardless of its annotations.
         destructive_hint: Some(effects.changes),
         idempotent_hint: if effects.changes { claims.idempotent_hint } else { Some(true) },
         open_world_hint: Some(effects.open_world),

@@ -1,4 +1,4 @@
-//! One tool, with all that is known of it.
+//! One tool, with all known data.
 
 use std::collections::BTreeMap;
 
@@ -15,85 +15,84 @@ use serde_json::Value;
 use crate::call::deadline::Deadline;
 use crate::error::ToolboxError;
 
-/// A tool in one line.
+/// The summary of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// The name it is called by.
+    /// The name for calls.
     pub name: ToolName,
-    /// `built-in`, `native`, `bytes`, or the file as configuration names it.
+    /// `built-in`, `native`, `bytes`, or the file as named in the configuration.
     pub source: String,
-    /// The group of a built-in tool, which `[toolsets]` switches.
+    /// The group of a built-in tool, which `[toolsets]` enables or disables.
     pub toolset: Option<String>,
-    /// What it may reach, in a few words such as `reads /workspace`. `None` for native
-    /// code, which has the rights of its program.
+    /// The tool's access in a few words, such as `reads /workspace`. `None` for native code, which
+    /// has the rights of its program.
     pub reach: Option<String>,
-    /// Why it is not enabled.
+    /// Why the tool is disabled.
     pub disabled: Option<Disabled>,
-    /// Why it cannot work, where that is known without loading it: it is not granted what it
-    /// cannot do without. It holds the line that would grant that.
+    /// Why the tool cannot work, if that is known without loading it: a required grant is missing.
+    /// Contains the line that would add the grant.
     pub unavailable: Option<String>,
-    /// What it does, where that is known without loading it. Untrusted text.
+    /// The tool's description, if it is known without loading the tool. Untrusted text.
     pub description: Option<String>,
 }
 
-/// A tool, resolved: what configuration says beats what the tool says.
+/// A resolved tool. Values of the configuration take precedence over those of the tool.
 #[derive(Clone, Debug)]
 pub struct Tool {
-    /// The name it is called by.
+    /// The name for calls.
     pub name: ToolName,
-    /// What the name stands for.
+    /// The source of the tool.
     pub source: ToolSource,
     /// A display name. Untrusted text.
     pub title: Option<Sourced<String>>,
-    /// What it does, for the model. Untrusted text.
+    /// The description for the model. Untrusted text.
     pub description: Option<Sourced<String>>,
-    /// The JSON Schema of its arguments. Default: any object.
+    /// The JSON Schema of the arguments. Default: any object.
     pub input_schema: Sourced<Schema>,
-    /// The JSON Schema of its content, where that is JSON.
+    /// The JSON Schema of the content, if the content is JSON.
     pub output_schema: Option<Sourced<Schema>>,
-    /// Hints for a client, derived from the grants; the tool may add to them
-    /// what no grant tells.
+    /// Hints for a client, derived from the grants. The tool may add hints that do not depend on
+    /// grants.
     pub annotations: Annotations,
-    /// What it may reach. A topic's directory is added for the call.
+    /// The grants. A topic's directory is added for the call.
     pub grants: ConfiguredGrants,
-    /// What it says it would like to be granted. It grants nothing.
+    /// The grants that the tool requests. They give no access.
     pub requested_grants: RequestedGrants,
-    /// What one call may use up.
+    /// The limits of one call.
     pub limits: EffectiveLimits,
-    /// How often each caller may call it; all have to allow a call. Default: as often as
-    /// they like.
+    /// The rates for each caller. All rates must allow a call. Default: no rates.
     pub rates: Vec<ToolRate>,
-    /// Before which calls a person is asked: as configuration says, and the tool itself.
+    /// The approval rules of the configuration and of the tool itself.
     pub approve: ToolApproval,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
-    /// Whether what looks like a key or a token is masked in what it gives.
+    /// True if keys and tokens in the output are masked.
     pub mask: Sourced<bool>,
-    /// What was wrong with the disk cache when the tool was loaded for this.
+    /// Problems with the disk cache while the tool was loaded for this.
     pub cache_problems: Vec<kitbag_host::CacheProblem>,
-    /// What is wrong with what it says of itself, which then counts for nothing.
+    /// The problem with the tool's own description, which is then ignored.
     pub description_problem: Option<String>,
-    /// Why the output schema that it names cannot be used. It has none then.
+    /// Why the declared output schema cannot be used. The tool then has no output schema.
     pub output_problem: Option<String>,
-    /// Why its component is not run: it is another one than it must be.
+    /// Why the component is not run: it does not match the lock file.
     pub refused: Option<String>,
 }
 
-/// A tool as far as it is known without being loaded.
+/// The known data of a tool that is not loaded.
 #[derive(Clone, Debug)]
 pub struct KnownTool {
-    /// What is known of it.
+    /// The tool, with its known data.
     pub tool: Tool,
-    /// Whether it may say more of itself when it is loaded.
+    /// True if loading the tool may reveal more data.
     pub may_say_more: bool,
 }
 
 impl Tool {
-    /// Reads both of the tool's schemas, as a call does. Patterns take time to compile.
+    /// Compiles both schemas of the tool, as a call does. Patterns take time to compile.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError::Schema`] for one that no call can be checked against.
+    /// [`ToolboxError::Schema`] for a schema that no call can be checked against.
     pub fn check_schemas(&self) -> Result<(), ToolboxError> {
         match &self.output_problem {
             None => self.check_schemas_in_use(),
@@ -104,8 +103,8 @@ impl Tool {
         }
     }
 
-    /// As [`check_schemas`](Self::check_schemas), but an output schema that cannot be used is as
-    /// none.
+    /// Checks schemas as [`check_schemas`](Self::check_schemas) does, but drops an output schema
+    /// that cannot be used.
     pub(crate) fn check_schemas_in_use(&self) -> Result<(), ToolboxError> {
         self.check_schema_forms()?;
         self.schemas().try_for_each(|(kind, schema)| {
@@ -113,12 +112,12 @@ impl Tool {
         })
     }
 
-    /// Looks whether both of the tool's schemas have the form of one, and the first that
-    /// of an object's. Quick, since nothing in them is compiled.
+    /// Checks that both of the tool's schemas have the form of a schema, and that the first is the
+    /// schema of an object. This is quick, since no schema is compiled.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError::Schema`] for one that has not.
+    /// [`ToolboxError::Schema`] for a schema with a different form.
     pub fn check_schema_forms(&self) -> Result<(), ToolboxError> {
         self.schemas().try_for_each(|(kind, schema)| {
             let checked = match kind {
@@ -138,8 +137,8 @@ impl Tool {
         [("input", &self.input_schema.value)].into_iter().chain(output)
     }
 
-    /// What it says it would like and is not granted, each with what would grant it. A
-    /// tool may do without.
+    /// Returns the requested grants that the tool does not have, each with the line that would add
+    /// it. The tool may work without them.
     pub fn missing_grants<'a>(&'a self, config: &'a Config) -> impl Iterator<Item = String> + 'a {
         self.missing_requests().map(|(_, missing)| {
             missing_line(config, &self.name, &self.grants, &missing, Audience::Person)
@@ -151,17 +150,17 @@ impl Tool {
         let has_http = !self.grants.value.http.grants.is_empty();
         let missing = self.requested_grants.missing(&self.grants.value);
         missing.filter(move |(request, _)| match request {
-            // Of what it was refused each request is told.
+            // Each refused HTTP request is reported separately.
             Request::HttpPattern(_) => !has_http,
             request => !(is_builtin && request.is_given_by_call()),
         })
     }
 
-    /// Looks whether the secrets exist that the tool is granted.
+    /// Checks that the granted secrets exist.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError::NoSecret`] for the first that does not, with the command that sets it.
+    /// [`ToolboxError::NoSecret`] for the first that does not exist, with the command that sets it.
     pub(crate) fn check_secrets(&self) -> Result<(), ToolboxError> {
         let missing = self.grants.warnings.iter().find_map(|warning| match &warning.kind {
             DiagnosticKind::NoSecret(name) => Some(name),
@@ -175,13 +174,13 @@ impl Tool {
         })
     }
 
-    /// Why it cannot work: its component is another one than it must be, or it is not granted
-    /// what it cannot do without, with the line that would grant that.
+    /// Returns the reason why the tool cannot work: its component does not match the lock file, or
+    /// a required grant is missing. Contains the line that would add the grant.
     pub fn unavailable(&self, config: &Config) -> Option<String> {
         self.unavailable_for(config, Audience::Person)
     }
 
-    /// The same, put for this reader.
+    /// Returns the reason why the tool cannot work, worded for this reader.
     pub(crate) fn unavailable_for(&self, config: &Config, audience: Audience) -> Option<String> {
         let Self { name, source, grants, requested_grants, refused, .. } = self;
         let lacks_required =
@@ -189,8 +188,8 @@ impl Tool {
         refused.clone().or_else(lacks_required)
     }
 
-    /// What is most likely not as it was meant of its grants: one that does not count, or
-    /// that gives nothing.
+    /// Returns the grants that are most likely mistakes: those that have no effect or give no
+    /// access.
     pub fn grant_warnings(&self) -> impl Iterator<Item = String> + '_ {
         self.grants.warnings.iter().map(|warning| self.grant_warning(warning))
     }
@@ -203,13 +202,13 @@ impl Tool {
         matches!(self.source, ToolSource::Builtin { .. })
     }
 
-    /// Reads content as the JSON that the tool's output schema promises; nothing,
-    /// where it has none.
+    /// Parses content as the JSON that the tool's output schema promises. `None` if the tool has no
+    /// output schema.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError::Output`] names what does not fit, and
-    /// [`ToolboxError::Schema`] says that the schema is none.
+    /// [`ToolboxError::Output`] lists the parts that do not fit. [`ToolboxError::Schema`] reports
+    /// an invalid schema.
     pub fn structured(&self, content: &str) -> Result<Option<Value>, ToolboxError> {
         self.structured_until(content, &Deadline::NONE)
     }
@@ -238,7 +237,7 @@ impl Tool {
     }
 }
 
-/// As [`Tool::unavailable`], of what it is not granted.
+/// Returns the part of [`Tool::unavailable`] about missing grants.
 pub(crate) fn unavailable(
     config: &Config,
     name: &ToolName,
@@ -250,7 +249,7 @@ pub(crate) fn unavailable(
     let is_builtin = matches!(source, ToolSource::Builtin { .. });
     let mut missing = requested.missing_required(&grants.value);
     let (_, missing) = missing.find(|(request, _)| !(is_builtin && request.is_given_by_call()))?;
-    // Some of the kind was granted by a workspace, where that does not count.
+    // A workspace granted access of this kind that exceeds the ceiling and has no effect.
     let kind = DiagnosticKind::BeyondGrantCeiling(missing.key);
     Some(match grants.warnings.iter().find(|warning| warning.kind == kind) {
         Some(warning) => format!("tool `{name}`, {}: {}", warning.place, warning.message),
@@ -258,7 +257,7 @@ pub(crate) fn unavailable(
     })
 }
 
-/// What is said of a grant that a tool asks for, with the line that would give it.
+/// Returns the line about a grant that a tool requests, with the line that would add it.
 pub(crate) fn missing_line(
     config: &Config,
     tool: &ToolName,
@@ -267,7 +266,7 @@ pub(crate) fn missing_line(
     audience: Audience,
 ) -> String {
     let key = missing.key;
-    // A list replaces the default, which a tool would lose by it.
+    // A list replaces the default, so the line keeps the default entries.
     let kept = grants.value.kinds().into_iter().find(|kind| kind.key() == key);
     let replaces =
         kept.is_some_and(|kind| !kind.is_empty()) && *grants.origin_of(key) == Origin::Default;

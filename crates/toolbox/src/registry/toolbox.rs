@@ -1,4 +1,4 @@
-//! The tools of one configuration: what is known of them, and calls of them.
+//! The tools of one configuration: their known data, and calls of them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,20 +24,20 @@ use crate::registry::tool::{KnownTool, Summary, Tool};
 use crate::screening::annotations;
 
 impl Toolbox {
-    /// Every enabled tool, by name, in one line each. Nothing is compiled and
-    /// nothing runs.
+    /// Returns the summaries of every enabled tool, by name. Nothing is compiled or run.
     pub fn summaries(&self) -> impl Iterator<Item = Summary> {
         let mut known = resolve::KnownDescriptions::default();
         self.enabled().map(move |(_, tool)| resolve::summary(&self.0, tool, &mut known))
     }
 
-    /// As [`summaries`](Self::summaries), with the tools that are not enabled.
+    /// Returns the summaries of all tools, including disabled ones, as
+    /// [`summaries`](Self::summaries) does.
     pub fn all_summaries(&self) -> impl Iterator<Item = Summary> {
         let mut known = resolve::KnownDescriptions::default();
         self.0.config.tools.values().map(move |tool| resolve::summary(&self.0, tool, &mut known))
     }
 
-    /// The toolsets that this binary holds, each once.
+    /// Returns the toolsets in this binary, without duplicates.
     pub fn toolsets(&self) -> Vec<&'static str> {
         let mut toolsets: Vec<_> =
             self.0.builtins.iter().map(|builtin| builtin.declaration.toolset).collect();
@@ -45,10 +45,10 @@ impl Toolbox {
         toolsets
     }
 
-    /// A tool with all that is known of it.
+    /// Returns a tool with all known data.
     ///
-    /// A local tool whose configuration does not say everything may say the rest itself:
-    /// where that is not known from an earlier time, it is loaded.
+    /// A local tool may declare the values that its configuration does not set. If they are not
+    /// known from an earlier load, the tool is loaded.
     ///
     /// # Errors
     ///
@@ -70,26 +70,25 @@ impl Toolbox {
         Ok(self.for_model(configured, tool))
     }
 
-    /// Drops the components of tools that are not enabled here, which another toolbox
-    /// of this host has loaded; calls that run keep theirs.
+    /// Drops the components that another toolbox of this host has loaded for tools that are not
+    /// enabled here. Running calls keep theirs.
     pub fn retain_components(&self) {
         self.host().retain_components(&self.component_sources());
     }
 
-    /// Where the components of the enabled tools come from, as far as they are there.
+    /// Returns the sources of the components of the enabled tools that exist.
     pub fn component_sources(&self) -> HashSet<ComponentSource> {
         let tools = self.enabled().map(|(_, tool)| &tool.source.value);
         tools.filter_map(|source| self.0.component_source(source).ok()).collect()
     }
 
-    /// Every enabled tool, by name, with what is known of it without loading it.
-    /// Nothing is compiled and nothing runs; where [`KnownTool::may_say_more`]
-    /// holds, [`tool`](Self::tool) would tell more.
+    /// Returns every enabled tool, by name, with the data that is known without loading it. Nothing
+    /// is compiled or run. If [`KnownTool::may_say_more`] is true, [`tool`](Self::tool) may return
+    /// more data.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError`] where configuration names a built-in that is not in this
-    /// binary.
+    /// [`ToolboxError`] if the configuration names a built-in that is not in this binary.
     pub fn known_tools(&self) -> impl Iterator<Item = Result<KnownTool, ToolboxError>> {
         let mut known = resolve::KnownDescriptions::default();
         self.enabled().map(move |(_, configured)| {
@@ -98,8 +97,7 @@ impl Toolbox {
         })
     }
 
-    /// Adds what a model reads and the tool does not, which a call can do
-    /// without.
+    /// Adds the text that only a model reads, which a call does not need.
     fn for_model(&self, configured: &ConfiguredTool, mut tool: Tool) -> Tool {
         let adapter = resolve::adapter(&configured.source.value);
         if let Some(adapter) = adapter
@@ -119,7 +117,7 @@ impl Toolbox {
         let unavailable = tool.unavailable_for(&self.0.config, Audience::Model);
         let unavailable = unavailable.map(|reason| format!("Unavailable: {reason}"));
         let grants = &tool.grants.value;
-        // What a script does stands in its header, whichever tools do it.
+        // The header of a script describes the script, regardless of the tools that it calls.
         let names_tools = adapter.is_some_and(Adapter::names_tools)
             || matches!(configured.source.value, ToolSource::Script(_));
         let tools = grants.tools_line().filter(|_| !names_tools);
@@ -132,9 +130,9 @@ impl Toolbox {
         tool
     }
 
-    /// What the component of a tool says that its tools are called; nothing where it
-    /// describes none, and for a tool without a file. It is loaded where that is not known
-    /// from an earlier time.
+    /// Returns the names that the component of a tool declares for its tools. Empty if the
+    /// component declares no tools, and for a tool without a file. The component is loaded if the
+    /// names are not known from an earlier load.
     ///
     /// # Errors
     ///
@@ -154,7 +152,7 @@ impl Toolbox {
         Ok(tools.unwrap_or_default().iter().map(|tool| tool.name.clone()).collect())
     }
 
-    /// Loads a tool, compiling it where that has to be, and runs nothing.
+    /// Loads a tool without running it. Compiles the tool if necessary.
     ///
     /// # Errors
     ///
@@ -165,15 +163,14 @@ impl Toolbox {
         Ok(self.0.host.component(&source, &tool.limits.limits(), &self.loading())?)
     }
 
-    /// Makes a call from any executor: the tool runs on threads kept for that, and
-    /// `front_end` answers what the configuration does not. Dropping the future ends
-    /// the call.
+    /// Makes a call from any executor. The tool runs on threads that are reserved for calls, and
+    /// `front_end` answers the questions that the configuration does not answer. Dropping the
+    /// future ends the call.
     ///
     /// # Errors
     ///
-    /// As for [`tool`](Self::tool), [`ToolboxError::Arguments`] with everything that is
-    /// wrong with the arguments, and what keeps a call from running. How the call itself
-    /// ended is in the completion.
+    /// As for [`tool`](Self::tool); [`ToolboxError::Arguments`] with all problems of the arguments,
+    /// and any other error that prevents the call. The end of the call itself is in the completion.
     pub async fn call<F: FrontEnd>(
         &self,
         invocation: Invocation,
@@ -186,9 +183,9 @@ impl Toolbox {
         ended
     }
 
-    /// As [`call`](Self::call), on this thread.
+    /// Makes a call on this thread, as [`call`](Self::call) does.
     ///
-    /// May be called inside an asynchronous runtime too, which it blocks.
+    /// May be called inside an asynchronous runtime, but blocks it.
     ///
     /// # Errors
     ///
@@ -202,7 +199,8 @@ impl Toolbox {
         Host::block_on(|| self.drive(&Inline, invocation, context, front_end))?
     }
 
-    /// Checks the arguments of a call without making it: what the tool would get.
+    /// Checks the arguments of a call without making it. Returns the arguments that the tool would
+    /// receive.
     ///
     /// # Errors
     ///
@@ -215,12 +213,12 @@ impl Toolbox {
         pipeline::check_arguments(self, name, arguments)
     }
 
-    /// The block of knowledge for a system prompt; empty where there is none. Any
-    /// executor will do.
+    /// Returns the block of knowledge for a system prompt. Empty if there is no knowledge. Works
+    /// with any executor.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError`] where a topic cannot be read at all.
+    /// [`ToolboxError`] if a topic cannot be read at all.
     pub async fn knowledge_prompt(
         &self,
         context: CallContext,
@@ -232,12 +230,12 @@ impl Toolbox {
             .await
     }
 
-    /// The subjects of a topic, by its id or title, or why they cannot be had. Any
-    /// executor will do.
+    /// Returns the subjects of a topic, by its id or title, or the reason why they are unavailable.
+    /// Works with any executor.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError`] where they could not be asked for at all.
+    /// [`ToolboxError`] if the subjects could not be requested.
     pub async fn subjects(
         &self,
         topic: &str,
@@ -250,12 +248,12 @@ impl Toolbox {
         .await
     }
 
-    /// What is most likely a mistake in `learned` and `disabled` of the topics: each name and
-    /// glob that matches no subject. Any executor will do.
+    /// Returns the likely mistakes in `learned` and `disabled` of the topics: each name and glob
+    /// that matches no subject. Works with any executor.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError`] where the subjects could not be asked for at all.
+    /// [`ToolboxError`] if the subjects could not be requested.
     pub async fn unmatched_subjects(
         &self,
         context: CallContext,
@@ -270,28 +268,28 @@ impl Toolbox {
         .await
     }
 
-    /// The call that reads one subject of a topic by its exact slug: a call of the tool `learn`,
-    /// whose name comes first, with all of its rules.
+    /// Returns the name of the tool `learn`, and the call of it that reads one subject of a topic
+    /// by its exact slug. The call obeys all rules of the tool.
     ///
     /// # Errors
     ///
-    /// The reason for which the call does not exist: an unknown topic, or the tool is off.
+    /// The reason why the call does not exist: the topic is unknown, or the tool is off.
     pub fn subject(&self, topic: &str, slug: &str) -> Result<(ToolName, Invocation), ErrorInfo> {
         knowledge::subject(self, topic, slug)
     }
 
-    /// Whether there is knowledge: an enabled topic, and the tool `learn`, whose rules decide on
-    /// all reading of topics.
+    /// Returns true if there is knowledge: an enabled topic, and the tool `learn`, whose rules
+    /// apply to all reading of topics.
     pub fn has_knowledge(&self) -> bool {
         self.has_learn() && learn::enabled(&self.0.config).next().is_some()
     }
 
-    /// Whether the tool that reads topics is enabled.
+    /// Returns true if the tool `learn`, which reads topics, is enabled.
     pub fn has_learn(&self) -> bool {
         knowledge::learn(&self.0.config).is_some()
     }
 
-    /// Has several calls of one kind made with one permit.
+    /// Makes several calls of one kind with one permit.
     async fn offload<T: Send + 'static>(
         &self,
         mut context: CallContext,
@@ -309,12 +307,12 @@ impl Toolbox {
         done?
     }
 
-    /// Whether `[output.screen]` withholds this name of a topic or a subject from a model.
+    /// Returns true if `[output.screen]` withholds this name of a topic or a subject from a model.
     pub fn leaves_out(&self, name: &str) -> bool {
         annotations::leaves_out(&self.0, name)
     }
 
-    /// Every enabled topic, with what is wrong where its documents cannot be had.
+    /// Returns every enabled topic, or the problem if its documents are unavailable.
     pub fn topics(&self) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
         learn::topics(&self.0)
     }

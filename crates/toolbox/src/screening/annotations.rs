@@ -1,7 +1,7 @@
-//! What a model is told of where an answer comes from, and what was found in it.
+//! The marks on an answer for a model: the source of the answer, and findings in it.
 //!
-//! This is done once, for the answer of the outermost call: a tool that calls others reads their
-//! answers as they are.
+//! Only the answer of the outermost call is marked. A tool that calls other tools reads their
+//! answers unmarked.
 
 use kitbag_config::{Origin, ScreenAction, ToolSource};
 use kitbag_contract::{
@@ -17,14 +17,14 @@ use crate::registry::tool::Tool;
 use crate::screening::guest_texts;
 use crate::screening::random;
 
-/// The text in place of one that is quoted in an error and is withheld.
+/// The text that replaces withheld text in an error.
 const WITHHELD: &str = "withheld: it looks like instructions to a model";
 
-/// Looks at one text after the other.
+/// The screening of several strings in turn.
 struct Look<'a> {
     inner: &'a ToolboxState,
     marks: ScreeningReport,
-    /// The most that is done for one of the texts so far.
+    /// The strictest action for a string until now.
     action: ScreenAction,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Look<'a> {
         action
     }
 
-    /// The action for the texts of content, and for its bytes if they are text.
+    /// Returns the action for the strings of content, and for its bytes if they are text.
     fn at_content(&mut self, content: &mut Content) -> ScreenAction {
         let (texts, data) = guest_texts::of_content(content);
         let data = data.and_then(|data| std::str::from_utf8(data).ok());
@@ -74,7 +74,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Marks the answer of a call, and fences or withholds it as `[output]` says.
+/// Marks the answer of a call, and fences or withholds it as `[output]` sets.
 ///
 /// # Errors
 ///
@@ -107,7 +107,7 @@ pub(crate) fn mark(
         _ if !is_fenced => {}
         Ok(Outcome::Success(text) | Outcome::Error(ErrorInfo { message: text, .. }))
         | Err(CallError::Trap { message: text }) => {
-            // Content beside an empty text is not fenced.
+            // Content is fenced separately, so empty text next to it needs no fence.
             if !text.is_empty() || completion.emitted.is_empty() {
                 *text = fenced(tool, "answered", text)?;
             }
@@ -123,7 +123,7 @@ pub(crate) fn mark(
     Ok(look.marks)
 }
 
-/// The error of a call whose texts of the tool are fenced or withheld, as `[output]` says.
+/// Returns the error of a call, with the tool's text fenced or withheld as `[output]` sets.
 pub(crate) fn marked_error(
     inner: &ToolboxState,
     tool: &Tool,
@@ -144,8 +144,8 @@ pub(crate) fn marked_error(
     marked.err().unwrap_or(error)
 }
 
-/// Whether a name that a client is offered is left out, because it looks like instructions to a
-/// model and nothing can stand around it.
+/// Returns true if a name is withheld from clients, because it looks like instructions to a model
+/// and a name cannot be fenced.
 pub(crate) fn leaves_out(inner: &ToolboxState, name: &str) -> bool {
     let Some(screening) = &inner.config.output.screen else { return false };
     let screen = inner.screen.get_or_init(|| Screen::new(&screening.except));
@@ -153,8 +153,8 @@ pub(crate) fn leaves_out(inner: &ToolboxState, name: &str) -> bool {
     findings.any(|finding| screening.action(finding.severity) >= ScreenAction::Fence)
 }
 
-/// Marks a question of a tool, for the person who answers it, or for the model where the client
-/// cannot ask a person. `Err`: the question is withheld, and this is what the model reads instead.
+/// Marks a question of a tool, for the person who answers it, or for the model if the client cannot
+/// ask a person. `Err` if the question is withheld: the model reads the error instead.
 ///
 /// # Errors
 ///
@@ -169,7 +169,7 @@ pub(crate) fn mark_question(
     let mut others = vec![&*question.id];
     others.extend(question.default.as_deref());
     others.extend(question.answer_type.texts());
-    // An answer repeats them, so that nothing can stand around them.
+    // An answer repeats these strings, so they cannot be fenced.
     if look.at(others) >= ScreenAction::Fence {
         look.action = ScreenAction::Block;
     }
@@ -190,7 +190,7 @@ fn replace(texts: Vec<&mut String>, with: &str) {
     texts.into_iter().for_each(|text| with.clone_into(text));
 }
 
-/// Fences texts that stand within a sentence of kitbag's.
+/// Fences strings that are quoted within a sentence of kitbag's own.
 fn fence_quoted(texts: Vec<&mut String>) -> Result<(), ToolboxError> {
     for text in texts.into_iter().filter(|text| !text.is_empty()) {
         let number = random::number()?;
@@ -200,7 +200,7 @@ fn fence_quoted(texts: Vec<&mut String>) -> Result<(), ToolboxError> {
     Ok(())
 }
 
-/// Fences a document. A link is left, and of its texts the address.
+/// Fences a document. A link keeps only its address.
 fn fence(tool: &Tool, content: &mut Content) -> Result<(), ToolboxError> {
     match content {
         Content::Resource(Resource { body: ResourceBody::Text(text), .. }) => {
@@ -220,8 +220,8 @@ fn fence(tool: &Tool, content: &mut Content) -> Result<(), ToolboxError> {
     Ok(())
 }
 
-/// Whether what the tool answers comes from elsewhere: from the network, by itself or by a tool
-/// that it calls, or from code that is neither kitbag's nor the embedding program's.
+/// Returns true if the tool's answers come from elsewhere: from the network, directly or through a
+/// tool that it calls, or from code that is neither kitbag's nor the embedding program's.
 fn is_untrusted(tool: &Tool) -> bool {
     match tool.source {
         ToolSource::Local(_) | ToolSource::Script(_) | ToolSource::Bytes(_) => true,
@@ -231,8 +231,8 @@ fn is_untrusted(tool: &Tool) -> bool {
     }
 }
 
-/// A text between two marks. The number in them is one that nobody can guess, so that the text
-/// cannot end its fence.
+/// Returns text between two marks. The number in the marks cannot be guessed, so the text cannot
+/// end its fence.
 fn fenced(tool: &Tool, does: &str, text: &str) -> Result<String, ToolboxError> {
     let number = random::number()?;
     let number = &number[..8];

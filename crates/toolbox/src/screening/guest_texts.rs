@@ -1,11 +1,12 @@
-//! The texts of guests in answers and errors: masks and marks look at the same ones.
+//! The strings from guests in answers and errors. Masks and marks process the same strings.
 
 use kitbag_contract::{Content, ErrorInfo, Media, Outcome, Resource, ResourceBody, ResourceLink};
 use kitbag_host::{CallError, Completion, RefusedAccess};
 
 use crate::error::ToolboxError;
 
-/// The texts of what a run gives besides content: its answer or error, and what was printed.
+/// Returns the strings in the result of a run, without its content: its answer or error, and its
+/// printed output.
 pub(crate) fn of_completion(completion: &mut Completion) -> Vec<&mut String> {
     let mut texts = match &mut completion.result {
         Ok(outcome) => of_outcome(outcome),
@@ -23,7 +24,8 @@ pub(crate) fn of_completion(completion: &mut Completion) -> Vec<&mut String> {
     texts
 }
 
-/// The texts of an answer or of the tool's own error, the one that a model reads first.
+/// Returns the strings of an answer or of the tool's own error. The string that a model reads first
+/// is the first.
 pub(crate) fn of_outcome(outcome: &mut Outcome) -> Vec<&mut String> {
     match outcome {
         Outcome::Success(text) => vec![text],
@@ -34,7 +36,7 @@ pub(crate) fn of_outcome(outcome: &mut Outcome) -> Vec<&mut String> {
     }
 }
 
-/// The texts of a guest in an error of its run.
+/// Returns the guest's strings in an error of its run.
 pub(crate) fn of_call_error(error: &mut CallError) -> Vec<&mut String> {
     match error {
         CallError::Trap { message } => vec![message],
@@ -50,7 +52,7 @@ pub(crate) fn of_call_error(error: &mut CallError) -> Vec<&mut String> {
     }
 }
 
-/// The texts of a guest that an error repeats.
+/// Returns the guest's strings that an error repeats.
 pub(crate) fn of_error(error: &mut ToolboxError) -> Vec<&mut String> {
     match error {
         ToolboxError::Call(error) => of_call_error(error),
@@ -71,7 +73,7 @@ pub(crate) fn of_error(error: &mut ToolboxError) -> Vec<&mut String> {
     }
 }
 
-/// The texts of content, and its bytes if they may be text.
+/// Returns the strings of content, and its bytes if they may be text.
 pub(crate) fn of_content(content: &mut Content) -> (Vec<&mut String>, Option<&mut Vec<u8>>) {
     match content {
         Content::Image(Media { mime_type, .. }) | Content::Audio(Media { mime_type, .. }) => {
@@ -94,7 +96,7 @@ pub(crate) fn of_content(content: &mut Content) -> (Vec<&mut String>, Option<&mu
     }
 }
 
-/// Changes bytes that are text.
+/// Applies a change to bytes if they are text.
 pub(crate) fn change_text(data: &mut Vec<u8>, change: impl FnOnce(&mut String)) {
     match String::from_utf8(std::mem::take(data)) {
         Ok(mut text) => {

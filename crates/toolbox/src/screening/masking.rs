@@ -1,8 +1,8 @@
-//! Masks for what looks like a key or a token.
+//! Masks for text that looks like a key or a token.
 //!
-//! They are put where the outermost call hands something back, whatever it was granted: a model
-//! carries text from one call to the next. A tool that calls others reads their answers as they
-//! are. What rules find that name no vendor stays, and the answer is marked.
+//! The outermost call masks its output regardless of its grants, because a model carries text from
+//! one call to the next. A tool that calls other tools reads their answers unmasked. Findings of
+//! rules without a vendor stay, and the answer is marked.
 
 use std::sync::Arc;
 
@@ -17,27 +17,27 @@ use crate::call::json;
 use crate::error::ToolboxError;
 use crate::screening::guest_texts;
 
-/// Findings of one call that are named.
+/// The maximum number of findings that are listed for one call.
 const MOST_NAMED: usize = 20;
 
-/// The longest mask that is shown, in bytes.
+/// The maximum length of a displayed mask, in bytes.
 const MASK_BYTES: usize = 64;
 
-/// Something in an answer that looks like a key, a token or a password.
+/// A part of an answer that looks like a key, a token or a password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FoundLeak {
-    /// The rule that found it.
+    /// The rule that matched.
     pub rule: String,
-    /// What it looks like, such as `a token of GitHub`.
+    /// The kind of secret, such as `a token of GitHub`.
     pub what: String,
-    /// The fingerprint by which the user can allow it.
+    /// The fingerprint with which the user can allow it.
     pub fingerprint: String,
-    /// Whether a mask is in its place.
+    /// True if a mask replaces it.
     #[serde(rename = "masked")]
     pub is_masked: bool,
 }
 
-/// Masks one text after the other, and keeps what was found.
+/// Masks several strings in turn and collects the findings.
 pub(crate) struct Masking<'a> {
     secrets: &'a Secrets,
     pub(crate) found: Vec<FoundLeak>,
@@ -54,7 +54,7 @@ impl<'a> Masking<'a> {
         Self { secrets, found: Vec::new() }
     }
 
-    /// Masks all that a run gives. Returns what was found.
+    /// Masks all output of a run. Returns the findings.
     pub(crate) fn completion(mut self, completion: &mut Completion) -> Vec<FoundLeak> {
         if let Ok(Outcome::Success(text)) = &mut completion.result {
             json::replace_ascii_escapes(text);
@@ -70,8 +70,8 @@ impl<'a> Masking<'a> {
         self.found
     }
 
-    /// Masks what a person reads of a question. `Err`: an answer would repeat what is found, so
-    /// that the question is withheld.
+    /// Masks the parts of a question that a person reads. `Err` if an answer would repeat a
+    /// finding: the question is withheld.
     pub(crate) fn question(&mut self, question: &mut Question) -> Result<(), ErrorInfo> {
         self.text(&mut question.text);
         question.default.iter_mut().for_each(|text| self.text(text));
@@ -80,7 +80,7 @@ impl<'a> Masking<'a> {
         Ok(())
     }
 
-    /// Looks through the texts of which an answer consists.
+    /// Checks the strings of a question that an answer repeats.
     fn check_repeated(&self, question: &Question) -> Result<(), ErrorInfo> {
         let mut repeated = vec![&*question.id];
         add_repeated(&mut repeated, &question.answer_type);
@@ -95,7 +95,7 @@ impl<'a> Masking<'a> {
         }
     }
 
-    /// Masks the texts of a tool, and of the arguments, in an error.
+    /// Masks the strings of a tool and of the arguments in an error.
     pub(crate) fn error(&mut self, error: &mut ToolboxError) {
         if let ToolboxError::Arguments { problems, .. } = error {
             for ArgumentProblem { pointer, message } in problems {
@@ -105,7 +105,7 @@ impl<'a> Masking<'a> {
         self.texts(guest_texts::of_error(error));
     }
 
-    /// Masks the reason for which an answer does not fit.
+    /// Masks the reason why an answer does not fit.
     pub(crate) fn answer_error(&mut self, error: &mut AnswerError) {
         self.texts(error.texts_mut());
     }
@@ -114,7 +114,7 @@ impl<'a> Masking<'a> {
         texts.into_iter().for_each(|text| self.text(text));
     }
 
-    /// Masks a text, and what is left at its end of a key or a token where it was cut.
+    /// Masks text, including the part of a key or a token that remains at its end after truncation.
     fn text(&mut self, text: &mut String) {
         let cut = cut_at(text);
         let found = self.secrets.leaks().redact_cut(text, cut);
@@ -129,7 +129,7 @@ impl<'a> Masking<'a> {
     }
 }
 
-/// Logs what was found, for the person who reads the log.
+/// Logs the findings for the reader of the log.
 pub(crate) fn log(found: &[FoundLeak], events: &EventSink) {
     for FoundLeak { rule, what, fingerprint, is_masked } in found {
         let masked = if *is_masked { "masked" } else { "left as it is" };
@@ -141,7 +141,7 @@ pub(crate) fn log(found: &[FoundLeak], events: &EventSink) {
     }
 }
 
-/// The first mask in some arguments, and where it is, as a JSON pointer.
+/// Returns the first mask in the arguments, and its location as a JSON pointer.
 pub(crate) fn find(arguments: &Map<String, Value>) -> Option<(String, String)> {
     let mut pointer = String::new();
     let entries = || arguments.iter().map(|(key, value)| (&**key, value));
@@ -195,7 +195,7 @@ fn add_repeated<'a>(texts: &mut Vec<&'a str>, answer_type: &'a AnswerType) {
     }
 }
 
-/// The texts by which a person chooses an answer.
+/// Masks the strings by which a person chooses an answer.
 fn titles(answer_type: &mut AnswerType, mask: &mut impl FnMut(&mut String)) {
     match answer_type {
         AnswerType::Select(choices) | AnswerType::MultiSelect(choices) => {

@@ -2,7 +2,7 @@
 
 use crate::error::ToolboxError;
 
-/// A number that cannot be guessed, in hexadecimal.
+/// Returns a number that cannot be guessed, in hexadecimal.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The component behind a tool, and where it is stored.
+//! The component of a tool, and its location.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -34,14 +34,14 @@ impl ToolboxState {
                 let missing = || CallError::Internal(format!("nothing brings `{component}`"));
                 Ok(ComponentSource::Bytes(bytes.ok_or_else(missing)?))
             }
-            // Its code is found before.
+            // The code of a native tool was found earlier.
             ToolSource::Native => {
                 Err(CallError::Internal("native code has no component".into()).into())
             }
         }
     }
 
-    /// Where the component of a file lies, without links on the way.
+    /// Returns the path of a component file. The path contains no links.
     fn component_file(
         &self,
         path: &Path,

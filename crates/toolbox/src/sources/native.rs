@@ -1,4 +1,4 @@
-//! Tools that the embedding program implements itself, and the calls that they make.
+//! Tools that the embedding program implements itself, and their inner calls.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::error::ToolboxError;
 
 /// A tool that is code of the embedding program.
 ///
-/// It has the program's own rights. Its arguments are checked, its time and the size of
-/// its answer are limited as those of any tool.
+/// It has the program's own rights. Its arguments are checked, and its time and the size of its
+/// answer are limited, as for any tool.
 pub trait NativeTool: Send + Sync {
-    /// What it says of itself: its name, the schema of its arguments, hints. Asked once,
-    /// when it is registered; wishes for grants count for nothing.
+    /// Returns the tool's own description: its name, the schema of its arguments, and hints. Called
+    /// once, when the tool is registered. Requested grants are ignored.
     fn description(&self) -> ToolDescription;
 
-    /// Does the work. The future is polled on a thread kept for calls and dropped when
-    /// the call has to end, for which it has to yield now and then.
+    /// Runs the tool. The future is polled on a thread that is reserved for calls, and is dropped
+    /// when the call must end. It must therefore yield regularly.
     ///
-    /// A question as its outcome has it called again, from the start, with the answers
-    /// so far ([`NativeCall::answers`]).
+    /// If the outcome is a question, the tool is called again from the start with the existing
+    /// answers ([`NativeCall::answers`]).
     fn call<'a>(&'a self, call: NativeCall<'a>) -> Pin<Box<dyn Future<Output = Outcome> + 'a>>;
 }
 
@@ -53,11 +53,11 @@ impl Native {
 }
 
 pub(crate) trait CallTools: Send + Sync {
-    /// Calls a tool with the permit of the call that this one is inside of.
+    /// Calls a tool with the permit of the outer call.
     fn call(&self, invocation: Invocation, context: CallContext) -> InnerOutcome<'_>;
 }
 
-/// The outcome of a call that a native tool makes, once there is one.
+/// The future outcome of an inner call of a native tool.
 pub(crate) type InnerOutcome<'a> =
     Pin<Box<dyn Future<Output = Result<Outcome, ToolboxError>> + 'a>>;
 
@@ -68,23 +68,22 @@ pub struct NativeCall<'a> {
     pub(crate) tool: &'a ToolName,
     pub(crate) tools: &'a dyn CallTools,
     pub(crate) context: &'a CallContext,
-    /// One inner call at a time, so that a permit stands for at most one guest at each
-    /// depth.
+    /// Allows one inner call at a time, so that a permit covers at most one guest at each depth.
     pub(crate) turn: Semaphore,
 }
 
 impl NativeCall<'_> {
-    /// The arguments, which fit the tool's input schema.
+    /// Returns the arguments, which fit the tool's input schema.
     pub fn arguments(&self) -> &Map<String, Value> {
         self.arguments
     }
 
-    /// The answers so far, by the question's id.
+    /// Returns the existing answers, by the question's id.
     pub fn answers(&self) -> &Map<String, Value> {
         self.answers
     }
 
-    /// Who called the tool.
+    /// Returns the caller of the tool.
     pub fn caller(&self) -> &Caller {
         &self.context.caller
     }
@@ -94,18 +93,18 @@ impl NativeCall<'_> {
         self.context.run.events.log(level, message);
     }
 
-    /// Reports how far the call is.
+    /// Reports the progress of the call.
     pub fn progress(&self, progress: Progress) {
         self.context.run.events.progress(progress);
     }
 
-    /// Calls another tool, with the rights and limits of that tool. It runs with the
-    /// permit of this call and ends with it: when it is cancelled, and when its time is
-    /// over. Inner calls of one call run one after the other.
+    /// Calls another tool, with the rights and limits of that tool. The inner call runs with the
+    /// permit of this call and ends with it: when this call is cancelled, and when its time is up.
+    /// Inner calls of one call run one after the other.
     ///
-    /// A question that the configuration does not answer is its outcome. A call that needs a
-    /// person's approval, and has none for all such calls, is refused: nobody is asked inside
-    /// of native code.
+    /// The outcome is a question if the configuration does not answer it. A call that needs a
+    /// person's approval is refused unless all such calls are approved, because no person is asked
+    /// inside native code.
     ///
     /// # Errors
     ///

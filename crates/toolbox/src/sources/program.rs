@@ -1,4 +1,4 @@
-//! The tools that the embedding program brings: its own code, and components as bytes.
+//! The tools of the embedding program: its own code, and components as bytes.
 
 use std::sync::Arc;
 
@@ -11,13 +11,14 @@ use crate::registry::{ProgramTools, ReloadState, Toolbox};
 use crate::sources::native::{Native, NativeTool};
 
 impl Toolbox {
-    /// The same toolbox with one more tool, which is code of the embedding program. Calls
-    /// that run keep the toolbox that they began with.
+    /// Adds a tool that is code of the embedding program, and returns the new toolbox. Running
+    /// calls keep the toolbox that they started with.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError::Register`] for an invalid name, for one that a tool has already, and for
-    /// one for which the user's own file has rules, and [`ToolboxError::Schema`] for a schema that no call can be checked against.
+    /// [`ToolboxError::Register`] for an invalid name, for the name of an existing tool, and for a
+    /// name for which the user config has rules; [`ToolboxError::Schema`] for a schema that no call
+    /// can be checked against.
     pub fn with_tool(&self, tool: Arc<dyn NativeTool>) -> Result<Self, ToolboxError> {
         let native = Native::new(tool);
         let own_name = native.description().name;
@@ -37,16 +38,16 @@ impl Toolbox {
         Ok(toolbox)
     }
 
-    /// The same toolbox with one more tool, whose component the embedding program has as
-    /// bytes. It is compiled at its first use, and has the grants and limits that
+    /// Adds a tool whose component the embedding program has as bytes, and returns the new toolbox.
+    /// The component is compiled at its first use, and has the grants and limits that the
     /// configuration gives a tool of that name, or the defaults of a local tool.
     ///
-    /// A component that has several tools is added once for each, by the tool's own name.
+    /// A component with several tools is added once for each, by the tool's own name.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError::Register`] for an invalid name, for one that a tool has already, and for
-    /// one for which the user's own file has rules and that was unknown when it was read.
+    /// [`ToolboxError::Register`] for an invalid name, for the name of an existing tool, and for a
+    /// name for which the user config has rules and that was unknown when the user config was read.
     pub fn with_component(
         &self,
         name: &str,
@@ -60,7 +61,7 @@ impl Toolbox {
     fn with_bytes(&self, name: ToolName, bytes: ComponentBytes) -> Result<Self, ToolboxError> {
         let (mut config, mut program) = self.parts();
         let is_taken = match config.tools.get(&name) {
-            // Configured before the program brought it.
+            // The tool was configured before the program added it.
             Some(tool) if matches!(tool.source.value, ToolSource::Bytes(_)) => {
                 program.components.contains_key(&name)
             }
@@ -78,8 +79,8 @@ impl Toolbox {
         Ok(self.with_parts(config, program))
     }
 
-    /// The same toolbox without a tool that [`with_tool`](Self::with_tool) or
-    /// [`with_component`](Self::with_component) added.
+    /// Removes a tool that [`with_tool`](Self::with_tool) or
+    /// [`with_component`](Self::with_component) added, and returns the new toolbox.
     ///
     /// # Errors
     ///
@@ -95,13 +96,12 @@ impl Toolbox {
         Ok(self.with_parts(config, program))
     }
 
-    /// The same toolbox with the tools that the embedding program brought to another one,
-    /// instead of its own, and with the calls that it has counted in memory: for a toolbox
-    /// that was loaded anew.
+    /// Returns this toolbox with the program tools of another toolbox instead of its own, and with
+    /// the calls that the other toolbox counted in memory. Use this after loading a toolbox again.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError::Register`] for a name that a tool of this one has.
+    /// [`ToolboxError::Register`] if a tool of this toolbox already has the name.
     pub fn with_program_tools_of(&self, other: &Self) -> Result<Self, ToolboxError> {
         let mut config = self.0.config.clone();
         let program = &other.0.program;
@@ -135,8 +135,8 @@ impl Toolbox {
         Self::from_parts(host, config, builtins, program, kept, secrets, self.1.clone())
     }
 
-    /// Goes on where another toolbox stopped: with what was approved in this process, and with
-    /// counting the calls of tools that have a rate, where that is done in memory.
+    /// Continues from another toolbox, with the approvals of this process and, if calls are counted
+    /// in memory, with the counts of calls of tools that have a rate.
     fn with_kept_of(&self, other: &Self) -> Self {
         let (config, program) = self.parts();
         let (host, builtins) = (self.0.host.clone(), self.0.builtins);
@@ -161,7 +161,7 @@ fn taken(name: &ToolName) -> ToolboxError {
     ToolboxError::Register { tool: name.to_string(), reason }
 }
 
-/// Refuses a name for which the user's own file has rules: they count for tools that are there
+/// Refuses a name for which the user config has rules. The rules apply only to tools that exist
 /// when the configuration is read.
 fn ruled_before(config: &Config, name: &ToolName) -> Result<(), ToolboxError> {
     let kind = DiagnosticKind::AbsentTool(name.to_string());

@@ -1,20 +1,21 @@
-//! A script as a tool: a call of it is one of the built-in `python`, with the text of the
-//! script and the arguments of the caller as its variables.
+//! A script as a tool: a call of it is a call of the built-in `python`, with the text of the script
+//! and the caller's arguments as its variables.
 
 use kitbag_base::json::Digits;
 use kitbag_config::{ScriptTool, ToolSource};
 use kitbag_contract::ToolDescription;
 use serde_json::{Map, Value, json};
 
-/// What a script says of itself besides what configuration has taken from its header.
+/// Returns the script's own description, without the parts that configuration has taken from its
+/// header.
 pub(crate) fn description(script: &ScriptTool) -> ToolDescription {
     let ScriptTool { asks, .. } = script;
     let grants = (!asks.is_empty()).then(|| asks.clone());
     ToolDescription { grants, ..ToolDescription::default() }
 }
 
-/// The arguments with which the component of a tool is run: those of the caller, unless it
-/// is a script. What the caller leaves out is `None` there.
+/// Returns the arguments with which the component of a tool is run: those of the caller, unless the
+/// tool is a script. An argument that the caller omits is `None` in a script.
 pub(crate) fn arguments(
     source: &ToolSource,
     mut own: Map<String, Value>,

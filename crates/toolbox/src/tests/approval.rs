@@ -1,4 +1,4 @@
-//! The order of the steps before a run, and the approval of a person.
+//! The order of the steps before a run, and approval by a person.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ fn arguments_are_coerced_before_a_person_approves_them() {
 }
 
 #[test]
-fn nobody_is_asked_about_arguments_that_do_not_fit() {
+fn invalid_arguments_are_refused_without_a_question() {
     let schema = json!({
         "type": "object",
         "properties": { "times": { "type": "integer" } },
@@ -71,7 +71,7 @@ fn an_approval_is_for_one_call_unless_it_is_always() {
 }
 
 #[test]
-fn an_approval_of_a_model_does_not_count() {
+fn a_model_cannot_approve_a_call() {
     let (fake, runs) = counting(json!({ "type": "object" }));
     let fake = fake.approved_always("it");
     let mut person = Person::replying([typed("yes", Origin::Model)]);
@@ -107,7 +107,7 @@ fn a_model_does_not_read_how_to_remove_an_approval() {
 }
 
 #[test]
-fn a_call_beyond_its_rate_asks_nobody() {
+fn a_call_beyond_its_rate_is_refused_without_a_question() {
     let (fake, runs) = counting(json!({ "type": "object" }));
     let fake = fake.approved_always("it").configured(|config| {
         let tool = config.tools.values_mut().next().unwrap();

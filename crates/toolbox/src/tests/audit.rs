@@ -16,13 +16,13 @@ fn answering(outcome: Outcome) -> Fake {
     })
 }
 
-/// The line of a call's end.
+/// Returns the line of a call's end.
 fn end(fake: &Fake) -> String {
     fake.audit().into_iter().find(|line| line.starts_with("call ")).unwrap_or_default()
 }
 
 #[test]
-fn each_end_has_its_words_in_the_log() {
+fn each_end_has_its_own_words_in_the_log() {
     for (outcome, expected) in [
         (Outcome::Success("a secret text".into()), "success"),
         (Outcome::Error(ErrorInfo::new("a secret text")), "error"),
@@ -67,7 +67,7 @@ fn a_call_whose_future_is_dropped_is_logged() {
 }
 
 #[test]
-fn a_name_that_is_no_tool_is_not_logged() {
+fn an_unknown_tool_name_is_not_logged() {
     let fake = answering(Outcome::Success(String::new()));
     let said = fake.say("ti", json!({}), &mut Person::default());
     assert_eq!(said, "UnknownTool: there is no tool `ti`");

@@ -1,4 +1,4 @@
-//! A toolbox of tools that are closures, and a person who answers as the test says.
+//! A toolbox whose tools are closures, and a person who answers as the test specifies.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -41,7 +41,6 @@ impl NativeTool for FakeTool {
     }
 }
 
-/// A workspace with fake tools.
 pub(super) struct Fake {
     directory: TempDir,
     pub(super) toolbox: Toolbox,
@@ -67,7 +66,7 @@ impl Fake {
         Self { directory, toolbox }
     }
 
-    /// Adds a tool that takes any object.
+    /// Adds a tool that accepts any object.
     pub(super) fn tool(
         self,
         name: &'static str,
@@ -87,7 +86,7 @@ impl Fake {
         self
     }
 
-    /// Changes the configuration, as a file would.
+    /// Changes the configuration in the way that a file would.
     pub(super) fn configured(mut self, change: impl FnOnce(&mut Config)) -> Self {
         let (mut config, program) = self.toolbox.parts();
         change(&mut config);
@@ -95,7 +94,7 @@ impl Fake {
         self
     }
 
-    /// Asks before each call of a tool.
+    /// Requires approval before each call of a tool.
     pub(super) fn approved_always(self, name: &str) -> Self {
         self.configured(|config| {
             let rule = Sourced { value: ApprovalRule::Always, origin: Origin::Default };
@@ -113,7 +112,7 @@ impl Fake {
         self.toolbox.call_blocking(invocation, context, person)
     }
 
-    /// Calls a tool, and returns its outcome in a line.
+    /// Calls a tool, and returns its outcome as one line.
     pub(super) fn say(&self, tool: &str, arguments: Value, person: &mut Person) -> String {
         match self.call(Invocation::tool(tool, arguments), person) {
             Err(error) => format!("{:?}: {error}", error.kind()),
@@ -128,7 +127,7 @@ impl Fake {
         }
     }
 
-    /// The lines of the audit log: the event, the tool, and the words of its end.
+    /// Returns the lines of the audit log: the event, the tool, and the words of its end.
     pub(super) fn audit(&self) -> Vec<String> {
         let size = AuditSize { file: 1 << 20, files: 4 };
         let state = self.directory.path().canonicalize().unwrap().join("state");
@@ -157,16 +156,16 @@ impl Fake {
     }
 }
 
-/// A person who gives replies in turn, and has none after the last one.
+/// A person who gives replies in turn, and does not reply after the last.
 #[derive(Default)]
 pub(super) struct Person {
     replies: VecDeque<Reply>,
-    /// The questions, and why the answer before did not fit.
+    /// The questions, each with the reason why the previous answer did not fit.
     pub(super) asked: Vec<(Question, Option<AnswerError>)>,
 }
 
 impl Person {
-    /// Types these answers.
+    /// Creates a person who types these answers.
     pub(super) fn typing(answers: &[&str]) -> Self {
         Self::replying(answers.iter().map(|text| typed(text, Origin::Caller)))
     }
@@ -195,7 +194,7 @@ impl FrontEnd for Person {
     }
 }
 
-/// A question with the answers yes and no.
+/// Returns a question with the answers yes and no.
 pub(super) fn question(id: &str) -> Question {
     Question {
         id: id.to_owned(),

@@ -1,4 +1,4 @@
-//! Calls inside of calls.
+//! Inner calls.
 
 use kitbag_contract::{ErrorInfo, Outcome};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::fake::{BoxedWork, Fake, Person, question};
 use crate::{CALL_DEPTH, Invocation, NativeCall};
 
-/// Calls a tool and returns what it returned.
+/// Calls a tool and returns its answer.
 fn forward<'a>(call: NativeCall<'a>, tool: &'static str) -> BoxedWork<'a> {
     Box::pin(async move {
         match call.call(Invocation::tool(tool, json!({}))).await {
@@ -17,7 +17,7 @@ fn forward<'a>(call: NativeCall<'a>, tool: &'static str) -> BoxedWork<'a> {
 }
 
 #[test]
-fn an_inner_call_is_made_by_the_tool() {
+fn the_caller_of_an_inner_call_is_the_outer_tool() {
     let fake = Fake::new()
         .tool("inner", |call| {
             let caller = call.caller().to_string();
@@ -28,7 +28,7 @@ fn an_inner_call_is_made_by_the_tool() {
 }
 
 #[test]
-fn calls_are_nested_to_a_depth() {
+fn calls_are_nested_up_to_the_maximum_depth() {
     let fake = Fake::new().tool("it", |call| forward(call, "it"));
     let said = fake.say("it", json!({}), &mut Person::default());
     let expected = format!(
@@ -41,7 +41,7 @@ fn calls_are_nested_to_a_depth() {
 }
 
 #[test]
-fn nobody_approves_an_inner_call_of_native_code() {
+fn an_inner_call_of_native_code_cannot_be_approved() {
     let fake = Fake::new()
         .tool("inner", |_| Box::pin(async { Outcome::Success("done".into()) }))
         .tool("outer", |call| forward(call, "inner"))

@@ -41,7 +41,7 @@ fn consent_is_not_given_by_a_model() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_is_asked_for_again() {
+fn a_question_is_repeated_if_its_answer_does_not_fit() {
     let fake = asking(question("sure"));
     let mut person = Person::typing(&["perhaps", "yes"]);
     assert_eq!(fake.say("it", json!({}), &mut person), "true");
@@ -53,7 +53,7 @@ fn an_answer_that_does_not_fit_is_asked_for_again() {
 }
 
 #[test]
-fn an_unanswered_question_suspends_and_a_declined_one_ends_the_call() {
+fn open_questions_suspend_and_declined_questions_end_a_call() {
     let fake = asking(question("sure"));
     for (reply, expected) in [
         (Reply::Unanswered, "asks sure"),

@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 
 use super::HostPaths;
 
-/// The beginnings of lines that name a file, in the form that begins with `*** Begin Patch`.
+/// The starts of lines that name a file, in the format that begins with `*** Begin Patch`.
 const SECTIONS: [&str; 4] =
     ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
 
-/// The same of a unified diff, without the pair of `---` and `+++`.
+/// The starts of lines that name a file in a unified diff, except the pair `---` and `+++`.
 const RENAMES: [&str; 4] = ["rename from ", "rename to ", "copy from ", "copy to "];
 
 impl HostPaths {
-    /// A patch whose files are named as the tool knows them. `None`: it is one already.
+    /// Returns a patch with the guest paths of its files. `None` if the patch is unchanged.
     ///
-    /// Only lines that name a file are looked at: no line of content begins as those of
-    /// `*** Begin Patch` do, and `--- ` names a file where `+++ ` follows.
+    /// Only lines that name a file are checked. No line of content begins like those of
+    /// `*** Begin Patch`, and `--- ` names a file if `+++ ` follows.
     pub(super) fn patch(&self, patch: &str) -> Option<String> {
         let lines: Vec<&str> = patch.split_inclusive('\n').collect();
         let is_envelope = lines.iter().any(|line| line.trim() == "*** Begin Patch");
@@ -51,7 +51,7 @@ impl HostPaths {
         (written != patch).then_some(written)
     }
 
-    /// What the tool knows a path by that may have one of git's letters in front.
+    /// Returns the guest path of a path that may begin with one of git's letters.
     fn named(&self, path: &str) -> Option<String> {
         let rest = path.get(1..).filter(|rest| rest.starts_with('/'));
         let path = match rest {
@@ -59,7 +59,7 @@ impl HostPaths {
             _ => path,
         };
         let found = self.path(path)?;
-        // `a/x` would be the file `x` before the change.
+        // `a/x` is the file `x` before the change.
         Some(match found.as_bytes().get(1) {
             Some(b'/') => format!("./{found}"),
             _ => found,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_of_a_patch_stay() {
+    fn other_lines_of_a_patch_are_unchanged() {
         let kept =
             "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- /home/ada/ws/a\n+-- /home/ada/ws/b\n c\n";
         check(kept, kept);

@@ -1,19 +1,19 @@
-//! The ways in which clients write a path.
+//! The spellings of a path that clients use.
 
 pub(super) enum Spelled {
-    /// Absolute on the host: the paths that it may be there, the most likely first.
+    /// An absolute path on the host: the possible paths, the most likely first.
     Host(Vec<String>),
     /// Relative to the workspace.
     Relative(String),
 }
 
-/// The hosts in UNC paths and URIs that are a distribution of WSL.
+/// The hosts in UNC paths and URIs that are a WSL distribution.
 const WSL_HOSTS: [&str; 2] = ["wsl.localhost", "wsl$"];
 
-/// Variables that mean the workspace.
+/// Variables for the workspace.
 const WORKSPACE: [&str; 3] = ["${workspaceFolder}", "${PWD}", "$PWD"];
 
-/// Variables that mean the home directory.
+/// Variables for the home directory.
 const HOME: [&str; 3] = ["~", "${HOME}", "$HOME"];
 
 pub(super) fn read(given: &str, home: Option<&str>) -> Spelled {
@@ -36,7 +36,7 @@ pub(super) fn read(given: &str, home: Option<&str>) -> Spelled {
     }
 }
 
-/// The paths of the host that an absolute path may be.
+/// Returns the possible host paths of an absolute path.
 fn absolute(path: &str) -> Spelled {
     let path = path.strip_prefix("//?/").unwrap_or(path);
     if let Some(inside) = path.strip_prefix("//") {
@@ -58,7 +58,7 @@ fn absolute(path: &str) -> Spelled {
     )
 }
 
-/// The path of a URI; with the host where that is not this machine.
+/// Returns the path of a URI. The path includes the host if it is not this machine.
 fn uri(text: &str) -> Option<String> {
     let remote = text.strip_prefix("vscode-remote://").and_then(|rest| rest.split_once('/'));
     let path = match (remote, text.strip_prefix("file:")) {
@@ -77,7 +77,7 @@ fn uri(text: &str) -> Option<String> {
     decoded(path)
 }
 
-/// A path without percent-encoding. `None`: it is none.
+/// Returns a path without percent-encoding. `None` if the encoding is invalid.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -95,7 +95,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The path in WSL of a path that begins with a drive: `/mnt/c/data` of `C:/data`.
+/// Returns the WSL path of a path that begins with a drive: `/mnt/c/data` for `C:/data`.
 fn drive(path: &str) -> Option<String> {
     let (letter, rest) = path.strip_prefix('/').unwrap_or(path).split_once(':')?;
     (is_letter(letter) && rest.starts_with('/')).then(|| mounted(letter, &rest[1..]))
@@ -109,13 +109,13 @@ fn mounted(letter: &str, rest: &str) -> String {
     format!("/mnt/{}/{rest}", letter.to_ascii_lowercase())
 }
 
-/// What follows one of these at the beginning: nothing, or `/` and a path.
+/// Returns the rest after one of `beginnings`: an empty string, or `/` and a path.
 fn after<'a>(text: &'a str, beginnings: &[&str]) -> Option<&'a str> {
     let rest = beginnings.iter().find_map(|beginning| text.strip_prefix(beginning))?;
     (rest.is_empty() || rest.starts_with('/')).then_some(rest)
 }
 
-/// A path without the quotes around it.
+/// Removes the quotes around a path.
 fn unquoted(text: &str) -> &str {
     let inner = ['"', '\'', '`'].into_iter().find_map(|quote| {
         text.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| !inner.contains(quote))
@@ -123,8 +123,8 @@ fn unquoted(text: &str) -> &str {
     inner.filter(|inner| !inner.is_empty()).unwrap_or(text)
 }
 
-/// A path with `/` for the separators of Windows. In a name that systemd has escaped, such as
-/// `dev-disk-by\x2duuid.swap`, a backslash is none.
+/// Replaces Windows separators in a path with `/`. In a name that systemd escaped, such as
+/// `dev-disk-by\x2duuid.swap`, a backslash is not a separator.
 fn slashed(text: &str) -> String {
     let is_escape = |rest: &str| {
         let mut bytes = rest.bytes();
@@ -136,7 +136,8 @@ fn slashed(text: &str) -> String {
     if has_escape { text.to_owned() } else { text.replace('\\', "/") }
 }
 
-/// Whether the backslashes of a glob separate names. A letter, a digit or `**` needs no escape.
+/// Returns true if the backslashes of a glob separate names. A letter, a digit or `**` needs no
+/// escape.
 pub(super) fn separates(glob: &str) -> bool {
     let is_name = |rest: &str| {
         rest.starts_with(|char: char| char.is_alphanumeric()) || rest.starts_with("**")

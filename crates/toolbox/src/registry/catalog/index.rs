@@ -1,4 +1,4 @@
-//! What the components of a toolbox serve, as far as that is known without loading them.
+//! The prompts and resources of a toolbox's components that are known without loading them.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,8 +13,8 @@ use crate::registry::Toolbox;
 use crate::registry::{lock, resolve};
 
 impl Toolbox {
-    /// What the components of all enabled tools serve besides calls. Nothing is
-    /// compiled and nothing runs, but what is cached of them is read.
+    /// Returns the known prompts and resources of the components of all enabled tools. Nothing is
+    /// compiled or run, but the cache of the components is read.
     pub fn known_served(&self) -> ServedItems {
         let mut served = ServedItems::default();
         let mut known = resolve::KnownDescriptions::default();
@@ -29,10 +29,10 @@ impl Toolbox {
             }
             let metering = Metering::of(&configured.limits.limits());
             match known.description(&self.0, source, metering) {
-                // It is another component than it must be.
+                // The component does not match the lock file.
                 Err(_) => {}
                 Ok(None) => served.undescribed.push(name.clone()),
-                // What it says is not what was recorded.
+                // The description does not match the lock file.
                 Ok(Some(says)) if lock::refused(configured, says).is_some() => {}
                 Ok(Some(says)) => {
                     if let Some(description) = says.description() {
@@ -47,8 +47,7 @@ impl Toolbox {
         served
     }
 
-    /// Whether the component of a tool serves anything besides calls, as far as
-    /// that is known.
+    /// Returns true if the component of a tool is known to serve prompts or resources.
     pub fn serves_more(&self, tool: &str) -> bool {
         let known = || {
             let configured = self.0.find(tool).ok()?;
@@ -60,7 +59,7 @@ impl Toolbox {
     }
 }
 
-/// What was found so far, by what it is asked for by.
+/// The items found until now, by name, URI or template.
 #[derive(Default)]
 struct Offers {
     prompts: BTreeMap<String, ServedItem<PromptDescription>>,
@@ -69,7 +68,7 @@ struct Offers {
 }
 
 impl Offers {
-    /// Adds what a component serves, unless something before it has its name.
+    /// Adds the items that a component serves. An earlier item with the same name takes precedence.
     fn add(&mut self, tool: &ToolName, description: &Description, problems: &mut Vec<String>) {
         for prompt in &description.prompts {
             let own = prompt.name == KNOWLEDGE_PROMPT;
@@ -81,7 +80,7 @@ impl Offers {
         }
         for template in &description.resource_templates {
             let uri = &template.uri_template;
-            // Whatever a form may stand for, it does not stand for the start.
+            // The literal start of a template decides, regardless of its expressions.
             let own = uri.starts_with(KNOWLEDGE_SCHEME);
             if uri.matches('{').count() > EXPRESSIONS {
                 problems.push(format!(
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_and_a_uri_that_take_long_to_compare_are_not_compared() {
+    fn expensive_templates_and_uris_are_not_compared() {
         let template = |uri_template: String| ResourceTemplateDescription {
             uri_template,
             ..ResourceTemplateDescription::default()
