@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_file_is_absent_only_if_it_does_not_exist() {
+    fn the_usual_file_is_absent_only_if_known_to_be_missing() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join(".config/kitbag");
         let found = || places(&[("HOME", home.path().to_str().unwrap())]).user_file;

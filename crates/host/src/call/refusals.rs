@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_target_is_cut_and_still_the_same() {
+    fn equal_long_targets_are_cut_and_merged() {
         let mut refusals = Refusals::default();
         for _ in 0..2 {
             refusals.note(RefusedKind::Tool, &"ä".repeat(1_000), "grant");

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_that_does_not_rise_is_dropped() {
+    fn progress_without_an_increase_is_dropped() {
         let (notes, listening) = listening();
         for done in [-0.0, 1.0, 1.0, 0.5, f64::NAN, f64::INFINITY, -1.0, f64::NEG_INFINITY, 2.0] {
             listening.progress(done, Some(-1.0), None);

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_that_does_not_fit_is_refused_until_a_release() {
+    fn an_oversized_reservation_is_refused_until_a_release() {
         let budget = budget(10);
         let first = budget.reserve(6 * KIB).unwrap();
         assert!(budget.reserve(5 * KIB).is_none());
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_are_served_in_their_order() {
+    fn waiters_are_served_in_order() {
         let budget = budget(10);
         let mut context = Context::from_waker(Waker::noop());
         let held = budget.reserve(8 * KIB).unwrap();
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_that_can_never_fit_does_not_wait() {
+    fn an_impossible_reservation_does_not_wait() {
         let budget = budget(10);
         assert!(!budget.can_hold(11 * KIB));
         let wait = pin!(budget.wait(11 * KIB));

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_taken_once_and_as_what_it_is() {
+    fn an_entry_is_taken_once_and_as_its_own_type() {
         let pool = pool(64);
         pool.keep(&client("a"), "1", KIB, "state".to_owned()).unwrap();
         assert_eq!(pool.take::<String>("2"), None);

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn concurrent_jobs_have_own_threads_which_are_reused() {
+    fn concurrent_jobs_get_own_threads_and_later_jobs_reuse_them() {
         let threads = threads();
         let (sender, started) = mpsc::channel();
         let ends: Vec<_> = (0..8)
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn every_one_of_many_jobs_is_done() {
+    fn all_of_many_jobs_run() {
         let threads = threads();
         let (sender, done) = mpsc::channel();
         for round in 0..200 {
