@@ -1,5 +1,5 @@
-//! A program with its own tool, which calls another tool. Run it in this repository with `cargo
-//! run --example native`.
+//! A program with its own tool, which calls another tool. Run it in this repository with
+//! `cargo run --example native`.
 
 use std::pin::Pin;
 

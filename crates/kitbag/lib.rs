@@ -394,9 +394,9 @@ impl Builder {
         self
     }
 
-    /// Limits the total memory of calls, components and messages to the configured `[serve]
-    /// memory`, and offers only the tools in `[serve] tools`. Default: no limit, and every enabled
-    /// tool.
+    /// Limits the total memory of calls, components and messages to the configured
+    /// `[serve] memory`, and offers only the tools in `[serve] tools`. Default: no limit, and every
+    /// enabled tool.
     #[must_use]
     pub fn server(mut self) -> Self {
         self.is_server = true;
@@ -412,8 +412,8 @@ impl Builder {
         self
     }
 
-    /// Offers only the tools whose names match one of these names or globs, overriding `[serve]
-    /// tools`; for a [`server`](Self::server).
+    /// Offers only the tools whose names match one of these names or globs, overriding
+    /// `[serve] tools`; for a [`server`](Self::server).
     #[must_use]
     pub fn served_tools(mut self, patterns: Sourced<Vec<String>>) -> Self {
         self.served_tools = Some(patterns);
