@@ -1,8 +1,8 @@
-//! Builds the guests, compiles the built-in ones to native code, and writes
-//! what the library embeds.
+//! Builds the guests, compiles the built-in tools to native code, and writes the code that the
+//! library embeds.
 //!
-//! The engine that compiles here is the one that runs later: `kitbag-engine`
-//! is a build dependency as well, so there is one configuration of it.
+//! This script compiles with the engine that later runs the tools: `kitbag-engine` is also a build
+//! dependency, so there is a single engine configuration.
 
 #[path = "crates/kitbag/build/guests.rs"]
 mod guests;
@@ -22,17 +22,17 @@ use sha2::{Digest, Sha256};
 
 use crate::guests::{Guests, find_target};
 
-/// How long a component may take to compile: the machine may be busy with other builds.
+/// Time limit for compiling a component: the machine may be busy with other builds.
 const COMPILE_TIME: Duration = Duration::from_secs(3600);
 
-/// The component that is in every build: the host asks it for knowledge.
+/// The component that is in every build: the host uses it for knowledge.
 const ALWAYS: &str = "learn";
 
-/// The components whose features would change the others: `data` asks for numbers with all their
-/// digits, and `learn` does without `std`.
+/// Components built separately, since their features would change the others: `data` requests
+/// numbers with all their digits, and `learn` does not use `std`.
 const ALONE: &[&str] = &["learn", "data"];
 
-/// Why a build stops, in one line that says what to do.
+/// Why the build stops, in one line that says what to do.
 type Failure = String;
 
 fn main() {
@@ -48,14 +48,14 @@ fn run() -> Result<(), Failure> {
     watch(&root);
     find_target()?;
     let guests = Guests::new(&root, &out)?;
-    // For the tests, which load guests that are no part of the binary. `cargo run`
-    // sets such variables too, so none may look like one of kitbag's own.
+    // For the tests, which load guests that are not part of the binary. `cargo run` also sets such
+    // variables, so none may look like one of kitbag's own.
     println!("cargo::rustc-env=TEST_GUESTS={}", guests.components().display());
     embed(&guests, &out)
 }
 
-/// Tells cargo what the result depends on. The host's own crates are build
-/// dependencies, which cargo watches by itself.
+/// Tells cargo which files the result depends on. The host's own crates are build dependencies,
+/// which cargo tracks automatically.
 fn watch(root: &Path) {
     let guests = root.join("guest-tools");
     let members = fs::read_dir(&guests).into_iter().flatten().flatten();
@@ -71,7 +71,7 @@ fn watch(root: &Path) {
 }
 
 /// Builds the guests and writes the file that the library includes. Built-ins are compiled to
-/// native code while cargo builds others.
+/// native code while cargo builds other guests.
 fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
     let is_wanted = |name: &&str| {
         let feature = format!("CARGO_FEATURE_TOOL_{}", name.to_uppercase());
@@ -93,7 +93,7 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
             let packages: Vec<_> =
                 names.iter().map(|name| format!("--package=kitbag-{name}")).collect();
             guests.build(&packages)?;
-            // Compiling has ended if it has failed, and returns the failure below.
+            // If compiling has failed, it has ended, and its failure is returned below.
             for name in names {
                 let _ = finished.send(name);
             }
@@ -104,7 +104,7 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         }
         alone.iter().try_for_each(|name| build(&[*name]))?;
         drop(finished);
-        // The guests of the tests; the archive of a release is tried with one of them.
+        // Guests for the tests. One of them is also used to check a release archive.
         let others = builtins.iter().map(|name| format!("--exclude=kitbag-{name}"));
         guests.build(&["--workspace".to_owned()].into_iter().chain(others).collect::<Vec<_>>())?;
         compiling.join().unwrap_or_else(|_| Err("compiling a built-in panicked".into()))
@@ -115,8 +115,8 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         .map_err(|error| format!("builtins.rs: {error}"))
 }
 
-/// Compiles a built-in to native code and packs it, unless the same compiler did so with the same
-/// component before.
+/// Compiles a built-in to native code and packs it, unless the same compiler has already done so
+/// for the same component.
 fn compile<'a>(
     name: &'a str,
     guests: &Guests,
@@ -130,15 +130,15 @@ fn compile<'a>(
     let content = fs::read(&wasm).map_err(|error| failed("read", &error))?;
     let [native, packed, made_from, lock] =
         ["artifact", "packed", "key", "lock"].map(|it| made.join(format!("{name}.{it}")));
-    // Another build may compile it at the same time.
+    // Another build may compile the same built-in at the same time.
     let lock = File::create(lock).and_then(|lock| lock.lock().map(|()| lock));
     let _lock = lock.map_err(|error| failed("locked", &error))?;
     let key = [compiler, &Sha256::digest(&content)].concat();
     if fs::read(&made_from).ok().as_ref() != Some(&key) {
         let _ = fs::remove_file(&made_from);
-        // The smallest takes half a minute for all of them.
+        // The smallest size takes half a minute for all of them.
         let level = if variable("PROFILE")? == "release" { 19 } else { 1 };
-        // For another processor than this machine's kitbag has no compiler: such a build compiles
+        // kitbag cannot compile for a processor other than this machine's: such a build compiles
         // its built-ins at their first use.
         let artifact = match variable("CARGO_CFG_TARGET_ARCH")? == env::consts::ARCH {
             true => {
@@ -162,8 +162,8 @@ fn compile<'a>(
     Ok((name, EmbeddedComponent::read(name, &content, native, packed)?))
 }
 
-/// The digest of what compiles the built-ins and reads what they say: the sources that this
-/// script has it from, and the versions of what they use.
+/// Returns a digest of the code that compiles the built-ins and reads their descriptions: its
+/// sources, and the versions of its dependencies.
 fn compiler(guests: &Guests) -> Result<Vec<u8>, Failure> {
     let Guests { root, target_dir, .. } = guests;
     let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
@@ -173,7 +173,7 @@ fn compiler(guests: &Guests) -> Result<Vec<u8>, Failure> {
     if target_dir.ancestors().nth(2) == Some(root) {
         waiting.push(root.join("Cargo.lock"));
     } else {
-        // The versions may be those of another workspace: what differs is another script.
+        // Another workspace may determine the versions, so the script itself identifies them.
         let script = env::current_exe().and_then(|script| script.metadata());
         let modified = script.and_then(|script| script.modified());
         digest.update(format!("{:?}", modified.map_err(|error| failed(root, error))?));

@@ -1,11 +1,11 @@
-//! An agent that carries kitbag: it lists the tools of a workspace and calls
-//! one. Run it in this repository with `cargo run --example embed`.
+//! An agent that embeds kitbag: it lists the tools of a workspace and calls one. Run it in this
+//! repository with `cargo run --example embed`.
 
 use kitbag::{Answer, Kitbag, Outcome};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Any executor will do.
+    // Works with any executor.
     tokio::runtime::Builder::new_current_thread().build()?.block_on(agent())
 }
 
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn agent() -> Result<(), Box<dyn std::error::Error>> {
     let kitbag = Kitbag::builder()
         .workspace(env!("CARGO_MANIFEST_DIR"))
-        // A tool asks before it acts; this agent says no to everything.
+        // A tool asks before it acts; this agent answers no to every question.
         .on_question(|_question| async { Some(Answer::Json(false.into())) })
         .build()?;
 

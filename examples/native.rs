@@ -1,5 +1,5 @@
-//! A program with a tool of its own, which calls another tool. Run it in this repository
-//! with `cargo run --example native`.
+//! A program with its own tool, which calls another tool. Run it in this repository with
+//! `cargo run --example native`.
 
 use std::pin::Pin;
 
@@ -7,7 +7,7 @@ use kitbag::contract::ToolDescription;
 use kitbag::{ErrorInfo, Invocation, Kitbag, NativeCall, NativeTool, Outcome};
 use serde_json::json;
 
-/// Counts the lines of what `learn` says of a topic.
+/// Counts the lines of the overview that `learn` returns for a topic.
 struct CountLines;
 
 impl NativeTool for CountLines {

@@ -1,5 +1,5 @@
-//! Two tools of one component: `encode_text` and `decode_text` are both in the built-in `text`,
-//! which is loaded once and has an instance for each call. Run it in this repository with
+//! Two tools of one component: the built-in `text` contains both `encode_text` and `decode_text`.
+//! It is loaded once and has a separate instance for each call. Run it in this repository with
 //! `cargo run --example two_tools`.
 
 use kitbag::{Kitbag, Outcome};

@@ -1,11 +1,12 @@
-//! What is fuzzed of grants of HTTP: `cargo fuzz` runs it for as long as one likes, and
-//! `crates/policy/tests/fuzzing.rs` over the corpus with every `cargo test`.
+//! Fuzz target for HTTP grants. `cargo fuzz` runs it for any duration, and
+//! `crates/policy/tests/fuzzing.rs` runs it over the corpus with every `cargo test`.
 
 use kitbag_base::text::is_hidden;
 use kitbag_policy::{HttpGrant, HttpGrants, HttpRequest, UrlPattern};
 
-/// A pattern, a method and a URL, each in a line: what is read is written as it was read, the
-/// grant that a request needs allows it, and a pattern that allows it has its URL.
+/// Checks a pattern, a method and a URL, one per line: a parsed pattern is printed unchanged, the
+/// grant that a request needs allows the request, and a pattern that allows the request covers its
+/// URL.
 pub(crate) fn requests(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut lines = text.split('\n');
@@ -30,7 +31,7 @@ pub(crate) fn requests(data: &[u8]) {
     assert!(decide(narrowest.clone()), "{request}");
     if let Ok(pattern) = pattern {
         let is_allowed = decide(HttpGrant { url: pattern.clone(), ..narrowest.clone() });
-        // An address that is none of the public internet has to be named.
+        // An address outside the public internet must be named.
         assert!(!is_allowed || pattern.holds(&narrowest.url), "{pattern} {request}");
     }
 }

@@ -1,7 +1,6 @@
-//! What is fuzzed, as plain functions: `cargo fuzz` runs them for as long as one
-//! likes, and `tests/fuzzing.rs` runs each over the corpus with every `cargo
-//! test`. A function returns where the input is harmless and panics where a
-//! promise is broken.
+//! Fuzz targets, as plain functions. `cargo fuzz` runs them for any duration, and
+//! `tests/fuzzing.rs` runs each over the corpus with every `cargo test`. A function returns if the
+//! input is harmless, and panics if it violates a guarantee.
 
 use std::cell::RefCell;
 use std::fs;
@@ -17,10 +16,10 @@ use kitbag::{Arguments, CallContext, Invocation, Kitbag, NoAnswers, Outcome};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A target by its name, which is that of its corpus too.
+/// A target and its name, which is also the name of its corpus.
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
-/// Every target.
+/// All targets.
 pub(crate) const TARGETS: [Target; 5] = [
     ("configuration", configuration),
     ("arguments", arguments),
@@ -29,8 +28,8 @@ pub(crate) const TARGETS: [Target; 5] = [
     ("output", output),
 ];
 
-/// A configuration is read or refused with a place, and says what it means the
-/// same way twice.
+/// Checks that a configuration is either read or refused with a location, and that reading it
+/// twice gives the same result.
 pub(crate) fn configuration(data: &[u8]) {
     thread_local! {
         static WORKSPACE: TempDir = workspace(|_| {});
@@ -47,7 +46,7 @@ pub(crate) fn configuration(data: &[u8]) {
                 let again = read().expect("what was read once is read again");
                 let rows = |kitbag: &Kitbag| format!("{:?}", kitbag.toolbox().config());
                 assert_eq!(rows(&kitbag), rows(&again));
-                // Nothing is compiled or run to tell what there is.
+                // Listing the tools compiles and runs nothing.
                 let _: Vec<_> = kitbag.toolbox().summaries().collect();
                 assert!(!kitbag.toolbox().host().is_started());
             }
@@ -60,8 +59,8 @@ pub(crate) fn configuration(data: &[u8]) {
     });
 }
 
-/// Arguments are taken as they stand, or refused; what reaches the tool fits its
-/// schema.
+/// Checks that arguments are either accepted unchanged or refused, and that arguments passed to
+/// the tool match its schema.
 pub(crate) fn arguments(data: &[u8]) {
     thread_local! {
         static KITBAG: (TempDir, Kitbag) = built(|root| {
@@ -116,8 +115,8 @@ items = { type = "integer" }
     });
 }
 
-/// Bytes are a tool or refused with a reason; what is loaded ends within its
-/// limits.
+/// Checks that bytes either are a tool or are refused with a reason, and that a loaded tool ends
+/// within its limits.
 pub(crate) fn component(data: &[u8]) {
     thread_local! {
         static HOST: (TempDir, Host) =
@@ -155,8 +154,7 @@ pub(crate) fn component(data: &[u8]) {
     });
 }
 
-/// The subjects that `learn` takes from its names and globs are those that a
-/// plain model takes.
+/// Checks that `learn` selects the same subjects for names and globs as a plain model.
 pub(crate) fn learn(data: &[u8]) {
     const SUBJECTS: [&str; 8] = ["a", "ab", "b", "dir/a", "dir/b.c", "dir/sub/a", "x[y", "ä"];
     thread_local! {
@@ -171,8 +169,8 @@ pub(crate) fn learn(data: &[u8]) {
         });
     }
     let Ok(pattern) = std::str::from_utf8(data) else { return };
-    // Character classes and what is too long are left to the tool's own tests. A
-    // pattern that matches nothing is repeated, and is not to look like a document.
+    // The tool's own tests cover character classes and long patterns. A pattern without a match is
+    // repeated in the answer, and must not look like a document.
     if pattern.trim() != pattern || pattern.is_empty() || pattern.len() > 64 {
         return;
     }
@@ -192,7 +190,7 @@ pub(crate) fn learn(data: &[u8]) {
             Outcome::NeedsInput(_) => panic!("learn asks nothing"),
         };
         let is_glob = pattern.contains(['*', '?']);
-        // `**` is only itself as a whole component.
+        // `**` is special only as a whole component.
         let is_odd = pattern.split('/').any(|part| part.contains("**") && part != "**");
         for subject in SUBJECTS {
             let expected = match is_glob {
@@ -205,7 +203,7 @@ pub(crate) fn learn(data: &[u8]) {
     });
 }
 
-/// Whatever a tool says, nothing of it acts on a terminal, and nothing is lost.
+/// Checks that no output of a tool acts on a terminal, and that no output is lost.
 pub(crate) fn output(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let safe = printable(&text).to_string();
@@ -215,7 +213,7 @@ pub(crate) fn output(data: &[u8]) {
     assert!(!plain || safe == text, "{text:?} became {safe:?}");
     let line = shown(&text).to_string();
     assert!(!line.chars().any(is_hidden), "{line:?}");
-    // In JSON it arrives intact.
+    // JSON preserves the text.
     let json = Value::from(text.as_ref()).to_string();
     assert_eq!(
         json::parse(json.as_bytes(), JsonBudget::OUTPUT).expect("JSON"),
@@ -223,11 +221,11 @@ pub(crate) fn output(data: &[u8]) {
     );
 }
 
-/// The plain model of a glob: `?` is one character of a component, `*` any
-/// number of them, `**` any number of components.
+/// Matches a glob with a plain model: `?` is one character of a component, `*` any number of
+/// characters, `**` any number of components.
 fn matches(pattern: &str, path: &str) -> bool {
     let components = |text: &str| text.split('/').map(str::to_owned).collect::<Vec<_>>();
-    // What ends in any number of components may end in a slash as well.
+    // A pattern that ends in `**` may also end in a slash.
     let pattern = if pattern.ends_with("**/") { &pattern[..pattern.len() - 1] } else { pattern };
     match_components(&components(pattern), &components(path))
 }
@@ -270,10 +268,10 @@ fn built(fill: impl Fn(&std::path::Path)) -> (TempDir, Kitbag) {
     (directory, kitbag.expect("the configuration is right"))
 }
 
-/// Used by the tests, which have no fuzzer to make inputs.
+/// Creates a mutated input, for tests that run without a fuzzer.
 #[allow(dead_code, reason = "the fuzzer makes its own inputs")]
 pub(crate) fn mutated(seed: &[u8], number: u64, state: &RefCell<u64>) -> Vec<u8> {
-    // xorshift64: the same inputs on every machine.
+    // xorshift64 gives the same inputs on every machine.
     let next = || {
         let mut x = *state.borrow() ^ (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         x ^= x << 13;

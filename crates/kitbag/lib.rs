@@ -1,8 +1,8 @@
-//! One toolbox for a program that gives tools to a language model.
+//! A toolbox for programs that give tools to a language model.
 //!
-//! A tool is a WebAssembly component in a sandbox that holds only what was
-//! granted to it. Some tools are part of this library, others are files that a
-//! workspace's `.kitbag/config.toml` names; both are called the same way.
+//! A tool is a WebAssembly component in a sandbox that can reach only what was granted. Some tools
+//! are part of this library, others are files named in a workspace's `.kitbag/config.toml`; both
+//! are called the same way.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,8 +28,8 @@
 //! # }
 //! ```
 //!
-//! The library prints nothing. Of the environment it reads only the variables that say
-//! where compiled tools are kept, unless [`Builder::places`] gives it more.
+//! The library prints nothing. It reads only the environment variables that set the cache
+//! directory, unless [`Builder::places`] provides more.
 
 mod builtins;
 mod places;
@@ -82,16 +82,15 @@ pub use secret_sources::open_store;
 pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
 pub use trust_question::{TrustQuestion, TrustQuestionError};
 
-/// The Rust code of the page on embedding, which has to compile.
+/// Compiles the Rust code of the page on embedding.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/embedding.md")]
 struct EmbeddingPage;
 
 /// The tools of one workspace, ready to be called.
 ///
-/// Cheap to make: nothing of a tool is read and no engine is started before
-/// the first call. Cheap to clone: clones share everything. Calls may come from
-/// several threads at once.
+/// Cheap to create: no tool is read and no engine is started before the first call. Cheap to
+/// clone: clones share everything. Several threads may call at once.
 #[derive(Clone)]
 pub struct Kitbag {
     toolbox: Toolbox,
@@ -99,7 +98,7 @@ pub struct Kitbag {
     listener: Option<Arc<dyn Listener>>,
 }
 
-/// Says how a [`Kitbag`] is put together.
+/// Builds a [`Kitbag`].
 #[derive(Default)]
 pub struct Builder {
     start: Option<PathBuf>,
@@ -132,19 +131,19 @@ pub struct Builder {
 
 #[derive(Default)]
 enum CachePlace {
-    /// Where the program `kitbag` keeps them.
+    /// The cache directory of the program `kitbag`.
     #[default]
     Usual,
     Named(Option<PathBuf>),
 }
 
-/// A [`Kitbag`] that cannot be put together.
+/// Why a [`Kitbag`] cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// Its configuration is wrong.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
-    /// A tool that the program brings is.
+    /// A tool that the program provides is invalid.
     #[error(transparent)]
     Tool(#[from] ToolboxError),
 }
@@ -153,30 +152,29 @@ type OnQuestion =
     Arc<dyn Fn(Question) -> Pin<Box<dyn Future<Output = Option<Answer>> + Send>> + Send + Sync>;
 
 impl Kitbag {
-    /// Starts to put one together.
+    /// Creates a builder.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// The names of the tools inside this library.
+    /// Returns the names of the tools in this library.
     pub fn builtin_names() -> Vec<&'static str> {
         builtins::BUILTINS.iter().map(|builtin| builtin.declaration.name).collect()
     }
 
-    /// Calls a tool and returns what it answered.
+    /// Calls a tool and returns its outcome.
     ///
-    /// `arguments` is a JSON object; defaults of the tool's schema are filled
-    /// in. A question goes to the configured answers, then to the callback of
-    /// [`Builder::on_question`]; without an answer it is the outcome.
+    /// `arguments` is a JSON object; defaults of the tool's schema are filled in. The configured
+    /// answers are tried first for a question, then the callback of [`Builder::on_question`];
+    /// without an answer, the question is the outcome.
     ///
-    /// The call runs on a thread of its own, so any executor will do, and the
-    /// future may be sent to another thread. Dropping it ends the call.
+    /// The call runs on its own thread, so any executor works, and the future may be sent to
+    /// another thread. Dropping the future ends the call.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError`] for an unknown tool, arguments that do not fit, a limit
-    /// that ran out, a trap. What the tool itself reports as an error is an
-    /// [`Outcome::Error`].
+    /// [`ToolboxError`] for an unknown tool, invalid arguments, an exceeded limit or a trap. An
+    /// error that the tool itself returns is an [`Outcome::Error`].
     pub async fn call(
         &self,
         tool: &str,
@@ -185,13 +183,12 @@ impl Kitbag {
         Ok(self.complete(tool, arguments).await?.result?)
     }
 
-    /// As [`call`](Self::call), and tells what the tool gave besides its text,
-    /// what it printed, and what the call took.
+    /// Like [`call`](Self::call), but also returns the tool's emitted content, its output and its
+    /// resource usage.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError`] where the call was not made. How it ended otherwise is
-    /// in the completion.
+    /// [`ToolboxError`] if the call was not made. Any later failure is in the completion.
     pub async fn complete(
         &self,
         tool: &str,
@@ -200,12 +197,12 @@ impl Kitbag {
         self.invoke(Invocation::tool(tool, arguments)).await
     }
 
-    /// As [`complete`](Self::complete), for an invocation, which may have grants and
-    /// limits of its own.
+    /// Like [`complete`](Self::complete), for an invocation, which may have its own grants and
+    /// limits.
     ///
     /// # Errors
     ///
-    /// As for [`complete`](Self::complete).
+    /// See [`complete`](Self::complete).
     pub async fn invoke(&self, invocation: Invocation) -> Result<Completion, ToolboxError> {
         let events = self.listener.clone().map(EventSink::new).unwrap_or_default();
         let context = CallContext::default().with_events(events);
@@ -215,25 +212,25 @@ impl Kitbag {
         Ok(completion)
     }
 
-    /// Adds a tool that is code of this program. Clones that were made before, and calls
-    /// that run, keep what they had; a server gets the new toolbox with
+    /// Adds a tool that is code of this program. Existing clones and running calls are unchanged;
+    /// a server gets the new toolbox with
     #[cfg_attr(feature = "serve", doc = "[`mcp::Server::set_toolbox`].")]
     #[cfg_attr(not(feature = "serve"), doc = "its `set_toolbox`.")]
     ///
     /// # Errors
     ///
-    /// As for [`Toolbox::with_tool`].
+    /// See [`Toolbox::with_tool`].
     pub fn add_tool(&mut self, tool: impl NativeTool + 'static) -> Result<(), ToolboxError> {
         self.toolbox = self.toolbox.with_tool(Arc::new(tool))?;
         Ok(())
     }
 
-    /// Adds a tool whose component this program has as bytes, as
-    /// [`add_tool`](Self::add_tool) adds one that is code.
+    /// Adds a tool whose component is given as bytes. [`add_tool`](Self::add_tool) adds a tool
+    /// that is code.
     ///
     /// # Errors
     ///
-    /// As for [`Toolbox::with_component`].
+    /// See [`Toolbox::with_component`].
     pub fn add_component(
         &mut self,
         name: &str,
@@ -243,23 +240,23 @@ impl Kitbag {
         Ok(())
     }
 
-    /// Takes a tool away that this program added, here or with the builder.
+    /// Removes a tool that this program added, here or with the builder.
     ///
     /// # Errors
     ///
-    /// As for [`Toolbox::without_tool`].
+    /// See [`Toolbox::without_tool`].
     pub fn remove_tool(&mut self, name: &str) -> Result<(), ToolboxError> {
         self.toolbox = self.toolbox.without_tool(name)?;
         Ok(())
     }
 
-    /// The tools, and everything else that can be asked of them.
+    /// Returns the toolbox, for listing the tools and for all other operations.
     pub fn toolbox(&self) -> &Toolbox {
         &self.toolbox
     }
 }
 
-/// Puts questions to the callback of [`Builder::on_question`].
+/// Passes questions to the callback of [`Builder::on_question`].
 struct Callback(Option<OnQuestion>);
 
 impl FrontEnd for Callback {
@@ -282,15 +279,15 @@ impl FrontEnd for Callback {
 }
 
 impl Builder {
-    /// The workspace: the directory that holds `.kitbag/`. Default: the nearest
-    /// one upwards from [`start`](Self::start).
+    /// Sets the workspace: the directory that contains `.kitbag/`. Default: the nearest such
+    /// directory upwards from [`start`](Self::start).
     #[must_use]
     pub fn workspace(mut self, root: impl Into<PathBuf>) -> Self {
         self.workspace = Some(root.into());
         self
     }
 
-    /// Where the workspace is looked for upwards. Default: the current
+    /// Sets the directory from which the workspace is searched upwards. Default: the current
     /// directory.
     #[must_use]
     pub fn start(mut self, directory: impl Into<PathBuf>) -> Self {
@@ -298,10 +295,9 @@ impl Builder {
         self
     }
 
-    /// Where the user keeps configuration and compiled tools, and the variables of the
-    /// environment that tools can be granted. Default: only the workspace's own files count,
-    /// there are no variables, and compiled tools are kept in the usual
-    /// [`cache`](Self::cache).
+    /// Sets the user's directories and the environment variables that tools can be granted.
+    /// Default: only the workspace's own files are used, there are no variables, and compiled
+    /// tools are stored in the usual [`cache`](Self::cache).
     #[must_use]
     pub fn places(mut self, places: Places) -> Self {
         self.cache = CachePlace::Named(places.cache.clone());
@@ -309,132 +305,130 @@ impl Builder {
         self
     }
 
-    /// Whether the files of the workspace count, whatever is in them. Default: where
-    /// [`places`](Self::places) has a state directory as a person has trusted them there, or as
-    /// the user's own file says; elsewhere they do not, but for what narrows and for topics that
-    /// lie in the workspace.
+    /// Sets whether the workspace is trusted, regardless of its content. Default: if
+    /// [`places`](Self::places) has a state directory, as recorded there or as set in the user
+    /// config; otherwise the workspace is not trusted, and only settings that restrict access and
+    /// topics in the workspace take effect.
     #[must_use]
     pub fn trust_workspace(self, is_trusted: bool) -> Self {
         self.trust(TrustSource::Said(Sourced { value: is_trusted, origin: Origin::Caller }))
     }
 
-    /// How it is known whether the files of the workspace count, as
-    /// [`trust_workspace`](Self::trust_workspace) says for one program.
+    /// Sets how trust in the workspace is determined. [`trust_workspace`](Self::trust_workspace)
+    /// sets a fixed value.
     #[must_use]
     pub fn trust(mut self, trust: TrustSource) -> Self {
         self.trust = trust;
         self
     }
 
-    /// Reads the files of the workspace to show a person what they ask, with
-    /// [`Kitbag::trust_question`]. Nothing is to be called then.
+    /// Reads the files of an untrusted workspace to show its requests to a person, with
+    /// [`Kitbag::trust_question`]. Do not call tools in this mode.
     #[must_use]
     pub fn ask_trust(self) -> Self {
         self.trust(TrustSource::Asked)
     }
 
-    /// Keeps compiled tools in this private directory, which is made where it is missing.
-    /// Default: where the program `kitbag` keeps them, `KITBAG_CACHE_DIR` or
-    /// `$XDG_CACHE_HOME/kitbag` or `~/.cache/kitbag`, which is bounded in size and age.
+    /// Stores compiled tools in this private directory, which is created if missing. Default: the
+    /// cache of the program `kitbag`, which is `KITBAG_CACHE_DIR`, `$XDG_CACHE_HOME/kitbag` or
+    /// `~/.cache/kitbag`, and which is limited in size and age.
     #[must_use]
     pub fn cache(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cache = CachePlace::Named(Some(directory.into()));
         self
     }
 
-    /// Keeps compiled tools nowhere: each process compiles them anew, and nothing is
-    /// written.
+    /// Disables the cache: each process compiles tools again, and nothing is written.
     #[must_use]
     pub fn no_cache(mut self) -> Self {
         self.cache = CachePlace::Named(None);
         self
     }
 
-    /// Files and directories of the program's own that no tool changes, whatever it is
-    /// granted, beside those of kitbag: absolute paths, which need not exist.
+    /// Adds files and directories of the program that no tool may change, regardless of its
+    /// grants, in addition to kitbag's own. Paths must be absolute and need not exist.
     #[must_use]
     pub fn protect(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.protected.extend(paths);
         self
     }
 
-    /// Files and directories of the program's own secrets that no tool reads or changes,
-    /// whatever it is granted: absolute paths, which need not exist.
+    /// Adds files and directories with secrets of the program that no tool may read or change,
+    /// regardless of its grants. Paths must be absolute and need not exist.
     #[must_use]
     pub fn private(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.private.extend(paths);
         self
     }
 
-    /// What one tool is granted besides what is configured, each as `KIND=GRANT`, such as
-    /// `http=https://api.github.com/**`, `storage=1MiB` or `tools=search=search_files`. Where the
-    /// user's own file has a ceiling of the kind it lies within that.
+    /// Adds grants to the configured grants of one tool, each as `KIND=GRANT`, such as
+    /// `http=https://api.github.com/**`, `storage=1MiB` or `tools=search=search_files`. A ceiling
+    /// in the user config for the kind limits them.
     #[must_use]
     pub fn call_grants(mut self, grants: CallGrants) -> Self {
         self.call_grants = Some(grants);
         self
     }
 
-    /// Limits that hold for every tool, whatever is configured. That of `compile` is how
-    /// long a tool may take to compile, one minute by default: in a development build it
-    /// takes many times as long as in a release.
+    /// Sets limits of all tools, overriding the configuration. `compile` limits the compilation of
+    /// a tool, by default to one minute: a development build takes many times as long as a
+    /// release.
     #[must_use]
     pub fn limits(mut self, limits: LimitFlags) -> Self {
         self.limits = limits;
         self
     }
 
-    /// How many calls run at once, and how many wait for one to end.
+    /// Sets the number of calls that run at once, and the number of calls that wait.
     #[must_use]
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
         self.concurrency = Some(concurrency);
         self
     }
 
-    /// Expects one call and no more, as on a command line: memory is not set
-    /// aside for many, and one that comes meanwhile waits, unless
-    /// [`concurrency`](Self::concurrency) says otherwise.
+    /// Expects a single call, as on a command line: no memory is reserved for further calls, and a
+    /// concurrent call waits, unless [`concurrency`](Self::concurrency) is set.
     #[must_use]
     pub fn single_call(mut self) -> Self {
         self.is_single_call = true;
         self
     }
 
-    /// Bounds what calls, components and messages may take together, as
-    /// `[serve] memory` of the configuration says, and offers the tools that
-    /// `[serve] tools` says. Default: no bound, and every tool that is on.
+    /// Limits the total memory of calls, components and messages to the configured
+    /// `[serve] memory`, and offers only the tools in `[serve] tools`. Default: no limit, and every
+    /// enabled tool.
     #[must_use]
     pub fn server(mut self) -> Self {
         self.is_server = true;
         self
     }
 
-    /// Goes on where the user's own file has mistakes, with the parts that are safe: tools that a
-    /// mistake may leave less restricted are off. [`Config::broken`] names what is left out.
-    /// Default: such a mistake is an error, and only those in a workspace are isolated.
+    /// Tolerates mistakes in the user config by using its safe parts: tools that a mistake may
+    /// leave less restricted are disabled. [`Config::broken`] lists the omitted parts. Default: a
+    /// mistake in the user config is an error, and only mistakes in a workspace are isolated.
     #[must_use]
     pub fn isolate_own(mut self) -> Self {
         self.isolates_own = true;
         self
     }
 
-    /// Offers the tools whose names fit one of these names or globs, and no others,
-    /// whatever `[serve] tools` says; for a [`server`](Self::server).
+    /// Offers only the tools whose names match one of these names or globs, overriding
+    /// `[serve] tools`; for a [`server`](Self::server).
     #[must_use]
     pub fn served_tools(mut self, patterns: Sourced<Vec<String>>) -> Self {
         self.served_tools = Some(patterns);
         self
     }
 
-    /// Bounds what calls, components and messages may take together, whatever is
-    /// configured. Less than 384 MiB counts as that.
+    /// Limits the total memory of calls, components and messages, overriding the configuration.
+    /// The minimum is 384 MiB; smaller values are raised to it.
     #[must_use]
     pub fn memory(mut self, memory: ByteSize) -> Self {
         self.memory = Some(memory);
         self
     }
 
-    /// The program that compiles tools, each in a process of its own: see
+    /// Sets the program that compiles tools, each in its own process: see
     /// [`HostOptions::compiler`]. Default: this process compiles them.
     #[must_use]
     pub fn compiler(mut self, program: impl Into<PathBuf>) -> Self {
@@ -442,29 +436,29 @@ impl Builder {
         self
     }
 
-    /// How connections for tools are made: whom they trust, who resolves names, and through
-    /// which proxies. `[network]` of the user config adds roots to these, and its proxies are
-    /// used if there are none here. Default: the settings of the system, and no proxy.
+    /// Sets the options for connections of tools: trusted roots, name resolution and proxies.
+    /// `[network]` of the user config adds roots, and its proxies are used if none are set here.
+    /// Default: the settings of the system, and no proxy.
     #[must_use]
     pub fn connections(mut self, options: ClientOptions) -> Self {
         self.connections = options;
         self
     }
 
-    /// Uses the host of another one, so that what it has loaded stays loaded and
-    /// both share its places for calls. What this builder says of those, of connections (with
-    /// `[network]` of its configuration), of the cache, of [`memory`](Self::memory) and of
-    /// [`single_call`](Self::single_call) does not count then.
+    /// Uses an existing host, so that its loaded components stay loaded and both toolboxes share
+    /// its places for calls. The builder's settings for these places, connections (including the
+    /// configured `[network]`), the cache, [`memory`](Self::memory) and
+    /// [`single_call`](Self::single_call) then have no effect.
     #[must_use]
     pub fn host(mut self, host: Host) -> Self {
         self.host = Some(host);
         self
     }
 
-    /// Who answers a tool's questions, and kitbag's own before calls that need approval
-    /// ([`Question::approval`]): `yes`, `always` or `no`. A person is shown [`Question::shown`],
-    /// which names the tool that asks. `None` leaves a question unanswered,
-    /// and does not approve a call.
+    /// Sets the callback for questions of tools, and for kitbag's own questions before calls that
+    /// need approval ([`Question::approval`]), with the answers `yes`, `always` or `no`. Show a
+    /// person [`Question::shown`], which names the tool that asks. `None` leaves a question
+    /// unanswered, and does not approve a call.
     #[must_use]
     pub fn on_question<F, Fut>(mut self, ask: F) -> Self
     where
@@ -475,70 +469,68 @@ impl Builder {
         self
     }
 
-    /// Who hears what tools tell while they run: log messages and progress, of
-    /// every call alike; and how long one takes that has to be compiled first.
-    /// [`Toolbox::call`] takes one for a single call.
+    /// Sets the listener for all calls: it receives log messages, progress, and the time that a
+    /// tool takes to compile. [`Toolbox::call`] accepts a listener for a single call.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
         self
     }
 
-    /// Adds a tool that is code of this program. No configuration may have its name.
+    /// Adds a tool that is code of this program. Configuration must not use its name.
     #[must_use]
     pub fn tool(mut self, tool: impl NativeTool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
     }
 
-    /// Adds a tool whose component is this file, relative to [`start`](Self::start), which
-    /// no configuration names. It takes the place of a tool of the same name, and has the
-    /// grants and limits of one of which configuration says nothing else: the workspace to
-    /// read. There is one at most.
+    /// Adds a tool whose component is this file, relative to [`start`](Self::start), without
+    /// configuration. It replaces a tool of the same name, and has the default grants and limits
+    /// of a configured tool: read access to the workspace. At most one such tool is supported.
     #[must_use]
     pub fn component_file(mut self, name: ToolName, wasm: impl Into<PathBuf>) -> Self {
         self.component = Some(ComponentTool { name, wasm: wasm.into() });
         self
     }
 
-    /// Adds a tool that is this script of Python, relative to [`start`](Self::start), which no
-    /// configuration names: it is read with the configuration, and has the grants and limits
-    /// of a script of which configuration says nothing. A tool of the same name gives way.
+    /// Adds a tool that is this Python script, relative to [`start`](Self::start), without
+    /// configuration. The script is read when the configuration is read. The tool has the default
+    /// grants and limits of a script, and replaces a tool of the same name.
     #[must_use]
     pub fn script_file(mut self, name: ToolName, path: impl Into<PathBuf>) -> Self {
         self.script = Some(ScriptFile { name, path: path.into() });
         self
     }
 
-    /// Adds a tool whose component this program has as bytes. It is compiled at its first
-    /// use, as one of a file is, and kept in the [`cache`](Self::cache).
+    /// Adds a tool whose component is given as bytes. Like the component of a file, it is compiled
+    /// at its first use and stored in the [`cache`](Self::cache).
     ///
-    /// It has the grants and limits that configuration gives a tool of that name, in a
-    /// table without `source` and `wasm`, and like one of a file it reads the workspace
-    /// where that says nothing. A component that has several tools is added once for each,
-    /// by the tool's own name.
+    /// The tool has the grants and limits that are configured for its name, in a table without
+    /// `source` and `wasm`. By default it may read the workspace, like a tool of a file. Add a
+    /// component with several tools once for each tool, under the tool's own name.
     #[must_use]
     pub fn component(mut self, name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
         self.bytes_tools.push((name.into(), bytes.into()));
         self
     }
 
-    /// Where the workspace is, without links. None of its files is read.
+    /// Returns the path of the workspace with links resolved, without reading its files.
     ///
     /// # Errors
     ///
-    /// [`ConfigErrors`] where the one that was named is not there.
+    /// [`ConfigErrors`] if the given workspace does not exist.
     pub fn find_workspace(&self) -> Result<PathBuf, ConfigErrors> {
         kitbag_config::find_workspace(&self.sources(&[]))
     }
 
-    /// Reads the configuration. A mistake in the files of the workspace is no error: it spoils
-    /// the tool, the topic or the table that it is in, which [`Config::broken`] names.
+    /// Reads the configuration and builds the toolbox. A mistake in the workspace's files is not
+    /// an error: it disables the tool, topic or table that contains it, and [`Config::broken`]
+    /// lists it.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Config`] holds everything that is wrong with the user's own file, and
-    /// [`BuildError::Tool`] what is wrong with a tool of this program.
+    /// [`BuildError::Config`] lists all mistakes in the user config, and [`BuildError::Tool`]
+    /// describes a mistake in a tool of this program.
     pub fn build(mut self) -> Result<Kitbag, BuildError> {
         self.find_cache();
         let config = kitbag_config::load_isolated(&self.sources(&declarations()))?;
@@ -549,8 +541,7 @@ impl Builder {
         }
     }
 
-    /// As [`build`](Self::build), but returns everything that is wrong at once, whichever file it
-    /// is in.
+    /// Like [`build`](Self::build), but returns all mistakes at once, in any file.
     pub fn build_faulty(mut self) -> (Option<Kitbag>, Vec<BuildError>) {
         self.find_cache();
         let (config, errors) = kitbag_config::load_lenient(&self.sources(&declarations()));
@@ -568,7 +559,7 @@ impl Builder {
         };
     }
 
-    /// Adds the tools of the program, and returns what is wrong with them.
+    /// Adds the tools of the program, and returns their errors.
     fn with_tools(mut self, mut config: Config) -> (Kitbag, Vec<BuildError>) {
         let mut errors = Vec::new();
         let tools = std::mem::take(&mut self.tools);
@@ -653,9 +644,9 @@ impl Builder {
     }
 }
 
-/// What logs calls, as the user's own file says. Without a state directory nothing does.
+/// Returns the auditor that the user config defines. `None` without a state directory.
 fn auditor(config: &Config, is_single_call: bool) -> Option<Arc<Auditor>> {
-    /// How many files of calls, approvals and trust the log has at most. Details have half as many.
+    /// Maximum number of log files for calls, approvals and trust. Details have half as many.
     const FILES: u64 = 8;
     let settings = &config.audit;
     let state = config.state.as_ref().filter(|_| settings.enable.value)?;
@@ -670,7 +661,7 @@ fn auditor(config: &Config, is_single_call: bool) -> Option<Arc<Auditor>> {
     Some(Arc::new(Auditor::new(log, sync, writing)))
 }
 
-/// How connections are made: as the program says, and as the user's own file does besides.
+/// Combines the program's connection options with those of the user config.
 fn connections(mut options: ClientOptions, network: &Network) -> ClientOptions {
     if options.proxies.is_empty() {
         let proxies = network.proxies.as_ref().map(|proxies| proxies.value.clone());
@@ -683,7 +674,7 @@ fn connections(mut options: ClientOptions, network: &Network) -> ClientOptions {
     options
 }
 
-/// The tools inside this library, as configuration has to know them.
+/// Returns the declarations of the tools in this library, for the configuration.
 fn declarations() -> Vec<BuiltinTool<'static>> {
     builtins::BUILTINS.iter().map(|builtin| builtin.declaration.clone()).collect()
 }

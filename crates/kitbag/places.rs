@@ -1,4 +1,4 @@
-//! Where a user keeps what belongs to kitbag.
+//! Directories and environment variables of the user.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -9,23 +9,23 @@ use kitbag_host::USUAL_PLACES;
 
 use crate::secret_sources::PASSPHRASE_VARIABLE;
 
-/// Where a user keeps configuration and compiled tools, and what the
-/// environment says.
+/// The user's directories for configuration, compiled tools and state, and the environment
+/// variables.
 ///
 /// The default is empty: nothing outside the workspace is read or written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Places {
-    /// The workspace, where `KITBAG_WORKSPACE` names one.
+    /// The workspace, if `KITBAG_WORKSPACE` is set.
     pub workspace: Option<Sourced<PathBuf>>,
-    /// The user's `config.toml`, where there is one.
+    /// The user's `config.toml`, if it exists.
     pub user_file: Option<PathBuf>,
-    /// Where the user's configuration is kept, whether it exists or not.
+    /// The user's configuration directory, which may not exist.
     pub config_dir: Option<PathBuf>,
-    /// Where compiled tools are kept.
+    /// The cache directory for compiled tools.
     pub cache: Option<PathBuf>,
-    /// Where kitbag keeps what it has to remember, and which variable names it.
+    /// The state directory, with the variable that set it.
     pub state: Option<Sourced<PathBuf>>,
-    /// What `~/` means.
+    /// The home directory, for `~/`.
     pub home: Option<PathBuf>,
     /// The variables `KITBAG_*`.
     pub environment: Vec<(String, String)>,
@@ -34,13 +34,12 @@ pub struct Places {
 }
 
 impl Places {
-    /// The usual places: `KITBAG_WORKSPACE`, `KITBAG_CONFIG` or
-    /// `$XDG_CONFIG_HOME/kitbag/config.toml`, `KITBAG_CACHE_DIR` or
-    /// `$XDG_CACHE_HOME/kitbag`, `KITBAG_STATE_DIR` or `$XDG_STATE_HOME/kitbag`, with
-    /// `~/.config`, `~/.cache` and `~/.local/state` where the XDG variables are not set
-    /// to an absolute path.
+    /// Returns the usual places: `KITBAG_WORKSPACE`, `KITBAG_CONFIG` or
+    /// `$XDG_CONFIG_HOME/kitbag/config.toml`, `KITBAG_CACHE_DIR` or `$XDG_CACHE_HOME/kitbag`,
+    /// `KITBAG_STATE_DIR` or `$XDG_STATE_HOME/kitbag`, with the defaults `~/.config`, `~/.cache`
+    /// and `~/.local/state` if the XDG variables are not set to an absolute path.
     ///
-    /// `variables` are those of the environment.
+    /// `variables` are the environment variables.
     ///
     /// Source: XDG Base Directory Specification 0.8.
     pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
@@ -59,9 +58,9 @@ impl Places {
             absolute(variable).or_else(|| home.as_ref().map(|home| home.join(below_home)))
         };
         let config_dir = base("XDG_CONFIG_HOME", ".config").map(|base| base.join("kitbag"));
-        // A file that was named must exist; the usual one may be absent, or a link that leads
-        // to nothing yet. Where that cannot be told, such as in a directory that cannot be
-        // entered, it is an error when it is read: what the file denies would be allowed.
+        // A file that was named explicitly must exist; the usual file may be absent, or a dangling
+        // link. If its existence cannot be determined, such as in a directory that cannot be
+        // entered, reading it is an error: otherwise its denials would be ignored.
         let usual = config_dir.as_ref().map(|dir| dir.join("config.toml"));
         let user_file = path("KITBAG_CONFIG").or_else(|| usual.filter(|file| is_there(file)));
         let cache = path("KITBAG_CACHE_DIR")
@@ -74,7 +73,7 @@ impl Places {
             .map(|value| Sourced { value, origin: Origin::environment("KITBAG_WORKSPACE") });
         let environment = own
             .iter()
-            // Read at the moment of its use, and held nowhere.
+            // The passphrase is read when it is used, and not stored.
             .filter(|(name, _)| name != PASSPHRASE_VARIABLE)
             .map(|(name, value)| {
                 (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
@@ -93,12 +92,13 @@ impl Places {
         }
     }
 
-    /// What no tool may write to, whatever it is granted. The usual places are among
-    /// it wherever the environment puts them: another process may have another one.
+    /// Returns the paths that no tool may write to, regardless of its grants. They always include
+    /// the usual places, even if the environment sets others: another process may have another
+    /// environment.
     pub(crate) fn own(&self) -> Vec<PathBuf> {
         let below = |home: &PathBuf| USUAL_PLACES.map(|place| home.join(place));
         let usual = self.home.iter().flat_map(below);
-        // It may be a link that leads to nothing yet.
+        // The file may be a dangling link.
         let file = self.config_dir.as_ref().map(|directory| directory.join("config.toml"));
         let named = [&self.config_dir, &file, &self.user_file, &self.cache].into_iter().flatten();
         named.cloned().chain(usual).collect()
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_file_is_absent_only_where_that_is_known() {
+    fn the_usual_file_is_absent_only_if_known_to_be_missing() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join(".config/kitbag");
         let found = || places(&[("HOME", home.path().to_str().unwrap())]).user_file;
@@ -149,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_xdg_directory_counts_as_unset() {
+    fn a_relative_xdg_directory_is_ignored() {
         let places = places(&[("HOME", "/home/ada"), ("XDG_CACHE_HOME", "cache")]);
         assert_eq!(places.cache, Some("/home/ada/.cache/kitbag".into()));
     }
 
     #[test]
-    fn what_kitbag_is_told_by_name_wins() {
+    fn explicitly_named_places_take_precedence() {
         let places = places(&[
             ("HOME", "/home/ada"),
             ("XDG_CACHE_HOME", "/cache"),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_there_is_nothing_outside_the_workspace() {
+    fn without_a_home_only_the_workspace_is_used() {
         assert_eq!(places(&[]), Places::default());
     }
 }

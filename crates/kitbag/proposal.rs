@@ -15,8 +15,8 @@ impl Builder {
         self
     }
 
-    /// Gives a tool that has its component in a file this component instead, to check it before it
-    /// is written. Without such a tool it has no effect.
+    /// Replaces the component of a tool that has its component in a file, to check the new
+    /// component before it is written. Has no effect without such a tool.
     #[must_use]
     pub fn component_instead(mut self, tool: ToolName, bytes: impl Into<Arc<[u8]>>) -> Self {
         self.instead = Some((tool, bytes.into()));
@@ -24,14 +24,14 @@ impl Builder {
     }
 }
 
-/// Has a tool's component brought by the program instead of a file. Returns whether there is such
-/// a tool that is enabled.
+/// Replaces a tool's component file with bytes of the program. Returns false if no such tool is
+/// enabled.
 pub(crate) fn replace_component(config: &mut Config, name: &ToolName) -> bool {
     let Some(tool) = config.tools.get_mut(name).filter(|tool| tool.is_enabled()) else {
         return false;
     };
     let ToolSource::Local(local) = &mut tool.source.value else { return false };
-    // The name of a built-in is never one of the program's own tools.
+    // A tool of the program never has the name of a built-in.
     if local.replaces.is_some() {
         return false;
     }

@@ -1,4 +1,4 @@
-//! The requests of a workspace, each in a line that a person reads.
+//! The requests of a workspace, one line for each, for a person to read.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use kitbag_toolbox::consent::{
     Ability, RequestItem, Requester, Risk, Surroundings, imitated, kind_items, place, quoted,
 };
 
-/// The kinds of grants, in the order in which they are shown.
+/// The kinds of grants, in display order.
 const KINDS: [&str; 6] = [
     SecretGrant::KEY,
     HttpGrant::KEY,
@@ -22,8 +22,8 @@ const KINDS: [&str; 6] = [
     StorageGrant::KEY,
 ];
 
-/// Everything that the files of the workspace request: tool by tool what it is and what it is
-/// granted, then the rest.
+/// Returns all requests in the files of the workspace: for each tool its definition and its
+/// grants, then the others.
 pub(crate) fn request_items(config: &Config) -> Vec<RequestItem> {
     let root = canonical(&config.root.value);
     let home = config.home().map(canonical);
@@ -84,7 +84,7 @@ fn is_own(config: &Config, tool: &ConfiguredTool) -> bool {
     }
 }
 
-/// The workspace, as far as its requests are put into words.
+/// The workspace, for describing its requests.
 struct Asker<'a> {
     config: &'a Config,
     /// The root of the workspace; canonical.
@@ -103,7 +103,7 @@ impl Asker<'_> {
         let name = &tool.name;
         let mut items = kind_items(name.as_str(), &tool.grants.value, key, &around);
         if key == SecretGrant::KEY {
-            // It would have one of this name as soon as there is one.
+            // The tool would get a secret of this name once it exists.
             let missing = tool.grants.warnings.iter().filter_map(|warning| match &warning.kind {
                 DiagnosticKind::NoSecret(name) => Some(name),
                 _ => None,
@@ -129,7 +129,7 @@ impl Asker<'_> {
         around.read_risks(path, include)
     }
 
-    /// Everything that is requested of a tool besides its grants.
+    /// Returns all requests of a tool besides its grants.
     fn tool_itself(&self, tool: &ConfiguredTool) -> Vec<RequestItem> {
         let Self { config, root, .. } = self;
         let source = &tool.source.value;
@@ -179,7 +179,7 @@ impl Asker<'_> {
             let line = "is described to models in other words than its own".to_owned();
             items.push(item(line).with_risk(Risk::OtherWords));
         }
-        // What the user's own file says of a name holds for whatever a workspace has by that name.
+        // An answer in the user config applies to any workspace tool of that name.
         for (id, answer) in &tool.answers {
             let value = quoted(&answer.value.to_string());
             let (id, value) = (quoted(id), value.trim_matches('`').to_owned());

@@ -1,4 +1,4 @@
-//! Where the values of secrets are, as the configuration says it.
+//! Configured sources of secret values.
 
 use kitbag_config::{Config, Secret};
 #[cfg(feature = "store")]
@@ -9,10 +9,10 @@ use kitbag_secrets::{COMMAND_TIME, Sources};
 #[cfg(feature = "store")]
 use kitbag_secrets::{CallEnd, ReadError, SecretValue, ValueError, read_command, read_variable};
 
-/// The variable that has the passphrase of the store.
+/// The variable that contains the passphrase of the store.
 pub const PASSPHRASE_VARIABLE: &str = "KITBAG_PASSPHRASE";
 
-/// What reads the secrets of the user, at the moment of their use.
+/// Returns the configured sources of secrets. They are read when a value is used.
 pub fn secret_sources(config: &Config) -> Sources {
     let source = |secret: &Secret| secret.source.value.clone();
     let sources = config.secrets.iter().map(|(name, secret)| (name.clone(), source(secret)));
@@ -23,7 +23,7 @@ pub fn secret_sources(config: &Config) -> Sources {
     Sources { sources: sources.collect(), store, command_time: COMMAND_TIME }
 }
 
-/// The store of a configuration, which is opened for each value that is read.
+/// The configured store, which is opened for each value that is read.
 #[cfg(feature = "store")]
 struct ConfiguredStore {
     config: kitbag_config::SecretStore,
@@ -41,12 +41,12 @@ impl kitbag_secrets::ReadSecret for ConfiguredStore {
     }
 }
 
-/// The store that a configuration names, opened as `kind` says. A passphrase is asked for
-/// where neither a command nor the variable has it; the command ends with `end`.
+/// Opens the configured store as `kind` specifies. `ask` asks for the passphrase if neither the
+/// command nor the variable provides it; the command ends with `end`.
 ///
 /// # Errors
 ///
-/// [`ReadError`], where it is not known where the store is, or what its passphrase is.
+/// [`ReadError`] if the location or the passphrase of the store is unknown.
 #[cfg(feature = "store")]
 pub fn open_store(
     config: &kitbag_config::SecretStore,
@@ -86,7 +86,7 @@ pub fn open_store(
     Ok(Store::File(FileStore::new(&file.value, key)))
 }
 
-/// The passphrase: what a command writes, else what the variable has, else what a person says.
+/// Returns the passphrase from the command, the variable or a person, in this order.
 #[cfg(feature = "store")]
 fn passphrase(
     command: Option<&Sourced<Vec<String>>>,

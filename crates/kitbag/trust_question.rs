@@ -1,4 +1,4 @@
-//! What a person is asked before the files of a workspace count, and what their yes records.
+//! The question whether a workspace is trusted, and the record of the approval.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -19,47 +19,47 @@ use kitbag_toolbox::consent::{RequestChange, RequestItem, Requester, Risk};
 use crate::Kitbag;
 use crate::requests::request_items;
 
-/// The most that the components of a workspace have together.
+/// Maximum total size of a workspace's components.
 const COMPONENTS_BYTES: ByteSize = ByteSize::mib(1024);
 
-/// What a workspace asks, and what was trusted before.
+/// The requests of a workspace, and the previous trust record.
 ///
-/// It holds what was read: [`give`](Self::give) trusts that and nothing else, whatever has become
-/// of the files meanwhile.
+/// Holds the content that was read: [`give`](Self::give) trusts only this content, even if the
+/// files have changed since.
 pub struct TrustQuestion<'a> {
     kitbag: &'a Kitbag,
     store: TrustStore,
-    /// What would be trusted.
+    /// The record that an approval would store.
     pub record: TrustRecord,
-    /// The requests of the workspace, each with its change since it was trusted, those that are
-    /// gone among them.
+    /// The requests of the workspace, each with its change since the workspace was trusted,
+    /// including removed requests.
     pub items: Vec<RequestItem>,
-    /// What it asks, and the texts of its files.
+    /// The requests, and the content of the files.
     pub shown: TrustedContent,
-    /// What was trusted before, and what was shown then.
+    /// The previous trust record, and the content that was shown then.
     pub before: Option<(TrustRecord, TrustedContent)>,
-    /// How its requests and restrictions differ from those that were trusted before. `None`:
-    /// nothing was, or its files are not kept.
+    /// Differences in requests and restrictions from the previous trust record. `None` if there is
+    /// no previous record, or if its files were not stored.
     pub changes: Option<TrustChanges>,
 }
 
-/// Why nobody can be asked to trust a workspace, or the answer cannot be kept.
+/// Why trust in a workspace cannot be requested or recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustQuestionError {
-    /// Another user can change its configuration, which is not read therefore.
+    /// Another user can change the configuration, so it is not read.
     #[error(transparent)]
     Ignored(Box<IgnoredWorkspace>),
-    /// It was not read to be asked about.
+    /// The workspace was not read for a trust question.
     #[error("the configuration was not read to show what it asks")]
     NotAsked,
-    /// Nothing configures it.
+    /// No configuration exists.
     #[error("`{}` has no configuration and no tools of its own: there is nothing to trust",
         shown(&root.to_string_lossy()))]
     Nothing {
         /// The root of the workspace.
         root: PathBuf,
     },
-    /// There is nothing to keep the answer in.
+    /// No state directory for the record is known.
     #[error("trust cannot be remembered, since neither `HOME` nor `KITBAG_STATE_DIR` is set")]
     NoState,
     /// The workspace could write the record itself.
@@ -72,7 +72,7 @@ pub enum TrustQuestionError {
         /// The state directory.
         state: PathBuf,
     },
-    /// The path of the workspace cannot be written down.
+    /// The path of the workspace is not valid UTF-8.
     #[error("the path of the workspace is not UTF-8, so that no trust in it can be remembered")]
     NotUtf8,
     /// A component cannot be read.
@@ -80,24 +80,24 @@ pub enum TrustQuestionError {
     Component {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Why the component cannot be read.
         reason: String,
     },
     /// The records cannot be read or written.
     #[error(transparent)]
     Store(#[from] TrustError),
-    /// It cannot be logged, which the settings require.
+    /// The audit log required by the settings cannot be written.
     #[error("nothing was trusted, since `[audit] required` wants it logged: {0}")]
     Audit(#[source] AuditError),
 }
 
 impl Kitbag {
-    /// What the workspace asks. The configuration was read for that, with
+    /// Returns the requests of the workspace. Requires
     /// [`Builder::ask_trust`](crate::Builder::ask_trust).
     ///
     /// # Errors
     ///
-    /// [`TrustQuestionError`] where there is nothing to ask, or nowhere to keep the answer.
+    /// [`TrustQuestionError`] if there are no requests, or if the answer cannot be recorded.
     pub fn trust_question(&self) -> Result<TrustQuestion<'_>, TrustQuestionError> {
         let config = self.toolbox.config();
         if let Some(ignored) = &config.ignored {
@@ -110,9 +110,9 @@ impl Kitbag {
             Err(_) if content.is_empty() => return Err(nothing),
             store => store?,
         };
-        // One that cannot be read is as none, and is replaced.
+        // An unreadable record is treated as missing, and is replaced.
         let before = store.find(&content.root).ok().flatten();
-        // Files that are gone can have held a restriction.
+        // Removed files may have contained a restriction.
         if content.is_empty() && before.is_none() {
             return Err(nothing);
         }
@@ -134,11 +134,11 @@ impl Kitbag {
         Ok(TrustQuestion { kitbag: self, store, record, items, shown, before, changes })
     }
 
-    /// Trusts this workspace no longer, by its path without links. Returns whether it was.
+    /// Revokes trust in this workspace, by its path without links. Returns true if it was trusted.
     ///
     /// # Errors
     ///
-    /// [`TrustQuestionError`] where the record cannot be removed, or that cannot be logged.
+    /// [`TrustQuestionError`] if the record cannot be removed, or the removal cannot be logged.
     pub fn revoke_trust(
         &self,
         workspace: &Path,
@@ -153,11 +153,11 @@ impl Kitbag {
         Ok(is_trusted)
     }
 
-    /// The workspaces that a person trusts.
+    /// Returns the trusted workspaces.
     ///
     /// # Errors
     ///
-    /// [`TrustQuestionError`] where the records cannot be read.
+    /// [`TrustQuestionError`] if the records cannot be read.
     pub fn trusted_workspaces(&self) -> Result<Vec<TrustRecord>, TrustQuestionError> {
         let store = self.toolbox.config().trust_store().ok_or(TrustQuestionError::NoState)?;
         Ok(store.all()?)
@@ -185,17 +185,18 @@ impl Kitbag {
 }
 
 impl TrustQuestion<'_> {
-    /// Whether this is not what is trusted already.
+    /// Returns true unless the workspace is already trusted with this content.
     pub fn is_news(&self) -> bool {
         let before = self.before.as_ref().map(|(record, _)| record.digest());
         before != Some(self.record.digest())
     }
 
-    /// Trusts what was shown, in the name of who said so: it is logged, and then recorded.
+    /// Trusts the shown content on behalf of `caller`: first logs the decision, then records it.
     ///
     /// # Errors
     ///
-    /// [`TrustQuestionError`] where it cannot be logged or recorded; nothing is trusted then.
+    /// [`TrustQuestionError`] if the decision cannot be logged or recorded; the workspace is then
+    /// not trusted.
     pub fn give(&self, caller: &Caller) -> Result<(), TrustQuestionError> {
         let record = &self.record;
         self.kitbag.log_trust(&record.workspace, caller, Some(record.digest()))?;
@@ -204,7 +205,8 @@ impl TrustQuestion<'_> {
     }
 }
 
-/// The requests, compared with the lines that were shown when the workspace was trusted.
+/// Marks requests as added or removed, compared with the lines shown when the workspace was
+/// trusted.
 fn changed(items: Vec<RequestItem>, then: &[String]) -> Vec<RequestItem> {
     let is_kept = |line: &String| items.iter().any(|item| item.line == *line);
     let gone = then.iter().filter(|line| !is_kept(line)).map(|line| {
@@ -218,7 +220,7 @@ fn changed(items: Vec<RequestItem>, then: &[String]) -> Vec<RequestItem> {
     compared.chain(gone).collect()
 }
 
-/// A restriction that was trusted and is gone or less strict.
+/// Returns the request for a trusted restriction that was removed or loosened.
 fn loosened(change: &TrustChange) -> RequestItem {
     let requester = match &change.subject {
         TrustSubject::Tool(name) => Requester::Tool(name.to_string()),
@@ -250,8 +252,8 @@ fn record(config: &Config, content: &WorkspaceContent) -> Result<TrustRecord, Tr
     Ok(record)
 }
 
-/// How a workspace differs from what was trusted before: its requests and restrictions, and the
-/// components that it still names.
+/// Returns how a workspace differs from the previous trust record: its requests and restrictions,
+/// and its components.
 fn changes(config: &Config, now: &TrustRecord, before: &TrustRecord) -> Option<TrustChanges> {
     let mut changes = match &config.review {
         Some(review) => review.changes.clone(),
@@ -267,8 +269,8 @@ fn changes(config: &Config, now: &TrustRecord, before: &TrustRecord) -> Option<T
     Some(changes)
 }
 
-/// The digest of a component, of which all together may have `left` more bytes. `None`: there is no
-/// such file.
+/// Returns the digest of a component, with at most `left` more bytes for all components together.
+/// `None` if the file does not exist.
 fn component(
     path: &Path,
     owners: &Owners,
@@ -297,7 +299,7 @@ fn component(
     Ok(Some(digest))
 }
 
-/// The texts of the files, as they were read.
+/// Returns the content of the files, as they were read.
 fn texts(config: &Config, content: &WorkspaceContent) -> BTreeMap<ContentDigest, String> {
     let is_wanted = |digest: &ContentDigest| content.files.values().any(|wanted| wanted == digest);
     let files = config.files.iter().map(|file| (file.digest(), file.content().into_owned()));

@@ -6,7 +6,7 @@ mod targets;
 
 use arbitrary::Unstructured;
 
-// The bytes are tried as they are, and as the seed of a valid component.
+// Tries the bytes unchanged, and as the seed of a valid component.
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     targets::component(data);
     let config = wasm_smith::Config { max_instructions: 200, ..Default::default() };

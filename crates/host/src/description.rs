@@ -1,4 +1,4 @@
-//! Asking a component for its description.
+//! Requests for a component's description.
 
-/// A component had no time to answer, or could not be asked, and why.
+/// Why a component had no time to answer, or could not be asked.
 pub(crate) struct NotNow(pub(crate) String);

@@ -1,4 +1,4 @@
-//! What can go wrong on the host's side of a call.
+//! Errors on the host's side of a call.
 
 use std::time::Duration;
 
@@ -8,76 +8,75 @@ use kitbag_contract::{ErrorKind, LimitKind};
 
 use kitbag_engine::LoadError;
 
-/// A call that did not end with an answer of the tool.
+/// A call that ended without an answer from the tool.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The call used up one of its limits.
+    /// The call exceeded one of its limits.
     #[error("limit: {kind} ({limit}): {}", kind.advice())]
     Limit {
-        /// Which limit.
+        /// The limit.
         kind: LimitKind,
-        /// Its value, as a person writes it: `64 MiB`, `30s`.
+        /// Its value in a readable form: `64 MiB`, `30s`.
         limit: String,
     },
     /// A grant cannot be given.
     #[error("denied: {0}")]
     Denied(String),
-    /// The tool broke off: it panicked, ran into an instruction that cannot be
-    /// executed, or left instead of answering.
+    /// The tool failed: it panicked, executed an invalid instruction, or exited without an answer.
     #[error("trap: {message}")]
     Trap {
-        /// What happened; a panic's own message where there is one.
+        /// The cause; for a panic, the panic's own message.
         message: String,
     },
-    /// The tool answered with something that the contract does not allow.
+    /// The tool's answer violates the contract.
     #[error("the tool's answer breaks the contract")]
     Contract(#[source] kitbag_contract::AnswerError),
     /// The call was cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// As many calls run and wait as may.
+    /// The maximum numbers of calls are running and waiting.
     #[error(
         "busy: {running} calls run and {waiting} wait, which is as many as may; try again in {}",
         format_duration(*retry_after)
     )]
     Busy {
-        /// How many run.
+        /// Number of running calls.
         running: usize,
-        /// How many wait.
+        /// Number of waiting calls.
         waiting: usize,
-        /// When there may be a place.
+        /// Time after which to retry.
         retry_after: Duration,
     },
-    /// Other calls have reserved the memory of the server, and go on.
+    /// Other running calls have reserved the server's memory.
     #[error(
         "busy: other calls have reserved the server's memory; try again in {}",
         format_duration(*retry_after)
     )]
     MemoryBusy {
-        /// When there may be enough.
+        /// Time after which to retry.
         retry_after: Duration,
     },
-    /// The call may take more memory than there is for all calls together.
+    /// The call may need more memory than the server has for all calls together.
     #[error(
         "the call may take {needed}, its limit `memory` and what the host holds for it, and the \
          server has {memory} for all calls; lower the limit, or raise `memory` under `[serve]`"
     )]
     BeyondMemory {
-        /// The call's limit, and the most that the host holds for it besides.
+        /// The call's memory limit plus the host memory for the call.
         needed: ByteSize,
-        /// What the server has for calls.
+        /// The server's memory for calls.
         memory: ByteSize,
     },
     /// The component cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The host itself failed; a fault of kitbag or of the machine.
+    /// The host failed: a fault of kitbag or of the machine.
     #[error("internal error: {0}")]
     Internal(String),
 }
 
 impl CallError {
-    /// The kind of the error.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Limit { kind, .. } => ErrorKind::Limit(*kind),

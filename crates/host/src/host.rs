@@ -1,4 +1,4 @@
-//! The sandbox as a whole: what it was given, and what is made when it is first needed.
+//! The sandbox as a whole: its options, and state that is created on first use.
 
 use std::cell::{Cell, LazyCell};
 use std::collections::HashSet;
@@ -35,38 +35,36 @@ use crate::schedule::timer::{Cancellation, Timer};
 
 /// The sandbox: loads components and runs calls.
 ///
-/// Cheap to make, since an engine is started by the first call that needs it,
-/// and cheap to clone, since clones share everything. Several threads may call
-/// at once.
+/// Cheap to create, since the first call that needs an engine starts it, and cheap to clone, since
+/// clones share everything. Several threads may call at once.
 #[derive(Clone)]
 pub struct Host(Arc<HostState>);
 
-/// How a [`Host`] is set up.
+/// Options of a [`Host`].
 #[derive(Clone, Debug, Default)]
 pub struct HostOptions {
-    /// Where compiled components are kept. Default: nowhere.
+    /// Cache of compiled components. Default: none.
     pub cache: Option<DiskCache>,
-    /// Whether memory for the calls is set aside at the first one and used
-    /// again, wiped, by the next. Quicker for many calls, slower for one. Not for
-    /// calls with a budget of fuel. Default: no.
+    /// True to reserve memory for calls at the first call, and to wipe and reuse it for later
+    /// calls. Faster for many calls, slower for a single one. Not used for calls with fuel limits.
+    /// Default: false.
     pub pool: bool,
-    /// How many calls run at once, and how many wait.
+    /// Number of calls that run at once, and number of calls that wait.
     pub concurrency: Concurrency,
-    /// What calls, components and messages may take together. Default: no bound.
+    /// Memory for calls, components and messages together. Default: unlimited.
     pub memory: ServerMemory,
-    /// A program that compiles components, each in a process of its own, which ends
-    /// at limits of memory and time. It is this build of kitbag, or hands its
-    /// arguments to `compile_worker`. Default, and where the program cannot be
-    /// started: they are compiled in this process.
+    /// A program that compiles components, each in its own process with limits on memory and time.
+    /// It must be this build of kitbag, or forward its arguments to `compile_worker`. By default,
+    /// and if the program cannot be started, components are compiled in this process.
     pub compiler: Option<PathBuf>,
-    /// How connections for tools are made.
+    /// Options for the connections of tools.
     pub connections: ClientOptions,
 }
 
 struct HostState {
     options: HostOptions,
     plain: Lazy<Engine>,
-    /// As `plain`, for components that do not fit into its pool.
+    /// Like `plain`, for components that do not fit into its pool.
     unpooled: Lazy<Engine>,
     metered: Lazy<Engine>,
     timer: Lazy<Timer>,
@@ -77,7 +75,7 @@ struct HostState {
 }
 
 impl Host {
-    /// Makes a host. Nothing is started, read or created before the first use.
+    /// Creates a host. Nothing is started, read or created before the first use.
     pub fn new(options: HostOptions) -> Self {
         let queue = Queue::new(options.concurrency);
         let components = Components::new(options.memory.components.clone());
@@ -95,32 +93,33 @@ impl Host {
         }))
     }
 
-    /// How this host was set up.
+    /// Returns the options of this host.
     pub fn options(&self) -> &HostOptions {
         &self.0.options
     }
 
-    /// Whether an engine has been started.
+    /// Returns true if an engine has been started.
     pub fn is_started(&self) -> bool {
         self.0.plain.cell.get().is_some() || self.0.metered.cell.get().is_some()
     }
 
-    /// A quarter of the memory for calls, and at least the default of one call.
+    /// Returns a quarter of the memory for calls, and at least the default of one call.
     pub fn share_of_memory(&self) -> ByteSize {
         let size = self.0.options.memory.work.size();
         let quarter = size.map_or(u64::MAX, |size| size.as_u64() / 4);
         ByteSize::bytes(quarter).max(Limits::default().memory)
     }
 
-    /// Finds a component: in this binary, in memory, on disk, or by compiling, which
-    /// the context's events tell of and its end ends. It blocks this thread meanwhile.
-    /// `limits` say whether calls count their instructions, and how long compiling may
-    /// take.
+    /// Finds a component in this binary, in memory or on disk, or compiles it.
+    ///
+    /// Compilation is reported to the context's events and stops when the context ends. Blocks
+    /// this thread. `limits` determine whether calls count their instructions, and how long
+    /// compilation may take.
     ///
     /// # Errors
     ///
-    /// [`LoadError`] names the file and what is wrong with it; [`LoadError::Cancelled`]
-    /// is the context's end.
+    /// [`LoadError`] names the file and the problem; [`LoadError::Cancelled`] if the context
+    /// ended.
     pub fn component(
         &self,
         source: &ComponentSource,
@@ -140,19 +139,19 @@ impl Host {
         self.0.components.get(source, metering, &engines, cache, &compiling, describe)
     }
 
-    /// Drops the components of all files and bytes but these as soon as no call uses them.
+    /// Drops the components of all other files and bytes as soon as no call uses them.
     pub fn retain_components(&self, sources: &HashSet<ComponentSource>) {
         self.0.components.retain(sources);
     }
 
-    /// What a component says of itself, if it is in memory, or stands in its own section
-    /// `kitbag:describe`, or is known from the cache, also where its native code is not. Nothing
-    /// is compiled, and no engine is started.
+    /// Returns a component's description from memory, from the component's own section
+    /// `kitbag:describe`, or from the cache, even if the cache does not have its native code.
+    /// Compiles nothing and starts no engine.
     ///
     /// # Errors
     ///
-    /// [`LoadError::Pinned`] where the component is another one than it must be: what it says
-    /// does not count.
+    /// [`LoadError::Pinned`] if the component is not the pinned one: its description is then
+    /// ignored.
     pub fn known_description(
         &self,
         source: &ComponentSource,
@@ -176,13 +175,13 @@ impl Host {
         })
     }
 
-    /// What the component of a digest said of itself, where the cache remembers that.
+    /// Returns the cached description of the component with this digest.
     pub fn remembered(&self, digest: ContentDigest) -> Option<DescribeResult> {
         self.0.options.cache.as_ref()?.remembered(digest)
     }
 
-    /// Whether a component is in memory or in the cache, so that loading it compiles
-    /// nothing. The native code is not verified for this.
+    /// Returns true if a component is in memory or in the cache, so that loading it compiles
+    /// nothing. The native code is not verified.
     pub fn is_compiled(&self, source: &ComponentSource, metering: Metering) -> bool {
         if let ComponentSource::Embedded(_) = source {
             return metering == Metering::Off;
@@ -195,11 +194,11 @@ impl Host {
         digest(source).is_some_and(|component| matches!(load(component), Ok(Some(_))))
     }
 
-    /// Runs one call on the thread that polls it, which a guest holds while it
-    /// computes: to be awaited within [`block_on`](Self::block_on), with a
-    /// [`permit`](Self::permit) at hand. A call may be awaited inside another.
+    /// Runs one call on the thread that polls it. The guest blocks the thread while it computes,
+    /// so await this within [`block_on`](Self::block_on), with a [`permit`](Self::permit). A call
+    /// may be awaited inside another call.
     ///
-    /// Where the tool is run again with an answer, the same events go on.
+    /// When a tool is run again with an answer, it continues the same events.
     pub async fn call(
         &self,
         component: &Component,
@@ -215,8 +214,8 @@ impl Host {
         completion.unwrap_or_else(Completion::failed)
     }
 
-    /// Waits for code of the embedding program as for a call: within the limits on time
-    /// and output, and inside the program's own runtime where it has one.
+    /// Awaits code of the embedding program as a call: within the limits on time and output, and
+    /// inside the program's own runtime, if any.
     pub async fn run_native(
         &self,
         limits: &Limits,
@@ -231,16 +230,15 @@ impl Host {
         completion.unwrap_or_else(Completion::failed)
     }
 
-    /// Awaits a call inside another one, whose permit it uses.
+    /// Awaits a call inside another call, whose permit it uses.
     pub async fn nested<T>(work: impl Future<Output = T>) -> T {
         in_own_runtime(work).await
     }
 
-    /// As [`call`](Self::call), on this thread and with a permit of its own.
+    /// Runs [`call`](Self::call) on this thread, with its own permit.
     ///
-    /// May be called from anywhere, inside an asynchronous runtime too, where
-    /// it blocks an executor's thread for as long as the call takes, and as it
-    /// waits for a permit.
+    /// May be called from anywhere. Inside an asynchronous runtime, it blocks an executor's thread
+    /// until the permit is granted and the call has ended.
     pub fn call_blocking(
         &self,
         component: &Component,
@@ -255,12 +253,12 @@ impl Host {
         Self::block_on(work).flatten().unwrap_or_else(Completion::failed)
     }
 
-    /// Waits for the right to run one call that is charged to an account. `None` on the threads of
-    /// [`offload`](Self::offload), whose work has it already.
+    /// Waits for the right to run one call that is charged to an account. Returns `None` on the
+    /// threads of [`offload`](Self::offload), whose work already has a permit.
     ///
     /// # Errors
     ///
-    /// [`CallError::Busy`] when as many wait as may, [`CallError::Cancelled`].
+    /// [`CallError::Busy`] if the maximum number of calls is waiting, [`CallError::Cancelled`].
     pub async fn permit(
         &self,
         account: &Account,
@@ -279,8 +277,8 @@ impl Host {
         }
     }
 
-    /// Runs a call that a component makes of another tool, inside its own, as soon as there
-    /// is a place at this depth. `None` beyond the deepest.
+    /// Runs a nested call of another tool as soon as a place is free at this depth. Returns `None`
+    /// beyond the maximum depth.
     pub async fn inner<T>(
         &self,
         depth: u32,
@@ -291,38 +289,37 @@ impl Host {
         Some(work.await)
     }
 
-    /// Reserves memory for what a call hands to the host besides. `None` if the account has used
-    /// up its share, or there is no more.
+    /// Reserves memory for other data that a call passes to the host. Returns `None` if the
+    /// account has used up its share, or if no memory is left.
     pub fn reserve(&self, account: &Account, bytes: u64) -> Option<Reservation> {
         self.0.options.memory.work.reserve_for(account, bytes)
     }
 
     /// Waits for a future on this thread, with the timers that guests need.
     ///
-    /// May be called from anywhere, inside an asynchronous runtime too, which it
-    /// blocks.
+    /// May be called from anywhere. Inside an asynchronous runtime, it blocks an executor's
+    /// thread.
     ///
     /// # Errors
     ///
-    /// [`CallError::Internal`] where the system has no timers or no thread left.
+    /// [`CallError::Internal`] if the system has no timers or threads left.
     pub fn block_on<T: Send, F: Future<Output = T>>(
         work: impl FnOnce() -> F + Send,
     ) -> Result<T, CallError> {
         block_on(work)
     }
 
-    /// Does work that blocks, such as loading and calling, on a thread kept for
-    /// that, and waits for it without blocking. Any executor will do. No more
-    /// runs at once than [`HostOptions::concurrency`] says; the rest waits. `account` has a
-    /// share of that.
+    /// Runs blocking work, such as loading and calling, on a dedicated thread and awaits it
+    /// without blocking. Works with any executor. At most [`HostOptions::concurrency`] jobs run at
+    /// once; others wait. `account` has a share of these places.
     ///
-    /// Calls run on threads of their own because a guest in an endless loop, or
-    /// in a file operation that does not return, would hold an executor's.
+    /// Calls run on their own threads because a guest in an endless loop, or in a file operation
+    /// that does not return, would block an executor's thread.
     ///
     /// # Errors
     ///
-    /// [`CallError::Busy`] when as many wait as may, [`CallError::Internal`]
-    /// when no thread can be had or the work panicked.
+    /// [`CallError::Busy`] if the maximum number of calls is waiting, [`CallError::Internal`] if
+    /// no thread is available or the work panicked.
     pub async fn offload<T: Send + 'static>(
         &self,
         account: &Account,
@@ -331,12 +328,12 @@ impl Host {
         self.offload_when(account, std::future::ready(()), work).await
     }
 
-    /// As [`offload`](Self::offload), and waits for `ready` before it begins, as one
-    /// of those that run.
+    /// Like [`offload`](Self::offload), but takes its place first and then awaits `ready` before
+    /// the work begins.
     ///
     /// # Errors
     ///
-    /// As for [`offload`](Self::offload).
+    /// See [`offload`](Self::offload).
     pub async fn offload_when<T: Send + 'static>(
         &self,
         account: &Account,
@@ -351,7 +348,7 @@ impl Host {
             IS_OURS.set(true);
             set_outer_runtime(outer);
             let done = work();
-            // Held until the work has ended, whether or not its caller still waits.
+            // Held until the work has ended, even if its caller no longer waits.
             drop(permit);
             let _ = sender.send(done);
         };
@@ -362,24 +359,24 @@ impl Host {
         done.await.map_err(|_| CallError::internal("the work panicked"))
     }
 
-    /// Whether every processor has a call.
+    /// Returns true if every processor has a call.
     pub fn is_busy(&self) -> bool {
         self.0.threads.are_busy()
     }
 
-    /// Has guests that have computed for long give way to other calls.
+    /// Makes long-running guests yield to other calls.
     fn make_way(&self) {
         let engines = [&self.0.plain, &self.0.unpooled, &self.0.metered];
         engines.iter().filter_map(|engine| engine.cell.get()).for_each(Engine::increment_epoch);
     }
 
-    /// Waits until no call runs, also none that was cancelled and still removes what it had
-    /// for itself. Any executor will do.
+    /// Waits until no call runs, including cancelled calls that still clean up. Works with any
+    /// executor.
     pub async fn idle(&self) {
         self.0.queue.idle().await;
     }
 
-    /// What asks a component what it says of itself, on this thread.
+    /// Returns the function that asks a component for its description on this thread.
     fn describe<'a>(
         timer: &'a Timer,
         metering: Metering,
@@ -399,8 +396,8 @@ impl Host {
         };
         let make = || {
             let mut config = config(metering);
-            // Where the system does not give that much address space, memory is
-            // had call by call, which is slower and nothing else.
+            // If the system does not provide that much address space, memory is allocated per
+            // call, which is only slower.
             if self.0.options.pool && metering == Metering::Off {
                 config.allocation_strategy(pool(self.0.options.concurrency));
                 if let Ok(engine) = Engine::new(&config) {
@@ -413,7 +410,7 @@ impl Host {
         slot.get_or_try(make)
     }
 
-    /// The engine without a pool, where the other has one.
+    /// Returns the engine without a pool, if the other engine has one.
     fn unpooled(&self, metering: Metering) -> Option<&Engine> {
         let has_pool = self.0.options.pool && metering == Metering::Off;
         has_pool.then(|| self.0.unpooled.get_or_try(|| Engine::new(&config(metering))).ok())?
@@ -424,7 +421,7 @@ impl Host {
     }
 }
 
-/// The digest of a component that is not part of this binary, where it can be read.
+/// Returns the digest of a component that is not part of this binary, if it can be read.
 fn digest(source: &ComponentSource) -> Option<ContentDigest> {
     match source {
         ComponentSource::Embedded(_) => None,
@@ -437,7 +434,7 @@ fn is_pinned(source: &ComponentSource) -> bool {
     matches!(source, ComponentSource::File(file) if !file.pins.is_empty())
 }
 
-/// Refuses a component with another digest than it must have.
+/// Refuses a component whose digest is not the required one.
 fn check(source: &ComponentSource, found: ContentDigest) -> Result<(), LoadError> {
     match source {
         ComponentSource::File(file) => check_pins(&file.path, &file.pins, found),
@@ -445,7 +442,7 @@ fn check(source: &ComponentSource, found: ContentDigest) -> Result<(), LoadError
     }
 }
 
-/// The content of a component that is not part of this binary, where it can be read.
+/// Returns the bytes of a component that is not part of this binary, if they can be read.
 fn content(source: &ComponentSource) -> Option<Vec<u8>> {
     match source {
         ComponentSource::Embedded(_) => None,
@@ -454,8 +451,7 @@ fn content(source: &ComponentSource) -> Option<Vec<u8>> {
     }
 }
 
-/// Something that is made when it is first needed, once. What cannot be made now
-/// may be had the next time.
+/// A value that is created on first use. A failed attempt is repeated at the next use.
 struct Lazy<T> {
     cell: OnceLock<T>,
     making: Mutex<()>,
@@ -482,7 +478,6 @@ impl<T> Lazy<T> {
 }
 
 thread_local! {
-    /// Whether this is one of the threads that [`Host::offload`] keeps, whose work
-    /// has a permit already.
+    /// True on the threads that [`Host::offload`] keeps, whose work already has a permit.
     static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }

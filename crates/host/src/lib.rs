@@ -1,9 +1,9 @@
-//! The sandbox: one call of one component, with what was granted and no more.
+//! The sandbox: runs one call of one component, with only its grants.
 //!
-//! `kitbag-engine` compiles and loads components; this crate links and runs them. It never reads the
-//! environment, the terminal, the current directory or a configuration file: its callers pass plain
-//! types, so that it works the same on a command line, in a server and inside another program.
-//! `kitbag-toolbox` resolves the names of tools, their grants, and answers to questions.
+//! `kitbag-engine` compiles and loads components; this crate links and runs them. It never reads
+//! the environment, the terminal, the current directory or a configuration file. Callers pass
+//! plain types, so that it works the same on a command line, in a server and inside another
+//! program. `kitbag-toolbox` resolves the names of tools, their grants, and answers to questions.
 
 mod call;
 mod component;

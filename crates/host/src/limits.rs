@@ -8,31 +8,30 @@ use kitbag_engine::{INSTANCES, STACK_BYTES};
 use crate::error::CallError;
 use crate::schedule::limiter::{MEMORIES, TABLE_ELEMENTS};
 
-/// Handles that a guest holds at once. Most hold a file descriptor of the
-/// host's, of which a process has 1,024 by default.
+/// Number of handles that a guest may hold at once. Most hold a file descriptor of the host; a
+/// process has 1,024 by default.
 pub(crate) const HANDLES: usize = 512;
 
-/// The most random bytes that a guest gets at once.
+/// Maximum number of random bytes per request.
 pub(crate) const RANDOM_BYTES: u64 = 1 << 20;
 
-/// The most that the host copies of what a guest hands over at once, an answer or an
-/// argument of a host function, where neither the output limit asks for more nor the
-/// guest's own memory is less.
+/// Maximum data that the host copies from a guest at once (an answer, or an argument of a host
+/// function), unless the output limit is larger or the guest's own memory is smaller.
 const HOST_DATA: ByteSize = ByteSize::mib(16);
 
-/// The most that the host copies at once of what a guest with these limits hands over.
-/// It is more than the output limit, so that a longer answer can be cut.
+/// Returns the maximum data that the host copies at once from a guest with these limits. Larger
+/// than the output limit, so that a longer answer can be truncated.
 pub(crate) fn host_data(limits: &Limits) -> ByteSize {
     let output = ByteSize::bytes(limits.output.as_u64().saturating_mul(2));
     limits.memory.min(HOST_DATA.max(output))
 }
 
-/// A host function of ours refused what the guest asked for.
+/// A host function of ours refused the guest's request.
 #[derive(Debug, thiserror::Error)]
 #[error("a limit was reached")]
 pub(crate) struct LimitReached(pub(crate) LimitKind);
 
-/// The error of a limit, with its value as a person writes it.
+/// Returns the error for a limit, with its value in a readable form.
 pub(crate) fn exceeded(kind: LimitKind, limits: &Limits) -> CallError {
     let limit = match kind {
         LimitKind::Memory => limits.memory.to_string(),

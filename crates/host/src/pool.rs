@@ -6,18 +6,17 @@ use wasmtime::{Enabled, PoolingAllocationConfig};
 use crate::schedule::limiter;
 use crate::schedule::queue::{Concurrency, INNER_DEPTHS, inner_calls};
 
-/// How much memory, and of tables, the pool keeps for the next calls altogether:
-/// 4 MiB for each of the calls that two processors run.
+/// Memory, and table memory, that the pool keeps resident for later calls: 4 MiB for each of the
+/// calls that two processors run.
 const RESIDENT_BYTES: usize = 96 << 20;
 const RESIDENT_TABLE_BYTES: usize = 16 << 20;
 
-/// Room for as many calls as run at once, at each depth, and a few that are asked to
-/// describe themselves meanwhile. Each has one memory; a component with more of them runs
-/// without the pool, so that what stays behind is bounded by the number of calls.
+/// Creates a pool with room for the maximum number of calls at each depth, plus a few components
+/// that describe themselves. Each call has one memory; a component with more memories runs without
+/// the pool, so that the number of calls bounds the resident memory.
 ///
-/// What a call has touched of its memory is wiped and kept; the kernel is asked
-/// which pages that were, where it can tell (Linux 6.7). Source of the sizes:
-/// measurements, `docs/architecture.md`.
+/// The memory that a call touched is wiped and kept. The kernel reports the touched pages if it
+/// can (Linux 6.7). Source of the sizes: measurements, `docs/architecture.md`.
 pub(crate) fn pool(concurrency: Concurrency) -> PoolingAllocationConfig {
     const SPARE: usize = 8;
     let calls = concurrency.calls.get().saturating_add(inner_calls(concurrency) * INNER_DEPTHS);
@@ -25,8 +24,8 @@ pub(crate) fn pool(concurrency: Concurrency) -> PoolingAllocationConfig {
     let (instances, tables) = (INSTANCES as u32, limiter::MEMORIES as u32);
     let each = |bytes: usize, slots: u32| bytes / slots as usize;
     let mut pool = PoolingAllocationConfig::new();
-    // As much as every call at once may have, so that none takes another's. Of
-    // what is not used there is nothing but addresses.
+    // As much as all calls together may use, so that no call takes another's share. Unused parts
+    // take only address space.
     pool.total_component_instances(calls)
         .total_stacks(calls)
         .total_core_instances(calls.saturating_mul(instances))

@@ -10,8 +10,8 @@ use super::{Failure, variable};
 
 const GUEST_TARGET: &str = "wasm32-wasip2";
 
-/// Makes sure that the guests' target is there before cargo fails without it,
-/// late and with an error that does not say what to do.
+/// Checks that the guests' target is installed. Without it, cargo fails late, with an error that
+/// does not say what to do.
 pub(super) fn find_target() -> Result<(), Failure> {
     let has_target = || {
         let output = Command::new(rustc())
@@ -44,20 +44,20 @@ pub(super) fn find_target() -> Result<(), Failure> {
     }
 }
 
-/// The guests' workspace, as it is built for this build of kitbag.
+/// The guests' workspace, with its profile and directories for this build of kitbag.
 pub(super) struct Guests {
     pub(super) root: PathBuf,
-    /// Shared by all profiles of kitbag. A directory of its own: cargo holds a lock on the
-    /// outer one.
+    /// Shared by all profiles of kitbag. Separate from the outer target directory, on which cargo
+    /// holds a lock.
     pub(super) target_dir: PathBuf,
-    /// As in `guest-tools/Cargo.toml`.
+    /// A profile of `guest-tools/Cargo.toml`.
     profile: &'static str,
 }
 
 impl Guests {
     pub(super) fn new(root: &Path, out: &Path) -> Result<Self, Failure> {
-        // OUT_DIR is `target/PROFILE/build/kitbag-HASH/out`; where cargo was asked for a
-        // target, `target/TRIPLE/PROFILE/…`.
+        // OUT_DIR is `target/PROFILE/build/kitbag-HASH/out`, or `target/TRIPLE/PROFILE/…` if cargo
+        // was invoked with `--target`.
         let mut target = out.ancestors().nth(4).unwrap_or(out);
         if target.file_name() == Some(OsStr::new(&variable("TARGET")?)) {
             target = target.parent().unwrap_or(target);
@@ -69,8 +69,8 @@ impl Guests {
         Ok(Self { root: root.to_owned(), target_dir: target.join("guests"), profile })
     }
 
-    /// The components that are part of the binary: the directories with a `describe.json`, in order.
-    /// The feature `tool-NAME` leaves one out.
+    /// Returns the names of the components in the binary: the directories with a `describe.json`,
+    /// in order. Disabling the feature `tool-NAME` omits one.
     pub(super) fn builtins(&self) -> Result<Vec<&'static str>, Failure> {
         let guests = self.root.join("guest-tools");
         let failed = |error: io::Error| format!("{}: {error}", guests.display());
@@ -85,7 +85,7 @@ impl Guests {
         Ok(names)
     }
 
-    /// Builds packages in one invocation of cargo, which unites their features.
+    /// Builds packages in one invocation of cargo, which unifies their features.
     pub(super) fn build(&self, packages: &[String]) -> Result<(), Failure> {
         let mut cargo = Command::new(variable("CARGO")?);
         cargo
@@ -103,15 +103,15 @@ impl Guests {
                 cargo.env_remove(name);
             }
         }
-        // The same sources give the same bytes in any directory.
+        // Makes the output independent of the source directory.
         let remap =
             [(&self.root, "/kitbag"), (&cargo_home(), "/cargo"), (&self.target_dir, "/target")];
         let remap =
             remap.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
-        // `memchr` has code for it.
+        // `memchr` has an implementation for SIMD.
         let flags: Vec<_> = remap.chain(["-Ctarget-feature=+simd128".to_owned()]).collect();
         cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
-        // Standard error is the build script's own, which cargo shows when it fails.
+        // Standard error is inherited from the build script; cargo shows it on failure.
         let status = cargo.status().map_err(|error| format!("cargo cannot be started: {error}"))?;
         if !status.success() {
             return Err("the guests in guest-tools/ cannot be built; see the output above".into());
@@ -123,8 +123,8 @@ impl Guests {
         self.target_dir.join(GUEST_TARGET).join(self.profile)
     }
 
-    /// The directory of native code for this target. All builds share it, since each set of features
-    /// and each lint has a build script of its own.
+    /// Returns the directory of native code for this target. All builds share it, since each set
+    /// of features and each lint run has its own build script.
     pub(super) fn made(&self) -> Result<PathBuf, Failure> {
         let name = format!("{}-{}", variable("TARGET")?, self.profile);
         let directory = self.target_dir.join("built-ins").join(name);
@@ -134,8 +134,8 @@ impl Guests {
     }
 }
 
-/// Whether a variable belongs to the build of kitbag and would steer that of
-/// the guests.
+/// Returns true if a variable belongs to the build of kitbag and would affect the build of the
+/// guests.
 fn is_of_outer_build(name: &OsString) -> bool {
     const NAMES: [&str; 5] = [
         "RUSTFLAGS",
@@ -163,7 +163,7 @@ fn cargo_home() -> PathBuf {
         .unwrap_or_else(|| PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cargo"))
 }
 
-/// The compiler that cargo uses.
+/// Returns the compiler that cargo uses.
 fn rustc() -> OsString {
     env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
 }

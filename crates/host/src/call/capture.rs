@@ -1,7 +1,7 @@
-//! What a guest prints, kept and bounded.
+//! Bounded capture of a guest's output.
 //!
-//! A guest's standard output never reaches the host's: over a protocol that
-//! would let it forge an answer.
+//! A guest's standard output never reaches the host's own: over a stdio protocol, the guest could
+//! use it to forge an answer.
 
 use std::io;
 use std::pin::Pin;
@@ -13,31 +13,31 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// What a guest printed to one stream.
+/// The output of a guest on one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapturedOutput {
-    /// The first bytes, as text; what is no UTF-8 is replaced. Untrusted.
+    /// The first bytes as text, with invalid UTF-8 replaced. Untrusted.
     pub text: String,
-    /// How many bytes were printed in all.
+    /// Number of bytes printed in total.
     pub total_bytes: u64,
-    /// How many of them are not in `text`.
+    /// Number of printed bytes that are not in `text`.
     pub dropped_bytes: u64,
     last: String,
 }
 
 impl CapturedOutput {
-    /// What was kept of it.
+    /// Iterates over the captured text: its beginning and its end.
     pub fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         [&mut self.text, &mut self.last].into_iter()
     }
 
-    /// The end of what was printed, as text. Untrusted.
+    /// Returns the end of the output as text. Untrusted.
     pub(crate) fn end(&self) -> &str {
         if self.dropped_bytes == 0 { &self.text } else { &self.last }
     }
 }
 
-/// A stream that keeps the first bytes and the last, and counts the rest.
+/// A stream that keeps its first and last bytes and counts the others.
 ///
 /// It never fails and never blocks, so a guest cannot tell that it is bounded.
 #[derive(Clone, Debug)]
@@ -49,15 +49,15 @@ pub(crate) struct Capture {
 #[derive(Debug, Default)]
 struct StreamContent {
     kept: Vec<u8>,
-    /// The last bytes of those that had no room, at most twice [`LAST_BYTES`].
+    /// The last bytes that did not fit, at most twice [`LAST_BYTES`].
     last: Vec<u8>,
     total_bytes: u64,
 }
 
-/// How many of the last bytes are kept: why a tool broke off is what it printed last.
+/// Number of last bytes kept: the final output tells why a tool failed.
 const LAST_BYTES: usize = 4 << 10;
 
-/// How many bytes a guest may write at once; any number would do.
+/// Number of bytes that a guest may write at once; the value is arbitrary.
 const PERMIT: usize = 64 << 10;
 
 impl Capture {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_bytes_are_kept_whatever_came_before() {
+    fn the_last_bytes_are_always_kept() {
         let capture = Capture::new(5);
         for number in 0..10_000 {
             capture.append(format!("{number}\n").as_bytes());
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_replaced() {
+    fn invalid_utf8_is_replaced() {
         let capture = Capture::new(10);
         capture.append(b"a\xffb");
         assert_eq!(capture.captured().text, "a\u{fffd}b");

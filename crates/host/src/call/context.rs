@@ -1,4 +1,4 @@
-//! Where a load or a call reports, and what ends it.
+//! Events, cancellation and deadline of a load or a call.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,41 +10,41 @@ use tokio::sync::Semaphore;
 use crate::call::report::EventSink;
 use crate::schedule::timer::Cancellation;
 
-/// Where a load or a call reports its events, and what ends it early.
+/// Event sink, cancellation, deadline and account of a load or a call.
 ///
-/// Default: events are dropped, and only its own limits end it.
+/// By default, events are dropped and only the limits of the call end it.
 #[derive(Clone, Default)]
 pub struct RunContext {
-    /// Takes what the tool reports, and how long its component takes to compile.
+    /// Receives the tool's reports and the compilation progress of its component.
     pub events: EventSink,
-    /// Ends it when it is cancelled.
+    /// Ends the load or call when cancelled.
     pub cancellation: Cancellation,
-    /// When it has to end, whatever time the call's own limits leave: the end of the
-    /// call that it is a part of.
+    /// When the load or call must end, regardless of its own limits: the deadline of the call that
+    /// contains it.
     pub deadline: Option<Instant>,
-    /// The account that is charged. Default: the only client, and the tool that is called.
+    /// The account charged. Default: the only client, and the called tool.
     pub account: Account,
-    /// The right to the memory that the outermost call has reserved for one call inside it.
-    /// `None`: it is that call.
+    /// The right to the memory that the outermost call has reserved for one nested call. `None`
+    /// for the outermost call.
     pub inner_memory: Option<Arc<Semaphore>>,
-    /// Whether no call waits for it, so that a process that compiles for it has a low
-    /// priority.
+    /// True if no call waits for the load: a process that compiles for it gets a low priority.
     pub is_background: bool,
 }
 
 impl RunContext {
-    /// The account of a call of this tool, which is that of the outermost call if it is in one.
+    /// Returns the account for a call of this tool. A nested call is charged to the account of the
+    /// outermost call.
     pub(crate) fn account_of(&self, tool: &str) -> Account {
         self.account.clone().charged_to(tool)
     }
 
-    /// The shorter of this time and what is left until the deadline.
+    /// Returns the shorter of `time` and the time until the deadline.
     pub fn time(&self, time: Duration) -> Duration {
         let left = self.deadline.map(|at| at.saturating_duration_since(Instant::now()));
         left.map_or(time, |left| left.min(time))
     }
 
-    /// Whether it was cancelled or the deadline has passed.
+    /// Returns true after cancellation or past the deadline.
     pub fn is_over(&self) -> bool {
         self.cancellation.is_cancelled() || self.deadline.is_some_and(|at| Instant::now() >= at)
     }

@@ -1,4 +1,4 @@
-//! Why a guest did not return, in words that a person can act on.
+//! Reasons why a guest did not return, as messages that a person can act on.
 
 use kitbag_base::text::{bound_error, printable};
 use kitbag_contract::{LimitKind, Limits};
@@ -11,8 +11,8 @@ use crate::error::CallError;
 use crate::limits::{LimitReached, exceeded};
 use crate::schedule::timer::Reason;
 
-/// Limits that wasmtime reports with an error that has no public type, by the
-/// text that tells.
+/// Limits that wasmtime reports with an error that has no public type, by a substring of their
+/// message.
 const UNTYPED: [(&str, LimitKind); 3] = [
     ("fuel allocated for hostcalls has been exhausted", LimitKind::HostData),
     ("resource limit exceeded", LimitKind::Instances),
@@ -21,12 +21,12 @@ const UNTYPED: [(&str, LimitKind); 3] = [
 
 pub(crate) enum GuestExit {
     Stopped(Reason),
-    /// It trapped, or a host function failed.
+    /// The guest trapped, or a host function failed.
     Failed(wasmtime::Error),
 }
 
 impl GuestExit {
-    /// Whether it is known to be the guest's own doing: a trap, or an exit.
+    /// Returns true if the guest is known to be the cause: a trap or an exit.
     pub(crate) fn is_of_guest(&self) -> bool {
         match self {
             Self::Stopped(_) => false,
@@ -34,8 +34,8 @@ impl GuestExit {
         }
     }
 
-    /// Names what happened: the limit where there is one, else the trap, with a
-    /// panic's own message.
+    /// Names the cause: the limit if one was exceeded, otherwise the trap with a panic's own
+    /// message.
     pub(crate) fn into_error(
         self,
         refused: Option<LimitKind>,
@@ -45,7 +45,7 @@ impl GuestExit {
         let error = match self {
             Self::Stopped(Reason::Cancelled) => return CallError::Cancelled,
             Self::Stopped(Reason::Deadline) => return exceeded(LimitKind::Time, limits),
-            // Of a host function that has to end the call.
+            // A host function returned this error to end the call.
             Self::Failed(error) => match error.downcast::<CallError>() {
                 Ok(error) => return error,
                 Err(error) => error,
@@ -64,8 +64,8 @@ impl GuestExit {
         match (error.downcast_ref::<Trap>(), refused) {
             (Some(Trap::StackOverflow), _) => exceeded(LimitKind::Stack, limits),
             (Some(Trap::OutOfFuel), _) => exceeded(LimitKind::Fuel, limits),
-            // A guest whose wish was refused, and that broke off over it: nothing
-            // but the limiter knows why.
+            // The guest failed after its allocation was refused: only the limiter knows the
+            // reason.
             (_, Some(kind)) => exceeded(kind, limits),
             (Some(Trap::UnreachableCodeReached), None) => match panic_message(stderr.end()) {
                 Some((before, message)) => broke_off(message, before),
@@ -85,30 +85,30 @@ impl GuestExit {
     }
 }
 
-/// The stack of Rust and C lies at the start of the tool's memory and grows towards its
-/// end there, so that a call too many writes before the first byte.
+/// Rust and C place the stack at the start of the tool's memory, growing towards address 0, so
+/// that an overflow writes before the first byte.
 const OUT_OF_BOUNDS: &str = "out of bounds memory access: where the tool was made with Rust or C, \
                              it has most likely overflowed its own stack, with a recursion that \
                              does not end or with large values on it";
 
-/// The message of a Rust panic, from what the tool printed to standard error: a line
-/// that says where, then the message. And what the tool printed before that.
+/// Finds the message of a Rust panic in the tool's standard error: a line with the location, then
+/// the message. Also returns the output before the panic.
 fn panic_message(stderr: &str) -> Option<(&str, String)> {
     let (before, panic) = stderr.rsplit_once("panicked at ")?;
     let (place, rest) = panic.split_once(":\n")?;
     let message = rest.split("\nnote: ").next().unwrap_or(rest).trim_end();
-    // The line of the panic itself begins with the thread's name.
+    // The panic's own line begins with the thread's name.
     let before = before.rsplit_once('\n').map_or("", |(before, _)| before);
     Some((before, format!("the tool panicked at {place}: {message}")))
 }
 
-/// How many of the lines that a tool printed last are in its error, and how many
-/// characters each may have.
+/// Number of final output lines that the error includes, and the number of characters kept of
+/// each.
 const LAST_LINES: usize = 10;
 const LINE_CHARS: usize = 200;
 
-/// The error of a tool that broke off, with what it printed last: an exception of
-/// Python's or JavaScript's is in its standard error and nowhere else.
+/// Returns the error of a tool that failed, with its last output: a Python or JavaScript exception
+/// appears only on standard error.
 fn broke_off(mut message: String, printed: &str) -> CallError {
     let printed = printable(printed).to_string();
     let lines: Vec<_> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -117,7 +117,7 @@ fn broke_off(mut message: String, printed: &str) -> CallError {
         message.push_str("\nit printed last:");
     }
     for line in last {
-        // Indented, so that no line looks like one of kitbag's.
+        // Indented so that no line can pass for one of kitbag's.
         message.push_str("\n  ");
         match line.char_indices().nth(LINE_CHARS) {
             Some((end, _)) => message.extend([&line[..end], "…"]),
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_found_in_what_was_printed() {
+    fn a_panic_is_found_in_standard_error() {
         let printed = "hello\n\nthread '<unnamed>' (1) panicked at src/lib.rs:7:5:\nno such\nluck\nnote: run \
                        with `RUST_BACKTRACE=1` environment variable to display a backtrace\n";
         let expected = "the tool panicked at src/lib.rs:7:5: no such\nluck".to_owned();

@@ -1,4 +1,4 @@
-//! One call: a fresh store and a fresh instance, and nothing of either that survives.
+//! One call: a fresh store and a fresh instance, both discarded at the end.
 
 pub(crate) mod capture;
 pub(crate) mod context;
@@ -47,86 +47,82 @@ use crate::schedule::budget::{MemoryBudget, Reservation};
 use crate::schedule::threads::give_way;
 use crate::schedule::timer::{Cancellation, Timer};
 
-/// How long a component may take to describe itself, which is to answer with a
-/// constant.
+/// Time limit for a component to describe itself, which it does by returning a constant.
 const DESCRIBE_TIME: Duration = Duration::from_secs(2);
 
-/// What is asked of a component, and what it holds meanwhile.
+/// One call of a component and the resources that it holds.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The name under which the tool was called.
     pub name: String,
-    /// What is asked for. With [`Action::FormatArguments`] the grants are not
-    /// given.
+    /// The requested action. Grants are withheld for [`Action::FormatArguments`].
     pub action: Action,
-    /// A JSON object that fits the tool's input schema.
+    /// A JSON object that matches the tool's input schema.
     pub arguments: String,
-    /// A JSON object with the answers so far, by question.
+    /// A JSON object with the answers received, keyed by question.
     pub answers: String,
-    /// What the tool may reach.
+    /// The tool's grants.
     pub grants: Arc<Grants>,
-    /// What it does not change, whatever it was granted.
+    /// Files that the tool must not change, regardless of its grants.
     pub guard: Arc<Guard>,
-    /// Where the values of its secrets come from.
+    /// Source of the values of the tool's secrets.
     pub secrets: Arc<Secrets>,
-    /// Where it keeps something between calls, if it is granted that. `None`: nowhere.
+    /// Storage that persists between calls, if granted.
     pub storage: Option<ToolStorage>,
-    /// What the call may use up.
+    /// Limits on the resources of the call.
     pub limits: Limits,
-    /// What it needs in order to call other tools. `None`: it calls none.
+    /// Access to other tools. `None` if the tool may not call any.
     pub tools: Option<ToolCalls>,
 }
 
-/// How a call ended and what it took.
+/// The outcome of a call, with its output and usage.
 #[derive(Debug)]
 pub struct Completion {
-    /// What the tool answered, or why it did not.
+    /// The tool's outcome, or why there is none.
     pub result: Result<Outcome, CallError>,
-    /// What the tool gave besides its text, in its order: all of it together is
-    /// within the output limit. Empty where the tool did not answer with success
-    /// or an error. Untrusted.
+    /// Content that the tool emitted besides its text, in order; its total size is within the
+    /// output limit. Empty unless the outcome is a success or an error. Untrusted.
     pub emitted: Vec<Content>,
-    /// What the tool printed to its standard output. Untrusted.
+    /// The tool's standard output. Untrusted.
     pub stdout: CapturedOutput,
-    /// What the tool printed to its standard error. Untrusted.
+    /// The tool's standard error. Untrusted.
     pub stderr: CapturedOutput,
-    /// Files, requests over HTTP and uses of storage that the tool was refused, with what would
-    /// allow them: at most five of each kind.
+    /// Refused accesses to files, HTTP and storage, with the grants that would allow them: at most
+    /// five of each kind.
     pub refused: Vec<RefusedAccess>,
-    /// The connections for its requests that could not be made, at most five of them.
+    /// Failed connections of HTTP requests, at most five.
     pub failed_connections: Vec<FailedConnection>,
-    /// What became of its requests over HTTP, of a hundred at most.
+    /// Records of HTTP requests, at most a hundred.
     pub requests: Vec<RequestRecord>,
-    /// How many more of these there were.
+    /// Number of further requests without a record.
     pub more_requests: u64,
-    /// All that the tool was refused, as the audit log has it.
+    /// All refusals, as written to the audit log.
     pub refusals: Refusals,
-    /// The files and directories that the tool touched.
+    /// Files and directories that the tool touched.
     pub touched: FileActivity,
-    /// Whether the tool looked for directories and was granted none.
+    /// True if the tool looked for directories and was granted none.
     pub misses_directories: bool,
-    /// Whether the tool called another one that no grant lets it call.
+    /// True if the tool called another tool without a grant.
     pub misses_tools: bool,
-    /// Whether the tool tried to use a socket, which no grant gives.
+    /// True if the tool tried to use a socket, which no grant allows.
     pub tried_sockets: bool,
-    /// What the call took.
+    /// Resources that the call used.
     pub usage: Usage,
 }
 
-/// What a call took.
+/// Resources that a call used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// From the start of the call to its end.
+    /// Time from the start of the call to its end.
     pub elapsed: Duration,
-    /// The linear memory of all its instances at the end.
+    /// Linear memory of all instances at the end.
     pub memory: ByteSize,
-    /// The size of the answer before it was cut, in bytes.
+    /// Size of the answer before truncation, in bytes.
     pub output_bytes: u64,
-    /// The size of what it wanted to give besides, taken or refused, in bytes.
+    /// Size of the emitted content, accepted or refused, in bytes.
     pub emitted_bytes: u64,
-    /// The instructions it ran, where [`Limits::fuel`] has them counted: the
-    /// same for the same input on any machine, as far as the tool asks neither
-    /// the clock nor for random bytes.
+    /// Number of instructions executed, if [`Limits::fuel`] enables counting. The same input gives
+    /// the same number on any machine, unless the tool reads the clock or random bytes.
     pub fuel: Option<u64>,
 }
 
@@ -134,7 +130,7 @@ pub struct Usage {
 ///
 /// # Errors
 ///
-/// Where the guest was not reached. How it ended otherwise is in the completion.
+/// Returns an error if the guest was not reached. Any later failure is in the completion.
 pub(crate) async fn run(
     timer: &Timer,
     component: &Component,
@@ -157,7 +153,7 @@ pub(crate) async fn run(
     let none = Arc::default();
     let (grants, reports) = match call.action {
         Action::Run => (&call.grants, Reports::new(context.events.clone(), call.limits.output)),
-        // Rendering a call reports nothing.
+        // Formatting the arguments of a call reports nothing.
         Action::FormatArguments => (&none, Reports::default()),
     };
     let stdio = Stdio::default();
@@ -192,7 +188,7 @@ pub(crate) async fn run(
                 if let Outcome::Error(error) = &mut outcome {
                     name_limit(error, ended.refused, &call.limits);
                 }
-                // Before it is cut, so that no value is cut in two.
+                // Masked before truncation, so that no value is cut in two.
                 ended.secrets.mask_outcome(&mut outcome);
                 let (outcome, output_bytes) =
                     truncate_outcome(outcome, call.limits.output.as_usize());
@@ -206,8 +202,8 @@ pub(crate) async fn run(
         context.events.log(LogLevel::Warning, &warning);
     }
     usage.elapsed = start.elapsed();
-    // It goes with an answer: there is none yet where the tool asks, and none at
-    // all where it broke off.
+    // Emitted content accompanies an answer: a question has none yet, and a failure has none at
+    // all.
     let emitted = match result {
         Ok(Outcome::Success(_) | Outcome::Error(_)) => ended.emitted.items,
         Ok(Outcome::NeedsInput(_)) | Err(_) => Vec::new(),
@@ -231,8 +227,8 @@ pub(crate) async fn run(
     })
 }
 
-/// Adds the limit to the error of a guest that was refused memory, or a write to a file, and
-/// answered with an error of its own: it does not know the limit.
+/// Adds the limit to the error of a guest that was refused memory or a file write and then
+/// returned an error of its own: the guest does not know the limit.
 fn name_limit(error: &mut ErrorInfo, refused: Option<LimitKind>, limits: &Limits) {
     let (kind, about): (_, &[&str]) = match refused {
         Some(LimitKind::Memory) => (LimitKind::Memory, &["memory", "alloc"]),
@@ -246,7 +242,7 @@ fn name_limit(error: &mut ErrorInfo, refused: Option<LimitKind>, limits: &Limits
     }
 }
 
-/// Asks a component what it says of itself. It holds no grants meanwhile.
+/// Asks a component for its description, without grants.
 pub(crate) async fn describe(
     timer: &Timer,
     metering: Metering,
@@ -254,7 +250,7 @@ pub(crate) async fn describe(
     export: &ComponentExportIndex,
     memory: &MemoryBudget,
 ) -> Result<DescribeResult, NotNow> {
-    // A text in UTF-16 has two bytes for each that is counted later.
+    // A UTF-16 string takes two bytes for each byte counted later.
     const HOST_DATA: usize = 2 * JsonBudget::DESCRIPTION.bytes;
     let fuel = match metering {
         Metering::Off => None,
@@ -287,7 +283,8 @@ pub(crate) async fn describe(
         Ok(text) => Ok(DescribeResult::read(text.as_bytes(), &SUPPORT)),
         Err(GuestExit::Stopped(_)) => Err(NotNow("it did not answer in time".into())),
         Err(exit) => {
-            // Such as too little address space for its memory.
+            // The alternative is the host's fault, such as too little address space for the
+            // memory.
             let has_room = is_instantiated.get() || exit.is_of_guest() || ended.refused.is_some();
             let error = exit.into_error(ended.refused, &limits, &stdio.err.captured());
             match error {
@@ -304,12 +301,12 @@ pub(crate) async fn describe(
 }
 
 impl Completion {
-    /// A call that was answered for the tool, without running it.
+    /// Creates the completion of a call that was answered for the tool, without running it.
     pub fn answered(outcome: Outcome) -> Self {
         Self::unrun(Ok(outcome))
     }
 
-    /// A call that ended before the guest ran.
+    /// Creates the completion of a call that ended before the guest ran.
     pub(crate) fn failed(error: CallError) -> Self {
         Self::unrun(Err(error))
     }
@@ -334,30 +331,30 @@ impl Completion {
     }
 }
 
-/// How long a call waits for memory that others have reserved.
+/// How long a call waits for memory that other calls have reserved.
 const MEMORY_TIME: Duration = Duration::from_secs(60);
 
-/// The tool that is charged for components that describe themselves.
+/// The account's tool name for components that describe themselves.
 const DESCRIBING: &str = "";
 
-/// What a call that calls others reserves for one of them, so that calls which hold memory
-/// never wait for each other's.
+/// Memory that a call with access to other tools reserves for one nested call, so that calls which
+/// hold memory never wait for each other.
 const INNER_BYTES: ByteSize = ByteSize::mib(128);
 
-/// Memory that is held for one call, in either way.
+/// Memory held for one call.
 enum CallMemory<'a> {
     Reserved {
         _reservation: Reservation,
     },
-    /// What the outermost call has reserved for one inside it.
+    /// Memory that the outermost call has reserved for a nested call.
     OfOuter {
         _permit: SemaphorePermit<'a>,
     },
 }
 
-/// Reserves the memory that a call may take, before its time begins: that of the guest,
-/// of its instances, of the copy of what it hands over, and what the interfaces that its
-/// component imports take besides.
+/// Reserves the memory that a call may take, before its time begins: memory of the guest and its
+/// instances, copies of its data in the host, and memory for the interfaces that its component
+/// imports.
 async fn reserve<'a>(
     memory: &MemoryBudget,
     account: &Account,
@@ -395,7 +392,7 @@ struct GuestRun<T> {
     result: Result<T, GuestExit>,
     memory: ByteSize,
     fuel: Option<u64>,
-    /// The limit that the guest met last, whatever came of it.
+    /// The limit that the guest reached last, even if the guest recovered.
     refused: Option<LimitKind>,
     emitted: Emitted,
     refused_accesses: Vec<RefusedAccess>,
@@ -410,7 +407,7 @@ struct GuestRun<T> {
     tried_sockets: bool,
 }
 
-/// Runs a guest until it returns, breaks off, or has to end.
+/// Runs a guest until it returns, fails or has to end.
 async fn run_guest<T>(
     timer: &Timer,
     engine: &Engine,
@@ -436,7 +433,8 @@ async fn run_guest<T>(
             Ok(if watch.reason().is_some() {
                 UpdateDeadline::Interrupt
             } else {
-                // It is bumped for another call, or for one that waits for a processor.
+                // The epoch is also bumped for other calls, and to yield to a call that waits for
+                // a processor.
                 give_way();
                 UpdateDeadline::Continue(1)
             })
@@ -444,8 +442,8 @@ async fn run_guest<T>(
     });
     let result = tokio::select! {
         biased;
-        // A guest that waits in a host call, a sleep or a stream, runs no
-        // code that could look at the epoch.
+        // A guest that waits in a host call (a sleep or a stream) executes no code that could
+        // check the epoch.
         reason = watch.ended() => Err(GuestExit::Stopped(reason)),
         result = guest(&mut store) => result.map_err(|error| match watch.reason() {
             Some(reason) => GuestExit::Stopped(reason),

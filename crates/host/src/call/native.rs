@@ -1,4 +1,4 @@
-//! A call of a tool that is code of the embedding program.
+//! Calls of tools that are code of the embedding program.
 
 use std::time::Instant;
 
@@ -12,11 +12,11 @@ use crate::limits::exceeded;
 use crate::schedule::blocking::in_outer_runtime;
 use crate::schedule::timer::{Reason, Timer};
 
-/// Waits for native code within the limits on time and output.
+/// Awaits native code within the limits on time and output.
 ///
 /// # Errors
 ///
-/// [`CallError::Limit`] and [`CallError::Cancelled`], and the work is dropped.
+/// [`CallError::Limit`] and [`CallError::Cancelled`]; the work is dropped.
 pub(crate) async fn run(
     timer: &Timer,
     limits: &Limits,
@@ -37,7 +37,7 @@ pub(crate) async fn run(
         reason = watch.ended() => return Err(end(reason)),
         outcome = in_outer_runtime(work) => outcome,
     };
-    // It may have computed past its end without looking.
+    // The code may have run past its deadline without yielding.
     if let Some(reason) = watch.reason() {
         return Err(end(reason));
     }

@@ -1,7 +1,7 @@
-//! Random bytes, in portions that the host can hold.
+//! Random bytes, in portions of bounded size.
 //!
-//! wasmtime-wasi bounds them too, but breaks off with a text of its own; here
-//! the error is the limit.
+//! wasmtime-wasi also bounds them, but traps with a message of its own; here the error names the
+//! limit.
 
 use kitbag_contract::LimitKind;
 use wasmtime::component::HasData;
@@ -13,7 +13,7 @@ use crate::limits::{LimitReached, RANDOM_BYTES};
 /// Names the data behind `wasi:random` for the linker.
 pub(crate) struct BoundedRandom;
 
-/// `wasi:random` with the limit in front of wasmtime-wasi's own.
+/// `wasi:random` with our limit in front of wasmtime-wasi's.
 pub(crate) struct Bounded<'a>(pub(crate) &'a mut WasiRandomCtx);
 
 impl HasData for BoundedRandom {

@@ -4,41 +4,41 @@ use kitbag_policy::{
     DirectoryGrant, HttpGrant, HttpRefusal, MissingGrant, RefusedFile, StorageGrant, StorageRefusal,
 };
 
-/// How many refusals of one call are kept; the rest is counted. A call that probes a million
-/// paths neither takes memory for them nor fills a log.
+/// Number of refusals kept per call; the others are only counted. A call that probes a million
+/// paths neither exhausts memory nor fills a log.
 const KEPT: usize = 50;
 
-/// The longest target that is kept, in bytes.
+/// Maximum length of a target, in bytes.
 const TARGET_BYTES: usize = 256;
 
-/// What a call was refused.
+/// Kind of a refused access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedKind {
-    /// A request over HTTP.
+    /// An HTTP request.
     Http,
     /// A file or directory.
     File,
     /// A call of another tool.
     Tool,
-    /// A look for another tool, without a call. It is a refusal if there is such a tool.
+    /// A lookup of another tool without a call. It is a refusal only if the tool exists.
     Lookup,
-    /// Storage.
+    /// A use of storage.
     Storage,
 }
 
-/// An access that a call was refused, with what would allow it.
+/// A refused access, with the grant that would allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefusedAccess {
     /// A file in a directory that the tool is granted.
     File(RefusedFile),
-    /// A request over HTTP.
+    /// An HTTP request.
     Request(HttpRefusal),
-    /// A use of storage, which was refused or failed.
+    /// A use of storage that was refused or failed.
     Storage(StorageRefusal),
 }
 
 impl RefusedAccess {
-    /// The key of the kind of grant that allows such an access.
+    /// Returns the key of the kind of grant that allows such an access.
     pub fn key(&self) -> &'static str {
         match self {
             Self::File(_) => DirectoryGrant::KEY,
@@ -47,7 +47,8 @@ impl RefusedAccess {
         }
     }
 
-    /// The grant that would allow it. `None`: no grant does, or it is a setting of a directory.
+    /// Returns the grant that would allow the access. `None` if no grant does, or if a directory
+    /// setting forbids it.
     pub fn missing(&self) -> Option<&MissingGrant> {
         match self {
             Self::File(_) => None,
@@ -56,7 +57,7 @@ impl RefusedAccess {
         }
     }
 
-    /// The request over HTTP, if it is one.
+    /// Returns the HTTP request, if the access is one.
     pub fn as_request(&self) -> Option<&HttpRefusal> {
         match self {
             Self::Request(refused) => Some(refused),
@@ -65,38 +66,38 @@ impl RefusedAccess {
     }
 }
 
-/// Something that a call tried and was refused.
+/// One refused access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What it is.
+    /// Kind of the access.
     pub kind: RefusedKind,
-    /// Method and origin of a request, the path of a file, or the name by which a tool was called.
-    /// Untrusted, and cut where it is long.
+    /// Method and origin of a request, path of a file, or alias of a called tool. Untrusted, and
+    /// truncated if long.
     pub target: String,
-    /// Why, in a word.
+    /// The reason, as one word.
     pub reason: &'static str,
-    /// The rule of a leak, the pattern of a `deny`, or the secret that it was refused for.
+    /// The leak rule, `deny` pattern or secret that caused the refusal.
     pub by: Option<String>,
-    /// How often.
+    /// Number of occurrences.
     pub times: u64,
 }
 
-/// What a call tried and was refused.
+/// The refused accesses of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// Each once, in the order of their first times, fifty at most.
+    /// Distinct refusals in the order of their first occurrence, at most fifty.
     pub kept: Vec<Refusal>,
-    /// How many more there were.
+    /// Number of further refusals.
     pub more: u64,
 }
 
 impl Refusals {
-    /// Notes a refusal.
+    /// Records a refusal.
     pub fn note(&mut self, kind: RefusedKind, target: &str, reason: &'static str) {
         self.add(Refusal { kind, target: target.to_owned(), reason, by: None, times: 1 });
     }
 
-    /// Adds a refusal to those of the same kind.
+    /// Adds a refusal, or increments the count of an equal one.
     pub fn add(&mut self, mut refusal: Refusal) {
         let target = &mut refusal.target;
         if target.len() > TARGET_BYTES {
@@ -118,7 +119,7 @@ impl Refusals {
         self.kept.iter().any(|refusal| refusal.kind == kind)
     }
 
-    /// Adds all of another list.
+    /// Appends all refusals of another list.
     pub fn append(&mut self, other: Self) {
         self.more += other.more;
         other.kept.into_iter().for_each(|refusal| self.add(refusal));
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_without_end_are_counted() {
+    fn excess_refusals_are_only_counted() {
         let mut refusals = Refusals::default();
         for number in 0..100_000 {
             refusals.note(RefusedKind::File, &format!("/w/{number}"), "secret");
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_target_is_cut_and_still_the_same() {
+    fn equal_long_targets_are_cut_and_merged() {
         let mut refusals = Refusals::default();
         for _ in 0..2 {
             refusals.note(RefusedKind::Tool, &"ä".repeat(1_000), "grant");

@@ -1,5 +1,4 @@
-//! What a call reads of the clocks and of random numbers, so that a later run of it reads
-//! the same.
+//! Clock readings and random numbers of a call, replayed to its later runs.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,18 +11,17 @@ use rand::rngs::StdRng;
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
 
-/// How many readings of each clock are kept. What a run reads beyond them, the next one reads
-/// anew.
+/// Number of readings kept of each clock. Readings beyond them are not replayed.
 const READINGS: usize = 1 << 14;
 
-/// The clocks and random numbers of a call, and how much it has logged: the same in each of
-/// its runs, up to where the run before ended. Clones belong to the same call.
+/// Clocks, random numbers and logged message count of a call. Each run reads the same values up to
+/// the end of the run before it. Clones belong to the same call.
 #[derive(Clone)]
 pub struct Replay(Arc<ReplayLog>);
 
 struct ReplayLog {
     seed: [u8; 32],
-    /// When the monotonic clock was zero: it stands still between the runs.
+    /// Start of the monotonic clock, which is paused between runs.
     begun: Mutex<Instant>,
     wall: Mutex<Vec<Duration>>,
     monotonic: Mutex<Vec<u64>>,
@@ -31,7 +29,7 @@ struct ReplayLog {
 }
 
 impl Replay {
-    /// Nothing was read yet.
+    /// Creates an empty replay.
     pub fn new() -> Self {
         Self(Arc::new(ReplayLog {
             seed: rand::random(),
@@ -63,7 +61,7 @@ impl Replay {
         self.0.logged.load(Ordering::Relaxed)
     }
 
-    /// Notes that a run has logged so many.
+    /// Records the number of messages that a run has logged.
     pub(crate) fn log(&self, messages: usize) {
         self.0.logged.fetch_max(messages, Ordering::Relaxed);
     }
@@ -76,7 +74,7 @@ impl Default for Replay {
 }
 
 impl fmt::Debug for Replay {
-    /// Without the seed, which random numbers of the guest are made of.
+    /// Omits the seed of the guest's random numbers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replay").finish_non_exhaustive()
     }
@@ -134,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_later_run_reads_the_same_and_the_monotonic_clock_stood_still_meanwhile() {
+    fn the_clocks_are_replayed_and_paused_between_runs() {
         let replay = Replay::new();
         let clock = || {
             replay.begin(&mut WasiCtxBuilder::new());
@@ -143,7 +141,7 @@ mod tests {
         let (wall, monotonic) = (clock(), clock());
         let walls = [HostWallClock::now(&wall), HostWallClock::now(&wall)];
         let readings = [HostMonotonicClock::now(&monotonic), HostMonotonicClock::now(&monotonic)];
-        // As if a person had thought for an hour.
+        // Simulates an hour between the runs.
         let mut begun = lock(&replay.0.begun);
         *begun = begun.checked_sub(Duration::from_secs(3600)).unwrap();
         drop(begun);

@@ -1,8 +1,7 @@
-//! What a tool tells while it runs, and gives besides its text: the interface
-//! `host` of the contract. And what the host itself tells before that.
+//! Events and content that a tool reports while it runs (the contract's interface `host`), and
+//! events of the host before that.
 //!
-//! Here are its bounds. How it is shown, and how often, is left to the
-//! listens.
+//! This module bounds them. Listeners decide how to show them, and how often.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,62 +15,61 @@ use crate::call::replay::Replay;
 use crate::call::truncate::{truncate_line, truncate_text};
 use crate::grants::HeldSecrets;
 
-/// The longest message of a log, in bytes.
+/// Maximum length of a log message, in bytes.
 const LOG_BYTES: usize = 4 << 10;
 
-/// How many messages a call logs, and how many bytes in all.
+/// Number of messages that a call may log, and their total size in bytes.
 const LOGS: usize = 1000;
 const ALL_LOG_BYTES: usize = 64 << 10;
 
-/// The longest message of a progress, in bytes.
+/// Maximum length of a progress message, in bytes.
 const PROGRESS_BYTES: usize = 1 << 10;
 
-/// How much a call emits besides what its output limit says.
+/// Number of items that a call may emit, in addition to its output limit.
 const ITEMS: usize = 1000;
 
-/// What is logged when there were more messages than a call may log.
+/// Logged when a call exceeds its number of log messages.
 const DROPPED: &str = "the tool logs more than 1,000 messages or 64 KiB; the rest is dropped";
 
-/// Receives what a tool reports while it runs.
+/// Receives a tool's reports while it runs.
 ///
-/// Called on the thread of the call, while the tool waits: it should hand on
-/// what it got and return. Everything that it gets is bounded, and untrusted.
+/// Called on the thread of the call while the tool waits, so implementations should forward the
+/// event and return. All values are bounded and untrusted.
 pub trait Listener: Send + Sync {
-    /// The tool logs a message.
+    /// Receives a log message.
     fn log(&self, level: LogLevel, message: &str) {
         let _ = (level, message);
     }
 
-    /// The tool tells how far it is. What is done rises from one time to the
-    /// next; how often there is a next time is the tool's.
+    /// Receives progress. The completed amount increases from call to call; the tool chooses how
+    /// often it reports.
     fn progress(&self, progress: &Progress) {
         let _ = progress;
     }
 
-    /// The call waits for its component, which is compiled here or by another
-    /// process. Reported half a second after that began and about once a second from
-    /// then on; how much is left is unknown.
+    /// The call waits for its component to be compiled, here or by another process. Called after
+    /// half a second and then about once a second; the remaining time is unknown.
     fn compiling(&self, compiling: &Compiling<'_>) {
         let _ = compiling;
     }
 
-    /// The tool is about to run: its component is loaded and its arguments fit. Once
-    /// for each run of a call.
+    /// The tool is about to run: its component is loaded and its arguments match. Called once for
+    /// each run of a call.
     fn started(&self) {}
 }
 
-/// Where the events of a call go, and which there were so far: a tool that is run
-/// again with an answer begins neither its progress nor its log anew.
+/// Destination of a call's events, with the progress and log of its earlier runs: a tool that is
+/// run again with an answer repeats neither.
 ///
-/// Cheap to clone; clones are the same sink. Default: they are dropped.
+/// Cheap to clone; clones share one sink. By default, events are dropped.
 #[derive(Clone, Default)]
 pub struct EventSink {
     listening: Option<Arc<Listening>>,
-    /// What every text goes through, before it is cut.
+    /// Applied to every message before truncation.
     mask: Option<TextMask>,
 }
 
-/// Changes a text of a tool before anybody gets it.
+/// Masks a tool's text before it is passed on.
 pub type TextMask = Arc<dyn Fn(&mut String) + Send + Sync>;
 
 struct Listening {
@@ -87,7 +85,7 @@ struct Heard {
     is_full: bool,
 }
 
-/// What one run of a tool reports. Default: nothing is taken.
+/// Reports of one run of a tool. By default, none are accepted.
 #[derive(Default)]
 pub(crate) struct Reports(Option<Open>);
 
@@ -96,14 +94,14 @@ struct Open {
     limit: ByteSize,
     emitted: Emitted,
     secrets: HeldSecrets,
-    /// `None` where no later run logs the same.
+    /// `None` if no later run can log the same messages.
     replay: Option<Replayed>,
 }
 
-/// The log of a run that begins as the one before.
+/// State of a run that begins by repeating the log of an earlier run.
 struct Replayed {
     replay: Replay,
-    /// What was logged before.
+    /// Number of messages logged by earlier runs.
     before: usize,
     logged: usize,
 }
@@ -111,7 +109,7 @@ struct Replayed {
 #[derive(Default)]
 pub(crate) struct Emitted {
     pub(crate) items: Vec<Content>,
-    /// The size of the items that were taken.
+    /// Size of the accepted items.
     taken_bytes: usize,
     pub(crate) total_bytes: u64,
 }
@@ -124,14 +122,14 @@ impl HasData for Reporting {
 }
 
 impl EventSink {
-    /// Passes the events of one call on to a listener: of all the runs that it takes
-    /// to have its questions answered.
+    /// Creates a sink that passes the events of one call to a listener, across all runs that
+    /// answer the tool's questions.
     pub fn new(listener: Arc<dyn Listener>) -> Self {
         let listening = Listening { listener, heard: Mutex::default() };
         Self { listening: Some(Arc::new(listening)), mask: None }
     }
 
-    /// Has `mask` change every message before it is passed on.
+    /// Applies `mask` to every message before it is passed on.
     #[must_use]
     pub fn masked(self, mask: TextMask) -> Self {
         Self { mask: Some(mask), ..self }
@@ -147,14 +145,14 @@ impl EventSink {
         }
     }
 
-    /// Passes a log message on, as far as a call may log.
+    /// Passes on a log message, within the limits on logging.
     pub fn log(&self, level: LogLevel, message: &str) {
         if let Some(listening) = &self.listening {
             listening.log(level, self.changed(message.to_owned()));
         }
     }
 
-    /// Passes progress on, where it rises.
+    /// Passes on progress that increases.
     pub fn progress(&self, progress: Progress) {
         if let Some(listening) = &self.listening {
             let message = progress.message.map(|message| self.changed(message));
@@ -206,28 +204,27 @@ impl Listening {
             heard.done = Some(done);
         }
         message.iter_mut().for_each(|message| truncate_line(message, PROGRESS_BYTES));
-        // A zero has no sign here.
+        // Removes the sign of a negative zero.
         let total = total.filter(is_amount).map(f64::abs);
         self.listener.progress(&Progress { done: done.abs(), total, message });
     }
 }
 
 impl Reports {
-    /// A run that may have a listener, and whose content is taken up to this
-    /// limit.
+    /// Creates the reports of a run that may have a listener, with a limit on emitted content.
     pub(crate) fn new(events: EventSink, limit: ByteSize) -> Self {
         let (emitted, secrets) = (Emitted::default(), HeldSecrets::default());
         Self(Some(Open { events, limit, emitted, secrets, replay: None }))
     }
 
-    /// Has the secrets of a call masked in what is reported from now on.
+    /// Masks the call's secrets in all later reports.
     pub(crate) fn mask_with(&mut self, secrets: &HeldSecrets) {
         if let Some(open) = &mut self.0 {
             open.secrets = secrets.clone();
         }
     }
 
-    /// Leaves out of the log what earlier runs of the call have logged.
+    /// Omits messages that earlier runs of the call have logged.
     pub(crate) fn go_on(&mut self, replay: &Replay) {
         if let Some(open) = &mut self.0 {
             let (replay, before) = (replay.clone(), replay.logged());
@@ -235,7 +232,7 @@ impl Reports {
         }
     }
 
-    /// Whether a message is one that an earlier run has logged.
+    /// Returns true if an earlier run has logged the message.
     fn is_repeated(&mut self) -> bool {
         let Some(replayed) = self.0.as_mut().and_then(|open| open.replay.as_mut()) else {
             return false;
@@ -333,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_that_does_not_rise_is_dropped() {
+    fn progress_without_an_increase_is_dropped() {
         let (notes, listening) = listening();
         for done in [-0.0, 1.0, 1.0, 0.5, f64::NAN, f64::INFINITY, -1.0, f64::NEG_INFINITY, 2.0] {
             listening.progress(done, Some(-1.0), None);

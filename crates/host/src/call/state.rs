@@ -1,4 +1,4 @@
-//! What belongs to one call while its guest runs.
+//! State of one call while its guest runs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,14 +30,14 @@ pub(crate) struct State {
     pub(crate) limiter: Limiter,
     pub(crate) quota: Arc<Quota>,
     pub(crate) reports: Reports,
-    /// `None` where the call is granted no other tools.
+    /// `None` if the call has no grant for other tools.
     tools: Option<ToolPort>,
-    /// The calls of other tools that were refused here, without a grant.
+    /// Calls of other tools that were refused here for lack of a grant.
     pub(crate) refused_calls: Refusals,
     pub(crate) tried_sockets: bool,
 }
 
-/// The two streams of a guest.
+/// The standard output and standard error of a guest.
 pub(crate) struct Stdio {
     pub(crate) out: Capture,
     pub(crate) err: Capture,
@@ -57,8 +57,8 @@ impl State {
         mut reports: Reports,
     ) -> Result<Self, CallError> {
         let mut wasi = WasiCtx::builder();
-        // Standard input is closed, and there are no arguments, since none are given
-        // here. A call has a thread of its own, so its file operations may block it.
+        // Standard input is closed, and there are no arguments, since none are set here. A call
+        // has its own thread, so its file operations may block it.
         wasi.allow_blocking_current_thread(true)
             .stdout(stdio.out.clone())
             .stderr(stdio.err.clone());

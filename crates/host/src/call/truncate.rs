@@ -1,21 +1,20 @@
-//! Texts of a tool are cut to their limit, at a character, with a mark.
+//! Truncation of a tool's text at a character boundary, with a marker.
 
 use kitbag_base::text::bound_error;
 use kitbag_contract::Outcome;
 
-/// How many lines of an error's trace are kept. They are causes, of which there are
-/// a few.
+/// Number of lines kept of an error's trace. Lines are causes, so there are usually few.
 const TRACE_LINES: usize = 1000;
 
-/// The start of the mark behind a text that was cut.
+/// Start of the marker after truncated text.
 const CUT: &str = "\n[cut by kitbag: this ";
 
-/// The place at which a text was cut that ends with the mark of it.
+/// Returns the offset of the truncation marker that ends the text.
 pub fn cut_at(text: &str) -> Option<usize> {
     text.ends_with(" bytes]").then(|| text.rfind(CUT)).flatten()
 }
 
-/// Cuts an answer to the limit, and tells the size it had.
+/// Truncates an answer to the limit, and returns its original size.
 pub(crate) fn truncate_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64) {
     let mut left = limit;
     let mut size = 0;
@@ -38,7 +37,7 @@ pub(crate) fn truncate_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64)
             error.trace.truncate(TRACE_LINES);
             error.trace.shrink_to_fit();
             error.trace.iter_mut().for_each(&mut cut);
-            // What was cut away altogether is not worth an empty line each.
+            // A line that was cut completely is dropped instead of left empty.
             error.trace.retain(|line| !line.is_empty());
             if lines > TRACE_LINES {
                 size += rest_bytes as u64;
@@ -55,8 +54,8 @@ pub(crate) fn truncate_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64)
     (outcome, size)
 }
 
-/// Cuts a text at a character boundary and marks it, within the limit as far
-/// as the mark fits. The mark says what it was and how long.
+/// Truncates text at a character boundary and adds a marker, within the limit if the marker fits.
+/// The marker states `what` was cut and its original length.
 pub(crate) fn truncate_text(text: &mut String, limit: usize, what: &str) {
     if text.len() <= limit {
         return;
@@ -68,7 +67,7 @@ pub(crate) fn truncate_text(text: &mut String, limit: usize, what: &str) {
     }
 }
 
-/// Cuts a text of one line at a character boundary, with `…` within the limit.
+/// Truncates one line at a character boundary, with `…` within the limit.
 pub(crate) fn truncate_line(text: &mut String, limit: usize) {
     const MARK: char = '…';
     if text.len() > limit {

@@ -21,15 +21,15 @@ use crate::schedule::budget::{MemoryBudget, Reservation};
 /// The components of one host, each loaded at its first use.
 pub(crate) struct Components {
     memory: MemoryBudget,
-    /// Those that do not count their instructions, and those that do.
+    /// Components without instruction counting, then components with it.
     slots: [Mutex<HashMap<ComponentSource, Arc<Slot>>>; 2],
 }
 
-/// The slot of one component. The first call that needs it loads it; the others wait.
+/// The slot of one component. The first call that needs the component loads it; other calls wait.
 #[derive(Default)]
 struct Slot(Mutex<SlotContent>);
 
-/// What is in a slot: the file as it was loaded, where it is one, and what came of it.
+/// Content of a slot: the stamp of the loaded file, if any, and the result of loading.
 type SlotContent = Option<(Option<Stamp>, Result<Component, LoadError>)>;
 
 impl Components {
@@ -37,8 +37,7 @@ impl Components {
         Self { memory, slots: Default::default() }
     }
 
-    /// Reserves the memory of a component's code. Components that no call uses
-    /// make room for it.
+    /// Reserves memory for a component's code. Evicts components that no call uses.
     fn reserve(&self, path: &Path, bytes: u64) -> Result<Reservation, LoadError> {
         let reserved = self.memory.reserve(bytes).or_else(|| {
             self.drop_idle();
@@ -48,7 +47,7 @@ impl Components {
         reserved.ok_or_else(|| LoadError::NoMemory { path: path.to_owned(), size })
     }
 
-    /// An embedded component. What its code takes is never given back.
+    /// Loads an embedded component. The memory of its code is never released.
     fn embedded(
         &self,
         engines: &Engines<'_>,
@@ -61,7 +60,7 @@ impl Components {
         Ok(component)
     }
 
-    /// Drops the components that were compiled and that nothing but their slot holds.
+    /// Drops compiled components that only their slot holds.
     fn drop_idle(&self) {
         for metering in [Metering::Off, Metering::Fuel] {
             for slot in self.slots(metering).values() {
@@ -76,8 +75,8 @@ impl Components {
         }
     }
 
-    /// Forgets the components of all other sources but this binary. What calls use of them is dropped
-    /// with those.
+    /// Forgets all components except those of `sources` and of this binary. A component in use is
+    /// dropped when its last call ends.
     pub(crate) fn retain(&self, sources: &HashSet<ComponentSource>) {
         for metering in [Metering::Off, Metering::Fuel] {
             self.slots(metering).retain(|source, _| {
@@ -94,8 +93,8 @@ impl Components {
         slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A component that is in memory, unless its file has changed or
-    /// another call is loading it.
+    /// Returns a component that is in memory, unless its file has changed or another call is
+    /// loading it.
     pub(crate) fn loaded(&self, source: &ComponentSource, metering: Metering) -> Option<Component> {
         let slot = {
             let slots = self.slots(metering);
@@ -106,10 +105,10 @@ impl Components {
         (*stamp == stamp_of(source).ok()?).then(|| component.clone().ok())?
     }
 
-    /// The component of a source: the loaded one, while its file is unchanged.
+    /// Returns the component of a source, from memory if its file is unchanged.
     ///
-    /// `describe` asks a freshly compiled component what it says of itself;
-    /// `compiling` says how it is compiled where it has to be.
+    /// `describe` asks a freshly compiled component for its description; `compiling` configures
+    /// any compilation.
     pub(crate) fn get(
         &self,
         source: &ComponentSource,
@@ -126,11 +125,10 @@ impl Components {
                 None => Arc::clone(slots.entry(source.clone()).or_default()),
             }
         };
-        // Asked before the slot is taken, so that calls do not wait for each other's
-        // question.
+        // Read before the slot is locked, so that calls do not wait for each other's file access.
         let stamp = stamp_of(source)?;
         let mut slot = slot.take(source, stamp, compiling)?;
-        // It may have more time to compile now.
+        // A longer time limit may now let the component compile.
         let is_final = |component: &Result<_, LoadError>| match component {
             Err(LoadError::Invalid { problem, .. }) => !problem.has_more_time(compiling.time),
             Ok(_) | Err(_) => true,
@@ -177,9 +175,8 @@ impl Components {
                 (stamp, loaded)
             }
         };
-        // An invalid component stays invalid while its file is the same; any other error
-        // may be gone the next time. With a low priority it may also have taken too long
-        // only for that.
+        // An invalid component stays invalid while its file is unchanged; any other error may be
+        // gone next time. With a low priority, even a compilation timeout may be temporary.
         let is_kept = match &component {
             Ok(_) => true,
             Err(LoadError::Invalid { .. }) => !compiling.context.is_background,
@@ -193,7 +190,7 @@ impl Components {
 }
 
 impl Slot {
-    /// Waits until no other call loads the component, which is reported.
+    /// Waits until no other call loads the component, and reports the wait.
     fn take(
         &self,
         source: &ComponentSource,
@@ -223,7 +220,7 @@ impl Slot {
     }
 }
 
-/// The stamp of a component's file; none where it is in memory.
+/// Returns the stamp of a component's file, or `None` for a component in memory.
 fn stamp_of(source: &ComponentSource) -> Result<Option<Stamp>, LoadError> {
     match source {
         ComponentSource::Embedded(_) | ComponentSource::Bytes(_) => Ok(None),

@@ -1,8 +1,7 @@
-//! What a component may import, and what it gets.
+//! The interfaces that a component may import.
 //!
-//! One table says it all: the name, what it gives, how it is linked. A linker
-//! is made for each component with exactly what that component imports, so
-//! nothing else is within its reach.
+//! One table has the name of each interface, its purpose and its link function. Each component
+//! gets a linker with exactly the interfaces that it imports, so it can reach nothing else.
 
 use kitbag_base::ByteSize;
 use kitbag_contract::VERSION;
@@ -32,22 +31,22 @@ use crate::grants::{STORAGE_BYTES, add_atomics, add_batch, add_store};
 
 type Add = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 
-/// The interface of the contract that a tool may import.
+/// The contract's interface for reports of a tool.
 const REPORTS: &str = "kitbag:tool/host";
 
-/// The interface of the contract that a tool may call others by.
+/// The contract's interface for calling other tools.
 const TOOLS: &str = "kitbag:tool/tools";
 
-/// The interface of configuration values, which has not been released: it is offered in one
-/// version.
+/// The interface for configuration values. It has not been released, so one version is offered.
 const CONFIG: &str = "wasi:config/store";
 const CONFIG_VERSION: &str = "0.2.0-rc.1";
 
-/// As that of configuration values: the interfaces of what a tool keeps.
+/// Prefix of the storage interfaces. They are unreleased like [`CONFIG`], so one version is
+/// offered.
 const STORAGE: &str = "wasi:keyvalue/";
 const STORAGE_VERSION: &str = "0.2.0-draft";
 
-/// The interfaces that kitbag offers: name, what it gives a tool, how to link.
+/// The interfaces that kitbag offers: name, purpose, link function.
 const OFFERED: &[(&str, &str, Add)] = &[
     (REPORTS, "log, progress, and content besides the text", |l| {
         contract::host::add_to_linker::<_, Reporting>(l, State::reporting)
@@ -127,8 +126,8 @@ const OFFERED: &[(&str, &str, Add)] = &[
     ("wasi:random/insecure-seed", "random bytes", |l| {
         random::insecure_seed::add_to_linker::<_, WasiRandom>(l, |state| state.ctx().ctx.random())
     }),
-    // Offered so that a component which merely links them runs; every address
-    // and every name is refused.
+    // Offered so that a component which only links them runs; every address and every name is
+    // refused.
     ("wasi:sockets/instance-network", Reach::Network.absent(), |l| {
         sockets::instance_network::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
@@ -153,16 +152,16 @@ const OFFERED: &[(&str, &str, Add)] = &[
     }),
 ];
 
-/// The version of WASI that is offered; a later patch release fits as well.
+/// The version of WASI offered; a later patch release also matches.
 const WASI: semver::Version = semver::Version::new(0, 2, 0);
 
-/// What an import gives a tool, or `None` where it is not offered.
+/// Returns the purpose of an import, or `None` if it is not offered.
 pub(crate) fn offered(import: &str) -> Option<&'static str> {
     find(import).map(|(_, gives, _)| *gives)
 }
 
-/// What the host takes in a call for the interfaces that a component imports, besides what
-/// every call takes.
+/// Returns the host memory that a call needs for the interfaces that its component imports, in
+/// addition to what every call needs.
 pub(crate) fn host_bytes(engine: &Engine, component: &Component) -> ByteSize {
     let imports =
         |package: &str| component.imports(engine).any(|(name, _)| name.starts_with(package));
@@ -174,10 +173,10 @@ pub(crate) fn host_bytes(engine: &Engine, component: &Component) -> ByteSize {
     ByteSize::bytes(http + storage)
 }
 
-/// Adds what the component imports and kitbag offers.
+/// Links the imports that kitbag offers.
 ///
-/// The rest is left out: types need no definition, and instantiating names
-/// whatever else is missing.
+/// Other imports are skipped: types need no definition, and instantiation reports any missing
+/// function.
 pub(crate) fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
     let engine = linker.engine().clone();
     let used = component.imports(&engine).filter(|(_, import)| !is_types(&engine, &import.ty));
@@ -217,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_patch_release_of_wasi_0_2_is_offered_and_nothing_else() {
+    fn only_patch_releases_of_wasi_0_2_are_offered() {
         let check = |import: &str, expected: Option<&str>| assert_eq!(offered(import), expected);
         check("wasi:cli/stdin@0.2.0", Some("empty"));
         check("wasi:cli/stdin@0.2.99", Some("empty"));
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn one_version_of_the_contracts_own_interface_is_offered() {
+    fn one_version_of_the_contract_interface_is_offered() {
         assert!(offered(&format!("{REPORTS}@{VERSION}")).is_some());
         assert!(REPORTS.starts_with(kitbag_contract::PACKAGE));
         for import in ["kitbag:tool/host", "kitbag:tool/host@0.1.1", "kitbag:tool/host@0.2.0"] {

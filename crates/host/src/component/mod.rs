@@ -1,4 +1,4 @@
-//! From where a component comes to something that can be instantiated.
+//! Loading of components, from their source to an instance.
 
 pub(crate) mod components;
 pub(crate) mod imports;
@@ -24,7 +24,7 @@ use crate::component::support::SUPPORT;
 use crate::description::NotNow;
 use crate::schedule::budget::{MemoryBudget, Reservation};
 
-/// Where a component comes from.
+/// Source of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ComponentSource {
     /// This binary.
@@ -37,16 +37,16 @@ pub enum ComponentSource {
 
 /// A component that is compiled, checked and linked.
 ///
-/// Cheap to clone; each call makes an instance of its own from it.
+/// Cheap to clone; each call creates its own instance.
 #[derive(Clone)]
 pub struct Component(Arc<Loaded>);
 
-/// Which component one is, each time that it is loaded anew.
+/// Identity of a component. Each load creates a new identity.
 #[derive(Clone)]
 pub struct ComponentIdentity(Weak<Loaded>);
 
 impl PartialEq for ComponentIdentity {
-    // An address is not used again as long as something points to it.
+    // An address is not reused while a weak pointer refers to it.
     fn eq(&self, other: &Self) -> bool {
         self.0.ptr_eq(&other.0)
     }
@@ -58,10 +58,10 @@ struct Loaded {
     described: DescribeResult,
     problems: Vec<CacheProblem>,
     compiled: bool,
-    /// What the host takes in a call for the interfaces that it imports.
+    /// Host memory that a call needs for the component's imports.
     host_bytes: ByteSize,
     memory: Option<Reservation>,
-    /// That of its bytes, where they are not part of this binary.
+    /// Digest of the component's bytes, unless they are part of this binary.
     digest: Option<ContentDigest>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Compilation<'a> {
     pub(crate) program: Option<&'a Path>,
     pub(crate) memory: &'a MemoryBudget,
     pub(crate) time: Duration,
-    /// Who learns how long it takes, and what gives it up.
+    /// Receives progress, and cancels the compilation.
     pub(crate) context: &'a RunContext,
 }
 
@@ -80,32 +80,34 @@ impl<'a> Compilation<'a> {
 }
 
 impl Component {
-    /// What the tool says of itself, where it does and the host has asked.
+    /// Returns the tool's description, if the component gave one.
     pub fn description(&self) -> Option<&Description> {
         self.0.described.description()
     }
 
-    /// What came of asking it, where the host has asked.
+    /// Returns the result of reading the description.
     pub fn described(&self) -> &DescribeResult {
         &self.0.described
     }
 
-    /// What was wrong with the disk cache when this was loaded.
+    /// Returns the disk cache problems that occurred while loading the component.
     pub fn cache_problems(&self) -> &[CacheProblem] {
         &self.0.problems
     }
 
-    /// Whether this process had to compile it.
+    /// Returns true if this process compiled the component.
     pub fn was_compiled(&self) -> bool {
         self.0.compiled
     }
 
-    /// The digest of its bytes, in hexadecimal. `None`: it is part of this binary.
+    /// Returns the digest of the component's bytes in hexadecimal. `None` if the component is part
+    /// of this binary.
     pub fn digest(&self) -> Option<String> {
         self.0.digest.map(|digest| digest.to_string())
     }
 
-    /// What tells it from every other one, and does not keep it in memory.
+    /// Returns an identity that distinguishes this load from all others and does not keep the
+    /// component in memory.
     pub fn identity(&self) -> ComponentIdentity {
         ComponentIdentity(Arc::downgrade(&self.0))
     }
@@ -114,7 +116,7 @@ impl Component {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// Whether its code takes memory, since it is not part of this binary.
+    /// Returns true if the component's code takes memory, because it is not part of this binary.
     pub(crate) fn has_code_of_its_own(&self) -> bool {
         self.0.memory.is_some()
     }
@@ -127,7 +129,7 @@ impl Component {
         &self.0.instance
     }
 
-    /// What the host takes in a call for the interfaces that it imports.
+    /// Returns the host memory that a call needs for the component's imports.
     pub(crate) fn host_bytes(&self) -> ByteSize {
         self.0.host_bytes
     }
@@ -173,7 +175,7 @@ impl Component {
             }
         }
         let bytes = content.read()?;
-        // Of what is compiled: the file may have been written since.
+        // Digest of the bytes compiled here: the file may have been written since.
         let digest = digest_of_bytes(&bytes);
         check_pins(path, content.pins(), digest)?;
         let content = bytes;
@@ -183,7 +185,7 @@ impl Component {
             Some(cache) => {
                 let key = Key::of(digest, metering);
                 lock = cache.lock(key, &wait);
-                // The process that had the lock before has stored the entry by now.
+                // The previous holder of the lock may have stored the entry.
                 let cached =
                     Self::cached(engines, path, cache, (digest, key), &reserve, &mut problems)?;
                 if let Some(cached) = cached {
@@ -217,8 +219,8 @@ impl Component {
         Ok(Self(Arc::new(loaded)))
     }
 
-    /// The component of a key from the cache, if there is one that can be trusted.
-    /// What is wrong with the cache is added to `problems`.
+    /// Returns the component with a key from the cache, if the entry can be trusted. Problems with
+    /// the cache are added to `problems`.
     fn cached(
         engines: &Engines<'_>,
         path: &Path,
@@ -230,8 +232,8 @@ impl Component {
         let found = cache.load(key).and_then(|entry| {
             let Some(entry) = entry else { return Ok(None) };
             let artifact = entry.artifact().map_err(|reason| cache.distrust(key, reason))?;
-            // Made by this version with other settings, or for a processor that
-            // this machine does not have.
+            // Created by this version with other settings, or for a processor that this machine
+            // does not have.
             let other = |_| cache.distrust(key, "made by another engine".into());
             let component = engines.load(|engine| load_verified(engine, &artifact));
             Ok(Some((component.map_err(other)?, entry.described)))
@@ -255,7 +257,7 @@ impl Component {
     }
 }
 
-/// Loads what this process has just compiled.
+/// Loads the code that this process has just compiled.
 fn load_fresh(
     engines: &Engines<'_>,
     compiled: &CompiledCode,
@@ -264,8 +266,8 @@ fn load_fresh(
     loaded.map_err(|error| LoadError::Engine(format!("{error:#}")))
 }
 
-/// Links what this process has just compiled, and asks it what it says of itself, where no
-/// section says so. Then comes whether it has answered.
+/// Links freshly compiled code, and asks it for its description unless a section contains one. The
+/// flag in the result is true if the component answered.
 fn link_fresh(
     path: &Path,
     component: &wasmtime::component::Component,
@@ -287,7 +289,7 @@ fn link_fresh(
     Ok((loaded, is_final))
 }
 
-/// Links a component with what it imports and finds its `run`.
+/// Links a component with its imports and finds its `run` export.
 fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidComponent> {
     let engine = component.engine();
     let refused = |error: wasmtime::Error| InvalidComponent::Compile(format!("{error:#}"));

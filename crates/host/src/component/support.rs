@@ -1,4 +1,4 @@
-//! The imports and requested grants that this host understands, for reading components.
+//! The imports and requested grants that this host supports, for reading components.
 
 use std::path::Path;
 
@@ -12,17 +12,17 @@ pub(crate) const SUPPORT: Support = Support {
     check_grants: |grants| RequestedGrants::read(grants).map(drop),
 };
 
-/// Reads a component from a file, by whatever links lead to it, and nothing of it runs. It is
+/// Reads a component from a file, following links, without running any code. The component must be
 /// one that kitbag can run.
 ///
 /// # Errors
 ///
-/// [`LoadError`] for a file that cannot be read, and for what kitbag cannot run.
+/// [`LoadError`] for a file that cannot be read, or a component that kitbag cannot run.
 pub fn read_component(path: &Path) -> Result<ReadComponent, LoadError> {
     kitbag_engine::read_component(path, &SUPPORT)
 }
 
-/// Reads a component from a file, whether kitbag can run it or not.
+/// Reads a component from a file, even if kitbag cannot run it.
 ///
 /// # Errors
 ///

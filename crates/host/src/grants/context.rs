@@ -1,4 +1,4 @@
-//! What the grants of a call are opened with.
+//! The context in which the grants of a call are opened.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use kitbag_secrets::Secrets;
 
 use super::tools::ToolCalls;
 
-/// Where the tools of a workspace keep something, and which part of it is the tool's.
+/// Storage of the workspace's tools, and the namespace of one tool.
 #[cfg(feature = "storage")]
 #[derive(Clone, Debug)]
 pub struct ToolStorage {
-    /// What the workspace has.
+    /// Storage of the workspace.
     pub storage: kitbag_state::storage::Storage,
-    /// The name of its namespace.
+    /// Namespace of the tool.
     pub namespace: String,
 }
 
-/// Where a tool keeps something: nowhere, since this kitbag was built without storage.
+/// Storage of a tool. It has no values, since this kitbag was built without storage.
 #[cfg(not(feature = "storage"))]
 #[derive(Clone, Debug)]
 pub enum ToolStorage {}
 
-/// The grants of one call, and what they are opened with.
+/// The grants of one call, and the context in which they are opened.
 #[derive(Clone, Copy)]
 pub(crate) struct GrantContext<'a> {
-    /// The name under which the tool was called.
+    /// Name under which the tool was called.
     pub(crate) tool: &'a str,
-    /// The account of the call's connections.
+    /// Account of the call's connections.
     pub(crate) account: &'a Account,
     pub(crate) grants: &'a Arc<Grants>,
     pub(crate) guard: &'a Arc<Guard>,

@@ -1,7 +1,7 @@
-//! HTTP: the standard interface `wasi:http`, with the client of the process behind it.
+//! HTTP: the standard interface `wasi:http`, implemented with the HTTP client of the process.
 //!
-//! The interface is offered to every component, so that one which merely links it runs.
-//! Each request is put to the grants by [`kitbag_http`].
+//! The interface is offered to every component, so that a component which only links it runs.
+//! [`kitbag_http`] checks each request against the grants.
 
 mod handler;
 
@@ -30,15 +30,15 @@ use super::context::GrantContext;
 use super::secrets::HeldSecrets;
 use crate::call::refusals::{Refusal, Refusals, RefusedKind};
 
-/// The most that the header fields of one `fields` take. A guest has up to
-/// [`HANDLES`](crate::limits::HANDLES) of them.
+/// Maximum size of the header fields in one `fields` resource. A guest may have up to
+/// [`HANDLES`](crate::limits::HANDLES) of these resources.
 const FIELDS_BYTES: usize = 32 << 10;
 
-/// What a guest hands over of a body at once.
+/// Maximum size of a body chunk from a guest.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// The memory that the host takes for the HTTP of one call: header fields, 16 MiB; and the
-/// buffers of 16 requests under way and 50 that wait, whatever the limit on their number.
+/// Host memory for the HTTP requests of one call: header fields, 16 MiB; and the buffers of 16
+/// active and 50 waiting requests, regardless of the limit on their number.
 pub(crate) const HTTP_BYTES: ByteSize = ByteSize::mib(32);
 
 pub(crate) struct HeldHttp {
@@ -47,18 +47,18 @@ pub(crate) struct HeldHttp {
 }
 
 struct Sending {
-    /// The name of the tool. Connections are used again within one tool and its grants.
+    /// Name of the tool. Connections are reused only for the same tool and grants.
     tool: String,
     account: Account,
     grants: HttpGrants,
     client: Client,
     secrets: HeldSecrets,
     limits: CallLimits,
-    /// Made by the first request, allowed or not.
+    /// Created by the first request, even if it is refused.
     requests: Option<Requests>,
 }
 
-/// What a future of the interface gives: the response, and what there is to do besides.
+/// Result of a request: the response, and the remaining work of its connection.
 type Sent = (http::Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>);
 
 impl HeldHttp {
@@ -82,11 +82,12 @@ impl HeldHttp {
         WasiHttpCtxView { hooks: &mut self.sending, table, ctx: &mut self.context }
     }
 
-    /// The requests that were refused, at most five of them.
+    /// Takes the refused requests, at most five.
     pub(crate) fn take_refused(&mut self) -> Vec<HttpRefusal> {
         let mut refused =
             self.sending.requests.as_ref().map(Requests::take_refused).unwrap_or_default();
-        // The URL of a request may hold the value of a secret, which is why it is refused.
+        // The URL of a request may contain the value of a secret, which is then the reason for its
+        // refusal.
         for HttpRefusal { reason, missing, .. } in &mut refused {
             self.sending.secrets.mask(reason);
             if let Some(missing) = missing {
@@ -96,7 +97,7 @@ impl HeldHttp {
         refused
     }
 
-    /// The connections that could not be made, at most five of them.
+    /// Takes the failed connections, at most five.
     pub(crate) fn take_unconnected(&mut self) -> Vec<FailedConnection> {
         let mut unconnected =
             self.sending.requests.as_ref().map(Requests::take_unconnected).unwrap_or_default();
@@ -104,16 +105,16 @@ impl HeldHttp {
         unconnected
     }
 
-    /// What became of the requests, and of how many more nothing is said.
+    /// Returns the records of the requests, and the number of further requests without a record.
     pub(crate) fn records(&self) -> (Vec<RequestRecord>, u64) {
         let requests = self.sending.requests.as_ref();
         let (mut records, more) = requests.map(Requests::records).unwrap_or_default();
-        // A host may be made of the value of a secret, which is why it is refused.
+        // A host name may contain the value of a secret, which is then the reason for its refusal.
         records.iter_mut().for_each(|record| self.sending.secrets.mask(&mut record.origin));
         (records, more)
     }
 
-    /// The requests that were refused, for the record of the call.
+    /// Returns the refused requests, for the record of the call.
     pub(crate) fn refusals(&self) -> Refusals {
         let mut refusals = Refusals::default();
         let Some(requests) = &self.sending.requests else { return refusals };
@@ -185,11 +186,11 @@ impl WasiHttpHooks for Sending {
     }
 }
 
-/// The body of a request, as the guest writes it. What the client leaves of it is taken and
-/// dropped: a guest that writes or ends its body after the request was refused gets the error
-/// of the response, and none of the body.
+/// The body of a request, as the guest writes it. Any part that the client does not read is
+/// discarded: a guest that writes or ends its body after the refusal of the request gets an error
+/// for the response, not for the body.
 struct SentBody {
-    /// `None` after its end.
+    /// `None` after the end.
     body: Option<WasiBody>,
     runtime: Option<Handle>,
 }
@@ -225,7 +226,7 @@ impl Drop for SentBody {
         if let (Some(mut body), Some(runtime)) = (self.body.take(), &self.runtime)
             && !body.is_end_stream()
         {
-            // It ends with the guest's own handle.
+            // The task ends when the guest drops its handle.
             runtime.spawn(async move { while let Some(Ok(_)) = body.frame().await {} });
         }
     }
@@ -237,7 +238,7 @@ enum Side {
     Response,
 }
 
-/// The error of the interface that says it, as far as there is one.
+/// Maps an error to the closest error code of the interface.
 fn code(error: RequestError, side: Side) -> Error {
     match error {
         RequestError::Refused(HttpRefusal { kind, .. }) => match (kind, side) {

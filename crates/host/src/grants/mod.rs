@@ -1,6 +1,5 @@
-//! What a call holds of its grants while it runs: the one list of kinds in this
-//! crate. Each kind is opened by a file of its own: directories by `filesystem`, another
-//! kind by a module below this one.
+//! Open grants of a running call: the only list of grant kinds in this crate. The module
+//! `filesystem` opens directories; every other kind has a module below this one.
 
 pub(crate) mod filesystem;
 pub(crate) mod sockets;
@@ -48,8 +47,8 @@ pub(crate) struct HeldGrants {
 }
 
 impl HeldGrants {
-    /// Opens everything that a call is granted, which ends then. What WASI's own context gives, such as
-    /// variables and sockets, is allowed or denied in `wasi`.
+    /// Opens all grants of a call; they end with it. Grants that WASI's own context provides, such
+    /// as variables and sockets, are allowed or denied in `wasi`.
     ///
     /// # Errors
     ///
@@ -61,10 +60,10 @@ impl HeldGrants {
         wasi: &mut WasiCtxBuilder,
     ) -> Result<Self, CallError> {
         let GrantContext { grants, guard, secrets, .. } = granting;
-        // The toolbox decides on calls of other tools, since it makes them.
+        // The toolbox decides on calls of other tools, since it executes them.
         let Grants { directories: _, http: _, variables, config, secrets: _, storage: _, tools: _ } =
             &**grants;
-        // No kind of grant gives a socket.
+        // No kind of grant allows sockets.
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         for VariableGrant { name, value } in variables {
             if let Some(value) = value {
@@ -89,7 +88,7 @@ impl HeldGrants {
         })
     }
 
-    /// The uses of storage that the guest was refused.
+    /// Takes the uses of storage that the guest was refused.
     #[cfg(feature = "storage")]
     pub(crate) fn take_refused_storage(&mut self) -> Vec<StorageRefusal> {
         self.storage.take_refused()

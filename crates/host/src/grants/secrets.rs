@@ -1,5 +1,5 @@
-//! Secrets: what a call holds of them is their placeholders. Their values are put into
-//! requests by the client, and masked in what the call gives.
+//! Secrets. A call only has placeholders; the client replaces them with values in requests, and
+//! the values are masked in the call's output.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use wasmtime_wasi::WasiCtxBuilder;
 use crate::call::capture::CapturedOutput;
 use crate::error::CallError;
 
-/// The secrets of one call. A call without any has them too: its requests are looked through
-/// whatever it was granted.
+/// The secrets of one call. Also present for a call without secrets, whose requests are scanned
+/// for leaks as well.
 #[derive(Clone, Default)]
 pub(crate) struct HeldSecrets(Arc<CallSecrets>);
 
 impl HeldSecrets {
-    /// Makes the placeholders, and puts those into the environment that stand in a variable.
+    /// Creates the placeholders, and sets the variables that contain placeholders.
     ///
     /// # Errors
     ///
-    /// Where the system gives no random bytes.
+    /// Fails if the system provides no random bytes.
     pub(crate) fn open(
         grants: &Grants,
         source: &Arc<Secrets>,
@@ -35,7 +35,7 @@ impl HeldSecrets {
         Ok(Self(Arc::new(secrets)))
     }
 
-    /// What requests are looked through for, and what is added to them.
+    /// Returns the secrets for scanning and completing requests.
     pub(crate) fn of_requests(&self) -> Arc<CallSecrets> {
         Arc::clone(&self.0)
     }
@@ -54,7 +54,7 @@ impl HeldSecrets {
         }
     }
 
-    /// Masks what a tool gives besides its text.
+    /// Masks secrets in content that a tool emitted.
     pub(crate) fn mask_content(&self, content: &mut Content) {
         match content {
             Content::Image(media) | Content::Audio(media) => self.0.mask_bytes(&mut media.data),

@@ -1,7 +1,6 @@
-//! Sockets, which no grant gives: an attempt is noted for the error of the call.
+//! Sockets, which no grant allows: an attempt is noted for the error of the call.
 //!
-//! The context of each call refuses every address and every name; these interfaces pass on to
-//! it.
+//! The context of each call refuses every address and every name; these interfaces forward to it.
 
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{self, ResolveAddressStream};
@@ -10,7 +9,7 @@ use wasmtime_wasi::p2::bindings::sockets::{tcp_create_socket, udp_create_socket}
 use wasmtime_wasi::p2::{DynPollable, Network, SocketError, SocketResult, TcpSocket, UdpSocket};
 use wasmtime_wasi::sockets::WasiSocketsCtxView;
 
-/// Names the data behind the interfaces with which a guest begins to use sockets.
+/// Names the data behind the interfaces with which a guest starts to use sockets.
 pub(crate) struct RefusedSockets;
 
 /// The sockets of WASI, with a note of their use.
@@ -19,7 +18,7 @@ pub(crate) struct SocketsView<'a> {
     pub(crate) tried: &'a mut bool,
 }
 
-/// What to do instead, for the author of a component that uses sockets.
+/// Advice for the author of a component that uses sockets.
 pub const SOCKETS_ADVICE: &str = "uses sockets, which kitbag never grants; use `wasi:http`, for \
                                   example the crate `wstd`";
 

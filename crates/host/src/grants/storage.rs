@@ -1,9 +1,9 @@
-//! Storage: the standard interface `wasi:keyvalue`, with the file of the workspace behind it.
+//! Storage: the standard interface `wasi:keyvalue`, backed by a file of the workspace.
 //!
-//! The interface is offered to every component, so that one which merely links it runs.
-//! Whether something is kept is decided by the grants when a guest opens its bucket; each use
-//! of that is one transaction of [`kitbag_storage`]. It blocks the thread of the call, as file
-//! operations do, and waits for other writers no longer than the call has time.
+//! The interface is offered to every component, so that a component which only links it runs. The
+//! grants decide when a guest opens its bucket; each use of the bucket is one transaction of
+//! [`kitbag_storage`]. It blocks the thread of the call, as file operations do, and waits for
+//! other writers at most until the call's deadline.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,17 +19,17 @@ use self::bindings::wasi::keyvalue::{atomics, batch, store};
 use super::context::GrantContext;
 use crate::call::refusals::{Refusals, RefusedKind};
 
-/// The most bytes that one use gives a guest.
+/// Maximum number of bytes that one operation returns to a guest.
 const ANSWER_BYTES: ByteSize = ByteSize::mib(16);
 
-/// The memory that the host takes for the storage of one call: an answer, and the pages that
-/// SQLite holds of the file.
+/// Host memory for the storage of one call: an answer, and the pages of the file that SQLite
+/// holds.
 pub(crate) const STORAGE_BYTES: ByteSize = ByteSize::mib(20);
 
-/// The most refusals that one call notes.
+/// Maximum number of refusals that one call records.
 const MOST_REFUSALS: usize = 5;
 
-/// The names under which a guest opens what it keeps.
+/// Names under which a guest may open its storage.
 const NAMES: [&str; 2] = ["", "default"];
 
 mod bindings {
@@ -44,27 +44,27 @@ mod bindings {
 
 pub(crate) struct HeldStorage {
     grants: Arc<Grants>,
-    /// `None`: a guest that opens it is refused.
+    /// `None` if opening the storage is refused.
     namespace: Option<Namespace>,
     refused: Vec<StorageRefusal>,
-    /// The same, for the record of the call.
+    /// The refusals, for the record of the call.
     refusals: Refusals,
 }
 
-/// What a guest has opened: there is one namespace, and any number of handles of it.
+/// An open bucket of a guest. There is one namespace, and any number of handles to it.
 #[expect(unreachable_pub, reason = "the generated code exports it again")]
 pub struct Bucket;
 
-/// Why a use of storage failed.
+/// Why an operation on storage failed.
 #[expect(unreachable_pub, reason = "the generated code exports it again")]
 pub enum BucketError {
-    /// The guest named a store that there is not.
+    /// The guest named a store that does not exist.
     NoSuchStore,
-    /// Nothing is granted.
+    /// Storage is not granted.
     AccessDenied,
-    /// Anything else, as a guest reads it.
+    /// Another error, as a message for the guest.
     Other(String),
-    /// The guest ends.
+    /// The guest must end.
     Trap(wasmtime::Error),
 }
 
@@ -88,7 +88,7 @@ impl HeldStorage {
         StorageView { held: self, table }
     }
 
-    /// What was refused, at most five of them.
+    /// Takes the refusals, at most five.
     pub(crate) fn take_refused(&mut self) -> Vec<StorageRefusal> {
         std::mem::take(&mut self.refused)
     }
@@ -104,9 +104,9 @@ impl HeldStorage {
         }
     }
 
-    /// Uses the namespace, and notes what a person has to do something about.
+    /// Uses the namespace, and records errors that a person must resolve.
     fn using<T>(&mut self, work: impl FnOnce(&Namespace) -> Result<T, StorageError>) -> Answer<T> {
-        // A guest has no bucket where there is none.
+        // A guest without a namespace has no bucket.
         let namespace = self.namespace.as_ref().ok_or(BucketError::AccessDenied)?;
         work(namespace).map_err(|error| {
             if error.needs_person() {
@@ -134,7 +134,7 @@ fn refusal(grants: &Grants) -> StorageRefusal {
     }
 }
 
-/// The storage of a call, as the functions of the interface have it.
+/// The storage of a call, for the functions of the interface.
 pub(crate) struct StorageView<'a> {
     held: &'a mut HeldStorage,
     table: &'a mut ResourceTable,
@@ -171,7 +171,7 @@ pub(crate) fn add_batch<T: 'static>(
 }
 
 impl StorageView<'_> {
-    /// Uses what a guest has opened.
+    /// Uses an open bucket.
     fn using<T>(
         &mut self,
         bucket: &Resource<Bucket>,
@@ -267,7 +267,7 @@ impl batch::Host for StorageView<'_> {
 }
 
 impl From<ResourceTableError> for BucketError {
-    /// A guest with more handles than it may have ends, as for any other resource.
+    /// A guest that exceeds its limit on handles must end, as for any other resource.
     fn from(error: ResourceTableError) -> Self {
         Self::Trap(error.into())
     }

@@ -1,7 +1,7 @@
 //! Calls of other tools: the interface `tools` of the contract.
 //!
-//! What a guest asks goes through a [`ToolPort`] to the code that awaits its call, which
-//! decides and calls: this crate knows no other tool.
+//! A [`ToolPort`] sends the guest's requests to the code that awaits its call. That code decides
+//! and makes the calls: this crate knows no other tool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,65 +17,64 @@ use wasmtime_wasi_io::poll::{DynPollable, Pollable, subscribe};
 use crate::call::refusals::{Refusals, RefusedKind};
 use crate::call::replay::Replay;
 
-/// What a call needs in order to call other tools.
+/// Access of a call to other tools.
 #[derive(Clone, Debug)]
 pub struct ToolCalls {
-    /// Where the calls go to.
+    /// Destination of the requests.
     pub port: ToolPort,
-    /// What each run of the call reads alike, so that it makes the same calls again.
+    /// Clocks and random numbers, replayed so that each run makes the same calls.
     pub replay: Replay,
 }
 
-/// Where what one run asks of other tools goes to.
+/// Destination of one run's requests to other tools.
 #[derive(Clone, Debug)]
 pub struct ToolPort {
     sender: mpsc::UnboundedSender<NestedRequest>,
-    /// The bytes of the answers that the guest has not taken.
+    /// Size of the answers that the guest has not taken, in bytes.
     untaken: Arc<AtomicUsize>,
 }
 
-/// The most that the answers take which the guest has not taken.
+/// Maximum total size of the answers that the guest has not taken.
 const UNTAKEN_BYTES: usize = 16 << 20;
 
-/// The memory that the host takes for what a call asks of other tools: answers that the
-/// guest has not taken, those that are kept for its next run, and the arguments of calls that
-/// wait, run or ask.
+/// Host memory for calls of other tools: answers that the guest has not taken, answers kept for
+/// its next run, and the arguments of calls that wait, run or ask.
 pub(crate) const TOOLS_BYTES: ByteSize = ByteSize::mib(40);
 
-/// What a guest asks, in its order. What is dropped is answered with an error.
+/// Requests of a guest, in order. A dropped request is answered with an error.
 pub type NestedRequests = mpsc::UnboundedReceiver<NestedRequest>;
 
-/// What a guest asks of other tools.
+/// A request of a guest concerning other tools.
 #[derive(Debug)]
 pub enum NestedRequest {
-    /// The tools that it can call.
+    /// Lists the tools that the guest may call.
     List {
-        /// Takes them.
+        /// Receives the tools.
         reply: oneshot::Sender<Vec<CallableTool>>,
     },
-    /// A tool that it can call.
+    /// Looks up one tool that the guest may call.
     Find {
-        /// The name that the guest has for the tool. Untrusted.
+        /// The guest's name for the tool. Untrusted.
         alias: String,
-        /// Takes it, if there is one.
+        /// Receives the tool, if it exists.
         reply: oneshot::Sender<Option<CallableTool>>,
     },
-    /// A call.
+    /// Calls a tool.
     Start {
-        /// The name that the guest has for the tool. Untrusted.
+        /// The guest's name for the tool. Untrusted.
         alias: String,
-        /// What should be a JSON object. Untrusted.
+        /// Should be a JSON object. Untrusted.
         arguments: String,
-        /// Takes the end of the call, or why it does not begin. It is closed where the
-        /// guest no longer waits.
+        /// Receives the pending answer, or why the call did not start. Closed if the guest no
+        /// longer waits.
         reply: oneshot::Sender<ToolStart>,
     },
 }
 
-/// The end of a call that was started, which is to come, or why it was not started.
+/// The pending answer of a call, or why the call was not started.
 pub type ToolStart = Result<oneshot::Receiver<PendingAnswer>, ErrorInfo>;
 
-/// An answer on its way to the guest, which counts until it is taken.
+/// An answer for the guest, whose size is counted until the guest takes it.
 #[derive(Debug)]
 pub struct PendingAnswer {
     answer: ToolAnswer,
@@ -83,41 +82,41 @@ pub struct PendingAnswer {
     untaken: Arc<AtomicUsize>,
 }
 
-/// The end of a call.
+/// The outcome of a call.
 pub type ToolAnswer = Result<ToolSuccess, ErrorInfo>;
 
-/// What a call that succeeded came to.
+/// The result of a successful call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolSuccess {
-    /// The result as a model would read it.
+    /// The result as text for a model.
     pub text: String,
-    /// The result as the JSON of the tool's output schema.
+    /// The result as JSON that matches the tool's output schema.
     pub structured: Option<String>,
-    /// What the tool gave besides.
+    /// Content that the tool emitted besides its text.
     pub content: Vec<Content>,
 }
 
-/// A tool that a guest can call.
+/// A tool that a guest may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallableTool {
-    /// The name that the guest has for it.
+    /// The guest's name for the tool.
     pub alias: String,
-    /// What it does.
+    /// Description of the tool.
     pub description: String,
-    /// The JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub input_schema: String,
-    /// The JSON Schema of its structured results.
+    /// JSON Schema of the structured result.
     pub output_schema: Option<String>,
 }
 
 impl ToolPort {
-    /// A port, and what comes through it.
+    /// Creates a port and its receiver.
     pub fn new() -> (Self, NestedRequests) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Self { sender, untaken: Arc::default() }, receiver)
     }
 
-    /// Holds an answer for the guest; an error in its place where too much waits.
+    /// Holds an answer for the guest, or an error if the answers not taken are too large.
     pub fn hold(&self, mut answer: ToolAnswer) -> PendingAnswer {
         let mut bytes = answer.as_ref().map_or(0, ToolSuccess::size);
         if self.untaken.load(Ordering::Relaxed).saturating_add(bytes) > UNTAKEN_BYTES {
@@ -152,7 +151,7 @@ impl ToolPort {
 }
 
 impl ToolSuccess {
-    /// How many bytes it has.
+    /// Returns the size of the answer in bytes.
     pub fn size(&self) -> usize {
         let structured = self.structured.as_ref().map_or(0, String::len);
         self.text.len() + structured + self.content.iter().map(Content::size).sum::<usize>()
@@ -176,7 +175,7 @@ pub(crate) struct ToolCalling;
 
 pub(crate) struct ToolsView<'a> {
     pub(crate) table: &'a mut ResourceTable,
-    /// `None` where there is no grant.
+    /// `None` without a grant.
     pub(crate) port: &'a Option<ToolPort>,
     pub(crate) refusals: &'a mut Refusals,
 }
@@ -188,7 +187,7 @@ impl HasData for ToolCalling {
 enum Pending {
     Runs(oneshot::Receiver<PendingAnswer>),
     Ended(PendingAnswer),
-    /// It was taken, or the calling tool ends.
+    /// The answer was taken, or the calling tool ends.
     Over,
 }
 
@@ -207,7 +206,7 @@ impl Pollable for Pending {
     }
 }
 
-/// The resource of the bindings, which is a `Pending` in the table.
+/// Converts the resource of the bindings to a `Pending` in the table.
 fn held(resource: &Resource<tools::Pending>) -> Resource<Pending> {
     Resource::new_borrow(resource.rep())
 }

@@ -1,4 +1,4 @@
-//! Waiting on a thread, inside a runtime of the embedding program or outside.
+//! Blocking waits on a thread, inside or outside a runtime of the embedding program.
 
 use std::cell::{OnceCell, RefCell};
 use std::future::poll_fn;
@@ -9,19 +9,19 @@ use tokio::runtime::{Handle, Runtime};
 use crate::error::CallError;
 
 thread_local! {
-    /// What drives a guest's timers. One per thread, made by the first call.
+    /// Drives a guest's timers. One per thread, created by the first call.
     static RUNTIME: OnceCell<Runtime> = const { OnceCell::new() };
 
-    /// The runtime of the embedding program from which this thread was given work.
+    /// The embedding program's runtime that gave this thread its work.
     static OUTER: RefCell<Option<Handle>> = const { RefCell::new(None) };
 }
 
-/// Waits for a future on this thread, or on one of its own where this one belongs to
-/// a runtime, in which waiting would panic.
+/// Waits for a future on this thread, or on a separate thread if this one belongs to a runtime, in
+/// which waiting would panic.
 ///
 /// # Errors
 ///
-/// Where the system has no timers or no thread left.
+/// Fails if the system has no timers or threads left.
 pub(crate) fn block_on<T: Send, F: Future<Output = T>>(
     work: impl FnOnce() -> F + Send,
 ) -> Result<T, CallError> {
@@ -36,18 +36,18 @@ pub(crate) fn block_on<T: Send, F: Future<Output = T>>(
     })
 }
 
-/// Notes for this thread where its work comes from.
+/// Sets the runtime that gave this thread its work.
 pub(crate) fn set_outer_runtime(outer: Option<Handle>) {
     OUTER.set(outer);
 }
 
-/// Polls code of the embedding program inside that program's runtime, whose sockets and
-/// tasks it may use.
+/// Polls code of the embedding program inside that program's runtime, so that it can use the
+/// runtime's sockets and tasks.
 pub(crate) async fn in_outer_runtime<T>(work: impl Future<Output = T>) -> T {
     inside(OUTER.with_borrow(Clone::clone), work).await
 }
 
-/// Polls a call inside the runtime of this thread again, whose timers a guest needs.
+/// Polls a call inside this thread's own runtime, whose timers a guest needs.
 pub(crate) async fn in_own_runtime<T>(work: impl Future<Output = T>) -> T {
     inside(RUNTIME.with(|slot| slot.get().map(|runtime| runtime.handle().clone())), work).await
 }
@@ -62,7 +62,8 @@ async fn inside<T>(runtime: Option<Handle>, work: impl Future<Output = T>) -> T 
 }
 
 fn drive<T>(future: impl Future<Output = T>) -> Result<T, CallError> {
-    // A call is large, and each function of the runtime would move it once more.
+    // Pinned here because a call is large, and each function of the runtime would move it once
+    // more.
     let future = pin!(future);
     RUNTIME.with(|slot| {
         let runtime = match slot.get() {

@@ -1,9 +1,9 @@
-//! Memory that is reserved before it is taken.
+//! Memory reservations.
 //!
-//! A server gives out what its configuration lets it have, and no more: a call, a
-//! component, a compilation and a message reserve what they may need. What does
-//! not fit waits, or is refused and can be tried again. A process that is no
-//! server has no budget, and a reservation costs nothing there.
+//! A server never exceeds its configured memory: a call, a component, a compilation and a message
+//! reserve in advance the memory that they may need. A reservation that does not fit waits, or is
+//! refused and can be retried. Processes other than servers have no budget, and their reservations
+//! cost nothing.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::schedule::state_pool::StatePool;
 
-/// What is counted at once: smaller reservations are rounded up to it.
+/// Unit of counting: reservations are rounded up to a multiple.
 const UNIT_BYTES: u64 = 1 << 10;
 
-/// What a server needs before it does anything: its code, its threads, its
-/// engines, memory that is kept for the next calls, and what the allocator keeps.
+/// Memory that a server needs while idle: its code, threads and engines, resident memory for later
+/// calls, and allocator overhead.
 const BASE: ByteSize = ByteSize::mib(128);
 
-/// The part of a budget that a client leaves for others: of the default for all calls it is
-/// 288 MiB, enough for a call of a tool that calls others.
+/// The fraction of a budget that a client leaves for others: 288 MiB of the default for all calls,
+/// enough for a call of a tool that calls others.
 const OTHER_CLIENTS: usize = 4;
 
-/// More than a call of the default size takes, which calls leave to others where they can.
+/// Slightly more than a call of the default size. Calls leave this much to others if possible.
 const ONE_CALL: ByteSize = ByteSize::mib(96);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) enum Shortage {
     Never,
 }
 
-/// Memory that can be reserved. Clones are the same budget.
+/// Memory that can be reserved. Clones share one budget.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget(Option<Arc<Limited>>);
 
@@ -51,24 +51,23 @@ struct Limited {
 #[derive(Debug)]
 pub struct Reservation {
     budget: MemoryBudget,
-    /// `None` where nothing is counted, or nothing is reserved.
+    /// `None` if memory is not counted, or nothing is reserved.
     permit: Option<OwnedSemaphorePermit>,
     share: Option<Share>,
 }
 
-/// The budgets of a server. Each part has its own, so that none waits for what
-/// another holds: a message that waits for its call never keeps that call from
-/// running.
+/// The budgets of a server. Each part has its own budget, so that no part waits for memory held by
+/// another: a message that waits for its call never prevents that call from running.
 #[derive(Clone, Debug)]
 pub struct ServerMemory {
-    /// Calls that run, and compilations: what the others leave.
+    /// Running calls and compilations: the remainder.
     pub work: MemoryBudget,
-    /// The code of components that are loaded: an eighth of the whole.
+    /// Code of loaded components: an eighth of the total.
     pub components: MemoryBudget,
-    /// Requests until they are answered, and answers until they are written: three
-    /// sixteenths of the whole.
+    /// Requests until they are answered, and answers until they are written: three sixteenths of
+    /// the total.
     pub messages: MemoryBudget,
-    /// State that outlives requests: a sixteenth of the whole.
+    /// State that outlives requests: a sixteenth of the total.
     pub state: StatePool,
 }
 
@@ -88,7 +87,7 @@ impl ServerMemory {
 }
 
 impl Default for ServerMemory {
-    /// Without a bound, as for a single call on a command line.
+    /// Returns unlimited budgets, as for a single call on a command line.
     fn default() -> Self {
         let unlimited = MemoryBudget::unlimited;
         Self {
@@ -101,13 +100,13 @@ impl Default for ServerMemory {
 }
 
 impl MemoryBudget {
-    /// A budget of so many bytes.
+    /// Creates a budget of `size`.
     pub fn new(size: ByteSize) -> Self {
         Self::with_shares(size, |units| Shares::fixed(units, OTHER_CLIENTS))
     }
 
-    /// A budget of so many bytes, of which clients and tools leave at least `least` to others, and
-    /// clients a part of what others have left to them.
+    /// Creates a budget of `size`, with shares: clients and tools leave at least `least` to
+    /// others, and clients also leave a fraction of the memory that others have left to them.
     fn with_least(size: ByteSize, least: ByteSize) -> Self {
         let least = whole_units(least) as usize;
         Self::with_shares(size, |units| Shares::with_least(units, OTHER_CLIENTS, least))
@@ -120,18 +119,18 @@ impl MemoryBudget {
         Self(Some(Arc::new(Limited { units, free: Arc::new(free), shares })))
     }
 
-    /// No budget: everything fits.
+    /// Creates a budget without a limit.
     pub fn unlimited() -> Self {
         Self(None)
     }
 
-    /// The whole of it; `None` where there is no bound.
+    /// Returns the size of the budget. `None` without a limit.
     pub fn size(&self) -> Option<ByteSize> {
         let limited = self.0.as_deref()?;
         Some(ByteSize::bytes(u64::from(limited.units) * UNIT_BYTES))
     }
 
-    /// What is reserved now.
+    /// Returns the reserved memory.
     pub fn reserved(&self) -> ByteSize {
         let reserved = self.0.as_deref().map_or(0, |limited| {
             u64::from(limited.units).saturating_sub(limited.free.available_permits() as u64)
@@ -139,24 +138,24 @@ impl MemoryBudget {
         ByteSize::bytes(reserved * UNIT_BYTES)
     }
 
-    /// Whether so much fits where nothing else is reserved.
+    /// Returns true if `bytes` fit into an unused budget.
     pub fn can_hold(&self, bytes: u64) -> bool {
         self.0.as_deref().is_none_or(|limited| units(bytes) <= u64::from(limited.units))
     }
 
-    /// Reserves so many bytes, if they are free now.
+    /// Reserves `bytes` if they are free now.
     pub fn reserve(&self, bytes: u64) -> Option<Reservation> {
         let mut reservation = Reservation { budget: self.clone(), permit: None, share: None };
         reservation.grow(bytes).then_some(reservation)
     }
 
-    /// As [`reserve`](Self::reserve), within the shares of an account. One reservation may be
-    /// more than a share, of which there is nothing left then.
+    /// Like [`reserve`](Self::reserve), within the shares of an account. A single reservation may
+    /// exceed the share if the account holds no other.
     pub fn reserve_for(&self, account: &Account, bytes: u64) -> Option<Reservation> {
         self.try_reserve_for(account, bytes).ok()
     }
 
-    /// As [`reserve_for`](Self::reserve_for).
+    /// See [`reserve_for`](Self::reserve_for).
     pub(crate) fn try_reserve_for(
         &self,
         account: &Account,
@@ -175,7 +174,7 @@ impl MemoryBudget {
         Ok(Reservation { share, ..reserved })
     }
 
-    /// As [`wait`](Self::wait), within the shares of an account.
+    /// Like [`wait`](Self::wait), within the shares of an account.
     pub async fn wait_for(&self, account: &Account, bytes: u64) -> Option<Reservation> {
         let share = match self.0.as_deref() {
             Some(limited) if self.can_hold(bytes) => {
@@ -186,8 +185,8 @@ impl MemoryBudget {
         Some(Reservation { share, ..self.wait(bytes).await? })
     }
 
-    /// Reserves so many bytes as soon as they are free; those who wait are served
-    /// in their order. `None` where they never fit.
+    /// Reserves `bytes` as soon as they are free; waiters are served in order. Returns `None` if
+    /// they can never fit.
     pub async fn wait(&self, bytes: u64) -> Option<Reservation> {
         let permit = match self.0.as_deref() {
             None => None,
@@ -201,8 +200,8 @@ impl MemoryBudget {
 }
 
 impl Reservation {
-    /// Reserves so many bytes more, if they are free now. Where they are not,
-    /// what was reserved before stays.
+    /// Reserves additional `bytes` if they are free now. Otherwise the existing reservation is
+    /// unchanged.
     pub fn grow(&mut self, bytes: u64) -> bool {
         let Some(limited) = self.budget.0.as_deref() else { return true };
         let Ok(units) = u32::try_from(units(bytes)) else { return false };
@@ -216,7 +215,8 @@ impl Reservation {
         true
     }
 
-    /// As [`grow`](Self::grow), within the shares of an account: the same at each time.
+    /// Like [`grow`](Self::grow), within the shares of an account, which must be the same each
+    /// time.
     pub fn grow_for(&mut self, account: &Account, bytes: u64) -> bool {
         let Ok(more) = self.budget.try_reserve_for(account, bytes) else { return false };
         match (&mut self.permit, more.permit) {
@@ -232,12 +232,12 @@ impl Reservation {
         true
     }
 
-    /// How many bytes it has, rounded up. 0 where nothing is counted.
+    /// Returns the reserved size in bytes, rounded up. 0 if memory is not counted.
     pub fn bytes(&self) -> u64 {
         self.permit.as_ref().map_or(0, |permit| permit.num_permits() as u64 * UNIT_BYTES)
     }
 
-    /// Gives back all but so many bytes.
+    /// Releases all memory except `bytes`.
     pub fn shrink(&mut self, bytes: u64) {
         let keep = usize::try_from(units(bytes)).unwrap_or(usize::MAX);
         if let Some(permit) = &mut self.permit {
@@ -268,11 +268,11 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_until_something_is_given_back() {
+    fn an_oversized_reservation_is_refused_until_a_release() {
         let budget = budget(10);
         let first = budget.reserve(6 * KIB).unwrap();
         assert!(budget.reserve(5 * KIB).is_none());
-        // Less than a unit counts as one.
+        // Less than a unit is rounded up to one.
         let _second = budget.reserve(3 * KIB + 1).unwrap();
         assert_eq!(budget.reserved(), ByteSize::bytes(10 * KIB));
         assert!(budget.reserve(1).is_none());
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_are_served_in_their_order() {
+    fn waiters_are_served_in_order() {
         let budget = budget(10);
         let mut context = Context::from_waker(Waker::noop());
         let held = budget.reserve(8 * KIB).unwrap();
@@ -325,7 +325,7 @@ mod tests {
         drop(held);
         assert!(matches!(next.as_mut().poll(&mut context), Poll::Ready(Some(_))));
         drop(next);
-        // One that is larger than a share has it when nothing else of the tool is there.
+        // A reservation larger than the share succeeds once the tool holds no other.
         let mut large = Box::pin(budget.wait_for(&hangs, 16 * KIB));
         assert!(matches!(large.as_mut().poll(&mut context), Poll::Ready(Some(_))));
         let mut never = Box::pin(budget.wait_for(&hangs, 17 * KIB));
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_fits_does_not_wait() {
+    fn an_impossible_reservation_does_not_wait() {
         let budget = budget(10);
         assert!(!budget.can_hold(11 * KIB));
         let wait = pin!(budget.wait(11 * KIB));

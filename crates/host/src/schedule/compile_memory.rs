@@ -1,4 +1,4 @@
-//! The memory of calls, from which compilations reserve their share.
+//! Memory for compilations, reserved from the memory of calls.
 
 use kitbag_base::ByteSize;
 use kitbag_engine::{CompileMemory, Wait};

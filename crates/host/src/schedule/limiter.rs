@@ -1,20 +1,20 @@
-//! What a guest may allocate.
+//! Limits on a guest's allocations.
 
 use kitbag_contract::LimitKind;
 use kitbag_engine::INSTANCES;
 use wasmtime::ResourceLimiter;
 
-/// Elements of all tables of one call. A guest's function table has a few
-/// thousand; an element costs the host a pointer.
+/// Maximum number of elements in all tables of one call. A guest's function table has a few
+/// thousand; an element takes one pointer in the host.
 pub(crate) const TABLE_ELEMENTS: usize = 100_000;
 
-/// Memories, and tables, of one component.
+/// Maximum number of memories, and of tables, of one component.
 pub(crate) const MEMORIES: usize = 16;
 
-/// Grants or refuses growth, and remembers what it refused.
+/// Grants or refuses growth, and remembers the last refusal.
 ///
-/// A guest whose allocation is refused ends, most often, with an instruction
-/// that cannot be executed; only the limiter knows why.
+/// A guest whose allocation is refused usually ends with an invalid instruction; only the limiter
+/// knows the reason.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     memory_bytes: usize,
@@ -28,12 +28,12 @@ impl Limiter {
         Self { memory_bytes, memory_used: 0, table_used: 0, refused: None }
     }
 
-    /// Linear memory of all instances, in bytes.
+    /// Returns the linear memory of all instances, in bytes.
     pub(crate) fn memory_used(&self) -> usize {
         self.memory_used
     }
 
-    /// The limit that was refused last, if any was.
+    /// Returns the limit that was refused last, if any.
     pub(crate) fn refused(&self) -> Option<LimitKind> {
         self.refused
     }
@@ -46,8 +46,8 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        // `current` is part of `memory_used`: this is called for every memory,
-        // also for its first size.
+        // `current` is part of `memory_used`: the limiter is called for every memory, including
+        // its initial size.
         let used = (self.memory_used - current).saturating_add(desired);
         if used > self.memory_bytes {
             self.refused = Some(LimitKind::Memory);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_beyond_all_numbers_is_refused() {
+    fn an_overflowing_request_is_refused() {
         let mut limiter = Limiter::new(usize::MAX - 1);
         assert!(limiter.memory_growing(0, 10, None).unwrap());
         assert!(!limiter.memory_growing(0, usize::MAX, None).unwrap());

@@ -1,4 +1,4 @@
-//! Turns, threads, time and memory: what a call waits for, and what bounds it.
+//! Queues, threads, deadlines and memory of calls.
 
 pub(crate) mod blocking;
 pub(crate) mod budget;

@@ -1,4 +1,4 @@
-//! How many calls run at once, and how many wait. Each account has a share of both.
+//! Limits on running and waiting calls. Each account has a share of both.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -10,27 +10,25 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::error::CallError;
 
-/// How many calls run at once, and how many wait for one to end. One client makes all but an
-/// eighth of either, and one tool all but an eighth of what its client may make, so that a tool
-/// whose server hangs keeps no other waiting.
+/// Limits on the number of running and waiting calls. One client may use all but an eighth of
+/// each, and one tool all but an eighth of its client's share, so that a tool whose server hangs
+/// does not block others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrency {
-    /// Calls that run at once, each on a thread of its own. Default: eight for
-    /// each processor.
+    /// Number of calls that run at once, each on its own thread. Default: eight per processor.
     pub calls: NonZeroUsize,
-    /// Calls that wait. One more is refused as busy. Default: 1,024.
+    /// Number of calls that wait. Further calls are refused as busy. Default: 1,024.
     pub waiting: usize,
 }
 
-/// How many calls are inside each other at most: a call inside a call inside a call has a
-/// depth of three.
+/// Maximum nesting depth of calls: a call inside a call inside a call has a depth of three.
 pub const CALL_DEPTH: u32 = 4;
 
-/// The depths of calls that are inside another.
+/// Number of depths for nested calls.
 pub(crate) const INNER_DEPTHS: usize = CALL_DEPTH as usize - 1;
 
-/// How many calls run at once at each depth inside others. Each depth has its own places:
-/// a call waits for one that is deeper only, and the deepest wait for none.
+/// Returns the number of nested calls that run at once at each depth. Each depth has its own
+/// places: a call waits only for deeper calls, and the deepest calls wait for none.
 pub(crate) fn inner_calls(concurrency: Concurrency) -> usize {
     const LEAST: usize = 4;
     concurrency.calls.get().clamp(LEAST, Semaphore::MAX_PERMITS)
@@ -43,23 +41,23 @@ pub(crate) struct Queue {
     waiting_shares: Shares,
     inner: [InnerPlaces; INNER_DEPTHS],
     waiting: AtomicUsize,
-    /// How long a call takes, in microseconds, averaged over the last few.
+    /// Duration of a call in microseconds, averaged over the last few.
     usual: AtomicU64,
 }
 
-/// The places of calls at one depth inside others.
+/// Places for nested calls at one depth.
 struct InnerPlaces {
     free: Semaphore,
     shares: Shares,
 }
 
-/// The right to run inside another call, until this is dropped.
+/// The right to run a nested call, until dropped.
 pub(crate) struct InnerPlace<'a> {
     _permit: SemaphorePermit<'a>,
     _share: Share,
 }
 
-/// The right of one call to run; the next one may when this is dropped.
+/// The right to run one call. Dropping it lets the next call run.
 pub struct Permit {
     queue: Arc<Queue>,
     since: Instant,
@@ -67,20 +65,20 @@ pub struct Permit {
     _share: Share,
 }
 
-/// How many processors this process may use. The system is asked with a dozen
-/// calls, so not before that matters.
+/// Returns the number of processors available to this process. Takes a dozen system calls, so it
+/// is deferred until needed.
 pub(crate) fn processors() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// How many calls wait by default.
+/// Default number of calls that wait.
 const WAITING: usize = 1024;
 
-/// The part of the places that a client leaves for others.
+/// A client leaves one in this many places for others.
 const OTHER_CLIENTS: usize = 8;
 
 impl Concurrency {
-    /// One call after the other.
+    /// Runs one call at a time.
     pub const ONE: Self = Self { calls: NonZeroUsize::MIN, waiting: WAITING };
 }
 
@@ -118,7 +116,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// [`CallError::Busy`] where as many wait as may.
+    /// [`CallError::Busy`] if the maximum number of calls is waiting.
     pub(crate) async fn enter(self: &Arc<Self>, account: &Account) -> Result<Permit, CallError> {
         if let Some(permit) = self.try_enter(account) {
             return Ok(permit);
@@ -135,8 +133,8 @@ impl Queue {
         let _ = self.permits.acquire_many(permits(self.concurrency)).await;
     }
 
-    /// Waits for a place at this depth, which is 1 for a call inside one that is in no other.
-    /// `None` beyond the deepest.
+    /// Waits for a place at this depth, where 1 is a call directly inside an outermost call.
+    /// Returns `None` beyond the maximum depth.
     pub(crate) async fn enter_inner(
         &self,
         depth: u32,
@@ -166,8 +164,7 @@ impl Queue {
         Err(CallError::Busy { running: calls, waiting, retry_after: self.retry_after(waiting) })
     }
 
-    /// When a place may be had: as long as the calls that wait will usually
-    /// take, and no less than a moment.
+    /// Estimates when a place is free: the usual duration of the waiting calls, with a minimum.
     fn retry_after(&self, waiting: usize) -> Duration {
         const MOMENT: Duration = Duration::from_millis(100);
         let usual = Duration::from_micros(self.usual.load(Ordering::Relaxed));
@@ -180,15 +177,15 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let took = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
         let usual = self.queue.usual.load(Ordering::Relaxed);
-        // Two calls that end at once may lose one of their figures, which does
-        // not matter for a guess.
+        // Two calls that end at the same time may lose one measurement, which does not matter for
+        // an estimate.
         self.queue.usual.store(usual - usual / 8 + took / 8, Ordering::Relaxed);
     }
 }
 
 struct Waiting<'a> {
     queue: &'a Queue,
-    /// `None` where as many calls of the account wait as may.
+    /// `None` if the maximum number of the account's calls is waiting.
     share: Option<Share>,
 }
 
@@ -205,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_wait_as_may_and_the_next_is_told_when_to_come_back() {
+    fn a_full_queue_is_busy_with_a_retry_time() {
         let one = NonZeroUsize::MIN;
         let queue = Queue::new(Concurrency { calls: one, waiting: 1 });
         let mut context = Context::from_waker(Waker::noop());
@@ -221,7 +218,7 @@ mod tests {
             }
             _ => panic!("not refused"),
         }
-        // Who gives up waiting leaves room for another.
+        // A waiter that gives up leaves its place to another.
         drop(second);
         let mut second = enter();
         assert!(second.as_mut().poll(&mut context).is_pending());
@@ -248,8 +245,8 @@ mod tests {
             Poll::Ready(Err(CallError::Busy { .. }))
         ));
         let others = [queue.try_enter(&other).unwrap(), queue.try_enter(&another).unwrap()];
-        // One that waits for a place gets the next that is free, not after all that wait for
-        // their share.
+        // A call that waits for a place gets the next free one, ahead of calls that wait for their
+        // share.
         let mut third = Box::pin(queue.enter(&third));
         assert!(third.as_mut().poll(&mut context).is_pending());
         drop(others);

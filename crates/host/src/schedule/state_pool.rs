@@ -1,8 +1,8 @@
-//! State that outlives the request that made it.
+//! State that outlives the request that created it.
 //!
-//! It has memory of its own, so that no client keeps a request of another from being read. A
-//! client has a share of it. State that waits for its client, such as an approval, makes room
-//! for other state; the oldest of the client that keeps most goes first.
+//! State has its own memory, so that no client prevents requests of another from being read. Each
+//! client has a share. State that waits for its client, such as an approval, may be evicted for
+//! other state; the oldest state of the client that holds the most is evicted first.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -14,13 +14,13 @@ use kitbag_http::Account;
 
 use crate::schedule::budget::{MemoryBudget, Reservation, Shortage};
 
-/// How many entries are kept, and how many of one client.
+/// Maximum number of entries, in total and per client.
 const ENTRIES: usize = 512;
 const ENTRIES_OF_CLIENT: usize = ENTRIES - ENTRIES / 4;
 
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 
-/// State that outlives requests. Clones are the same pool.
+/// State that outlives requests. Clones share one pool.
 #[derive(Clone)]
 pub struct StatePool(Arc<Shared>);
 
@@ -39,23 +39,23 @@ struct Entry {
 }
 
 impl StatePool {
-    /// A pool of so much memory.
+    /// Creates a pool of this memory.
     pub fn new(memory: MemoryBudget) -> Self {
         Self(Arc::new(Shared { memory, entries: Mutex::default() }))
     }
 
-    /// The memory of the pool.
+    /// Returns the memory of the pool.
     pub fn memory(&self) -> &MemoryBudget {
         &self.0.memory
     }
 
-    /// Keeps a value of about so many bytes for the client of an account, in place of the one
-    /// with the same id. The id takes it, for an hour and until it makes room
-    /// for other state.
+    /// Stores a value of about `bytes` bytes for the client of an account, replacing the value
+    /// with the same id. It can be taken by its id for an hour, unless it is evicted for other
+    /// state.
     ///
     /// # Errors
     ///
-    /// [`NoRoom`] if the pool cannot hold it beside what makes no room.
+    /// [`NoRoom`] if the pool cannot hold it in addition to state that cannot be evicted.
     pub fn keep<T: Any + Send>(
         &self,
         account: &Account,
@@ -91,13 +91,14 @@ impl StatePool {
         (entry.since.elapsed() < LIFETIME).then_some(*value)
     }
 
-    /// Reserves memory for state that makes no room, such as a session. `None` if the client of
-    /// the account has used up its share, or other state of this kind the pool.
+    /// Reserves memory for state that cannot be evicted, such as a session. Returns `None` if the
+    /// client of the account has used up its share, or other state of this kind has used up the
+    /// pool.
     pub fn hold(&self, account: &Account, bytes: u64) -> Option<Reservation> {
         self.room(&mut self.entries(), &account.of_its_client(), bytes)
     }
 
-    /// Reserves memory, for which entries make room.
+    /// Reserves memory, and evicts entries for it.
     fn room(
         &self,
         entries: &mut VecDeque<Entry>,
@@ -108,7 +109,7 @@ impl StatePool {
             let makes_room = match self.0.memory.try_reserve_for(account, bytes) {
                 Ok(memory) => return Some(memory),
                 Err(Shortage::Never) => return None,
-                // Other state of the client alone makes room for what is beyond its share.
+                // Only other state of the same client is evicted if its share is exceeded.
                 Err(Shortage::Share) => account.clone(),
                 Err(Shortage::Whole) => {
                     let held = |own: &Account| -> u64 {
@@ -131,7 +132,7 @@ impl StatePool {
 }
 
 impl Default for StatePool {
-    /// A pool without a bound on memory.
+    /// Creates a pool without a limit on memory.
     fn default() -> Self {
         Self::new(MemoryBudget::unlimited())
     }
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_taken_once_and_as_what_it_is() {
+    fn an_entry_is_taken_once_and_as_its_own_type() {
         let pool = pool(64);
         pool.keep(&client("a"), "1", KIB, "state".to_owned()).unwrap();
         assert_eq!(pool.take::<String>("2"), None);

@@ -1,13 +1,13 @@
 //! Threads that run calls.
 //!
-//! A call runs on a thread of its own because a guest in an endless loop, or in a
-//! file operation that does not return, would hold an executor's. Waking a thread
-//! takes longer than a small call, so one that has nothing to do looks for work a
-//! little longer before it sleeps: in a row of calls none has to be woken.
+//! A call runs on its own thread because a guest in an endless loop, or in a file operation that
+//! does not return, would block an executor's thread. Waking a thread takes longer than a small
+//! call, so an idle thread looks for work a little longer before it sleeps: in a sequence of
+//! calls, no thread has to be woken.
 //!
-//! Guests that compute for long would hold the processors against short calls and the
-//! thread of the protocol. When a job comes while every processor has one, the thread of
-//! such a guest gets a low priority. It cannot raise that again, so it ends with its job.
+//! Long-running guests would keep the processors from short calls and from the protocol thread.
+//! When a job arrives while every processor has one, the threads of long-running guests get a low
+//! priority. A thread cannot raise its priority again, so it ends with its job.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -20,30 +20,28 @@ use std::time::{Duration, Instant};
 
 use crate::sys::lower_thread_priority;
 
-/// How long a thread looks for work before it sleeps. It yields the
-/// processor meanwhile.
+/// How long a thread looks for work before it sleeps. It yields the processor meanwhile.
 const LOOKING: Duration = Duration::from_micros(200);
 
-/// How long a job waits for one of the threads that run, where each processor has
-/// one: most calls are over by then, and more threads would only take turns.
+/// How long a job waits for a running thread if each processor has one: most calls end within this
+/// time, and more threads would only compete.
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// How long a thread sleeps before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// How long a job computes before it gives way: some times as long as most calls take.
+/// How long a job runs before it yields: several times the duration of most calls.
 const LONG: Duration = Duration::from_millis(50);
 
 thread_local! {
-    /// When the job of this thread began. `None` if it has given way, or if this is not one of
-    /// these threads.
+    /// When the job of this thread began. `None` if it has yielded, or on other threads.
     static BEGUN: Cell<Option<Instant>> = const { Cell::new(None) };
 
     static HAS_GIVEN_WAY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Gives this thread a low priority if its job has taken long. Other threads than those of
-/// [`Threads`] keep theirs.
+/// Lowers the priority of this thread if its job has run for long. Has no effect on threads
+/// outside [`Threads`].
 pub(crate) fn give_way() {
     give_way_after(LONG);
 }
@@ -63,7 +61,7 @@ struct Shared {
     processors: usize,
     state: Mutex<State>,
     calls: Condvar,
-    /// How many jobs wait; what is looked at without taking the lock.
+    /// Number of waiting jobs, for reading without the lock.
     waiting: AtomicUsize,
 }
 
@@ -72,7 +70,7 @@ struct State {
     jobs: VecDeque<Job>,
     taken: u64,
     running: usize,
-    /// Whether a thread is up to take the next job, or on its way: one at a time.
+    /// True if a thread is ready to take the next job, or about to be: one at a time.
     has_next: bool,
     sleeping: usize,
     called: usize,
@@ -80,7 +78,7 @@ struct State {
 }
 
 impl Threads {
-    /// Makes threads for a machine with so many processors.
+    /// Creates threads for a machine with this many processors.
     pub(crate) fn new(processors: NonZeroUsize) -> Self {
         let shared = Shared {
             processors: processors.get(),
@@ -91,11 +89,11 @@ impl Threads {
         Self(Arc::new(shared))
     }
 
-    /// Has a job done, on a thread that does nothing else meanwhile.
+    /// Runs a job on its own thread.
     ///
     /// # Errors
     ///
-    /// Where the system has no thread left. The job is dropped.
+    /// Fails if the system has no threads left. The job is dropped.
     pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let mut state = self.0.lock();
         self.0.have_next(&mut state)?;
@@ -110,7 +108,7 @@ impl Threads {
 }
 
 impl Drop for Threads {
-    /// Those that still run end with their calls; dropping this does not wait for them.
+    /// Running threads end with their calls; dropping does not wait for them.
     fn drop(&mut self) {
         self.0.lock().is_over = true;
         self.0.calls.notify_all();
@@ -122,7 +120,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees to it that a thread comes for the next job.
+    /// Ensures that a thread takes the next job.
     fn have_next(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
         if state.has_next {
             return Ok(());
@@ -149,15 +147,16 @@ impl Shared {
                 state.running += 1;
                 loop {
                     if !state.jobs.is_empty() {
-                        // Without a thread the others go on one after the other.
+                        // If no thread can be created, the existing threads continue one job at a
+                        // time.
                         let _ = self.have_next(&mut state);
                     }
                     drop(state);
                     BEGUN.set(Some(Instant::now()));
-                    // Its caller is notified, since what the job holds is dropped.
+                    // The job's caller is notified, since the job's captures are dropped.
                     let _ = catch_unwind(AssertUnwindSafe(job));
                     state = self.lock();
-                    // A thread comes for what waits, unless the system had none left.
+                    // Another thread takes the waiting jobs, unless the system had none left.
                     if HAS_GIVEN_WAY.get() && (state.has_next || state.jobs.is_empty()) {
                         state.running -= 1;
                         return;
@@ -181,7 +180,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a job as the next thread; nothing, if none comes for some time.
+    /// Waits for a job as the next thread. Returns `None` if no job arrives for some time.
     fn find<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -190,7 +189,7 @@ impl Shared {
         let mut taken_before = None;
         loop {
             let is_busy = state.running >= self.processors;
-            // Where those that run have taken none, they are at something longer.
+            // The running threads took no job meanwhile, so they are busy with longer jobs.
             let is_stuck = taken_before == Some(state.taken);
             if !state.jobs.is_empty() && (!is_busy || is_stuck) {
                 let job = self.take(&mut state);
@@ -219,8 +218,7 @@ impl Shared {
         Some(job)
     }
 
-    /// Sleeps until this thread is called as the next one; false, if it is not for
-    /// long.
+    /// Sleeps until this thread is called as the next one. Returns false after a timeout.
     fn sleep<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         state.sleeping += 1;
         let is_idle = |state: &mut State| state.called == 0 && !state.is_over;
@@ -252,7 +250,7 @@ mod tests {
         ids.recv().unwrap()
     }
 
-    /// Waits until the threads are as they are wanted.
+    /// Waits until the threads are in the wanted state.
     fn wait(threads: &Threads, is_wanted: impl Fn(&State) -> bool) {
         while !is_wanted(&threads.0.lock()) {
             std::thread::yield_now();
@@ -260,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_at_once_have_a_thread_each_and_later_ones_have_the_same() {
+    fn concurrent_jobs_get_own_threads_and_later_jobs_reuse_them() {
         let threads = threads();
         let (sender, started) = mpsc::channel();
         let ends: Vec<_> = (0..8)
@@ -279,7 +277,7 @@ mod tests {
         assert_eq!(ids.len(), 8);
         drop(ends);
         wait(&threads, |state| state.running == 0);
-        // Whether one still looks for work or all sleep already.
+        // With a thread that looks for work, and with all threads asleep.
         for has_next in [true, false, true, false] {
             if !has_next {
                 wait(&threads, |state| !state.has_next && state.sleeping >= 8);
@@ -289,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn every_one_of_many_jobs_is_done() {
+    fn all_of_many_jobs_run() {
         let threads = threads();
         let (sender, done) = mpsc::channel();
         for round in 0..200 {
@@ -307,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_panics_takes_no_thread_with_it() {
+    fn a_panic_in_a_job_does_not_end_its_thread() {
         let threads = threads();
         let is_free = |state: &State| state.jobs.is_empty() && state.running == 0;
         let first = id(&threads);
@@ -317,7 +315,8 @@ mod tests {
         assert_eq!(id(&threads), first);
     }
 
-    /// The priority of the thread that does the next job, which gives way at once if `gives_way`.
+    /// Returns the id and niceness of the thread that runs the next job, which yields at once if
+    /// `gives_way`.
     fn niceness(threads: &Threads, gives_way: bool) -> (ThreadId, i32) {
         let (sender, found) = mpsc::channel();
         let job = move || {
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_job_lowers_its_thread_which_ends_with_it() {
+    fn a_long_job_lowers_its_priority_and_ends_its_thread() {
         let threads = threads();
         let usual = thread_niceness();
         let (first, niceness_of_first) = niceness(&threads, false);
@@ -362,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_done_when_a_thread_has_given_way() {
+    fn waiting_jobs_run_after_a_thread_has_yielded() {
         let threads = threads();
         let (sender, done) = mpsc::channel();
         for number in 0..50 {
@@ -380,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_end_with_what_they_belong_to() {
+    fn threads_end_with_their_owner() {
         let threads = threads();
         id(&threads);
         let shared = Arc::downgrade(&threads.0);

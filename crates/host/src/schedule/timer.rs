@@ -1,12 +1,11 @@
 //! Deadlines and cancellation.
 //!
-//! One thread per host sleeps to the nearest deadline; there is no ticker,
-//! and nothing runs while no call does. It is started by the first call and
-//! stays asleep when calls end in time: they do not move its alarm, which at
-//! most rings once for nothing. When a call has to end, the reason is
-//! noted in the call's own [`Watch`] and its engine's epoch is bumped. A bump
-//! reaches every running guest, and each looks at its own watch, so a bump for
-//! one never ends another.
+//! One thread per host sleeps until the nearest deadline; there is no ticker, and nothing runs
+//! while no call does. The first call starts it, and calls that end in time do not wake it: they
+//! do not move its alarm, which at most rings once without need. When a call has to end, the
+//! reason is recorded in the call's own [`Watch`] and its engine's epoch is incremented. An
+//! increment reaches every running guest, and each checks its own watch, so that it never ends
+//! another call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -20,14 +19,14 @@ use wasmtime::Engine;
 
 use crate::sys::{Handle, Wake};
 
-/// How soon a guest is bumped again when it has missed the first bump: it may
-/// just then have been about to set its next epoch deadline.
+/// Time until the epoch is incremented again for a guest that missed the first increment: the
+/// guest may have been about to set its next epoch deadline.
 const AGAIN: Duration = Duration::from_millis(1);
 
-/// Cancels the calls it was given to.
+/// Cancels the calls that it was passed to.
 ///
-/// Clones share one state. Cancelling is final: a call that is started with a
-/// cancelled handle ends at once.
+/// Clones share one state. Cancellation is final: a call that starts with a cancelled handle ends
+/// at once.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation(Arc<CancellationState>);
 
@@ -39,14 +38,14 @@ struct CancellationState {
     calls: Mutex<Vec<(Weak<Shared>, u64)>>,
 }
 
-/// The thread that watches over the calls of one host.
+/// The thread that watches the calls of one host.
 #[derive(Debug)]
 pub(crate) struct Timer {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// A call under watch, until this is dropped.
+/// Watches a call until dropped.
 pub(crate) struct WatchGuard<'a> {
     watch: Arc<Watch>,
     number: u64,
@@ -54,7 +53,7 @@ pub(crate) struct WatchGuard<'a> {
     cancellation: &'a Cancellation,
 }
 
-/// What one call looks at to learn that it has to end.
+/// The state that a call checks to learn that it must end.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     reason: AtomicU8,
@@ -75,14 +74,14 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// When calls are due, by time; the number keeps equal times apart.
+    /// Deadlines of calls, by time; the number distinguishes equal times.
     due: BTreeSet<(Instant, u64)>,
-    /// The calls under watch, by number.
+    /// Watched calls, by number.
     calls: BTreeMap<u64, Entry>,
     next_number: u64,
-    /// When the thread wakes by itself. Without one it sleeps until it is woken.
+    /// When the thread wakes up on its own. `None` if it sleeps until woken.
     alarm: Option<Instant>,
-    /// Whether the thread was woken and has not taken that yet.
+    /// True if the thread was woken and has not handled it yet.
     woken: bool,
     stopped: bool,
 }
@@ -92,19 +91,19 @@ struct Entry {
     due: Instant,
     engine: Option<Engine>,
     watch: Arc<Watch>,
-    /// The call's handle, where a descriptor can cancel it.
+    /// The call's handle, if a descriptor can cancel it.
     signalled: Option<Cancellation>,
 }
 
 impl Cancellation {
-    /// A handle that is also cancelled once `signal` can be read: the reading
-    /// end of a pipe, say, into which a handler of signals writes. It is looked
-    /// at while a call runs, and never read.
+    /// Creates a handle that is also cancelled once `signal` is readable: for example the reading
+    /// end of a pipe into which a signal handler writes. It is polled while a call runs, and never
+    /// read.
     pub fn on_readable(signal: Handle) -> Self {
         Self(Arc::new(CancellationState { signal: Some(signal), ..CancellationState::default() }))
     }
 
-    /// Ends every call that was, or will be, given this handle.
+    /// Ends all current and future calls with this handle.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
         self.0.cancelling.notify_waiters();
@@ -117,8 +116,7 @@ impl Cancellation {
 
     pub(crate) async fn cancelled(&self) {
         loop {
-            // Made before the look at the flag, so that no call in between is
-            // missed.
+            // Created before the flag is checked, so that no cancellation in between is missed.
             let cancelling = self.0.cancelling.notified();
             if self.is_cancelled() {
                 return;
@@ -127,26 +125,25 @@ impl Cancellation {
         }
     }
 
-    /// Whether [`cancel`](Self::cancel) was called, or the descriptor was seen
-    /// to be readable.
+    /// Returns true after [`cancel`](Self::cancel), or once the descriptor was found readable.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::SeqCst)
     }
 }
 
 impl Timer {
-    /// Makes a timer. Its thread starts with the first call.
+    /// Creates a timer. Its thread starts with the first call.
     pub(crate) fn new() -> io::Result<Self> {
         let shared = Shared { state: Mutex::default(), wake: Wake::new()? };
         Ok(Self { shared: Arc::new(shared), thread: Mutex::default() })
     }
 
-    /// Watches over a call, on an engine where it runs a guest, until the result is
-    /// dropped.
+    /// Watches a call until the result is dropped. `engine` is the engine of a call that runs a
+    /// guest.
     ///
     /// # Errors
     ///
-    /// Where no thread can be had; without one a call would have no end.
+    /// Fails if no thread can be created; without one, the call would have no deadline.
     pub(crate) fn watch<'a>(
         &'a self,
         engine: Option<&Engine>,
@@ -155,7 +152,7 @@ impl Timer {
     ) -> io::Result<WatchGuard<'a>> {
         let shared = &self.shared;
         let watch = Arc::new(Watch::default());
-        // A limit beyond what the clock can express does not apply.
+        // A limit beyond the range of the clock does not apply.
         let due = Instant::now().checked_add(time).unwrap_or_else(far_future);
         let signalled = cancellation.0.signal.is_some().then(|| cancellation.clone());
         let number = shared.add(Entry {
@@ -167,8 +164,8 @@ impl Timer {
         let watched = WatchGuard { watch, number, shared, cancellation };
         self.start()?;
         lock(&cancellation.0.calls).push((Arc::downgrade(shared), number));
-        // Checked after the call is on the list: a cancellation in between finds it
-        // there, and one from before is found here.
+        // Checked after the call is in the list: a later cancellation finds it there, and an
+        // earlier one is found here.
         if cancellation.is_cancelled() {
             shared.interrupt(number, Reason::Cancelled);
         }
@@ -193,8 +190,8 @@ impl Drop for Timer {
         self.shared.wake(&mut state);
         drop(state);
         if let Some(thread) = lock(&self.thread).take() {
-            // The thread holds nothing and cannot panic; joining it here means
-            // that no thread outlives the host that started it.
+            // The thread holds no lock and cannot panic; joining it ensures that no thread
+            // outlives its host.
             let _ = thread.join();
         }
     }
@@ -214,7 +211,7 @@ impl Drop for WatchGuard<'_> {
         }
         drop(state);
         let mut calls = lock(&self.cancellation.0.calls);
-        // Numbers are a host's own, and a handle may be with calls of several.
+        // Numbers are unique per host, and a handle may be used by several hosts.
         let is_ours = |(shared, number): &(Weak<Shared>, u64)| {
             *number == self.number && Weak::as_ptr(shared) == Arc::as_ptr(self.shared)
         };
@@ -233,7 +230,7 @@ impl Watch {
         }
     }
 
-    /// Waits until the call has to end.
+    /// Waits until the call must end.
     pub(crate) async fn ended(&self) -> Reason {
         loop {
             let notified = self.notify.notified();
@@ -245,7 +242,7 @@ impl Watch {
     }
 
     fn end(&self, reason: Reason) {
-        // The first reason stays.
+        // The first reason is kept.
         let _ = self.reason.compare_exchange(0, reason as u8, Ordering::AcqRel, Ordering::Acquire);
         self.notify.notify_one();
     }
@@ -271,7 +268,7 @@ impl Shared {
         self.wake(&mut state);
     }
 
-    /// Makes the thread look again.
+    /// Makes the thread check again.
     fn wake(&self, state: &mut State) {
         if !std::mem::replace(&mut state.woken, true) {
             self.wake.wake();
@@ -301,7 +298,7 @@ impl Shared {
         }
     }
 
-    /// Waits for the time, until it is woken, or for a signal. Waking too early does no harm.
+    /// Waits for the timeout, a wake-up or a signal. Waking too early does no harm.
     fn sleep(&self, timeout: Option<Duration>, signalled: &[Cancellation]) {
         let signals = signalled.iter().filter_map(|cancellation| cancellation.0.signal.as_ref());
         let are_readable = self.wake.sleep(timeout, signals);
@@ -314,7 +311,7 @@ impl Shared {
 }
 
 impl State {
-    /// Tells one call to end, and comes back to it until it has.
+    /// Tells one call to end, and repeats this until the call has ended.
     fn end(&mut self, number: u64, reason: Reason) {
         let Some(entry) = self.calls.get_mut(&number) else { return };
         entry.watch.end(reason);
@@ -325,7 +322,7 @@ impl State {
         self.due.insert((entry.due, number));
     }
 
-    /// The handles that a descriptor may still cancel, each once.
+    /// Returns the distinct handles that a descriptor may still cancel.
     fn signalled(&self) -> Vec<Cancellation> {
         let mut handles: Vec<Cancellation> = Vec::new();
         for handle in self.calls.values().filter_map(|entry| entry.signalled.as_ref()) {
@@ -338,7 +335,7 @@ impl State {
     }
 }
 
-/// A panic while one of these locks is held leaves nothing half-done behind.
+/// A panic while one of these locks is held leaves consistent state behind.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -363,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_ends_its_own_call_and_no_other() {
+    fn a_deadline_ends_only_its_own_call() {
         let timer = timer();
         let cancellation = Cancellation::default();
         let long =
@@ -375,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn cancelling_ends_the_calls_that_run_and_those_that_start_later() {
+    fn cancelling_ends_running_and_later_calls() {
         let timer = timer();
         let cancellation = Cancellation::default();
         let other = Cancellation::default();
@@ -392,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_that_can_be_read_cancels_its_own_calls() {
+    fn a_readable_descriptor_cancels_its_own_calls() {
         let timer = timer();
         let (reader, mut writer) = io::pipe().unwrap();
         let cancellation = Cancellation::on_readable(reader.into());
@@ -411,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sooner_deadline_moves_the_alarm_and_a_later_one_does_not() {
+    fn only_a_sooner_deadline_moves_the_alarm() {
         let timer = timer();
         let cancellation = Cancellation::default();
         let slow =
@@ -432,14 +429,14 @@ mod tests {
         let hour = Duration::from_secs(60 * 60);
         let ended = one.watch(Some(&Engine::default()), hour, &cancellation).unwrap();
         let running = other.watch(Some(&Engine::default()), hour, &cancellation).unwrap();
-        // Both have the number 0.
+        // Both calls have the number 0.
         drop(ended);
         cancellation.cancel();
         assert_eq!(wait(running.watch()), Reason::Cancelled);
     }
 
     #[test]
-    fn a_call_that_ended_leaves_nothing_behind() {
+    fn an_ended_call_leaves_nothing_behind() {
         let timer = timer();
         let cancellation = Cancellation::default();
         for _ in 0..100 {
@@ -455,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reason_stays() {
+    fn the_first_reason_is_kept() {
         let watch = Watch::default();
         watch.end(Reason::Cancelled);
         watch.end(Reason::Deadline);

@@ -1,4 +1,4 @@
-//! Files that are opened and made by a handle of their directory.
+//! Opening and creating files relative to a directory handle.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::mode;
 
-/// What is opened with these rights, and what becomes of a name that nothing has.
+/// How to open a file, and whether to create a missing one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Access {
     pub(crate) read: bool,
@@ -18,12 +18,12 @@ pub(crate) struct Access {
     pub(crate) is_directory: bool,
 }
 
-/// Opens what has a name in a directory, or makes a file there. A link is not followed, and
-/// nothing waits: what is there may be a FIFO.
+/// Opens a directory entry, or creates a file. Does not follow links and does not block: the entry
+/// may be a FIFO.
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// Errors of the system.
 pub(crate) fn open_or_create_at(directory: &File, name: &str, access: Access) -> io::Result<File> {
     let mut flags = match (access.read, access.write) {
         (true, true) => OFlags::RDWR,
@@ -37,7 +37,7 @@ pub(crate) fn open_or_create_at(directory: &File, name: &str, access: Access) ->
     Ok(openat(directory, name, flags, mode::of_new_file(name))?.into())
 }
 
-/// What the system says where there is no room on a disk.
+/// Returns the system's error for a full disk.
 pub(crate) fn disk_full() -> io::Error {
     Errno::NOSPC.into()
 }

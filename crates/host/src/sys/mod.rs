@@ -1,8 +1,8 @@
-//! Platform-specific code, beside that of `kitbag_fs_guard::sys`: files
-//! by a handle of their directory, their modes, the priority of a thread, and what wakes a thread that waits. Nothing else of this crate asks the system in its own
-//! terms.
+//! Platform-specific code, in addition to `kitbag_fs_guard::sys`: files relative to a directory
+//! handle, file modes, thread priority and thread wake-up. The rest of this crate makes no direct
+//! system calls.
 //!
-//! Everything here is what every Unix has, but for what differs on Linux, where it is tested.
+//! Everything here works on any Unix, except for Linux-specific parts, which are tested on Linux.
 
 mod files;
 mod mode;

@@ -1,9 +1,9 @@
-//! The mode of a file that takes the place of another.
+//! File modes when one file replaces another.
 //!
-//! WASI has no modes. A tool that replaces a file by a new one, so that nothing is lost where
-//! it is killed, would take the executable bit from it, and give everybody what only its
-//! owner could read. So the host gives a file that was made in this call the mode, the owner
-//! and the access control list of the one whose place it takes.
+//! WASI has no modes. A tool that writes a new file and renames it over the old one, to lose
+//! nothing if it is killed, would drop the executable bit and make a private file readable by
+//! everyone. So a file that was created in this call gets the mode, owner and access control list
+//! of the file that it replaces.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -14,16 +14,15 @@ use kitbag_fs_guard::{OpenAs, Stat};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-/// How the names begin of files that replace others: they are the user's alone until then.
+/// Name prefix of temporary files. They are private to the user until they replace a file.
 const PRIVATE: &str = ".kitbag-tmp-";
 
-/// The bits that are copied: not those that let a program run as another user or group,
-/// which were given to other content.
+/// The bits that are copied. Excludes setuid and setgid, which were granted to other content.
 const COPIED: u32 = 0o777;
 
 const GROUP: u32 = 0o070;
 
-/// The mode of a new file of this name, before the umask.
+/// Returns the mode of a new file with this name, before the umask.
 pub(super) fn of_new_file(name: &str) -> Mode {
     match name.starts_with(PRIVATE) {
         true => Mode::RUSR | Mode::WUSR,
@@ -31,13 +30,13 @@ pub(super) fn of_new_file(name: &str) -> Mode {
     }
 }
 
-/// Gives a new file, by its directory, its name and what was found there, what is
-/// remembered of the file that it is going to replace. Where a part of that cannot be given,
-/// the new file has fewer rights than the old one, never more.
+/// Copies permissions of the file to be replaced to a new file, given by its directory, its name
+/// and its identity when found. If a part cannot be copied, the new file has fewer rights than the
+/// old one, never more.
 ///
 /// # Errors
 ///
-/// The new file is another one by now, or would be open to more than the old one was.
+/// Fails if the new file has been replaced, or if it would be more accessible than the old one.
 pub(crate) fn copy_permissions(
     (old, old_name, old_stat): (&File, &str, &Stat),
     (new, new_name, new_stat): (&File, &str, &Stat),
@@ -51,14 +50,13 @@ pub(crate) fn copy_permissions(
     let (owner, group) = (old_stat.owner(), old_stat.group());
     if (found.owner(), found.group()) != (owner, group) {
         let (owner, group) = (Some(owner), Some(group));
-        // A process without the right to give files to another owner can still give them to
-        // one of its own groups.
+        // A process that may not change the owner may still set one of its own groups.
         let given = fchown(&new, owner, group).or_else(|_| fchown(&new, None, group));
         if given.is_err() {
             mode &= !GROUP;
         }
     }
-    // The mode shows the list's mask as the rights of the group.
+    // With an access control list, the mode shows the mask of the list as the group rights.
     if copy_access_list(open_at(old, old_name, OpenAs::File), &new).is_err() {
         mode &= !GROUP;
     }
@@ -73,14 +71,14 @@ pub(crate) fn copy_permissions(
     }
 }
 
-/// Copies the access control list, or takes away the one that the new file has from its
+/// Copies the access control list, or removes the list that the new file inherited from its
 /// directory.
 #[cfg(target_os = "linux")]
 fn copy_access_list(old: io::Result<File>, new: &File) -> io::Result<()> {
     use rustix::fs::{XattrFlags, fgetxattr, fremovexattr, fsetxattr};
     /// Source: `XATTR_NAME_POSIX_ACL_ACCESS` of Linux.
     const NAME: &str = "system.posix_acl_access";
-    /// A list of 8 bytes for each entry, of which a file system takes some hundreds.
+    /// A list has 8 bytes per entry; file systems allow some hundreds of entries.
     const LIST_BYTES: usize = 64 << 10;
     let mut list = vec![0; LIST_BYTES];
     let none = |error| matches!(error, Errno::NODATA | Errno::NOTSUP);
@@ -94,7 +92,7 @@ fn copy_access_list(old: io::Result<File>, new: &File) -> io::Result<()> {
     }
 }
 
-/// Elsewhere lists are kept beside the mode, which is not their mask.
+/// Other systems keep lists separate from the mode, which is not their mask.
 #[cfg(not(target_os = "linux"))]
 fn copy_access_list(_: io::Result<File>, _: &File) -> io::Result<()> {
     Ok(())
@@ -113,7 +111,7 @@ mod tests {
         Stat::of_path(path).unwrap()
     }
 
-    /// What becomes of the mode of a new file in the place of an old one.
+    /// Returns the mode of a new file after it replaces an old one.
     fn copied(old_mode: u32, new_mode: u32) -> u32 {
         let directory = tempfile::tempdir().unwrap();
         let [old, new] = ["old", "new"].map(|name| directory.path().join(name));
@@ -127,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_is_that_of_the_old_file_without_the_bits_that_let_it_run_as_another() {
+    fn the_mode_is_copied_without_setuid_and_setgid() {
         for (old, new, expected) in [
             (0o644, 0o600, 0o644),
             (0o755, 0o600, 0o755),
@@ -141,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_than_was_found_gets_nothing() {
+    fn a_replaced_new_file_gets_no_permissions() {
         let directory = tempfile::tempdir().unwrap();
         let [old, new] = ["old", "new"].map(|name| directory.path().join(name));
         fs::write(&old, "").unwrap();
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_replaces_a_file_is_private_until_then() {
+    fn temporary_files_are_private() {
         assert_eq!(of_new_file(".kitbag-tmp-1").as_raw_mode(), 0o600);
         assert_eq!(of_new_file("a").as_raw_mode(), 0o666);
     }

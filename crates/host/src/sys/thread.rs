@@ -1,17 +1,17 @@
-//! The priority of one thread.
+//! Thread priority.
 
-/// How much is added to the niceness of a thread that computes for long: it gets a tenth of the
-/// processor time of a thread that it competes with, and all that no other thread needs.
+/// Added to the niceness of a long-running thread: it gets a tenth of the processor time of a
+/// thread that competes with it, and all time that no other thread needs.
 const NICENESS: i32 = 10;
 
-/// Lets other threads of the process run before this one from now on. False if that was not
-/// possible. Without rights of the superuser it cannot be undone.
+/// Lowers the priority of this thread below the other threads of the process. Returns false on
+/// failure. Only the superuser can undo it.
 #[cfg(target_os = "linux")]
 pub(crate) fn lower_thread_priority() -> bool {
     rustix::process::nice(NICENESS).is_ok()
 }
 
-/// Elsewhere niceness is the process's.
+/// Other systems have niceness per process.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn lower_thread_priority() -> bool {
     false

@@ -1,4 +1,4 @@
-//! What wakes a thread that waits for a time.
+//! Wake-up of a thread that waits with a timeout.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// What a thread can wait for: the reading end of a pipe, say.
+/// A handle that a thread can wait for, such as the reading end of a pipe.
 pub(crate) type Handle = OwnedFd;
 
 /// Wakes the thread that waits for it.
@@ -17,27 +17,29 @@ pub(crate) struct Wake {
 }
 
 impl Wake {
+    /// Creates the pipe.
+    ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { pipe: io::pipe()? })
     }
 
-    /// Wakes the thread. That has to take it before it can be woken again.
+    /// Wakes the thread. The thread must call [`take`](Self::take) before it can be woken again.
     pub(crate) fn wake(&self) {
-        // There is room: the pipe never holds more than this byte.
+        // The pipe never holds more than this byte, so there is room.
         let _ = (&self.pipe.1).write(&[0]);
     }
 
-    /// Takes what woke the thread.
+    /// Consumes the wake-up.
     pub(crate) fn take(&self) {
         let _ = (&self.pipe.0).read(&mut [0]);
     }
 
-    /// Waits for the time, for ever without one, or until the thread is woken or one of some
-    /// handles can be read. Says of each of these whether it can. Waking too early, as when the
-    /// system breaks the wait off, does no harm.
+    /// Waits for `timeout`, or forever without one, until the thread is woken or one of the
+    /// handles becomes readable. Returns for each handle whether it is readable. Waking too early,
+    /// such as after an interrupted wait, does no harm.
     pub(crate) fn sleep<'a>(
         &'a self,
         timeout: Option<Duration>,
@@ -47,7 +49,7 @@ impl Wake {
             .chain(handles.map(AsFd::as_fd))
             .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
             .collect();
-        // A time that the system's type cannot hold is as good as none.
+        // A timeout that the system's type cannot hold is treated as no timeout.
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let _ = poll(&mut descriptors, timeout.as_ref());
         descriptors[1..].iter().map(|descriptor| !descriptor.revents().is_empty()).collect()

@@ -1,26 +1,26 @@
-//! The files and directories that a call touches, for its record.
+//! Files and directories that a call touches, for its record.
 
-/// How many paths of each kind are kept; the rest is counted.
+/// Number of paths kept of each kind; further paths are only counted.
 const KEPT: usize = 50;
 
-/// How many paths are kept that were only looked at.
+/// Number of paths kept that were only looked at.
 const LOOKED_AT: usize = 20;
 
-/// The files and directories that a call touched, by their paths on the host. That of a directory
-/// ends in `/`. Untrusted: a tool chooses names.
+/// Files and directories that a call touched, as host paths. Directory paths end in `/`.
+/// Untrusted: a tool chooses names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileActivity {
-    /// Files that were opened to be read, and directories that were listed.
+    /// Files opened for reading, and listed directories.
     pub read: PathList,
-    /// What was made, changed or put in place.
+    /// Created, changed or replaced paths.
     pub written: PathList,
-    /// What was removed or moved away.
+    /// Paths that were removed or moved away.
     pub removed: PathList,
-    /// What was looked at without being opened, twenty at most.
+    /// Paths that were looked at without being opened, at most twenty.
     pub looked_at: Vec<String>,
-    /// How many of those that were made are removed again, which are in no list.
+    /// Number of paths that were created and then removed. They are not in any list.
     pub temporary: u64,
-    /// Where in `written` is what did not exist before.
+    /// Paths in `written` that did not exist before.
     made: Vec<String>,
     moved: Vec<Moved>,
 }
@@ -32,12 +32,12 @@ struct Moved {
     removed: PathList,
 }
 
-/// Paths, each once, in the order in which they were touched first.
+/// Distinct paths, in the order in which they were first touched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathList {
-    /// Fifty at most.
+    /// At most fifty paths.
     pub paths: Vec<String>,
-    /// How often others were touched.
+    /// Number of accesses to further paths.
     pub more: u64,
 }
 
@@ -68,7 +68,7 @@ impl FileActivity {
         self.read.add(path);
     }
 
-    /// `is_new`: there was nothing before.
+    /// `is_new`: the path did not exist before.
     pub(super) fn wrote(&mut self, path: &str, is_new: bool) {
         if is_new && self.made.len() < KEPT && !self.made.iter().any(|known| known == path) {
             self.made.push(path.to_owned());
@@ -78,7 +78,7 @@ impl FileActivity {
 
     pub(super) fn removed(&mut self, path: &str) {
         if let Some(at) = self.moved.iter().position(|moved| moved.to == path) {
-            // It was moved out of the way to be removed, maybe piece by piece.
+            // The directory was moved out of the way to be removed, possibly piece by piece.
             let Moved { from, to, .. } = self.moved.remove(at);
             self.forget(&to);
             self.read.paths.retain(|path| !is_in(path, &to));
@@ -93,10 +93,10 @@ impl FileActivity {
         }
     }
 
-    /// `is_new`: there was nothing at `to` before.
+    /// `is_new`: `to` did not exist before.
     pub(super) fn moved(&mut self, from: &str, to: &str, is_new: bool) {
         if self.made.iter().any(|known| known == from) {
-            // A file that is written beside the one whose place it takes.
+            // A temporary file that replaces another file.
             self.forget(from);
         } else {
             self.removed.add(from);
@@ -108,7 +108,7 @@ impl FileActivity {
         self.wrote(to, is_new);
     }
 
-    /// All of it, at the end of the call.
+    /// Returns the complete record at the end of the call.
     pub(super) fn finish(mut self) -> Self {
         for Moved { removed, .. } in std::mem::take(&mut self.moved) {
             removed.paths.iter().for_each(|path| self.removed.add(path));
@@ -123,7 +123,7 @@ impl FileActivity {
     }
 }
 
-/// Whether a path is in a directory, whose path ends in `/`.
+/// Returns true if a path is in a directory, whose path ends in `/`.
 fn is_in(path: &str, directory: &str) -> bool {
     directory.ends_with('/') && path.len() > directory.len() && path.starts_with(directory)
 }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_replaces_another_is_one_write() {
+    fn replacing_a_file_is_one_write() {
         let mut touched = FileActivity::default();
         touched.wrote("/w/.lock", true);
         touched.read("/w/a");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_removed_piece_by_piece_is_one_removal() {
+    fn removing_a_directory_piece_by_piece_is_one_removal() {
         let mut touched = FileActivity::default();
         touched.read("/w/a/");
         touched.moved("/w/a/", "/w/.old/", true);

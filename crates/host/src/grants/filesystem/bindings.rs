@@ -39,8 +39,8 @@ impl FilesystemView<'_> {
         }
     }
 
-    /// Notes a change through an open handle that was refused: it was opened for reading, or lies
-    /// in a directory that may only be read.
+    /// Notes a refused change through an open handle: the handle was opened for reading, or is in
+    /// a read-only directory.
     fn noted<T>(&mut self, handle: u32, changed: FsResult<T>) -> FsResult<T> {
         changed.inspect_err(|error| {
             let code = error.downcast_ref();
@@ -50,7 +50,7 @@ impl FilesystemView<'_> {
         })
     }
 
-    /// Puts a stream into a file behind the count of what is written to it.
+    /// Wraps a stream into a file, to count the bytes written to it.
     fn counted(
         &mut self,
         stream: Resource<DynOutputStream>,
@@ -64,15 +64,14 @@ impl FilesystemView<'_> {
     }
 }
 
-/// Opens what is a regular file or a directory, and nothing else. Tells whether
-/// it is a directory.
+/// Opens a regular file or a directory, and refuses everything else. Returns true for a directory.
 fn open_ordinary(
     parent: &SystemFile,
     name: &str,
     open_mode: OpenMode,
     oflags: OpenFlags,
 ) -> FsResult<Found> {
-    // It may have become something else since it was looked at.
+    // The entry may have changed its type since it was looked up.
     let opened = open_or_create_at(
         parent,
         name,
@@ -184,7 +183,7 @@ impl HostDescriptor for FilesystemView<'_> {
         };
         let opened = open_ordinary(parent, &target.name, mode, oflags)?;
         drop(lock);
-        // It may be another one than was found before.
+        // The directory entry may have been replaced since it was looked up.
         opened.check(parent_id.device)?;
         self.granted.refuse_private(&place, [(parent_id, &*target.name, Some(&opened.stat))])?;
         let is_directory = opened.kind() == FileKind::Directory;
@@ -213,12 +212,12 @@ impl HostDescriptor for FilesystemView<'_> {
         }
         let opened = match is_directory {
             true => {
-                // Whatever is opened through it later inherits this.
+                // Everything opened through this directory inherits its permissions.
                 let perms = if target.is_guarded { FsPerms::ReadOnly } else { dir.perms };
                 Descriptor::Dir(Dir::new(opened.handle, perms, mode, true))
             }
             false => {
-                // So that what was opened for reading keeps its times, too.
+                // A read-only handle also cannot change the file's times.
                 let perms = if writes { dir.perms } else { FsPerms::ReadOnly };
                 Descriptor::File(File::new(opened.handle, perms, mode, true))
             }
@@ -274,8 +273,8 @@ impl HostDescriptor for FilesystemView<'_> {
         new_fd: Resource<Descriptor>,
         new_path: String,
     ) -> FsResult<()> {
-        // The old path counts as changed: a second name for a protected file
-        // would be a way to write it.
+        // Treated as a change of the old path: a second name for a protected file would be a way
+        // to write it.
         self.quota.take(ENTRY_BYTES)?;
         let (old, new) = self.moving((&fd, &old_path), (&new_fd, &new_path)).await?;
         let (old, new) = (self.place_of(old)?, self.place_of(new)?);
@@ -348,7 +347,7 @@ impl HostDescriptor for FilesystemView<'_> {
         self.leave(place, result)
     }
 
-    // What follows works on what is open already, or changes nothing.
+    // The following operations use open handles, or change nothing.
 
     async fn advise(
         &mut self,
@@ -460,12 +459,12 @@ impl HostDescriptor for FilesystemView<'_> {
         if let Ok(stat) = &mut result
             && place.is_secret
         {
-            // As in a listing: a tool that goes by types leaves it alone.
+            // As in a listing: a tool that filters by type skips the file.
             stat.type_ = DescriptorType::Unknown;
         } else if let Ok(stat) = &mut result
             && stat.type_ == DescriptorType::Unknown
         {
-            // `wasmtime-wasi` says so of FIFOs and sockets, too.
+            // `wasmtime-wasi` also reports `Unknown` for FIFOs and sockets.
             let parent = self.dir(&place.parent())?;
             let found = Stat::at(&parent.dir, place.name())?;
             stat.type_ = descriptor_type(found.kind());

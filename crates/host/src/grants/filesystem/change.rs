@@ -1,5 +1,5 @@
-//! What a call is about to change or to look at, resolved to a directory and a name in
-//! it, and compared with what no tool changes.
+//! Paths that a call is about to change or look at, resolved to a directory and a name in it, and
+//! checked against protected files.
 
 use std::fs::{File as SystemFile, TryLockError};
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use super::quota::Quota;
 use super::resolve::{Found, Target, leads_out, resolve};
 use crate::sys::copy_permissions;
 
-/// How many directories above one are looked at for the granted one that it is
-/// in. A tool cannot name a longer path.
+/// Maximum number of parent directories searched for the granted directory. A tool cannot name a
+/// longer path.
 const DEPTH: usize = 4096;
 
 /// `wasi:filesystem` with the guard in front of wasmtime-wasi's own.
@@ -37,7 +37,7 @@ impl FilesystemView<'_> {
         }
     }
 
-    /// Resolves a path, and notes where it leads out of the granted directory.
+    /// Resolves a path, and notes a refusal if it leads out of the granted directory.
     pub(super) fn resolve(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -52,10 +52,10 @@ impl FilesystemView<'_> {
         })
     }
 
-    /// The refusal of a change in a directory that is open for reading alone.
+    /// Records and returns the refusal of a change in a read-only directory.
     pub(super) fn read_only(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsError {
         let is_writable = self.granted.place(fd).is_ok_and(|place| self.granted.is_writable(place));
-        // A directory in which no tool changes anything may lie in one that may be changed.
+        // A writable directory may contain a directory that no tool may change.
         let reason = if is_writable { "guarded" } else { "read-only" };
         self.granted.note_refused_path(fd, path, reason);
         ErrorCode::NotPermitted.into()
@@ -66,12 +66,11 @@ impl FilesystemView<'_> {
         ErrorCode::NotPermitted.into()
     }
 
-    /// Resolves a path that is about to be changed, and refuses it where no tool
-    /// changes it.
+    /// Resolves a path that is about to be changed, and refuses a protected path.
     ///
-    /// The answer is what the operation runs on instead: the directory that
-    /// holds the last component, opened, and that component, which the
-    /// operation must not follow. So what was checked is what is changed.
+    /// The operation must use the result: the opened directory that holds the last component, and
+    /// that component, which the operation must not follow. This ensures that the checked file is
+    /// the changed file.
     pub(super) async fn changing(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -91,8 +90,8 @@ impl FilesystemView<'_> {
         Ok(ChangeTarget { dir, target, place, lock })
     }
 
-    /// Refuses a change that no tool makes. Where two calls could make it together,
-    /// the answer is a lock that the other one waits for.
+    /// Refuses a change that no tool may make. If two calls together could make it, returns a lock
+    /// that excludes the other call.
     pub(super) async fn check(
         &mut self,
         dir: &Dir,
@@ -125,8 +124,8 @@ impl FilesystemView<'_> {
         }
     }
 
-    /// Refuses a link that would lead out of the granted directory, or by its text to what
-    /// looks like a secret.
+    /// Refuses a link whose target is outside the granted directory, or whose text leads to a path
+    /// that looks like a secret.
     pub(super) fn check_link(&mut self, link: &str, at: &ChangeTarget) -> FsResult<()> {
         let above = above(&at.dir.dir, self.granted.table())?;
         match leads_out(link, above.len() - 1 + at.target.directories.len()) {
@@ -135,7 +134,7 @@ impl FilesystemView<'_> {
         }
     }
 
-    /// The same for what is moved or gets a second name, where it is a link.
+    /// Applies [`check_link`](Self::check_link) to a link that is moved or gets a second name.
     pub(super) fn check_moved_link(
         &mut self,
         old: &ChangeTarget,
@@ -147,7 +146,7 @@ impl FilesystemView<'_> {
         }
     }
 
-    /// Puts the directory of a resolved path where wasmtime-wasi finds it.
+    /// Registers the directory of a resolved path with wasmtime-wasi.
     pub(super) fn place(
         &mut self,
         dir: &Dir,
@@ -165,13 +164,13 @@ impl FilesystemView<'_> {
         Ok(Position { parent, name: target.name, path, found, is_secret: false, _lock: None })
     }
 
-    /// The same for what is about to be changed.
+    /// Registers the directory of a path that is about to be changed.
     pub(super) fn place_of(&mut self, changing: ChangeTarget) -> FsResult<Position> {
         let place = self.place(&changing.dir, changing.target, &changing.place)?;
         Ok(Position { _lock: changing.lock, ..place })
     }
 
-    /// Resolves what is moved, or gets a second name, and where to.
+    /// Resolves the source and destination of a move or a hard link.
     pub(super) async fn moving(
         &mut self,
         (fd, path): (&Resource<Descriptor>, &str),
@@ -191,8 +190,8 @@ impl FilesystemView<'_> {
         Ok((old, new))
     }
 
-    /// The same for what is moved. A file that was made in this call gets the mode of the
-    /// one whose place it takes.
+    /// Resolves the source and destination of a move. A file that was created in this call gets
+    /// the mode of the file that it replaces.
     pub(super) async fn renaming(
         &mut self,
         from: (&Resource<Descriptor>, &str),
@@ -211,7 +210,7 @@ impl FilesystemView<'_> {
         Ok((self.place_of(from)?, self.place_of(to)?))
     }
 
-    /// The same for what is only looked at.
+    /// Resolves a path that is only looked at.
     pub(super) fn looking(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -221,8 +220,8 @@ impl FilesystemView<'_> {
         let dir = self.dir(fd)?;
         let target = self.resolve(fd, &dir, path, follow)?;
         let place = self.granted.below(fd, target.names())?;
-        // A name may be looked at that looks like a secret, and nothing in a directory that
-        // does.
+        // A name that looks like a secret may be looked at, but nothing in a directory with such a
+        // name.
         let directories = self.granted.below(fd, target.directory_names())?;
         self.granted.refuse_private(&directories, target.directory_entries())?;
         self.granted.refuse_secret(&directories, true)?;
@@ -235,27 +234,27 @@ impl FilesystemView<'_> {
         Ok(Position { is_secret, ..self.place(&dir, target, &place)? })
     }
 
-    /// Gives a place back after the operation on it, whatever came of that.
+    /// Releases a place after the operation on it, and passes on the result.
     pub(super) fn leave<T>(&mut self, place: Position, result: FsResult<T>) -> FsResult<T> {
         self.wasi.table.delete(place.parent)?;
         result
     }
 }
 
-/// Locks a directory for one change in it, and waits for the call that has it locked:
-/// no longer than its own call may take, since that ends whatever it waits for.
+/// Locks a directory for one change in it. Waits for another call that holds the lock, at most as
+/// long as this call may take.
 async fn lock(directory: &SystemFile) -> FsResult<SystemFile> {
-    /// A change takes less; another program may hold the lock for longer.
+    /// A change takes less time; another program may hold the lock for longer.
     const PAUSE: Duration = Duration::from_millis(1);
     let lock = read_again(directory)?;
-    // There are file systems that lock no directories.
+    // Some file systems do not support locks on directories.
     while matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
         tokio::time::sleep(PAUSE).await;
     }
     Ok(lock)
 }
 
-/// What is about to be changed, and may be.
+/// A checked path that is about to be changed.
 pub(super) struct ChangeTarget {
     dir: Dir,
     target: Target,
@@ -276,10 +275,10 @@ impl ChangeTarget {
 pub(super) struct Position {
     parent: Resource<Descriptor>,
     name: String,
-    /// The path on the host, for the record of the call.
+    /// Host path, for the record of the call.
     pub(super) path: String,
     pub(super) found: Option<FileKind>,
-    /// What is there looks like a secret that no grant names.
+    /// True if the entry looks like a secret that no grant names.
     pub(super) is_secret: bool,
     _lock: Option<SystemFile>,
 }
@@ -294,8 +293,8 @@ impl Position {
     }
 }
 
-/// A directory and those above it, up to the granted one. It is looked for by
-/// going up, since a directory may have been moved since it was opened.
+/// Returns a directory and its parents, up to the granted directory. Walks up from the open
+/// handle, since a directory may have been moved since it was opened.
 pub(super) fn above(directory: &SystemFile, table: &GuardTable) -> FsResult<Vec<Found>> {
     let up = |from: &SystemFile, name: &str| {
         Found::of(String::new(), open_at(from, name, OpenAs::Directory)?)

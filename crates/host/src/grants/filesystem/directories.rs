@@ -1,5 +1,6 @@
-//! The directories of a call: opened once, when the guest first asks for them, without links,
-//! and checked. What in them looks like a secret is opened and changed only where a grant names it.
+//! The granted directories of a call. They are opened without following links when the guest first
+//! asks for them, and checked. Entries that look like secrets are opened and changed only if a
+//! grant names them.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -25,28 +26,28 @@ use super::activity::FileActivity;
 use crate::call::refusals::{Refusals, RefusedKind};
 use crate::error::CallError;
 
-/// How many refused files a call remembers: what is said of them is for a person.
+/// Number of refused files that a call remembers, for messages to a person.
 const REFUSED: usize = 5;
 
 pub(crate) struct CallDirectories {
     grants: Arc<Grants>,
-    /// The directories, once they are open.
+    /// The directories, after they have been opened.
     preopens: Vec<Preopen>,
     is_open: bool,
-    /// Where the directories lie that the guest has open, by its handles.
+    /// Paths of the directories that the guest has open, by handle.
     open: HashMap<u32, GuestPlace>,
     files: HashMap<u32, GuestPlace>,
-    /// The files that the guest was refused, at most [`REFUSED`].
+    /// Files that the guest was refused, at most [`REFUSED`].
     refused: Vec<RefusedFile>,
     refusals: Refusals,
     pub(super) touched: FileActivity,
-    /// Whether the guest asked for its directories and there are none.
+    /// True if the guest asked for its directories and there are none.
     is_missed: bool,
     made: HashSet<FileId>,
-    /// Those of the granted directories that it may write.
+    /// The granted directories that the guest may write.
     writable: Vec<Writable>,
     guard: Arc<Guard>,
-    /// What it must not change of them, from its first change on.
+    /// Protected entries of those directories, from the first change on.
     table: Option<GuardTable>,
     private: PrivateTable,
 }
@@ -59,14 +60,13 @@ pub(super) struct Preopen {
     protected: ProtectedNames,
 }
 
-/// Where an open directory lies: by the names that the guest went through, with all links
-/// followed.
+/// Location of an open directory: the names that the guest went through, with all links followed.
 #[derive(Clone, Debug)]
 pub(super) struct GuestPlace {
     preopen: usize,
-    /// The path in there, empty for the granted directory itself.
+    /// Path within the granted directory, empty for the granted directory itself.
     path: String,
-    /// One of the names on that path looks like a secret.
+    /// True if one of the names on that path looks like a secret.
     looks_secret: bool,
 }
 
@@ -75,7 +75,7 @@ impl GuestPlace {
         Self { preopen, path: String::new(), looks_secret: false }
     }
 
-    /// The last name on the path. `None` for the granted directory itself.
+    /// Returns the last name on the path. `None` for the granted directory itself.
     fn name(&self) -> Option<&str> {
         self.path.rsplit('/').next().filter(|name| !name.is_empty())
     }
@@ -96,8 +96,8 @@ impl GuestPlace {
         place
     }
 
-    /// Where a symbolic link leads from here by its text, which does not leave the granted
-    /// directory and goes up only at its beginning.
+    /// Returns the target of a symbolic link by its text. The text must stay in the granted
+    /// directory and go up only at its beginning.
     fn linked(&self, link: &str, secrets: &SecretNames) -> Self {
         let mut above = self.path.rsplit_once('/').map_or("", |(above, _)| above);
         let mut names = Vec::new();
@@ -113,7 +113,7 @@ impl GuestPlace {
 }
 
 impl CallDirectories {
-    /// What a call with these grants may reach. Nothing is opened yet.
+    /// Creates the directories of a call with these grants. Opens nothing yet.
     pub(crate) fn new(grants: &Arc<Grants>, guard: &Arc<Guard>) -> Self {
         Self {
             grants: Arc::clone(grants),
@@ -133,12 +133,12 @@ impl CallDirectories {
         }
     }
 
-    /// The directories of the call, opened if they were not.
+    /// Returns the directories of the call, and opens them if necessary.
     ///
     /// # Errors
     ///
-    /// [`CallError::Denied`] for one that is not there, not the one that was
-    /// granted, or none to be granted.
+    /// [`CallError::Denied`] for a directory that does not exist, has been replaced since it was
+    /// granted, or must not be granted.
     pub(super) fn preopens(&mut self) -> Result<&[Preopen], CallError> {
         let grants = Arc::clone(&self.grants);
         self.is_missed |= grants.directories.is_empty();
@@ -211,7 +211,7 @@ impl CallDirectories {
         Ok(())
     }
 
-    /// Notes where a directory lies that the guest has open now.
+    /// Records the location of a directory that the guest has opened.
     pub(super) fn opened(&mut self, handle: &Resource<Descriptor>, place: GuestPlace) {
         self.open.insert(handle.rep(), place);
     }
@@ -225,7 +225,7 @@ impl CallDirectories {
         self.files.remove(&handle.rep());
     }
 
-    /// Notes a file that was made in this call.
+    /// Records a file that was created in this call.
     pub(super) fn made(&mut self, file: FileId) {
         self.made.insert(file);
     }
@@ -234,12 +234,12 @@ impl CallDirectories {
         self.made.contains(&file)
     }
 
-    /// Where an open directory lies. Every handle of one is made with its place.
+    /// Returns the location of an open directory. Every directory handle has one.
     pub(super) fn place(&self, handle: &Resource<Descriptor>) -> FsResult<&GuestPlace> {
         self.open.get(&handle.rep()).ok_or_else(|| ErrorCode::BadDescriptor.into())
     }
 
-    /// Where a path leads by these names, from an open directory.
+    /// Returns the location of a path from an open directory.
     pub(super) fn below<'a>(
         &self,
         handle: &Resource<Descriptor>,
@@ -248,20 +248,20 @@ impl CallDirectories {
         Ok(self.place(handle)?.join(names, self.guard.secrets()))
     }
 
-    /// Refuses a symbolic link at a place that leads to a secret by its text.
+    /// Refuses a symbolic link whose text leads to a secret.
     pub(super) fn refuse_link(&mut self, place: &GuestPlace, link: &str) -> FsResult<()> {
         let target = place.linked(link, self.guard.secrets());
         self.refuse_secret(&target, false)
     }
 
-    /// Whether what lies at a place looks like a secret, or lies in what does, and no grant
+    /// Returns true if a place looks like a secret, or is in a directory that does, and no grant
     /// names it.
     pub(super) fn is_secret(&self, place: &GuestPlace, is_directory: bool) -> bool {
         if !place.looks_secret {
             return false;
         }
         let secrets = self.guard.secrets();
-        // Any grant may name it, whichever the guest came through.
+        // Any grant may name the secret, not only the one that the guest used.
         let path = self.preopens[place.preopen].host.join(&place.path);
         !self
             .preopens
@@ -275,7 +275,7 @@ impl CallDirectories {
             && self.is_secret(&place.join([name], secrets), is_directory)
     }
 
-    /// Refuses what [`is_secret`](Self::is_secret), and remembers that.
+    /// Refuses a place if it [`is_secret`](Self::is_secret), and records the refusal.
     pub(super) fn refuse_secret(&mut self, place: &GuestPlace, is_directory: bool) -> FsResult<()> {
         if !self.is_secret(place, is_directory) {
             return Ok(());
@@ -283,8 +283,8 @@ impl CallDirectories {
         self.refuse(place, FileRefusal::Secret)
     }
 
-    /// Refuses what no tool reads, and remembers that. `entries` are the names on the way to
-    /// a place and at its end, each with its directory and what is there.
+    /// Refuses a place that no tool may read, and records the refusal. `entries` are the names on
+    /// the way to the place and at its end, each with its directory and its current status.
     pub(super) fn refuse_private<'a>(
         &mut self,
         place: &GuestPlace,
@@ -298,16 +298,15 @@ impl CallDirectories {
         if is_private { self.refuse(place, FileRefusal::Private) } else { Ok(()) }
     }
 
-    /// Whether no tool reads an entry of a directory. `found` is what is there, where that is
-    /// known.
+    /// Returns true if no tool may read an entry of a directory. `found` is the status of the
+    /// entry, if known.
     pub(super) fn is_private(&self, directory: FileId, name: &str, found: Option<&Stat>) -> bool {
         self.private.hides(directory, name, found)
     }
 
-    /// Refuses to change a place by which another program would run something, and to create a
-    /// name with a dot, and remembers that. A directory that holds such places comes about by
-    /// `change` only where it is made, and stays where it is, since what lies in it is known by
-    /// its name.
+    /// Refuses to change a place through which another program would execute something, or to
+    /// create a name that starts with a dot, and records the refusal. A directory that holds such
+    /// places can be created by `change` but not moved, since its content is protected by name.
     pub(super) fn refuse_protected(
         &mut self,
         place: &GuestPlace,
@@ -344,13 +343,13 @@ impl CallDirectories {
         path
     }
 
-    /// Notes that what is at a place was refused.
+    /// Records that a place was refused.
     pub(super) fn note_refused(&mut self, place: &GuestPlace, reason: &'static str) {
         let path = self.host_path(place, false);
         self.refusals.note(RefusedKind::File, &path, reason);
     }
 
-    /// Notes that a change through an open handle was refused.
+    /// Records that a change through an open handle was refused.
     pub(super) fn note_refused_handle(&mut self, handle: u32) {
         let place = self.files.get(&handle).or_else(|| self.open.get(&handle));
         if let Some(place) = place.cloned() {
@@ -358,7 +357,7 @@ impl CallDirectories {
         }
     }
 
-    /// Notes that a path was refused, as the guest wrote it: from an open directory.
+    /// Records that a path was refused, as the guest wrote it relative to an open directory.
     pub(super) fn note_refused_path(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -372,12 +371,12 @@ impl CallDirectories {
         self.refusals.note(RefusedKind::File, &format!("{place}{path}"), reason);
     }
 
-    /// Whether the granted directory that holds a place may be changed.
+    /// Returns true if the granted directory that holds a place is writable.
     pub(super) fn is_writable(&self, place: &GuestPlace) -> bool {
         self.preopens[place.preopen].directory.perms == FsPerms::ReadWrite
     }
 
-    /// Refuses what is at a place, and remembers that.
+    /// Refuses a place, and records the refusal.
     fn refuse(&mut self, place: &GuestPlace, why: FileRefusal) -> FsResult<()> {
         let reason = match why {
             FileRefusal::Secret => "secret",
@@ -394,7 +393,7 @@ impl CallDirectories {
         Err(ErrorCode::NotPermitted.into())
     }
 
-    /// Refuses to move a directory that holds what would not look like a secret elsewhere.
+    /// Refuses to move a directory whose content would no longer look like a secret elsewhere.
     pub(super) fn refuse_store(&mut self, place: &GuestPlace, directory: &File) -> FsResult<()> {
         let guard = Arc::clone(&self.guard);
         let Some(name) = place.name() else { return Ok(()) };
@@ -406,13 +405,14 @@ impl CallDirectories {
         Ok(())
     }
 
-    /// Whether some grant names secrets: what is moved there would be named by it too.
+    /// Returns true if a grant names secrets: entries moved there would also be covered by that
+    /// grant.
     pub(super) fn names_secrets(&self) -> bool {
         let secrets = self.guard.secrets();
         self.preopens.iter().any(|it| !it.include.is_empty() || secrets.are_in_store(&it.host))
     }
 
-    /// Whether the guest asked for its directories and there are none.
+    /// Returns true if the guest asked for its directories and there are none.
     pub(crate) fn is_missed(&self) -> bool {
         self.is_missed
     }
@@ -429,8 +429,8 @@ impl CallDirectories {
         std::mem::take(&mut self.touched).finish()
     }
 
-    /// What this call must not change, looked up at the first change, and again where
-    /// a directory was made since then that the table has to know.
+    /// Returns the protected entries of this call. They are looked up at the first change, and
+    /// again after the creation of a directory that the table must include.
     pub(super) fn table(&mut self) -> &GuardTable {
         self.table.take_if(|table| table.is_outdated());
         self.table.get_or_insert_with(|| self.guard.table(&self.writable))
@@ -442,7 +442,7 @@ fn denied(grant: &DirectoryGrant, why: &str) -> CallError {
     CallError::Denied(format!("the directory `{host}`, granted as `{guest}`, {why}"))
 }
 
-/// A path on which no link lies, without `..`.
+/// Resolves `..` in a path, whose links are resolved.
 fn without_dots(path: &Path) -> Cow<'_, Path> {
     match path.components().any(|part| part == Component::ParentDir) {
         true => Cow::Owned(canonical(path)),
@@ -450,7 +450,7 @@ fn without_dots(path: &Path) -> Cow<'_, Path> {
     }
 }
 
-/// Refuses to give a directory for writing in which no tool changes anything.
+/// Refuses write access to a directory that no tool may change.
 fn deny_guarded(grant: &DirectoryGrant, guard: &Guard) -> Result<(), CallError> {
     match guard.guarded_above(&without_dots(&grant.host)) {
         None => Ok(()),

@@ -1,10 +1,10 @@
-//! A directory, read as the guest asks for it.
+//! Directory listings, read on demand.
 //!
-//! wasmtime-wasi reads a directory whole when it is opened, and asks for the
-//! metadata of each entry, all of it in the host and out of reach of the
-//! deadline. Here an entry is read when the guest asks for the next one, and
-//! its type is what the directory says; `unknown` where it looks like a secret that no
-//! grant names, or is what no tool reads, so that a tool that goes by types leaves it alone.
+//! wasmtime-wasi reads a complete directory when it is opened, and requests the metadata of each
+//! entry, all in the host, where the deadline has no effect. This module reads an entry when the
+//! guest asks for the next one, with the type that the directory reports. The type is `unknown`
+//! for a secret that no grant names and for entries that no tool may read, so that a tool that
+//! filters by type skips them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,8 +17,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEn
 
 use super::directories::{CallDirectories, GuestPlace};
 
-/// An open listing. It stands in the resource table in the place of
-/// wasmtime-wasi's own `DirectoryEntryStream`.
+/// An open listing. It replaces wasmtime-wasi's own `DirectoryEntryStream` in the resource table.
 pub(super) struct Listing {
     dir: Dir,
     id: FileId,
@@ -29,23 +28,23 @@ pub(super) struct Listing {
 impl Listing {
     /// Starts at the first entry.
     pub(super) fn open(dir: &Dir, place: GuestPlace) -> FsResult<Self> {
-        // A preopen is a bare handle, which has to be opened to be read.
+        // A preopen is a bare handle, which must be reopened for reading.
         let opened = read_again(&dir.dir)?;
         let id = Stat::of(&opened)?.id();
         let entries = Entries::of(opened)?;
         Ok(Self { dir: dir.clone(), id, place, entries: Mutex::new(entries) })
     }
 
-    /// The next entry, but for the two that every directory has.
+    /// Returns the next entry, except for `.` and `..`.
     pub(super) fn next(&self, granted: &CallDirectories) -> FsResult<Option<DirectoryEntry>> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let Some(entry) = entries.next().transpose()? else { return Ok(None) };
             let name = entry.name();
             let kind = match entry.kind() {
-                // Not every file system says.
+                // Some file systems do not report the type.
                 FileKind::Unknown => {
-                    // It may be gone by now.
+                    // The entry may have been removed.
                     let Ok(found) = Stat::at(&self.dir.dir, name) else { continue };
                     found.kind()
                 }

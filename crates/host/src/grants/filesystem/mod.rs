@@ -1,13 +1,12 @@
-//! Files, with what wasmtime-wasi's own do not give.
+//! Files, with additional checks in front of wasmtime-wasi's own implementation.
 //!
-//! A granted directory is opened once, when the guest asks for it, without links, and checked: that
-//! descriptor is the preopen. wasmtime-wasi enforces read-only ones. On top of
-//! that a path is walked here, one component after the other (`resolve`), so that
-//! nothing of the kernel's own file systems is reached wherever they are mounted,
-//! and what a call changes is compared with what no tool changes
-//! (`kitbag_fs_guard::Guard`). Only regular files and directories are opened: a FIFO
-//! or a device would hold the thread in the kernel, where no deadline reaches it.
-//! A directory is read as the guest asks for it; see `listing`.
+//! A granted directory is opened once, when the guest asks for it, without following links, and
+//! checked; that descriptor is the preopen. wasmtime-wasi enforces read-only directories. In
+//! addition, this module walks each path one component at a time (`resolve`), so that the kernel's
+//! own file systems cannot be reached wherever they are mounted, and compares each change with the
+//! protected files (`kitbag_fs_guard::Guard`). Only regular files and directories are opened: a
+//! FIFO or a device would block the thread in the kernel, where the deadline has no effect.
+//! Directories are read on demand; see `listing`.
 
 mod activity;
 mod bindings;

@@ -1,4 +1,4 @@
-//! How much a call may write to files.
+//! Quota of the bytes that a call may write to files.
 
 use std::fs::File;
 use std::io;
@@ -23,12 +23,12 @@ impl Quota {
         Self { left: AtomicU64::new(size.as_u64()), was_refused: AtomicBool::new(false) }
     }
 
-    /// Takes this much of the quota, before it is written. What is refused then, or is
-    /// written over or removed later, is not given back.
+    /// Takes bytes from the quota before they are written. The quota is not returned if the write
+    /// is refused, or if the data is later overwritten or removed.
     ///
     /// # Errors
     ///
-    /// As on a full disk, where less is left.
+    /// Fails like a full disk if less is left.
     pub(crate) fn take(&self, bytes: u64) -> io::Result<()> {
         let take = |left: u64| left.checked_sub(bytes);
         match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
@@ -45,16 +45,16 @@ impl Quota {
     }
 }
 
-/// By how much a file grows that gets this size, or is written from there on.
+/// Returns how much a file grows when it gets this size, or is written from this offset.
 pub(crate) fn growth(file: &File, size: u64) -> io::Result<u64> {
     Ok(size.saturating_sub(file.metadata()?.len()))
 }
 
-/// A stream into a file that takes what it writes from a call's quota.
+/// A stream into a file that takes its writes from a call's quota.
 pub(super) struct CountedStream {
     stream: DynOutputStream,
     file: Arc<File>,
-    /// Where the next byte goes; at the end of the file where there is none.
+    /// Offset of the next byte. `None` appends to the file.
     position: Option<u64>,
     quota: Arc<Quota>,
 }
@@ -73,7 +73,7 @@ impl CountedStream {
         let length = bytes.len() as u64;
         let failed = |error: io::Error| StreamError::LastOperationFailed(error.into());
         let hole = match self.position {
-            // The file may have been cut since the last byte.
+            // The file may have been truncated since the last write.
             Some(position) => growth(&self.file, position).map_err(failed)?,
             None => 0,
         };
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_is_taken_whole_or_not_at_all_and_not_given_back() {
+    fn a_quota_is_taken_completely_or_not_at_all_and_not_returned() {
         let quota = Quota::new(ByteSize::bytes(10));
         quota.take(6).unwrap();
         assert_eq!(quota.refused(), None);
@@ -153,12 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_before_what_a_stream_writes_counts_each_time_it_is_made() {
+    fn a_hole_before_a_stream_counts_each_time_it_is_created() {
         let file = Arc::new(tempfile::tempfile().unwrap());
         let quota = Arc::new(Quota::new(ByteSize::bytes(250)));
         let sink = Box::new(Sink);
         let mut stream = CountedStream::new(sink, Arc::clone(&file), Some(100), Arc::clone(&quota));
-        // 100 and 5; the sink has not let the file grow, so that the next are 105 and 5.
+        // The first write takes 100 and 5. The sink does not grow the file, so the next takes 105
+        // and 5.
         stream.write(Bytes::from_static(b"hello")).unwrap();
         stream.write(Bytes::from_static(b"hello")).unwrap();
         file.set_len(200).unwrap();

@@ -1,9 +1,8 @@
-//! Where a path inside a granted directory really leads.
+//! Resolution of paths in a granted directory.
 //!
-//! The walk opens one component after the other without following links, and
-//! expands links itself, so every name that the path passes through is seen.
-//! What it answers is an open directory and one name in it; a party that changes a
-//! link or a directory behind its back changes nothing about that.
+//! The walk opens one component at a time without following links, and expands links itself, so
+//! that it sees every name on the path. The result is an open directory and one name in it, so
+//! that later changes to a link or a directory by another party have no effect.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,23 +15,22 @@ use kitbag_fs_guard::{FileKind, OpenAs, Stat, check_file_system, is_guarded};
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-/// How many links are followed before the path is refused, as in Linux.
+/// Maximum number of links followed on a path, as in Linux.
 const LINKS: usize = 40;
 
-/// The longest path with its end, as in Linux.
+/// Maximum length of a path with its terminator, as in Linux.
 const PATH_BYTES: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct Target {
     start: FileId,
-    /// The directories below the one from which the path starts; the last one
-    /// holds the last component.
+    /// The directories below the starting directory; the last one holds the last component.
     pub(super) directories: Vec<Found>,
-    /// The last component: a name, or `.` for the directory itself. Where the
-    /// path was to be followed to its end it is no link.
+    /// The last component: a name, or `.` for the directory itself. Not a link if the path was
+    /// followed to its end.
     pub(super) name: String,
     pub(super) found: Option<Found>,
-    /// Whether it is, or lies in, a directory with a guarded name.
+    /// True if the path has a guarded name.
     pub(super) is_guarded: bool,
 }
 
@@ -44,31 +42,31 @@ pub(super) struct Found {
 }
 
 impl Target {
-    /// The directory that holds the last component.
+    /// Returns the directory that holds the last component.
     pub(super) fn parent(&self) -> FileId {
         self.directories.last().map_or(self.start, Found::id)
     }
 
-    /// The names that the path goes through, with all links followed.
+    /// Iterates over the names on the path, with all links followed.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.directory_names().chain([&*self.name])
     }
 
-    /// The entries that the path goes through, and the last component: each with the
-    /// directory that holds it, its name, and what is there.
+    /// Iterates over the entries on the path, including the last component: each with its parent
+    /// directory, its name and its status.
     pub(super) fn entries(&self) -> impl Iterator<Item = (FileId, &str, Option<&Stat>)> {
         let last = (self.parent(), &*self.name, self.found.as_ref().map(|found| &found.stat));
         self.directory_entries().chain([last])
     }
 
-    /// The same without the last component.
+    /// Iterates over the entries on the path, without the last component.
     pub(super) fn directory_entries(&self) -> impl Iterator<Item = (FileId, &str, Option<&Stat>)> {
         let parents = iter::once(self.start).chain(self.directories.iter().map(Found::id));
         let found = self.directories.iter().map(|found| (&*found.name, Some(&found.stat)));
         parents.zip(found).map(|(parent, (name, stat))| (parent, name, stat))
     }
 
-    /// The names that the path goes through, without the last component.
+    /// Iterates over the names on the path, without the last component.
     pub(super) fn directory_names(&self) -> impl Iterator<Item = &str> {
         self.directories.iter().map(|found| &*found.name)
     }
@@ -80,8 +78,8 @@ impl Found {
         Ok(Self { name, handle, stat })
     }
 
-    /// Opens an entry of a directory that has this device. Nothing of the
-    /// kernel's own file systems is found, wherever they are mounted.
+    /// Opens an entry of a directory on this device. The kernel's own file systems are refused,
+    /// wherever they are mounted.
     fn at(directory: &File, device: u64, name: String) -> FsResult<Self> {
         let handle = open_at(directory, &name, OpenAs::Handle)?;
         let found = Self::of(name, handle)?;
@@ -89,7 +87,7 @@ impl Found {
         Ok(found)
     }
 
-    /// Refuses what is on another device, if that is one of the kernel's own.
+    /// Refuses an entry on another device if it is one of the kernel's own file systems.
     pub(super) fn check(&self, device: u64) -> FsResult<()> {
         if self.id().device != device {
             check_file_system(&self.handle).map_err(|_| ErrorCode::NotPermitted)?;
@@ -112,10 +110,9 @@ impl Found {
     }
 }
 
-/// Follows a path from a directory, and the last component too if asked to.
+/// Follows a path from a directory, including a link at its last component if `follow` is set.
 ///
-/// A component that does not exist ends the walk with an error unless it is
-/// the last one.
+/// A component that does not exist ends the walk with an error, unless it is the last one.
 pub(super) fn resolve(start: &File, path: &str, follow: bool) -> FsResult<Target> {
     if path.is_empty() {
         return Err(ErrorCode::NoEntry.into());
@@ -131,13 +128,13 @@ pub(super) fn resolve(start: &File, path: &str, follow: bool) -> FsResult<Target
         match name.as_str() {
             "." => continue,
             ".." => {
-                // Above the directory from which it starts a path may not go.
+                // A path must not go above its starting directory.
                 walk.opened.pop().ok_or(ErrorCode::NotPermitted)?;
                 continue;
             }
             _ => {}
         }
-        // `a/.` and `a/` are the directory `a`, and mean it even as a link.
+        // `a/.` and `a/` name the directory `a`, even through a link.
         let is_last = walk.rest.is_empty();
         let (directory, device) = walk.here();
         let handle = match open_at(directory, &name, OpenAs::Handle) {
@@ -174,7 +171,7 @@ pub(super) fn resolve(start: &File, path: &str, follow: bool) -> FsResult<Target
 struct Walk<'a> {
     start: &'a File,
     id: FileId,
-    /// The directories below `start` that the walk is in.
+    /// The open directories between `start` and the current one.
     opened: Vec<Found>,
     rest: VecDeque<String>,
 }
@@ -209,9 +206,8 @@ impl Walk<'_> {
     }
 }
 
-/// Whether the text of a link leads out of the granted directory, from a
-/// directory that is so deep in it. What goes up once it has gone down counts as
-/// leading out, since that depends on what is a link on its way.
+/// Returns true if the text of a link leads out of the granted directory, for a link at this
+/// depth. Going up after going down is refused, since its effect depends on links on the way.
 pub(super) fn leads_out(link: &str, depth: usize) -> bool {
     let names = || link.split('/').filter(|name| !matches!(*name, "" | "."));
     let up = names().take_while(|name| *name == "..").count();
@@ -225,7 +221,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory with `a/b/`, `a/file`, `.git/hooks/`, and links to them.
+    /// Creates a directory with `a/b/`, `a/file`, `.git/hooks/`, and links to them.
     fn fixture() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let path = |path: &str| dir.path().join(path);
@@ -274,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_protected_is_seen_on_every_way_to_it() {
+    fn protected_names_are_seen_on_every_path_to_them() {
         for path in [
             ".git",
             ".GIT",
@@ -303,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_goes_up_no_further_than_it_is_deep_and_then_only_down() {
+    fn a_link_may_go_up_to_the_root_and_then_only_down() {
         for (link, depth, expected) in [
             ("a", 0, false),
             ("./a//b/", 0, false),
@@ -328,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_says_so() {
+    fn an_unresolvable_path_has_an_error() {
         check("", true, Err(ErrorCode::NoEntry));
         check("none/x", true, Err(ErrorCode::NoEntry));
         check("a/file/x", true, Err(ErrorCode::NotDirectory));

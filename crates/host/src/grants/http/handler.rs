@@ -1,4 +1,4 @@
-//! `wasi:http/outgoing-handler`, which gives the handle of a request's options back.
+//! `wasi:http/outgoing-handler`, with the handle of a request's options released.
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource};
@@ -14,9 +14,9 @@ type Answer = Result<Resource<FutureIncomingResponse>, ErrorCode>;
 
 /// Links the interface.
 ///
-/// The guest gives the options away with the call. The implementation of `wasmtime-wasi-http`
-/// copies them and leaves the original in its table, where each would take one of the handles
-/// that a call may hold until it ends.
+/// The guest transfers the options with the call. The implementation of `wasmtime-wasi-http`
+/// copies them and leaves the original in its table, where each would use one of the call's
+/// handles until the call ends.
 pub(crate) fn add_handler_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     let mut instance = linker.instance("wasi:http/outgoing-handler@0.2.0")?;
     instance.func_wrap(
