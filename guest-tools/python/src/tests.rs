@@ -109,10 +109,11 @@ fn long_output_is_cut_with_a_note() {
 fn a_long_traceback_keeps_its_beginning_and_its_end() {
     let error = run("def f(n): g(n)\ndef g(n): f(n)\nf(0)").unwrap_err();
     let lines: Vec<_> = error.lines().collect();
-    assert_eq!(lines.len(), 61);
+    assert_eq!(lines.len(), 62);
     assert_eq!(lines[1], "  File \"script.py\", line 3, in <module>");
     assert_eq!(lines[20], "  [2945 lines are left out]");
     assert_eq!(lines[60], "RecursionError: maximum recursion depth exceeded");
+    assert!(lines[61].starts_with("calls may be 1,000 deep"), "{}", lines[61]);
     let long = run(&format!("len('{}') / 0", "x".repeat(500))).unwrap_err();
     assert!(long.lines().all(|line| line.chars().count() <= 401), "{long}");
     assert!(long.ends_with("ZeroDivisionError: division by zero"), "{long}");

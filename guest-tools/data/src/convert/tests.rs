@@ -150,6 +150,14 @@ fn table() -> impl Strategy<Value = Value> {
     })
 }
 
+#[test]
+fn columns_that_look_like_a_drawn_rule_are_quoted() {
+    let csv = convert(r#"[{"--|": 1}]"#, "json", "csv").unwrap();
+    assert_eq!(csv.trim_end(), "\"--|\"\n\"1\"");
+    let back = convert(&csv, "csv", "json").unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&back).unwrap(), json!([{ "--|": 1 }]));
+}
+
 proptest! {
     #![proptest_config(Config { failure_persistence: None, ..Config::default() })]
 

@@ -238,7 +238,7 @@ fn guess(beginning: &[u8]) -> u8 {
 }
 
 /// The number of the line, among the first three, that draws a table for people.
-fn drawn(beginning: &[u8]) -> Option<usize> {
+pub(crate) fn drawn(beginning: &[u8]) -> Option<usize> {
     let lines = beginning.split(|byte| *byte == b'\n').take(3);
     let mut lines = lines.map(|line| String::from_utf8_lossy(line).trim().to_owned());
     let is_rule = |line: String| {

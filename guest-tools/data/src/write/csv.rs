@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::Stop;
+use crate::read::csv::drawn;
 
 /// Rows, whose header is not known before the last.
 pub(super) struct Table {
@@ -75,7 +76,16 @@ impl Table {
         if self.columns.is_empty() {
             return Ok(String::new());
         }
-        let mut writer = csv::Writer::from_writer(Vec::new());
+        let text = self.written(csv::QuoteStyle::Necessary)?;
+        // Columns such as `--|` would be read as the rule of a drawn table.
+        match drawn(text.as_bytes()) {
+            Some(_) => self.written(csv::QuoteStyle::Always),
+            None => Ok(text),
+        }
+    }
+
+    fn written(&self, style: csv::QuoteStyle) -> Result<String, Stop> {
+        let mut writer = csv::WriterBuilder::new().quote_style(style).from_writer(Vec::new());
         let failed = |error: csv::Error| Stop::unfit(&error.to_string());
         writer.write_record(&self.columns).map_err(failed)?;
         for cells in &self.rows {
