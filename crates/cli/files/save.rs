@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_comes_from_the_end_of_a_uri_and_leads_nowhere() {
+    fn file_name_comes_from_the_uri_and_stays_in_place() {
         let check = |uri: &str, expected: &str| {
             assert_eq!(name_of(uri).as_deref().unwrap_or("none"), expected, "{uri}");
         };
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_comes_from_the_mime_type() {
+    fn extension_comes_from_the_mime_type() {
         let check = |mime_type: &str, expected: Option<&str>| {
             assert_eq!(extension(mime_type), expected, "{mime_type}");
         };

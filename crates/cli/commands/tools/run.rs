@@ -594,7 +594,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_shown_with_three_digits() {
+    fn time_is_shown_with_three_digits() {
         let check = |nanos: u64, expected: &str| {
             let shown = format_duration(rounded(Duration::from_nanos(nanos))).to_string();
             assert_eq!(shown, expected);

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_a_version_and_forms_are_left() {
+    fn initialize_is_reduced_to_name_version_and_forms() {
         let long = "ä".repeat(1_000);
         let request = json!({
             "method": "initialize",

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_rises_from_what_the_host_reports_to_what_the_tool_does() {
+    fn progress_rises_across_host_and_tool_reports() {
         let mut waiting = Waiting::default();
         let mut passed_on = |done| {
             waiting.add_progress(Progress { done, total: None, message: None });
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_waits_in_order_and_beyond_the_bound_the_last_counts() {
+    fn full_progress_queue_replaces_its_newest_entry() {
         let listener = ClientListener::new(Some(ProgressToken(NumberOrString::Number(1))), None);
         let passed_on = |reports: u32| {
             for done in 1..=reports {

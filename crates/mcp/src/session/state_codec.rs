@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_opens_unchanged_for_the_same_call_only() {
+    fn state_opens_only_unchanged_and_for_the_same_call() {
         let codec = StateCodec::new(&[7; StateCodec::KEY_BYTES]).unwrap();
         let answers = json!({ "confirm": true }).as_object().unwrap().clone();
         let binding = |parts: &[&str]| {

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn trust_goes_on_where_nothing_else_has_changed() {
+    fn trust_is_extended_if_nothing_else_changed() {
         const CONFIG: &str = ".kitbag/config.toml";
         const A: &str = ".kitbag/tools/a.wasm";
         const B: &str = ".kitbag/tools/b.wasm";

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_written_beside_what_stands_there() {
+    fn writing_a_secret_keeps_existing_content() {
         let (name, to) = (name(), ["https://api.github.com/**".to_owned()]);
         let changes = Changes {
             name: &name,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_changes_keeps_its_comment() {
+    fn changed_value_keeps_its_comment() {
         let (name, to) = (name(), ["https://a.example/**".to_owned()]);
         let changes = Changes {
             name: &name,

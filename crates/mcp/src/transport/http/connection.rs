@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_make_room_for_each_other_and_not_for_those_with_a_token() {
+    fn unauthenticated_connections_evict_only_each_other() {
         let connections = Connections::new(1);
         let admitted = connections.take();
         assert!(admitted.admit() && admitted.admit());

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_itself_and_no_other() {
+    fn token_matches_only_itself() {
         let token = Token::new(" correct-horse-battery \n").unwrap();
         assert!(token.is(b"correct-horse-battery"));
         for other in
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_guessed_or_not_be_sent_is_refused() {
+    fn short_and_unprintable_tokens_are_refused() {
         let short = TokenError::Short { least: 16, found: 7 };
         assert_eq!(Token::new("letmein").unwrap_err(), short);
         let unprintable = Token::new("a token with spaces in it").unwrap_err();

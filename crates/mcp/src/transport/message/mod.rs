@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_taken_is_answered_under_its_id() {
+    fn invalid_message_is_answered_under_its_id() {
         check_refused(
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
             -32600,
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn null_in_place_of_nothing_is_absent() {
+    fn null_params_and_meta_are_treated_as_absent() {
         let check = |text: &str, expected: Option<&str>| {
             let without =
                 without_null(text.as_bytes()).map(|text| String::from_utf8(text).unwrap());
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_as_json_text_are_the_object() {
+    fn arguments_as_json_text_become_an_object() {
         let check = |text: &str, expected: Option<&str>| {
             let found = normalized(text.as_bytes()).map(|text| String::from_utf8(text).unwrap());
             assert_eq!(found.as_deref(), expected, "{text}");
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_has_no_id() {
+    fn invalid_json_has_no_id() {
         let Line::Refused(answer) = read(b"hello") else { panic!("taken") };
         let answer = serde_json::to_value(answer).unwrap();
         assert_eq!(answer["error"]["code"], -32700, "{answer}");
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_read_as_the_library_reads_it() {
+    fn call_is_read_as_the_library_reads_it() {
         let text = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"echo",
             "arguments":{"b":[1,{"c":null}],"a":2.5},"_meta":{"progressToken":4,"x":{"y":1}},
             "requestState":"s","inputResponses":{"q":{"action":"decline"}}}}"#;
