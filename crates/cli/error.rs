@@ -155,7 +155,7 @@ impl CliError {
         }
     }
 
-    /// What a person can do, where the message does not say it already.
+    /// Returns the fix, if the message does not contain it already.
     fn hint(&self) -> Option<String> {
         match self {
             Self::Question(question) => {

@@ -1,4 +1,4 @@
-//! The command that a person meant, if the one that was typed does not exist in this form.
+//! Suggests the intended command if the typed command line is invalid.
 
 use clap::Command;
 use clap::error::ErrorKind;

@@ -234,7 +234,7 @@ fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
     Ok(Box::leak(Box::new(kitbag)))
 }
 
-/// The limits that count now: those of a workspace only as far as it is trusted.
+/// Returns the effective limits: those of a workspace apply only as far as it is trusted.
 fn limits_now(global: &Global) -> Result<kitbag::host::Limits, CliError> {
     let kitbag = global.builder().single_call().build()?;
     Ok(kitbag.toolbox().config().limits.limits())

@@ -1,5 +1,4 @@
-//! What a tool tells while it runs, and what the host tells before, for the person
-//! at the terminal.
+//! Shows the reports of a running tool and of the host to the person at the terminal.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};

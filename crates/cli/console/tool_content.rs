@@ -1,4 +1,4 @@
-//! What a tool gave besides its text: a sentence for a person, JSON for a program.
+//! Content that a tool emitted besides its text: a sentence for a person, JSON for a program.
 
 use std::path::Path;
 

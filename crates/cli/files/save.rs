@@ -1,8 +1,8 @@
-//! Files of what a tool gave besides its text.
+//! Files for content that a tool emitted besides its text.
 //!
-//! The tool chooses the name of a file and nothing else: a file is in the directory that the
-//! user named, is written whole or not at all, and replaces no other file. It gets no name that
-//! is protected or looks like a secret, and no link in the workspace is followed.
+//! The tool chooses only the name of a file. The file is in the directory that the user named, is
+//! written whole or not at all, and replaces no other file. Its name is never a protected name or
+//! one that looks like a secret, and no link in the workspace is followed.
 
 use std::fs;
 use std::io;

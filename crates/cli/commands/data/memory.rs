@@ -149,7 +149,7 @@ impl Format {
     }
 }
 
-/// Has the component do it. `Err`: it could not, which has been said.
+/// Calls the component. `Err`: the call failed, and the failure was reported.
 fn call(
     toolbox: &Toolbox,
     invocation: Invocation,

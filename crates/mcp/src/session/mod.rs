@@ -29,7 +29,7 @@ use crate::transport::stdio::output::Output;
 #[derive(Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
-/// The difference between clients that show the same token.
+/// Returns the identity that distinguishes clients with the same token.
 pub(crate) fn client(peer: Option<&Peer>, name: &str, version: &str) -> String {
     let address = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
     let [name, version] = [name, version].map(|text| &text[..text.floor_char_boundary(NAME_BYTES)]);
@@ -39,17 +39,17 @@ pub(crate) fn client(peer: Option<&Peer>, name: &str, version: &str) -> String {
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) server: Server,
-    /// Who is at the other end, as far as that was proved.
+    /// Authenticated identity of the client.
     pub(crate) principal: Arc<str>,
-    /// What tells the connection from every other one of this process.
+    /// Unique id of the connection in this process.
     pub(crate) id: u64,
-    /// For whom its calls are made. `None`: for the client itself.
+    /// Caller on whose behalf calls are made. `None`: the client itself.
     pub(crate) owner: Option<Caller>,
     /// Minimum level of the log messages that the client requested for the session.
     level: Arc<Mutex<LogLevel>>,
-    /// Where the answers of a client that has one stream for all of them go.
+    /// Output of a client that has one stream for all answers.
     output: Option<Arc<Output>>,
-    /// What the session takes, once it has begun with a handshake.
+    /// Memory of the session, once it has begun with a handshake.
     memory: Arc<OnceLock<Reservation>>,
 }
 
@@ -79,19 +79,18 @@ impl Session {
         Ok(())
     }
 
-    /// Reserves memory for what stays between messages: a session, a subscription, a question
-    /// that waits.
+    /// Reserves memory for state between messages: a session, a subscription or a waiting question.
     ///
     /// # Errors
     ///
-    /// Busy, if the client has used up its share, or others the pool.
+    /// Busy, if the client has used up its share, or other clients have used up the pool.
     pub(crate) fn hold(&self, account: &Account, bytes: u64) -> Result<Reservation, ErrorData> {
         let held = self.server.state_pool().hold(account, bytes);
         held.ok_or_else(|| message::busy("sessions and questions have reserved their memory"))
     }
 
-    /// Who is charged for what a request takes: over HTTP the client with this token, address,
-    /// name and version, and its session for its calls. On standard input there is one client.
+    /// Returns the account that is charged for a request: over HTTP the client with this token,
+    /// address, name and version, and its session for its calls. Standard input has one client.
     pub(crate) fn account(&self, context: &RequestContext<RoleServer>) -> Account {
         if self.output.is_some() {
             return Account::default();

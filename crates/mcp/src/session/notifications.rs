@@ -1,4 +1,4 @@
-//! The events of a call, on their way to the client as notifications.
+//! Forwards the events of a call to the client as notifications.
 #![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older clients use it")]
 
 use std::collections::VecDeque;
@@ -15,22 +15,22 @@ use rmcp::service::Peer;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-/// What progress rises by where nothing more was done: less than a tool counts.
+/// Smallest increase of progress if no more work was done: less than a tool's unit.
 const A_LITTLE: f64 = 1e-6;
 
 /// How many progress reports of a call wait at most to be passed on.
 const WAITING_PROGRESS: usize = 16;
 
-/// Keeps the events of a call until they are passed on. Clones are the same listener.
+/// Keeps the events of a call until they are forwarded. Clones share the events.
 ///
-/// A tool may report more than a client takes. Up to 16 progress reports wait; after
-/// that each new one replaces the newest. The log is bounded by the host.
+/// A tool may report more than a client reads. Up to 16 progress reports wait; after that each new
+/// report replaces the newest. The host limits the log.
 #[derive(Clone)]
 pub(crate) struct ClientListener(Arc<ListenerState>);
 
 struct ListenerState {
     token: Option<ProgressToken>,
-    /// From which level up it wants messages.
+    /// Minimum level of the log messages that the client requested.
     level: Option<LogLevel>,
     waiting: Mutex<Waiting>,
     news: Notify,

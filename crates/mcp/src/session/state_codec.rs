@@ -18,7 +18,7 @@ pub(crate) const LIFETIME: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CallState {
     pub(crate) answers: Map<String, Value>,
-    /// Under which id the server keeps the calls of other tools that were made.
+    /// Id under which the server keeps the completed nested calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kept: Option<String>,
 }

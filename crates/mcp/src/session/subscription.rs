@@ -18,7 +18,7 @@ use crate::session::Session;
 
 const SUBSCRIPTIONS: usize = 1_000;
 
-/// What a subscription takes beside its URI.
+/// Memory of a subscription besides its URI.
 const SUBSCRIPTION_BYTES: u64 = 256;
 
 /// The resources of one session, and the memory that each takes. Clones are the same.
@@ -73,8 +73,8 @@ impl Subscriptions {
     }
 }
 
-/// What of a stateless client's wishes is granted: all but subjects of topics
-/// that there are not, and one too many.
+/// Returns the accepted part of a stateless client's subscription request: everything except
+/// subjects of unknown topics and subscriptions above the limit.
 pub(crate) fn accepted(server: &Server, requested: &SubscriptionFilter) -> SubscriptionFilter {
     let mut accepted = requested.clone();
     if let Some(uris) = &mut accepted.resource_subscriptions {
@@ -88,7 +88,7 @@ pub(crate) fn accepted(server: &Server, requested: &SubscriptionFilter) -> Subsc
     accepted
 }
 
-/// Whether what is read under a URI may be another now.
+/// Returns whether the resource at a URI may have changed.
 pub(crate) fn is_updated(uri: &str, seen: &Changes, now: &Changes) -> bool {
     match knowledge::parse(uri) {
         Some((topic, _)) => seen.topics.get(&topic) != now.topics.get(&topic),

@@ -12,7 +12,7 @@ use tracing::{Instrument, Span};
 #[cfg(feature = "otlp")]
 pub(crate) const TARGET: &str = module_path!();
 
-/// What a request is about, besides its method.
+/// Subject of a request, besides its method.
 #[derive(Clone, Copy)]
 pub(crate) enum Target<'a> {
     Tool(&'a str),

@@ -1,4 +1,4 @@
-//! What a tool asks for, as grants that could be written, and what of that cannot be.
+//! Requested grants of a tool that can be written, and notes on those that cannot.
 
 use std::path::{Path, PathBuf};
 
@@ -232,7 +232,7 @@ impl RequestedSettings {
         }
     }
 
-    /// Leaves out directories that are not there: a configuration that grants one is wrong.
+    /// Drops directories that do not exist: a configuration that grants one is invalid.
     fn without_absent_directories(&mut self, bounds: &Bounds<'_>) {
         let Some((_, Value::Array(directories))) =
             self.grants.iter_mut().find(|(key, _)| key == "filesystem")

@@ -1,4 +1,4 @@
-//! What is added: a component, and a manifest beside it.
+//! The source of `kitbag add`: a component, and an optional manifest beside it.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -252,8 +252,8 @@ impl Source {
         foreign.or_else(|| self.component.version.clone())
     }
 
-    /// What the component says of itself: in its section, else when it is asked, in the sandbox
-    /// and without any grant.
+    /// Returns the component's own description: from its section, otherwise by asking it in the
+    /// sandbox without grants.
     pub(crate) fn described(
         &self,
         host: &Host,

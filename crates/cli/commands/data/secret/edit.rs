@@ -7,13 +7,13 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 pub(super) struct Changes<'a> {
     pub(super) name: &'a SecretName,
     pub(super) source: &'a SecretSource,
-    /// Where it may go, and whether that may have a wildcard. `None`: as it is.
+    /// Permitted destinations, and whether they may have a wildcard. `None`: unchanged.
     pub(super) to: Option<(&'a [String], bool)>,
-    /// How it is added. `None`: as it is.
+    /// Placement of the secret in a request. `None`: unchanged.
     pub(super) placement: Option<&'a Placement>,
-    /// Where its placeholder is replaced. `None`: as it is.
+    /// Locations in which the placeholder is replaced. `None`: unchanged.
     pub(super) placeholder: Option<&'a [&'a str]>,
-    /// How the store is opened. `None`: as it is.
+    /// Settings for opening the store. `None`: unchanged.
     pub(super) store: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! Connections: how many there are, what has been shown on each, and their ends.
+//! Connections: their limits, their authentication and their ends.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::transport::message;
 
-/// Connections on which no valid token was shown yet. The oldest makes room for a
-/// new one, so that a client with a token always gets in.
+/// Number of connections on which no valid token was shown yet. A new connection replaces the
+/// oldest, so that a client with a token is always accepted.
 const STRANGERS: usize = 512;
 
 /// How long a connection stays before it makes room, so that what its client sends

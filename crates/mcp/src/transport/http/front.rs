@@ -29,7 +29,7 @@ use crate::server::handler::Handler;
 use crate::session::Session;
 use crate::transport::in_flight::InFlight;
 
-/// The same, as some clients write it.
+/// The same path with a trailing slash, which some clients send.
 const PATH_WITH_SLASH: &str = "/mcp/";
 
 /// How long calls may go on after the server was asked to end.

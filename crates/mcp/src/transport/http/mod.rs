@@ -64,7 +64,7 @@ const SESSION: &str = "mcp-session-id";
 /// How HTTP is served.
 #[derive(Debug)]
 pub struct HttpOptions {
-    /// What a client has to show; `None` lets everybody in who can connect.
+    /// Token that a client must present. `None`: no token is required.
     pub token: Option<Token>,
     /// Names, with or without a port, by which clients may call the server,
     /// beside those of the loopback interface.

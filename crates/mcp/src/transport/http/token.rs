@@ -15,15 +15,15 @@ pub struct Token([u8; 32]);
 /// A token that cannot be taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// It can be guessed.
+    /// The token is short enough to be guessed.
     #[error("a token has at least {least} characters, and this one has {found}")]
     Short {
-        /// How many it should have.
+        /// Required length, in bytes.
         least: usize,
-        /// How many it has.
+        /// Actual length, in bytes.
         found: usize,
     },
-    /// It cannot be sent in a header.
+    /// The token cannot be sent in a header.
     #[error("a token is printable ASCII without spaces")]
     Unprintable,
 }
@@ -60,7 +60,7 @@ impl Token {
         Ok((Self(Sha256::digest(&text).into()), text))
     }
 
-    /// Whether this is the token, in the same time for every other one.
+    /// Returns whether this is the token. The comparison takes constant time.
     pub(crate) fn is(&self, shown: &[u8]) -> bool {
         let shown: [u8; 32] = Sha256::digest(shown).into();
         self.0.ct_eq(&shown).into()

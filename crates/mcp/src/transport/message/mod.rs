@@ -1,8 +1,8 @@
-//! A message of the client, read strictly.
+//! Strict parsing of a client's message.
 //!
-//! What other readers let pass, such as a key that stands twice, would reach a
-//! tool as something else than the client wrote. And whatever is wrong with a
-//! message, its sender waits for an answer under its `id`.
+//! Input that other parsers accept, such as a repeated key, would reach a tool with another meaning
+//! than the client intended. An invalid message is answered under its `id`, since its sender waits
+//! for the answer.
 
 mod memory;
 mod skim;
@@ -27,7 +27,7 @@ use crate::session::handshake::{self, INITIALIZE_BYTES};
 #[derive(Debug)]
 pub(crate) enum Line {
     Message(Box<ClientJsonRpcMessage>),
-    /// Nothing that could be taken; this is the answer.
+    /// The message is invalid; this is the answer.
     Refused(Box<ServerJsonRpcMessage>),
     Empty,
 }
@@ -206,7 +206,7 @@ fn message(
     Ok(message)
 }
 
-/// Says what the id of a message has to be, in place of this one.
+/// Returns an error that states the valid form of an id.
 fn invalid_id(id: &str) -> ErrorData {
     let message = format!(
         "`id` must be a string or a whole number of 64 bits with a sign, not `{}`",
