@@ -1,8 +1,8 @@
-//! What a server logs, on standard error.
+//! Server log on standard error.
 //!
-//! Lines go through a queue to a thread that writes them, so that nothing else of the
-//! server waits for the reader of standard error. Lines for which the queue has no room
-//! are dropped, and one line says how many.
+//! A queue passes lines to a thread that writes them, so that the rest of the server does not wait
+//! for the reader of standard error. Lines are dropped when the queue is full, and one line reports
+//! how many.
 
 use std::collections::VecDeque;
 use std::io;

@@ -240,8 +240,8 @@ fn limits_now(global: &Global) -> Result<kitbag::host::Limits, CliError> {
     Ok(kitbag.toolbox().config().limits.limits())
 }
 
-/// The configuration without any workspace: whatever is wrong with that, and with the user's own
-/// file.
+/// Builds the configuration without a workspace. Ignores mistakes in the workspace and in the
+/// user's own file.
 fn nowhere(global: &Global) -> Result<&'static Kitbag, CliError> {
     built(global.builder().workspace("/").isolate_own())
 }

@@ -11,8 +11,7 @@ use unicode_width::UnicodeWidthChar as _;
 use crate::console::interrupt::Interrupt;
 use crate::console::output;
 
-/// How long a line of progress stands at least. A tool may tell of a thousand
-/// steps in a moment.
+/// Shortest time that a progress line is shown. A tool may report a thousand steps in a moment.
 const STANDS: Duration = Duration::from_millis(50);
 
 /// The longest line of progress, in columns of a terminal, with the mark where it is
@@ -57,7 +56,7 @@ impl Screen {
         result
     }
 
-    /// Takes the line of progress away.
+    /// Clears the progress line.
     pub(crate) fn clear(&self) {
         self.line.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -122,7 +122,7 @@ impl Saved {
     }
 }
 
-/// What the name of a file begins with that a tool does not name.
+/// Returns the beginning of a file name for content that a tool does not name.
 fn content_kind(content: &Content) -> &'static str {
     match content {
         Content::Image(_) => "image",
@@ -145,7 +145,7 @@ fn name_of(uri: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// What the name of a file of a MIME type ends in.
+/// Returns the file extension of a MIME type.
 fn extension(mime_type: &str) -> Option<&'static str> {
     let essence = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     Some(match &*essence {

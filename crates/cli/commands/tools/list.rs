@@ -109,7 +109,7 @@ fn as_json(tool: Summary) -> serde_json::Value {
     })
 }
 
-/// What stands at tools that are off for want of a workspace.
+/// Note on tools that are off because there is no workspace.
 const OFF: &str = "off without a workspace";
 
 /// The reason for which tools are off, where it is the same for several toolsets: in the

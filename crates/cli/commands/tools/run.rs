@@ -367,7 +367,7 @@ fn finish(
     }
 }
 
-/// Tells a person of what has no place in a text, and of the files that hold it.
+/// Notifies a person of content that is not text, and of the files that hold it.
 fn tell(emitted: &[Content], files: &[Option<PathBuf>], as_json: bool) {
     if as_json {
         return;

@@ -305,8 +305,8 @@ impl RequestedSettings {
         }
     }
 
-    /// The grants as they are written. Directories are always among them, since a tool reads the
-    /// workspace where nothing is said.
+    /// Returns the grants as they are written. Directories are always included, since a tool
+    /// without a list reads the workspace.
     pub(crate) fn written(&self, granted: &GrantSelection) -> Vec<(String, Value)> {
         let mut grants = Vec::new();
         let has_directories = self.grants.iter().any(|(key, _)| key == "filesystem");

@@ -227,7 +227,7 @@ impl Source {
         Ok(Self { path, origin, component, manifest, nested: Vec::new() })
     }
 
-    /// What the tool says it is called, in its section or manifest; else what its file is.
+    /// Returns the tool's name from its section or manifest, otherwise from its file name.
     pub(crate) fn name(&self, described: &DescribeResult) -> ToolName {
         let foreign = self.foreign().and_then(|manifest| manifest.name.clone());
         let own = described.description().and_then(|description| match &description.tools[..] {
@@ -281,7 +281,7 @@ impl Source {
         RecordedDescription::of(described, name.as_str())
     }
 
-    /// What it imports, sorted.
+    /// Returns the names of the component's imports, sorted.
     pub(crate) fn imports(&self) -> Vec<String> {
         let imports = self.component.inspection.imports.iter();
         // A bare name is a type that the world uses.

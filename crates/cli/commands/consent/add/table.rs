@@ -24,7 +24,7 @@ pub(crate) struct ToolTable {
 pub(crate) enum TableError {
     #[error("{0}")]
     Syntax(#[from] toml_edit::TomlError),
-    /// Something else stands where a table should.
+    /// A table was expected, but the document contains another kind of value.
     #[error("`{0}` in it is no table")]
     Form(String),
     #[error("it has a table `[tools.{0}]` already")]

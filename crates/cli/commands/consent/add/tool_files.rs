@@ -1,4 +1,4 @@
-//! Where tools are added: the files of a workspace, or the user's own.
+//! Locations of added tools: the files of a workspace, or the user's own.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -30,7 +30,7 @@ pub(crate) struct ToolFiles {
     home: Option<PathBuf>,
 }
 
-/// The same while no other command changes them.
+/// The tool files, locked against changes by other commands.
 pub(crate) struct LockedToolFiles<'a> {
     place: &'a ToolFiles,
     pub(crate) config: Original,
@@ -274,7 +274,7 @@ impl LockedToolFiles<'_> {
         new_file::write(directory, bytes, None).map_err(failed)
     }
 
-    /// Puts a component in its place; `is_new`: nothing may be there.
+    /// Moves a component to its final path. `is_new`: no file may exist there.
     pub(crate) fn put(
         &self,
         file: NamedTempFile,

@@ -21,7 +21,7 @@ pub(super) struct Changes<'a> {
 pub(super) enum EditError {
     #[error("your user config was not changed: {0}")]
     Syntax(#[from] toml_edit::TomlError),
-    /// Something else stands where a table should.
+    /// A table was expected, but the file contains another kind of value.
     #[error("your user config was not changed: its `{0}` is not a table")]
     Form(String),
 }

@@ -8,7 +8,7 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value, json};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
-/// The keys of a server that say what it is. What else stands there is the user's.
+/// Keys that define a server. Other keys belong to the user.
 const OWN_KEYS: [&str; 8] =
     ["type", "command", "args", "url", "httpUrl", "serverUrl", "headers", "bearer_token_env_var"];
 
@@ -39,7 +39,7 @@ pub(super) enum MergeError {
     /// The text is not in the client's format.
     #[error("it cannot be read: {0}")]
     Syntax(String),
-    /// Something in it has another form than the client's documentation says.
+    /// A value has another form than the client's documentation defines.
     #[error("{0} has to be an object or a table")]
     Form(String),
     /// An object has a key more than once.
