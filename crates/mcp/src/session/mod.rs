@@ -67,11 +67,11 @@ impl Session {
         }
     }
 
-    /// Reserves what a session takes that begins with a handshake.
+    /// Reserves the memory of a session that begins with a handshake.
     ///
     /// # Errors
     ///
-    /// Busy, where there is no memory for it now.
+    /// Busy, if no memory is available now.
     pub(crate) fn begin(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let memory = self.hold(&self.account(context), SESSION_BYTES)?;
         // A second handshake changes nothing.
@@ -107,16 +107,16 @@ impl Session {
         }
     }
 
-    /// As [`new`](Self::new), for a client with one stream for all answers: a program that the
-    /// user of this process has started, or that has started it as this user. What tools keep
-    /// for it is the user's, as on the command line.
+    /// As [`new`](Self::new), for a client with one stream for all answers: a program that the user
+    /// of this process started, or that started it as this user. Data that tools store for it
+    /// belongs to the user, as on the command line.
     pub(crate) fn with_output(server: Server, principal: &str, output: Arc<Output>) -> Self {
         let owner = Some(Caller::this_user());
         Self { output: Some(output), owner, ..Self::new(server, principal) }
     }
 
-    /// For whom an approval until the process ends counts: this connection alone. `None` where
-    /// each request of a client could come over another one.
+    /// Returns the scope of an approval that lasts until the process ends: this connection alone.
+    /// `None` if each request of a client could use another connection.
     pub(crate) fn approver(&self, client: Client) -> Option<Arc<str>> {
         let is_one = self.output.is_some() || !client.is_stateless;
         is_one.then(|| self.id.to_string().into())

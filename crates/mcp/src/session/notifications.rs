@@ -54,12 +54,12 @@ impl ClientListener {
         }))
     }
 
-    /// Waits until there is something to pass on.
+    /// Waits until there is something to forward.
     pub(crate) async fn news(&self) {
         self.0.news.notified().await;
     }
 
-    /// Passes on what `tool` has reported so far.
+    /// Forwards the tool's reports.
     pub(crate) async fn pass_on(&self, tool: &str, peer: &Peer<RoleServer>) {
         let (messages, progress) = {
             let mut waiting = self.waiting();
@@ -98,8 +98,8 @@ impl Waiting {
         self.progress.push_back(progress);
     }
 
-    /// The next progress to pass on. It rises, as the protocol has it, also where the
-    /// host has reported something before the tool began to count.
+    /// Returns the next progress to forward. It always rises, as the protocol requires, even if the
+    /// host reported progress before the tool did.
     fn take_progress(&mut self) -> Option<Progress> {
         let mut progress = self.progress.pop_front()?;
         if let Some(before) = self.done
@@ -174,7 +174,7 @@ mod tests {
             waiting.take_progress().unwrap().done
         };
         assert_eq!([0.0; 3].map(&mut passed_on), [0.0, 1e-6, 2e-6]);
-        // The tool starts with nothing done, which is passed on.
+        // The tool starts at zero, and that report is forwarded.
         assert_eq!([0.0, 0.5, 7.0].map(&mut passed_on), [3e-6, 0.5, 7.0]);
         // Compiled again between two runs, since its file has changed.
         assert_eq!([0.0, 8.0, 1e300, 0.0].map(&mut passed_on)[..3], [7.000001, 8.0, 1e300]);

@@ -61,8 +61,7 @@ impl StateCodec {
 }
 
 impl Binding {
-    /// Binds to who asks for what: `parts` in this order, none of which can run
-    /// into the next.
+    /// Binds to the identity and the request: `parts` in this order, each delimited from the next.
     pub(crate) fn new(parts: &[&[u8]]) -> Self {
         let mut digest = Sha256::new();
         for part in parts {

@@ -28,8 +28,7 @@ pub(crate) struct Subscriptions(Arc<Mutex<BTreeMap<String, Reservation>>>);
 impl Subscriptions {
     /// # Errors
     ///
-    /// For a URI that is not served, for one too many, and where there is no memory for it
-    /// now.
+    /// If the URI is not served, the limit is reached, or no memory is available now.
     pub(crate) async fn add(
         &self,
         session: &Session,
@@ -80,7 +79,7 @@ pub(crate) fn accepted(server: &Server, requested: &SubscriptionFilter) -> Subsc
     if let Some(uris) = &mut accepted.resource_subscriptions {
         uris.retain(|uri| match knowledge::parse(uri) {
             Some((topic, _)) => has_topic(server, &topic),
-            // What a component serves may not be known yet.
+            // The resources of a component may not be known yet.
             None => true,
         });
         uris.truncate(SUBSCRIPTIONS);

@@ -247,6 +247,7 @@ struct Done<'a> {
     /// The store, if the value was written to it.
     store: Option<&'a str>,
     to: Vec<String>,
+    /// `None`: the default placement.
     placement: Option<Placement>,
     granted: GrantedTools,
 }

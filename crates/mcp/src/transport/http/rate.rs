@@ -17,11 +17,11 @@ impl RequestRate {
         Self { every: second / per_second.get(), burst: second, full: Mutex::new(None) }
     }
 
-    /// Takes one.
+    /// Takes one token.
     ///
     /// # Errors
     ///
-    /// How long to wait for the next.
+    /// The time until the next token.
     pub(crate) fn take(&self) -> Result<(), Duration> {
         self.take_at(Instant::now())
     }

@@ -12,7 +12,7 @@ use subtle::ConstantTimeEq;
 #[derive(Clone)]
 pub struct Token([u8; 32]);
 
-/// A token that cannot be taken.
+/// Why a token is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// The token is short enough to be guessed.
@@ -32,11 +32,11 @@ pub enum TokenError {
 const LEAST_BYTES: usize = 16;
 
 impl Token {
-    /// Takes a token, without the white space around it.
+    /// Creates a token from text, without surrounding white space.
     ///
     /// # Errors
     ///
-    /// [`TokenError`] for one that can be guessed or cannot be sent.
+    /// [`TokenError`] if the token can be guessed or cannot be sent.
     pub fn new(text: &str) -> Result<Self, TokenError> {
         let text = text.trim();
         if text.len() < LEAST_BYTES {
@@ -48,11 +48,11 @@ impl Token {
         Ok(Self(Sha256::digest(text).into()))
     }
 
-    /// Makes one up, of 256 random bits, and returns its text too.
+    /// Generates a token of 256 random bits, and returns its text as well.
     ///
     /// # Errors
     ///
-    /// Where the system has no random bytes.
+    /// If the system cannot provide random bytes.
     pub fn random() -> io::Result<(Self, String)> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;

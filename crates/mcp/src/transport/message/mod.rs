@@ -84,10 +84,10 @@ fn unreadable(error: &JsonError, text: &[u8]) -> String {
     format!("the message cannot be read: {argument}{error}{hint}")
 }
 
-/// The message with its common mistakes of form undone: a `null` for `params` or `_meta`, and
-/// `arguments` that are the JSON text of an object. `None`: it has neither.
+/// Returns the message with common mistakes of form corrected: a `null` for `params` or `_meta`,
+/// and `arguments` as the JSON text of an object. `None`: it has neither mistake.
 ///
-/// Its cost has to be counted afterwards, since values in a text cost more than the text.
+/// Its cost must be computed afterwards, since values in a text cost more than the text.
 pub(crate) fn normalized(text: &[u8]) -> Option<Vec<u8>> {
     let without_null = without_null(text);
     let with_object = with_object(without_null.as_deref().unwrap_or(text));
@@ -215,8 +215,8 @@ fn invalid_id(id: &str) -> ErrorData {
     ErrorData::invalid_request(message, None)
 }
 
-/// The message of which there are most, without trying what else it could be, from a
-/// text of this length.
+/// Reads a tool call, the most frequent message, from a text of this length without trying other
+/// types.
 fn tool_call(
     mut value: Value,
     digits: &Digits,
@@ -292,8 +292,8 @@ pub(crate) fn too_many(id: RequestId, limit: usize) -> ServerJsonRpcMessage {
     refusal(busy(&format!("{limit} requests are in flight (limit reached)")), Some(id))
 }
 
-/// The answer to a request whose id another one has. It has no id itself, since
-/// the client would take it for the answer to the other.
+/// Returns the answer to a request whose id is in use. The answer has no id, since the client would
+/// match it to the other request.
 pub(crate) fn duplicate(id: &RequestId) -> ServerJsonRpcMessage {
     let message = format!(
         "a request with the id `{id}` is in flight; this one was not taken: use another id"
