@@ -14,13 +14,13 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::console::output;
 
-/// What may wait to be written, in bytes. The longest line of a tool is about 1 MiB.
+/// Maximum size of the queue, in bytes. The longest line of a tool is about 1 MiB.
 const QUEUE_BYTES: usize = 4 << 20;
 
-/// What a line in the queue takes beside its text.
+/// Size of a queued line besides its text.
 const LINE_BYTES: usize = 64;
 
-/// How long the end of the process waits for the lines that are left.
+/// Longest time that the end of the process waits for the remaining lines.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]

@@ -299,20 +299,20 @@ impl From<LimitArgs> for LimitFlags {
     }
 }
 
-/// Tells that a tool's description of itself cannot be used; it went on without it.
+/// Warns that a tool's own description cannot be used, and that the command continues without it.
 fn warn_description(tool: &str, problem: &str) {
     let text = format!("the description of `{tool}` cannot be used: {problem}");
     output::warn(&text);
 }
 
-/// Tells that calls are not in the audit log.
+/// Warns that calls are not in the audit log.
 fn warn_unlogged(toolbox: &Toolbox) {
     if let Some(problem) = toolbox.auditor().and_then(Auditor::problem) {
         output::warn(&format!("the call is not in the audit log: {problem}"));
     }
 }
 
-/// Tells what was wrong with the cache; the call went on without it.
+/// Warns of problems with the cache; the call continues without it.
 fn warn(problems: &[CacheProblem]) {
     for problem in problems {
         output::warn(&problem.to_string());

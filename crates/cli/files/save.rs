@@ -24,7 +24,6 @@ const NAME_BYTES: usize = 120;
 /// How many numbers are tried where files of a name exist.
 const NUMBERS: u32 = 10_000;
 
-/// The directory of `--save`.
 pub(crate) struct Saved {
     directory: PathBuf,
     directory_name: Option<String>,

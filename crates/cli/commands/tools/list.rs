@@ -23,7 +23,7 @@ const OWN: &str = "your own";
 #[derive(Default)]
 struct Group {
     tools: Vec<Vec<String>>,
-    /// Why tools are off or cannot work, each with those that are.
+    /// Reasons why tools are off or cannot work, each with the affected tools.
     disabled: Vec<(String, Vec<String>)>,
 }
 

@@ -334,7 +334,7 @@ struct Called<'a> {
 }
 
 impl<'a> Called<'a> {
-    /// What an alias that was allowed stands for: itself, where the caller's tools are meant.
+    /// Returns the target of an allowed alias: the alias itself for the caller's own tools.
     fn of(grants: &'a ToolGrants, alias: &'a Alias) -> Self {
         match grants.iter().find(|(own, _)| *own == alias) {
             Some((_, grant)) => {

@@ -57,7 +57,7 @@ pub(crate) enum OtherProgram {
     Jp,
 }
 
-/// The error for what does not exist.
+/// Returns the error for a path that does not exist.
 fn absent(named: &Path) -> String {
     let name = named.to_string_lossy();
     elsewhere(named).unwrap_or_else(|| match name.contains(['/', '\\']) || name.contains(".wasm") {
@@ -195,8 +195,8 @@ impl Source {
         Self::of_component(path.to_owned(), home, None)
     }
 
-    /// Reads a tool of JP. Its component is relative to JP's workspace, the nearest directory
-    /// upwards that holds `.jp`.
+    /// Reads a tool of JP. Its component is relative to JP's workspace, the nearest ancestor
+    /// directory that holds `.jp`.
     fn of_jp(file: &Path, home: Option<&Path>, tool: Option<&str>) -> Result<Self, CliError> {
         let directory = file.parent().unwrap_or(Path::new("/"));
         let root = directory.ancestors().find(|directory| directory.join(".jp").is_dir());
@@ -238,7 +238,7 @@ impl Source {
         said.unwrap_or_else(|| crate::commands::name_of(&self.path))
     }
 
-    /// The manifest, where it is one of another host.
+    /// Returns the manifest if it belongs to another host.
     pub(crate) fn foreign(&self) -> Option<&Manifest> {
         match &self.manifest.as_ref()?.content {
             ManifestContent::Foreign(manifest) => Some(manifest),

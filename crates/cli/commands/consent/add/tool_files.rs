@@ -160,8 +160,8 @@ impl ToolFiles {
         })
     }
 
-    /// As [`lock`](Self::lock), also if the lock file has mistakes: it is then only for
-    /// [`LockedToolFiles::forget`].
+    /// As [`lock`](Self::lock), but also accepts a lock file with mistakes, which can then only be
+    /// used for [`LockedToolFiles::forget`].
     pub(crate) fn lock_leniently(&self) -> Result<LockedToolFiles<'_>, CliError> {
         self.locked(true)
     }
@@ -238,7 +238,7 @@ impl LockedToolFiles<'_> {
         })
     }
 
-    /// Writes what is recorded now.
+    /// Writes the lock file.
     pub(crate) fn write_lock(&mut self) -> Result<(), CliError> {
         let text = self.recorded.to_string();
         if text.as_bytes() == self.lock.content() {

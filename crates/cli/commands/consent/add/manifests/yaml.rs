@@ -10,10 +10,10 @@ use super::node::{Budget, Node, Problem, check_size, insert};
 const ALIAS: Node = Node::Unusable("an alias, which is not followed");
 const TAGGED: Node = Node::Unusable("a value with a tag, which is not read");
 
-/// A list or a table that has not ended.
+/// An unfinished list or table.
 struct Frame {
     container: Container,
-    /// It has a tag, so that what it means is not known.
+    /// The value has a tag, so its meaning is unknown.
     is_tagged: bool,
 }
 
