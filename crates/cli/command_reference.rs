@@ -113,7 +113,7 @@ fn options<'a>(page: &mut String, kind: &str, args: impl Iterator<Item = &'a Arg
     }
 }
 
-/// The text after the options: paragraphs, and lists under a title, such as the examples.
+/// Returns the text after the options: paragraphs, and titled lists such as the examples.
 fn remarks(command: &Command, level: &str) -> String {
     let help = command.get_after_long_help().or(command.get_after_help());
     let help = help.map(ToString::to_string).unwrap_or_default();

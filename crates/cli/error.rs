@@ -1,4 +1,4 @@
-//! How every error reads: *error*, *caused by*, *hint*, and an exit code.
+//! Form of every error: *error*, *caused by*, *hint*, and an exit code.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ pub(crate) enum CliError {
     /// A workspace cannot be trusted, or its trust not be taken back.
     #[error(transparent)]
     Trust(#[from] TrustQuestionError),
-    /// A person did not say yes to what a workspace asks.
+    /// A person did not approve the workspace's requests.
     #[error("{0}")]
     NotTrusted(&'static str),
     /// The cache cannot be listed or emptied.
@@ -155,7 +155,7 @@ impl CliError {
         }
     }
 
-    /// What a person can do, where the message does not say it already.
+    /// Returns the fix, if the message does not contain it already.
     fn hint(&self) -> Option<String> {
         match self {
             Self::Question(question) => {

@@ -1,8 +1,8 @@
-//! What a server logs, on standard error.
+//! Server log on standard error.
 //!
-//! Lines go through a queue to a thread that writes them, so that nothing else of the
-//! server waits for the reader of standard error. Lines for which the queue has no room
-//! are dropped, and one line says how many.
+//! A queue passes lines to a thread that writes them, so that the rest of the server does not wait
+//! for the reader of standard error. Lines are dropped when the queue is full, and one line reports
+//! how many.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,13 +14,13 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::console::output;
 
-/// What may wait to be written, in bytes. The longest line of a tool is about 1 MiB.
+/// Maximum size of the queue, in bytes. The longest line of a tool is about 1 MiB.
 const QUEUE_BYTES: usize = 4 << 20;
 
-/// What a line in the queue takes beside its text.
+/// Size of a queued line besides its text.
 const LINE_BYTES: usize = 64;
 
-/// How long the end of the process waits for the lines that are left.
+/// Longest time that the end of the process waits for the remaining lines.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]

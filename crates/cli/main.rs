@@ -170,7 +170,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return explain(&error).into(),
     };
-    // Anything that panics is our bug, and says so in its exit code.
+    // A panic is a bug in kitbag and has its own exit code.
     match catch_unwind(AssertUnwindSafe(|| run(cli))) {
         Ok(exit) => exit.into(),
         Err(_) => Exit::Bug.into(),
@@ -240,8 +240,7 @@ fn run(cli: Cli) -> Exit {
     }
 }
 
-/// Prints what the parser of the command line has to say: help that was asked for, or
-/// what is wrong.
+/// Prints the output of the command-line parser: requested help, or an error.
 fn explain(error: &clap::Error) -> Exit {
     if !error.use_stderr() {
         return match error.print().and_then(|()| io::stdout().flush()) {

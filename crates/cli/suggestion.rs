@@ -1,4 +1,4 @@
-//! The command that a person meant, if the one that was typed does not exist in this form.
+//! Suggests the intended command if the typed command line is invalid.
 
 use clap::Command;
 use clap::error::ErrorKind;
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistyped_command_line_gets_the_one_that_was_meant() {
+    fn mistyped_command_line_gets_a_suggestion() {
         let option = |long| clap::Arg::new(long).long(long);
         let kitbag = Command::new("kitbag").subcommands([
             Command::new("run").args(["time", "memory", "written"].map(option)),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_gets_the_commands_that_kitbag_has() {
+    fn prompt_option_gets_the_list_of_commands() {
         let words = |typed: &str| typed.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let kitbag = Command::new("kitbag");
         for typed in ["-p hello", "--prompt hello", "--print", "-p"] {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_sorted_and_none_is_a_command() {
+    fn other_names_are_sorted_and_not_commands() {
         assert!(OTHER_NAMES.is_sorted());
     }
 }

@@ -234,14 +234,14 @@ fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
     Ok(Box::leak(Box::new(kitbag)))
 }
 
-/// The limits that count now: those of a workspace only as far as it is trusted.
+/// Returns the effective limits: those of a workspace apply only as far as it is trusted.
 fn limits_now(global: &Global) -> Result<kitbag::host::Limits, CliError> {
     let kitbag = global.builder().single_call().build()?;
     Ok(kitbag.toolbox().config().limits.limits())
 }
 
-/// The configuration without any workspace: whatever is wrong with that, and with the user's own
-/// file.
+/// Builds the configuration without a workspace. Ignores mistakes in the workspace and in the
+/// user's own file.
 fn nowhere(global: &Global) -> Result<&'static Kitbag, CliError> {
     built(global.builder().workspace("/").isolate_own())
 }
@@ -299,20 +299,20 @@ impl From<LimitArgs> for LimitFlags {
     }
 }
 
-/// Tells that a tool's description of itself cannot be used; it went on without it.
+/// Warns that a tool's own description cannot be used, and that the command continues without it.
 fn warn_description(tool: &str, problem: &str) {
     let text = format!("the description of `{tool}` cannot be used: {problem}");
     output::warn(&text);
 }
 
-/// Tells that calls are not in the audit log.
+/// Warns that calls are not in the audit log.
 fn warn_unlogged(toolbox: &Toolbox) {
     if let Some(problem) = toolbox.auditor().and_then(Auditor::problem) {
         output::warn(&format!("the call is not in the audit log: {problem}"));
     }
 }
 
-/// Tells what was wrong with the cache; the call went on without it.
+/// Warns of problems with the cache; the call continues without it.
 fn warn(problems: &[CacheProblem]) {
     for problem in problems {
         output::warn(&problem.to_string());

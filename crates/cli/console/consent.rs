@@ -142,7 +142,7 @@ pub(crate) fn screen_size() -> ScreenSize {
     ScreenSize { lines, columns, is_wrapped: true }
 }
 
-/// A text with its long lines broken into rows, each of which shows that it continues a line.
+/// Paths that a tool cannot access although a parent directory is granted.
 pub(crate) fn on_screen(text: &str) -> String {
     wrapped(&printable(text).to_string(), screen_size().columns)
 }

@@ -8,7 +8,7 @@ use kitbag::base::{ARGUMENTS_BYTES, ByteSize};
 
 use crate::error::CliError;
 
-/// What stands for standard input instead of a path.
+/// Path that selects standard input.
 const STDIN: &str = "-";
 
 const STDIN_NAME: &str = "standard input";

@@ -12,10 +12,10 @@ use signal_hook::{flag, low_level};
 
 use crate::exit::Exit;
 
-/// What Ctrl-C does from here on.
+/// Handles Ctrl-C.
 ///
-/// Without a thread of its own: the handler writes a byte into a pipe, and
-/// whatever watches over the call's deadline watches over the pipe too.
+/// No separate thread is needed: the handler writes a byte into a pipe, and the watcher of the
+/// call's deadline also watches the pipe.
 #[derive(Clone)]
 pub(crate) struct Interrupt {
     cancellation: Cancellation,
@@ -35,8 +35,8 @@ impl Interrupt {
         &self.cancellation
     }
 
-    /// Whether Ctrl-C ends the process at once: where there is nothing that has to end
-    /// in order, as while a tool is compiled or a person is asked.
+    /// Sets whether Ctrl-C ends the process at once, for example while a tool is compiled or a
+    /// person is asked and no cleanup is needed.
     pub(crate) fn set_leave(&self, leave: bool) {
         self.leave.store(leave, Ordering::SeqCst);
     }

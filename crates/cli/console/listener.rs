@@ -1,5 +1,4 @@
-//! What a tool tells while it runs, and what the host tells before, for the person
-//! at the terminal.
+//! Shows the reports of a running tool and of the host to the person at the terminal.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +11,7 @@ use unicode_width::UnicodeWidthChar as _;
 use crate::console::interrupt::Interrupt;
 use crate::console::output;
 
-/// How long a line of progress stands at least. A tool may tell of a thousand
-/// steps in a moment.
+/// Shortest time that a progress line is shown. A tool may report a thousand steps in a moment.
 const STANDS: Duration = Duration::from_millis(50);
 
 /// The longest line of progress, in columns of a terminal, with the mark where it is
@@ -58,7 +56,7 @@ impl Screen {
         result
     }
 
-    /// Takes the line of progress away.
+    /// Clears the progress line.
     pub(crate) fn clear(&self) {
         self.line.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn json_holds_nothing_that_a_terminal_acts_on() {
+    fn json_has_no_terminal_control_characters() {
         let value = json!({ "a\u{202e}": ["\u{9b}2J\u{7f}", "\u{e0041}", "wörd\n\u{1b}"] });
         let text = escaped(value.to_string());
         assert_eq!(

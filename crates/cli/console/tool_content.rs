@@ -1,4 +1,4 @@
-//! What a tool gave besides its text: a sentence for a person, JSON for a program.
+//! Content that a tool emitted besides its text: a sentence for a person, JSON for a program.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// The name of the document that holds notes on an answer.
 const NOTES: &str = "kitbag:notes";
 
-/// The line that stands for it where only text is shown.
+/// Returns the line that represents the content if only text is shown.
 pub(crate) fn sentence(content: &Content) -> String {
     let size = |data: &[u8]| ByteSize::bytes(data.len() as u64);
     let what = match content {

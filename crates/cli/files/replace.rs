@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::new_file;
 
-/// What the name of a copy ends in, with a number where there are several.
+/// Ending of a backup's name, followed by a number if there are several.
 #[cfg(feature = "serve")]
 const BACKUP: &str = "backup";
 
@@ -50,7 +50,7 @@ impl Original {
         Ok(())
     }
 
-    /// The same, and returns where a copy of what it held lies.
+    /// Replaces the content and returns the path of a backup copy.
     #[cfg(feature = "serve")]
     pub(crate) fn replace_with_backup(&self, content: &[u8]) -> io::Result<Option<PathBuf>> {
         self.put(content, |old| {

@@ -1,8 +1,8 @@
-//! Files of what a tool gave besides its text.
+//! Files for content that a tool emitted besides its text.
 //!
-//! The tool chooses the name of a file and nothing else: a file is in the directory that the
-//! user named, is written whole or not at all, and replaces no other file. It gets no name that
-//! is protected or looks like a secret, and no link in the workspace is followed.
+//! The tool chooses only the name of a file. The file is in the directory that the user named, is
+//! written whole or not at all, and replaces no other file. Its name is never a protected name or
+//! one that looks like a secret, and no link in the workspace is followed.
 
 use std::fs;
 use std::io;
@@ -24,7 +24,6 @@ const NAME_BYTES: usize = 120;
 /// How many numbers are tried where files of a name exist.
 const NUMBERS: u32 = 10_000;
 
-/// The directory of `--save`.
 pub(crate) struct Saved {
     directory: PathBuf,
     directory_name: Option<String>,
@@ -122,7 +121,7 @@ impl Saved {
     }
 }
 
-/// What the name of a file begins with that a tool does not name.
+/// Returns the beginning of a file name for content that a tool does not name.
 fn content_kind(content: &Content) -> &'static str {
     match content {
         Content::Image(_) => "image",
@@ -145,7 +144,7 @@ fn name_of(uri: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// What the name of a file of a MIME type ends in.
+/// Returns the file extension of a MIME type.
 fn extension(mime_type: &str) -> Option<&'static str> {
     let essence = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     Some(match &*essence {
@@ -188,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_comes_from_the_end_of_a_uri_and_leads_nowhere() {
+    fn file_name_comes_from_the_uri_and_stays_in_place() {
         let check = |uri: &str, expected: &str| {
             assert_eq!(name_of(uri).as_deref().unwrap_or("none"), expected, "{uri}");
         };
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_comes_from_the_mime_type() {
+    fn extension_comes_from_the_mime_type() {
         let check = |mime_type: &str, expected: Option<&str>| {
             assert_eq!(extension(mime_type), expected, "{mime_type}");
         };

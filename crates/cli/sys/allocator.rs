@@ -40,7 +40,7 @@ mod tests {
     use super::settings;
 
     #[test]
-    fn variables_of_a_person_are_respected() {
+    fn environment_variables_are_respected() {
         let check = |set: &[&str], expected: &[_]| {
             let settings: Vec<_> = settings(|variable| set.contains(&variable)).collect();
             assert_eq!(settings, expected, "{set:?}");

@@ -1,4 +1,4 @@
-//! Whether this process may open too few files for what it does.
+//! Detects that this process may open too few files.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -83,7 +83,7 @@ enum GrantFlag {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        // All that the workspace says, also where it does not count: nothing of it is called.
+        // Reads untrusted settings as well: none of the workspace's tools is called.
         let kitbag = built(global.builder().ask_trust())?;
         let config = kitbag.toolbox().config();
         let home = Global::home();
@@ -138,7 +138,7 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    /// The tool of a component that is meant. `None`: the component has one at most.
+    /// Returns the requested tool of a component. `None`: the component has at most one tool.
     fn chosen(&self, described: &DescribeResult) -> Result<Option<ToolName>, CliError> {
         let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -162,7 +162,7 @@ impl Args {
         }
     }
 
-    /// Shows the tool and asks. Returns the grants that it gets.
+    /// Shows the tool and asks for consent. Returns the granted grants.
     fn agreed(
         &self,
         addition: &Addition<'_>,
@@ -215,7 +215,7 @@ fn not_added(name: &ToolName) -> CliError {
 /// Asks about each group of grants. The end of the input adds nothing.
 fn customized(name: &ToolName, groups: &[Group]) -> Result<GrantSelection, CliError> {
     let mut kinds = Vec::new();
-    // What is denied is denied whatever is granted.
+    // Denials apply regardless of grants.
     for group in groups.iter().filter(|group| group.key != "deny") {
         let heading = format!("Grants of {}:", group.word);
         let consent = Consent { heading, items: group.items.clone(), ..Consent::default() };
@@ -251,8 +251,8 @@ fn ask_with_yes(name: &ToolName) -> String {
     )
 }
 
-/// Refuses a name that another tool has, and says where. Whether the tool was added halfway
-/// before.
+/// Refuses a name that another tool has, and names its location. Returns whether an earlier `add`
+/// was interrupted.
 fn check_free(
     config: &Config,
     place: &ToolFiles,
@@ -311,9 +311,9 @@ struct Addition<'a> {
     asked: &'a RequestedSettings,
     groups: &'a [Group],
     place: &'a ToolFiles,
-    /// It was added halfway before.
+    /// An earlier `add` was interrupted.
     is_unfinished: bool,
-    /// Nothing makes the directory a workspace yet.
+    /// The directory is not a workspace yet.
     is_new_workspace: bool,
 }
 
@@ -322,8 +322,8 @@ impl Addition<'_> {
         recorded(self.source, self.parts.clone())
     }
 
-    /// Checks everything, and writes the record, the table, and at last the component: before
-    /// that is there, nothing of the name runs.
+    /// Checks everything, then writes the record, the table and finally the component. The tool
+    /// cannot run before the component exists.
     fn write(&self, table: &ToolTable, global: &Global) -> Result<(), CliError> {
         let mut locked = self.place.lock()?;
         let trusted = TrustBefore::now(global)?;

@@ -120,7 +120,7 @@ impl Args {
     }
 }
 
-/// What is said of a name that no lock file has.
+/// Returns the error for a name that is not in any lock file.
 fn not_added(name: &ToolName, config: Option<&Config>) -> String {
     let tools = config.map(|config| &config.tools);
     match tools.and_then(|tools| tools.get(name)) {

@@ -476,7 +476,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn imports_that_have_another_version_do_not_hide_a_new_one() {
+    fn changed_import_version_does_not_hide_a_new_import() {
         let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let check = |old: &[&str], new: &[&str], expected: &[&str]| {
             assert_eq!(imports(&list(old), &list(new)), expected);

@@ -15,10 +15,10 @@ use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// How often the log is looked at for new lines.
+/// Interval at which the log is checked for new lines.
 const FOLLOW: Duration = Duration::from_millis(200);
 
-/// How many lines are shown where nothing else is said.
+/// Default number of lines.
 const SHOWN: usize = 50;
 
 #[derive(Debug, clap::Args)]

@@ -149,7 +149,7 @@ impl Format {
     }
 }
 
-/// Has the component do it. `Err`: it could not, which has been said.
+/// Calls the component. `Err`: the call failed, and the failure was reported.
 fn call(
     toolbox: &Toolbox,
     invocation: Invocation,
@@ -201,7 +201,7 @@ fn configured(config: &Config, builtin: &str) -> ToolName {
     }
 }
 
-/// Puts a file into a directory of its own, which the component is granted.
+/// Copies a file into a separate directory, which is granted to the component.
 fn copy(file: &str) -> Result<tempfile::TempDir, CliError> {
     let failed = |source| CliError::Read { path: file.to_owned(), source };
     let mut content = Vec::new();

@@ -119,8 +119,8 @@ fn clear(
     Ok(Exit::Done)
 }
 
-/// What a name stands for: that which the storage has under it, else what the tools of a
-/// component keep.
+/// Resolves a name: the storage's own entry of that name, otherwise the stores of a component's
+/// tools.
 fn meant(toolbox: &Toolbox, storage: &Storage, name: &str) -> Result<Vec<StorageUsage>, CliError> {
     let mut usages = storage.namespaces()?;
     if usages.iter().any(|usage| usage.tool == name) {

@@ -39,8 +39,8 @@ struct What {
     schema: bool,
 }
 
-/// The keys of values that built-in tools have without any configuration of their own: what
-/// they declare, and the limits of every tool.
+/// Returns the keys of values that built-in tools have without configuration: their declarations,
+/// and the limits of every tool.
 fn brought_along(config: &Config, rows: &[Row]) -> HashSet<String> {
     let builtins = config.tools.iter().filter(|(_, tool)| tool.toolset.is_some());
     let builtins: HashSet<_> = builtins.map(|(name, _)| name.as_str()).collect();

@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_has_a_host_and_gets_the_path_of_the_server() {
+    fn url_needs_a_host_and_gets_the_default_path() {
         let check = |text: &str, expected: Option<&str>| {
             assert_eq!(url(text).ok().as_deref(), expected, "{text}");
         };

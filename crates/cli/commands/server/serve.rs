@@ -323,8 +323,8 @@ fn cannot_listen(address: SocketAddr, error: io::Error) -> CliError {
     failed(&format!("`{address}` cannot be listened at{more}"), error)
 }
 
-/// What Ctrl-C and the signal to end cancel. The second one ends the process as
-/// always.
+/// Returns a token that Ctrl-C and the termination signal cancel. The second signal ends the
+/// process as usual.
 fn end_on_signal() -> io::Result<CancellationToken> {
     let (mut reader, writer) = io::pipe()?;
     for signal in [SIGINT, SIGTERM] {

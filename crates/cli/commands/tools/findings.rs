@@ -1,4 +1,4 @@
-//! Everything that is wrong with a tool: the same for `check`, `add` and `update`.
+//! Problems of a tool: the same for `check`, `add` and `update`.
 
 use kitbag::contract::{ErrorKind, ToolName};
 use kitbag::host::CacheProblem;

@@ -79,7 +79,7 @@ fn as_text(inspection: &Inspection) -> String {
     printable(&text).to_string()
 }
 
-/// What it says of itself, and where: what is in a section, or that it has to be asked.
+/// Returns the component's description, or a note that the component must be asked for it.
 fn description(inspection: &Inspection) -> String {
     let mut text = match (&inspection.section, inspection.describes()) {
         (Some(DescribeResult::Unusable(problem)), _) => {

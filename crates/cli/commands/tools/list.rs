@@ -23,7 +23,7 @@ const OWN: &str = "your own";
 #[derive(Default)]
 struct Group {
     tools: Vec<Vec<String>>,
-    /// Why tools are off or cannot work, each with those that are.
+    /// Reasons why tools are off or cannot work, each with the affected tools.
     disabled: Vec<(String, Vec<String>)>,
 }
 
@@ -109,7 +109,7 @@ fn as_json(tool: Summary) -> serde_json::Value {
     })
 }
 
-/// What stands at tools that are off for want of a workspace.
+/// Note on tools that are off because there is no workspace.
 const OFF: &str = "off without a workspace";
 
 /// The reason for which tools are off, where it is the same for several toolsets: in the

@@ -205,7 +205,7 @@ impl Call {
     }
 }
 
-/// What is said of something in an answer that looks like a key or a password.
+/// Returns the note on content of an answer that looks like a key or a password.
 fn leak_note(what: &str, tool: &str, leak: &FoundLeak) -> String {
     let FoundLeak { rule, what: kind, fingerprint, is_masked } = leak;
     let place = format!("(rule `{rule}`, fingerprint `{fingerprint}`)");
@@ -218,7 +218,7 @@ fn leak_note(what: &str, tool: &str, leak: &FoundLeak) -> String {
     }
 }
 
-/// The options that grant for one call what a tool was refused.
+/// Returns the options that grant a refused request for one call.
 fn grant_hint(config: &Config, completion: &Completion) -> Option<String> {
     let missing = completion.refused.iter().filter_map(RefusedAccess::missing);
     let flags: Vec<_> = missing.filter_map(|missing| config.grant_flag(missing)).collect();
@@ -367,7 +367,7 @@ fn finish(
     }
 }
 
-/// Tells a person of what has no place in a text, and of the files that hold it.
+/// Notifies a person of content that is not text, and of the files that hold it.
 fn tell(emitted: &[Content], files: &[Option<PathBuf>], as_json: bool) {
     if as_json {
         return;
@@ -441,7 +441,7 @@ fn rounded(time: Duration) -> Duration {
     Duration::from_nanos(nanos.saturating_add(unit / 2) / unit * unit)
 }
 
-/// Asks on the terminal; the end of the input leaves the question unanswered.
+/// Asks on the terminal. The question stays unanswered at the end of the input.
 fn prompt(question: &Question) -> Result<Reply, CliError> {
     let answer = match &question.answer_type {
         AnswerType::Form(fields) => {
@@ -479,7 +479,7 @@ fn prompt_field(field: &Field) -> Result<Typed, CliError> {
 
 enum Typed {
     Answer(Value),
-    /// An empty line, where that is allowed.
+    /// An empty line, if it is allowed.
     Nothing,
     End,
 }
@@ -594,7 +594,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_shown_with_three_digits() {
+    fn time_is_shown_with_three_digits() {
         let check = |nanos: u64, expected: &str| {
             let shown = format_duration(rounded(Duration::from_nanos(nanos))).to_string();
             assert_eq!(shown, expected);

@@ -54,11 +54,11 @@ pub(crate) struct Args {
     grants: GrantArgs,
 }
 
-/// What is not known before a tool connects.
+/// Condition that cannot be checked before a tool connects.
 const ADDRESSES: &str = "if its host has no addresses but those that the grant opens, and none that \
                          is denied";
 
-/// The same if a proxy resolves the name.
+/// The condition if a proxy resolves the name.
 const BY_PROXY: &str = "whatever addresses its host has, if the request goes through your proxy: \
                         `resolve = \"proxy\"` lets the proxy resolve the name";
 
@@ -170,7 +170,6 @@ fn asked(words: &[String], write: bool) -> Result<WhyRequest, CliError> {
     })
 }
 
-/// The answer, for a person and for a program.
 struct Answer {
     is_allowed: bool,
     text: String,
@@ -184,7 +183,7 @@ fn request(tool: &ConfiguredTool, method: &str, url: &str) -> Result<HttpRequest
     }
 }
 
-/// A request that is refused whatever is granted.
+/// A request that is refused regardless of grants.
 fn refused_url(method: &str, url: &str, refusal: &HttpRefusal) -> Answer {
     let (request, HttpRefusal { kind, reason, .. }) = (format!("{method} {url}"), refusal);
     let mut text = format!("denied ({kind}): {}\n  {reason}", shown(&request));
@@ -335,7 +334,7 @@ struct Called<'a> {
 }
 
 impl<'a> Called<'a> {
-    /// What an alias that was allowed stands for: itself, where the caller's tools are meant.
+    /// Returns the target of an allowed alias: the alias itself for the caller's own tools.
     fn of(grants: &'a ToolGrants, alias: &'a Alias) -> Self {
         match grants.iter().find(|(own, _)| *own == alias) {
             Some((_, grant)) => {

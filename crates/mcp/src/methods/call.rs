@@ -30,10 +30,10 @@ use crate::session::notifications::ClientListener;
 use crate::session::resume_state;
 use crate::session::state_codec::{Binding, CallState};
 
-/// The argument in which a client without forms passes answers on.
+/// Argument in which a client without forms passes answers.
 const ANSWERS_KEY: &str = "_answers";
 
-/// Under which of them the id of a call comes back that has called other tools.
+/// Key in the answers for the id of a call that has already called other tools.
 const CALL_KEY: &str = "_call";
 
 pub(crate) enum Earlier {
@@ -41,11 +41,11 @@ pub(crate) enum Earlier {
     Kept(String),
 }
 
-/// Makes a call and returns its result, or what has to be answered first.
+/// Makes a call and returns its result, or the questions that must be answered first.
 ///
 /// # Errors
 ///
-/// For a name that is no tool, and for a state that is not of this call.
+/// If no tool has the name, or if the state belongs to another call.
 pub(crate) async fn call(
     session: &Session,
     request: CallToolRequestParams,
@@ -66,7 +66,7 @@ pub(crate) async fn call(
         (None, _) => None,
     };
     let answers = given.clone().into_iter().map(|(id, value)| {
-        // What a model writes down for a person is taken as typed.
+        // A model writes a person's answers as text; they are parsed like typed input.
         let value = match value {
             Value::String(text) => Answer::Text(text),
             value => Answer::Json(value),
@@ -120,17 +120,16 @@ pub(crate) struct Call<'a> {
     session: &'a Session,
     context: &'a RequestContext<RoleServer>,
     client: Client,
-    /// The tool, as the client's log names it.
     name: String,
     listener: ClientListener,
-    /// What the client answers to the questions of an earlier round.
+    /// The client's answers to the questions of an earlier round.
     responses: InputResponses,
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
 }
 
 pub(crate) enum CallResult {
     Done(Box<Completed>),
-    /// The client has to bring an answer.
+    /// The client must provide an answer.
     Asks(InputRequiredResult),
     /// A question is open, and the client has no forms to ask it with.
     Open(Box<Suspended>),
@@ -161,12 +160,12 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Makes the call with the toolbox of one generation, until it is over or the
-    /// client has to be asked. `state` is what an earlier round gave out.
+    /// Makes the call with the toolbox of one generation, until the call ends or the client must be
+    /// asked. `state` was issued in an earlier round.
     ///
     /// # Errors
     ///
-    /// [`Stop`], where it comes to no end of its own.
+    /// [`Stop`] if the call has no outcome.
     pub(crate) async fn run(
         self,
         generation: &Arc<Generation>,
@@ -221,7 +220,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The context of a call that a client makes: who it is and for whom it calls.
+/// Returns the context of a client's call: the client, and the caller on whose behalf it calls.
 pub(crate) fn call_context(session: &Session, request: &RequestContext<RoleServer>) -> CallContext {
     let client = request.client_info();
     let client = client.map(|client| ClientName::new(&client.name, &client.version));
@@ -236,15 +235,14 @@ pub(crate) fn call_context(session: &Session, request: &RequestContext<RoleServe
     }
 }
 
-/// Logs that calls are not in the audit log.
+/// Logs a warning that calls are not in the audit log.
 pub(crate) fn warn_unlogged(toolbox: &Toolbox) {
     if let Some(problem) = toolbox.auditor().and_then(Auditor::problem) {
         tracing::warn!("calls are not in the audit log: {problem}");
     }
 }
 
-/// Takes questions to the person behind a client, or to the client that will come back
-/// with the answer.
+/// Puts questions to the person behind a client, or to the client, which returns with the answer.
 struct Asker<'a> {
     session: &'a Session,
     context: &'a RequestContext<RoleServer>,
@@ -283,7 +281,7 @@ impl FrontEnd for Asker<'_> {
             };
         }
         let form = question::form(question, rejected).map_err(|error| internal(&error))?;
-        // Until it is answered.
+        // Held until the question is answered.
         let account = self.session.account(self.context);
         let _memory = self.session.hold(&account, question::cost(&form))?;
         match self.context.peer.create_elicitation(form).await {
@@ -315,8 +313,8 @@ fn require(
     Ok(InputRequiredResult::new(Some(requests), Some(state)))
 }
 
-/// Keeps the calls of other tools that a call has made until it goes on, and gives the id to
-/// go on with. `None` where it made none.
+/// Keeps the nested calls of a call until it resumes, and returns the id to resume with. `None` if
+/// the call made none.
 fn keep(
     session: &Session,
     context: &RequestContext<RoleServer>,
@@ -330,8 +328,8 @@ fn keep(
     kept.map(Some).map_err(|error| ErrorData::internal_error(error, None))
 }
 
-/// Waits, unless the client gives the call up or the server ends, and passes on
-/// meanwhile what the tool reports.
+/// Waits until the client cancels the call or the server ends. Meanwhile forwards the tool's
+/// reports.
 async fn unless_cancelled<T>(
     mut work: Pin<&mut impl Future<Output = T>>,
     session: &Session,

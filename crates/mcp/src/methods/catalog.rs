@@ -1,21 +1,20 @@
-//! The tools as `tools/list` tells of them.
+//! The tools as `tools/list` returns them.
 
 use kitbag_base::text::printable;
 use kitbag_toolbox::definitions::{Definition, Format};
 use kitbag_toolbox::{KnownTool, Toolbox};
 use rmcp::model;
 
-/// The tools of one toolbox, by name, as far as they are known without being
-/// loaded.
+/// The tools of one toolbox, by name, as far as they are known without loading.
 pub(crate) struct Catalog {
-    /// What `kitbag export --format mcp` prints.
+    /// The output of `kitbag export --format mcp`.
     pub(crate) tools: Vec<model::Tool>,
-    /// The names of those that may say more of themselves.
+    /// Names of the tools whose own descriptions are not loaded yet.
     pub(crate) undescribed: Vec<String>,
 }
 
 impl Catalog {
-    /// Reads what is cached of local tools. Nothing is compiled.
+    /// Reads the cached descriptions of local tools. Compiles nothing.
     pub(crate) fn of(toolbox: &Toolbox) -> Self {
         let mut catalog = Self { tools: Vec::new(), undescribed: Vec::new() };
         for known in toolbox.known_tools() {

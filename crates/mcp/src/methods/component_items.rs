@@ -1,6 +1,6 @@
 //! Prompts and resources of components, which are served beside the server's own knowledge.
 //!
-//! Getting one is a run like a call, with the same questions in between.
+//! Getting a prompt or resource is a run like a call, with the same questions in between.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::server::background::LISTING_TIME;
 use crate::server::generation::Generation;
 use crate::session::client::Client;
 
-/// Has the tools loaded of which it is not known what they serve, one after the other.
+/// Loads, one after the other, the tools whose prompts and resources are not known yet.
 async fn load(server: &Server, generation: &Generation, served: &ServedItems) {
     for name in &served.undescribed {
         let name = name.as_str();
@@ -32,7 +32,7 @@ async fn load(server: &Server, generation: &Generation, served: &ServedItems) {
     }
 }
 
-/// What is served as far as it is known. It reads what is cached.
+/// Returns the known prompts and resources. Reads only the cache.
 async fn known(generation: &Arc<Generation>) -> Result<Arc<ServedItems>, ErrorData> {
     if let Some(served) = generation.served.known() {
         return Ok(served);
@@ -50,8 +50,7 @@ pub(super) async fn listed(server: &Server) -> Result<Arc<ServedItems>, ErrorDat
     known(&server.generation()).await
 }
 
-/// Finds something that is asked for by name, which is worth loading what is not
-/// known yet.
+/// Finds a prompt or resource by name. Loads the tools that are not described yet if necessary.
 pub(crate) async fn find<T>(
     server: &Server,
     find: impl Fn(&ServedItems) -> Option<T>,
@@ -66,8 +65,7 @@ pub(crate) async fn find<T>(
     Ok(found.map(|found| (generation, found)))
 }
 
-/// The text of a run that went well. `refuse` makes an error of what the
-/// component says against it.
+/// Returns the text of a successful run. `refuse` turns the component's refusal into an error.
 pub(super) fn success(
     result: Result<Outcome, CallError>,
     client: Client,
@@ -84,7 +82,7 @@ pub(super) fn success(
     }
 }
 
-/// The error where a person has to be asked and the client cannot do it.
+/// Returns the error for a question that the client cannot put to a person.
 fn unanswered(question: &Question, client: Client) -> ErrorData {
     let message = format!(
         "an answer from the user is needed, and the client does not offer to ask: {}",
@@ -113,7 +111,7 @@ fn refusal(error: ToolboxError) -> ErrorData {
     match error.kind() {
         ErrorKind::Arguments | ErrorKind::State => ErrorData::invalid_params(message, None),
         ErrorKind::Declined | ErrorKind::Answer => ErrorData::invalid_request(message, None),
-        // The message says when.
+        // The message includes the time of the next permitted call.
         ErrorKind::Rate => internal(&message),
         kind if kind.is_transient() => internal(&format_args!("{message} {TRY_AGAIN}")),
         _ => internal(&message),

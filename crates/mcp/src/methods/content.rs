@@ -1,4 +1,4 @@
-//! What a tool gave besides its text, as content blocks.
+//! Content that a tool emitted besides its text, as content blocks.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

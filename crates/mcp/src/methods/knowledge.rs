@@ -24,11 +24,11 @@ const TEMPLATE: &str = "kb://{topic}/{+slug}";
 const PROMPT: &str = KNOWLEDGE_PROMPT;
 pub(crate) const MIME_TYPE: &str = "text/markdown";
 
-/// What stands for itself in a topic's or a slug's part of a URI.
+/// Characters that are not escaped in the topic or the slug of a URI.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const PLAIN_PATH: &AsciiSet = &PLAIN.remove(b'/');
 
-/// Every listed subject of every topic.
+/// Returns every listed subject of every topic.
 pub(crate) async fn resources(
     session: &Session,
     context: &RequestContext<RoleServer>,
@@ -52,7 +52,7 @@ pub(crate) async fn resources(
     Ok(all)
 }
 
-/// The form of all those URIs, where there is knowledge.
+/// Returns the template of subject URIs, if there is knowledge.
 pub(crate) fn template(server: &Server) -> Option<ResourceTemplate> {
     let template = ResourceTemplate::new(TEMPLATE, "subject")
         .with_title("Subject of the knowledge base")
@@ -61,11 +61,11 @@ pub(crate) fn template(server: &Server) -> Option<ResourceTemplate> {
     server.generation().toolbox.has_knowledge().then_some(template)
 }
 
-/// The call that reads one subject, with its tool.
+/// Returns the call that reads one subject, with its tool.
 ///
 /// # Errors
 ///
-/// For a URI that is not ours, for a topic that does not exist, and if `learn` is off.
+/// If the URI is not a subject, the topic does not exist, or `learn` is off.
 pub(crate) fn subject(toolbox: &Toolbox, uri: &str) -> Result<(ToolName, Invocation), ErrorData> {
     let Some((topic, slug)) = parse(uri) else {
         return Err(not_found(uri, &format!("a subject is `{TEMPLATE}`")));
@@ -73,7 +73,7 @@ pub(crate) fn subject(toolbox: &Toolbox, uri: &str) -> Result<(ToolName, Invocat
     toolbox.subject(&topic, &slug).map_err(|error| not_found(uri, &error.message))
 }
 
-/// The error for a URI that nothing is found under.
+/// Returns the error for a URI that is not found.
 pub(crate) fn not_found(uri: &str, why: &str) -> ErrorData {
     let message = format!("there is no resource `{}`: {why}", shown(uri));
     ErrorData::resource_not_found(message, Some(serde_json::json!({ "uri": uri })))
@@ -106,7 +106,7 @@ pub(crate) async fn complete(
         },
         _ => Vec::new(),
     };
-    // What starts with it comes before what only holds it.
+    // Names that start with the text come before names that only contain it.
     let (starting, holding): (Vec<_>, Vec<_>) = names
         .into_iter()
         .filter(|name: &String| name.to_lowercase().contains(&typed) && !toolbox.leaves_out(name))
@@ -120,7 +120,7 @@ pub(crate) async fn complete(
     Ok(CompleteResult::new(completion))
 }
 
-/// The prompt with the block of knowledge, where there is knowledge.
+/// Returns the prompt with the block of knowledge, if there is knowledge.
 pub(crate) fn listed_prompt(server: &Server) -> Option<Prompt> {
     let description = "What the knowledge base holds, and what of it everybody should know.";
     let prompt = Prompt::new(PROMPT, Some(description), None).with_title("Knowledge");
@@ -129,7 +129,7 @@ pub(crate) fn listed_prompt(server: &Server) -> Option<Prompt> {
 
 /// # Errors
 ///
-/// For a name that is no prompt.
+/// If no prompt has the name.
 pub(crate) async fn prompt(
     session: &Session,
     name: &str,
@@ -166,7 +166,7 @@ fn uri(topic: &str, slug: &str) -> String {
     format!("{SCHEME}{topic}/{}", utf8_percent_encode(slug, PLAIN_PATH))
 }
 
-/// The topic and the slug of a subject's URI.
+/// Returns the topic and the slug of a subject's URI.
 pub(crate) fn parse(uri: &str) -> Option<(String, String)> {
     let (topic, slug) = uri.strip_prefix(SCHEME)?.split_once('/')?;
     let decode = |text| percent_decode_str(text).decode_utf8().ok().map(|text| text.into_owned());
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_topic_and_slug_come_back_from_their_uri() {
+    fn topic_and_slug_round_trip_through_the_uri() {
         for (topic, slug, expected) in [
             ("skills", "rules/naming", "kb://skills/rules/naming"),
             ("a/b", "c d#e?f%20", "kb://a%2Fb/c%20d%23e%3Ff%2520"),

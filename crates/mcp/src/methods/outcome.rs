@@ -1,4 +1,4 @@
-//! What a call's end becomes in the protocol.
+//! The outcome of a call in the protocol.
 
 use kitbag_base::shell;
 use kitbag_base::text::printable;
@@ -12,17 +12,17 @@ use serde_json::{Map, Value, json};
 
 use crate::methods::content::content_block;
 
-/// Said where the same call may succeed later.
+/// Added if the same call may succeed later.
 pub(crate) const TRY_AGAIN: &str = "Trying again may help.";
 
-/// The result of a call that has ended without a question.
+/// Returns the result of a call that ended without a question.
 ///
-/// What the model can act on is a result, with `isError` where that is so; a
-/// name that is no tool is an error of the protocol.
+/// An error that the model can fix is a result with `isError`. An unknown tool name is an error of
+/// the protocol.
 ///
 /// # Errors
 ///
-/// For what the model can do nothing about.
+/// If the model cannot fix the error.
 pub(crate) fn result(
     config: &Config,
     tool: &str,
@@ -38,7 +38,7 @@ pub(crate) fn result(
     Ok(result)
 }
 
-/// What is known of an answer besides what it says. `None`: nothing.
+/// Returns the findings of the screening. `None`: there are none.
 pub(crate) fn meta(screening: &ScreeningReport) -> Option<MetaObject> {
     let mut meta = Map::new();
     if screening.is_untrusted {
@@ -62,13 +62,13 @@ fn answered(
     match completion.result {
         Ok(Outcome::Success(content)) => match structured {
             Ok(structured) => {
-                // A tool that gives something else may have nothing to say.
+                // A tool that emits other content may have no text.
                 let text = (!content.is_empty() || completion.emitted.is_empty())
                     .then(|| ContentBlock::text(content));
                 let given = completion.emitted.iter().map(content_block);
                 let mut result = CallToolResult::success(text.into_iter().chain(given).collect());
-                // Before 2026-07-28 it was always an object, and no other schema is
-                // listed.
+                // Before 2026-07-28 structured content had to be an object, and only such schemas
+                // are listed.
                 result.structured_content = structured.filter(Value::is_object);
                 Ok(result)
             }
@@ -84,8 +84,8 @@ fn answered(
     }
 }
 
-/// The result of a call that was not made, or that the host ended: its cause, and what the model
-/// may ask the user for.
+/// Returns the result of a call that was not made, or that the host ended: the cause, and the
+/// change that the model may ask the user for.
 ///
 /// # Errors
 ///
@@ -118,7 +118,7 @@ pub enum ErrorForm {
     Internal,
     /// A result with `isError`, which a model reads.
     Result {
-        /// `true` if the result suggests to repeat the call.
+        /// `true` if the result suggests that the call be repeated.
         is_transient: bool,
     },
 }
@@ -147,8 +147,8 @@ pub(crate) fn kind(end: CallStatus) -> &'static str {
     }
 }
 
-/// The result of a call with an open question, for a client that cannot ask a person.
-/// `given` are the answers that came with the call.
+/// Returns the result of a call with an open question, for a client that cannot ask a person.
+/// `given` holds the answers that came with the call.
 pub(crate) fn unanswered(
     tool: &str,
     open: &Suspended,
@@ -185,7 +185,7 @@ fn asking(tool: &str, question: &Question, mut answers: Map<String, Value>) -> C
             false,
         );
     }
-    // The call is made again with all of them.
+    // The repeated call must contain every answer.
     answers.insert(id.clone(), placeholder(answer_type));
     let example = json!({ "_answers": answers });
     failure(
@@ -198,7 +198,7 @@ fn asking(tool: &str, question: &Question, mut answers: Map<String, Value>) -> C
     )
 }
 
-/// What stands for an answer of a type, in the form that it has.
+/// Returns a placeholder for an answer of a type, in the form of that type.
 fn placeholder(answer_type: &AnswerType) -> Value {
     match answer_type {
         AnswerType::Form(fields) => {
@@ -220,7 +220,7 @@ fn message_of(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Logs for the operator of the server what the model does not see.
+/// Logs details for the server's operator that the model does not receive.
 pub(crate) fn report(tool: &str, completion: &Completion) {
     let elapsed_us = completion.usage.elapsed.as_micros() as u64;
     match &completion.result {
@@ -232,7 +232,7 @@ pub(crate) fn report(tool: &str, completion: &Completion) {
         }
         Err(error @ (CallError::Trap { .. } | CallError::Contract(_))) => {
             tracing::warn!(tool, elapsed_us, "broke off");
-            // The tool's own words, which may be those of the call.
+            // The tool's own message, which may contain text of the call.
             tracing::info!(tool, error = %printable(&message_of(error)), "broke off");
         }
         Err(error) => {
@@ -246,7 +246,7 @@ pub(crate) fn report(tool: &str, completion: &Completion) {
     }
 }
 
-/// The error of the protocol for a fault of the server.
+/// Returns the protocol error for a fault of the server.
 pub(crate) fn internal(error: &dyn std::fmt::Display) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }

@@ -1,19 +1,18 @@
-//! Long lists, a page at a time.
+//! Pages of long lists.
 
 use rmcp::ErrorData;
 use rmcp::model::PaginatedRequestParams;
 
 pub(crate) const PAGE: usize = 500;
 
-/// The part of a list that a client asks for, and where it goes on.
+/// Returns the requested page of a list and the cursor of the next page.
 ///
-/// The cursor is the key of the last entry, so that a list which changes in
-/// between repeats nothing and leaves nothing out. `items` are in the order of
-/// their keys.
+/// The cursor is the key of the last entry, so that a list that changes in between neither repeats
+/// nor omits entries. `items` are in the order of their keys.
 ///
 /// # Errors
 ///
-/// For a cursor that none of our pages ended with.
+/// If the server did not issue the cursor.
 pub(crate) fn page<T: Clone>(
     items: &[T],
     key: impl Fn(&T) -> &str,
@@ -37,7 +36,7 @@ pub(crate) fn page<T: Clone>(
     Ok((page, next))
 }
 
-/// Sets a cursor apart from what a client made up.
+/// Distinguishes a cursor from text that a client made up.
 const PREFIX: &str = "after:";
 
 #[cfg(test)]
@@ -51,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_put_together_are_the_whole_list_in_order() {
+    fn pages_add_up_to_the_whole_list_in_order() {
         let items: Vec<_> = (0..2 * PAGE + 7).map(|number| format!("{number:05}")).collect();
         let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);
         loop {
@@ -67,14 +66,14 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_gone_ends_no_list() {
+    fn removed_entry_does_not_end_the_list() {
         let items = ["a", "c"].map(String::from);
         let (rest, next) = page(&items, |item| item, request(Some("after:b".into()))).unwrap();
         assert_eq!((rest, next), (vec!["c".to_owned()], None));
     }
 
     #[test]
-    fn a_cursor_of_another_list_is_refused_by_name() {
+    fn foreign_cursor_is_refused_by_name() {
         let error = page(&["a".to_owned()], |item| item, request(Some("7".into()))).unwrap_err();
         assert_eq!(error.message, "`7` is no cursor of this list; leave it out to start");
     }

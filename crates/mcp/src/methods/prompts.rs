@@ -46,13 +46,11 @@ pub(crate) async fn list(
     Ok(result)
 }
 
-/// Gets a prompt: what the component emitted, then its text, each a message of
-/// the user's.
+/// Gets a prompt: the component's emitted content, then its text, each as a user message.
 ///
 /// # Errors
 ///
-/// For a name that is no prompt, for arguments that do not fit, and for what the
-/// component refuses.
+/// If no prompt has the name, the arguments do not match, or the component refuses.
 pub(crate) async fn get(
     session: &Session,
     request: GetPromptRequestParams,

@@ -9,11 +9,11 @@ use serde_json::{Map, Value, json};
 
 use crate::transport::message;
 
-/// The form for a question. `rejected` says what was wrong with the answer before.
+/// Returns the form for a question. `rejected` explains why the previous answer was rejected.
 ///
 /// # Errors
 ///
-/// Where the question cannot be put into a form.
+/// If a form cannot express the question.
 pub(crate) fn form(
     question: &Question,
     rejected: Option<&AnswerError>,
@@ -29,8 +29,8 @@ pub(crate) fn form(
     })
 }
 
-/// What a question takes in memory while it waits for its answer: as the tool asked it, as
-/// a form, and as the message that the protocol's library keeps of it.
+/// Returns the memory that a question takes while it waits for its answer: the tool's question, the
+/// form, and the protocol library's copy of the message.
 pub(crate) fn cost(form: &ElicitRequestParams) -> u64 {
     2 * message::cost(&serde_json::to_vec(form).unwrap_or_default())
 }
@@ -63,7 +63,7 @@ fn schema(question: &Question) -> Result<ElicitationSchema, serde_json::Error> {
         }
         kind => {
             let mut property = property(kind);
-            // A default could be submitted unread, so a yes or no has none.
+            // A default could be submitted unread, so a yes-or-no question has none.
             if let Some(default) = &question.default
                 && *kind != AnswerType::Boolean
                 && let Ok(default) = kind.check(&Answer::Text(default.clone()))
@@ -88,7 +88,7 @@ fn schema(question: &Question) -> Result<ElicitationSchema, serde_json::Error> {
     serde_json::from_value(schema)
 }
 
-/// The meaning of each answer to a question for approval.
+/// Explains each answer to a question for approval.
 fn meanings(kind: &AnswerType) -> String {
     let AnswerType::Select(choices) = kind else { return String::new() };
     let meaning = |choice: &Choice| match choice.value.as_str() {
@@ -99,7 +99,7 @@ fn meanings(kind: &AnswerType) -> String {
     choices.iter().map(meaning).collect::<Vec<_>>().join("; ")
 }
 
-/// The name of the only field of a question's form.
+/// Returns the name of the only field of a question's form.
 fn key(question: &Question) -> &str {
     match &question.approval {
         Some(_) => "approve",
@@ -107,7 +107,7 @@ fn key(question: &Question) -> &str {
     }
 }
 
-/// The schema of one answer. A form takes flat values only.
+/// Returns the schema of one answer. A form accepts only flat values.
 fn property(kind: &AnswerType) -> Value {
     let is_plain = |choices: &[Choice]| {
         let mut choices = choices.iter();
@@ -136,15 +136,15 @@ fn property(kind: &AnswerType) -> Value {
     }
 }
 
-/// Options with titles as clients read them before 2025-11-25.
+/// Returns titled options in the form before 2025-11-25.
 fn titled_as_before(choices: &[Choice]) -> Value {
     let titles = choices.iter().map(|choice| barred(&choice.title)).collect::<Vec<_>>();
     let names = choices.iter().map(name).collect::<Vec<_>>();
     json!({ "type": "string", "enum": names, "enumNames": titles })
 }
 
-/// An option's name in a form, where options are texts. `AnswerType::check` finds
-/// the option by it again.
+/// Returns the option's name in a form, which accepts only strings. `AnswerType::check` maps the
+/// name back to the option.
 fn name(choice: &Choice) -> String {
     match &choice.value {
         Value::String(text) => text.clone(),
@@ -152,7 +152,8 @@ fn name(choice: &Choice) -> String {
     }
 }
 
-/// Whether a suggested value has characters that a person would not see. It is not suggested then.
+/// Returns whether a suggested value has characters that a person cannot see. Such a value is not
+/// suggested.
 fn hides(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains(|c| is_hidden(c) && !matches!(c, '\n' | '\t')),
@@ -186,7 +187,7 @@ pub(crate) fn reply(question: &Question, result: ElicitResult) -> Reply {
             });
             Reply::Answer(Sourced { value, origin: Origin::Caller })
         }
-        // Cancelled, or whatever there may be in later revisions.
+        // The form was cancelled, or a later revision added another action.
         _ => Reply::Dismissed,
     }
 }

@@ -65,11 +65,11 @@ pub(crate) async fn templates(
     Ok(result)
 }
 
-/// Reads a resource: what the component emitted, then its text.
+/// Reads a resource: the component's emitted content, then its text.
 ///
 /// # Errors
 ///
-/// For a URI that is not served, and for what the component refuses.
+/// If the URI is not served, or the component refuses.
 pub(crate) async fn read(
     session: &Session,
     request: ReadResourceRequestParams,
@@ -116,7 +116,7 @@ pub(crate) async fn read(
     Ok(result.into())
 }
 
-/// What a component emitted, as the contents of the resource that was read.
+/// Converts emitted content into the contents of the resource that was read.
 fn contents(content: &Content, uri: &str) -> ResourceContents {
     match content {
         Content::Image(media) | Content::Audio(media) => {
@@ -135,7 +135,7 @@ fn contents(content: &Content, uri: &str) -> ResourceContents {
                 None => contents,
             }
         }
-        // The form of a text that is a list of links (RFC 2483).
+        // RFC 2483 defines this text form for a list of links.
         Content::Link(link) => {
             ResourceContents::text(&link.uri, uri).with_mime_type("text/uri-list")
         }

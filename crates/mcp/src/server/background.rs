@@ -1,8 +1,8 @@
-//! Components that are compiled before their first call.
+//! Compiles components before their first call.
 //!
-//! One thread compiles them one after the other, with a low priority: first those of
-//! which it is not known what they say of themselves, since clients list that. It ends
-//! when there is nothing left to compile. A server without tools of files has none.
+//! One low-priority thread compiles them one after the other. Components whose description is not
+//! known come first, since clients list descriptions. The thread ends when everything is compiled.
+//! A server without tool files has no such thread.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -12,14 +12,14 @@ use kitbag_host::Cancellation;
 use kitbag_toolbox::Toolbox;
 use tokio::sync::watch;
 
-/// How long a listing waits at most for what components say of themselves.
+/// Longest time that a listing waits for components to describe themselves.
 pub(crate) const LISTING_TIME: Duration = Duration::from_millis(300);
 
 /// A toolbox whose components are compiled ahead of their calls.
 pub(crate) trait Precompile: Send + Sync {
     fn toolbox(&self) -> &Toolbox;
 
-    /// Notes that more is known of a tool than before.
+    /// Records that a tool's description is now known.
     fn learned(&self, name: &str);
 
     fn is_over(&self) -> bool;
@@ -28,15 +28,15 @@ pub(crate) trait Precompile: Send + Sync {
 /// Compiles the components of one toolbox after the other.
 pub(crate) struct Background {
     work: Mutex<Work>,
-    /// Whether nothing more is compiled to learn what a component says of itself.
+    /// `true` when no more components are compiled to learn their descriptions.
     is_described: watch::Sender<bool>,
-    /// Gives up what is being compiled.
+    /// Cancels the current compilation.
     cancellation: Cancellation,
 }
 
 #[derive(Default)]
 struct Work {
-    /// What the thread turns to next, leaving what it has not begun.
+    /// The toolbox that the thread compiles next; the rest of the current toolbox is skipped.
     next: Option<Box<dyn Precompile>>,
     is_running: bool,
 }
@@ -49,8 +49,8 @@ impl Default for Background {
 }
 
 impl Background {
-    /// Has the components of a toolbox compiled, and no longer those of the one
-    /// before.
+    /// Starts to compile the components of a toolbox, and stops compiling those of the previous
+    /// one.
     pub(crate) fn start(self: &Arc<Self>, ahead: impl Precompile + 'static) {
         let has_work = ahead.toolbox().has_files();
         let mut work = self.work();
@@ -73,16 +73,15 @@ impl Background {
         }
     }
 
-    /// Waits until all is known that components say of themselves, and no longer than
-    /// this.
+    /// Waits until all components are described, at most for `time`.
     pub(crate) async fn described(&self, time: Duration) {
         let mut is_described = self.is_described.subscribe();
         let wait = is_described.wait_for(|is_described| *is_described);
-        // Those that are not known by then are listed with what configuration says.
+        // Components that are not described by then are listed with their configured description.
         let _ = tokio::time::timeout(time, wait).await;
     }
 
-    /// The next toolbox. Without one the thread has to end.
+    /// Returns the next toolbox. `None` ends the thread.
     fn next(&self) -> Option<Box<dyn Precompile>> {
         let mut work = self.work();
         let next = work.next.take();
@@ -94,8 +93,8 @@ impl Background {
         self.work().next.is_some()
     }
 
-    /// Notes that all is known of a toolbox that can be, unless another has taken its
-    /// place.
+    /// Records that all components of a toolbox are described as far as possible, unless another
+    /// toolbox has replaced it.
     fn set_described(&self) {
         let work = self.work();
         if work.next.is_none() {
@@ -115,7 +114,7 @@ impl Drop for Background {
 }
 
 fn compile_all(background: &Weak<Background>, cancellation: &Cancellation) {
-    // The server is kept alive between two steps only.
+    // Holds the server only between two steps.
     let next = || background.upgrade()?.next();
     while let Some(ahead) = next() {
         let undescribed = ahead.toolbox().undescribed();
@@ -127,13 +126,13 @@ fn compile_all(background: &Weak<Background>, cancellation: &Cancellation) {
             background.set_described();
         }
         let _ = ahead.toolbox().uncompiled().iter().all(|name| {
-            // What has just failed would fail again.
+            // A second attempt would fail as well.
             undescribed.contains(name) || compile(name.as_str())
         });
     }
 }
 
-/// Compiles one tool: whether to go on with the next.
+/// Compiles one tool. Returns whether to continue with the next.
 fn compile_one(
     background: &Weak<Background>,
     ahead: &dyn Precompile,
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_waits_for_what_tools_say_and_not_for_longer_than_it_may() {
+    fn listing_waits_for_descriptions_up_to_its_limit() {
         let background = Background::default();
         // Nothing is being compiled.
         block_on(background.described(Duration::MAX));

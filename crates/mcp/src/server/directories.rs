@@ -1,5 +1,4 @@
-//! The directories of a tree that are watched: no links, nothing of the kernel's own,
-//! and a bounded number.
+//! The watched directories of a tree: no links, no kernel file systems, and a limited number.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -8,18 +7,17 @@ use std::path::{Path, PathBuf};
 use kitbag_fs_guard::check_file_system;
 use kitbag_fs_guard::sys::open_directory_following_links;
 
-/// How many directories of topics are watched, all together. Linux lets a user have
-/// 8,192 watches at least, which other programs need too.
+/// Largest number of watched topic directories in total. Linux allows a user at least 8,192
+/// watches, and other programs need some of them.
 pub(crate) const MOST: usize = 4_096;
 
-/// How many entries of a topic are looked at, which is as many as a topic may have.
+/// Largest number of entries that are examined in a topic, which is also the topic's limit.
 pub(crate) const ENTRIES: usize = 100_000;
 
-/// Adds a directory and those below it, until there are as many as may be. Returns
-/// whether that was all of them.
+/// Adds a directory and its subdirectories up to the limit. Returns whether all were added.
 pub(crate) fn add_tree(root: &Path, directories: &mut BTreeSet<PathBuf>) -> bool {
     let mut entries_left = ENTRIES;
-    // Level by level, so that what is left out is what lies deepest.
+    // Breadth first, so that the deepest directories are omitted.
     let mut found = VecDeque::from([root.to_owned()]);
     while let Some(directory) = found.pop_front() {
         if !is_watchable(&directory) || directories.contains(&directory) {
@@ -35,7 +33,7 @@ pub(crate) fn add_tree(root: &Path, directories: &mut BTreeSet<PathBuf>) -> bool
                 return false;
             }
             entries_left -= 1;
-            // The type of the entry itself: a link is none.
+            // The type of the entry itself, which is not a directory for a link.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 found.push_back(entry.path());
             }
@@ -44,17 +42,16 @@ pub(crate) fn add_tree(root: &Path, directories: &mut BTreeSet<PathBuf>) -> bool
     true
 }
 
-/// Whether a path is a directory, and no link to one, of a file system that keeps
-/// files.
+/// Returns whether a path is a directory, not a link, on a file system that stores files.
 fn is_watchable(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) && !is_of_kernel(path)
 }
 
-/// Whether a directory is on a file system that shows the kernel's state as files.
-/// What cannot be found out is.
+/// Returns whether a directory is on a file system that presents kernel state as files. An unknown
+/// file system is treated as one.
 pub(crate) fn is_of_kernel(path: &Path) -> bool {
-    // Nothing else is opened: what takes the place of the directory may be a FIFO. One
-    // that cannot be read cannot be watched either.
+    // Opens only a directory: a FIFO may have replaced it. A directory that cannot be read cannot
+    // be watched either.
     let directory = open_directory_following_links(path);
     directory.map_or(true, |directory| check_file_system(&directory).is_err())
 }
@@ -64,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_and_what_is_the_kernels_are_left_out() {
+    fn links_and_kernel_file_systems_are_skipped() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         fs::create_dir_all(root.join("a/b")).unwrap();

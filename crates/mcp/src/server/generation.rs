@@ -1,4 +1,4 @@
-//! One state of the files, and the changes from one to the next.
+//! One state of the files, and the changes from one state to the next.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use crate::methods::catalog::Catalog;
 use crate::server::background::Precompile;
 use crate::server::{Server, WeakServer};
 
-/// How often each list has changed, and what can be read.
+/// How often each list and each readable document has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub(crate) tools: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Changes {
     pub(crate) trust: u64,
 }
 
-/// One state of the files: calls that run keep theirs to the end.
+/// One state of the files. Running calls keep their generation until they end.
 pub(crate) struct Generation {
     pub(crate) toolbox: Toolbox,
     pub(crate) served: ServedCache,
@@ -55,7 +55,7 @@ impl Generation {
         Self { toolbox, served: ServedCache::default(), catalog: Mutex::default() }
     }
 
-    /// The tools, read at the first time.
+    /// Returns the tools, which are read on first use.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         let catalog = catalog.get_or_insert_with(|| Arc::new(Catalog::of(&self.toolbox)));
@@ -66,8 +66,7 @@ impl Generation {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes that a tool was loaded, also for the generation that has taken the place of
-    /// this one meanwhile.
+    /// Records that a tool was loaded, also in the generation that has replaced this one meanwhile.
     pub(crate) fn learned(&self, server: &Server, name: &str) {
         self.note_loaded(server, name);
         let current = server.generation();
@@ -76,8 +75,7 @@ impl Generation {
         }
     }
 
-    /// If a tool had not been described when the tools were listed, the list
-    /// is read again.
+    /// Reads the list again if the tool had no description when the tools were listed.
     fn note_loaded(&self, server: &Server, name: &str) {
         let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         let is_news = catalog
@@ -97,7 +95,7 @@ impl Generation {
     }
 }
 
-/// The prompts and resources of one generation, once they were read.
+/// The prompts and resources of one generation, read on first use.
 #[derive(Default)]
 pub(crate) struct ServedCache(Mutex<Option<Arc<ServedItems>>>);
 
@@ -118,8 +116,8 @@ impl ServedCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes that a tool was loaded. If it was not known what the tool serves, it is read
-    /// again. Returns whether the tool serves more than was known.
+    /// Records that a tool was loaded. Reads its prompts and resources again if they were unknown.
+    /// Returns whether the tool serves more than was known.
     pub(crate) fn learned(&self, toolbox: &Toolbox, name: &str) -> bool {
         let mut served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_news = served.as_ref().is_some_and(|served| {

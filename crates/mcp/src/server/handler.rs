@@ -32,13 +32,13 @@ use crate::session::subscription::{self, Subscriptions};
 use crate::session::{notifications, trust_notice};
 use crate::telemetry::trace::{Target, Trace};
 
-/// How long the first answer may wait for the block of knowledge.
+/// Longest time that the first answer waits for the block of knowledge.
 const INSTRUCTIONS_TIME: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
 pub(crate) struct Handler {
     session: Session,
-    /// The resources whose changes the client is notified of, in a session.
+    /// Resources whose changes the session's client is notified of.
     subscriptions: Subscriptions,
     ended: CancellationToken,
     _end: Arc<DropGuard>,
@@ -51,8 +51,8 @@ impl Handler {
         Self { session, subscriptions: Subscriptions::default(), ended, _end }
     }
 
-    /// The instructions of the server: whether the workspace is not trusted, why there are no
-    /// tools for files, and the block of knowledge.
+    /// Returns the server's instructions: a notice if the workspace is not trusted, the reason if
+    /// file tools are off, and the block of knowledge.
     async fn instructions(&self, context: &RequestContext<RoleServer>) -> Option<String> {
         let toolbox = self.session.server.generation().toolbox.clone();
         let (trust, files) =
@@ -61,8 +61,8 @@ impl Handler {
         parts.into_iter().flatten().reduce(|before, part| format!("{before}\n{part}"))
     }
 
-    /// The block of knowledge. Without it, where that takes longer than a client wants to wait
-    /// for a first word.
+    /// Returns the block of knowledge. Returns none if reading it takes longer than
+    /// `INSTRUCTIONS_TIME`.
     async fn knowledge(
         &self,
         toolbox: &Toolbox,
@@ -91,7 +91,7 @@ impl Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let catalog = match self.session.server.generation().known_catalog() {
             Some(catalog) => catalog,
-            // It reads what is cached of local tools.
+            // Reads the cached descriptions of local tools.
             None => {
                 self.session.server.background().described(LISTING_TIME).await;
                 let generation = self.session.server.generation();
@@ -174,7 +174,7 @@ impl ServerHandler for Handler {
             loop {
                 let now = tokio::select! {
                     now = next(&mut changes, &closing) => now,
-                    // What the client subscribed to is held no longer.
+                    // The client's subscriptions have ended.
                     () = ended.cancelled() => None,
                 };
                 let Some(now) = now else { return };
@@ -270,8 +270,8 @@ impl ServerHandler for Handler {
         trace.run(self.tools(request)).await
     }
 
-    /// For the headers of HTTP that repeat arguments. A client learns of those from a
-    /// listing, so before the first one there are none.
+    /// Finds a tool for the HTTP headers that repeat arguments. A client learns of those headers
+    /// from a listing, so before the first listing there are none.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalog = self.session.server.generation().known_catalog()?;
         catalog.tools.iter().find(|tool| tool.name == name).cloned()
@@ -385,7 +385,7 @@ impl ServerHandler for Handler {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // A method of the protocol comes here when its parameters cannot be read.
+        // A known method is passed here if its parameters cannot be read.
         let method = &request.method;
         let is_gone = Client::of(&context).is_stateless && OF_SESSIONS.contains(&&**method);
         Err(match METHODS.contains(&&**method) && !is_gone {
@@ -412,11 +412,11 @@ const METHODS: &[&str] = &[
     "tools/list",
 ];
 
-/// Those that the stateless revisions do not have.
+/// Methods that the stateless revisions do not have.
 const OF_SESSIONS: &[&str] =
     &["initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
-/// Refuses a method that there is in sessions only.
+/// Refuses a method that exists only in sessions.
 fn of_session(method: &str, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
     match Client::of(context).is_stateless {
         true => Err(no_method(method)),
@@ -429,7 +429,7 @@ fn no_method(method: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
-/// Waits for the next change; nothing, when the server ends.
+/// Waits for the next change. `None`: the server ends.
 async fn next(
     changes: &mut tokio::sync::watch::Receiver<Changes>,
     closing: &CancellationToken,
@@ -440,8 +440,8 @@ async fn next(
     }
 }
 
-/// Why the tools for files are off in a directory that is no workspace, such as the home directory:
-/// a client that was set up for every directory starts the server there.
+/// Explains why the file tools are off in a directory that is not a workspace, such as the home
+/// directory: a client that was set up for every directory starts the server there.
 fn files_notice(config: &Config) -> Option<String> {
     let reasons = config.tools.values().filter_map(|tool| tool.disabled.as_ref());
     let reason = reasons.into_iter().find(

@@ -1,9 +1,8 @@
-//! Staying awake between the messages of a row.
+//! Keeps the runtime awake between successive messages.
 //!
-//! A thread that sleeps until the next message, or until the tool has answered,
-//! is woken in ten times the time that a small call takes. So for a moment after
-//! each of these the runtime looks whether there is something to do instead. While every
-//! processor runs a call it sleeps, since a thread that yields to computing guests waits for the
+//! Waking a sleeping thread takes ten times as long as a small call. So after each message and each
+//! answer, the runtime polls for work for a moment instead of sleeping. It sleeps at once while
+//! every processor runs a call, because a thread that yields to computing guests waits for the time
 //! slices of all of them.
 
 use std::sync::{Mutex, PoisonError};
@@ -11,8 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// How long the runtime stays awake. Any other thread has the processor
-/// meanwhile.
+/// How long the runtime stays awake. Other threads can use the processor meanwhile.
 const MOMENT: Duration = Duration::from_micros(200);
 
 #[derive(Debug, Default)]
@@ -45,7 +43,7 @@ impl KeepAwake {
             self.begun.notified().await;
             while !self.is_over(is_busy()) {
                 std::thread::yield_now();
-                // The runtime does what there is to do, without waiting for it.
+                // The runtime does the available work without waiting for more.
                 tokio::task::yield_now().await;
             }
         }
@@ -59,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_runtime_is_awake_for_a_moment_and_then_sleeps() {
+    fn runtime_stays_awake_briefly_and_then_sleeps() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let awake = Arc::new(KeepAwake::default());
         let kept = Arc::clone(&awake);
@@ -67,7 +65,7 @@ mod tests {
         let is_awake = || awake.until.lock().unwrap().is_some();
         for _ in 0..3 {
             awake.stay();
-            // Another time while it is awake makes it no more than longer.
+            // A repeated request only extends the time.
             awake.stay();
             assert!(is_awake());
             runtime.block_on(async {
@@ -79,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_processors_end_the_moment_at_once() {
+    fn busy_processors_let_the_runtime_sleep_at_once() {
         let awake = KeepAwake::default();
         *awake.until.lock().unwrap() = Some(Instant::now() + Duration::from_secs(3_600));
         assert!(!awake.is_over(false));

@@ -24,11 +24,10 @@ use crate::server::keep_awake::KeepAwake;
 use crate::session::state_codec::StateCodec;
 use crate::telemetry::metrics::Metrics;
 
-/// Puts the toolbox together anew when its files have changed. The error is for a
-/// person.
+/// Loads the toolbox again when its files have changed. The error is a message for a person.
 pub type Load = Box<dyn Fn() -> Result<Toolbox, String> + Send + Sync>;
 
-/// The shortest key, in bytes.
+/// Length of the shortest key, in bytes.
 pub const KEY_BYTES: usize = StateCodec::KEY_BYTES;
 
 /// Serves a toolbox to any number of clients.
@@ -59,17 +58,15 @@ impl WeakServer {
 }
 
 impl Server {
-    /// Makes a server for a toolbox. What a call would have to compile is compiled from
-    /// now on, one component after the other, on a thread that ends with that.
+    /// Creates a server for a toolbox. A background thread starts to compile the components that
+    /// calls need, one after the other, and ends when all are compiled.
     ///
-    /// `key` signs what clients carry from one round of questions to the next, so
-    /// that several servers with the same key can take over from each other;
-    /// without one it is made up.
+    /// `key` signs the state that clients carry between rounds of questions, so that servers with
+    /// the same key can resume each other's calls. Without `key`, a random key is generated.
     ///
     /// # Errors
     ///
-    /// For a key of less than [`KEY_BYTES`], and where the system has no random
-    /// bytes for one.
+    /// If the key is shorter than [`KEY_BYTES`], or the system cannot provide random bytes for one.
     pub fn new(toolbox: Toolbox, load: Load, key: Option<&[u8]>) -> io::Result<Self> {
         let mut random = [0; KEY_BYTES];
         let key = match key {
@@ -96,8 +93,8 @@ impl Server {
         Ok(server)
     }
 
-    /// Has the spans of calls hold arguments and results from now on. Without
-    /// this they say of a call only that it was made, and how it ended.
+    /// Includes arguments and results in the spans of calls. By default a span records only that a
+    /// call was made and how it ended.
     #[cfg(feature = "otlp")]
     pub fn trace_content(&self) {
         self.0.traces_content.store(true, Ordering::Relaxed);
@@ -108,23 +105,23 @@ impl Server {
         self.0.traces_content.load(Ordering::Relaxed)
     }
 
-    /// A handle that keeps nothing alive.
+    /// Returns a weak handle.
     pub(crate) fn downgrade(&self) -> WeakServer {
         WeakServer(Arc::downgrade(&self.0))
     }
 
-    /// Puts the toolbox together anew.
+    /// Loads the toolbox again.
     pub(crate) fn load(&self) -> Result<Toolbox, String> {
         (self.0.load)()
     }
 
-    /// Has calls begin with another generation from now on.
+    /// Makes new calls use another generation.
     pub(crate) fn replace(&self, generation: Arc<Generation>) {
         self.compile_ahead(&generation);
         *self.0.generation.write().unwrap_or_else(PoisonError::into_inner) = generation;
     }
 
-    /// Has what the calls of a generation need compiled before them.
+    /// Compiles the components of a generation ahead of its calls.
     fn compile_ahead(&self, generation: &Arc<Generation>) {
         let (server, generation) = (self.downgrade(), Arc::clone(generation));
         self.background().start(GenerationPrecompile { server, generation });
@@ -162,8 +159,8 @@ impl Server {
         &self.0.keep_awake
     }
 
-    /// Lets the [`keep_awake`](Self::keep_awake) have its effect on this runtime, as long as
-    /// what is returned lives.
+    /// Enables [`keep_awake`](Self::keep_awake) on this runtime as long as the returned value
+    /// lives.
     pub(crate) fn stay_awake(&self) -> JoinSet<()> {
         let (mut task, server) = (JoinSet::new(), self.clone());
         let is_busy = move || server.generation().toolbox.host().is_busy();

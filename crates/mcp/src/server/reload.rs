@@ -1,8 +1,8 @@
-//! Files that change while the server runs.
+//! Reloads files that change while the server runs.
 //!
-//! Calls that run keep the toolbox they began with. A mistake spoils the tool, the topic or the
-//! table that it is in, which is logged; a change that cannot be loaded at all leaves everything
-//! as it is.
+//! Running calls keep the toolbox that they started with. A mistake disables only the tool, the
+//! topic or the table that contains it, and is logged. A change that cannot be loaded at all has no
+//! effect.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,30 +22,29 @@ use crate::server::Server;
 use crate::server::directories;
 use crate::server::generation::{Changes, Generation};
 
-/// How long nothing may change before the change is taken to be whole.
+/// How long the files must be unchanged before a change is considered complete.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// How long a change waits at most, while others come.
+/// Longest time that a change waits while others follow.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Server {
-    /// Serves another toolbox from now on, such as one with a tool more. Calls that run
-    /// keep theirs, and clients are notified of the lists that have changed.
+    /// Serves another toolbox, such as one with an additional tool. Running calls keep theirs, and
+    /// clients are notified of the lists that have changed.
     ///
-    /// Where files change the toolbox is loaded anew, and keeps the tools that the
-    /// embedding program brought to this one.
+    /// When files change, the toolbox is loaded again and keeps the tools that the embedding
+    /// program added to this one.
     pub fn set_toolbox(&self, toolbox: Toolbox) {
         replace(self, &self.generation(), toolbox, |_| false);
     }
 
-    /// Watches the files of the toolbox from now on, on a thread of its own.
+    /// Starts to watch the files of the toolbox on a separate thread.
     ///
-    /// Configuration is watched when this returns, the documents of topics a little
-    /// later.
+    /// Configuration is watched when this method returns, topic documents a little later.
     ///
     /// # Errors
     ///
-    /// Where the system has no watches left.
+    /// If the system has no watches left.
     pub fn watch(&self) -> Result<(), notify::Error> {
         let start = SystemTime::now();
         let (sender, events) = mpsc::channel();
@@ -80,13 +79,12 @@ impl Server {
 struct Watch {
     notifier: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
-    /// Whether there are more directories than are watched, and a warning said so.
+    /// Whether some directories are not watched because of the limit, and a warning was logged.
     is_cut: bool,
 }
 
 impl Watch {
-    /// Watches no longer what has itself been replaced: the watch is on what was
-    /// there before.
+    /// Stops watching paths that were replaced: the watch is on the old file.
     fn forget(&mut self, paths: &[PathBuf]) {
         let notifier = &mut self.notifier;
         self.watched.retain(|watched| {
@@ -98,8 +96,7 @@ impl Watch {
         });
     }
 
-    /// Watches what this configuration is made of and the documents of its topics,
-    /// and nothing else any more.
+    /// Watches exactly the directories of this configuration and of its topics' documents.
     fn follow_all(&mut self, config: &Config) {
         let mut trees = BTreeSet::new();
         let mut is_whole = true;
@@ -125,12 +122,12 @@ impl Watch {
 
     fn follow(&mut self, wanted: BTreeSet<PathBuf>) {
         for path in self.watched.difference(&wanted) {
-            // It may be gone, and its watch with it.
+            // The path may be gone, and its watch with it.
             let _ = self.notifier.unwatch(path);
         }
         self.watched.retain(|place| wanted.contains(place));
         for path in wanted {
-            // Where there is nothing to watch yet, the directory above is.
+            // If the path does not exist yet, its parent directory is watched.
             if !self.watched.contains(&path) && path.is_dir() && !directories::is_of_kernel(&path) {
                 match self.notifier.watch(&path, RecursiveMode::NonRecursive) {
                     Ok(()) => drop(self.watched.insert(path)),
@@ -142,9 +139,9 @@ impl Watch {
         }
     }
 
-    /// What changed since a time, before it was watched.
+    /// Returns the paths that changed since a time, before they were watched.
     fn changed_since(&self, time: SystemTime) -> Vec<PathBuf> {
-        // File systems note times by a clock that is up to 10 ms late.
+        // File system timestamps use a clock that is up to 10 ms late.
         let time = time - Duration::from_millis(10);
         let is_new = |path: &Path| {
             path.symlink_metadata().and_then(|it| it.modified()).is_ok_and(|it| it > time)
@@ -163,17 +160,17 @@ fn shown(path: &Path) -> String {
     kitbag_base::text::shown(&path.to_string_lossy()).to_string()
 }
 
-/// The directories that a configuration itself is made of.
+/// Returns the directories that contain the configuration itself.
 ///
-/// Directories, since an editor replaces a file rather than writing to it.
+/// Directories are watched because an editor replaces a file rather than writing to it.
 fn places(config: &Config) -> BTreeSet<PathBuf> {
     let own = config.root.value.join(".kitbag");
     let directories = [own.join("tools"), own.join("scripts")];
     let mut places = BTreeSet::from([config.root.value.clone(), own]);
     places.extend(directories);
-    // What a person trusts.
+    // The trust store.
     places.extend(config.trust_store().map(|store| store.path().to_owned()));
-    // What could not be read, to see when it can.
+    // Files that could not be read, to notice when they become readable.
     if config.broken.iter().any(|broken| broken.is_own) {
         places.extend(config.own_file.iter().filter_map(|file| file.parent()).map(Path::to_owned));
     }
@@ -190,8 +187,8 @@ fn documents(config: &Config) -> impl Iterator<Item = &Path> {
     config.topics.values().map(|topic| topic.subjects.value.as_path())
 }
 
-/// Waits for a change, unless `paths` have changed already, and for the quiet after
-/// it: the paths that changed.
+/// Waits for a change, unless `paths` have already changed, and then for the quiet period. Returns
+/// the changed paths.
 fn next_change(
     events: &mpsc::Receiver<notify::Result<Event>>,
     mut paths: Vec<PathBuf>,
@@ -211,7 +208,7 @@ fn next_change(
                 deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
             }
             Ok(Ok(_)) => {}
-            // Some events were lost, so that anything may have changed.
+            // Some events were lost, so any file may have changed.
             Ok(Err(error)) => {
                 tracing::warn!("watching: {error}");
                 deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
@@ -222,7 +219,7 @@ fn next_change(
     }
 }
 
-/// Whether something is different after an event. Reading is none.
+/// Returns whether an event changes content. Read access does not.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
@@ -231,10 +228,10 @@ fn is_change(kind: EventKind) -> bool {
     }
 }
 
-/// Applies a change. What is new is watched before clients are notified.
+/// Applies a change. New files are watched before clients are notified.
 fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
     let old = server.generation();
-    // What the program brings changes with `set_toolbox` only.
+    // The embedding program's tools change only through `set_toolbox`.
     let loaded = server.load().and_then(|toolbox| {
         let kept = toolbox.with_program_tools_of(&old.toolbox);
         kept.map_err(|error| error.to_string())
@@ -259,7 +256,7 @@ fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
         (Some(_), None) => tracing::info!("the configuration of the workspace counts now"),
         _ => {}
     }
-    // Where events were lost, anything may have changed.
+    // If events were lost, any file may have changed.
     let is_changed =
         |path: &Path| paths.is_empty() || paths.iter().any(|changed| changed.starts_with(path));
     if replace(server, &old, toolbox, is_changed) {
@@ -267,7 +264,8 @@ fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
     }
 }
 
-/// Logs the pieces of the configuration that are left out, without those that were before.
+/// Logs the broken parts of the configuration that are ignored, except those that were broken
+/// before.
 pub fn log_broken(broken: &[Broken], before: &[Broken]) {
     let before: BTreeSet<_> = before.iter().map(Broken::to_string).collect();
     let news = broken.iter().map(|broken| (broken.is_own, broken.to_string()));
@@ -280,8 +278,8 @@ pub fn log_broken(broken: &[Broken], before: &[Broken]) {
     }
 }
 
-/// Has calls begin with another toolbox from now on, and tells clients which lists have
-/// changed: whether one has.
+/// Makes new calls use another toolbox, and notifies clients of changed lists. Returns whether a
+/// list has changed.
 fn replace(
     server: &Server,
     old: &Generation,
@@ -291,7 +289,7 @@ fn replace(
     let new = Arc::new(Generation::new(toolbox));
     let changed = difference(old, &new, is_changed);
     server.replace(Arc::clone(&new));
-    // Before a client learns of it.
+    // Before clients are notified.
     new.toolbox.retain_components();
     let is_news = changed != Changes::default();
     if is_news {
@@ -311,7 +309,7 @@ fn replace(
 
 fn difference(old: &Generation, new: &Generation, is_changed: impl Fn(&Path) -> bool) -> Changes {
     let mut changes = Changes::default();
-    // A list that no client has asked for has not changed for any.
+    // A list that no client has requested needs no notification.
     if let Some(known) = old.known_catalog() {
         changes.tools = u64::from(known.tools != new.catalog().tools);
     }

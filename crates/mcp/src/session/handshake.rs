@@ -1,4 +1,4 @@
-//! What is kept of a client's `initialize` as long as its session lives.
+//! The part of a client's `initialize` that is kept as long as its session lives.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -12,8 +12,7 @@ use crate::session::client::HANDSHAKE;
 /// The longest `initialize`, in bytes.
 pub(crate) const INITIALIZE_BYTES: usize = 64 << 10;
 
-/// What a session takes: its tasks and its queues in the protocol's library, and what is
-/// kept of the client.
+/// Memory of a session: its tasks and queues in the protocol's library, and the kept client data.
 pub(crate) const SESSION_BYTES: u64 = 48 << 10;
 
 /// The longest name and the longest version of a client that are kept, in bytes.
@@ -22,8 +21,7 @@ pub(crate) const NAME_BYTES: usize = 256;
 /// The longest `_meta` that is kept, in bytes: it holds the client's trace.
 const META_BYTES: usize = 1 << 10;
 
-/// Leaves of an `initialize` what is used: the client's name and version, and whether it
-/// has forms.
+/// Reduces an `initialize` to the client's name and version, and whether it has forms.
 pub(crate) fn reduce(request: &mut InitializeRequest) {
     let is_long = |meta: &RequestMetaObject| {
         serde_json::to_vec(meta).is_ok_and(|meta| meta.len() > META_BYTES)
@@ -44,8 +42,8 @@ pub(crate) fn reduce(request: &mut InitializeRequest) {
     params.capabilities = capabilities;
 }
 
-/// What is wrong with the parameters of an `initialize`. One of a client that speaks a
-/// revision without it is left to the protocol.
+/// Checks the parameters of an `initialize`. A client of a revision without it is left to the
+/// protocol.
 pub(crate) fn check(params: Option<&Value>) -> Result<(), ErrorData> {
     const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
     if params.is_some_and(|params| params["_meta"].get(VERSION).is_some()) {
@@ -66,9 +64,8 @@ pub(crate) fn check(params: Option<&Value>) -> Result<(), ErrorData> {
     }
 }
 
-/// The answer to a request that neither belongs to a session nor begins one, and does not
-/// bring along what takes the place of a session. `then` says what a request of a session
-/// has besides.
+/// Returns the answer to a request outside of a session that does not carry its own version and
+/// capabilities. `then` describes the additional part of a request in a session.
 pub(crate) fn before_session(
     message: &ClientJsonRpcMessage,
     then: &str,
@@ -111,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_a_version_and_forms_are_left() {
+    fn initialize_is_reduced_to_name_version_and_forms() {
         let long = "ä".repeat(1_000);
         let request = json!({
             "method": "initialize",

@@ -29,7 +29,7 @@ use crate::transport::stdio::output::Output;
 #[derive(Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
-/// The difference between clients that show the same token.
+/// Returns the identity that distinguishes clients with the same token.
 pub(crate) fn client(peer: Option<&Peer>, name: &str, version: &str) -> String {
     let address = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
     let [name, version] = [name, version].map(|text| &text[..text.floor_char_boundary(NAME_BYTES)]);
@@ -39,17 +39,17 @@ pub(crate) fn client(peer: Option<&Peer>, name: &str, version: &str) -> String {
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) server: Server,
-    /// Who is at the other end, as far as that was proved.
+    /// Authenticated identity of the client.
     pub(crate) principal: Arc<str>,
-    /// What tells the connection from every other one of this process.
+    /// Unique id of the connection in this process.
     pub(crate) id: u64,
-    /// For whom its calls are made. `None`: for the client itself.
+    /// Caller on whose behalf calls are made. `None`: the client itself.
     pub(crate) owner: Option<Caller>,
     /// Minimum level of the log messages that the client requested for the session.
     level: Arc<Mutex<LogLevel>>,
-    /// Where the answers of a client that has one stream for all of them go.
+    /// Output of a client that has one stream for all answers.
     output: Option<Arc<Output>>,
-    /// What the session takes, once it has begun with a handshake.
+    /// Memory of the session, once it has begun with a handshake.
     memory: Arc<OnceLock<Reservation>>,
 }
 
@@ -67,11 +67,11 @@ impl Session {
         }
     }
 
-    /// Reserves what a session takes that begins with a handshake.
+    /// Reserves the memory of a session that begins with a handshake.
     ///
     /// # Errors
     ///
-    /// Busy, where there is no memory for it now.
+    /// Busy, if no memory is available now.
     pub(crate) fn begin(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let memory = self.hold(&self.account(context), SESSION_BYTES)?;
         // A second handshake changes nothing.
@@ -79,19 +79,18 @@ impl Session {
         Ok(())
     }
 
-    /// Reserves memory for what stays between messages: a session, a subscription, a question
-    /// that waits.
+    /// Reserves memory for state between messages: a session, a subscription or a waiting question.
     ///
     /// # Errors
     ///
-    /// Busy, if the client has used up its share, or others the pool.
+    /// Busy, if the client has used up its share, or other clients have used up the pool.
     pub(crate) fn hold(&self, account: &Account, bytes: u64) -> Result<Reservation, ErrorData> {
         let held = self.server.state_pool().hold(account, bytes);
         held.ok_or_else(|| message::busy("sessions and questions have reserved their memory"))
     }
 
-    /// Who is charged for what a request takes: over HTTP the client with this token, address,
-    /// name and version, and its session for its calls. On standard input there is one client.
+    /// Returns the account that is charged for a request: over HTTP the client with this token,
+    /// address, name and version, and its session for its calls. Standard input has one client.
     pub(crate) fn account(&self, context: &RequestContext<RoleServer>) -> Account {
         if self.output.is_some() {
             return Account::default();
@@ -108,16 +107,16 @@ impl Session {
         }
     }
 
-    /// As [`new`](Self::new), for a client with one stream for all answers: a program that the
-    /// user of this process has started, or that has started it as this user. What tools keep
-    /// for it is the user's, as on the command line.
+    /// As [`new`](Self::new), for a client with one stream for all answers: a program that the user
+    /// of this process started, or that started it as this user. Data that tools store for it
+    /// belongs to the user, as on the command line.
     pub(crate) fn with_output(server: Server, principal: &str, output: Arc<Output>) -> Self {
         let owner = Some(Caller::this_user());
         Self { output: Some(output), owner, ..Self::new(server, principal) }
     }
 
-    /// For whom an approval until the process ends counts: this connection alone. `None` where
-    /// each request of a client could come over another one.
+    /// Returns the scope of an approval that lasts until the process ends: this connection alone.
+    /// `None` if each request of a client could use another connection.
     pub(crate) fn approver(&self, client: Client) -> Option<Arc<str>> {
         let is_one = self.output.is_some() || !client.is_stateless;
         is_one.then(|| self.id.to_string().into())

@@ -1,4 +1,4 @@
-//! The events of a call, on their way to the client as notifications.
+//! Forwards the events of a call to the client as notifications.
 #![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older clients use it")]
 
 use std::collections::VecDeque;
@@ -15,22 +15,22 @@ use rmcp::service::Peer;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-/// What progress rises by where nothing more was done: less than a tool counts.
+/// Smallest increase of progress if no more work was done: less than a tool's unit.
 const A_LITTLE: f64 = 1e-6;
 
 /// How many progress reports of a call wait at most to be passed on.
 const WAITING_PROGRESS: usize = 16;
 
-/// Keeps the events of a call until they are passed on. Clones are the same listener.
+/// Keeps the events of a call until they are forwarded. Clones share the events.
 ///
-/// A tool may report more than a client takes. Up to 16 progress reports wait; after
-/// that each new one replaces the newest. The log is bounded by the host.
+/// A tool may report more than a client reads. Up to 16 progress reports wait; after that each new
+/// report replaces the newest. The host limits the log.
 #[derive(Clone)]
 pub(crate) struct ClientListener(Arc<ListenerState>);
 
 struct ListenerState {
     token: Option<ProgressToken>,
-    /// From which level up it wants messages.
+    /// Minimum level of the log messages that the client requested.
     level: Option<LogLevel>,
     waiting: Mutex<Waiting>,
     news: Notify,
@@ -54,12 +54,12 @@ impl ClientListener {
         }))
     }
 
-    /// Waits until there is something to pass on.
+    /// Waits until there is something to forward.
     pub(crate) async fn news(&self) {
         self.0.news.notified().await;
     }
 
-    /// Passes on what `tool` has reported so far.
+    /// Forwards the tool's reports.
     pub(crate) async fn pass_on(&self, tool: &str, peer: &Peer<RoleServer>) {
         let (messages, progress) = {
             let mut waiting = self.waiting();
@@ -98,8 +98,8 @@ impl Waiting {
         self.progress.push_back(progress);
     }
 
-    /// The next progress to pass on. It rises, as the protocol has it, also where the
-    /// host has reported something before the tool began to count.
+    /// Returns the next progress to forward. It always rises, as the protocol requires, even if the
+    /// host reported progress before the tool did.
     fn take_progress(&mut self) -> Option<Progress> {
         let mut progress = self.progress.pop_front()?;
         if let Some(before) = self.done
@@ -167,14 +167,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_rises_from_what_the_host_reports_to_what_the_tool_does() {
+    fn progress_rises_across_host_and_tool_reports() {
         let mut waiting = Waiting::default();
         let mut passed_on = |done| {
             waiting.add_progress(Progress { done, total: None, message: None });
             waiting.take_progress().unwrap().done
         };
         assert_eq!([0.0; 3].map(&mut passed_on), [0.0, 1e-6, 2e-6]);
-        // The tool starts with nothing done, which is passed on.
+        // The tool starts at zero, and that report is forwarded.
         assert_eq!([0.0, 0.5, 7.0].map(&mut passed_on), [3e-6, 0.5, 7.0]);
         // Compiled again between two runs, since its file has changed.
         assert_eq!([0.0, 8.0, 1e300, 0.0].map(&mut passed_on)[..3], [7.000001, 8.0, 1e300]);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_waits_in_order_and_beyond_the_bound_the_last_counts() {
+    fn full_progress_queue_replaces_its_newest_entry() {
         let listener = ClientListener::new(Some(ProgressToken(NumberOrString::Number(1))), None);
         let passed_on = |reports: u32| {
             for done in 1..=reports {

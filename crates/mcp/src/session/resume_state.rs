@@ -1,7 +1,7 @@
 //! Calls that wait for an answer after they have called other tools.
 //!
-//! The answers of those tools stay here, under an id that goes on with the call once: what
-//! has been done is not done again, and nothing of it travels.
+//! The answers of those tools stay in the server under an id that resumes the call once: completed
+//! calls are not repeated, and their answers are not sent to the client.
 
 use kitbag_host::{Account, StatePool};
 use kitbag_toolbox::InnerCalls;
@@ -33,11 +33,11 @@ pub(crate) fn keep(
     kept.map(|()| id).map_err(|error| error.to_string())
 }
 
-/// Takes what the same call has made.
+/// Takes the nested calls of the same call.
 ///
 /// # Errors
 ///
-/// If it is not kept any longer, or belongs to another call.
+/// If they are no longer kept, or belong to another call.
 pub(crate) fn take(pool: &StatePool, id: &str, binding: &Binding) -> Result<InnerCalls, String> {
     match pool.take::<ResumeState>(&pool_id(id)).filter(|kept| kept.binding == *binding) {
         Some(kept) => Ok(kept.inner),

@@ -18,7 +18,7 @@ pub(crate) const LIFETIME: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CallState {
     pub(crate) answers: Map<String, Value>,
-    /// Under which id the server keeps the calls of other tools that were made.
+    /// Id under which the server keeps the completed nested calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kept: Option<String>,
 }
@@ -61,8 +61,7 @@ impl StateCodec {
 }
 
 impl Binding {
-    /// Binds to who asks for what: `parts` in this order, none of which can run
-    /// into the next.
+    /// Binds to the identity and the request: `parts` in this order, each delimited from the next.
     pub(crate) fn new(parts: &[&[u8]]) -> Self {
         let mut digest = Sha256::new();
         for part in parts {
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_opens_unchanged_for_the_same_call_only() {
+    fn state_opens_only_unchanged_and_for_the_same_call() {
         let codec = StateCodec::new(&[7; StateCodec::KEY_BYTES]).unwrap();
         let answers = json!({ "confirm": true }).as_object().unwrap().clone();
         let binding = |parts: &[&str]| {

@@ -18,7 +18,7 @@ use crate::session::Session;
 
 const SUBSCRIPTIONS: usize = 1_000;
 
-/// What a subscription takes beside its URI.
+/// Memory of a subscription besides its URI.
 const SUBSCRIPTION_BYTES: u64 = 256;
 
 /// The resources of one session, and the memory that each takes. Clones are the same.
@@ -28,8 +28,7 @@ pub(crate) struct Subscriptions(Arc<Mutex<BTreeMap<String, Reservation>>>);
 impl Subscriptions {
     /// # Errors
     ///
-    /// For a URI that is not served, for one too many, and where there is no memory for it
-    /// now.
+    /// If the URI is not served, the limit is reached, or no memory is available now.
     pub(crate) async fn add(
         &self,
         session: &Session,
@@ -73,14 +72,14 @@ impl Subscriptions {
     }
 }
 
-/// What of a stateless client's wishes is granted: all but subjects of topics
-/// that there are not, and one too many.
+/// Returns the accepted part of a stateless client's subscription request: everything except
+/// subjects of unknown topics and subscriptions above the limit.
 pub(crate) fn accepted(server: &Server, requested: &SubscriptionFilter) -> SubscriptionFilter {
     let mut accepted = requested.clone();
     if let Some(uris) = &mut accepted.resource_subscriptions {
         uris.retain(|uri| match knowledge::parse(uri) {
             Some((topic, _)) => has_topic(server, &topic),
-            // What a component serves may not be known yet.
+            // The resources of a component may not be known yet.
             None => true,
         });
         uris.truncate(SUBSCRIPTIONS);
@@ -88,7 +87,7 @@ pub(crate) fn accepted(server: &Server, requested: &SubscriptionFilter) -> Subsc
     accepted
 }
 
-/// Whether what is read under a URI may be another now.
+/// Returns whether the resource at a URI may have changed.
 pub(crate) fn is_updated(uri: &str, seen: &Changes, now: &Changes) -> bool {
     match knowledge::parse(uri) {
         Some((topic, _)) => seen.topics.get(&topic) != now.topics.get(&topic),

@@ -1,4 +1,4 @@
-//! What clients learn of a workspace that is not trusted, or was edited since.
+//! Notices to clients about a workspace that is not trusted or was edited since.
 #![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older clients use it")]
 
 use kitbag_config::Config;
@@ -18,7 +18,7 @@ pub(crate) fn notice(config: &Config) -> Option<String> {
     })
 }
 
-/// Tells a client whose minimum level this is how it is with the workspace now.
+/// Sends the workspace's current trust notice to a client with this minimum level.
 pub(crate) async fn tell(
     peer: &Peer<RoleServer>,
     least: LogLevel,

@@ -20,15 +20,15 @@ const FLUSH_TIME: Duration = Duration::from_millis(300);
 /// Where spans are sent under the address of a collector.
 const PATH: &str = "/v1/traces";
 
-/// Sends the server's spans to a collector, in the background.
+/// Sends the server's spans to a collector in the background.
 ///
-/// What is not sent yet when this is dropped is sent then, for 300 ms at most.
+/// Dropping it sends the remaining spans, for 300 ms at most.
 pub struct Otlp(SdkTracerProvider);
 
-/// A collector that spans cannot be sent to.
+/// Why spans cannot be sent to a collector.
 #[derive(Debug, thiserror::Error)]
 pub enum OtlpError {
-    /// The address is none that can be used.
+    /// The address is invalid.
     #[error("`{0}` is no address of a collector, such as http://localhost:4318")]
     Address(String),
     /// One of the standard variables has a value that cannot be used.
@@ -64,7 +64,7 @@ impl Otlp {
         Ok(Self(provider))
     }
 
-    /// What passes the server's spans on.
+    /// Returns the layer that forwards the server's spans.
     pub fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: tracing::Subscriber + for<'span> LookupSpan<'span> + Send + Sync,

@@ -12,7 +12,7 @@ use tracing::{Instrument, Span};
 #[cfg(feature = "otlp")]
 pub(crate) const TARGET: &str = module_path!();
 
-/// What a request is about, besides its method.
+/// Subject of a request, besides its method.
 #[derive(Clone, Copy)]
 pub(crate) enum Target<'a> {
     Tool(&'a str),
@@ -60,7 +60,7 @@ impl Trace {
             error.type = Empty,
             rpc.response.status_code = Empty,
         );
-        // What the message itself carries is nearer than what carries the message.
+        // The context in the message is closer than the context of its transport.
         #[cfg(feature = "otlp")]
         if !span.is_disabled() {
             crate::telemetry::trace_context::set_parent(&span, |name| {
@@ -70,10 +70,10 @@ impl Trace {
         Self(span)
     }
 
-    /// Does the work of the request inside its span, and notes how it ended.
+    /// Runs the request inside its span, and records how it ended.
     ///
-    /// The work lies in a place of its own: the protocol's library moves what handles a request
-    /// several times, and that is as large as the largest of all requests.
+    /// The future is boxed: the protocol's library moves a request's handler several times, and its
+    /// size is that of the largest request.
     pub(crate) fn run<T>(
         &self,
         work: impl Future<Output = Result<T, ErrorData>>,

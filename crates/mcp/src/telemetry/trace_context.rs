@@ -13,7 +13,7 @@ pub(crate) fn set_parent<'a>(span: &Span, carried: impl Fn(&str) -> Option<&'a s
     let parent =
         TraceContextPropagator::new().extract_with_context(&Context::new(), &Carried(carried));
     if parent.span().span_context().is_valid() {
-        // Fails only where no layer listens, which then needs no parent.
+        // Fails only if no layer listens, which then needs no parent.
         let _ = span.set_parent(parent);
     }
 }

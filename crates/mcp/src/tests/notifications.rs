@@ -12,7 +12,7 @@ fn logs(client: &mut Client) -> Vec<String> {
 }
 
 #[test]
-fn log_messages_have_the_level_that_the_client_asked_for() {
+fn log_messages_follow_the_requested_level() {
     let all = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
     let mut old = start().after_handshake(json!({}));
     old.call(json!({ "do": "log" }));
@@ -31,7 +31,7 @@ fn log_messages_have_the_level_that_the_client_asked_for() {
 }
 
 #[test]
-fn progress_is_sent_to_the_client_that_asked_for_it() {
+fn progress_is_sent_only_on_request() {
     for mut client in both_eras(json!({})) {
         client.call(json!({ "do": "progress" }));
         assert_eq!(client.others(), Vec::<Value>::new());
@@ -52,7 +52,7 @@ fn progress_is_sent_to_the_client_that_asked_for_it() {
 }
 
 #[test]
-fn a_changed_list_of_tools_is_notified() {
+fn tool_list_change_is_notified() {
     let server = server(kitbag_host::HostOptions::default());
     let mut client = Client::start(server.clone()).after_handshake(json!({}));
     client.request("tools/list", json!({}));

@@ -86,7 +86,7 @@ fn a_stateless_client_carries_the_answers() {
 }
 
 #[test]
-fn a_state_opens_for_its_call_and_its_server_only() {
+fn state_is_bound_to_its_call_and_server() {
     let mut client = start().stateless(forms());
     let call = |arguments: Value, state: &str| {
         json!({
@@ -117,7 +117,7 @@ fn a_state_opens_for_its_call_and_its_server_only() {
 }
 
 #[test]
-fn a_client_without_forms_can_pass_answers_on() {
+fn client_without_forms_can_pass_answers() {
     for mut client in both_eras(json!({})) {
         let asked = client.call(json!({ "do": "ask" }));
         assert_eq!(asked["isError"], true);

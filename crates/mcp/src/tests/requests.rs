@@ -6,7 +6,7 @@ use super::client::{initialize_params, texts};
 use super::{both_eras, start};
 
 #[test]
-fn each_era_gets_the_version_that_it_knows() {
+fn each_era_gets_its_protocol_version() {
     for (asked, answered) in [
         ("2024-11-05", "2024-11-05"),
         ("2025-06-18", "2025-06-18"),
@@ -40,7 +40,7 @@ fn tools_are_listed_and_called_in_both_eras() {
 }
 
 #[test]
-fn errors_of_tools_are_results_and_unknown_names_errors() {
+fn tool_errors_are_results_and_unknown_names_errors() {
     for mut client in both_eras(json!({})) {
         let failed = client.call(json!({ "do": "fail", "text": "full", "transient": true }));
         assert_eq!(texts(&failed), ["full", "Trying again may help."]);
@@ -60,7 +60,7 @@ fn errors_of_tools_are_results_and_unknown_names_errors() {
 }
 
 #[test]
-fn a_cursor_that_the_server_did_not_give_out_is_refused() {
+fn foreign_cursor_is_refused() {
     let mut client = start().after_handshake(json!({}));
     for method in ["tools/list", "resources/list", "resources/templates/list", "prompts/list"] {
         let answer = client.request(method, json!({ "cursor": "7" }));
@@ -85,7 +85,7 @@ fn without_components_there_are_no_prompts_and_resources() {
 }
 
 #[test]
-fn methods_of_sessions_do_not_exist_without_one() {
+fn session_methods_require_a_session() {
     let mut client = start().stateless(json!({}));
     for (method, params) in [
         ("logging/setLevel", json!({ "level": "error" })),

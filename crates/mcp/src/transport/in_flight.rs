@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_free_again_when_its_request_is_answered() {
+    fn answered_request_frees_its_id() {
         let (pending, id) = (InFlight::default(), RequestId::Number(1));
         let first = pending.add(&id, memory()).unwrap();
         assert!(pending.add(&id, memory()).is_none());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_cancelled_request_is_free_when_its_work_has_ended() {
+    fn cancelled_request_frees_its_id_when_its_work_ends() {
         let (pending, id) = (InFlight::default(), RequestId::Number(1));
         let first = pending.add(&id, memory()).unwrap();
         pending.cancelled(&id);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_have_ids_of_their_own() {
+    fn request_ids_are_separate_per_session() {
         let (pending, id) = (InFlight::default(), RequestId::Number(1));
         let first = pending.add_to("a", &id, memory()).unwrap();
         assert!(pending.add_to("b", &id, memory()).is_some());
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_gives_its_memory_back() {
+    fn request_releases_its_memory() {
         let budget = MemoryBudget::new(kitbag_base::ByteSize::mib(1));
         let (pending, id) = (InFlight::default(), RequestId::Number(1));
         let request = pending.add(&id, budget.reserve(1 << 20).unwrap());

@@ -1,4 +1,4 @@
-//! What a tool asks for, as grants that could be written, and what of that cannot be.
+//! Requested grants of a tool that can be written, and notes on those that cannot.
 
 use std::path::{Path, PathBuf};
 
@@ -232,7 +232,7 @@ impl RequestedSettings {
         }
     }
 
-    /// Leaves out directories that are not there: a configuration that grants one is wrong.
+    /// Drops directories that do not exist: a configuration that grants one is invalid.
     fn without_absent_directories(&mut self, bounds: &Bounds<'_>) {
         let Some((_, Value::Array(directories))) =
             self.grants.iter_mut().find(|(key, _)| key == "filesystem")
@@ -305,8 +305,8 @@ impl RequestedSettings {
         }
     }
 
-    /// The grants as they are written. Directories are always among them, since a tool reads the
-    /// workspace where nothing is said.
+    /// Returns the grants as they are written. Directories are always included, since a tool
+    /// without a list reads the workspace.
     pub(crate) fn written(&self, granted: &GrantSelection) -> Vec<(String, Value)> {
         let mut grants = Vec::new();
         let has_directories = self.grants.iter().any(|(key, _)| key == "filesystem");

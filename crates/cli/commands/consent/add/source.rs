@@ -1,4 +1,4 @@
-//! What is added: a component, and a manifest beside it.
+//! The source of `kitbag add`: a component, and an optional manifest beside it.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -57,7 +57,7 @@ pub(crate) enum OtherProgram {
     Jp,
 }
 
-/// The error for what does not exist.
+/// Returns the error for a path that does not exist.
 fn absent(named: &Path) -> String {
     let name = named.to_string_lossy();
     elsewhere(named).unwrap_or_else(|| match name.contains(['/', '\\']) || name.contains(".wasm") {
@@ -195,8 +195,8 @@ impl Source {
         Self::of_component(path.to_owned(), home, None)
     }
 
-    /// Reads a tool of JP. Its component is relative to JP's workspace, the nearest directory
-    /// upwards that holds `.jp`.
+    /// Reads a tool of JP. Its component is relative to JP's workspace, the nearest ancestor
+    /// directory that holds `.jp`.
     fn of_jp(file: &Path, home: Option<&Path>, tool: Option<&str>) -> Result<Self, CliError> {
         let directory = file.parent().unwrap_or(Path::new("/"));
         let root = directory.ancestors().find(|directory| directory.join(".jp").is_dir());
@@ -227,7 +227,7 @@ impl Source {
         Ok(Self { path, origin, component, manifest, nested: Vec::new() })
     }
 
-    /// What the tool says it is called, in its section or manifest; else what its file is.
+    /// Returns the tool's name from its section or manifest, otherwise from its file name.
     pub(crate) fn name(&self, described: &DescribeResult) -> ToolName {
         let foreign = self.foreign().and_then(|manifest| manifest.name.clone());
         let own = described.description().and_then(|description| match &description.tools[..] {
@@ -238,7 +238,7 @@ impl Source {
         said.unwrap_or_else(|| crate::commands::name_of(&self.path))
     }
 
-    /// The manifest, where it is one of another host.
+    /// Returns the manifest if it belongs to another host.
     pub(crate) fn foreign(&self) -> Option<&Manifest> {
         match &self.manifest.as_ref()?.content {
             ManifestContent::Foreign(manifest) => Some(manifest),
@@ -252,8 +252,8 @@ impl Source {
         foreign.or_else(|| self.component.version.clone())
     }
 
-    /// What the component says of itself: in its section, else when it is asked, in the sandbox
-    /// and without any grant.
+    /// Returns the component's own description: from its section, otherwise by asking it in the
+    /// sandbox without grants.
     pub(crate) fn described(
         &self,
         host: &Host,
@@ -281,7 +281,7 @@ impl Source {
         RecordedDescription::of(described, name.as_str())
     }
 
-    /// What it imports, sorted.
+    /// Returns the names of the component's imports, sorted.
     pub(crate) fn imports(&self) -> Vec<String> {
         let imports = self.component.inspection.imports.iter();
         // A bare name is a type that the world uses.

@@ -24,7 +24,7 @@ pub(crate) struct ToolTable {
 pub(crate) enum TableError {
     #[error("{0}")]
     Syntax(#[from] toml_edit::TomlError),
-    /// Something else stands where a table should.
+    /// A table was expected, but the document contains another kind of value.
     #[error("`{0}` in it is no table")]
     Form(String),
     #[error("it has a table `[tools.{0}]` already")]
@@ -208,7 +208,7 @@ http = [
     }
 
     #[test]
-    fn what_cannot_be_changed_is_left_as_it_is() {
+    fn unchangeable_configuration_is_left_as_it_is() {
         let error = |text: &str| table().add_to(text, false).unwrap_err().to_string();
         assert_eq!(error("tools = 1"), "`tools` in it is no table");
         assert_eq!(error("tools.a.enable = false"), "`tools` in it is no table");
@@ -217,7 +217,7 @@ http = [
     }
 
     #[test]
-    fn comments_that_a_person_wrote_above_a_table_stay() {
+    fn user_comments_above_a_table_are_kept() {
         let text = format!("# Ours, for the team.\n\n{ADDED}\n[limits]\ntime = \"5s\"\n");
         let left = without(&text, "weather").unwrap().unwrap();
         assert!(left.contains("# Ours, for the team."), "{left}");

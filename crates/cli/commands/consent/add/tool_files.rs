@@ -1,4 +1,4 @@
-//! Where tools are added: the files of a workspace, or the user's own.
+//! Locations of added tools: the files of a workspace, or the user's own.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -30,7 +30,7 @@ pub(crate) struct ToolFiles {
     home: Option<PathBuf>,
 }
 
-/// The same while no other command changes them.
+/// The tool files, locked against changes by other commands.
 pub(crate) struct LockedToolFiles<'a> {
     place: &'a ToolFiles,
     pub(crate) config: Original,
@@ -160,8 +160,8 @@ impl ToolFiles {
         })
     }
 
-    /// As [`lock`](Self::lock), also if the lock file has mistakes: it is then only for
-    /// [`LockedToolFiles::forget`].
+    /// As [`lock`](Self::lock), but also accepts a lock file with mistakes, which can then only be
+    /// used for [`LockedToolFiles::forget`].
     pub(crate) fn lock_leniently(&self) -> Result<LockedToolFiles<'_>, CliError> {
         self.locked(true)
     }
@@ -238,7 +238,7 @@ impl LockedToolFiles<'_> {
         })
     }
 
-    /// Writes what is recorded now.
+    /// Writes the lock file.
     pub(crate) fn write_lock(&mut self) -> Result<(), CliError> {
         let text = self.recorded.to_string();
         if text.as_bytes() == self.lock.content() {
@@ -274,7 +274,7 @@ impl LockedToolFiles<'_> {
         new_file::write(directory, bytes, None).map_err(failed)
     }
 
-    /// Puts a component in its place; `is_new`: nothing may be there.
+    /// Moves a component to its final path. `is_new`: no file may exist there.
     pub(crate) fn put(
         &self,
         file: NamedTempFile,

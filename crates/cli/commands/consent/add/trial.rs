@@ -1,5 +1,5 @@
-//! Checking what would be written before it is, under the conditions of use: a tool of a workspace
-//! runs only where the workspace is trusted.
+//! Checks files before they are written, under the conditions of use: a tool of a workspace runs
+//! only if the workspace is trusted.
 
 use kitbag::config::{FILE_BYTES, Layer, LimitFlags, Proposal};
 use kitbag::contract::ToolName;

@@ -1,4 +1,4 @@
-//! The requests of a tool in words: the grants that would be written, with their risks.
+//! Describes the requests of a tool: the grants that would be written, with their risks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Trust in a workspace, which goes on to what a person has just agreed to.
+//! Extends the trust in a workspace to a change that a person has just approved.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::commands::{Global, limits_now};
 use crate::console::output;
 use crate::error::CliError;
 
-/// What was trusted before a command changed the files of a workspace.
+/// The trust in a workspace before a command changed its files.
 pub(crate) enum TrustBefore {
     Content(Option<Arc<TrustRecord>>),
     All,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn trust_goes_on_where_nothing_else_has_changed() {
+    fn trust_is_extended_if_nothing_else_changed() {
         const CONFIG: &str = ".kitbag/config.toml";
         const A: &str = ".kitbag/tools/a.wasm";
         const B: &str = ".kitbag/tools/b.wasm";

@@ -43,7 +43,7 @@ pub(super) fn consent(question: &TrustQuestion<'_>) -> Consent {
     Consent { heading, parts, items: items.clone(), more }
 }
 
-/// The components that are not as they were trusted.
+/// Returns the components that differ from the trusted ones.
 fn components(record: &TrustRecord, old: Option<&TrustRecord>) -> Option<Attachment> {
     let none = BTreeMap::new();
     let before = old.map_or(&none, |old| &old.components);
@@ -73,7 +73,7 @@ fn digest(digest: Option<&ContentDigest>) -> String {
     }
 }
 
-/// The files that are not as they were trusted: a list of them, and their contents.
+/// Returns the files that differ from the trusted ones: a list, and their contents.
 fn files(
     record: &TrustRecord,
     now: &TrustedContent,

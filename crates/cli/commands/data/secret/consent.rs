@@ -39,11 +39,11 @@ impl GrantedTools {
         self.0.iter().map(|tool| Value::from(tool.name.as_str())).collect()
     }
 
-    /// Asks a person whether these tools may use a secret that had no destination so far.
+    /// Asks a person whether these tools may use a secret that had no destination before.
     ///
     /// # Errors
     ///
-    /// [`CliError::NotAgreed`] if they may not, or if there is no terminal to ask on.
+    /// [`CliError::NotAgreed`] if the person refuses, or if there is no terminal to ask on.
     pub(super) fn agree(
         &self,
         secret: &SecretName,

@@ -7,13 +7,13 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 pub(super) struct Changes<'a> {
     pub(super) name: &'a SecretName,
     pub(super) source: &'a SecretSource,
-    /// Where it may go, and whether that may have a wildcard. `None`: as it is.
+    /// Permitted destinations, and whether they may have a wildcard. `None`: unchanged.
     pub(super) to: Option<(&'a [String], bool)>,
-    /// How it is added. `None`: as it is.
+    /// Placement of the secret in a request. `None`: unchanged.
     pub(super) placement: Option<&'a Placement>,
-    /// Where its placeholder is replaced. `None`: as it is.
+    /// Locations in which the placeholder is replaced. `None`: unchanged.
     pub(super) placeholder: Option<&'a [&'a str]>,
-    /// How the store is opened. `None`: as it is.
+    /// Settings for opening the store. `None`: unchanged.
     pub(super) store: Option<&'a str>,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Changes<'a> {
 pub(super) enum EditError {
     #[error("your user config was not changed: {0}")]
     Syntax(#[from] toml_edit::TomlError),
-    /// Something else stands where a table should.
+    /// A table was expected, but the file contains another kind of value.
     #[error("your user config was not changed: its `{0}` is not a table")]
     Form(String),
 }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_written_beside_what_stands_there() {
+    fn writing_a_secret_keeps_existing_content() {
         let (name, to) = (name(), ["https://api.github.com/**".to_owned()]);
         let changes = Changes {
             name: &name,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_changes_keeps_its_comment() {
+    fn changed_value_keeps_its_comment() {
         let (name, to) = (name(), ["https://a.example/**".to_owned()]);
         let changes = Changes {
             name: &name,

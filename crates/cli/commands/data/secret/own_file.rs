@@ -11,8 +11,8 @@ use crate::console::output;
 use crate::error::CliError;
 use crate::files::replace::Original;
 
-/// The user's own file, whether it exists or not. Of several commands that change it each
-/// waits for the one before, and starts from what that wrote.
+/// The user's own file, whether it exists or not. Commands that change it run one after the other,
+/// and each starts from the previous one's result.
 pub(super) struct OwnFile {
     path: String,
     original: Original,
@@ -21,11 +21,11 @@ pub(super) struct OwnFile {
 }
 
 impl OwnFile {
-    /// Waits until no other command changes it.
+    /// Waits until no other command changes the file.
     ///
     /// # Errors
     ///
-    /// Where it is not known where it is, or it cannot be read.
+    /// If the path of the file is not known, or the file cannot be read.
     pub(super) fn lock() -> Result<Self, CliError> {
         let file = path()?;
         let path = file.display().to_string();
@@ -44,7 +44,7 @@ impl OwnFile {
         text.map_err(|error| CliError::Usage(format!("`{}`: {error}", self.path)))
     }
 
-    /// Puts this in its place, whole or not at all.
+    /// Replaces the file atomically.
     pub(super) fn write(&mut self, text: &str) -> Result<(), CliError> {
         if text.as_bytes() == self.original.content() {
             return Ok(());
@@ -81,7 +81,7 @@ fn lock_directory(file: &Path) -> io::Result<File> {
     Ok(directory)
 }
 
-/// That there is no secret of a name, and which there are.
+/// Returns the error for an unknown secret, with the names of the existing ones.
 pub(super) fn unknown(config: &Config, name: &SecretName) -> CliError {
     let names: Vec<_> = config.secrets.keys().map(SecretName::as_str).collect();
     let known = match &*names {

@@ -193,7 +193,7 @@ impl SetArgs {
         }
     }
 
-    /// Where the value comes from. `None`: from where it did, and there is no such secret.
+    /// Returns the source of the value. `None`: the source is unchanged, and no such secret exists.
     fn source(&mut self, old: Option<&Secret>) -> Option<SecretSource> {
         let (variable, command) = (self.variable.take(), std::mem::take(&mut self.command));
         match (variable, &*command) {
@@ -247,7 +247,7 @@ struct Done<'a> {
     /// The store, if the value was written to it.
     store: Option<&'a str>,
     to: Vec<String>,
-    /// `None`: the default.
+    /// `None`: the default placement.
     placement: Option<Placement>,
     granted: GrantedTools,
 }
@@ -307,7 +307,7 @@ fn applied(changes: &Changes<'_>, text: &str) -> Result<String, CliError> {
 }
 
 impl PlacementArgs {
-    /// What was asked for. `None`: nothing.
+    /// Returns the requested placement. `None`: no placement was requested.
     fn read(&self, prefix: Option<&str>) -> Result<Option<Placement>, String> {
         let Self { bearer, basic, header, query, path } = self;
         let placement = match (bearer, basic, header, query, path) {

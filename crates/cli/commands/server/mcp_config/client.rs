@@ -1,4 +1,4 @@
-//! The clients: what their configuration says of a server, and in which file.
+//! The clients: the form of a server in their configuration, and the path of that file.
 
 use std::path::{Path, PathBuf};
 
@@ -84,7 +84,8 @@ impl Client {
         }
     }
 
-    /// What its configuration says of the server. The error says why it cannot say it.
+    /// Returns the client's configuration of the server. The error explains why the client cannot
+    /// express it.
     pub(super) fn server(self, connection: &Connection<'_>) -> Result<Map<String, Value>, String> {
         let value = match *connection {
             Connection::Program { command, arguments } => match self {
@@ -168,7 +169,7 @@ impl Client {
         Ok(server)
     }
 
-    /// What has to be said of the token where the client reads no variable.
+    /// Returns the note on the token for a client that does not read environment variables.
     pub(super) fn token_note(self, variable: &str) -> String {
         match self {
             Self::Cline | Self::Generic | Self::Goose | Self::Zed => {

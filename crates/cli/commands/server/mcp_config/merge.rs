@@ -8,7 +8,7 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value, json};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
-/// The keys of a server that say what it is. What else stands there is the user's.
+/// Keys that define a server. Other keys belong to the user.
 const OWN_KEYS: [&str; 8] =
     ["type", "command", "args", "url", "httpUrl", "serverUrl", "headers", "bearer_token_env_var"];
 
@@ -39,7 +39,7 @@ pub(super) enum MergeError {
     /// The text is not in the client's format.
     #[error("it cannot be read: {0}")]
     Syntax(String),
-    /// Something in it has another form than the client's documentation says.
+    /// A value has another form than the client's documentation defines.
     #[error("{0} has to be an object or a table")]
     Form(String),
     /// An object has a key more than once.
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_wrote_stays_as_it_is_written() {
+    fn user_formatting_is_preserved() {
         let text = "// mine\n{\n\t\"a\": 1, // one\n\t\"servers\": {\n\t\t/* other */ \"x\": \
                     {\"command\":\"y\"},\n\t},\n}\n";
         let expected = "// mine\n{\n\t\"a\": 1, // one\n\t\"servers\": {\n\t\t/* other */ \"x\": \
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_stays() {
+    fn byte_order_mark_is_preserved() {
         let text = "\u{feff}{\r\n  \"servers\": {}\r\n}\r\n";
         let new = merged(json, text, &server(), false).unwrap();
         let rest = new.strip_prefix('\u{feff}').unwrap();
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_ours_is_brought_up_to_date_and_keeps_what_was_added() {
+    fn own_server_is_updated_and_keeps_added_keys() {
         let over_http = json!({ "url": "http://127.0.0.1:1/mcp" });
         let text = "{\"servers\": {\"kitbag\": {\"command\": \"/old/kitbag\", \"args\": \
                     [\"serve\"], /* ! */ \"env\": {\"A\": \"b\"}}}}\n";
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn another_server_of_the_name_is_replaced_by_force_only() {
+    fn server_of_the_same_name_is_replaced_only_by_force() {
         let taken = |merge: Merge, text: &str| {
             let error = merged(merge, text, &server(), false).unwrap_err();
             assert!(matches!(&error, MergeError::Taken { .. }), "{error}");
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_for_another_workspace_stays_where_the_file_is_for_all() {
+    fn shared_file_keeps_servers_of_other_workspaces() {
         let check = |arguments: &[&str], own: Option<&str>, is_kept: bool| {
             let found = json!({ "command": "/bin/kitbag", "args": arguments });
             let text = json!({ "servers": { "kitbag": found } }).to_string();
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_configuration_is_an_error() {
+    fn invalid_configuration_is_an_error() {
         let check = |merge: Merge, text: &str| {
             assert!(merged(merge, text, &server(), true).is_err(), "{text}");
         };

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_types_that_a_client_takes_are_read() {
+    fn accept_header_is_parsed() {
         let check = |values: &[&str], expected: Option<Accepted>| {
             let mut headers = HeaderMap::new();
             for value in values {

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_compared_whole() {
+    fn host_is_compared_as_a_whole() {
         let names =
             ["localhost", "127.0.0.1", "::1", "Tools.Example", "a.example:8620", "[::2]:80"];
         let allowed = AllowedHosts::new(names.map(str::to_owned));

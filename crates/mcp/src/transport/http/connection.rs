@@ -1,4 +1,4 @@
-//! Connections: how many there are, what has been shown on each, and their ends.
+//! Connections: their limits, their authentication and their ends.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,16 +18,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::transport::message;
 
-/// Connections on which no valid token was shown yet. The oldest makes room for a
-/// new one, so that a client with a token always gets in.
+/// Number of connections on which no valid token was shown yet. A new connection replaces the
+/// oldest, so that a client with a token is always accepted.
 const STRANGERS: usize = 512;
 
-/// How long a connection stays before it makes room, so that what its client sends
-/// can arrive. Until then new ones wait in the kernel: behind as many as wait there at most,
-/// 4,096, a client is taken after eight times as long.
+/// How long a connection stays before it can be replaced, so that its client's data can arrive.
+/// Until then new connections wait in the kernel. With the most that can wait there, 4,096, a
+/// client is accepted after eight times as long.
 const LEAST_TIME: Duration = Duration::from_millis(200);
 
-/// How long a client may take nothing at all of what waits for it.
+/// Longest time that a client may read none of its pending output.
 const WRITE_TIME: Duration = Duration::from_secs(10);
 
 /// The connections of a server. Clones are the same.
@@ -87,7 +87,7 @@ impl Connections {
         (strangers.open.len() >= STRANGERS && room > Instant::now()).then_some(room)
     }
 
-    /// Takes a new connection, on which nothing was shown yet.
+    /// Takes a new connection without a token.
     pub(crate) fn take(&self) -> Arc<Connection> {
         let end = CancellationToken::new();
         let mut strangers = self.strangers();
@@ -109,8 +109,8 @@ impl Connections {
 }
 
 impl Connection {
-    /// Notes that a valid token was shown; false where as many connections with
-    /// one are open as may be.
+    /// Records that a valid token was shown. False if the limit on connections with a token is
+    /// reached.
     pub(crate) fn admit(&self) -> bool {
         if self.is_admitted() {
             return true;
@@ -127,7 +127,7 @@ impl Connection {
         self.place.get().is_some()
     }
 
-    /// Waits until it has to make room, and what has arrived on it was read.
+    /// Waits until the connection must make room, and its received data was read.
     pub(crate) async fn ended(&self) {
         self.end.cancelled().await;
         // Before this goes on the runtime asks what has arrived, and that is read first.
@@ -149,8 +149,7 @@ impl Drop for Connection {
     }
 }
 
-/// A stream whose writing fails where the other end takes nothing for
-/// [`WRITE_TIME`].
+/// A stream whose writes fail if the other end reads nothing for [`WRITE_TIME`].
 pub(crate) struct TimedStream {
     stream: TcpStream,
     stalled: Option<Pin<Box<Sleep>>>,
@@ -278,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_make_room_for_each_other_and_not_for_those_with_a_token() {
+    fn unauthenticated_connections_evict_only_each_other() {
         let connections = Connections::new(1);
         let admitted = connections.take();
         assert!(admitted.admit() && admitted.admit());

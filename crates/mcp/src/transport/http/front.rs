@@ -29,7 +29,7 @@ use crate::server::handler::Handler;
 use crate::session::Session;
 use crate::transport::in_flight::InFlight;
 
-/// The same, as some clients write it.
+/// The same path with a trailing slash, which some clients send.
 const PATH_WITH_SLASH: &str = "/mcp/";
 
 /// How long calls may go on after the server was asked to end.
@@ -120,7 +120,7 @@ impl Front {
         if let Some(page) = page.filter(|_| is_page_allowed) {
             cross_origin::allow(reply.headers_mut(), page);
         }
-        // What has shown no token does not stay.
+        // A connection without a token is closed.
         if connection.is_admitted() { reply } else { ending(reply) }
     }
 
@@ -230,7 +230,7 @@ impl Front {
         reply
     }
 
-    /// Waits for the requests that run, but not for ever.
+    /// Waits a limited time for running requests.
     pub(super) async fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
         let idle = async {

@@ -13,8 +13,8 @@ pub(super) fn bearer(value: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
 }
 
-/// Why the host or the origin of a request is ambiguous: a program between client and server
-/// could take another value than the check here does.
+/// Explains why the host or the origin of a request is ambiguous: a proxy could use another value
+/// than this check does.
 pub(super) fn ambiguity<B>(request: &Request<B>) -> Option<&'static str> {
     let is_repeated = |name| request.headers().get_all(name).iter().nth(1).is_some();
     if is_repeated(HOST) {

@@ -64,7 +64,7 @@ const SESSION: &str = "mcp-session-id";
 /// How HTTP is served.
 #[derive(Debug)]
 pub struct HttpOptions {
-    /// What a client has to show; `None` lets everybody in who can connect.
+    /// Token that a client must present. `None`: no token is required.
     pub token: Option<Token>,
     /// Names, with or without a port, by which clients may call the server,
     /// beside those of the loopback interface.
@@ -80,8 +80,8 @@ pub struct HttpOptions {
     /// The time after which a session ends if its client sends nothing and has no stream open.
     /// Default: 30 minutes.
     pub session_idle: Duration,
-    /// Connections at once on which a valid token was shown, where one has to be.
-    /// Default: 1,000. Of others there are 512, and the oldest makes room.
+    /// Maximum number of connections on which a valid token was shown, if a token is required.
+    /// Default: 1,000. At most 512 others are open, and a new one replaces the oldest.
     pub connections: usize,
     /// Requests a second, of all clients together. Default: 10,000.
     pub rate: NonZeroU32,
@@ -104,12 +104,12 @@ impl Default for HttpOptions {
 }
 
 impl Server {
-    /// Serves any number of clients until `end` is cancelled: then no connection
-    /// is taken any more, and calls that run have ten seconds to end.
+    /// Serves any number of clients until `end` is cancelled. Then no connection is accepted, and
+    /// running calls have ten seconds to end.
     ///
     /// # Errors
     ///
-    /// Where `listener` cannot be used.
+    /// If `listener` cannot be used.
     pub async fn serve_http(
         &self,
         listener: std::net::TcpListener,
@@ -138,7 +138,7 @@ impl Server {
             };
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
-                // Such as too many open files, which may have passed by the next attempt.
+                // Errors such as too many open files may have passed by the next attempt.
                 Err(error) => {
                     tracing::warn!("a connection was not taken: {error}");
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -199,8 +199,8 @@ fn serve_connection(
     });
 }
 
-/// The origins of pages that come from a loopback address itself. There are none,
-/// so what shows one is a client that follows the letter.
+/// Origins of pages from the server's own loopback address. The server has no such pages, so only a
+/// client that follows the specification strictly sends this origin.
 fn own_origins(address: &SocketAddr) -> Vec<String> {
     match is_loopback(address) {
         true => vec![format!("http://{address}"), format!("http://localhost:{}", address.port())],
@@ -208,7 +208,7 @@ fn own_origins(address: &SocketAddr) -> Vec<String> {
     }
 }
 
-/// Whether an address is reached from this machine only.
+/// Returns whether an address is reachable only from this machine.
 pub fn is_loopback(address: &SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }

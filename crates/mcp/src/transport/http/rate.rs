@@ -17,11 +17,11 @@ impl RequestRate {
         Self { every: second / per_second.get(), burst: second, full: Mutex::new(None) }
     }
 
-    /// Takes one.
+    /// Takes one token.
     ///
     /// # Errors
     ///
-    /// How long to wait for the next.
+    /// The time until the next token.
     pub(crate) fn take(&self) -> Result<(), Duration> {
         self.take_at(Instant::now())
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_passes_and_then_one_at_a_time() {
+    fn burst_passes_and_then_the_rate_applies() {
         let rate = RequestRate::new(NonZeroU32::new(10).unwrap());
         let start = Instant::now();
         let taken = (0..20).take_while(|_| rate.take_at(start).is_ok()).count();

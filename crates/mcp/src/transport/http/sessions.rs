@@ -48,8 +48,8 @@ pub(super) struct EndUnused(JoinHandle<()>);
 impl Sessions {
     pub(super) fn new(limit: usize, idle: Duration) -> Self {
         let mut manager = LocalSessionManager::default();
-        // An answer is not kept for a client that takes up its stream again later: it
-        // would be held without being counted.
+        // Completed answers are not kept for a client that resumes its stream later: their memory
+        // would not be counted.
         manager.session_config.completed_cache_ttl = Duration::ZERO;
         // The library does not take an open stream for a use.
         manager.session_config.keep_alive = None;

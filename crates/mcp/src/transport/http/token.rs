@@ -12,18 +12,18 @@ use subtle::ConstantTimeEq;
 #[derive(Clone)]
 pub struct Token([u8; 32]);
 
-/// A token that cannot be taken.
+/// Why a token is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// It can be guessed.
+    /// The token is short enough to be guessed.
     #[error("a token has at least {least} characters, and this one has {found}")]
     Short {
-        /// How many it should have.
+        /// Required length, in bytes.
         least: usize,
-        /// How many it has.
+        /// Actual length, in bytes.
         found: usize,
     },
-    /// It cannot be sent in a header.
+    /// The token cannot be sent in a header.
     #[error("a token is printable ASCII without spaces")]
     Unprintable,
 }
@@ -32,11 +32,11 @@ pub enum TokenError {
 const LEAST_BYTES: usize = 16;
 
 impl Token {
-    /// Takes a token, without the white space around it.
+    /// Creates a token from text, without surrounding white space.
     ///
     /// # Errors
     ///
-    /// [`TokenError`] for one that can be guessed or cannot be sent.
+    /// [`TokenError`] if the token can be guessed or cannot be sent.
     pub fn new(text: &str) -> Result<Self, TokenError> {
         let text = text.trim();
         if text.len() < LEAST_BYTES {
@@ -48,11 +48,11 @@ impl Token {
         Ok(Self(Sha256::digest(text).into()))
     }
 
-    /// Makes one up, of 256 random bits, and returns its text too.
+    /// Generates a token of 256 random bits, and returns its text as well.
     ///
     /// # Errors
     ///
-    /// Where the system has no random bytes.
+    /// If the system cannot provide random bytes.
     pub fn random() -> io::Result<(Self, String)> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -60,7 +60,7 @@ impl Token {
         Ok((Self(Sha256::digest(&text).into()), text))
     }
 
-    /// Whether this is the token, in the same time for every other one.
+    /// Returns whether this is the token. The comparison takes constant time.
     pub(crate) fn is(&self, shown: &[u8]) -> bool {
         let shown: [u8; 32] = Sha256::digest(shown).into();
         self.0.ct_eq(&shown).into()
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_itself_and_no_other() {
+    fn token_matches_only_itself() {
         let token = Token::new(" correct-horse-battery \n").unwrap();
         assert!(token.is(b"correct-horse-battery"));
         for other in
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_guessed_or_not_be_sent_is_refused() {
+    fn short_and_unprintable_tokens_are_refused() {
         let short = TokenError::Short { least: 16, found: 7 };
         assert_eq!(Token::new("letmein").unwrap_err(), short);
         let unprintable = Token::new("a token with spaces in it").unwrap_err();

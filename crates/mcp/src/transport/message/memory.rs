@@ -16,8 +16,7 @@ pub(crate) fn cost(text: &[u8]) -> u64 {
 /// The largest message for which there is memory while large ones have used up theirs.
 pub(crate) const SMALL_BYTES: u64 = 256 << 10;
 
-/// Who is charged for large messages. They leave memory for small ones, whichever client sends
-/// them.
+/// Account for large messages, which leave memory for small ones of any client.
 static LARGE: LazyLock<Account> = LazyLock::new(|| Account::of_tool("large messages"));
 
 /// Reserves memory for a message. `None` if there is none now.

@@ -1,8 +1,8 @@
-//! A message of the client, read strictly.
+//! Strict parsing of a client's message.
 //!
-//! What other readers let pass, such as a key that stands twice, would reach a
-//! tool as something else than the client wrote. And whatever is wrong with a
-//! message, its sender waits for an answer under its `id`.
+//! Input that other parsers accept, such as a repeated key, would reach a tool with another meaning
+//! than the client intended. An invalid message is answered under its `id`, since its sender waits
+//! for the answer.
 
 mod memory;
 mod skim;
@@ -27,7 +27,7 @@ use crate::session::handshake::{self, INITIALIZE_BYTES};
 #[derive(Debug)]
 pub(crate) enum Line {
     Message(Box<ClientJsonRpcMessage>),
-    /// Nothing that could be taken; this is the answer.
+    /// The message is invalid; this is the answer.
     Refused(Box<ServerJsonRpcMessage>),
     Empty,
 }
@@ -84,10 +84,10 @@ fn unreadable(error: &JsonError, text: &[u8]) -> String {
     format!("the message cannot be read: {argument}{error}{hint}")
 }
 
-/// The message with its common mistakes of form undone: a `null` for `params` or `_meta`, and
-/// `arguments` that are the JSON text of an object. `None`: it has neither.
+/// Returns the message with common mistakes of form corrected: a `null` for `params` or `_meta`,
+/// and `arguments` as the JSON text of an object. `None`: it has neither mistake.
 ///
-/// Its cost has to be counted afterwards, since values in a text cost more than the text.
+/// Its cost must be computed afterwards, since values in a text cost more than the text.
 pub(crate) fn normalized(text: &[u8]) -> Option<Vec<u8>> {
     let without_null = without_null(text);
     let with_object = with_object(without_null.as_deref().unwrap_or(text));
@@ -206,7 +206,7 @@ fn message(
     Ok(message)
 }
 
-/// Says what the id of a message has to be, in place of this one.
+/// Returns an error that states the valid form of an id.
 fn invalid_id(id: &str) -> ErrorData {
     let message = format!(
         "`id` must be a string or a whole number of 64 bits with a sign, not `{}`",
@@ -215,8 +215,8 @@ fn invalid_id(id: &str) -> ErrorData {
     ErrorData::invalid_request(message, None)
 }
 
-/// The message of which there are most, without trying what else it could be, from a
-/// text of this length.
+/// Reads a tool call, the most frequent message, from a text of this length without trying other
+/// types.
 fn tool_call(
     mut value: Value,
     digits: &Digits,
@@ -292,8 +292,8 @@ pub(crate) fn too_many(id: RequestId, limit: usize) -> ServerJsonRpcMessage {
     refusal(busy(&format!("{limit} requests are in flight (limit reached)")), Some(id))
 }
 
-/// The answer to a request whose id another one has. It has no id itself, since
-/// the client would take it for the answer to the other.
+/// Returns the answer to a request whose id is in use. The answer has no id, since the client would
+/// match it to the other request.
 pub(crate) fn duplicate(id: &RequestId) -> ServerJsonRpcMessage {
     let message = format!(
         "a request with the id `{id}` is in flight; this one was not taken: use another id"
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_taken_is_answered_under_its_id() {
+    fn invalid_message_is_answered_under_its_id() {
         check_refused(
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
             -32600,
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn null_in_place_of_nothing_is_absent() {
+    fn null_params_and_meta_are_treated_as_absent() {
         let check = |text: &str, expected: Option<&str>| {
             let without =
                 without_null(text.as_bytes()).map(|text| String::from_utf8(text).unwrap());
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_as_json_text_are_the_object() {
+    fn arguments_as_json_text_become_an_object() {
         let check = |text: &str, expected: Option<&str>| {
             let found = normalized(text.as_bytes()).map(|text| String::from_utf8(text).unwrap());
             assert_eq!(found.as_deref(), expected, "{text}");
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_has_no_id() {
+    fn invalid_json_has_no_id() {
         let Line::Refused(answer) = read(b"hello") else { panic!("taken") };
         let answer = serde_json::to_value(answer).unwrap();
         assert_eq!(answer["error"]["code"], -32700, "{answer}");
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_read_as_the_library_reads_it() {
+    fn call_is_read_as_the_library_reads_it() {
         let text = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"echo",
             "arguments":{"b":[1,{"c":null}],"a":2.5},"_meta":{"progressToken":4,"x":{"y":1}},
             "requestState":"s","inputResponses":{"q":{"action":"decline"}}}}"#;

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_found_at_any_place_and_split() {
+    fn id_is_found_at_any_position_and_across_chunks() {
         let check = |text: &str, expected: Option<Value>| {
             for at in 0..=text.len() {
                 let mut skim = Skim::default();

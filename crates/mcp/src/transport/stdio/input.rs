@@ -24,9 +24,9 @@ impl LineReader {
         Ok(Self { pipe: Pipe::input(input)?, buffer: Vec::new(), searched: 0, skim: None })
     }
 
-    /// The next line, without its end; nothing at the end of the input.
+    /// Returns the next line without its line ending. `None`: the input has ended.
     ///
-    /// May be given up at any point and called again.
+    /// May be cancelled at any point and called again.
     pub(super) async fn line(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             let end = memchr::memchr(b'\n', &self.buffer[self.searched..]);

@@ -38,7 +38,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// are no calls.
 const REQUESTS: usize = 4_096;
 
-/// A session that could not be served.
+/// Why a session could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
     /// Standard input or output cannot be used.
@@ -50,14 +50,13 @@ pub enum StdioError {
 }
 
 impl Server {
-    /// Serves one client until its end of `input` is closed. Nothing but messages
-    /// is written to `output`.
+    /// Serves one client until its end of `input` is closed. Writes only messages to `output`.
     ///
-    /// Within half a second after that every call that still runs has ended.
+    /// Every running call ends within half a second after that.
     ///
     /// # Errors
     ///
-    /// [`StdioError`] where no session came about.
+    /// [`StdioError`] if no session was established.
     pub async fn serve_stdio(&self, input: Handle, output: Handle) -> Result<(), StdioError> {
         let closing = self.closing().clone();
         // No call goes on without its client.
@@ -107,7 +106,7 @@ struct Stdio {
     /// Since when nothing was read of what waits for the client, and how much of
     /// it had been written then.
     stalled: Option<(Instant, u64)>,
-    /// Whether a request has come. What comes before it means nothing.
+    /// Whether a request was received. Earlier messages are ignored.
     is_begun: bool,
     has_session: bool,
     refusals: JoinSet<io::Result<()>>,

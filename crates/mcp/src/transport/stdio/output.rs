@@ -1,4 +1,4 @@
-//! What waits to be written to the one client of standard output.
+//! Output that waits to be written to the client of standard output.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);
 /// The output of a connection with one stream for all answers.
 pub(crate) struct Output {
     pipe: Mutex<Pipe>,
-    /// What waits, in bytes.
+    /// Bytes that wait to be written.
     unwritten: AtomicUsize,
     /// What the client has taken so far, in bytes.
     taken: AtomicU64,

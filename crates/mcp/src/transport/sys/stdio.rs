@@ -6,14 +6,14 @@ use std::os::fd::OwnedFd;
 /// One end of a pipe, a socket, a terminal or a file.
 pub(crate) type Handle = OwnedFd;
 
-/// Takes standard input and output over for the protocol.
+/// Takes over standard input and output for the protocol.
 ///
-/// Whatever else this process prints to standard output goes to standard error
-/// from here on, so that nothing but messages reaches the client.
+/// Other output of this process to standard output is redirected to standard error, so that the
+/// client receives only messages.
 ///
 /// # Errors
 ///
-/// Where one of them is closed.
+/// If one of them is closed.
 pub fn take_over_stdio() -> io::Result<(Handle, Handle)> {
     /// Above those that have a meaning of their own.
     const ABOVE: i32 = 3;

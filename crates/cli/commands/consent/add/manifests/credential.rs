@@ -15,7 +15,7 @@ pub(crate) struct Credential<'a> {
     pub(crate) name: (String, &'a str),
     /// The hosts that it is sent to, each with its place in the manifest.
     pub(crate) hosts: Vec<(String, String)>,
-    /// Where in a request it stands: the place, and `type` with its fields.
+    /// Location of the secret in a request: the place, and `type` with its fields.
     pub(crate) location: Option<Fields<'a>>,
 }
 

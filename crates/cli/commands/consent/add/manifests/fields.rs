@@ -19,7 +19,7 @@ const UNKNOWN: &str = "kitbag has no such setting; it is ignored";
 pub(crate) struct Notes {
     list: Vec<Note>,
     left_out: usize,
-    /// A limit is zero: the tool may do nothing at all.
+    /// A limit is zero: the tool may not do anything.
     pub(crate) has_zero_limit: bool,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Fields<'a> {
         join(&self.path, key)
     }
 
-    /// A field, which is marked as read. An empty value is as good as none.
+    /// Takes a field and marks it as read. An empty value is treated as absent.
     pub(crate) fn take(&mut self, key: &'static str) -> Option<&'a Node> {
         self.read.insert(key);
         let found = self.entries.iter().find(|(own, _)| own == key).map(|(_, node)| node);
@@ -201,7 +201,7 @@ impl<'a> Fields<'a> {
 }
 
 impl Notes {
-    /// Notes a limit of zero, after which the manifest requests nothing.
+    /// Records a limit of zero, after which the manifest requests nothing.
     pub(crate) fn zero_limit(&mut self, key: impl Into<String>) {
         self.has_zero_limit = true;
         self.add(key, "it is zero, so the manifest requests nothing");

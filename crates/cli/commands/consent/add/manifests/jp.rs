@@ -283,7 +283,7 @@ fn directories(access: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Not
     }
 }
 
-/// Whether a path of the workspace is in a directory of it, or is that directory.
+/// Returns whether a path of the workspace is in a directory, or is the directory itself.
 fn is_below(path: &str, directory: &str) -> bool {
     let parts = |path: &str| {
         let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));

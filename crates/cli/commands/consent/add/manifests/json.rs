@@ -1,4 +1,4 @@
-//! JSON as a tree. What stands twice under a key is noticed, which `serde_json` does not.
+//! JSON as a tree. Unlike `serde_json`, it detects repeated keys.
 
 use std::fmt;
 

@@ -49,7 +49,7 @@ pub(crate) struct Manifest {
     pub(crate) rate: Option<String>,
     /// Whether a person is asked before each call.
     pub(crate) is_approved_per_call: bool,
-    /// Remarks on fields that were dropped or restrict less here.
+    /// Notes on fields that were dropped or restrict less here.
     pub(crate) notes: Vec<Note>,
 }
 

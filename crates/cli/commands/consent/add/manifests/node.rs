@@ -1,4 +1,4 @@
-//! A document of any format as a bounded tree, in which what cannot be used has its reason.
+//! A document of any format as a bounded tree. Unusable values carry the reason.
 
 use kitbag::base::text::shown;
 
@@ -19,9 +19,9 @@ pub(crate) enum Node {
     Number(String),
     Text(String),
     List(Vec<Node>),
-    /// In the order of the document; each key stands here once.
+    /// Entries in the order of the document; each key occurs once.
     Table(Vec<(String, Node)>),
-    /// It cannot be used, and why.
+    /// The value is unusable, for this reason.
     Unusable(&'static str),
 }
 
@@ -47,10 +47,10 @@ impl Node {
     }
 }
 
-/// What a key that stands twice in a table amounts to.
+/// Value of a key that occurs twice in a table.
 pub(crate) const TWICE: Node = Node::Unusable("a key that is there twice");
 
-/// Adds an entry to a table. Where the key is there already, neither value counts.
+/// Adds an entry to a table. If the key already exists, neither value takes effect.
 pub(crate) fn insert(entries: &mut Vec<(String, Node)>, key: String, value: Node) {
     match entries.iter_mut().find(|(own, _)| *own == key) {
         Some((_, known)) => *known = TWICE,
@@ -73,7 +73,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Counts one more, which lies this deep.
+    /// Counts one more value at this depth.
     pub(crate) fn take(&mut self, depth: usize) -> Result<(), Problem> {
         self.values += 1;
         if depth > DEPTH {

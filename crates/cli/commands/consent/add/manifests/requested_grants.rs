@@ -45,12 +45,12 @@ pub(crate) struct ManifestSecret {
     pub(crate) to: Vec<String>,
 }
 
-/// The pattern of all URLs of a host, as such a manifest names it: `example.com`,
-/// `*.example.com`, with a port or without. Only encrypted requests are meant.
+/// Returns the pattern of all encrypted URLs of a host as such a manifest names it: `example.com`,
+/// `*.example.com`, with or without a port.
 ///
 /// # Errors
 ///
-/// Why there is none.
+/// The reason why the host has no pattern.
 pub(crate) fn host_pattern(host: &str, path: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-._*:[]".contains(c);
     if host.is_empty() || !host.chars().all(fits) {
@@ -173,7 +173,7 @@ impl ManifestGrants {
         }
     }
 
-    /// Drops each requested URL that is denied as a whole: it could only mislead.
+    /// Drops each requested URL that is denied entirely, since it would only mislead.
     pub(crate) fn without_denied(&mut self, notes: &mut Notes) {
         let Self { http, deny, .. } = self;
         http.retain(|requested| {

@@ -1,4 +1,4 @@
-//! TOML as a tree. A key that stands twice makes the whole document invalid, as TOML says.
+//! TOML as a tree. A repeated key makes the whole document invalid, as TOML requires.
 
 use kitbag::config::dismantle;
 use toml::de::{DeTable, DeValue};

@@ -10,10 +10,10 @@ use super::node::{Budget, Node, Problem, check_size, insert};
 const ALIAS: Node = Node::Unusable("an alias, which is not followed");
 const TAGGED: Node = Node::Unusable("a value with a tag, which is not read");
 
-/// A list or a table that has not ended.
+/// An unfinished list or table.
 struct Frame {
     container: Container,
-    /// It has a tag, so that what it means is not known.
+    /// The value has a tag, so its meaning is unknown.
     is_tagged: bool,
 }
 
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_followed_has_its_reason() {
+    fn unsupported_yaml_features_are_reported() {
         let read = |text: &str| read(text).unwrap();
         let node = read("a: &x [1]\nb: *x\nc: !env TOKEN\nd: {<<: *x}\n? [k]\n: 1\n");
         assert_eq!(node.get("a"), Some(&Node::List(vec![Node::Integer(1)])));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_bounded() {
+    fn document_size_and_depth_are_limited() {
         let check = |text: &str, expected: &str| {
             let problem = read(text).unwrap_err();
             assert!(problem.contains(expected), "{problem}");

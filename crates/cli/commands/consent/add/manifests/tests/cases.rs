@@ -25,7 +25,7 @@ fn shown(manifest: &Manifest) -> String {
 }
 
 #[test]
-fn a_manifest_becomes_a_table_and_what_has_no_meaning_is_named() {
+fn manifest_becomes_a_table_with_notes() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("crates/cli/commands/consent/add/manifests/tests/cases");
     let mut names: Vec<_> =
@@ -64,7 +64,7 @@ fn a_manifest_becomes_a_table_and_what_has_no_meaning_is_named() {
 }
 
 #[test]
-fn what_begins_with_a_prefix_is_granted() {
+fn paths_below_a_prefix_are_granted() {
     let entry = |prefix: &str| {
         let text = format!(
             r#"{{"http":{{"allowlist":[{{"host":"a.example","path_prefix":"{prefix}"}}]}}}}"#
@@ -89,7 +89,7 @@ fn what_begins_with_a_prefix_is_granted() {
 }
 
 #[test]
-fn a_format_is_known_by_the_name_of_its_file() {
+fn format_is_detected_from_the_file_name() {
     let check = |name: &str, expected: Option<Format>, tool: Option<&str>| {
         assert_eq!(Format::of_file(name), expected, "{name}");
         assert_eq!(Format::tool_of_file(name), tool, "{name}");

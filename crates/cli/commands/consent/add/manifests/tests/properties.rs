@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn directories_are_those_that_are_listed(
+    fn only_listed_directories_are_requested(
         read in prop::collection::vec(places(), 0..4),
         write in prop::collection::vec(places(), 0..4),
         denied in prop::collection::vec(places(), 0..3),
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read(text in any::<String>()) {
+    fn any_text_is_translated(text in any::<String>()) {
         for format in FORMATS {
             let manifest = translate(format, &text);
             prop_assert!(toml::from_str::<toml::Table>(&manifest.to_toml()).is_ok());
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn any_bytes_are_translated(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         for format in FORMATS {
             let manifest = Manifest::translate(format, &bytes, Path::new("/skills/own"));
             let nothing = ManifestGrants { deny: manifest.requested.deny.clone(), ..ManifestGrants::default() };
@@ -199,7 +199,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_texts_of_credentials_never_leave_their_quotes(
+    fn hostile_credential_strings_stay_quoted(
         texts in prop::array::uniform5("[a-z$()`;&|'\"\\ \n~!-]{0,12}"),
         kind in prop::sample::select(vec!["bearer", "basic", "header", "query_param", "url_path", "cookie"]),
     ) {
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_that_looks_like_a_manifest_is_read(
+    fn any_manifest_like_document_is_translated(
         words in prop::collection::vec(prop::sample::select(vec![
             "name", "capabilities", "http", "filesystem", "paths", "permissions", "network", "allow", "deny",
             "host", "uri", "resources", "fuel", "allowlist", "enabled", "true", "0", "1.5", "fs://a", ":", "-",
