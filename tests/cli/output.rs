@@ -1,5 +1,4 @@
-//! Nothing that a terminal acts on is printed, whatever a configuration, a tool or an
-//! argument holds.
+//! No terminal escapes from configuration, tools or arguments are printed.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Whose configuration counts.
+//! Which users' configuration takes effect.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};

@@ -1,4 +1,4 @@
-//! What clients can make a server hold: connections, requests, answers, memory.
+//! Bounds on connections, requests, answers and memory that clients can use in a server.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
