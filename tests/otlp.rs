@@ -63,7 +63,6 @@ impl Collector {
         format!("http://{}", self.address)
     }
 
-    /// What was sent once.
     fn batch(&self) -> Batch {
         let (head, body) = self.requests.recv_timeout(Duration::from_secs(60)).unwrap();
         assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");

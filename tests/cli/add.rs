@@ -13,7 +13,7 @@ use crate::support::crafted::describing;
 use crate::support::terminal::{on_a_hasty_terminal, on_a_terminal};
 use crate::support::{Run, Workspace, guest};
 
-/// What the downloaded component says of itself.
+/// The description of the downloaded component.
 fn weather() -> Value {
     json!({
         "name": "weather",
