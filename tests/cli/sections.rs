@@ -54,7 +54,7 @@ fn the_sdk_description_is_known_before_compiling() {
 }
 
 #[test]
-fn inspect_shows_the_section_and_its_offset() {
+fn inspect_shows_the_description_and_its_source() {
     let workspace = Workspace::new();
     let place = |name: &str, component: &[u8]| workspace.file(name, component);
     place("settings.wasm", &fs::read(guest("settings")).unwrap());

@@ -371,7 +371,7 @@ fn the_library_reports_ignored_configuration() {
 }
 
 #[test]
-fn a_server_stops_serving_components_writable_by_others() {
+fn a_server_drops_configuration_writable_by_others() {
     let workspace = workspace();
     let names = |client: &mut Client| {
         let list = client.request("tools/list", json!({}));
