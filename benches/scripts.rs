@@ -72,7 +72,7 @@ fn main() {
     }
 }
 
-/// How long `python3` takes, where there is one.
+/// The time that `python3` takes, if it is installed.
 fn process(workspace: &Workspace) -> Option<Duration> {
     let code = "print(sum(len(open(f'notes/{n}.txt').read()) for n in range(20)))";
     let run = || {

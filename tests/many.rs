@@ -350,7 +350,7 @@ fn mixed_calls_without_end_are_answered_right_and_leave_nothing() {
 
 /// Sixteen calls of 48 MiB would be 768 MiB at once: those that do not fit wait.
 #[test]
-fn calls_that_fill_their_memory_stay_within_the_budget_and_are_all_answered() {
+fn memory_hungry_calls_are_answered_within_the_budget() {
     let _alone = alone();
     let workspace = Workspace::with_probe("");
     let budget = ByteSize::mib(512);

@@ -63,7 +63,6 @@ impl Collector {
         format!("http://{}", self.address)
     }
 
-    /// What was sent once.
     fn batch(&self) -> Batch {
         let (head, body) = self.requests.recv_timeout(Duration::from_secs(60)).unwrap();
         assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");
@@ -140,7 +139,7 @@ fn a_span_of_each_request_follows_the_conventions() {
 }
 
 #[test]
-fn arguments_and_results_are_in_no_span_unless_that_is_asked_for() {
+fn spans_omit_arguments_and_results_by_default() {
     let workspace = Workspace::with_probe("");
     for (arguments, is_there) in [(&[][..], false), (&["--otlp-content"], true)] {
         let collector = Collector::start();
@@ -157,7 +156,7 @@ fn arguments_and_results_are_in_no_span_unless_that_is_asked_for() {
 }
 
 #[test]
-fn spans_of_calls_over_http_go_on_with_the_trace_of_the_request() {
+fn spans_of_http_calls_continue_the_trace_of_the_request() {
     let (workspace, collector) = (Workspace::with_probe(""), Collector::start());
     let server = HttpServer::start(&workspace, &["--no-token", "--otlp", &collector.url()]);
     let params = json!({ "name": "probe", "arguments": { "do": "echo", "text": "x" } });

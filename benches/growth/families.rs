@@ -18,10 +18,8 @@ use crate::support::{median, time};
 /// Room for what grows, so that no limit that can be set ends it.
 const LIMITS: [&str; 6] = ["--memory", "1GiB", "--output", "128MiB", "--time", "10m"];
 
-/// What measures.
 pub(crate) struct Measure {
     pub(crate) binary: PathBuf,
-    /// Whether to be done in a minute.
     pub(crate) is_quick: bool,
 }
 
@@ -37,7 +35,7 @@ impl Measure {
         ("calls", Self::calls),
     ];
 
-    /// Arguments of a call, in bytes of JSON.
+    /// Measures growing arguments of a call, in bytes of JSON.
     fn arguments(&self) -> Family {
         let workspace = self.with_probe();
         let sizes = self.powers(2, 10..=20, 18);
@@ -74,7 +72,7 @@ impl Measure {
         }
     }
 
-    /// What a call answers, in bytes.
+    /// Measures growing answers of a call, in bytes.
     fn answers(&self) -> Family {
         let workspace = self.with_probe();
         let sizes = self.powers(4, 5..=13, 11);

@@ -27,14 +27,14 @@ const WAIT: Duration = Duration::from_secs(1);
 /// What can be measured in the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// A call whose arguments hold a text of so many bytes.
+    /// A call whose arguments hold a string of this many bytes.
     Text,
     /// A call whose arguments hold a list, written in so many bytes.
     List,
     /// A call whose arguments hold an object of short entries, written in so many
     /// bytes.
     Object,
-    /// A call that answers with so many bytes.
+    /// A call that answers with this many bytes.
     Answer,
     /// So many calls at once, which wait. Time is that beyond the wait, memory is
     /// by how much it grew.
@@ -139,7 +139,7 @@ fn arguments(name: &str, bytes: usize, fill: impl Fn(usize) -> Value) -> Value {
     with(fill(bytes.saturating_sub(frame)))
 }
 
-/// So many calls at once.
+/// Makes this many calls at once.
 fn wait(calls: usize, rounds: usize) -> (Duration, u64) {
     // Each holds its directories open.
     let mut files = getrlimit(Resource::Nofile);

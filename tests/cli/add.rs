@@ -13,7 +13,7 @@ use crate::support::crafted::describing;
 use crate::support::terminal::{on_a_hasty_terminal, on_a_terminal};
 use crate::support::{Run, Workspace, guest};
 
-/// What the downloaded component says of itself.
+/// The description of the downloaded component.
 fn weather() -> Value {
     json!({
         "name": "weather",
@@ -72,7 +72,7 @@ fn text_typed_before_the_question_adds_nothing() {
 }
 
 #[test]
-fn what_is_no_component_is_refused() {
+fn non_components_are_refused() {
     let (workspace, path) = weather_downloaded();
     let before = files(&workspace);
     let home = workspace.home();
@@ -154,7 +154,7 @@ fn commands_at_once_lose_nothing_of_each_other() {
 }
 
 #[test]
-fn a_command_that_is_killed_leaves_old_or_new_and_is_finished_by_the_next_one() {
+fn the_next_command_finishes_a_killed_one() {
     let (workspace, path) = weather_downloaded();
     add(&workspace, &path, &["--yes", "--name", "first"]).success();
     let start = std::time::Instant::now();
@@ -228,7 +228,7 @@ fn the_page_on_adding_tools_is_real() {
 }
 
 #[test]
-fn an_update_that_is_killed_never_leaves_what_nobody_agreed_to() {
+fn a_killed_update_leaves_no_unapproved_component() {
     let (workspace, old) = weather_downloaded();
     add(&workspace, &old, &["--yes"]).success();
     let mut says = weather();

@@ -26,7 +26,7 @@ fn swap(path: &Path, by: &[u8]) {
 }
 
 #[test]
-fn a_component_that_changes_between_showing_and_copying_is_added_as_it_was_shown() {
+fn a_component_swapped_before_the_copy_is_added_as_shown() {
     let evil = describing(&json!({ "name": "weather", "description": "Evil." }).to_string());
     // Another file in its place, the same file with another content, and a link.
     let changes: [fn(&Path, &[u8]); 3] = [
@@ -61,7 +61,7 @@ fn a_component_that_changes_between_showing_and_copying_is_added_as_it_was_shown
 }
 
 #[test]
-fn a_component_that_changes_while_an_update_is_agreed_to_is_not_the_one_that_runs() {
+fn a_component_swapped_during_an_update_does_not_run() {
     let workspace = Workspace::new().untrusted();
     let path = downloaded(&workspace, "Tells the weather.");
     workspace.run(&["add", path.to_str().unwrap(), "--yes"]).success();

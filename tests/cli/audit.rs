@@ -39,7 +39,7 @@ fn calculate(workspace: &Workspace, expression: &str) -> Run {
 }
 
 #[test]
-fn each_call_is_a_line_with_who_made_it_and_how_it_ended() {
+fn each_call_is_a_line_with_its_caller_and_outcome() {
     let workspace = Workspace::with_toolsets(&["calc"]);
     assert_eq!(workspace.run(&["audit"]).success(), "");
     assert_eq!(workspace.run(&["audit", "verify"]).success(), "nothing was logged yet\n");
@@ -371,7 +371,7 @@ fn a_client_is_named_as_it_names_itself() {
 }
 
 #[test]
-fn each_request_is_logged_with_what_allowed_it_or_what_it_was_refused_for() {
+fn each_request_is_logged_with_its_grant_or_refusal() {
     let server = Server::start(Behaviour::Echo);
     let workspace = Workspace::with_toolsets(&["calc"]);
     let (wasm, grant) = (guest("request"), format!("{}/open/**", server.url()));
@@ -400,7 +400,7 @@ fn each_request_is_logged_with_what_allowed_it_or_what_it_was_refused_for() {
 }
 
 #[test]
-fn a_byte_that_was_flipped_a_line_that_was_removed_and_a_cut_tail_are_found() {
+fn flipped_bytes_missing_lines_and_cut_tails_are_found() {
     let workspace = Workspace::with_toolsets(&["calc"]);
     for expression in ["1", "2", "3"] {
         calculate(&workspace, expression).success();
@@ -440,7 +440,7 @@ fn a_byte_that_was_flipped_a_line_that_was_removed_and_a_cut_tail_are_found() {
 }
 
 #[test]
-fn where_nothing_can_be_logged_a_call_warns_or_is_refused() {
+fn an_unwritable_log_warns_or_refuses_calls() {
     let workspace = Workspace::with_toolsets(&["calc"]);
     calculate(&workspace, "1").success();
     fs::write(file(&workspace), "").unwrap();
@@ -493,7 +493,7 @@ fn servers_and_the_command_line_write_one_log() {
 }
 
 #[test]
-fn a_process_that_is_killed_at_any_moment_leaves_a_log_that_verifies_with_each_answered_call() {
+fn a_kill_leaves_a_valid_log_with_every_answered_call() {
     let workspace = Workspace::with_toolsets(&["calc"]);
     workspace.own_config("[audit]\nsync = \"each\"\n");
     let arguments = json!({ "name": "calculate", "arguments": { "expression": "1+1" } });

@@ -24,7 +24,7 @@ fn stranger() -> Workspace {
 }
 
 #[test]
-fn a_tool_of_another_package_runs_unchanged_is_compiled_once_and_found_again() {
+fn a_tool_from_another_package_is_compiled_once_and_cached() {
     let workspace = stranger();
     assert_eq!(workspace.run(&["cache", "--json"]).json()["entries"].as_array().unwrap().len(), 0);
     let first = workspace.run(&["run", "word_count", "text=one two three"]);
@@ -149,14 +149,14 @@ fn finish_with_one_entry(workspace: &Workspace, children: Vec<Child>) {
 }
 
 #[test]
-fn processes_that_start_at_once_on_an_empty_cache_compile_it_once() {
+fn concurrent_processes_with_an_empty_cache_compile_once() {
     let workspace = stranger();
     let children = start(&workspace, 8);
     finish_with_one_entry(&workspace, children);
 }
 
 #[test]
-fn of_those_who_need_it_at_once_one_compiles_it() {
+fn one_of_several_waiting_processes_compiles() {
     let workspace = stranger();
     let load = || workspace.kitbag().toolbox().load("word_count").unwrap().was_compiled();
     let compiled = std::thread::scope(|scope| {
@@ -167,7 +167,7 @@ fn of_those_who_need_it_at_once_one_compiles_it() {
 }
 
 #[test]
-fn who_waits_for_another_process_takes_what_that_has_made() {
+fn a_waiting_process_uses_the_artifact_of_the_other() {
     let workspace = stranger();
     workspace.run(&["run", "word_count", "text=a"]).success();
     let (path, made) = (workspace.cached(), workspace.outside().join("made"));
@@ -185,7 +185,7 @@ fn who_waits_for_another_process_takes_what_that_has_made() {
 }
 
 #[test]
-fn when_the_process_that_compiles_is_killed_the_next_one_does() {
+fn the_next_process_compiles_after_a_kill() {
     let workspace = stranger();
     let mut first = start(&workspace, 1).remove(0);
     let claim = see(|| claimed(&workspace));

@@ -1,5 +1,4 @@
-//! Nothing that a terminal acts on is printed, whatever a configuration, a tool or an
-//! argument holds.
+//! No terminal escapes from configuration, tools or arguments are printed.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -142,7 +141,7 @@ fn check(command: &[String], stream: &str, text: &str) {
 }
 
 #[test]
-fn no_command_prints_what_a_terminal_acts_on() {
+fn no_command_prints_terminal_escapes() {
     let workspace = workspace();
     let mut spelled_out = 0;
     for command in commands() {
@@ -164,7 +163,7 @@ fn no_command_prints_what_a_terminal_acts_on() {
 }
 
 #[test]
-fn no_command_writes_to_a_terminal_what_it_acts_on() {
+fn no_command_writes_foreign_escapes_to_a_terminal() {
     let workspace = workspace();
     for command in commands() {
         let terminal = nix::pty::openpty(None, None).unwrap();
@@ -192,7 +191,7 @@ fn no_command_writes_to_a_terminal_what_it_acts_on() {
 }
 
 #[test]
-fn no_configuration_error_and_no_log_holds_what_a_terminal_acts_on() {
+fn configuration_errors_and_logs_have_no_terminal_escapes() {
     let workspace = workspace();
     for arguments in [&[][..], &["--log-format", "json"], &["--log", "trace"]] {
         let mut client = Client::start(&workspace, arguments);

@@ -17,7 +17,7 @@ fn files(workspace: &Workspace, directory: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_leaves_nothing_and_the_answer_is_printed() {
+fn a_failed_save_leaves_no_file_and_prints_the_answer() {
     let workspace = Workspace::with_probe("");
     for as_json in [false, true] {
         // Files of this process may have 4 KiB.

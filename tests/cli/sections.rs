@@ -38,7 +38,7 @@ fn is_untouched(workspace: &Workspace) -> bool {
 }
 
 #[test]
-fn what_the_sdk_wrote_is_known_before_anything_is_compiled() {
+fn the_sdk_description_is_known_before_compiling() {
     let workspace = workspace(&fs::read(guest("settings")).unwrap());
     let listed = workspace.run(&["list"]).success();
     assert!(listed.contains("Read configuration values and variables"), "{listed}");
@@ -54,7 +54,7 @@ fn what_the_sdk_wrote_is_known_before_anything_is_compiled() {
 }
 
 #[test]
-fn inspect_shows_it_and_where_it_stands() {
+fn inspect_shows_the_description_and_its_source() {
     let workspace = Workspace::new();
     let place = |name: &str, component: &[u8]| workspace.file(name, component);
     place("settings.wasm", &fs::read(guest("settings")).unwrap());
@@ -83,7 +83,7 @@ fn inspect_shows_it_and_where_it_stands() {
 }
 
 #[test]
-fn where_describe_says_something_else_the_section_counts() {
+fn the_section_takes_precedence_over_describe() {
     let section = br#"{"name":"tool","description":"From the section.","inputSchema":{
         "type":"object","properties":{"do":{"const":"preopens"}},"additionalProperties":false}}"#;
     let workspace = workspace(&with_section("probe", section));
@@ -106,7 +106,7 @@ fn where_describe_says_something_else_the_section_counts() {
 }
 
 #[test]
-fn one_that_cannot_be_used_counts_for_nothing_and_is_named() {
+fn an_unusable_section_is_ignored_and_named() {
     let check = |component: &[u8], argument: &str, expected: &str| {
         let workspace = workspace(component);
         let checked = workspace.run(&["check"]);

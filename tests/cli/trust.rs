@@ -1,4 +1,4 @@
-//! Whose configuration counts.
+//! Which users' configuration takes effect.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
@@ -96,7 +96,7 @@ fn grant(path: &Path, rights: u16, mask: u16) {
 }
 
 #[test]
-fn an_access_control_list_that_lets_others_write_counts_and_one_that_does_not_is_no_problem() {
+fn only_access_control_lists_that_let_others_write_matter() {
     let says = |path: &str, rights: u16, mask: u16| {
         let workspace = workspace();
         let path = workspace.path(path);
@@ -213,7 +213,7 @@ fn a_component_that_another_user_can_change_is_not_run() {
 }
 
 #[test]
-fn what_a_component_says_of_itself_is_not_passed_on_once_another_user_can_change_it() {
+fn descriptions_of_components_writable_by_others_are_dropped() {
     let (mut workspace, place) = with_component_at("build/out/tool.wasm");
     workspace.use_own_cache();
     fs::copy(guest("probe"), &place).unwrap();
@@ -247,7 +247,7 @@ fn what_a_component_says_of_itself_is_not_passed_on_once_another_user_can_change
 }
 
 #[test]
-fn a_component_is_not_reached_through_a_link_that_another_user_can_exchange() {
+fn a_component_behind_an_exchangeable_link_is_refused() {
     let (workspace, place) = with_component_at("build/out/probe.wasm");
     let shared = workspace.outside().join("shared");
     fs::create_dir(&shared).unwrap();
@@ -298,7 +298,7 @@ fn with_shared_link(workspace: &Workspace, target: &Path, check: &dyn Fn(&Path, 
 }
 
 #[test]
-fn a_workspace_is_ignored_where_another_user_can_exchange_a_link_that_leads_to_it() {
+fn a_workspace_behind_an_exchangeable_link_is_ignored() {
     let workspace = workspace();
     with_shared_link(&workspace, &workspace.root(), &|link, said| {
         let link = link.to_str().unwrap();
@@ -324,7 +324,7 @@ fn a_workspace_is_ignored_where_another_user_can_exchange_a_link_that_leads_to_i
 }
 
 #[test]
-fn no_grant_and_no_topic_is_reached_through_a_link_that_another_user_can_exchange() {
+fn grants_and_topics_behind_exchangeable_links_are_refused() {
     let read = ["run", "probe", "do=read", "path=/data/key.txt"];
     let load = ["run", "learn", "topic=linked", "subjects=key"];
     let granted = |mode: &str| {
@@ -356,7 +356,7 @@ fn no_grant_and_no_topic_is_reached_through_a_link_that_another_user_can_exchang
 }
 
 #[test]
-fn the_library_says_what_it_ignores() {
+fn the_library_reports_ignored_configuration() {
     let workspace = workspace();
     mode(&workspace.path(".kitbag"), 0o777);
     let kitbag = workspace.kitbag();
@@ -371,7 +371,7 @@ fn the_library_says_what_it_ignores() {
 }
 
 #[test]
-fn a_server_stops_serving_what_others_can_write_and_logs_it() {
+fn a_server_drops_configuration_writable_by_others() {
     let workspace = workspace();
     let names = |client: &mut Client| {
         let list = client.request("tools/list", json!({}));
@@ -393,7 +393,7 @@ fn a_server_stops_serving_what_others_can_write_and_logs_it() {
 }
 
 #[test]
-fn the_users_own_file_is_an_error_where_another_user_can_exchange_what_leads_to_it() {
+fn a_user_config_behind_an_exchangeable_link_is_an_error() {
     let workspace = Workspace::new();
     workspace.own_config("[limits]\ntime = \"7s\"\n");
     let (all, own) = (workspace.home().join(".config"), workspace.home().join(".config/kitbag"));

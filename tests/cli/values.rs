@@ -58,7 +58,7 @@ fn a_program_hands_variables_over_and_a_call_gets_fewer() {
 }
 
 #[test]
-fn a_tool_without_what_it_requires_is_unavailable_with_the_line_that_would_allow_it() {
+fn a_tool_lacking_a_required_grant_names_the_line_to_add() {
     let shown = |workspace: &Workspace| {
         // What it says of itself is known once it was loaded.
         let checked = workspace.run_with(&["check"], "", &ENV).stderr;
@@ -104,7 +104,7 @@ fn state(workspace: &Workspace) -> PathBuf {
 }
 
 #[test]
-fn processes_count_calls_together_and_the_rate_refuses_one_too_many() {
+fn processes_share_a_rate_and_excess_calls_are_refused() {
     let workspace = workspace("rate = \"2/h, 100/d\"\n");
     assert_eq!(run(&workspace, &["key=a"]).success(), "none\n");
     assert_eq!(run(&workspace, &["key=a"]).success(), "none\n");
@@ -162,7 +162,7 @@ fn a_workspace_lowers_a_rate_and_does_not_raise_it() {
 }
 
 #[test]
-fn a_name_that_a_workspace_gives_a_tool_counts_for_the_rate_of_the_users_own_file() {
+fn a_renamed_tool_keeps_the_rate_of_the_user_config() {
     let workspace = workspace("rate = \"1/d\"\n");
     let wasm = guest("settings");
     workspace.config(&format!("[tools.free]\nsource = \"local\"\nwasm = {wasm:?}\n"));
@@ -200,7 +200,7 @@ fn each_workspace_has_its_own_counts_in_a_private_directory() {
 }
 
 #[test]
-fn a_server_and_the_command_line_count_by_caller_and_a_client_reads_when_to_try_again() {
+fn rates_are_per_caller_and_name_the_retry_time() {
     let workspace = workspace("rate = \"2/d\"\n");
     let mut client = Client::with_handshake(&workspace, mcp::meta(json!({})));
     for _ in 0..2 {

@@ -64,7 +64,7 @@ fn with(text: &str, line: &Value) -> String {
 }
 
 #[test]
-fn what_it_says_counts_wherever_the_grants_of_a_tool_stand() {
+fn suggested_lines_work_wherever_grants_are_configured() {
     let secret = "[secrets.mail]\nto = [\"https://b.example/**\"]\n";
     let grants = |tool: &str, kinds: &str| format!("[tools.{tool}.grants]\n{kinds}\n");
     let kinds = "http = [\"https://a.example/**\"]\nenv = [\"A\"]\ntools = { file_info = \"file_info\" }\n\

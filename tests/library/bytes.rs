@@ -55,7 +55,7 @@ fn configuration_gives_a_tool_from_bytes_its_grants_and_limits() {
 }
 
 #[test]
-fn what_narrows_a_tool_from_bytes_counts_in_a_workspace_that_is_not_trusted() {
+fn untrusted_workspaces_may_restrict_tools_from_bytes() {
     let workspace = Workspace::new().untrusted();
     workspace.config(
         "[tools.probe]\ndescription = \"theirs\"\n\
@@ -94,7 +94,7 @@ fn a_tool_from_bytes_is_compiled_once_and_found_in_the_cache() {
 }
 
 #[test]
-fn several_tools_of_one_component_are_brought_by_their_own_names() {
+fn several_tools_of_one_component_keep_their_names() {
     let workspace = Workspace::new();
     let both = crafted::describing(
         r#"{"tools":[{"name":"add","description":"adds"},{"name":"multiply","description":"multiplies"}]}"#,
@@ -106,7 +106,7 @@ fn several_tools_of_one_component_are_brought_by_their_own_names() {
 }
 
 #[test]
-fn bytes_that_are_no_component_are_an_error_of_their_tool() {
+fn invalid_component_bytes_are_an_error_of_the_tool() {
     let workspace = Workspace::new();
     let kitbag = workspace.builder().component("broken", *b"no wasm").build().unwrap();
     let got = kitbag.call_in_test("broken", json!({}));
@@ -156,7 +156,7 @@ fn a_name_is_one_tools_only() {
 }
 
 #[test]
-fn the_example_of_a_tool_from_bytes_compiles_into_the_usual_cache() {
+fn the_bytes_example_compiles_into_the_usual_cache() {
     let cache = tempfile::tempdir().unwrap();
     let directory = cache.path().join("kitbag");
     let echo = guest("echo");

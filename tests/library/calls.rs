@@ -20,7 +20,7 @@ fn typed() -> Workspace {
 }
 
 #[test]
-fn arguments_become_what_the_schema_says() {
+fn arguments_are_converted_to_the_schema_types() {
     let workspace = typed();
     let run = |arguments: &[&str]| {
         let command = [&["run", "probe", "do=arguments"], arguments].concat();
@@ -124,7 +124,7 @@ fn every_outcome_has_its_text_its_json_and_its_exit_code() {
 }
 
 #[test]
-fn questions_are_answered_by_the_configuration_then_by_the_command_line() {
+fn configured_answers_come_before_the_command_line() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\nfirst = \"from the file\"\n");
     snapshot!(
         "questions",
@@ -235,7 +235,7 @@ fn text_typed_before_a_question_of_a_tool_answers_nothing() {
 }
 
 #[test]
-fn a_preset_answer_that_does_not_fit_is_an_error_of_the_configuration() {
+fn an_unsuitable_preset_answer_is_a_configuration_error() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\n\"go-on\" = \"blue\"\n");
     snapshot!("preset that does not fit", &workspace.session(&[&["run", "probe", "do=ask"]]));
 }
@@ -350,7 +350,7 @@ fn ctrl_c_at_a_question_leaves() {
 }
 
 #[test]
-fn ctrl_c_cancels_the_call_and_says_so() {
+fn ctrl_c_cancels_and_reports_the_call() {
     let workspace = Workspace::with_probe("");
     for action in ["do=spin", "do=sleep"] {
         let mut command = workspace.command();

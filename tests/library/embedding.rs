@@ -135,7 +135,7 @@ fn dropping_a_call_ends_it() {
 }
 
 #[test]
-fn a_cancelled_call_says_so() {
+fn a_cancelled_call_reports_cancellation() {
     let workspace = Workspace::with_probe("");
     let kitbag = workspace.kitbag();
     for action in ["spin", "sleep"] {

@@ -125,7 +125,7 @@ fn a_native_tool_asks_and_is_called_again_with_the_answer() {
 }
 
 #[test]
-fn a_tool_that_comes_later_does_not_go_past_the_users_rules_for_its_name() {
+fn later_tools_obey_the_users_rules_for_their_names() {
     let workspace = Workspace::new();
     workspace.own_config("[tools.native]\napprove = \"always\"\n[tools.probe]\nenable = false\n");
     let mut kitbag = workspace.kitbag();
@@ -252,7 +252,7 @@ fn calls_nest_four_deep_and_no_deeper() {
 }
 
 #[test]
-fn calls_inside_each_other_need_no_permit_but_the_first() {
+fn nested_calls_share_the_permit_of_the_outermost() {
     const CALLS: usize = 4;
     let workspace = Workspace::with_probe("");
     // All calls have reached the third level, and then go on.
@@ -308,7 +308,7 @@ fn a_name_that_a_tool_has_is_refused() {
 
 /// A server in this process that talks to the test through pipes.
 #[test]
-fn a_server_tells_of_the_programs_tools_and_keeps_them_where_files_change() {
+fn a_server_keeps_program_tools_when_files_change() {
     let workspace = Workspace::with_probe("");
     let work = closure(|call| {
         assert_eq!(*call.caller(), Caller::Client("stdio".into()));

@@ -308,7 +308,7 @@ fn schemas_are_served_as_clients_take_them() {
 }
 
 #[test]
-fn a_list_compiles_no_pattern_and_says_that_arguments_are_an_object() {
+fn listing_compiles_no_patterns_and_types_arguments_as_object() {
     // Compiled, it would be refused.
     let pattern = json!({ "type": "string", "pattern": "(?=a)b" });
     let schema = json!({ "type": ["object", "null"], "properties": { "x": pattern } });
@@ -343,7 +343,7 @@ fn a_tool_that_may_write_is_never_said_to_be_harmless() {
 }
 
 #[test]
-fn what_a_tool_says_cannot_reach_a_terminal_unescaped() {
+fn tool_descriptions_are_escaped_on_a_terminal() {
     let workspace = Workspace::new();
     workspace.config(&format!(
         "[tools.probe]\nsource = \"local\"\nwasm = {:?}\n\

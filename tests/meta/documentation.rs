@@ -180,7 +180,7 @@ fn the_page_on_clients_shows_the_printed_entries() {
 }
 
 #[test]
-fn where_no_topic_is_configured_the_error_says_how_to_make_one() {
+fn without_topics_the_error_explains_how_to_add_one() {
     let workspace = Workspace::new();
     let run = workspace.run(&["run", "learn", "topic=team"]);
     assert_eq!(run.code, 1, "{}", run.shown());

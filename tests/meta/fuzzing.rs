@@ -1,5 +1,5 @@
-//! Each fuzz target over its corpus, and over inputs made from it: the same on
-//! every machine. `fuzz/README.md` says how to go on for longer.
+//! Each fuzz target over its corpus, and over inputs made from it: the same on every machine.
+//! `fuzz/README.md` describes longer runs.
 
 use std::cell::RefCell;
 use std::fs;

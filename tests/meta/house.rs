@@ -11,7 +11,7 @@ use crate::support::mcp::Client;
 use crate::support::{Workspace, repository};
 
 #[test]
-fn platform_specific_code_stands_in_modules_named_sys() {
+fn platform_specific_code_is_in_modules_named_sys() {
     /// Whether a file is one of these modules, or of tests, which make links and FIFOs.
     fn may(path: &Path) -> bool {
         let is_named =
@@ -97,7 +97,7 @@ fn visit(directory: &Path, look: &mut dyn FnMut(&Path, &str)) {
 }
 
 #[test]
-fn the_test_guests_are_no_part_of_the_binary() {
+fn the_binary_does_not_contain_test_guests() {
     let binary = fs::read(env!("CARGO_BIN_EXE_kitbag")).unwrap();
     let holds = |text: &[u8]| memchr::memmem::find(&binary, text).is_some();
     assert!(holds(b"Already learned (in system prompt)"), "`learn` is in there");
@@ -120,7 +120,7 @@ fn the_binary_is_linked_as_the_target_asks() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn the_binary_lies_at_another_address_each_time() {
+fn the_binary_is_loaded_at_a_random_address() {
     let workspace = Workspace::new();
     let address = || {
         let server = Client::with_handshake(&workspace, json!({}));

@@ -17,7 +17,7 @@ fn each(directory: &Path, look: &mut dyn FnMut(&Path, &str)) {
 }
 
 #[test]
-fn every_snapshot_lies_in_the_directory_of_the_test_file_that_it_names() {
+fn snapshots_are_in_the_directory_of_their_test_file() {
     let (root, mut count) = (repository().join("snapshots"), 0);
     each(&root, &mut |path, content| {
         let suite = path.strip_prefix(&root).unwrap().parent().unwrap();

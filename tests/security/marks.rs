@@ -1,4 +1,4 @@
-//! What a model is told of where an answer comes from, and what was found in it.
+//! Marks that tell a model the origin of an answer and the findings in it.
 
 use kitbag::contract::{Content, Resource, ResourceBody};
 use serde_json::{Value, json};

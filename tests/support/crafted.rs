@@ -120,7 +120,7 @@ pub(crate) fn endless_description() -> Vec<u8> {
     })
 }
 
-/// A tool that says this of itself.
+/// Builds a tool with this description.
 pub(crate) fn describing(text: &str) -> Vec<u8> {
     describing_with(text, "i32.const 16")
 }
@@ -151,7 +151,7 @@ pub(crate) fn describing_and_saying(text: &str, says: &str) -> Vec<u8> {
     with_text(text, says, &answer)
 }
 
-/// A tool that says this of itself and traps in every call.
+/// Builds a tool with this description that traps in every call.
 pub(crate) fn describing_and_trapping(text: &str) -> Vec<u8> {
     describing_with(text, "unreachable")
 }

@@ -28,13 +28,13 @@ use serde_json::Value;
 pub(crate) struct Workspace {
     directory: tempfile::TempDir,
     cache: PathBuf,
-    /// What the user's own configuration says of toolsets.
+    /// The toolset settings of the user config.
     toolsets: String,
-    /// Whether its files count without being asked about.
+    /// Whether the workspace is trusted without asking.
     is_trusted: bool,
 }
 
-/// What a run of the binary gave.
+/// The result of a run of the binary.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -252,7 +252,7 @@ impl Workspace {
         self.home().join(".config/kitbag/config.toml")
     }
 
-    /// What `kitbag list --json` says of the tools that are enabled.
+    /// The enabled tools in the output of `kitbag list --json`.
     pub(crate) fn listed(&self) -> Vec<Value> {
         let listed = self.run(&["list", "--json"]).json();
         let tools = listed.as_array().unwrap().iter();
@@ -435,7 +435,7 @@ impl CallInTest for Kitbag {
     }
 }
 
-/// A listener that writes down what it hears.
+/// A listener that records log messages and progress.
 #[derive(Default)]
 pub(crate) struct Heard {
     pub(crate) logs: Mutex<Vec<(LogLevel, String)>>,

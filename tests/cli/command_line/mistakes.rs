@@ -8,7 +8,7 @@ use crate::support::mcp::texts;
 use crate::support::{Workspace, crafted, snapshot};
 
 #[test]
-fn a_component_that_is_missing_is_named_with_its_line_and_the_nearest_file() {
+fn a_missing_component_names_its_line_and_the_nearest_file() {
     let workspace = Workspace::new();
     workspace.file("built/word_count.wasm", crafted::tool("a:b/c", ""));
     workspace.config(
@@ -64,7 +64,7 @@ fn an_answer_that_was_cut_ends_like_a_limit_and_is_no_json() {
 }
 
 #[test]
-fn what_is_the_same_for_many_tools_is_said_once() {
+fn a_note_shared_by_many_tools_is_printed_once() {
     let workspace = Workspace::with_toolsets(&["files", "search", "time", "text"]);
     // No workspace was chosen here.
     let mut command = workspace.command();
@@ -83,7 +83,7 @@ fn what_is_the_same_for_many_tools_is_said_once() {
 }
 
 #[test]
-fn the_values_that_built_in_tools_bring_along_are_shown_on_demand() {
+fn default_values_of_built_ins_are_shown_on_demand() {
     let workspace = Workspace::with_toolsets(&["files", "time"]);
     workspace.config(
         "[limits]\ntime = \"5s\"\n[tools.now]\ndescription = \"The time\"\n[tools.now.limits]\n\

@@ -93,7 +93,7 @@ fn a_record_of_0_1_0_keeps_its_trust() {
 }
 
 #[test]
-fn a_text_that_is_not_the_trusted_one_is_not_compared_with() {
+fn a_forged_trusted_text_is_not_compared() {
     let workspace = greedy();
     workspace.trust();
     let shown = workspace.record().with_extension("shown");
@@ -178,7 +178,7 @@ fn a_trusted_workspace_is_not_trusted_at_another_path() {
 }
 
 #[test]
-fn a_record_in_the_workspace_says_nothing() {
+fn a_trust_record_in_the_workspace_is_ignored() {
     let workspace = greedy();
     workspace.trust();
     let state = workspace.home().join(".local/state/kitbag");
@@ -204,7 +204,7 @@ fn a_record_in_the_workspace_says_nothing() {
 }
 
 #[test]
-fn a_record_that_is_damaged_or_that_others_could_write_trusts_nothing() {
+fn a_damaged_or_shared_trust_record_is_ignored() {
     use std::os::unix::fs::PermissionsExt;
     let workspace = greedy();
     workspace.trust();
@@ -230,7 +230,7 @@ fn a_record_that_is_damaged_or_that_others_could_write_trusts_nothing() {
 }
 
 #[test]
-fn that_later_builds_of_a_tool_run_is_part_of_what_is_asked() {
+fn the_trust_question_mentions_later_builds() {
     let workspace = greedy();
     let own = fs::read_to_string(workspace.own_config_file()).unwrap();
     workspace.own_config("[tools.planted]\ndev = true\n");

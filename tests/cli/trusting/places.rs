@@ -34,7 +34,7 @@ fn with_state(workspace: &Workspace) -> kitbag::Kitbag {
 }
 
 #[test]
-fn a_directory_that_becomes_a_link_after_the_start_is_not_read_through_it() {
+fn a_directory_replaced_by_a_link_is_not_read() {
     let workspace = linked();
     fs::remove_file(workspace.path("docs")).unwrap();
     workspace.file("docs/key.md", "inside\n");
@@ -50,7 +50,7 @@ fn a_directory_that_becomes_a_link_after_the_start_is_not_read_through_it() {
 }
 
 #[test]
-fn a_topic_that_becomes_a_link_inside_after_the_start_is_not_read_through_it() {
+fn a_topic_replaced_by_an_inner_link_is_not_read() {
     let workspace = linked();
     fs::remove_file(workspace.path("docs")).unwrap();
     workspace.file("docs/key.md", "inside\n");

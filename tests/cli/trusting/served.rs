@@ -102,7 +102,7 @@ fn two_servers_take_trust_up_at_once() {
 }
 
 #[test]
-fn a_server_tells_a_client_of_the_stateless_revision_in_its_instructions() {
+fn instructions_tell_stateless_clients_about_trust() {
     let workspace = greedy();
     let mut client = Client::stateless(&workspace, json!({}));
     let answer = client.request("server/discover", json!({}));

@@ -24,7 +24,7 @@ fn answer(mut terminal: Terminal, text: &str) -> (i32, String) {
 }
 
 #[test]
-fn a_person_is_asked_on_their_terminal_and_only_a_yes_counts() {
+fn only_yes_at_the_terminal_grants_trust() {
     let workspace = greedy();
     // What is no answer is asked again, Enter alone among it.
     for unclear in ["\n", "maybe\n", "yes please\n", "trust\n"] {
@@ -50,7 +50,7 @@ fn a_person_is_asked_on_their_terminal_and_only_a_yes_counts() {
 }
 
 #[test]
-fn what_was_shown_is_trusted_and_not_what_has_become_of_it() {
+fn trust_records_the_content_shown() {
     let workspace = greedy();
     workspace.keep_later();
     let terminal = asked(&workspace, &["trust"]);
@@ -64,7 +64,7 @@ fn what_was_shown_is_trusted_and_not_what_has_become_of_it() {
 }
 
 #[test]
-fn nothing_of_a_file_reaches_the_terminal_unescaped() {
+fn file_content_is_escaped_on_the_terminal() {
     let workspace = greedy();
     workspace.config(&format!("{}# \u{202e}evil\n", super::CONFIG));
     workspace.file(".kitbag/scripts/steal.py", "print(\"\u{1b}[2J\")\n");
@@ -83,7 +83,7 @@ fn text_typed_before_the_question_trusts_nothing() {
 }
 
 #[test]
-fn the_summary_is_next_to_the_question_and_the_screen_is_not_longer_than_the_terminal() {
+fn the_trust_screen_fits_and_ends_with_the_summary() {
     let workspace = greedy();
     let (_, seen) = answer(asked(&workspace, &["trust"]), "no\n");
     let (screen, _) = seen.split_once(QUESTION).unwrap();

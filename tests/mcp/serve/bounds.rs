@@ -1,4 +1,4 @@
-//! What clients can make a server hold: connections, requests, answers, memory.
+//! Bounds on connections, requests, answers and memory that clients can use in a server.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -33,7 +33,7 @@ fn a_client_that_reads_nothing_is_disconnected() {
 }
 
 #[test]
-fn a_client_that_reads_nothing_is_disconnected_before_its_session_begins() {
+fn a_client_that_never_reads_is_disconnected_early() {
     check_disconnected("");
 }
 
@@ -326,7 +326,7 @@ fn no_more_connections_with_a_token_are_open_than_may_be() {
 }
 
 #[test]
-fn an_id_that_is_in_flight_is_refused_and_the_first_answer_comes() {
+fn a_duplicate_request_id_is_refused() {
     let workspace = Workspace::with_probe(
         "[tools.probe.grants]\nfilesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
     );
@@ -489,7 +489,7 @@ fn a_tool_whose_server_hangs_keeps_no_other_waiting() {
 }
 
 #[test]
-fn a_call_that_is_larger_than_the_memory_of_the_server_is_refused() {
+fn a_call_larger_than_server_memory_is_refused() {
     let workspace = Workspace::with_probe("");
     workspace
         .own_config("[serve]\nmemory = \"384MiB\"\n[tools.probe.limits]\nmemory = \"256MiB\"\n");

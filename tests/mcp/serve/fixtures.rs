@@ -239,7 +239,7 @@ fn a_prompt_is_messages_of_what_was_given_and_then_of_the_text() {
 }
 
 #[test]
-fn what_is_served_holds_to_the_limits_of_the_first_tool_by_name() {
+fn served_items_use_the_limits_of_the_first_tool_by_name() {
     let workspace = workspace(&["test_simple_text", "test_image_content"]);
     let config = fs::read_to_string(workspace.path(".kitbag/config.toml")).unwrap();
     let limited = |tool: &str| format!("{config}[tools.{tool}.limits]\nfuel = 1000\n");
@@ -262,7 +262,7 @@ fn what_is_served_holds_to_the_limits_of_the_first_tool_by_name() {
 }
 
 #[test]
-fn what_is_no_prompt_is_an_error_of_the_protocol() {
+fn an_unknown_prompt_is_a_protocol_error() {
     let workspace = workspace(&["test_simple_text"]);
     for mut client in both(&workspace, &json!({})) {
         let mut check = |name: &str, arguments: Value, expected: &str| {
@@ -471,7 +471,7 @@ fn an_undescribed_tool_is_listed_later_and_found_at_once() {
 }
 
 #[test]
-fn who_listens_for_a_subject_hears_when_its_topic_changes() {
+fn subject_subscribers_are_notified_of_topic_changes() {
     let workspace = Workspace::new();
     for (path, text) in [("notes/a.md", "A\n"), ("skills/b.md", "B\n")] {
         workspace.file(path, text);
@@ -510,7 +510,7 @@ fn who_listens_for_a_subject_hears_when_its_topic_changes() {
 }
 
 #[test]
-fn who_listens_for_a_resource_hears_when_its_component_changes() {
+fn resource_subscribers_are_notified_of_component_changes() {
     let workspace = Workspace::new();
     fs::create_dir_all(workspace.path(".kitbag/tools")).unwrap();
     let wasm = workspace.path(".kitbag/tools/test_simple_text.wasm");
@@ -549,7 +549,7 @@ fn the_methods_of_sessions_are_gone_where_there_are_none() {
 }
 
 #[test]
-fn what_was_given_before_an_error_comes_with_it() {
+fn content_emitted_before_an_error_is_returned() {
     let workspace = Workspace::with_probe("");
     for mut client in both(&workspace, &json!({})) {
         let result = client.call("probe", json!({ "do": "emit", "then": "fail", "message": "no" }));

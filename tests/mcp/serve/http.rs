@@ -30,7 +30,7 @@ fn check_echo(reply: &Reply, text: &str) {
 }
 
 #[test]
-fn who_does_not_show_the_token_gets_nothing() {
+fn requests_without_the_token_are_refused() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, &[]);
     let token = server.token.clone().unwrap();
@@ -209,7 +209,7 @@ fn a_request_that_leaves_its_host_or_origin_open_is_refused() {
 }
 
 #[test]
-fn what_is_too_large_or_no_plain_json_is_refused() {
+fn oversized_or_invalid_json_is_refused() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, OPEN);
     let headers = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\

@@ -68,7 +68,7 @@ fn an_http_server_whose_log_nothing_reads_answers() {
 }
 
 #[test]
-fn lines_that_nothing_reads_are_dropped_and_one_line_says_how_many() {
+fn unread_log_lines_are_dropped_and_counted() {
     let workspace = Workspace::with_probe("");
     let (unread, mut client) = start(&workspace, &["--log", "info"]);
     // The queue has room for a part of these lines, of 4,000 bytes each.

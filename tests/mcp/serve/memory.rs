@@ -139,7 +139,7 @@ fn page_faults(process: u32) -> u64 {
 }
 
 #[test]
-fn large_calls_in_a_row_do_not_give_their_memory_back_in_between() {
+fn consecutive_large_calls_reuse_their_memory() {
     const CALLS: u64 = 10;
     let workspace = Workspace::new();
     workspace.config(&format!("[tools.echo]\nsource = \"local\"\nwasm = {:?}\n", guest("echo")));
@@ -158,7 +158,7 @@ fn large_calls_in_a_row_do_not_give_their_memory_back_in_between() {
 }
 
 #[test]
-fn a_server_stays_within_its_memory_while_a_hundred_calls_send_a_thousand_requests() {
+fn memory_stays_bounded_during_a_thousand_requests() {
     const CALLS: usize = 100;
     const REQUESTS: usize = 10;
     let server = Server::start(Behaviour::Echo);
@@ -187,7 +187,7 @@ fn a_server_stays_within_its_memory_while_a_hundred_calls_send_a_thousand_reques
 }
 
 #[test]
-fn a_server_stays_within_its_memory_while_clients_give_up_and_read_nothing() {
+fn memory_stays_bounded_when_clients_give_up() {
     let attacked = Attacked::start();
     let [spin, output, echo] = [
         json!({ "do": "spin" }),
@@ -220,7 +220,7 @@ fn hello(client: &Value, capabilities: &Value) -> String {
 }
 
 #[test]
-fn sessions_hold_little_of_what_their_clients_say_of_themselves() {
+fn sessions_keep_little_of_client_information() {
     let attacked = Attacked::start();
     let begin = |client: Value, capabilities: Value| {
         attacked.server.send("POST", "/mcp", TYPES, &hello(&client, &capabilities))

@@ -66,7 +66,7 @@ fn a_form_is_answered_at_once() {
 }
 
 #[test]
-fn a_client_without_forms_is_shown_the_form_of_an_answer_and_those_it_gave() {
+fn clients_without_forms_see_the_answer_format() {
     let workspace = workspace();
     let mut client = Client::stateless(&workspace, json!({}));
     let mut check = |arguments: Value, expected: &str| {

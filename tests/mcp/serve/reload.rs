@@ -174,7 +174,7 @@ fn a_link_out_of_a_topic_is_not_watched() {
 }
 
 #[test]
-fn what_is_watched_is_bounded_and_one_warning_says_so() {
+fn watches_are_bounded_with_one_warning() {
     let workspace = Workspace::new();
     for number in 0..4_200 {
         fs::create_dir_all(workspace.path(&format!("notes/{number}"))).unwrap();

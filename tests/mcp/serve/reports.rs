@@ -102,7 +102,7 @@ fn a_flood_of_reports_is_bounded_and_ends_no_session() {
 }
 
 #[test]
-fn what_a_tool_breaks_off_with_is_not_logged_as_a_warning() {
+fn a_tool_trap_is_not_logged_as_a_warning() {
     for (level, is_logged) in [("warn", false), ("info", true)] {
         let workspace = Workspace::with_probe("");
         let mut client = Client::start(&workspace, &["--log", level]);

@@ -62,7 +62,7 @@ fn a_closed_input_ends_the_process_whatever_runs() {
 }
 
 #[test]
-fn what_was_asked_before_the_input_is_closed_is_answered() {
+fn requests_before_end_of_input_are_answered() {
     let workspace = Workspace::with_probe("");
     let request = |id: u64, method: &str, params: Value| {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
@@ -120,7 +120,7 @@ fn a_wrong_option_is_told_before_the_first_message() {
 }
 
 #[test]
-fn instructions_explain_why_file_tools_are_off_in_the_home_directory() {
+fn instructions_explain_missing_file_tools_in_the_home() {
     let workspace = Workspace::with_toolsets(&["files", "search"]);
     let instructions = |directory: &Path| {
         let mut client = Client::start_at(&workspace, directory);

@@ -52,7 +52,7 @@ fn a_server_says_what_it_is_in_both_eras() {
 }
 
 #[test]
-fn what_a_tool_cannot_do_is_a_result_and_what_is_no_tool_an_error() {
+fn tool_errors_are_results_and_unknown_tools_are_errors() {
     let workspace = Workspace::with_probe(&format!(
         "{TYPED}\n[tools.hasty]\nsource = \"local\"\nwasm = {:?}\nlimits.time = \"200ms\"\n\
          [tools.off]\nsource = \"builtin\"\nbuiltin = \"learn\"\nenable = false\n",
@@ -94,7 +94,7 @@ fn an_error_that_may_pass_says_so_and_its_trace_stays_here() {
 }
 
 #[test]
-fn what_a_tool_prints_is_no_message() {
+fn printed_output_is_not_a_protocol_message() {
     let workspace = Workspace::with_probe("");
     let mut client = Client::with_handshake(&workspace, json!({}));
     let forged = r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#;
@@ -122,7 +122,7 @@ fn a_tool_that_says_more_of_itself_is_listed_with_that_later() {
 }
 
 #[test]
-fn what_a_tool_said_of_itself_is_listed_at_once_without_its_native_code() {
+fn cached_descriptions_are_listed_without_native_code() {
     let workspace = compiled_probe();
     let described = workspace.run(&["describe", "probe", "--json"]).json();
     // As another version of kitbag has it.

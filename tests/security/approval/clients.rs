@@ -41,7 +41,7 @@ fn asked(answer: &Value) -> (Value, String) {
 }
 
 #[test]
-fn a_state_serves_one_call_of_its_own_tool_with_its_own_arguments_once() {
+fn a_state_is_valid_once_for_the_same_call() {
     let workspace = workspace();
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let arguments = write("a.txt", "1");
@@ -66,7 +66,7 @@ fn a_state_serves_one_call_of_its_own_tool_with_its_own_arguments_once() {
 }
 
 #[test]
-fn a_state_of_one_client_asks_the_person_of_another_one_that_brings_it() {
+fn a_foreign_state_makes_the_server_ask_again() {
     let workspace = workspace();
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let arguments = write("a.txt", "1");
@@ -88,7 +88,7 @@ fn a_state_of_one_client_asks_the_person_of_another_one_that_brings_it() {
 }
 
 #[test]
-fn of_many_who_send_a_state_at_once_one_is_served() {
+fn one_of_several_concurrent_uses_of_a_state_succeeds() {
     let workspace = workspace();
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let arguments = json!({ "do": "append", "path": "a.txt", "text": "x" });

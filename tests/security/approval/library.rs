@@ -91,7 +91,7 @@ fn a_yes_for_conditions_holds_for_the_arguments_that_they_name() {
 }
 
 #[test]
-fn a_yes_for_a_file_holds_for_what_is_written_and_for_no_other_tool() {
+fn file_approval_covers_the_same_tool_and_access_only() {
     let workspace = Workspace::with_toolsets(&["files", "write"]);
     workspace.own_config("[approve]\ndefault = \"always\"\n");
     let (kitbag, asked) = asking(&workspace, &[Some("yes"), Some("always"), Some("no")]);
@@ -133,7 +133,7 @@ fn less_granted_or_more_granted_is_another_call() {
 }
 
 #[test]
-fn a_component_that_changes_while_a_person_thinks_is_asked_about_again() {
+fn a_component_swapped_during_approval_is_asked_again() {
     let workspace = Workspace::new();
     let place = |name: &str| {
         let new = workspace.outside().join("new.wasm");
@@ -192,7 +192,7 @@ impl NativeTool for Native {
 }
 
 #[test]
-fn native_code_gets_no_approval_for_what_it_calls_and_asks_no_question_of_the_hosts() {
+fn native_code_cannot_approve_calls_or_imitate_host_questions() {
     let workspace = workspace("\"always\"");
     let (mut inner, asked) = asking(&workspace, &[Some("yes")]);
     inner.add_tool(Native(None)).unwrap();

@@ -33,7 +33,7 @@ fn with_wish(approve: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_tool_says_of_itself_adds_to_the_configuration() {
+fn a_tools_own_approval_rule_adds_to_the_configuration() {
     let workspace = Workspace::new();
     let place = |wish: &str| {
         workspace.file(".kitbag/tools/wishing.wasm", with_wish(wish));

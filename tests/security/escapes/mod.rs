@@ -1,9 +1,8 @@
-//! What a tool must not be able to do, tried by a tool that does its worst.
+//! Attempts of a malicious tool to exceed its rights.
 //!
-//! Each attempt goes through the library's front door, and what came of it
-//! stands in a reviewed snapshot. Where it is not plain that the attempt would
-//! succeed without the protection, the same attempt stands beside it where it
-//! is allowed.
+//! Each attempt is a call through the library, and its result is in a reviewed snapshot. If it is
+//! not obvious that the attempt would succeed without the protection, the snapshot also has the
+//! same attempt where it is allowed.
 
 mod anchors;
 mod checking;

@@ -98,7 +98,7 @@ impl Behaviour {
         Self::with_field(b"X-Bad: a\rX-Forged: b")
     }
 
-    /// A header value that goes on in the next line, as HTTP allowed once.
+    /// A header value that continues on the next line, as HTTP once allowed.
     pub fn folded_header() -> Self {
         Self::with_field(b"X-Bad: a\r\n b")
     }

@@ -6,14 +6,14 @@ use std::time::Duration;
 /// How long a test waits for what has to come. It fails then.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What reached a server so far.
+/// The connections and requests that reached a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// How many connections there were.
     pub connections: usize,
     /// How many of them are open.
     pub open: usize,
-    /// How many of them went on with a session of TLS that an earlier one began.
+    /// The number of connections that resumed an earlier TLS session.
     pub resumed: usize,
     /// The requests, in the order of their heads.
     pub requests: Vec<SeenRequest>,
