@@ -1,4 +1,4 @@
-//! The reader of a message, which decides how its advice is put.
+//! The reader of a message, which decides how its advice is phrased.
 
 use crate::report::text::{own_file, shown_path};
 use std::path::Path;
@@ -15,8 +15,8 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// Tells this reader to do something, such as ``add `"LANG"` to … ``. A model is told to ask
-    /// the user for it.
+    /// Tells this reader to do something, such as ``add `"LANG"` to … ``. A model is asked to pass
+    /// the request on to its user.
     pub fn instruct(self, action: &str) -> String {
         match self {
             Self::Person => action.to_owned(),
@@ -24,7 +24,7 @@ impl Audience {
         }
     }
 
-    /// As [`instruct`](Self::instruct), for what allows something that was refused.
+    /// Like [`instruct`](Self::instruct), for an action that allows a refused request.
     pub fn allow(self, action: &str) -> String {
         match self {
             Self::Person => format!("to allow it, {action}"),
@@ -32,7 +32,6 @@ impl Audience {
         }
     }
 
-    /// The user config, as a message to this reader names it.
     pub(crate) fn own_file(self, file: &Option<Arc<Path>>) -> String {
         match (self, file) {
             (Self::Person, file) => own_file(file.as_deref()),

@@ -1,4 +1,4 @@
-//! Advice: the line of a file that would allow a request, put for its reader.
+//! Advice: the line of a file that would allow a request, phrased for its reader.
 
 pub(crate) mod audience;
 pub(crate) mod path_refusal;

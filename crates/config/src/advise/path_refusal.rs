@@ -1,4 +1,4 @@
-//! What a tool does not get of a directory that it is granted.
+//! The files in a granted directory that a tool may not use.
 
 use std::path::{Path, PathBuf};
 
@@ -11,20 +11,20 @@ use kitbag_policy::{Access, DirectoryGrant, FileRefusal, GuestPath, PathRequest,
 use crate::config::{Config, ConfiguredTool};
 use crate::report::text::shown_path;
 
-/// Why a path in a granted directory is refused, whatever the grant allows.
+/// Why a path in a granted directory is refused, regardless of the grant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathRefusal {
-    /// kitbag keeps secrets there.
+    /// kitbag keeps secrets in this path.
     #[error("no tool reads `{}`, where kitbag keeps secrets", shown_path(path))]
     Private {
-        /// What it is or lies in; absolute.
+        /// The private file or directory that contains the path; absolute.
         path: PathBuf,
     },
-    /// It looks like a secret that no grant includes, or another program would run something by
-    /// it and the grant does not say that it may.
+    /// The file looks like a secret that no grant includes, or another program would run code from
+    /// it and the grant does not allow changing it.
     #[error("{0}")]
     File(RefusedFile),
-    /// It decides what a tool may do, or what others run or read.
+    /// The path decides what a tool may do, or what other programs run or read.
     #[error("no tool changes `{}`", shown_path(path))]
     Guarded {
         /// The file or directory; absolute.
@@ -33,8 +33,10 @@ pub enum PathRefusal {
 }
 
 impl Config {
-    /// Why a tool is refused a path that a grant of a directory allows: by the same rules as
-    /// in a call, on what is there now. `None`: it is not refused, or no grant allows it.
+    /// Returns why a tool is refused a path that a directory grant allows.
+    ///
+    /// The rules are those of a call, applied to the files that exist now. `None`: the path is
+    /// allowed, or no grant covers it.
     pub fn path_refusal(
         &self,
         tool: &ConfiguredTool,
@@ -133,11 +135,11 @@ fn unwritable(grant: &DirectoryGrant, inner: &str, exists: bool) -> Option<FileR
 }
 
 fn protected(grant: &DirectoryGrant) -> ProtectedNames {
-    // Texts that are no names were refused with the configuration.
+    // Invalid names were refused with the configuration.
     ProtectedNames::of_grant(grant.protected.as_deref()).unwrap_or_default()
 }
 
-/// A path inside the guest, from the one that holds it.
+/// Returns the part of a guest path below the path that contains it.
 fn below<'a>(outer: &GuestPath, inner: &'a GuestPath) -> &'a str {
     inner.as_str().strip_prefix(outer.as_str()).unwrap_or_default().trim_start_matches('/')
 }

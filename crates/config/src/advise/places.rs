@@ -1,4 +1,4 @@
-//! Where a grant that a tool lacks would be written so that it counts.
+//! Where to add a missing grant so that it takes effect.
 
 use std::fmt;
 use std::path::Path;
@@ -28,38 +28,36 @@ pub struct GrantPlace {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum GrantFile {
-    /// The user's own, where it is known.
+    /// The user config; `None` if its path is unknown.
     Own(Option<Arc<Path>>),
-    /// One of the workspace, as it is shown.
+    /// A file of the workspace, with its displayed path.
     Workspace(Arc<Path>),
 }
 
-/// What would give a tool a grant that it lacks.
+/// The lines that would give a tool a missing grant.
 ///
 /// Reads as ``add `"LANG"` to `tools.a.grants.env` of your user config ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantAdvice {
-    /// What is to be written, all of it.
+    /// All lines to add.
     pub lines: Vec<GrantLine>,
-    /// The tool, where its file was named for this call alone: what is granted to a name does
-    /// not count for it.
+    /// The tool, if its file was named for this call alone: grants to a name do not apply to it.
     unnamed: Option<ToolName>,
 }
 
-/// What would let a tool have a file of its directories that it was refused.
+/// The entry that would let a tool use a refused file of its directories.
 ///
 /// Reads as ``add `".env"` to `include` of `/docs` in `tools.a.grants.filesystem` of … ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileAdvice {
-    /// What is to be written.
+    /// The entry to add.
     pub entry: String,
-    /// The grants that it belongs to. `None`: it is the directory of a topic.
+    /// The grants that the entry belongs to. `None`: the directory of a topic.
     pub place: Option<GrantPlace>,
-    /// The sentence before the place.
     action: String,
 }
 
-/// What would let a tool reach a path.
+/// The change that would let a tool reach a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathAdvice {
     /// Another mode of the grant that holds the path.
@@ -68,18 +66,18 @@ pub enum PathAdvice {
     Grant(GrantAdvice),
 }
 
-/// An entry and the list, the table or the setting that it belongs to.
+/// An entry, and the list, table or setting that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantLine {
     /// The entry.
     pub missing: MissingGrant,
-    /// Where it is written.
+    /// The place to add it.
     pub place: GrantPlace,
 }
 
 impl GrantPlace {
-    /// The path of the file; relative to the workspace where it lies inside. `None`: the
-    /// user's own, which is not known.
+    /// Returns the path of the file, relative to the workspace if the file is inside it. `None`:
+    /// the user config, whose path is unknown.
     pub fn file(&self) -> Option<&Path> {
         match &self.file {
             GrantFile::Own(path) => path.as_deref(),
@@ -89,8 +87,8 @@ impl GrantPlace {
 }
 
 impl Config {
-    /// Where the grants of a kind stand that a tool has, by the key of the kind; in the
-    /// user's own file where no file says any.
+    /// Returns the place of a tool's grants of a kind, by the kind's key. If no file has such
+    /// grants, this is the user config.
     pub fn place_of_grants(
         &self,
         tool: &ToolName,
@@ -102,13 +100,15 @@ impl Config {
         place
     }
 
-    /// The table of a tool's limits in the user's own file.
+    /// Returns the table of a tool's limits in the user config.
     pub fn place_of_limits(&self, tool: &ToolName) -> GrantPlace {
         GrantPlace { key: format!("tools.{tool}.limits"), file: self.own_grant_file() }
     }
 
-    /// Where to write what a tool lacks so that it counts: where the grants of its kind stand,
-    /// since the strongest file counts alone, and in the user's own file, where that bounds them.
+    /// Returns the entries to add so that a tool gets a missing grant.
+    ///
+    /// They belong in the file with the current grants of the kind, since only the strongest file
+    /// takes effect, and in the user config if its ceiling limits them.
     pub fn advice(
         &self,
         tool: &ToolName,
@@ -117,7 +117,7 @@ impl Config {
     ) -> GrantAdvice {
         let key = missing.key;
         let has_ceiling = self.grant_ceiling.has(key);
-        // Without a ceiling of the user's own there is that of the default.
+        // Without a ceiling in the user config, the default ceiling applies.
         let is_default = key == StorageGrant::KEY
             && !has_ceiling
             && missing.entry == StorageGrant::default().as_setting();
@@ -135,7 +135,7 @@ impl Config {
             _ if !is_bound => vec![line(missing, list)],
             (GrantFile::Own(_), false) => vec![line(missing, list)],
             (GrantFile::Workspace(_), _) if is_free => vec![line(missing, list)],
-            // A ceiling that is written for this would bind what was free.
+            // A ceiling that is added for this grant would limit grants that were unlimited.
             (GrantFile::Own(_), true) if is_free => {
                 let file = Path::new(DIRECTORY).join(FILE);
                 vec![line(missing, GrantPlace { file: GrantFile::Workspace(file.into()), ..list })]
@@ -155,8 +155,8 @@ impl Config {
         GrantAdvice { lines, unnamed }
     }
 
-    /// What to write so that a tool gets a file of its directories that it was refused, and where.
-    /// `None`: nothing allows that.
+    /// Returns the entry to add so that a tool gets a refused file of its directories. `None`: no
+    /// entry allows that.
     pub fn file_advice(
         &self,
         tool: &ToolName,
@@ -194,8 +194,8 @@ impl Config {
         Some(FileAdvice { entry, place: Some(place), action })
     }
 
-    /// What to write so that a tool reaches a path that no granted directory holds for this access.
-    /// `is_directory` says whether the path is known to be a directory.
+    /// Returns the entry to add so that a tool reaches a path that no granted directory holds with
+    /// this access. `is_directory`: the path is known to be a directory.
     pub fn path_advice(
         &self,
         tool: &ToolName,
@@ -210,7 +210,7 @@ impl Config {
         let is_written =
             !matches!(grants.origin_of(DirectoryGrant::KEY), Origin::Default | Origin::Tool);
         let directory = match holding {
-            // It may be read and not changed.
+            // The path is readable but not writable.
             Some(grant) if is_written => {
                 let place = self.place_of_grants(tool, grants, DirectoryGrant::KEY);
                 let entry = format!("mode = \"{}\"", request.access);
@@ -237,7 +237,7 @@ impl Config {
         }
     }
 
-    /// How a proxy that the environment names is used, if the user config ignores it.
+    /// Tells how to use a proxy from the environment, if the user config ignores it.
     pub fn ignored_proxy_advice(&self, audience: Audience) -> Option<String> {
         let name = self.network.ignored_proxy?;
         let file = self.own_grant_file().named(audience);
@@ -268,7 +268,7 @@ impl GrantFile {
 }
 
 impl GrantPlace {
-    /// The place, as a message to this reader names it.
+    /// Formats the place for a message to this reader.
     pub fn named(&self, audience: Audience) -> String {
         format!("`{}` of {}", self.key, self.file.named(audience))
     }
@@ -281,7 +281,7 @@ impl GrantLine {
 }
 
 impl FileAdvice {
-    /// What to do, as a message to this reader puts it.
+    /// Formats the advice for a message to this reader.
     pub fn action(&self, audience: Audience) -> String {
         match &self.place {
             Some(place) => format!("{} {}", self.action, place.named(audience)),
@@ -291,7 +291,7 @@ impl FileAdvice {
 }
 
 impl GrantAdvice {
-    /// What to do, as a message to this reader puts it.
+    /// Formats the advice for a message to this reader.
     pub fn action(&self, audience: Audience) -> String {
         let action = match &self.lines[..] {
             [one, other] if one.missing == other.missing => {
@@ -321,7 +321,7 @@ impl GrantAdvice {
 }
 
 impl PathAdvice {
-    /// What is to be written, and where.
+    /// Returns each line to add, with its place.
     pub fn lines(&self) -> Vec<(&str, &GrantPlace)> {
         match self {
             Self::Mode(advice) => {

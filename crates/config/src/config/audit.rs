@@ -11,13 +11,13 @@ use crate::layers::origin::Sourced;
 pub struct Audit {
     /// Whether calls are logged.
     pub enable: Sourced<bool>,
-    /// When lines are brought to the disk.
+    /// When lines are written to disk.
     pub sync: Sourced<AuditSync>,
-    /// How large the log becomes; the oldest lines go.
+    /// The largest size of the log; the oldest lines are removed first.
     pub size: Sourced<ByteSize>,
-    /// Whether arguments are logged as they are, and not by their digest alone.
+    /// Whether arguments are logged in full; otherwise only their digest is logged.
     pub arguments: Sourced<bool>,
-    /// Whether calls are refused while nothing can be logged.
+    /// Whether calls are refused while they cannot be logged.
     pub required: Sourced<bool>,
 }
 
@@ -35,7 +35,7 @@ pub enum AuditSync {
 }
 
 impl AuditSync {
-    /// As it is written.
+    /// Returns the value as it is written in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",

@@ -1,4 +1,4 @@
-//! The directory `.kitbag`, and what it holds.
+//! The directory `.kitbag` and its contents.
 
 use std::path::{Path, PathBuf};
 
@@ -6,17 +6,17 @@ pub(crate) const DIRECTORY: &str = ".kitbag";
 
 pub(crate) const FILE: &str = "config.toml";
 
-/// The file in it with what was recorded of tools.
+/// The lock file.
 pub(crate) const LOCK: &str = "kitbag.lock";
 
-/// The directory in it whose components are tools without configuration.
+/// The directory of components that are tools without configuration.
 pub(crate) const TOOLS: &str = "tools";
 
-/// The directory in it whose scripts are tools.
+/// The directory of scripts that are tools.
 pub(crate) const SCRIPTS: &str = "scripts";
 
-/// What is kitbag's own: what the caller named, and what the workspace holds, which may
-/// be links.
+/// Returns kitbag's own directories: those that the caller named, and those in the workspace, which
+/// may be links.
 pub(crate) fn own_directories<'a>(
     root: &Path,
     protected: impl IntoIterator<Item = &'a PathBuf>,

@@ -1,4 +1,4 @@
-//! What a tool may reach, and where each kind of it came from.
+//! The grants of a tool, each kind with its origin.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,23 +15,22 @@ use kitbag_policy::{
 use crate::layers::origin::{Origin, Sourced};
 use crate::report::Diagnostic;
 
-/// The key of what a tool is denied.
+/// The key of denied requests.
 const DENY: &str = "deny";
 
-/// What a tool may reach, and where each kind of it came from.
+/// The grants of a tool, each kind with its origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfiguredGrants {
-    /// The grants. Calls share them.
+    /// The grants, shared between calls.
     pub value: Arc<Grants>,
     pub(crate) is_of_workspace: bool,
     /// By the key of the kind.
     origins: BTreeMap<&'static str, Origin>,
     /// The place of a single grant, by the key of its kind and its line.
     places: BTreeMap<(&'static str, String), Origin>,
-    /// What a file grants by name and does not count, by the key of its kind and the name.
+    /// Named grants that do not take effect, by the key of the kind and the name.
     left_out: BTreeMap<(&'static str, String), Diagnostic>,
-    /// What is most likely not as it was meant, each with its place: a grant that does not
-    /// count, or that gives nothing.
+    /// Likely mistakes, each with its place: grants that have no effect or give nothing.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -53,7 +52,7 @@ impl ConfiguredGrants {
         Arc::make_mut(&mut self.value)
     }
 
-    /// Says where a single grant stands, by the line that its kind writes of it.
+    /// Records the place of a single grant, by its line in [`Kind::lines`].
     pub(crate) fn place(&mut self, kind: &'static str, line: String, origin: Origin) {
         self.places.insert((kind, line), origin);
     }
@@ -62,8 +61,8 @@ impl ConfiguredGrants {
         self.left_out.insert((kind, name.to_owned()), problem.clone());
     }
 
-    /// Why the grant by which a file names what a request wants does not count, with its place:
-    /// of a variable, a secret, or another tool, also by `tools = "caller"`.
+    /// Returns why a grant that names the target of a request does not take effect, with its place.
+    /// The target is a variable, a secret, or another tool (also by `tools = "caller"`).
     pub fn left_out(&self, request: &Request) -> Option<&Diagnostic> {
         let of = |name: &str| self.left_out.get(&(request.key(), name.to_owned()));
         match request {
@@ -76,40 +75,40 @@ impl ConfiguredGrants {
         }
     }
 
-    /// Says where a pattern stands by which the tool alone is denied requests.
+    /// Records the place of a pattern that denies requests to this tool alone.
     pub(crate) fn place_denied(&mut self, pattern: &UrlPattern, origin: Origin) {
         self.place(DENY, pattern.to_string(), origin);
     }
 
-    /// Where a single grant stands, by the key of its kind and its line in
-    /// [`Kind::lines`]; where the list stands if that is all that is known.
+    /// Returns the place of a single grant, by the key of its kind and its line in [`Kind::lines`].
+    /// If only the place of the list is known, returns that.
     pub fn place_of(&self, kind: &'static str, line: &str) -> &Origin {
         self.places.get(&(kind, line.to_owned())).unwrap_or_else(|| self.origin_of(kind))
     }
 
-    /// Where a pattern stands by which the tool alone is denied requests. `None`: it is in
-    /// [`Config::deny`](super::Config::deny), which is for all tools.
+    /// Returns the place of a pattern that denies requests to this tool alone. `None`: the pattern
+    /// is in [`Config::deny`](super::Config::deny), which applies to all tools.
     pub fn denied_at(&self, pattern: &UrlPattern) -> Option<&Origin> {
         self.places.get(&(DENY, pattern.to_string()))
     }
 
-    /// Whether something says what is granted of a kind.
+    /// Returns whether any layer sets the grants of a kind.
     pub fn has(&self, kind: &str) -> bool {
         self.origins.contains_key(kind)
     }
 
-    /// Where the grants of a kind came from, by its key.
+    /// Returns the origin of the grants of a kind, by its key.
     pub fn origin_of(&self, kind: &str) -> &Origin {
         self.origins.get(kind).unwrap_or(&DEFAULT)
     }
 
-    /// The kinds that the tool holds, or of which something says what it holds.
+    /// Returns the kinds that the tool holds or that some layer sets.
     pub fn kinds(&self) -> impl Iterator<Item = &dyn Kind> {
         let is_said = |kind: &&dyn Kind| !kind.is_empty() || self.origins.contains_key(kind.key());
         self.value.kinds().into_iter().filter(is_said)
     }
 
-    /// Where they came from: the first place that is not the default.
+    /// Returns the origin of the grants: the first that is not the default.
     pub fn origin(&self) -> &Origin {
         self.origins.values().find(|origin| **origin != DEFAULT).unwrap_or(&DEFAULT)
     }

@@ -1,4 +1,4 @@
-//! What is in effect: the layers merged, checked, and with defaults filled in.
+//! The configuration in effect: the layers merged and checked, with defaults.
 
 mod audit;
 mod directory;
@@ -52,105 +52,105 @@ use crate::report::{Broken, Diagnostic};
 use crate::trust::review::TrustReview;
 use crate::trust::workspace::{WorkspaceContent, WorkspaceTrust};
 
-/// Everything that is configured, with where each value came from.
+/// The configuration in effect, each value with its origin.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Root of the workspace; absolute. Where none was found, the directory
-    /// from which it was looked for.
+    /// The root of the workspace; absolute. If no workspace was found, the directory in which the
+    /// search started.
     pub root: Sourced<PathBuf>,
-    /// Whether the root holds a directory `.kitbag` that counts.
+    /// Whether the root has a `.kitbag` directory that takes effect.
     pub has_workspace: bool,
-    /// The workspace that was found or named and whose configuration was not read,
-    /// because another user can change it.
+    /// The workspace whose configuration was not read because another user can change it.
     pub ignored: Option<IgnoredWorkspace>,
     /// The workspaces that the user trusts by name.
     pub trust: Trust,
-    /// Whether the files of the workspace count.
+    /// Whether the files of the workspace take effect.
     pub workspace_trust: WorkspaceTrust,
-    /// The edits of a trusted workspace since a person trusted it. `None`: there are none. If
-    /// the configuration was read to show what it asks, nothing of it is off.
+    /// The edits of a trusted workspace since a person trusted it. `None`: no edits. If the
+    /// configuration was read to show its requests, the edits turn nothing off.
     pub review: Option<TrustReview>,
-    /// What configures the workspace, where it was asked for what it asks.
+    /// The files that configure the workspace, if the configuration was read to show its requests.
     pub content: Option<WorkspaceContent>,
-    /// The pieces that are left out, since there are mistakes in them.
+    /// The pieces that are left out because of mistakes in them.
     pub broken: Vec<Broken>,
-    /// What is most likely a mistake and changes nothing: variables that mean nothing, and
-    /// components of the workspace with the name of a tool of the user's own file.
+    /// Likely mistakes without effect: unknown variables, and components of the workspace that have
+    /// the name of a tool in the user config.
     pub warnings: Vec<Diagnostic>,
-    /// Names in lists of the files that mean no tool of this binary: a mistake, or for
+    /// Names in lists of the files that match no tool of this binary: a mistake, or meant for
     /// another workspace or binary.
     pub unmatched: Vec<Diagnostic>,
-    /// Tables of the user's own file for tools that are not there: a mistake, or for another
+    /// Tables of the user config for tools that do not exist: a mistake, or meant for another
     /// workspace.
     pub absent: Vec<Diagnostic>,
-    /// Where kitbag keeps what it has to remember, outside of every workspace. `None`:
-    /// nowhere.
+    /// The directory in which kitbag keeps its state, outside of every workspace. `None`: no state
+    /// is kept.
     pub state: Option<Sourced<PathBuf>>,
     /// The files that were read, the weakest layer first.
     pub files: Vec<SourceFile>,
-    /// What the files of the workspace may set a limit to, at most.
+    /// The highest limits that the files of the workspace may set.
     pub ceiling: EffectiveLimits,
-    /// What the files and components of the workspace can be granted, at most.
+    /// The widest grants for the files and components of the workspace.
     pub grant_ceiling: ConfiguredGrants,
-    /// What no tool may ask for over HTTP, whatever it is granted. Default: nothing.
+    /// Requests over HTTP that no tool may make, regardless of its grants. Default: none.
     pub deny: Sourced<Arc<Deny>>,
-    /// How connections of tools are made, of the user's own file alone.
+    /// The connections of tools; from the user config only.
     pub network: Network,
-    /// The audit log, of the user's own file alone.
+    /// The audit log; from the user config only.
     pub audit: Audit,
-    /// Before which calls a person is asked of a tool of which the user's own file says nothing
-    /// else. `None`: none.
+    /// The approval rule for tools without a rule of their own in the user config. `None`: no call
+    /// needs approval.
     pub approve_default: Option<Sourced<ApprovalRule>>,
-    /// What becomes of questions of a class, by its name or its beginning and `*`.
+    /// The handling of questions of a class, by its name or by a prefix and `*`.
     pub approve_classes: Vec<(String, Sourced<ClassRule>)>,
-    /// What becomes of answers before a model reads them, of the user's own file alone.
+    /// The handling of answers before a model reads them; from the user config only.
     pub output: Output,
     /// Limits of a tool that sets none of its own.
     pub limits: EffectiveLimits,
-    /// Names of files that look like secrets, besides the built-in list.
+    /// Names of files that look like secrets, in addition to the built-in list.
     pub secret_files: SecretFiles,
     /// The user's secrets by name, without their values.
     pub secrets: BTreeMap<SecretName, Secret>,
-    /// What keeps the values of secrets.
+    /// The store of secret values.
     pub secret_store: SecretStore,
-    /// What looks like a key or a token and is none, as the user says. Default: nothing.
+    /// Strings that look like a key or a token but are not secret, by the user config. Default:
+    /// none.
     pub allowed_leaks: Sourced<Vec<LeakAllowance>>,
-    /// What a server may take altogether. Default 2 GiB.
+    /// The memory of a whole server. Default 2 GiB.
     pub server_memory: Sourced<ByteSize>,
     /// The time after which a session over HTTP ends if its client sends nothing and has no
     /// stream open. Default 30 minutes.
     pub session_idle: Sourced<Duration>,
-    /// The handling of arguments that a tool's schema does not know, if a client, a program or
-    /// a tool makes the call.
+    /// The handling of arguments that a tool's schema does not have, in calls by a client, a
+    /// program or a tool.
     pub unknown_arguments: Sourced<UnknownArguments>,
-    /// What `[toolsets]` says.
+    /// The toolsets, as switched by `[toolsets]`.
     pub toolsets: Toolsets,
-    /// The tools by name, those that are not enabled among them.
+    /// The tools by name, including disabled tools.
     pub tools: BTreeMap<ToolName, ConfiguredTool>,
-    /// The topics by id, those that are not enabled among them.
+    /// The topics by id, including disabled topics.
     pub topics: BTreeMap<String, Topic>,
-    /// The user's own file, where it is known; it need not exist.
+    /// The path of the user config, if it is known; the file need not exist.
     pub own_file: Option<PathBuf>,
-    /// What no tool reads: what the caller named, the state directory, the store of secrets
-    /// and its key; absolute.
+    /// Paths that no tool may read: those that the caller named, the state directory, and the
+    /// secret store with its key; absolute.
     pub private: Vec<PathBuf>,
-    /// What the caller named that no tool may change; absolute.
+    /// Paths that the caller named and that no tool may change; absolute.
     pub protected: Vec<PathBuf>,
-    /// The links in `.kitbag/tools` that are named like a part of a tool, also those that
-    /// lead to none yet; absolute.
+    /// Links in `.kitbag/tools` with the name of a part of a tool, including dangling links;
+    /// absolute.
     pub(crate) tool_links: Vec<PathBuf>,
-    /// The granted directories to which a link in the workspace leads; canonical.
+    /// The granted directories that a link in the workspace leads to; canonical.
     pub(crate) through_links: BTreeSet<PathBuf>,
     pub(crate) home: Option<PathBuf>,
 }
 
 impl Config {
-    /// The home directory of the user. `None`: it is not known.
+    /// Returns the home directory of the user. `None`: it is unknown.
     pub fn home(&self) -> Option<&Path> {
         self.home.as_deref()
     }
 
-    /// What none of its tools changes, whatever it is granted, and what looks like a secret.
+    /// Returns the paths that no tool may change, and the names that look like secrets.
     pub fn guard(&self) -> Guard {
         let mut paths = GuardedPaths {
             own: own_directories(
@@ -162,7 +162,7 @@ impl Config {
                 .files
                 .iter()
                 .map(|file| file.path().to_owned())
-                // Also where it could not be read.
+                // Also if the file could not be read.
                 .chain(self.own_file.clone())
                 .collect(),
             topics: self.topics.values().map(|topic| topic.subjects.value.clone()).collect(),
@@ -188,9 +188,9 @@ impl Config {
         Guard::new(paths).with_secrets(self.secret_files.secret_names())
     }
 
-    /// What the host runs for secrets, as far as it has an absolute path: programs, and the
-    /// files that are their arguments, such as a script. A program without one is found by
-    /// `PATH`, where the user keeps what they run themselves.
+    /// The programs that the host runs for secrets, and the files among their arguments, such as a
+    /// script; only absolute paths. A program without a path is found through `PATH`, which holds
+    /// programs that users run themselves.
     fn programs(&self) -> impl Iterator<Item = PathBuf> {
         let commands = self.secrets.values().filter_map(|secret| match &secret.source.value {
             SecretSource::Command(command) => Some(command),
@@ -200,15 +200,14 @@ impl Config {
         commands.chain(of_store).flat_map(|command| {
             let words = command.iter().map(PathBuf::from).enumerate();
             let is_run = |(at, path): &(usize, PathBuf)| {
-                // A directory as an argument is worked in.
+                // A directory among the arguments is a working directory.
                 path.is_absolute() && (*at == 0 || path.is_file())
             };
             words.filter(is_run).map(|(_, path)| path)
         })
     }
 
-    /// A tool whose component the embedding program brings and of which no configuration
-    /// says anything.
+    /// Returns a tool without configuration whose component the embedding program provides.
     pub fn bytes_tool(&self, name: &ToolName) -> ConfiguredTool {
         let root = locate(&self.root.value).ok();
         let identity = root.as_ref().map(Located::id);
@@ -226,21 +225,21 @@ impl Config {
         }
     }
 
-    /// What becomes of a question of this class: the strictest rule of those that mean it.
+    /// Returns the handling of a question of this class: the strictest rule that matches.
     pub fn class_rule(&self, class: &str) -> Option<&Sourced<ClassRule>> {
         let meant = self.approve_classes.iter().filter(|(of, _)| is_of_class(of, class));
         meant.map(|(_, rule)| rule).max_by_key(|rule| rule.value)
     }
 
-    /// Before which calls a person is asked of a tool of which no configuration says anything.
+    /// Returns the approval rule of a tool without configuration.
     pub fn default_approval(&self) -> ToolApproval {
         let mut approval = ToolApproval::default();
         approval.add_default(self.approve_default.as_ref());
         approval
     }
 
-    /// Where no other user may have written a component, or exchanged a link that leads to
-    /// a topic.
+    /// The directories in which no other user may have written a component, or replaced a link to a
+    /// topic.
     pub fn owners(&self) -> Owners {
         let root = self.has_workspace.then_some(&*self.root.value);
         self.trust.owners(root, self.home.as_deref())

@@ -1,4 +1,4 @@
-//! How connections of tools are made.
+//! The connections of tools.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,24 +9,22 @@ use serde::Deserialize;
 
 use crate::layers::origin::Sourced;
 
-/// How connections of tools are made. Default: without a proxy, with the authorities of the
-/// system.
+/// The connections of tools. Default: no proxy, and the root certificates of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
-    /// The proxies, with what goes without them. `None`: the user config names none.
+    /// The proxies and the destinations that skip them. `None`: the user config names no proxy.
     pub proxies: Option<Sourced<ProxyRules>>,
-    /// Who resolves names, if connections go through a proxy.
+    /// The resolver of host names for connections through a proxy.
     pub resolve: Sourced<NameResolution>,
-    /// A variable of the environment that names a proxy, if the user config ignores it.
+    /// An environment variable that names a proxy which the user config ignores.
     pub ignored_proxy: Option<&'static str>,
-    /// Files with the certificates of authorities that are trusted besides those of the
-    /// system.
+    /// Files with root certificates to trust in addition to the system's.
     pub roots: Vec<Sourced<RootFile>>,
 }
 
 impl Network {
-    /// Whether a proxy resolves names, so that nothing checks their addresses. Grants of every
-    /// host are not affected.
+    /// Returns whether a proxy resolves names, so that their addresses are not checked. Grants of
+    /// every host are not affected.
     pub fn proxy_resolves(&self) -> bool {
         let proxies = self.proxies.as_ref().map(|proxies| &proxies.value);
         proxies.is_some_and(|proxies| proxies.resolves && !proxies.is_empty())
@@ -46,7 +44,7 @@ pub enum NameResolution {
 }
 
 impl NameResolution {
-    /// As it is written.
+    /// Returns the value as it is written in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Kitbag => "kitbag",
@@ -55,12 +53,11 @@ impl NameResolution {
     }
 }
 
-/// A file with the certificates of authorities.
+/// A file with root certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootFile {
     /// The file; absolute.
     pub path: PathBuf,
-    /// What is in it: PEM, with one certificate at least, each of which can be the root of
-    /// another.
+    /// The content: PEM, with at least one certificate, each of which can be a root.
     pub pem: Arc<[u8]>,
 }

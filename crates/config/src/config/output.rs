@@ -1,4 +1,4 @@
-//! What becomes of answers before a model reads them.
+//! The handling of answers before a model reads them.
 
 use kitbag_policy::screening::Severity;
 use schemars::JsonSchema;
@@ -6,23 +6,23 @@ use serde::Deserialize;
 
 use crate::layers::origin::Sourced;
 
-/// What becomes of answers before a model reads them.
+/// The handling of answers before a model reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// Whether answers of tools that reach the network or run foreign code stand between marks.
-    /// Default: no.
+    /// Whether answers of tools that reach the network or run third-party code are enclosed in
+    /// marks. Default: no.
     pub fence: Sourced<bool>,
-    /// What becomes of answers that look like instructions to a model. `None`: they are not
-    /// looked for.
+    /// The handling of answers that look like instructions to a model. `None`: answers are not
+    /// screened.
     pub screen: Option<Screening>,
 }
 
-/// What becomes of answers that look like instructions to a model.
+/// The handling of answers that look like instructions to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screening {
-    /// For each severity what is done.
+    /// The action for each severity.
     pub actions: [(Severity, Sourced<ScreenAction>); 3],
-    /// The names of rules that are not looked for.
+    /// The names of rules to skip.
     pub except: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub enum ScreenAction {
 }
 
 impl Screening {
-    /// What is done where something of this severity was found.
+    /// Returns the action for findings of this severity.
     pub fn action(&self, severity: Severity) -> ScreenAction {
         let found = self.actions.iter().find(|(of, _)| *of == severity);
         found.map_or(ScreenAction::Pass, |(_, action)| action.value)
@@ -51,7 +51,7 @@ impl Screening {
 }
 
 impl ScreenAction {
-    /// As it is written.
+    /// Returns the value as it is written in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",

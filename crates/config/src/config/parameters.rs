@@ -9,7 +9,7 @@ use crate::layers::origin::Sourced;
 /// The parameters of a tool, or the properties of an object, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
-    /// Names and what is known of them, in the order of the file.
+    /// The names with their definitions, in the order of the file.
     pub entries: Vec<(String, Parameter)>,
 }
 
@@ -18,17 +18,17 @@ pub struct Parameters {
 pub struct Parameter {
     /// The type of its value. `None`: any JSON value.
     pub kind: Option<Sourced<ParameterType>>,
-    /// What it means, for the model.
+    /// The meaning of the parameter, for the model.
     pub description: Option<Sourced<String>>,
     /// Whether a call without it is refused. Default `false`.
     pub required: Sourced<bool>,
-    /// The value that it has where a call gives none; fits `kind` and `choices`.
+    /// The value if a call does not have the argument; fits `kind` and `choices`.
     pub default: Option<Sourced<Value>>,
-    /// The values that it takes; each fits `kind`. `None`: any of its type.
+    /// The allowed values; each fits `kind`. `None`: every value of the type.
     pub choices: Option<Sourced<Vec<Value>>>,
-    /// What the elements of an array are. `None`: anything.
+    /// The definition of the elements of an array. `None`: any elements.
     pub items: Option<Box<Parameter>>,
-    /// The keys that an object has. `None`: any.
+    /// The keys of an object. `None`: any keys.
     pub properties: Option<Parameters>,
 }
 
@@ -52,8 +52,7 @@ pub enum ParameterType {
 }
 
 impl Parameters {
-    /// The JSON Schema of an object with these keys and no others, in the order
-    /// of the file.
+    /// Returns the JSON Schema of an object with exactly these keys, in the order of the file.
     pub fn input_schema(&self) -> Value {
         let properties: Map<_, _> = self
             .entries
@@ -76,7 +75,7 @@ impl Parameters {
 }
 
 impl Parameter {
-    /// The JSON Schema of its value.
+    /// Returns the JSON Schema of the value.
     pub fn schema(&self) -> Value {
         let mut schema = match &self.properties {
             Some(properties) => properties.input_schema(),
@@ -99,11 +98,11 @@ impl Parameter {
 }
 
 impl ParameterType {
-    /// All of them.
+    /// All types.
     pub const ALL: [Self; 6] =
         [Self::String, Self::Number, Self::Integer, Self::Boolean, Self::Array, Self::Object];
 
-    /// Its name in JSON Schema.
+    /// Returns the name of the type in JSON Schema.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::String => "string",

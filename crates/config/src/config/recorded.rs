@@ -1,35 +1,35 @@
-//! What was recorded of a tool when a person agreed to it.
+//! The record of a tool that a person agreed to.
 
 use kitbag_base::ContentDigest;
 use serde::Serialize;
 
 use crate::layers::origin::Origin;
 
-/// What was recorded of a tool.
+/// The record of a tool in a lock file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LockedTool {
-    /// Its version, where it has one.
+    /// The tool's version, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Where its component came from.
+    /// The origin of the component.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// The digest of the bytes of its component.
     pub component: ContentDigest,
-    /// The digest of what it says of itself. `None`: it said nothing.
+    /// The digest of the tool's own description. `None`: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<ContentDigest>,
     /// The digest of its schemas. `None`: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<ContentDigest>,
-    /// What it would like to be granted, a line for each.
+    /// The requested grants, a line for each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wishes: Vec<String>,
-    /// What it imports.
+    /// The imports of the component.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<String>,
-    /// The manifest that it was added with. `None`: it was added without one, or by a version of
-    /// kitbag that did not record it.
+    /// The manifest that the tool was added with. `None`: it was added without a manifest, or by a
+    /// version of kitbag that did not record it.
     #[serde(skip)]
     pub manifest: Option<LockedManifest>,
 }
@@ -41,10 +41,10 @@ pub struct LockedManifest {
     pub file: String,
     /// The BLAKE3 digest of its content.
     pub digest: ContentDigest,
-    /// The version that it gives the tool.
+    /// The version of the tool, from the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The author that it names.
+    /// The author, from the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// Its requested grants and its settings, a line for each: `http: "https://a.example"`.
@@ -52,11 +52,11 @@ pub struct LockedManifest {
     pub requests: Vec<String>,
 }
 
-/// What was recorded of a tool, and where.
+/// The record of a tool, and its place in the lock file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// What was recorded.
+    /// The record.
     pub tool: LockedTool,
-    /// Where the digest of its component stands.
+    /// The place of the component's digest.
     pub place: Origin,
 }

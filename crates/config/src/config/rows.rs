@@ -1,4 +1,4 @@
-//! Every value that is in effect, as a list: what `config --show` prints.
+//! All values in effect as a list, for `config --show`.
 
 use kitbag_base::ByteSize;
 use kitbag_base::format_duration;
@@ -20,20 +20,20 @@ use crate::layers::toolsets::Disabled;
 /// A value that is in effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its dotted key, as it would be typed: `tools.word_count.limits.time`.
+    /// The dotted key, as a person types it: `tools.word_count.limits.time`.
     pub key: String,
-    /// The value. Its text as JSON is also TOML, except for a table.
+    /// The value. Its JSON text is also TOML, except for a table.
     pub value: Value,
-    /// Where it came from.
+    /// The origin of the value.
     pub origin: Origin,
 }
 
 impl Config {
-    /// Every value that is in effect, defaults among them: the workspace, the
-    /// state directory, the ceilings, the limits of all tools, the files that look like
-    /// secrets, the server, the toolsets, the tools by name, the topics by id.
+    /// Returns all values in effect, including defaults: the workspace, the state directory, the
+    /// ceilings, the limits of all tools, the files that look like secrets, the server, the
+    /// toolsets, the tools by name, the topics by id.
     ///
-    /// What has neither a value nor a default has no row.
+    /// A key without a value and a default has no row.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Rows(Vec::new());
         let root = &KeyPath::ROOT;
@@ -117,7 +117,7 @@ impl Config {
             rows.add(toolsets.key("time").key("zone"), zone, |zone| zone.as_str().into());
         }
         let tools = root.key("tools");
-        // A tool that is off with its toolset has no values that are in effect.
+        // A tool that is off with its toolset has no values in effect.
         let tools_in_effect = self
             .tools
             .iter()
@@ -133,7 +133,7 @@ impl Config {
     }
 }
 
-/// An allowed leak, as it would be typed.
+/// An allowed leak, in the form of the file.
 fn allowed_leak(LeakAllowance { leak, reason }: &LeakAllowance) -> Value {
     match leak {
         AllowedLeak::Fingerprint(digits) => {
@@ -143,7 +143,7 @@ fn allowed_leak(LeakAllowance { leak, reason }: &LeakAllowance) -> Value {
     }
 }
 
-/// How a secret is added, as it would be typed.
+/// The placement of a secret, in the form of the file.
 fn placement(placement: &Placement) -> Value {
     match placement {
         Placement::Bearer => "bearer".into(),
@@ -245,7 +245,7 @@ impl Rows {
         self.grants(&key.key("grants"), &tool.grants, is_builtin);
         self.limits(&key.key("limits"), &tool.limits);
         for ToolRate { rates, counted_as } in &tool.rates {
-            // That of another name stands there.
+            // The rate of another name is shown there.
             if *counted_as == tool.name {
                 self.add(key.key("rate"), rates, |rates| rates.to_string().into());
             }
@@ -265,8 +265,8 @@ impl Rows {
         }
     }
 
-    /// What a built-in gets for a call only is no grant of the configuration. A kind of
-    /// which nothing is granted has a row where that was written.
+    /// Grants that a built-in gets only for a call are not grants of the configuration. A kind with
+    /// an empty grant has a row if a file sets it.
     fn grants(&mut self, key: &KeyPath<'_>, grants: &ConfiguredGrants, is_builtin: bool) {
         for kind in grants.value.kinds() {
             let origin = grants.origin_of(kind.key()).clone();
@@ -279,7 +279,7 @@ impl Rows {
         }
     }
 
-    /// As [`grants`](Self::grants). Tools stand in a ceiling by their names alone.
+    /// Like [`grants`](Self::grants). A ceiling lists tools by name only.
     fn ceiling_grants(&mut self, key: &KeyPath<'_>, grants: &ConfiguredGrants) {
         let first = self.0.len();
         self.grants(key, grants, false);

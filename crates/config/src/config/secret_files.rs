@@ -4,12 +4,12 @@ use kitbag_fs_guard::SecretNames;
 
 use crate::layers::origin::Sourced;
 
-/// What the configuration changes of the built-in list of names that look like secrets.
+/// Changes to the built-in list of names that look like secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretFiles {
-    /// Globs of further names, of every layer. Default: none.
+    /// Globs of additional names, from every layer. Default: none.
     pub names: Sourced<Vec<String>>,
-    /// Globs of names that are no secrets, of the user's own file alone. Default: none.
+    /// Globs of names that are not secrets, from the user config only. Default: none.
     pub except: Sourced<Vec<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! The secrets of the user, without their values, and what keeps those.
+//! The secrets of the user, without their values, and the store of the values.
 
 use std::path::PathBuf;
 
@@ -10,35 +10,35 @@ use serde::Deserialize;
 
 use crate::layers::origin::{Origin, Sourced};
 
-/// A secret of the user: where its value comes from, and where it may go.
+/// A secret of the user: the source of its value, and its destinations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secret {
-    /// Where it stands in the user's own file.
+    /// The place in the user config.
     pub origin: Origin,
-    /// Where its value comes from. Default: the store.
+    /// The source of the value. Default: the store.
     pub source: Sourced<SecretSource>,
-    /// Where it may go. Default: nowhere.
+    /// The destinations of the secret. Default: none.
     pub to: Sourced<Vec<SecretPlace>>,
-    /// How the host adds it to a request. Default: as a bearer token.
+    /// How the host adds the secret to a request. Default: as a bearer token.
     pub placement: Sourced<Placement>,
-    /// Where its placeholder is replaced besides headers: in the query, and in the body.
+    /// Whether its placeholder is replaced in the query and in the body, in addition to headers.
     /// Default: in neither.
     pub placeholder: Sourced<(bool, bool)>,
 }
 
-/// What keeps the values of secrets.
+/// The store of secret values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretStore {
-    /// What it is, and how it is opened. `None`: none was chosen yet.
+    /// The kind of store. `None`: not chosen yet.
     pub kind: Option<Sourced<SecretStoreKind>>,
-    /// The encrypted file; absolute. Default: `secrets.age` in the state directory. `None`:
-    /// there is no such directory.
+    /// The encrypted file; absolute. Default: `secrets.age` in the state directory. `None`: there
+    /// is no state directory.
     pub file: Option<Sourced<PathBuf>>,
-    /// The file with its key; absolute. Default: `secrets.key` beside the user's own file.
-    /// `None`: it is not known where that is.
+    /// The file with its key; absolute. Default: `secrets.key` beside the user config. `None`: the
+    /// path of the user config is unknown.
     pub key_file: Option<Sourced<PathBuf>>,
-    /// The program that writes its passphrase, and that program's arguments. `None`: the
-    /// variable `KITBAG_PASSPHRASE` has it.
+    /// The program that prints the passphrase, with its arguments. `None`: the passphrase is in the
+    /// variable `KITBAG_PASSPHRASE`.
     pub passphrase_command: Option<Sourced<Vec<String>>>,
 }
 
@@ -55,16 +55,17 @@ pub enum SecretStoreKind {
     Keyring,
 }
 
-/// Something that looks like a key or a token and is none, as the user says.
+/// A string that looks like a key or a token but is not secret, by the user config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeakAllowance {
-    /// What is meant.
+    /// The allowed leak.
     pub leak: AllowedLeak,
-    /// Why it is none; not empty.
+    /// The reason for the allowance; not empty.
     pub reason: String,
 }
 
-/// The command that sets a secret of this name, to go where these grants let a tool send requests.
+/// Returns the command that sets a secret of this name, with the destinations that these grants
+/// allow.
 pub fn set_secret_command(name: &str, grants: &Grants) -> String {
     let mut places = secret_destinations(grants);
     if places.is_empty() {
@@ -74,8 +75,8 @@ pub fn set_secret_command(name: &str, grants: &Grants) -> String {
     shell::command(["kitbag", "secret", "set", name].into_iter().chain(to))
 }
 
-/// Where a tool with these grants could take a secret: the patterns of its requests that can be a
-/// place of one.
+/// Returns the possible destinations of a secret for a tool with these grants: the patterns of its
+/// requests that can be destinations.
 pub fn secret_destinations(grants: &Grants) -> Vec<String> {
     let patterns = grants.http.grants.iter().map(|grant| grant.url.to_string());
     let mut places: Vec<_> =
@@ -86,7 +87,7 @@ pub fn secret_destinations(grants: &Grants) -> Vec<String> {
 }
 
 impl SecretStoreKind {
-    /// As it is written.
+    /// Returns the value as it is written in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::KeyFile => "key-file",

@@ -1,4 +1,4 @@
-//! A tool, and what its name stands for.
+//! A tool, and the source that its name stands for.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,126 +20,125 @@ use crate::read::file::Layer;
 /// A tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfiguredTool {
-    /// The name that a model calls it by.
+    /// The name that a model uses in calls.
     pub name: ToolName,
-    /// What the name stands for.
+    /// The source of the tool.
     pub source: Sourced<ToolSource>,
-    /// What `enable` says. Default `true`. [`disabled`](Self::disabled) has more reasons.
+    /// The value of `enable`. Default `true`. [`disabled`](Self::disabled) has further reasons.
     pub enable: Sourced<bool>,
     /// The group of a built-in tool, which `[toolsets]` switches.
     pub toolset: Option<String>,
-    /// Why it is not offered. `None`: it is.
+    /// Why the tool is not offered. `None`: it is offered.
     pub disabled: Option<Disabled>,
     /// A display name.
     pub title: Option<Sourced<String>>,
-    /// What it does, for the model. `None`: what the tool says of itself.
+    /// The description for the model. `None`: the tool's own description.
     pub description: Option<Sourced<String>>,
-    /// What it may reach. Host directories are canonical and exist, unless the tool is
-    /// not enabled. Default: for a component the workspace, read-only, at `/workspace`; for
-    /// a built-in the workspace as it asks for it, else nothing.
+    /// The grants. Host directories are canonical and exist, unless the tool is disabled.
+    ///
+    /// Default for a component: the workspace, read-only, at `/workspace`; for a built-in: the
+    /// access to the workspace that it declares.
     pub grants: ConfiguredGrants,
-    /// What one call may use up.
+    /// The limits of one call.
     pub limits: EffectiveLimits,
-    /// How often each caller may call it: its own rate first, then those of the user's own
-    /// file for other names of the same tool. All have to allow a call. Default: as often as
-    /// they like.
+    /// The rates for each caller: the tool's own rate first, then the rates in the user config for
+    /// other names of the same tool. A call must be within all of them. Default: unlimited.
     pub rates: Vec<ToolRate>,
-    /// Before which calls a person is asked. Default: none.
+    /// The calls that need approval. Default: none.
     pub approve: ToolApproval,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
-    /// Whether what looks like a key or a token is masked in what it gives. Default `true`; only
-    /// the user's own file says otherwise.
+    /// Whether strings that look like a key or a token are masked in the output. Default `true`;
+    /// only the user config can change it.
     pub mask: Sourced<bool>,
 }
 
-/// Before which calls of a tool a person is asked, as configuration says.
+/// The configured approval rules of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolApproval {
-    /// The rules, one of which is enough to ask.
+    /// The rules. A call needs approval if any of them matches.
     pub rules: Vec<Sourced<ApprovalRule>>,
-    /// The place in the user's own file that says `never`, so that what the tool says of itself
-    /// does not count.
+    /// The place of `never` in the user config, which overrides the tool's own rules.
     pub never: Option<Origin>,
 }
 
-/// How often a tool may be called.
+/// A rate of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRate {
-    /// The rates, which hold together.
+    /// The rates, all of which apply.
     pub rates: Sourced<Rates>,
-    /// The tool whose calls they count: the tool itself, or another name for it that the
-    /// user's own file limits.
+    /// The tool whose calls are counted: the tool itself, or another name for it that the user
+    /// config limits.
     pub counted_as: ToolName,
 }
 
-/// What the name of a tool stands for.
+/// The source of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolSource {
-    /// A tool that is part of kitbag. It has its own parameters.
+    /// A built-in tool. It has its own parameters.
     Builtin {
-        /// Its own name, one of those the caller handed over.
+        /// The tool's own name, one of those that the caller passed.
         name: Sourced<String>,
     },
     /// A component in a file.
     Local(LocalTool),
-    /// A script of Python in a file, which the built-in [`PYTHON`](crate::PYTHON) runs.
+    /// A Python script in a file, which the built-in [`PYTHON`](crate::PYTHON) runs.
     Script(ScriptTool),
-    /// A component that the embedding program brings as bytes.
+    /// A component that the embedding program provides as bytes.
     Bytes(BytesTool),
-    /// Code of the embedding program, which no file names.
+    /// Code of the embedding program, without a file.
     Native,
 }
 
 /// A tool whose component is in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalTool {
-    /// The component; absolute. It was not looked at and need not exist.
+    /// The path of the component; absolute. The file was not opened and need not exist.
     pub wasm: Sourced<PathBuf>,
-    /// The digests that it must have, all of them. Default: any will do.
+    /// The required digests of the component, all of which must match. Default: any component.
     pub pins: Arc<[Pin]>,
-    /// What `kitbag.lock` has of it. `None`: nothing, and what it says of itself counts as it is.
+    /// The record in `kitbag.lock`. `None`: no record, so that the tool's own description is used
+    /// unchecked.
     pub recorded: Option<Arc<Recorded>>,
-    /// In which lock file it is recorded: that of the workspace, or the user's own.
+    /// The layer of the lock file with the record: the workspace or the user.
     pub layer: Layer,
-    /// Whether it is one that the user builds: then any component will do that asks for no
-    /// more than was recorded. Default `false`.
+    /// Whether the user builds the tool. Any component that requests no more than was recorded is
+    /// then accepted. Default `false`.
     pub dev: Sourced<bool>,
-    /// The built-in that it replaces, which is there no longer.
+    /// The built-in that the tool replaces.
     pub replaces: Option<Sourced<String>>,
-    /// The arguments that it takes. `None`: what the tool says of itself.
+    /// The arguments. `None`: the tool's own declaration.
     pub parameters: Option<Parameters>,
 }
 
-/// A tool that is a script of Python.
+/// A tool that is a Python script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptTool {
     /// The file; absolute. It was read with the configuration.
     pub path: Sourced<PathBuf>,
-    /// The built-in that it replaces, which is there no longer.
+    /// The built-in that the tool replaces.
     pub replaces: Option<Sourced<String>>,
-    /// The text of the file, which is what runs.
+    /// The text of the file, which is the code that runs.
     pub code: Arc<str>,
-    /// The arguments that it takes, each a variable of the script.
+    /// The arguments, each a variable of the script.
     pub parameters: Parameters,
-    /// The JSON Schema of its answer, where that is JSON.
+    /// The JSON Schema of the answer, if it is JSON.
     pub output: Option<Sourced<Value>>,
-    /// What it would like to be granted, in the form in which a component says it.
+    /// The requested grants, in the form in which a component declares them.
     pub asks: Map<String, Value>,
 }
 
-/// A tool whose component the embedding program brings.
+/// A tool whose component the embedding program provides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BytesTool {
-    /// The name under which the program brings it.
+    /// The name under which the program provides the component.
     pub component: ToolName,
-    /// The arguments that it takes. `None`: what the tool says of itself.
+    /// The arguments. `None`: the tool's own declaration.
     pub parameters: Option<Parameters>,
 }
 
 impl ConfiguredTool {
-    /// A tool of the embedding program, without grants, of which no configuration says
-    /// anything.
+    /// Returns a tool of the embedding program, without grants and configuration.
     pub fn of_caller(name: ToolName, source: Sourced<ToolSource>, limits: EffectiveLimits) -> Self {
         Self {
             name,
@@ -158,7 +157,7 @@ impl ConfiguredTool {
         }
     }
 
-    /// Turns it off, so that nothing is left of it but its name and what that stands for.
+    /// Turns the tool off and keeps only its name and its source.
     pub(crate) fn turn_off(&mut self, reason: Disabled) {
         match &mut self.source.value {
             ToolSource::Local(local) => (local.replaces, local.parameters) = (None, None),
@@ -171,14 +170,14 @@ impl ConfiguredTool {
         self.answers = BTreeMap::new();
     }
 
-    /// Whether it is offered.
+    /// Returns whether the tool is offered.
     pub fn is_enabled(&self) -> bool {
         self.disabled.is_none()
     }
 }
 
 impl ToolApproval {
-    /// Adds what counts where the user's own file says nothing of the tool.
+    /// Adds the default rule if the user config has no rule for the tool.
     pub(crate) fn add_default(&mut self, default: Option<&Sourced<ApprovalRule>>) {
         match default {
             None => {}
@@ -191,7 +190,7 @@ impl ToolApproval {
 }
 
 impl ToolSource {
-    /// Whether it is a component that is not part of kitbag.
+    /// Returns whether the tool is a component that is not built in.
     pub fn is_component(&self) -> bool {
         match self {
             Self::Local(_) | Self::Bytes(_) => true,
@@ -199,7 +198,7 @@ impl ToolSource {
         }
     }
 
-    /// The built-in that it replaces.
+    /// Returns the built-in that the tool replaces.
     pub fn replaces(&self) -> Option<&Sourced<String>> {
         match self {
             Self::Local(local) => local.replaces.as_ref(),
@@ -208,8 +207,8 @@ impl ToolSource {
         }
     }
 
-    /// The arguments of a component or a script as configuration says them. `None`: what the tool
-    /// says of itself.
+    /// Returns the configured arguments of a component or a script. `None`: the tool's own
+    /// declaration.
     pub fn parameters(&self) -> Option<&Parameters> {
         match self {
             Self::Local(local) => local.parameters.as_ref(),
@@ -221,7 +220,7 @@ impl ToolSource {
 }
 
 impl LocalTool {
-    /// A tool of which nothing was recorded.
+    /// Returns a tool without a record.
     pub(crate) fn new(
         wasm: Sourced<PathBuf>,
         replaces: Option<Sourced<String>>,
@@ -231,8 +230,7 @@ impl LocalTool {
         Self { wasm, pins, recorded: None, layer: Layer::User, dev, replaces, parameters }
     }
 
-    /// Has its component checked against one more digest, wherever it is loaded. One that the
-    /// user builds has none.
+    /// Requires one more digest of the component. A tool that the user builds has no digests.
     pub fn add_pin(&mut self, pin: Pin) {
         if !self.dev.value {
             self.pins = self.pins.iter().cloned().chain([pin]).collect();
@@ -249,7 +247,7 @@ impl LocalTool {
     }
 }
 
-/// The directories that some of these tools may write.
+/// Returns the directories that some of these tools may write.
 pub(crate) fn writable(tools: &BTreeMap<ToolName, ConfiguredTool>) -> impl Iterator<Item = FileId> {
     let enabled = tools.values().filter(|tool| tool.is_enabled());
     let grants = enabled.flat_map(|tool| &tool.grants.value.directories);

@@ -1,4 +1,4 @@
-//! Whose workspaces count: what the user trusts by name, and what does not count.
+//! The workspaces that take effect: those that the user trusts by name, and those that are ignored.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use crate::layers::origin::{Origin, Sourced};
 use crate::report::text::{self, shown_path};
 use crate::trust::workspace::WorkspacePattern;
 
-/// What the user trusts by name.
+/// The workspaces and directories that the user trusts by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
-    /// Roots of workspaces, and directories that hold components, that count although other
-    /// users can change them; absolute. Default: none.
+    /// Roots of workspaces, and directories with components, that take effect although other users
+    /// can change them; absolute. Default: none.
     pub directories: Sourced<Vec<PathBuf>>,
-    /// Globs of workspaces whose files count without being looked at. Default: none.
+    /// Globs of workspaces that are trusted with any content. Default: none.
     pub workspaces: Vec<WorkspacePattern>,
 }
 
 /// A workspace whose configuration is not read, because another user can change it.
 ///
-/// Reads as ``the configuration in `/w/.kitbag` is ignored: `/w/.kitbag/config.toml`
-/// belongs to user 1001; …``, with what to do about it.
+/// Reads as ``the configuration in `/w/.kitbag` is ignored: `/w/.kitbag/config.toml` belongs to
+/// user 1001; …``, with advice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the configuration in `{}` is ignored: `{}` {reason}; {}, or add \"{}\" to `[trust] \
@@ -41,9 +41,9 @@ pub struct IgnoredWorkspace {
     pub root: PathBuf,
     /// The file or directory that another user can change; absolute.
     pub path: PathBuf,
-    /// Why it does not count.
+    /// Why the path is not trusted.
     pub reason: Distrust,
-    /// The user's own file, where it is known.
+    /// The path of the user config, if it is known.
     pub own_file: Option<Arc<Path>>,
 }
 
@@ -54,7 +54,7 @@ impl Default for Trust {
 }
 
 impl Trust {
-    /// The pattern that matches a workspace, by its canonical path.
+    /// Returns the pattern that matches a workspace, by its canonical path.
     pub(crate) fn pattern(&self, root: &Path) -> Option<&Origin> {
         let root = root.to_str()?;
         let matches = |pattern: &&WorkspacePattern| {
@@ -63,7 +63,7 @@ impl Trust {
         self.workspaces.iter().find(matches).map(|pattern| &pattern.origin)
     }
 
-    /// Whether the user has named this directory, and not one above it.
+    /// Returns whether the user has named this directory itself.
     pub(crate) fn names(&self, directory: &File) -> bool {
         let Ok(this) = Stat::of(directory) else { return false };
         let is_this =
@@ -71,10 +71,10 @@ impl Trust {
         self.directories.value.iter().any(is_this)
     }
 
-    /// Which directories no other user may write, on the way to what is opened in them. `root` is
-    /// a workspace that counts.
+    /// Returns the directories that no other user may write, on the way to the files that are
+    /// opened in them. `root` is a workspace that takes effect.
     pub(crate) fn owners(&self, root: Option<&Path>, home: Option<&Path>) -> Owners {
-        // What leads elsewhere by the time that something is opened is not trusted then.
+        // A path that leads elsewhere when a file is opened is not trusted then.
         let id = |path: &Path| Stat::following_links(path).ok().map(|stat| stat.id());
         Owners {
             root: root.and_then(id),

@@ -1,4 +1,4 @@
-//! Before which calls a person is asked, as a file has it.
+//! The calls that need approval, as a file has them.
 
 use std::borrow::Cow;
 
