@@ -17,7 +17,7 @@ pub enum PathRefusal {
     /// kitbag keeps secrets in this path.
     #[error("no tool reads `{}`, where kitbag keeps secrets", shown_path(path))]
     Private {
-        /// The private file or directory that contains the path; absolute.
+        /// The private file or directory that is or contains the path; absolute.
         path: PathBuf,
     },
     /// The file looks like a secret that no grant includes, or another program would run code from

@@ -58,6 +58,6 @@ impl NameResolution {
 pub struct RootFile {
     /// The file; absolute.
     pub path: PathBuf,
-    /// The content: PEM, with at least one certificate, each of which can be a root.
+    /// The content: PEM, with at least one certificate. Each can be a trust anchor.
     pub pem: Arc<[u8]>,
 }

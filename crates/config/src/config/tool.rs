@@ -37,7 +37,7 @@ pub struct ConfiguredTool {
     /// The grants. Host directories are canonical and exist, unless the tool is disabled.
     ///
     /// Default for a component: the workspace, read-only, at `/workspace`; for a built-in: the
-    /// access to the workspace that it declares.
+    /// access to the workspace that it declares, if any.
     pub grants: ConfiguredGrants,
     /// The limits of one call.
     pub limits: EffectiveLimits,

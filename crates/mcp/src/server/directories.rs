@@ -47,8 +47,8 @@ fn is_watchable(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) && !is_of_kernel(path)
 }
 
-/// Returns whether a directory is on a file system that presents kernel state as files. An unknown
-/// file system is treated as one.
+/// Returns whether a directory is on a file system that presents kernel state as files, or
+/// cannot be examined.
 pub(crate) fn is_of_kernel(path: &Path) -> bool {
     // Opens only a directory: a FIFO may have replaced it. A directory that cannot be read cannot
     // be watched either.
