@@ -276,7 +276,7 @@ impl Case {
         command.args(&words[at + 1..]);
         let before = workspace.tree();
         let run = match kind {
-            "terminal" => answered(Terminal::start(command, ""), &stdin, |_| {}),
+            "terminal" => answered(Terminal::wide(command), &stdin, |_| {}),
             _ => workspace.finish(command, &stdin),
         };
         let run = Run {

@@ -23,22 +23,34 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts a command whose input and errors are on a terminal, where `before` is already typed.
     pub(crate) fn start(command: Command, before: &str) -> Self {
-        Self::open(command, before, None)
+        Self::open(command, before, None, false)
+    }
+
+    /// Starts a command whose input and errors are on a terminal that wraps no line, because the
+    /// length of a path differs between machines.
+    pub(crate) fn wide(command: Command) -> Self {
+        let size = nix::pty::Winsize { ws_row: 24, ws_col: 1000, ws_xpixel: 0, ws_ypixel: 0 };
+        Self::open(command, "", Some(size), false)
     }
 
     /// Starts a command whose input, output and errors are on a terminal of 40 lines.
     pub(crate) fn with_output(command: Command) -> Self {
         let size = nix::pty::Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
-        Self::open(command, "", Some(size))
+        Self::open(command, "", Some(size), true)
     }
 
-    fn open(mut command: Command, before: &str, size: Option<nix::pty::Winsize>) -> Self {
+    fn open(
+        mut command: Command,
+        before: &str,
+        size: Option<nix::pty::Winsize>,
+        has_output: bool,
+    ) -> Self {
         let terminal = nix::pty::openpty(size.as_ref(), None).unwrap();
         let mut person = File::from(terminal.master);
         person.write_all(before.as_bytes()).unwrap();
         let slave = || Stdio::from(terminal.slave.try_clone().unwrap());
         command.stdin(slave()).stderr(slave());
-        command.stdout(size.map_or_else(Stdio::piped, |_| slave()));
+        command.stdout(if has_output { slave() } else { Stdio::piped() });
         let child = command.spawn().unwrap();
         // The terminal ends when the last process closes it: this process has it no longer.
         drop((terminal.slave, command));
