@@ -198,7 +198,8 @@ fn a_call_beyond_the_queue_is_refused_with_a_time_to_retry() {
         let third = tokio::time::timeout(Duration::from_secs(30), third).await.unwrap();
         let third = third.unwrap_err();
         let text = third.to_string();
-        let expected = "busy: 1 calls run and 1 wait, which is as many as may; try again in ";
+        let expected =
+            "busy: 1 calls are running and 1 are waiting, which is the limit; try again in ";
         assert!(text.starts_with(expected), "{text}");
         let ToolboxError::Call(error) = third else { panic!("{text}") };
         assert!(error.kind().is_transient());

@@ -57,7 +57,7 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Cache(#[from] kitbag::host::CacheError),
     #[cfg(feature = "serve")]
-    #[error("the path of this program cannot be found out")]
+    #[error("the path of this program cannot be determined")]
     Program(#[source] io::Error),
     /// The server did not start, or ended before its time.
     #[cfg(feature = "serve")]
@@ -95,7 +95,7 @@ pub(crate) enum CliError {
     #[error("{0}")]
     NotAgreed(String),
     /// Something failed for want of files that can be opened.
-    #[error("this process may have {limit} files open at once, which is too few")]
+    #[error("this process may have only {limit} files open at once")]
     OpenFiles {
         limit: u64,
         #[source]
@@ -180,13 +180,13 @@ impl CliError {
             }
             Self::Toolbox(ToolboxError::UnknownTool { known, .. }) if !known.is_empty() => {
                 Some(format!(
-                    "the tools are {}; a component in `.kitbag/tools/` is one, too",
+                    "the tools are {}; a component in `.kitbag/tools/` also becomes a tool",
                     alternatives(known)
                 ))
             }
             Self::Toolbox(ToolboxError::Arguments { tool, .. }) => {
                 let command = shell::command(["kitbag", "describe", tool]);
-                Some(format!("`{command}` shows the arguments it takes"))
+                Some(format!("`{command}` shows its arguments"))
             }
             Self::Toolbox(error) if error.kind() == ErrorKind::MissingFile => {
                 Some("build the tool, or correct `wasm` in the configuration".into())
@@ -308,8 +308,8 @@ pub(crate) fn allow_more(key: &str, origin: &Origin) -> String {
              `kitbag trust`"
         ),
         Origin::Trusted => format!(
-            "allow more with `--{key}`, or run `kitbag trust`: the workspace sets a higher limit since \
-             you trusted it"
+            "allow more with `--{key}`, or run `kitbag trust`: the workspace requests a higher \
+             limit than you trusted"
         ),
         Origin::File { .. } => format!("allow more with `--{key}`, or at {origin}, which sets it"),
         _ => format!("allow more with `--{key}`, or with `limits.{key}` of the tool"),

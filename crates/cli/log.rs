@@ -102,7 +102,9 @@ impl Log {
                 self.queue().bytes -= line.len() + LINE_BYTES;
             }
             if dropped > 0 {
-                tracing::error!("{dropped} lines of the log were dropped: nothing read them");
+                tracing::error!(
+                    "{dropped} lines of the log were dropped, because they were not read"
+                );
             }
         }
     }

@@ -52,11 +52,14 @@ pub(crate) fn request_items(config: &Config) -> Vec<RequestItem> {
             item.risks = asker.read_risks(&path, &topic.include.value);
             if !topic.include.value.is_empty() {
                 let globs: Vec<_> = topic.include.value.iter().map(|glob| quoted(glob)).collect();
-                line.push_str(&format!(", with what looks like a secret: {}", globs.join(", ")));
+                line.push_str(&format!(
+                    ", including files that look like secrets: {}",
+                    globs.join(", ")
+                ));
             }
             if !topic.learned.value.is_empty() {
                 let globs: Vec<_> = topic.learned.value.iter().map(|glob| quoted(glob)).collect();
-                line.push_str(&format!(", and puts {} into the prompt", globs.join(", ")));
+                line.push_str(&format!(", and adds {} to the prompt", globs.join(", ")));
             }
             items.push(RequestItem { line, ..item });
         }
@@ -69,7 +72,7 @@ pub(crate) fn request_items(config: &Config) -> Vec<RequestItem> {
     for (name, switch) in &toolsets.switches {
         let is_asked = switch.value && config.is_of_workspace(&switch.origin);
         if is_asked && OFF_BY_DEFAULT.contains(name) {
-            let line = format!("the tools of `{name}` keep what later sessions read");
+            let line = format!("the tools of `{name}` store text that later sessions read");
             items.push(RequestItem::new(Requester::Workspace, line).with_risk(Risk::Memory));
         }
     }
@@ -164,26 +167,26 @@ impl Asker<'_> {
             let others = config.tools.values().filter(|other| !self::is_own(config, other));
             let others = others.map(|other| other.name.as_str());
             if let Some(other) = imitated(tool.name.as_str(), others) {
-                let line = format!("has a name that is easily taken for `{other}`");
+                let line = format!("has a name that resembles `{other}`");
                 items.push(item(line).with_risk(Risk::Imitation));
             }
         }
         if let Some(replaced) = source.replaces().filter(|own| config.is_of_workspace(&own.origin))
         {
-            let line = format!("takes the place of the built-in {}", quoted(&replaced.value));
+            let line = format!("replaces the built-in {}", quoted(&replaced.value));
             items.push(item(line).with_risk(Risk::ReplacesBuiltin));
         }
         if let (ToolSource::Builtin { .. }, Some(description)) = (source, &tool.description)
             && config.is_of_workspace(&description.origin)
         {
-            let line = "is described to models in other words than its own".to_owned();
+            let line = "is described to models in the words of this workspace".to_owned();
             items.push(item(line).with_risk(Risk::OtherWords));
         }
         // An answer in the user config applies to any workspace tool of that name.
         for (id, answer) in &tool.answers {
             let value = quoted(&answer.value.to_string());
             let (id, value) = (quoted(id), value.trim_matches('`').to_owned());
-            let line = format!("is answered {id} with {value} without asking you");
+            let line = format!("has its question {id} answered with {value} without asking you");
             match (config.is_of_workspace(&answer.origin), is_own) {
                 (true, _) => items.push(item(line).with_risk(Risk::PresetAnswer)),
                 (false, true) => {

@@ -55,9 +55,7 @@ pub fn open_store(
     ask: impl FnOnce() -> Result<Option<SecretValue>, ReadError>,
 ) -> Result<Store, ReadError> {
     let unknown = |what: &str| ReadError::Store {
-        reason: format!(
-            "it is not known where {what} is: neither `HOME` nor `[secret_store]` says it"
-        ),
+        reason: format!("the place of {what} is unknown: set `HOME` or `[secret_store]`"),
     };
     let key = match kind {
         SecretStoreKind::Keyring => return Ok(Store::Keyring(Keyring::default())),
@@ -71,7 +69,7 @@ pub fn open_store(
             Key::Passphrase(read.map_err(|error| match error {
                 ReadError::Value(ValueError::TooShort { bytes }) => ReadError::Store {
                     reason: format!(
-                        "the passphrase has {bytes} bytes, and one has at least {}",
+                        "the passphrase has {bytes} bytes, but needs at least {}",
                         SecretValue::LEAST_BYTES
                     ),
                 },

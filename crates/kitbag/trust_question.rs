@@ -50,22 +50,22 @@ pub enum TrustQuestionError {
     #[error(transparent)]
     Ignored(Box<IgnoredWorkspace>),
     /// The workspace was not read for a trust question.
-    #[error("the configuration was not read to show what it asks")]
+    #[error("the configuration was not read to show its requests")]
     NotAsked,
     /// No configuration exists.
-    #[error("`{}` has no configuration and no tools of its own: there is nothing to trust",
+    #[error("`{}` has no configuration or tools of its own, so there is nothing to trust",
         shown(&root.to_string_lossy()))]
     Nothing {
         /// The root of the workspace.
         root: PathBuf,
     },
     /// No state directory for the record is known.
-    #[error("trust cannot be remembered, since neither `HOME` nor `KITBAG_STATE_DIR` is set")]
+    #[error("trust cannot be recorded, because neither `HOME` nor `KITBAG_STATE_DIR` is set")]
     NoState,
     /// The workspace could write the record itself.
     #[error(
-        "trust cannot be remembered: the state directory `{}` lies in the workspace; set \
-         `KITBAG_STATE_DIR` to another one",
+        "trust cannot be recorded: the state directory `{}` is in the workspace; set \
+         `KITBAG_STATE_DIR` to another directory",
         shown(&state.to_string_lossy())
     )]
     StateInside {
@@ -73,10 +73,10 @@ pub enum TrustQuestionError {
         state: PathBuf,
     },
     /// The path of the workspace is not valid UTF-8.
-    #[error("the path of the workspace is not UTF-8, so that no trust in it can be remembered")]
+    #[error("trust cannot be recorded, because the path of the workspace is not UTF-8")]
     NotUtf8,
     /// A component cannot be read.
-    #[error("the component `{}` cannot be looked at: {reason}", shown(&path.to_string_lossy()))]
+    #[error("the component `{}` cannot be examined: {reason}", shown(&path.to_string_lossy()))]
     Component {
         /// The file.
         path: PathBuf,
@@ -87,7 +87,9 @@ pub enum TrustQuestionError {
     #[error(transparent)]
     Store(#[from] TrustError),
     /// The audit log required by the settings cannot be written.
-    #[error("nothing was trusted, since `[audit] required` wants it logged: {0}")]
+    #[error(
+        "nothing was trusted, because `[audit] required` is set and trust cannot be logged: {0}"
+    )]
     Audit(#[source] AuditError),
 }
 
@@ -262,7 +264,7 @@ fn changes(config: &Config, now: &TrustRecord, before: &TrustRecord) -> Option<T
     };
     for (path, digest) in &now.components {
         if before.components.get(path).is_some_and(|before| before != digest) {
-            let text = format!("the component `{path}` is another one");
+            let text = format!("the component `{path}` changed");
             changes.added.push(TrustChange { subject: TrustSubject::Workspace, text });
         }
     }
@@ -292,7 +294,7 @@ fn component(
     match left.checked_sub(size) {
         Some(more) => *left = more,
         None => {
-            let together = "the components of the workspace are larger together than";
+            let together = "the components of the workspace in total are larger than";
             return Err(failed(format!("{together} {COMPONENTS_BYTES}")));
         }
     }

@@ -42,7 +42,7 @@ fn calculate(workspace: &Workspace, expression: &str) -> Run {
 fn each_call_is_a_line_with_its_caller_and_outcome() {
     let workspace = Workspace::with_toolsets(&["calc"]);
     assert_eq!(workspace.run(&["audit"]).success(), "");
-    assert_eq!(workspace.run(&["audit", "verify"]).success(), "nothing was logged yet\n");
+    assert_eq!(workspace.run(&["audit", "verify"]).success(), "nothing is logged yet\n");
     assert!(!workspace.home().join(".local").exists(), "looking makes nothing");
     calculate(&workspace, "1+1").success();
     assert_ne!(calculate(&workspace, "1+").code, 0);

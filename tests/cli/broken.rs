@@ -21,7 +21,7 @@ const CASES: [(&str, &str, &str, &[&str]); 13] = [
     (
         ".kitbag/tools/ECHO.WASM",
         "",
-        ": is not read: the name of a component ends with `.wasm`",
+        ": is ignored: the name of a component must end in `.wasm`",
         &[],
     ),
     (".kitbag/scripts/my-script.v2.py", "", ": `my-script.v2` is not a tool name", &[]),

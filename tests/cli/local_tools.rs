@@ -48,7 +48,7 @@ fn the_time_for_compiling_is_a_limit_that_the_error_names() {
     let refused = workspace.run(&[&arguments[..], &["--compile", "1us"]].concat());
     assert_eq!(refused.code, 7, "{}", refused.shown());
     let message = "the component takes longer than 1us to compile; allow more with \
-                   `limits.compile` of the tool";
+                   `limits.compile` of the tool, within the ceiling in the user config";
     assert!(refused.stderr.contains(message), "{}", refused.shown());
     // One host tries again where it may take longer.
     let server = workspace

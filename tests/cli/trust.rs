@@ -365,8 +365,8 @@ fn the_library_reports_ignored_configuration() {
     assert_eq!(ignored.path, workspace.path(".kitbag"));
     assert_eq!(
         kitbag.call_in_test("learn", json!({ "topic": "keys" })),
-        "error: there is no topic `keys`; no topics are configured: `[knowledge.NAME]` with \
-         `subjects = \"DIRECTORY\"` in `.kitbag/config.toml` makes one"
+        "error: there is no topic `keys`; no topics are configured; to add one, set `subjects = \
+         \"DIRECTORY\"` under `[knowledge.NAME]` in `.kitbag/config.toml`"
     );
 }
 

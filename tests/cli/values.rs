@@ -196,7 +196,7 @@ fn each_workspace_has_its_own_counts_in_a_private_directory() {
     workspace
         .own_config(&format!("[tools.settings]\nsource = \"local\"\nwasm = {wasm:?}\n{grants}"));
     let refused = run(&workspace, &["key=a"]);
-    assert!(refused.stderr.contains("cannot be granted: no tool reads"), "{}", refused.shown());
+    assert!(refused.stderr.contains("cannot be granted: no tool may read"), "{}", refused.shown());
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn a_name_is_one_tools_only() {
         let text = workspace.redact(&error.to_string());
         assert!(text.contains(expected), "{text}");
     };
-    let taken = "cannot be registered: there is a tool of that name; remove it first";
+    let taken = "cannot be registered: a tool with this name exists; remove it first";
     check("learn", &format!("the tool `learn` {taken}"));
     check("a b", "the tool `a b` cannot be registered: `a b` is not a tool name");
     // A workspace does not keep the program from starting.
@@ -139,7 +139,7 @@ fn a_name_is_one_tools_only() {
     let (_, errors) = builder().component("other", bytes("echo")).build_faulty();
     let errors: String = errors.iter().map(ToString::to_string).collect();
     for expected in [
-        "local tool `mine` has the name of a tool of the program; give it another one",
+        "local tool `mine` has the name of a tool of the embedding program; rename it",
         "tool `other` takes no `wasm`: its component comes from the program",
         "tool `other` takes no `source`: its component comes from the program",
     ] {

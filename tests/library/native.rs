@@ -245,8 +245,7 @@ fn calls_nest_four_deep_and_no_deeper() {
         Box::pin(async move { forward(&call, "native", json!({})).await })
     });
     let got = kitbag(&workspace, native(work)).call_in_test("native", json!({}));
-    let expected =
-        "error: tool native calls no further tool: 4 calls are inside each other, the limit";
+    let expected = "error: nested calls are limited to 4 levels (called from tool native)";
     assert_eq!(got, expected);
     assert_eq!(runs.load(Ordering::Relaxed), 4);
 }
@@ -298,7 +297,7 @@ fn a_name_that_a_tool_has_is_refused() {
     let mut kitbag = kitbag(&workspace, native(work));
     let error = kitbag.add_tool(native(work)).unwrap_err();
     let expected =
-        "the tool `native` cannot be registered: there is a tool of that name; remove it first";
+        "the tool `native` cannot be registered: a tool with this name exists; remove it first";
     assert_eq!(error.to_string(), expected);
     kitbag.remove_tool("native").unwrap();
     assert!(matches!(kitbag.remove_tool("learn"), Err(ToolboxError::UnknownTool { .. })));

@@ -244,7 +244,7 @@ fn a_broken_schema_leaves_out_its_tool_or_itself() {
                 &["bad", "good", "learn"],
                 "warning: the description of `bad` cannot be used: its output schema: ",
             ),
-            _ => (&["good", "learn"], "warning: `bad` is left out: "),
+            _ => (&["good", "learn"], "warning: `bad` is omitted: "),
         };
         assert_eq!(names, expected, "{key}");
         assert!(run.stderr.starts_with(said), "{}", run.shown());
@@ -258,7 +258,7 @@ fn a_broken_schema_leaves_out_its_tool_or_itself() {
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
         assert_eq!(names, expected, "{key}");
         let (_, stderr) = client.close();
-        assert!(stderr.contains("`bad` is left out"), "{stderr}");
+        assert!(stderr.contains("`bad` is omitted"), "{stderr}");
     }
 }
 
@@ -274,7 +274,7 @@ fn an_output_schema_with_a_dangling_reference_is_left_out() {
         assert_eq!(names, ["bad", "good", "learn"], "{reference}");
         assert_eq!(tools[0].get("outputSchema"), None, "{reference}");
         let (_, stderr) = client.close();
-        let said = "the output schema of `bad` is left out, since it cannot be used: ";
+        let said = "the output schema of `bad` is omitted, because it cannot be used: ";
         assert!(stderr.contains(said), "{stderr}");
         let check = workspace.run(&["check"]);
         assert_eq!(check.code, 7, "{}", check.shown());

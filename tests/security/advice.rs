@@ -54,7 +54,7 @@ fn a_call_of_another_tool_without_a_grant_is_a_refusal() {
         let arguments = json!({ "steps": [{ "call": call }] }).to_string();
         workspace.run(&["run", "relay", "--args", &arguments]).shown()
     };
-    assert!(calls("calculate").contains("the tool is granted no other tools"));
+    assert!(calls("calculate").contains("the tool has no grant to call other tools"));
     workspace.add_to_own_config("[tools.relay.grants]\ntools = { sum = \"calculate\" }\n");
     let other = calls("calculate");
     let line = "to allow it, add `calculate = \"calculate\"` to `tools.relay.grants.tools` of your";

@@ -42,11 +42,11 @@ fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
     let to = "https://api.github.com/**";
     let set = secret(&workspace, &["set", "github", "--to", to], TOKEN);
     assert_eq!((set.code, &*set.stderr), (0, &*ungranted(&workspace, "github")));
-    let kept = format!("its value is in {store}\nit goes to {to}, as bearer ({file})\n");
+    let kept = format!("its value is in {store}\nit is sent to {to}, as bearer ({file})\n");
     assert_eq!(set.stdout, format!("`github` is set: {kept}"));
     let to = "https://mail.example.com/**";
     let kept = format!(
-        "`mail` is set: its value is in {store}\nit goes to {to}, as basic for ada ({file})\n"
+        "`mail` is set: its value is in {store}\nit is sent to {to}, as basic for ada ({file})\n"
     );
     check(&workspace, &["set", "mail", "--to", to, "--basic", "ada"], "a-password\n", &kept);
     let bot = ["set", "bot", "--variable", "BOT_TOKEN", "--header", "X-Bot", "--prefix", "Bot "];
@@ -56,7 +56,7 @@ fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
     let ci = ["set", "ci", "--command", "/bin/echo", "--command", "of-the-command"];
     let set = secret(&workspace, &ci, "");
     let nowhere = format!(
-        "it goes nowhere yet; to say where: kitbag secret set ci --keep-value --to \
+        "it is sent nowhere yet; to choose where: kitbag secret set ci --keep-value --to \
          'https://HOST/**'\n{}",
         ungranted(&workspace, "ci")
     );
@@ -118,7 +118,7 @@ fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
 
     let deleted = format!("`mail` is deleted from {file}; its value is deleted from {store}\n");
     check(&workspace, &["delete", "mail"], "", &deleted);
-    check_failed(&workspace, &["delete", "mail"], "", 2, "there is no secret `mail`");
+    check_failed(&workspace, &["delete", "mail"], "", 2, "no secret is named `mail`");
     assert_eq!(secret(&workspace, &["list"], "").stdout.lines().count(), 3);
 }
 
@@ -131,7 +131,7 @@ fn file_of(workspace: &Workspace) -> String {
 fn ungranted(workspace: &Workspace, name: &str) -> String {
     let file = file_of(workspace);
     format!(
-        "no tool here is granted it; to grant it, add `{name} = {{}}` to \
+        "no tool here has a grant for it; to grant it, add `{name} = {{}}` to \
          `tools.NAME.grants.secrets` of `{file}`\n"
     )
 }

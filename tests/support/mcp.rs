@@ -97,7 +97,7 @@ impl Client {
             for line in BufReader::new(output).lines() {
                 let line = line.unwrap();
                 let message: Value = serde_json::from_str(&line)
-                    .unwrap_or_else(|error| panic!("this is no message: {error}: {line}"));
+                    .unwrap_or_else(|error| panic!("this is not a message: {error}: {line}"));
                 assert_eq!(message["jsonrpc"], "2.0", "{line}");
                 if sender.send(message).is_err() {
                     return;

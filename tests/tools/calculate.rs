@@ -16,15 +16,15 @@ fn huge_and_deep_expressions_end_with_a_clear_error() {
     let workspace = Workspace::with_toolsets(&["calc"]);
     let kitbag = workspace.kitbag();
     for (expression, expected) in [
-        ("(".repeat(100_000), "the expression has 100000 bytes; at most 65536 are calculated"),
+        ("(".repeat(100_000), "the expression has 100000 bytes; the limit is 65536"),
         (
             "(".repeat(60_000),
-            "column 66: more than 64 parentheses, powers and signs are in each other",
+            "column 66: parentheses, powers and signs are nested more than 64 deep",
         ),
-        ("2^(2^64)".to_owned(), "a power has about 10^19 digits; at most 100,000 are calculated"),
+        ("2^(2^64)".to_owned(), "a power has about 10^19 digits; the limit is 100,000"),
         (
             "7^100000/3^100000+".repeat(3_000) + "1",
-            "the calculation takes too long; split it, or ask for fewer digits",
+            "the calculation takes too long; split it, or request fewer digits",
         ),
     ] {
         let found = call(&kitbag, "calculate", json!({ "expression": expression }));

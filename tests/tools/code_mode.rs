@@ -242,7 +242,7 @@ fn a_script_makes_two_hundred_calls_and_a_workspace_lets_it_make_less() {
                 n += 1\nexcept RuntimeError as e:\n    print(n, e)";
     let limit = |calls: u32| {
         format!(
-            "{calls} the call has made {calls} calls of other tools, its limit `tool_calls`\n\
+            "{calls} the call made {calls} calls of other tools, its limit `tool_calls`\n\
              [{calls} calls of tools: <time>, <size>]"
         )
     };

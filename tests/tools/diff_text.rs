@@ -19,7 +19,7 @@ fn large_files_without_a_common_line_are_compared_in_the_memory_of_a_call() {
     workspace.file("new", lines(1_000_000));
     let arguments = json!({ "old_path": "old", "new_path": "new", "max_bytes": 60 });
     let diff = call(&workspace.kitbag(), "diff_text", arguments).unwrap();
-    let expected = "[cut: 200000 lines removed and 200000 added in all; a larger max_bytes gives \
-                    the rest]\n";
+    let expected = "[truncated: 200000 lines removed and 200000 added in total; raise max_bytes \
+                    for the rest]\n";
     assert!(diff.starts_with("--- old\n+++ new\n@@") && diff.ends_with(expected), "{diff}");
 }

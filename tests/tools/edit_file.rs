@@ -26,6 +26,6 @@ fn a_huge_file_is_edited_or_refused_within_the_memory_of_a_call() {
     workspace.file("huge", "needle\n".repeat(2_000_000));
     assert_eq!(
         edit("huge").stderr,
-        "error: `huge` has 13.4 MiB; changing a file takes files of at most 8.0 MiB; split it\n"
+        "error: `huge` has 13.4 MiB; the limit for changing a file is 8.0 MiB; split it\n"
     );
 }

@@ -118,9 +118,8 @@ fn a_process_that_may_open_too_few_files_says_what_to_raise() {
             let run = shell(&workspace, &format!("ulimit -n {limit}; exec $kitbag {command}"));
             codes.push(run.code);
             if run.code != 0 {
-                let error = format!(
-                    "error: this process may have {limit} files open at once, which is too few\n"
-                );
+                let error =
+                    format!("error: this process may have only {limit} files open at once\n");
                 let hint = "hint: allow more, such as with `ulimit -n 1024`\n";
                 let is_said = run.stderr.contains(&error) && run.stderr.ends_with(hint);
                 assert!(is_said, "{command}, {limit}: {}", run.shown());

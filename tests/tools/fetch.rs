@@ -188,8 +188,8 @@ fn a_failed_connection_names_the_ignored_proxy() {
     let url = format!("url={closed}/");
     let value = "http://ada:hunter2@127.0.0.1:9";
     let run = workspace.run_with(&["run", "fetch", &url], "", &[("HTTPS_PROXY", value)]);
-    let expected = "the proxy that the variable `HTTPS_PROXY` names is not used; to use it, write \
-                    `proxy = \"environment\"` under `[network]` in your user config `";
+    let expected = "the proxy in the variable `HTTPS_PROXY` is not used; to use it, set `proxy = \
+                    \"environment\"` under `[network]` in your user config `";
     assert!(run.code != 0 && run.stderr.contains(expected), "{}", run.shown());
     assert!(!run.shown().contains("hunter2"), "{}", run.shown());
     let run = workspace.run_with(&["run", "fetch", &url], "", &[]);

@@ -28,7 +28,7 @@ fn ten_thousand_files_and_deep_directories_are_walked() {
     check(
         &workspace,
         &["path=many", "limit=2"],
-        "many/00000\nmany/00001\n[left out: 9998 paths (`limit`)]",
+        "many/00000\nmany/00001\n[omitted: 9998 paths (`limit`)]",
     );
 }
 

@@ -18,5 +18,5 @@ fn all_of_the_ids_are_forgotten_or_none() {
     assert!(list().starts_with("2 memories\n"));
     let both = workspace.tool("forget", &json!({ "ids": [one, two] }), &[]).success();
     assert_eq!(both, "forgot 2 memories\n");
-    assert_eq!(list(), "nothing is remembered\n");
+    assert_eq!(list(), "no memories are stored\n");
 }

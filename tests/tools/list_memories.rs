@@ -8,7 +8,7 @@ use crate::support::Workspace;
 fn the_newest_come_first_with_the_tags_of_all() {
     let workspace = Workspace::with_toolsets(&["memory"]);
     let list = |arguments| workspace.tool("list_memories", &arguments, &[]).success();
-    assert_eq!(list(json!({})), "nothing is remembered\n");
+    assert_eq!(list(json!({})), "no memories are stored\n");
     let file: String = (1..=12)
         .map(|day| format!("## 2026-01-{day:02} m{day:012} #t{}\n> Day {day}.\n> More.\n", day % 2))
         .collect();

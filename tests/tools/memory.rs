@@ -65,7 +65,7 @@ fn each_caller_has_a_memory_of_its_own_and_the_user_one_everywhere() {
             assert_eq!(reply.status, 200, "{}", reply.body);
             text(&reply.message())
         };
-        assert_eq!(call("recall", json!({})), "nothing is remembered");
+        assert_eq!(call("recall", json!({})), "no memories are stored");
         call("remember", json!({ "text": own }));
         assert_eq!(texts(&call("recall", json!({}))), BTreeSet::from([own]));
         // An id of another caller's is none.
@@ -90,7 +90,7 @@ fn each_caller_has_a_memory_of_its_own_and_the_user_one_everywhere() {
     assert!(one.stderr.contains("removed 0 keys"), "{}", one.shown());
     let clear = workspace.run(&["storage", "clear", "memory", "--yes"]);
     assert_eq!(clear.stderr.matches("removed ").count(), 3, "{}", clear.shown());
-    assert_eq!(own(&workspace), "nothing is remembered\n");
+    assert_eq!(own(&workspace), "no memories are stored\n");
 }
 
 #[test]
@@ -120,16 +120,16 @@ fn programs_have_a_memory_of_their_own_by_the_name_that_they_give() {
     };
     let program = |name: &str| Caller::Program(name.into());
     call(program("a"), "remember", json!({ "text": "of a" }));
-    assert_eq!(call(program("b"), "recall", json!({})), "nothing is remembered");
+    assert_eq!(call(program("b"), "recall", json!({})), "no memories are stored");
     assert!(call(program("a"), "recall", json!({})).ends_with("  of a"));
     // No name leads into another's.
     for name in ["", "a/", "../user", "a\0", "a'; --"] {
-        assert_eq!(call(program(name), "recall", json!({})), "nothing is remembered", "{name:?}");
+        assert_eq!(call(program(name), "recall", json!({})), "no memories are stored", "{name:?}");
     }
     let here = call(Caller::this_user(), "recall", json!({}));
     assert_eq!(texts(&here), BTreeSet::from(["of the user"]));
     let other = call(Caller::User("nobody".into()), "recall", json!({}));
-    assert_eq!(other, "nothing is remembered");
+    assert_eq!(other, "no memories are stored");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_file_with_mistakes_is_refused_with_their_places_and_nothing_is_kept() {
             &["memory", "export", "--caller", "ana"],
         ])
     );
-    assert_eq!(own(&workspace), "nothing is remembered\n");
+    assert_eq!(own(&workspace), "no memories are stored\n");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn ten_thousand_memories_fit_and_are_searched() {
     }
     let path = workspace.file("many.md", file);
     let import = workspace.run(&["memory", "import", path.to_str().unwrap()]);
-    assert_eq!(import.stderr, "10000 added, 0 changed, 0 as they were\n");
+    assert_eq!(import.stderr, "10000 added, 0 changed, 0 unchanged\n");
     let recall = workspace.tool("recall", &json!({ "query": "note 7777" }), &[]).success();
     assert!(recall.starts_with("m000000007777 2026-01-01 #orders  Note 7777: "), "{recall}");
     assert!(recall.ends_with("\n9990 more match\n"), "{recall}");
@@ -271,5 +271,5 @@ fn the_tools_share_what_they_keep_under_whatever_names() {
     let id = answer.trim_end().strip_prefix("remembered ").unwrap();
     assert!(own(&workspace).ends_with("  of a renamed tool\n"));
     workspace.tool("forget", &json!({ "ids": [id] }), &[]).success();
-    assert_eq!(own(&workspace), "nothing is remembered\n");
+    assert_eq!(own(&workspace), "no memories are stored\n");
 }

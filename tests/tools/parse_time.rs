@@ -16,7 +16,7 @@ fn a_text_without_end_is_no_time() {
     let workspace = Workspace::with_toolsets(&["time"]);
     let kitbag = workspace.kitbag();
     let arguments = json!({ "time": "1".repeat(900_000) });
-    let expected = "the time has 900000 bytes, at most 200 are read";
+    let expected = "the time has 900000 bytes; the limit is 200";
     assert_eq!(call(&kitbag, "parse_time", arguments), Err(expected.to_owned()));
 }
 

@@ -18,7 +18,7 @@ fn an_operation_that_fails_is_named_and_nothing_is_answered() {
     };
     let patch =
         "patch=[{\"op\":\"add\",\"path\":\"/a\",\"value\":1},{\"op\":\"remove\",\"path\":\"/b\"}]";
-    check(&["text={}", patch], "`/patch/1` failed: what `path` names does not exist");
+    check(&["text={}", patch], "`/patch/1` failed: the value at `path` does not exist");
     check(&["path=empty.json", "merge={}"], "`empty.json` is not JSON");
     let deep = format!("text={}", "[".repeat(60_000));
     check(&[&deep, "merge={}"], "recursion limit exceeded");

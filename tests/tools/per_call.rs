@@ -93,7 +93,7 @@ fn a_call_is_never_granted_more_than_its_tool() {
         let got = of.redact(&got);
         let is_named = got.starts_with("failed: a call of `probe` cannot be granted `");
         assert!(is_named && got.contains(reason), "{relative}: {got}");
-        assert!(got.ends_with("; ask for less, or grant the tool more"), "{got}");
+        assert!(got.ends_with("; request less, or grant the tool more"), "{got}");
     };
     let write_access = Access::ReadWrite;
     let own = "the tool has `rw  /workspace ← <workspace>`";
@@ -111,7 +111,7 @@ fn a_call_is_never_granted_more_than_its_tool() {
     check(&workspace, "notes", "/workspace", write_access, "is a topic");
     check(&workspace, ".git", "/workspace", write_access, "needs a grant of the tool's own");
     check(&workspace, ".kitbag", "/workspace", Access::ReadOnly, "needs a grant of the tool's own");
-    check(&workspace, "bare", "/workspace", write_access, "for a repository");
+    check(&workspace, "bare", "/workspace", write_access, "looks like a git repository");
     check(&workspace, "nowhere", "/workspace", write_access, "nowhere");
     assert!(!workspace.path("notes/new.md").exists());
     assert!(!workspace.outside().join("new.md").exists());
@@ -141,8 +141,8 @@ fn a_call_may_call_fewer_tools_than_its_tool_and_never_more() {
     assert_eq!(call("topic", "learn", Some("1/s")), "x");
     let refused = |grant: &str| {
         format!(
-            "failed: a call of `probe` cannot be granted `{grant}`: the tool has `tool topic → learn, \
-             at most 2/s`; ask for less, or grant the tool more"
+            "failed: a call of `probe` cannot be granted `{grant}`: the tool has `tool topic → \
+             learn, at most 2/s`; request less, or grant the tool more"
         )
     };
     assert_eq!(call("topic", "learn", None), refused("tool topic → learn"));
@@ -160,7 +160,7 @@ fn a_directory_that_was_exchanged_is_not_granted() {
     workspace.file("docs/a.txt", "another document");
     let read = json!({ "do": "read", "path": "/workspace/a.txt" });
     let got = workspace.redact(&called(&kitbag, probe(read).with_grants(grants)));
-    assert!(got.contains("`<workspace>` is another directory by now"), "{got}");
+    assert!(got.contains("`<workspace>` was replaced"), "{got}");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_call_has_lower_limits_and_never_higher_ones() {
     assert_eq!(call(echo(), fuel), "failed: limit: fuel (1000): request less, or a part of it");
     assert_eq!(call(echo(), LimitFlags::default()), "x".repeat(3000));
 
-    let higher = "; ask for less, or raise the limit of the tool";
+    let higher = "; request less, or raise the limit of the tool";
     let check = |limits: LimitFlags, named: &str| {
         let expected = format!("failed: a call of `probe` cannot have {named}{higher}");
         assert_eq!(call(echo(), limits), expected);

@@ -26,7 +26,7 @@ fn the_best_of_what_is_remembered_comes_first() {
     assert_eq!(recall(json!({ "query": "MULLER" })), [fly]);
     assert_eq!(recall(json!({ "query": "東京" })), ["東京の鍵は金庫にある。"]);
     assert_eq!(recall(json!({ "tags": ["fly"] })), [fly]);
-    assert_eq!(recall(json!({ "until": "2020-01-01" })), ["none of 3 memories matches"]);
+    assert_eq!(recall(json!({ "until": "2020-01-01" })), ["0 of 3 memories match"]);
     let newest = recall(json!({ "since": "2020-01-01", "limit": 2 }));
     assert_eq!(newest, ["東京の鍵は金庫にある。", fly, "1 more match"]);
 }

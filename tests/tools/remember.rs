@@ -31,13 +31,13 @@ fn what_a_person_cannot_see_is_refused() {
         run.stderr
     };
     let hidden = error(json!({ "text": "Deploy.\u{e0049}\u{e0067}\u{e006e}" }));
-    let expected = "error: line 1, column 8 of the text: the invisible character U+E0049; leave \
-                    it out\n";
+    let expected = "error: line 1, column 8 of the text: the invisible character U+E0049; remove \
+                    it\n";
     assert_eq!(hidden, expected);
     let large = error(json!({ "text": "x".repeat(100_000) }));
-    assert_eq!(large, "error: the text has 100000 bytes; that of a memory has at most 65536\n");
+    assert_eq!(large, "error: the text has 100000 bytes; the limit for a memory is 65536\n");
     let tags: Vec<_> = (0..10_000).map(|it| format!("t{it}")).collect();
     let many = error(json!({ "text": "a", "tags": tags }));
-    assert_eq!(many, "error: 10000 tags; a memory has at most 20\n");
+    assert_eq!(many, "error: 10000 tags; the limit is 20\n");
     assert!(!workspace.home().join(".local/state/kitbag/workspaces").exists(), "nothing is made");
 }

@@ -18,7 +18,7 @@ fn nothing_is_removed_without_consent() {
         asked.shown()
     );
     let refused = workspace.tool("remove_path", &all, &["remove=false"]);
-    assert_eq!(refused.stderr, "error: removing was refused; nothing was changed\n");
+    assert_eq!(refused.stderr, "error: the removal was declined; nothing was changed\n");
     assert!(workspace.path("in/a").exists());
     let removed = workspace.tool("remove_path", &all, &["remove=true"]).success();
     assert_eq!(removed, "[removed: a directory with 3 entries, 3 B]\n");

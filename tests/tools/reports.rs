@@ -170,8 +170,8 @@ fn one_call_may_have_a_listener_of_its_own() {
 
 #[test]
 fn nothing_is_heard_or_taken_while_a_tool_describes_itself_or_renders_a_call() {
-    const REFUSED: &str = "emit: refused (there is no answer to add to: a tool emits while it \
-                           runs, not while it describes itself or renders a call)";
+    const REFUSED: &str = "emit: refused (a tool may emit content only during a call, not while it \
+                           describes itself or renders a call)";
     // With a cache of its own, so that it is compiled and asked here.
     let workspace = Workspace::with_own_cache();
     std::fs::create_dir(workspace.path(".kitbag/tools")).unwrap();
@@ -219,7 +219,7 @@ fn a_tool_that_uses_none_of_it_imports_none_of_it() {
     };
     // Both made with the same sdk.
     assert_eq!(imports("learn"), [] as [Value; 0]);
-    assert_eq!(imports("probe"), ["log, progress, and content besides the text"]);
+    assert_eq!(imports("probe"), ["log, progress, and content other than text"]);
     // And one that was made without.
     assert_eq!(imports("stranger"), [] as [Value; 0]);
 }

@@ -76,7 +76,7 @@ fn a_path_that_cannot_be_searched_is_an_error_that_says_why() {
     };
     check("scr", "error: `scr` does not exist; nearest: `src`");
     check(".env", "error: `.env` cannot be searched: it looks like a secret");
-    check("fifo", "error: `fifo` cannot be searched: it is no file");
+    check("fifo", "error: `fifo` cannot be searched: it is not a file");
     check("leaving.txt", "error: `leaving.txt` cannot be searched: the link leads out");
     check("../outside.txt", "error: `../outside.txt` cannot be searched");
     check("/etc/passwd", "error: `/etc/passwd` cannot be searched: it lies outside");

@@ -22,7 +22,7 @@ fn tasks_stay_over_sessions_until_they_are_removed() {
     );
     // A task is no memory.
     let recall = workspace.tool("recall", &json!({ "query": "certificate" }), &[]).success();
-    assert_eq!(recall, "nothing is remembered\n");
+    assert_eq!(recall, "no memories are stored\n");
     todo(json!({ "action": "remove", "id": id })).success();
     assert_eq!(todo(json!({ "action": "list" })).success(), "no tasks\n");
     let gone = todo(json!({ "action": "done", "id": id }));

@@ -34,7 +34,7 @@ impl Input {
         let name = if path == STDIN { STDIN_NAME } else { path };
         let read = match path {
             STDIN if std::mem::replace(&mut self.is_stdin_read, true) => {
-                return Err(CliError::Usage(format!("{STDIN_NAME} stands for two arguments")));
+                return Err(CliError::Usage(format!("{STDIN_NAME} is used for two arguments")));
             }
             STDIN => self.limited(io::stdin().lock()),
             path => File::open(path).and_then(|file| self.limited(file)),
@@ -70,13 +70,13 @@ impl Input {
         let hint = |error| {
             let as_text = match is_json {
                 true => String::new(),
-                false => format!("; a text that begins with `@` is written `{key}=@{value}`"),
+                false => format!("; write a text that starts with `@` as `{key}=@{value}`"),
             };
-            let hint = format!("`@` is followed by a file, or `-` for {STDIN_NAME}{as_text}");
+            let hint = format!("`@` must be followed by a file, or `-` for {STDIN_NAME}{as_text}");
             CliError::Hinted { hint, error: Box::new(error) }
         };
         if path.is_empty() {
-            return Err(hint(CliError::Usage(format!("`{key}=@` names no file"))));
+            return Err(hint(CliError::Usage(format!("`{key}=@` does not name a file"))));
         }
         let content = self.read(path).map_err(|error| match &error {
             CliError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {

@@ -21,7 +21,7 @@ pub(crate) fn sentence(content: &Content) -> String {
             format!("an image ({}, {})", shown(&media.mime_type), size(&media.data))
         }
         Content::Audio(media) => {
-            format!("a sound ({}, {})", shown(&media.mime_type), size(&media.data))
+            format!("audio ({}, {})", shown(&media.mime_type), size(&media.data))
         }
         Content::Resource(resource) => {
             let size = match &resource.body {
@@ -32,7 +32,7 @@ pub(crate) fn sentence(content: &Content) -> String {
         }
         Content::Link(link) => format!("a link ({})", shown(&link.uri)),
     };
-    format!("the tool also gave {what}")
+    format!("the tool also returned {what}")
 }
 
 /// The notes of a tool on its answer, which built-ins give apart from it.

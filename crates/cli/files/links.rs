@@ -15,8 +15,8 @@ pub(crate) fn refuse_links(root: &Path, path: &Path) -> Result<(), CliError> {
         at.push(component);
         if at.is_symlink() {
             return Err(CliError::Usage(format!(
-                "`{}` is a symbolic link, and kitbag writes into the workspace itself; put a {} \
-                 there",
+                "`{}` is a symbolic link, but kitbag writes only into the workspace itself; \
+                 replace it with a {}",
                 shown(&at.to_string_lossy()),
                 if at.is_dir() { "directory" } else { "file" }
             )));

@@ -56,7 +56,7 @@ impl Original {
         self.put(content, |old| {
             let copy = new_file::write(self.directory(), old, Some(&self.permissions()?))?;
             let backup = new_file::persist(copy, (1..=BACKUPS).map(|number| self.backup(number)))?;
-            let full = || io::Error::other(format!("there are {BACKUPS} copies of it already"));
+            let full = || io::Error::other(format!("it already has {BACKUPS} backups"));
             backup.ok_or_else(full).map(Some)
         })
     }
@@ -75,7 +75,7 @@ impl Original {
         };
         let new = new_file::write(directory, content, Some(&self.permissions()?))?;
         if fs::read(&self.path)? != *old {
-            return Err(io::Error::other("another program has written it meanwhile; try again"));
+            return Err(io::Error::other("another program changed it meanwhile; try again"));
         }
         let kept = keep(old)?;
         new.persist(&self.path).map_err(|error| error.error)?;

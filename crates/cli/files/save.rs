@@ -45,8 +45,8 @@ impl Saved {
             if is_guarded || protected.are_on(&root, &below) || secrets.are_on(&below) {
                 let directory = shown(&below);
                 return Err(CliError::Usage(format!(
-                    "nothing is saved in `{directory}`: other programs run what is there, or it \
-                     looks like a secret; name another directory with `--save`"
+                    "nothing is saved in `{directory}`: other programs run code from it, or it \
+                     looks like a secret; choose another directory with `--save`"
                 )));
             }
         }

@@ -43,8 +43,8 @@ pub enum LoadError {
     },
     /// Another user could have written or placed the file.
     #[error(
-        "`{}` is not run, since another user can change it: `{}` {reason}; {}, or add its directory \
-         to `[trust] directories` in your user config",
+        "kitbag does not run `{}`, because another user can change it: `{}` {reason}; {}, or add \
+         its directory to `[trust] directories` in your user config",
         path.display(),
         found.display(),
         reason.remedy()
@@ -59,8 +59,8 @@ pub enum LoadError {
     },
     /// The component differs from the recorded one.
     #[error(
-        "`{}` is not run, since it differs from the recorded component: its digest is \
-         `{}…`, and {} has `{}…`; `{}` shows the difference",
+        "kitbag does not run `{}`, because it differs from the recorded component: its digest is \
+         `{}…`, but {} has `{}…`; `{}` shows the difference",
         path.display(),
         beginning(found),
         pin.recorded_in,
@@ -334,7 +334,7 @@ pub enum InvalidComponent {
     /// Compiling the component takes too long.
     #[error(
         "the component takes longer than {} to compile; allow more with `limits.compile` of the \
-         tool",
+         tool, within the ceiling in the user config",
         format_duration(*limit)
     )]
     TooSlow {

@@ -24,7 +24,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The path is on a file system that exposes the kernel.
-    #[error("it is in a file system of type `{name}`, through which the kernel can be reached")]
+    #[error("it is in a file system of type `{name}`, which gives access to the kernel")]
     Kernel {
         /// The type of the file system.
         name: &'static str,

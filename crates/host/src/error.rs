@@ -36,7 +36,8 @@ pub enum CallError {
     Cancelled,
     /// The maximum numbers of calls are running and waiting.
     #[error(
-        "busy: {running} calls run and {waiting} wait, which is as many as may; try again in {}",
+        "busy: {running} calls are running and {waiting} are waiting, which is the limit; try \
+         again in {}",
         format_duration(*retry_after)
     )]
     Busy {
@@ -58,8 +59,8 @@ pub enum CallError {
     },
     /// The call may need more memory than the server has for all calls together.
     #[error(
-        "the call may take {needed}, its limit `memory` and what the host holds for it, and the \
-         server has {memory} for all calls; lower the limit, or raise `memory` under `[serve]`"
+        "the call may need {needed} (its limit `memory` and memory of the host), but the server \
+         has {memory} for all calls; lower the limit, or raise `memory` under `[serve]`"
     )]
     BeyondMemory {
         /// The call's memory limit plus the host memory for the call.

@@ -330,17 +330,17 @@ impl fmt::Display for RefusedFile {
                  it"
             ),
             FileRefusal::Private => {
-                write!(f, "no tool reads `{guest}`, where kitbag keeps secrets")
+                write!(f, "no tool may read `{guest}`, where kitbag keeps secrets")
             }
             FileRefusal::Protected => write!(
                 f,
-                "`{guest}` makes another program run something; a tool may change it only if its \
+                "other programs can run code from `{guest}`; a tool may change it only if its \
                  grant has `protected = []`"
             ),
             FileRefusal::NewDotName => write!(
                 f,
-                "`{guest}` does not exist; a tool may create a name that starts with a dot \
-                 only if its grant excepts the name from `protected`"
+                "`{guest}` does not exist; a tool may create a name that starts with a dot only if \
+                 `protected` in its grant excludes the name"
             ),
         }
     }
@@ -442,11 +442,8 @@ impl fmt::Display for Access {
 impl fmt::Display for DirectoryGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_temporary() {
-            return write!(
-                f,
-                "{}  {} ← a directory of its own in each run",
-                self.access, self.guest
-            );
+            let Self { access, guest, .. } = self;
+            return write!(f, "{access}  {guest} ← an empty directory for each call");
         }
         let host = self.host.to_string_lossy();
         write!(f, "{}  {} ← {}", self.access, self.guest, shown(&host))?;

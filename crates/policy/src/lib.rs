@@ -173,7 +173,7 @@ impl Grants {
             // The called tools have grants of their own.
             absent.push_str(" of its own");
         }
-        let per_call = per_call.iter().map(|request| format!("{request} ← as the call says"));
+        let per_call = per_call.iter().map(|request| format!("{request} ← chosen by the call"));
         let lines = kinds.into_iter().flat_map(Kind::lines).chain(per_call);
         lines.chain((!absent.is_empty()).then_some(absent)).collect()
     }
@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(grants.lines(&[]), ["rw  /data ← /tmp", "no environment, no network"]);
         let request = PathRequest { guest: "/in".parse().unwrap(), access: Access::ReadOnly };
         let lines = none.lines(&[Request::Path(request)]);
-        assert_eq!(lines, ["ro  /in ← as the call says", "no environment, no network"]);
+        assert_eq!(lines, ["ro  /in ← chosen by the call", "no environment, no network"]);
     }
 
     #[test]

@@ -270,7 +270,7 @@ enum Found<'a> {
     Alias(&'a Alias, &'a ToolGrant),
 }
 
-const CALLER_LINE: &str = "tools → whatever its caller may call";
+const CALLER_LINE: &str = "tools → every tool that its caller may call";
 
 impl ToolGrant {
     /// The most conditions of an alias.
@@ -393,7 +393,8 @@ pub(crate) fn decide(grants: &ToolGrants, requested: &RequestedTool) -> Decision
             Decision::Allowed { by: CALLER_LINE.to_owned() }
         }
         RequestedTool::Caller => Decision::Denied {
-            reason: "no grant of `tools` lets it call whatever its caller may".to_owned(),
+            reason: "no grant of `tools` lets it call every tool that its caller may call"
+                .to_owned(),
             missing: Some(MissingGrant::setting(
                 ToolGrants::KEY,
                 ToolGrants::CALLER_SETTING.to_owned(),
@@ -443,7 +444,7 @@ impl KindRequest for RequestedTool {
     }
 }
 
-const CALLER_BRIEF: &str = "calls whatever its caller may";
+const CALLER_BRIEF: &str = "calls every tool that its caller may call";
 
 impl fmt::Display for RequestedTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

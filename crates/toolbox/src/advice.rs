@@ -139,7 +139,7 @@ impl Refused<'_> {
         };
         (!tool.is_builtin()).then(|| {
             format!(
-                "this call of `{name}` is granted no directory{origin}, so that it finds no file; \
+                "this call of `{name}` has no directory grant{origin}, so it finds no files; \
                  {action}"
             )
         })
@@ -213,24 +213,24 @@ impl ToolboxError {
             }
             Self::NotAsRecorded { tool, .. } => {
                 let action = format!("look at `{}`", shell::command(["kitbag", "update", tool]));
-                format!("the tool `{tool}` is not run: it changed; {}", ask(&action))
+                format!("kitbag does not run the tool `{tool}`: it changed; {}", ask(&action))
             }
             Self::Load { tool, source } => {
                 format!("the tool `{tool}` cannot be loaded: {}", unloaded(source))
             }
             Self::Call(CallError::Load(error)) => unloaded(error),
             Self::Call(CallError::BeyondMemory { needed, memory }) => format!(
-                "the call may take {needed}, its limit `memory` and what the host holds for it, and \
-                 the server has {memory} for all calls; {}",
+                "the call may need {needed} (its limit `memory` and memory of the host), but the \
+                 server has {memory} for all calls; {}",
                 ask("raise `memory` under `[serve]`")
             ),
             Self::Cut { tool, cut } => format!(
-                "the answer of `{tool}` was cut, so that it is no JSON any more: {cut}; request \
-                 less, or {}",
+                "the output of `{tool}` was truncated, so it is no longer valid JSON: {cut}; \
+                 request less, or {}",
                 ask("raise the limit")
             ),
             Self::NotApproved { tool, why: NotApproved::NobodyToAsk { .. } } => format!(
-                "the call of `{tool}` needs the approval of a person, and there is nobody to ask; \
+                "the call of `{tool}` needs the approval of a person, but no person can be asked; \
                  nothing was done"
             ),
             Self::NotGranted { caller, alias, reason, advice: Some(advice) } => format!(
@@ -316,12 +316,12 @@ fn unloaded(error: &LoadError) -> String {
     let path = |path: &std::path::Path| shown(&path.to_string_lossy()).to_string();
     match error {
         LoadError::Distrusted { path: file, found, reason } => format!(
-            "`{}` is not run, since another user can change it: `{}` {reason}",
+            "kitbag does not run `{}`, because another user can change it: `{}` {reason}",
             path(file),
             path(found)
         ),
         LoadError::Pinned { path: file, .. } => format!(
-            "`{}` is not run, since it differs from the recorded component; {}",
+            "kitbag does not run `{}`, because it differs from the recorded component; {}",
             path(file),
             Audience::Model.instruct("look at it")
         ),

@@ -279,7 +279,7 @@ async fn question(
     let rules = rules.collect::<Vec<_>>().join(", ");
     let shown = screen::call(toolbox, tool, component, &call.call, arguments, &context.run).await;
     // The call comes first, so that the last lines that a person reads are kitbag's own.
-    let mut text = format!("Call of `{name}`{of}:\n{shown}Called by {by}. It has {rules}.\n");
+    let mut text = format!("Call of `{name}`{of}:\n{shown}Called by {by}. Rule: {rules}.\n");
     if let Some(reach) = screen::reach(toolbox, tool, &call.call) {
         text.push_str(&format!("{reach}\n"));
     }
@@ -317,7 +317,7 @@ fn advice(inner: &ToolboxState, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -
     let own = inner.config.own_file.as_deref();
     let own = own.map_or("your user config".into(), |path| path.to_string_lossy());
     let name = &tool.name;
-    let line = format!("write `approve = \"never\"` under `[tools.{name}]` in {own}");
+    let line = format!("set `approve = \"never\"` under `[tools.{name}]` in {own}");
     let mut steps: Vec<String> = Vec::new();
     for rule in asking {
         let step = match &rule.origin {

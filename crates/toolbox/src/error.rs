@@ -18,7 +18,7 @@ use kitbag_state::rates::CountsError;
 #[derive(Debug, thiserror::Error)]
 pub enum ToolboxError {
     /// No tool has that name.
-    #[error("there is no tool `{}`", shown(name))]
+    #[error("no tool is named `{}`", shown(name))]
     UnknownTool {
         /// The name as given.
         name: String,
@@ -50,7 +50,7 @@ pub enum ToolboxError {
         near: Option<String>,
     },
     /// A component's own description differs from the one that a person agreed to.
-    #[error("the tool `{tool}` is not run: {reason}")]
+    #[error("kitbag does not run the tool `{tool}`: {reason}")]
     NotAsRecorded {
         /// The tool.
         tool: String,
@@ -76,10 +76,9 @@ pub enum ToolboxError {
     },
     /// An argument of a tool that changes something contains a mask.
     #[error(
-        "`{}` of `{tool}` holds `{}`, which kitbag put in place of a value in an answer; written \
-         back, the mask would replace the value. Leave that line as it is and change others, or \
-         copy and change the file inside one call, such as of `python`, in which the value is \
-         not masked",
+        "`{}` of `{tool}` contains `{}`, a mask that kitbag put in place of a value; writing it \
+         back would replace the value. Leave that line unchanged and edit others, or copy and edit \
+         the file within one call, such as of `python`, which sees the value",
         shown(pointer),
         shown(mask)
     )]
@@ -100,7 +99,10 @@ pub enum ToolboxError {
         problems: Vec<ArgumentProblem>,
     },
     /// The tool's content must fit an output schema, but was truncated.
-    #[error("of the answer of `{tool}` no JSON is left: {cut}; ask for less, or raise the limit")]
+    #[error(
+        "the output of `{tool}` was truncated, so it is no longer valid JSON: {cut}; request \
+             less, or raise the limit"
+    )]
     Cut {
         /// The tool.
         tool: String,
@@ -151,7 +153,7 @@ pub enum ToolboxError {
     },
     /// The tool asks a question with an id that is reserved for the host.
     #[error(
-        "the tool asks `{}`; ids that begin with `{}` are those of kitbag's own questions",
+        "the tool asks `{}`; ids that start with `{}` are reserved for kitbag's own questions",
         shown(question),
         ApprovalRequest::ID_PREFIX
     )]
@@ -168,10 +170,10 @@ pub enum ToolboxError {
         reason: &'static str,
     },
     /// The system provides no random bytes.
-    #[error("the system gives no random bytes: {0}")]
+    #[error("the system provides no random bytes: {0}")]
     Random(String),
     /// Calls are nested too deeply.
-    #[error("{caller} calls no further tool: {limit} calls are inside each other, the limit")]
+    #[error("nested calls are limited to {limit} levels (called from {caller})")]
     TooDeep {
         /// The caller of the refused call.
         caller: String,
@@ -215,7 +217,9 @@ pub enum ToolboxError {
     #[error(transparent)]
     Counts(#[from] CountsError),
     /// The call cannot be written to the audit log, which the settings require.
-    #[error("the call is not made, since `[audit] required` wants it logged: {0}")]
+    #[error(
+        "the call is refused, because `[audit] required` is set and the call cannot be logged: {0}"
+    )]
     Audit(#[source] AuditError),
     /// A tool of the embedding program cannot be registered.
     #[error("the tool `{}` cannot be registered: {reason}", shown(tool))]
@@ -235,16 +239,16 @@ pub enum ToolboxError {
         question: String,
     },
     /// The tool asks too many questions.
-    #[error("the tool has asked {limit} questions and asks on")]
+    #[error("the tool asked more than {limit} questions")]
     TooManyQuestions {
         /// The maximum number of questions.
         limit: usize,
     },
     /// The tool was run again with an answer and makes different calls than in its previous run.
     #[error(
-        "the tool was run again with an answer, and its call {number} of another tool was \
-         `{}` with other arguments than before or instead of `{}`; a tool that calls others has \
-         to make the same calls in each run",
+        "the tool ran again with an answer, but its nested call {number} was `{}` with other \
+         arguments, or instead of `{}`; a tool that calls other tools must make the same calls in \
+         each run",
         shown(now),
         shown(before)
     )]
@@ -259,8 +263,8 @@ pub enum ToolboxError {
     /// An inner call asks a question, but the answers of the other inner calls are too large to
     /// keep.
     #[error(
-        "a question cannot be asked: the answers that the tool has from others, to be kept until \
-         it runs again, have more than {} MiB",
+        "the tool cannot ask a question: the answers of its nested calls, which must be kept until \
+         it runs again, exceed {} MiB",
         limit >> 20
     )]
     TooMuchToKeep {
@@ -297,7 +301,7 @@ pub enum ToolboxError {
     },
     /// A call requests more grants than its tool has.
     #[error(
-        "a call of `{tool}` cannot be granted `{}`: {reason}; ask for less, or grant the tool more",
+        "a call of `{tool}` cannot be granted `{}`: {reason}; request less, or grant the tool more",
         shown(grant)
     )]
     MoreGranted {
@@ -310,7 +314,7 @@ pub enum ToolboxError {
     },
     /// A call requests a higher limit than its tool has.
     #[error(
-        "a call of `{tool}` cannot have `{} = {}`: the tool has `{}` ({}); ask for less, or raise \
+        "a call of `{tool}` cannot have `{} = {}`: the tool has `{}` ({}); request less, or raise \
          the limit of the tool",
         limit.key,
         limit.wanted,
@@ -332,10 +336,10 @@ pub enum ToolboxError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotApproved {
     /// The person declined.
-    #[error("was not approved: the user said no; nothing was done")]
+    #[error("was not approved: the user declined; nothing was done")]
     Declined,
     /// The tool asked a question of a denied class.
-    #[error("was not approved: `{class}` is denied ({origin}); the tool did not go on")]
+    #[error("was not approved: `{class}` is denied ({origin}); the tool did not continue")]
     Class {
         /// The class of the question.
         class: String,
@@ -344,8 +348,8 @@ pub enum NotApproved {
     },
     /// There was no person to ask.
     #[error(
-        "needs the approval of a person, and there is nobody to ask; nothing was done. To allow \
-         it without a question, {advice}"
+        "needs the approval of a person, but no person can be asked; nothing was done. To allow it \
+         without a question, {advice}"
     )]
     NobodyToAsk {
         /// How to allow the call.
@@ -355,9 +359,9 @@ pub enum NotApproved {
 
 /// The truncation of an answer that was longer than the output limit.
 ///
-/// Displayed as ``it had 3000000 bytes, and the limit `output` is 1 MiB (default)``.
+/// Displayed as ``it had 3000000 bytes; the limit `output` is 1 MiB (default)``.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it had {bytes} bytes, and the limit `output` is {} ({})", limit.value, limit.origin)]
+#[error("it had {bytes} bytes; the limit `output` is {} ({})", limit.value, limit.origin)]
 pub struct Truncation {
     /// The size of the whole answer, in bytes.
     pub bytes: u64,

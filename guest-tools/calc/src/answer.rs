@@ -39,12 +39,12 @@ pub(crate) struct Answer {
 pub(crate) fn answer(expression: &str, digits: usize) -> Result<Answer, String> {
     if expression.len() > MOST_BYTES {
         return Err(format!(
-            "the expression has {} bytes; at most {MOST_BYTES} are calculated",
+            "the expression has {} bytes; the limit is {MOST_BYTES}",
             expression.len()
         ));
     }
     if !(1..=MOST_DIGITS).contains(&digits) {
-        return Err(format!("`digits` is {digits}; it may be 1 to 100000"));
+        return Err(format!("`digits` is {digits}, but must be from 1 to 100000"));
     }
     // More than this are worth it for an exact result only.
     let wanted = digits.min(MOST_INEXACT_DIGITS);
@@ -134,10 +134,7 @@ fn near(interval: &Interval, wanted: usize, asked: usize, is_last: bool) -> Opti
     }
     if interval.sign().is_none() {
         let bound = if low.clone().abs() > high { low.abs() } else { high };
-        let note = format!(
-            "the result lies within {} of 0; whether it is 0 is not known",
-            rounded(&bound, 1).text
-        );
+        let note = format!("the result is within {} of 0; it may be 0", rounded(&bound, 1).text);
         return answer("0".into(), 0, Some(note));
     }
     // The most digits on which both ends agree.

@@ -37,7 +37,7 @@ impl Budget {
         let words = |bits: usize| bits as u64 / 32 + 1;
         self.spent = self.spent.saturating_add(words(bits).saturating_mul(words(other_bits)));
         match self.spent > MOST_WORK {
-            true => error("the calculation takes too long; split it, or ask for fewer digits"),
+            true => error("the calculation takes too long; split it, or request fewer digits"),
             false => Ok(()),
         }
     }
@@ -73,7 +73,7 @@ pub(crate) fn checked(number: RBig) -> Result<RBig, Fail> {
 
 /// The error of a number with too many digits.
 pub(crate) fn too_large<T>() -> Result<T, Fail> {
-    error("a result has more than 100,000 digits, which is the most that is calculated")
+    error("a result has more than 100,000 digits, the limit")
 }
 
 /// A whole number that fits a small type.

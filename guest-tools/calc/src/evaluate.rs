@@ -29,7 +29,7 @@ pub(crate) struct Evaluation<'a> {
     pub(crate) notes: Vec<&'static str>,
 }
 
-const OF_PERCENT: &str = "`a + b%` and `a - b%` were read as with b% of a";
+const OF_PERCENT: &str = "in `a + b%` and `a - b%`, b% was taken as b% of a";
 const REMAINDER: &str = "`a % b` was read as the remainder, with the sign of b";
 const PERCENT: &str = "`%` was read as percent; `mod` is the remainder";
 
@@ -76,12 +76,12 @@ impl<'a> Evaluation<'a> {
 
     fn unexpected<T>(&self) -> Result<T, Fail> {
         match &self.next {
-            Token::End => self.fail("the expression ends where a number is expected"),
+            Token::End => self.fail("the expression ends, but a number is expected"),
             Token::Sign(',') if self.calls == 0 => {
                 self.fail("`,` separates arguments of functions; write 1234.5 for 1,234.5")
             }
             Token::Sign(')') if self.depth > 0 => self.fail("a number is missing before this `)`"),
-            Token::Sign(')') => self.fail("`)` closes nothing that was opened"),
+            Token::Sign(')') => self.fail("this `)` has no matching `(`"),
             Token::Sign('(') | Token::Number(_) => {
                 self.fail("an operator is missing before this; `*` multiplies")
             }
@@ -104,7 +104,7 @@ impl<'a> Evaluation<'a> {
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Fail>) -> Result<T, Fail> {
         if self.depth == MOST_DEPTH {
             return self.fail(&format!(
-                "more than {MOST_DEPTH} parentheses, powers and signs are in each other"
+                "parentheses, powers and signs are nested more than {MOST_DEPTH} deep"
             ));
         }
         self.depth += 1;

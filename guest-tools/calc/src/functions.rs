@@ -67,8 +67,8 @@ pub(crate) fn exists(name: &str) -> bool {
 pub(crate) fn unknown(name: &str) -> String {
     let names: Vec<_> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
     format!(
-        "{} is unknown; there are pi, e, tau and the functions {}; units and dates are not \
-         calculated",
+        "{} is unknown; known are pi, e, tau and the functions {}; units and dates are not \
+         supported",
         quoted(name),
         names.join(", ")
     )
@@ -210,7 +210,7 @@ fn of_two(
         "log" => logarithm(first, second, context),
         "root" => match second.as_integer().and_then(budget::small) {
             Some(degree @ 1..=10_000) => root(first, degree as usize, context),
-            _ => error("the degree of a root is a whole number from 1 to 10,000"),
+            _ => error("the degree of a root must be a whole number from 1 to 10,000"),
         },
         "binomial" => binomial(&first, &second, context),
         _ => atan2(first, second, context),
@@ -223,7 +223,7 @@ fn root(number: Number, degree: usize, context: &mut Context) -> Result<Number, 
         Number::Exact(value) => value.numerator().sign() == Sign::Negative && !value.is_zero(),
         Number::Near(interval) => match interval.sign() {
             Some(sign) => sign == Sign::Negative,
-            None => return undecided("the root of what may be zero"),
+            None => return undecided("the root of a value that may be zero"),
         },
     };
     if is_negative && degree.is_multiple_of(2) {
@@ -247,7 +247,7 @@ fn root(number: Number, degree: usize, context: &mut Context) -> Result<Number, 
 fn logarithm(number: Number, base: Number, context: &mut Context) -> Result<Number, Fail> {
     if let (Number::Exact(value), Number::Exact(of)) = (&number, &base) {
         if of.is_one() {
-            return error("the base of a logarithm is not 1");
+            return error("the base of a logarithm must not be 1");
         }
         if value.is_zero() || of.is_zero() {
             return error(LOG_OF_ZERO);
@@ -301,7 +301,7 @@ fn atan2(y: Number, x: Number, context: &mut Context) -> Result<Number, Fail> {
         }
     };
     let (Some(side), Some(height)) = (sign_of(&x), sign_of(&y)) else {
-        return undecided("cannot tell in which quarter a point is");
+        return undecided("cannot tell in which quadrant a point is");
     };
     let pi = Number::Near(context.precise.pi());
     match (side, height) {
@@ -420,7 +420,7 @@ fn round(number: Number, places: Option<Number>, context: &mut Context) -> Resul
         None => 0,
         Some(places) => match places.as_integer().and_then(|it| i32::try_from(it).ok()) {
             Some(places @ -100_000..=100_000) => places,
-            _ => return error("the places of `round` are a whole number up to 100,000"),
+            _ => return error("the places of `round` must be a whole number up to 100,000"),
         },
     };
     let scale = budget::power_of_ten(places.unsigned_abs() as usize);
@@ -454,7 +454,7 @@ pub(crate) fn factorial(number: &Number, context: &mut Context) -> Result<Number
         return error("a factorial takes a whole number from 0 to 25,000");
     };
     if whole.sign() == Sign::Negative && !whole.is_zero() {
-        return error("a factorial takes a whole number from 0 to 25,000, none that is negative");
+        return error("a factorial takes a whole number from 0 to 25,000, not a negative one");
     }
     match budget::small(whole) {
         Some(number) if number <= MOST_FACTORIAL => {

@@ -63,8 +63,8 @@ impl Interval {
         match low == high {
             true => Ok(low),
             false => undecided(format!(
-                "cannot tell whether a whole number is {low} or {high}: more digits would be \
-                 needed than are calculated"
+                "cannot tell whether a whole number is {low} or {high}: that needs more digits \
+                 than are calculated"
             )),
         }
     }
@@ -170,7 +170,7 @@ impl Precise {
         let context = dashu_float::Context::<HalfAway>::new(self.digits);
         match function(&context, argument.repr(), Some(&mut self.constants)) {
             Ok(value) => Ok(value.value()),
-            Err(failure) => error(format!("a function has no value there: {failure}")),
+            Err(failure) => error(format!("a function has no value at its argument: {failure}")),
         }
     }
 
@@ -191,7 +191,7 @@ impl Precise {
                 self.rising(of, |context, value, cache| context.ln(value, cache))
             }
             Some(Sign::Negative) => error("the logarithm of a negative number is not real"),
-            None => undecided("the logarithm of what may be zero"),
+            None => undecided("the logarithm of a value that may be zero"),
         }
     }
 
@@ -200,7 +200,7 @@ impl Precise {
             return crate::budget::too_large();
         }
         if of.low < DBig::from(-MOST_EXPONENT) {
-            return error("a result is smaller than 10^-100,000, which is the smallest");
+            return error("a result is smaller than 10^-100,000, the limit");
         }
         self.rising(of, |context, value, cache| context.exp(value, cache))
     }
@@ -233,7 +233,7 @@ impl Precise {
     pub(crate) fn asin(&mut self, of: &Interval) -> Result<Interval, Fail> {
         let one = DBig::ONE.with_precision(self.digits).value();
         if of.low > one || of.high < -one.clone() {
-            return error("the argument of an inverse sine or cosine is from -1 to 1");
+            return error("the argument of an inverse sine or cosine must be from -1 to 1");
         }
         // Only rounding can exceed the bounds.
         let of = Interval { low: of.low.clone().max(-one.clone()), high: of.high.clone().min(one) };

@@ -68,14 +68,14 @@ impl<'a> Lexer<'a> {
                 return self.fail(start, &format!("`{first}` is not understood; write `(`"));
             }
             ('$' | '€' | '£' | '¥' | '°', _) => {
-                return self.fail(start, &format!("`{first}` is a unit; leave units out"));
+                return self.fail(start, &format!("`{first}` is a unit; omit units"));
             }
             ('=' | '<' | '>', _) => {
                 return self.fail(
                     start,
                     &format!(
-                        "`{first}` is not understood: comparisons and equations are not \
-                              calculated; subtract one side from the other"
+                        "`{first}` is not understood: comparisons and equations are not supported; \
+                         subtract one side from the other"
                     ),
                 );
             }
@@ -108,7 +108,10 @@ impl<'a> Lexer<'a> {
                     Ok(number) => Ok((RBig::from(number), 2 + length)),
                     Err(_) => self.fail(
                         start,
-                        &format!("{} is no number", quoted(&self.text[start..start + 2 + length])),
+                        &format!(
+                            "{} is not a number",
+                            quoted(&self.text[start..start + 2 + length])
+                        ),
                     ),
                 };
             }
@@ -137,11 +140,11 @@ impl<'a> Lexer<'a> {
         if mantissa.len() > MOST_DIGITS || exponent.unsigned_abs() > MOST_DIGITS as u64 {
             return self.fail(
                 start,
-                &format!("{} has more than 100,000 digits, which is the most", quoted(shown)),
+                &format!("{} has more than 100,000 digits, the limit", quoted(shown)),
             );
         }
         let Ok(mantissa) = mantissa.parse::<UBig>() else {
-            return self.fail(start, &format!("{} is no number", quoted(shown)));
+            return self.fail(start, &format!("{} is not a number", quoted(shown)));
         };
         let scale = power_of_ten(exponent.unsigned_abs() as usize);
         let number = match exponent < 0 {

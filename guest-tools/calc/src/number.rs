@@ -180,7 +180,7 @@ fn zero_power(exponent: &Number, context: &mut Context) -> Result<Number, Fail> 
     match exponent.near(context)?.sign() {
         Some(Sign::Positive) => Ok(Number::integer(0)),
         Some(Sign::Negative) => error("division by zero: 0 to a negative power"),
-        None => undecided("0 to the power of what may be zero"),
+        None => undecided("0 to a power that may be zero"),
     }
 }
 
@@ -207,7 +207,7 @@ fn exact_power(base: &RBig, exponent: &IBig, context: &mut Context) -> Result<Op
         return match log10 <= MOST_DIGITS as f64 {
             true => Ok(None),
             false => error(format!(
-                "a power has about {} digits; at most 100,000 are calculated",
+                "a power has about {} digits; the limit is 100,000",
                 written_count(log10)
             )),
         };

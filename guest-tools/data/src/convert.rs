@@ -107,7 +107,7 @@ fn convert(call: &Call, arguments: &Arguments, notes: &mut Notes) -> Result<Stri
     match &document.value {
         Value::Array(all) if wants_rows || to.has_rows() => items(all, conversion),
         _ if wants_rows => Err(ErrorInfo::new(format!(
-            "{} has no rows: `offset` and `limit` are for CSV, JSON Lines and arrays",
+            "{} has no rows: `offset` and `limit` are only for CSV, JSON Lines and arrays",
             document.name
         ))),
         value => match (write(*to, value, *max_bytes), value) {
@@ -177,8 +177,7 @@ impl Conversion {
             Some(next) => {
                 let end = if text.ends_with('\n') { "" } else { "\n" };
                 format!(
-                    "{text}{end}[rows {offset} to {} and no more fit in max_bytes; offset={next} \
-                     reads on]",
+                    "{text}{end}[rows {offset} to {} fit in max_bytes; offset={next} reads on]",
                     next - 1
                 )
             }
@@ -196,7 +195,7 @@ impl Stop {
                      `max_bytes`"
                 )
             }
-            Self::Unfit { what, .. } => format!("{name} has what {to} cannot hold: {what}"),
+            Self::Unfit { what, .. } => format!("{name} contains what {to} cannot express: {what}"),
         })
     }
 }
@@ -214,7 +213,7 @@ fn unfit(
     let (line, column) = document.place(&inner);
     let row = row.map_or_else(String::new, |row| format!("/{row}"));
     let mistake = Mistake {
-        what: format!("has what {to} cannot hold: {what}"),
+        what: format!("contains what {to} cannot express: {what}"),
         line,
         column,
         pointer: Some(format!("{row}{inner}")),
@@ -228,7 +227,7 @@ fn separator(delimiter: &str) -> Result<u8, ErrorInfo> {
         [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte) => Ok(*byte),
         b"\\t" => Ok(b'\t'),
         _ => Err(ErrorInfo::new(format!(
-            "`delimiter` is `{}`; it is one ASCII character, no quote and no line break",
+            "`delimiter` is `{}`, but must be one ASCII character other than a quote or line break",
             shown::value(delimiter)
         ))),
     }

@@ -79,6 +79,6 @@ fn answer(call: &Call) -> Result<Answer, ErrorInfo> {
         "validate_data" => validate::run(call, &call.arguments()?).map(Answer::new),
         "patch_data" => patch::run(call, call.arguments()?),
         "convert_data" => convert::run(call, &call.arguments()?),
-        name => Err(ErrorInfo::new(format!("there is no tool `{name}` here"))),
+        name => Err(ErrorInfo::new(format!("no tool is named `{name}` here"))),
     }
 }

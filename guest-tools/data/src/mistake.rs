@@ -9,7 +9,7 @@ use crate::shown;
 pub(crate) const DEPTH: usize = 127;
 
 /// The limit that is [`DEPTH`], and the way to stay below it.
-const TOO_DEEP: &str = ": values are nested more than 127 deep; give a part of it";
+const TOO_DEEP: &str = ": values are nested more than 127 deep; pass a part of it";
 
 /// A problem in a text and its position. Line and column start at 1; a column is a character.
 pub(crate) struct Mistake {
@@ -30,7 +30,7 @@ impl Mistake {
 
     /// A value that JSON has not.
     pub(crate) fn unfit(what: &str, (line, column): (usize, usize), pointer: String) -> Self {
-        let what = format!("has what JSON cannot hold: {what}");
+        let what = format!("contains what JSON cannot express: {what}");
         Self { what, line, column, pointer: Some(pointer) }
     }
 

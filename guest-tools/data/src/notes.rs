@@ -104,7 +104,7 @@ impl Note {
         let place = match (line, count) {
             (None, _) => String::new(),
             (Some(line), 1) => format!(" (line {line})"),
-            (Some(line), count) => format!(" ({count} times, first in line {line})"),
+            (Some(line), count) => format!(" ({count} occurrences, the first in line {line})"),
         };
         format!("{document}: {what}{names}{place}")
     }

@@ -40,12 +40,13 @@ pub(crate) fn run(call: &Call, arguments: Arguments) -> Result<Answer, ErrorInfo
     match (patch, merge) {
         (Some(operations), None) => apply(&mut document, operations)?,
         (None, Some(merge)) => json_patch::merge(&mut document, &parsed(merge)),
-        _ => return Err(ErrorInfo::new("give either `patch` or `merge`")),
+        _ => return Err(ErrorInfo::new("pass either `patch` or `merge`")),
     }
     let text = write(Format::Json, &document, max_bytes).map_err(|_| {
         ErrorInfo::new(format!(
-            "the result is longer than `max_bytes` {max_bytes}; raise it, or get a part: `query_data` \
-             with a jq filter such as `.a.b |= 1 | .a` changes a document and answers parts of it"
+            "the result is longer than `max_bytes` {max_bytes}; raise it, or get a part: \
+             `query_data` with a jq filter such as `.a.b |= 1 | .a` changes a document and returns \
+             parts of it"
         ))
     })?;
     Ok(Answer { text, notes: notes.sentences() })
@@ -75,7 +76,7 @@ fn apply(document: &mut Value, operations: Vec<Value>) -> Result<(), ErrorInfo> 
         let given = operation.get_mut("value").map(Value::take).unwrap_or_default();
         let mut operation: PatchOperation = serde_json::from_value(operation).map_err(|error| {
             ErrorInfo::new(format!(
-                "`/patch/{index}` is no operation: {}: {}",
+                "`/patch/{index}` is not an operation: {}: {}",
                 shown::message(&error.to_string()),
                 shown::value(&shown)
             ))
@@ -101,9 +102,9 @@ fn apply(document: &mut Value, operations: Vec<Value>) -> Result<(), ErrorInfo> 
         };
         applied.map_err(|kind| {
             let at = match kind {
-                PatchErrorKind::InvalidFromPointer => "what `from` names does not exist",
-                PatchErrorKind::InvalidPointer => "what `path` names does not exist",
-                PatchErrorKind::TestFailed => "the value is another one",
+                PatchErrorKind::InvalidFromPointer => "the value at `from` does not exist",
+                PatchErrorKind::InvalidPointer => "the value at `path` does not exist",
+                PatchErrorKind::TestFailed => "the value is different",
                 PatchErrorKind::CannotMoveInsideItself => "a value cannot be moved into itself",
                 _ => "it cannot be applied",
             };

@@ -79,7 +79,7 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
             });
             let hint = hint.map_or_else(String::new, |(char, key)| {
                 let key = shown::value(&key);
-                format!("; a key with `{char}` is written in quotes: `$[\"{key}\"]`")
+                format!("; put a key with `{char}` in quotes: `$[\"{key}\"]`")
             });
             ErrorInfo::new(format!(
                 "invalid JSONPath at character {}: {}{hint}",
@@ -178,8 +178,8 @@ fn apply(
         if serde_json::from_str::<&RawValue>(&json).is_err() {
             let shown = shown::value(&json);
             return Err(ErrorInfo::new(format!(
-                "jq, on {name}{}: a result is not JSON, which has no NaN, no Infinity and no \
-                 bytes, and at most 127 levels: `{shown}`",
+                "jq, on {name}{}: a result is not JSON, which has no NaN, Infinity or bytes, and \
+                 at most 127 levels: `{shown}`",
                 after(results)
             )));
         }

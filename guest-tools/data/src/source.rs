@@ -174,7 +174,7 @@ impl<'a> Source<'a> {
             let read = read.map_err(|error| failed(call, path, &error))?;
             let name = format!("line {number} of {}", self.name());
             if read as u64 == DOCUMENT_BYTES {
-                let why = "has more than 16 MiB, the most of a line; split it";
+                let why = "has more than 16 MiB, the limit of a line; split it";
                 return Err(ErrorInfo::new(format!("{name} {why}")));
             }
             let text = str::from_utf8(&line).unwrap_or_default().trim_end();
@@ -242,7 +242,7 @@ impl Loaded {
                         return Err(mistake.error(name));
                     }
                     1 => {}
-                    _ => own.add("documents follow each other, and each is read by itself"),
+                    _ => own.add("several documents follow each other; each is read separately"),
                 }
             }
         }
@@ -313,7 +313,7 @@ fn read_all(file: File, path: &str) -> Result<(String, Encoding), ErrorInfo> {
 }
 
 fn neither() -> ErrorInfo {
-    ErrorInfo::new("give either `path` or `text`")
+    ErrorInfo::new("pass either `path` or `text`")
 }
 
 fn failed(call: &Call, path: &str, error: &std::io::Error) -> ErrorInfo {
@@ -325,7 +325,7 @@ fn failed(call: &Call, path: &str, error: &std::io::Error) -> ErrorInfo {
 
 fn too_large(name: &str) -> ErrorInfo {
     ErrorInfo::new(format!(
-        "{name} has more than 16 MiB, the most of a document; split it, or give it as JSON Lines \
+        "{name} has more than 16 MiB, the limit of a document; split it, or pass it as JSON Lines \
          (`.jsonl`) or CSV, which are read row by row"
     ))
 }

@@ -87,8 +87,8 @@ impl Retrieve for References {
                 return Ok(schema);
             }
         }
-        Err("nothing is fetched: name its file in `refs`, or keep a copy with that `$id` beside \
-             the schema"
+        Err("schemas are not fetched: name its file in `refs`, or put a copy with that `$id` next \
+             to the schema"
             .into())
     }
 }
@@ -140,7 +140,7 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
     let (mut schema, base) = match (&arguments.schema, &arguments.schema_path) {
         (Some(schema), None) => (Value::Object(schema.clone()), None),
         (None, Some(path)) => (Source::file(path).read(call, &mut notes)?, Some(path)),
-        _ => return Err(ErrorInfo::new("give either `schema_path` or `schema`")),
+        _ => return Err(ErrorInfo::new("pass either `schema_path` or `schema`")),
     };
     escape_references(&mut schema);
     let validator = compile(call, &schema, base.map(String::as_str), &arguments.refs)?;
@@ -205,7 +205,7 @@ fn unresolved(error: &ReferencingError) -> String {
             format!("`$ref` to `{}`: {why}", shown::value(uri))
         }
         ReferencingError::PointerToNowhere { pointer } => {
-            format!("`$ref` to `{}`, which it does not have", shown::value(pointer))
+            format!("`$ref` to `{}`, which does not exist in it", shown::value(pointer))
         }
         error => shown::message(&error.to_string()),
     }
@@ -262,8 +262,8 @@ impl Found {
             let (line, column) = document.place(pointer);
             let message = match error.kind() {
                 ValidationErrorKind::BacktrackLimitExceeded { .. } => format!(
-                    "the pattern took more than {PATTERN_STEPS} steps back, and the text was not \
-                     checked: write it with fewer alternatives, look-around or back-references"
+                    "the pattern backtracked more than {PATTERN_STEPS} times, so the text was not \
+                     checked: use fewer alternatives, look-arounds or back-references"
                 ),
                 _ => shown::message(&error.to_string()),
             };

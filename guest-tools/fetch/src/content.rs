@@ -77,7 +77,7 @@ impl Kind {
         {
             return match truncated {
                 Some(why) => Err(ErrorInfo::new(format!(
-                    "the image at `{}` is not whole: {why}",
+                    "the image at `{}` is incomplete: {why}",
                     request.url
                 ))),
                 None => {
@@ -96,7 +96,10 @@ impl Kind {
             let mut markdown = page.markdown(&view);
             let truncated = match is_whole {
                 true => truncated,
-                false => Some(format!("only the first {MOST_NODES} elements and texts are read")),
+                false => Some(format!(
+                    "only the first {MOST_NODES} elements and text nodes are \
+                                       read"
+                )),
             };
             markdown.notes.extend(truncated.map(|why| format!("truncated: {why}")));
             return Ok(Shown::Text(markdown));
@@ -111,7 +114,7 @@ impl Kind {
                 // What is there decides, also where the server says `text/plain`.
                 let found = found.map(|found| found.mime_type().to_owned());
                 let media_type = found.or_else(|| self.media_type.clone());
-                let media_type = media_type.as_deref().unwrap_or("of no known type");
+                let media_type = media_type.as_deref().unwrap_or("of an unknown type");
                 Err(ErrorInfo::new(format!(
                     "`{}` is {} ({size} bytes), neither text nor an image",
                     request.url,

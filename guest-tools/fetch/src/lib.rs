@@ -66,5 +66,5 @@ use network::send;
 #[cfg(not(target_family = "wasm"))]
 fn send(request: &Request) -> Result<Response, ErrorInfo> {
     let Request { accept, .. } = request;
-    Err(ErrorInfo::new(format!("there is no network for `{}` ({accept})", request.shown())))
+    Err(ErrorInfo::new(format!("no network is available for `{}` ({accept})", request.shown())))
 }

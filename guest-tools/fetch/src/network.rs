@@ -33,7 +33,7 @@ fn exchange(request: &Request) -> Result<IncomingResponse, ErrorCode> {
         [("accept", request.accept), ("accept-encoding", "gzip, deflate"), ("user-agent", AGENT)];
     let headers = headers.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
     let headers = Fields::from_list(&headers)
-        .map_err(|_| ErrorCode::InternalError(Some("the header fields are refused".into())))?;
+        .map_err(|_| ErrorCode::InternalError(Some("the header fields were refused".into())))?;
     let outgoing = OutgoingRequest::new(headers);
     let method = match request.method {
         arguments::Method::Get => Method::Get,
@@ -50,7 +50,7 @@ fn exchange(request: &Request) -> Result<IncomingResponse, ErrorCode> {
     let path = &request.url[kitbag_url::Position::BeforePath..kitbag_url::Position::AfterQuery];
     outgoing.set_path_with_query(Some(path)).map_err(invalid)?;
     let future = outgoing_handler::handle(outgoing, None)?;
-    let lost = || ErrorCode::InternalError(Some("there is no response".into()));
+    let lost = || ErrorCode::InternalError(Some("no response".into()));
     loop {
         match future.get() {
             Some(response) => return response.map_err(|()| lost())?,
@@ -80,7 +80,7 @@ impl Read for Body {
             Err(StreamError::LastOperationFailed(error)) => {
                 let words = match http_error_code(&error) {
                     Some(code) => words(&code),
-                    None => "the response broke off".to_owned(),
+                    None => "the response ended early".to_owned(),
                 };
                 Err(io::Error::other(words))
             }
@@ -88,7 +88,7 @@ impl Read for Body {
     }
 }
 
-/// Why there is no response.
+/// Why no response.
 fn explain(request: &Request, code: &ErrorCode) -> ErrorInfo {
     let error = ErrorInfo::new(format!("`{}` failed: {}", request.shown(), words(code)));
     match code {
@@ -109,12 +109,12 @@ fn words(code: &ErrorCode) -> String {
     let text = match code {
         ErrorCode::InternalError(Some(text)) => return text.clone(),
         ErrorCode::DnsError(DnsErrorPayload { rcode: Some(reason), .. }) => {
-            return format!("the name of the host cannot be resolved: {reason}");
+            return format!("the host name cannot be resolved: {reason}");
         }
         ErrorCode::DnsTimeout | ErrorCode::DnsError(_) | ErrorCode::DestinationNotFound => {
-            "the name of the host cannot be resolved"
+            "the host name cannot be resolved"
         }
-        ErrorCode::DestinationUnavailable => "there is no connection to the server",
+        ErrorCode::DestinationUnavailable => "cannot connect to the server",
         ErrorCode::DestinationIpProhibited => "the address of the host is not allowed",
         ErrorCode::ConnectionRefused => "the server refused the connection",
         ErrorCode::ConnectionTerminated => "the server closed the connection",
@@ -125,24 +125,24 @@ fn words(code: &ErrorCode) -> String {
         ErrorCode::HttpRequestDenied => "the request is not allowed",
         ErrorCode::HttpRequestMethodInvalid => "the method is not allowed",
         ErrorCode::HttpRequestUriInvalid => "the URL is refused",
-        ErrorCode::HttpResponseIncomplete => "the response broke off",
-        ErrorCode::HttpResponseBodySize(_) => "the response is larger than a response may be",
+        ErrorCode::HttpResponseIncomplete => "the response ended early",
+        ErrorCode::HttpResponseBodySize(_) => "the response exceeds the size limit",
         ErrorCode::HttpResponseContentCoding(Some(coding)) => {
-            return format!("the response has the encoding `{coding}`, which was not asked for");
+            return format!("the response has the encoding `{coding}`, which was not requested");
         }
         ErrorCode::HttpUpgradeFailed => "the server switches to another protocol",
         ErrorCode::ConnectionTimeout
         | ErrorCode::ConnectionReadTimeout
         | ErrorCode::HttpResponseTimeout => "the server took too long",
         ErrorCode::HttpProtocolError => "the server broke the protocol",
-        ErrorCode::LoopDetected => "the redirects lead in a circle",
+        ErrorCode::LoopDetected => "the redirects form a loop",
         ErrorCode::HttpResponseHeaderSectionSize(_)
         | ErrorCode::HttpResponseHeaderSize(_)
         | ErrorCode::HttpResponseTrailerSectionSize(_)
         | ErrorCode::HttpResponseTrailerSize(_) => "the header of the response is too large",
-        ErrorCode::HttpRequestBodySize(_) => "the body of the request is larger than is allowed",
-        ErrorCode::HttpResponseTransferCoding(_) => "the response is encoded in an unknown way",
-        _ => "the request could not be sent, or its response not be read",
+        ErrorCode::HttpRequestBodySize(_) => "the body of the request exceeds the size limit",
+        ErrorCode::HttpResponseTransferCoding(_) => "the response has an unknown encoding",
+        _ => "the request failed",
     };
     text.to_owned()
 }

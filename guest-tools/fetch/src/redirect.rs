@@ -34,10 +34,10 @@ pub(crate) fn follow(
             break Some("it leaves the site; fetch that URL to read it".to_owned());
         }
         if seen.contains(&target) {
-            break Some("it leads in a circle".to_owned());
+            break Some("it forms a loop".to_owned());
         }
         if seen.len() > MOST {
-            break Some(format!("{MOST} redirects were followed before it"));
+            break Some(format!("the limit of {MOST} redirects is reached"));
         }
         let next = request.with(target);
         match send(&next) {
@@ -79,7 +79,7 @@ impl Exchange {
         let url = &self.request.url;
         // A target is relative to the request.
         let target = url.join(&location).map_or(location, String::from);
-        let refusal = self.refusal.as_deref().unwrap_or("it is not a URL that is fetched");
+        let refusal = self.refusal.as_deref().unwrap_or("its URL cannot be fetched");
         Some(format!(
             "status {}: `{url}` is redirected to {}\n[not followed: {refusal}]",
             self.response.status,

@@ -23,10 +23,10 @@ impl Request {
             Ok(url) => url,
             Err(ParseError::RelativeUrlWithoutBase) => {
                 return Err(ErrorInfo::new(format!(
-                    "`{given}` has no scheme; a URL begins with `https://`"
+                    "`{given}` has no scheme; a URL starts with `https://`"
                 )));
             }
-            Err(error) => return Err(ErrorInfo::new(format!("`{given}` is no URL: {error}"))),
+            Err(error) => return Err(ErrorInfo::new(format!("`{given}` is not a URL: {error}"))),
         };
         if !matches!(url.scheme(), "http" | "https") {
             let scheme = kitbag_workspace::shown(url.scheme());

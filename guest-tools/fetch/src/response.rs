@@ -64,7 +64,7 @@ impl Response {
             "deflate" => Box::new(ZlibDecoder::new(self.body)),
             coding => {
                 return Err(ErrorInfo::new(format!(
-                    "the response has the encoding `{coding}`, which was not asked for"
+                    "the response has the encoding `{coding}`, which was not requested"
                 )));
             }
         };

@@ -116,7 +116,7 @@ fn compressed_bodies_are_decompressed() {
     assert_eq!(shown(packed("gzip", gzip.finish().unwrap())).unwrap(), text);
     assert_eq!(shown(packed("deflate", zlib.finish().unwrap())).unwrap(), text);
     let error = shown(packed("br", Vec::new())).unwrap_err();
-    assert_eq!(error, "the response has the encoding `br`, which was not asked for");
+    assert_eq!(error, "the response has the encoding `br`, which was not requested");
 }
 
 /// A body that breaks off.
@@ -125,7 +125,7 @@ struct Broken(&'static [u8]);
 impl Read for Broken {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self.0.read(into)? {
-            0 => Err(io::Error::other("the response broke off")),
+            0 => Err(io::Error::other("the response ended early")),
             count => Ok(count),
         }
     }
@@ -138,13 +138,13 @@ fn incomplete_bodies_are_marked_as_truncated() {
         headers: vec![("content-type".into(), content_type.into())],
         body: Box::new(Broken(text)),
     };
-    let note = "\n[truncated: the response broke off]";
+    let note = "\n[truncated: the response ended early]";
     assert_eq!(shown(broken("text/plain", b"abc\xe6\x97")).unwrap(), format!("abc{note}"));
     assert_eq!(shown(broken("text/html", b"<h1>A</h1><p>b")).unwrap(), format!("# A\n\nb{note}"));
     let error = shown(broken("text/plain", b"")).unwrap_err();
-    assert_eq!(error, "the response has no readable body: the response broke off");
+    assert_eq!(error, "the response has no readable body: the response ended early");
     let error = shown(broken("image/png", b"\x89PNG\r\n\x1a\n")).unwrap_err();
-    assert_eq!(error, "the image at `https://a.test/` is not whole: the response broke off");
+    assert_eq!(error, "the image at `https://a.test/` is incomplete: the response ended early");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn oversized_pages_are_read_up_to_the_limit() {
     let page = format!("<title>Many</title><ul>{items}</ul>");
     let text = shown(response(200, &[("content-type", "text/html")], page)).unwrap();
     assert!(text.starts_with("# Many\n\n- [text](https://a.test/a/b)\n"), "{}", &text[..60]);
-    let note = "\n[truncated: only the first 200000 elements and texts are read]";
+    let note = "\n[truncated: only the first 200000 elements and text nodes are read]";
     assert!(text.ends_with(note), "{}", &text[text.len() - 100..]);
 }
 

@@ -69,8 +69,8 @@ fn resolve(call: &Call, patch: &mut FilePatch) -> Result<(), ErrorInfo> {
     };
     if is_ambiguous {
         return Err(ErrorInfo::new(format!(
-            "the patch means `{other}` or `{}`, and both can be; write `./` before the path in \
-             `---` and `+++`. Nothing was changed.",
+            "the patch can mean `{other}` or `{}`; write `./` before the path in `---` and `+++`. \
+             Nothing was changed.",
             patch.path
         )));
     }
@@ -108,10 +108,10 @@ fn ask_to_remove(call: &Call, patches: &[FilePatch]) -> Result<(), Stop> {
     if removed.is_empty() {
         return Ok(());
     }
-    let question = format!("The patch removes {}. Shall it?", removed.join(", "));
+    let question = format!("The patch removes {}. Allow this?", removed.join(", "));
     match call.ask(Ask::consent("remove", question))? {
         true => Ok(()),
-        false => Err(ErrorInfo::new("removing was refused; nothing was changed").into()),
+        false => Err(ErrorInfo::new("the removal was declined; nothing was changed").into()),
     }
 }
 
@@ -161,15 +161,13 @@ impl Files<'_> {
             _ => self.file(path)?,
         };
         let file = &mut self.files[file];
-        file.notes.extend(
-            patch.mode.as_ref().map(|mode| {
-                format!("the mode {mode} of the patch was not set: no tool can set one")
-            }),
-        );
+        file.notes.extend(patch.mode.as_ref().map(|mode| {
+            format!("the mode {mode} of the patch was not set: tools cannot set modes")
+        }));
         if patch.action == Action::Create {
             if file.new.is_some() {
                 return Err(ErrorInfo::new(format!(
-                    "`{path}` exists already, and the patch makes it; update it instead"
+                    "`{path}` already exists, but the patch creates it; update it instead"
                 )));
             }
             let content = content(&patch.hunks).map_err(failed)?;
@@ -185,7 +183,7 @@ impl Files<'_> {
         if patch.action == Action::Remove {
             if !patch.hunks.is_empty() && !text.as_str().is_empty() {
                 return Err(failed(
-                    "it would be removed, and has more lines than the patch".into(),
+                    "the patch removes it, but it has more lines than the patch".into(),
                 ));
             }
             file.new = None;
@@ -201,7 +199,7 @@ impl Files<'_> {
         }
         if self.files[to_file].new.is_some() {
             return Err(ErrorInfo::new(format!(
-                "`{to}` exists already, and the patch moves `{from}` there"
+                "`{to}` already exists, but the patch moves `{from}` there"
             )));
         }
         if self.files[from_file].old.is_none() || self.files[from_file].from.is_some() {
@@ -241,7 +239,7 @@ impl Files<'_> {
             let path = &location.given;
             if from.is_none() && content == file.target.content && file.has_hunks {
                 return Err(ErrorInfo::new(format!(
-                    "`{path}` is as the patch makes it already, so there is nothing to change"
+                    "`{path}` already has the changes of the patch"
                 )));
             }
             let digest = content.as_deref().map(digest).unwrap_or_default();
@@ -292,7 +290,7 @@ fn content(hunks: &[Hunk]) -> Result<String, String> {
     let mut content = String::new();
     for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
         let Line::New(line) = line else {
-            return Err("a new file has only lines that begin with `+`".into());
+            return Err("a new file may have only lines that start with `+`".into());
         };
         content.push_str(line);
         content.push('\n');

@@ -140,9 +140,12 @@ impl Target {
     pub(crate) fn other_names_note(&self) -> String {
         match self.other_names {
             0 => String::new(),
-            1 => "[it had another name (a hard link), which keeps the old content]\n".into(),
+            1 => "[it had another name (a hard link), which still has the old content]\n".into(),
             more => {
-                format!("[it had {more} other names (hard links), which keep the old content]\n")
+                format!(
+                    "[it had {more} other names (hard links), which still have the old \
+                         content]\n"
+                )
             }
         }
     }
@@ -218,7 +221,7 @@ pub(crate) fn change(
             return Ok(answer);
         }
     }
-    Err(ErrorInfo::new("other calls change the same files all the time").transient().into())
+    Err(ErrorInfo::new("other calls keep changing the same files").transient().into())
 }
 
 /// Makes changes. `false` where another call was first, and nothing was changed.

@@ -53,7 +53,7 @@ pub(crate) fn diff(old: &str, new: &str) -> String {
     }
     let left = count(shown[part.len()..].lines().count() as u64, "line", "lines");
     let end = if part.ends_with('\n') { "" } else { "\n" };
-    format!("{part}{end}[{left} of the diff left out]\n")
+    format!("{part}{end}[{left} of the diff omitted]\n")
 }
 
 /// Returns the hunks of two texts that follow this many lines.

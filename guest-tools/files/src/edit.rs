@@ -94,7 +94,7 @@ pub(crate) fn apply(text: &mut Text, edit: &Edit) -> Result<Option<String>, Stri
     if old == new {
         return Err(match edit.old_text == edit.new_text {
             true => "`old_text` and `new_text` are the same".into(),
-            false => "`old_text` and `new_text` differ in line endings only, which an edit keeps; \
+            false => "`old_text` and `new_text` differ only in line endings, which an edit keeps; \
                       `write_file` or `apply_patch` changes them"
                 .into(),
         });
@@ -102,8 +102,8 @@ pub(crate) fn apply(text: &mut Text, edit: &Edit) -> Result<Option<String>, Stri
     if old.is_empty() {
         return Err(match content.is_empty() {
             true => "the file is empty; `write_file` fills it".into(),
-            false => "`old_text` is empty; name the text that the new one comes before or after, \
-                      or use `append` of `write_file`"
+            false => "`old_text` is empty; give the text before or after the new text, or use \
+                      `append` of `write_file`"
                 .into(),
         });
     }
@@ -139,7 +139,7 @@ fn apply_alike(text: &mut Text, old: &str, new: &str) -> Result<Option<String>, 
             let changed = alike::changed(passage, old, new);
             let part = Part { range: place.range.clone(), new: &changed, says_endings: false };
             text.replace(std::iter::once(part));
-            Ok(Some(format!("found by characters that look alike, which were kept: {differences}")))
+            Ok(Some(format!("matched similar-looking characters, which were kept: {differences}")))
         }
         [first, second, ..] => missing(&format!(
             "\nLines {} and {} look like it; give more lines around it",

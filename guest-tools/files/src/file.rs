@@ -81,9 +81,7 @@ impl Opened {
     /// The error for a file that is too large for what is asked.
     pub(crate) fn too_large(&self, what: &str) -> ErrorInfo {
         let (given, found, limit) = (&self.location.given, size(self.size), size(WHOLE_BYTES));
-        ErrorInfo::new(format!(
-            "`{given}` has {found}; {what} takes files of at most {limit}; split it"
-        ))
+        ErrorInfo::new(format!("`{given}` has {found}; the limit for {what} is {limit}; split it"))
     }
 }
 
@@ -99,7 +97,7 @@ pub(crate) fn binary(location: &Location, content: &[u8]) -> ErrorInfo {
     let shown = if name.is_empty() { String::new() } else { format!(" ({name})") };
     let advice = match is_media(name) {
         true => "; `read_media` gives it",
-        false => "; `file_info` tells its size and digest",
+        false => "; `file_info` shows its size and digest",
     };
     ErrorInfo::new(format!("`{}` is binary{shown}, not text{advice}", location.given))
 }
@@ -131,14 +129,12 @@ pub(crate) fn check_expected(
     let expect = expect.trim().to_ascii_lowercase();
     if expect.len() < EXPECTED_DIGITS || !expect.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(ErrorInfo::new(format!(
-            "`expect` is `{}`, which is not a digest of a file; `read_file` gives it",
+            "`expect` is `{}`, which is not the digest of a file; `read_file` returns it",
             shown(&expect)
         )));
     }
     let Some(content) = content else {
-        return Err(ErrorInfo::new(format!(
-            "`{given}` does not exist, and `expect` names a digest"
-        )));
+        return Err(ErrorInfo::new(format!("`{given}` does not exist, but `expect` has a digest")));
     };
     let found = full_digest(content);
     match found.starts_with(&expect) {

@@ -63,7 +63,7 @@ impl Tool for Files {
     fn run(call: &Call, _: IgnoredAny) -> Result<String, Stop> {
         match TOOLS.iter().find(|(name, _)| *name == call.name()) {
             Some((_, run)) => run(call),
-            None => Err(ErrorInfo::new(format!("there is no tool `{}` here", call.name())).into()),
+            None => Err(ErrorInfo::new(format!("no tool is named `{}` here", call.name())).into()),
         }
     }
 

@@ -50,7 +50,7 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
         page(&top, arguments.after.as_deref(), arguments.limit).map_err(|error| {
             match stat(&top.path) {
                 Ok(found) if found.kind == Kind::File => ErrorInfo::new(format!(
-                    "`{}` is a file; `read_file` reads it, `file_info` tells about it",
+                    "`{}` is a file; `read_file` reads it, `file_info` describes it",
                     top.given
                 )),
                 _ => explain(&top, "listed", &error),
@@ -112,7 +112,7 @@ impl LeftOut {
         }
         match parts.as_slice() {
             [] => String::new(),
-            parts => format!("[left out: {}]\n", parts.join(", ")),
+            parts => format!("[omitted: {}]\n", parts.join(", ")),
         }
     }
 }

@@ -64,22 +64,22 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
 /// The reason why models do not accept it, and a fix.
 fn pixels(data: &[u8], mime_type: &str) -> Result<(usize, usize), String> {
     if !SHOWN.contains(&mime_type) {
-        return Err("cannot be shown: models take PNG, JPEG, GIF and WebP; convert a copy".into());
+        return Err("cannot be shown: models accept PNG, JPEG, GIF and WebP; convert a copy".into());
     }
     let damaged = |why: &str| format!("is damaged: {why}");
     let found = imagesize::blob_size(data);
-    let found = found.map_err(|_| damaged("its beginning does not say how large it is"))?;
+    let found = found.map_err(|_| damaged("its header does not contain its size"))?;
     if !has_end(data, mime_type) {
         return Err(damaged("its end is missing"));
     }
     match (found.width, found.height) {
         (0, _) | (_, 0) => Err(damaged("it has no pixels")),
         (width, height) if width.max(height) > MOST_PIXELS => Err(format!(
-            "cannot be shown: it has {width} x {height} pixels, and models take images of at most \
-             {MOST_PIXELS} a side; {SMALLER}"
+            "cannot be shown: it has {width} x {height} pixels, but models accept images of at \
+             most {MOST_PIXELS} per side; {SMALLER}"
         )),
         _ if data.len() > MOST_BYTES => {
-            Err(format!("cannot be shown: models take images of at most 3.75 MiB; {SMALLER}"))
+            Err(format!("cannot be shown: models accept images of at most 3.75 MiB; {SMALLER}"))
         }
         size => Ok(size),
     }
@@ -121,11 +121,11 @@ fn media_type(location: &Location, data: &[u8]) -> Result<&'static str, ErrorInf
     match found {
         Some(found) if is_media(found) => Ok(found),
         Some(found) => {
-            Err(ErrorInfo::new(format!("`{given}` is {found}, neither an image nor a sound")))
+            Err(ErrorInfo::new(format!("`{given}` is {found}, neither an image nor audio")))
         }
         None if data.is_empty() => Err(ErrorInfo::new(format!("`{given}` is empty"))),
         None if looks_binary(data) => {
-            Err(ErrorInfo::new(format!("`{given}` is neither an image nor a sound that is known")))
+            Err(ErrorInfo::new(format!("`{given}` is neither an image nor audio of a known type")))
         }
         None => Err(ErrorInfo::new(format!("`{given}` is text; `read_file` reads it"))),
     }

@@ -39,12 +39,12 @@ pub(crate) fn mismatch(what: &str, content: &str, old: &str, new: &str) -> Strin
         && new.trim().len() > 3
     {
         let line = line_of(content, at);
-        return format!("{missing}, and the new text is there already, in line {line}");
+        return format!("{missing}, but the new text is already in line {line}");
     }
     let lines: Vec<&str> = content.lines().collect();
     let wanted: Vec<&str> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
     let Some(start) = nearest(&lines, &wanted) else {
-        return format!("{missing}, nor anything like it; read the file again");
+        return format!("{missing}, nor is similar text; read the file again");
     };
     let end = (start + wanted.len()).min(lines.len());
     let passage = passage(&lines, start, end);
@@ -85,7 +85,7 @@ pub(crate) fn several_places(content: &str, old: &str, places: &[usize]) -> Stri
     });
     let shown: Vec<_> = shown.collect();
     format!(
-        "`old_text` is in the file {all} times, so give more lines around it, or `all`. The first \
+        "`old_text` is in the file {all} times; give more lines around it, or set `all`. The first \
          two:\n{}",
         shown.join("…\n")
     )
@@ -126,17 +126,17 @@ fn miswritten(content: &str, old: &str) -> Option<String> {
         };
         let bare: Vec<_> = old.lines().map(bare).collect();
         if content.contains(&bare.join("\n")) {
-            return Some("leave the line numbers out".into());
+            return Some("omit the line numbers".into());
         }
     }
     let unescaped = old.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"");
     if unescaped != old && content.contains(&unescaped) {
-        return Some("it is without the backslashes; escape once".into());
+        return Some("it matches without the backslashes; escape once".into());
     }
     let entities = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
     let decoded = entities.iter().fold(old.to_owned(), |text, (from, to)| text.replace(from, to));
     (decoded != old && content.contains(&decoded))
-        .then(|| "it is without the HTML entities (`&lt;`)".into())
+        .then(|| "it matches without the HTML entities (`&lt;`)".into())
 }
 
 /// Returns the start of the nearest passage: the one with the most lines that are equal except for
@@ -209,13 +209,13 @@ fn difference(wanted: &str, found: Option<&str>, line: usize) -> Option<String> 
     }
     if end(wanted) != end(found) {
         let whose = if end(found) { "file" } else { "given text" };
-        kinds.push(format!("whitespace at the end of the line in the {whose}"));
+        kinds.push(format!("trailing whitespace in the {whose}"));
     }
     let [wanted_inner, found_inner] = [wanted.trim(), found.trim()];
     let column = found_indent.chars().count() + 1;
     if wanted_inner != found_inner && alike::look(wanted_inner) == alike::look(found_inner) {
         let differences = alike::differences(found_inner, wanted_inner, line, column);
-        kinds.push(format!("characters that look alike ({differences})"));
+        kinds.push(format!("similar-looking characters ({differences})"));
         return Some(kinds.join(", "));
     }
     let straightened = |text: &str| text.chars().map(straight).collect::<String>();
@@ -249,7 +249,7 @@ fn difference(wanted: &str, found: Option<&str>, line: usize) -> Option<String> 
         kinds.push("upper and lower case".into());
     }
     if kinds.is_empty() {
-        kinds.push("whitespace at the end of the line".into());
+        kinds.push("trailing whitespace".into());
     }
     Some(kinds.join(", "))
 }

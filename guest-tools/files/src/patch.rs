@@ -82,7 +82,7 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
         file.hunks.iter_mut().for_each(Hunk::settle_endings);
     }
     if files.is_empty() {
-        return Err("the patch names no file: begin with `--- a/PATH` and `+++ b/PATH`, or with \
+        return Err("the patch names no file: start with `--- a/PATH` and `+++ b/PATH`, or with \
                     `*** Begin Patch` and `*** Update File: PATH`"
             .into());
     }
@@ -90,8 +90,7 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     if let Some(file) = files.iter().find(|file| files.len() == 1 && is_mode_only(file)) {
         let (path, mode) = (&file.path, file.mode.as_deref().unwrap_or_default());
         return Err(format!(
-            "`{path}`: the patch changes its mode to {mode} and nothing else, and no tool can set \
-             a mode"
+            "`{path}`: the patch only changes its mode to {mode}, but tools cannot set modes"
         ));
     }
     Ok(files)

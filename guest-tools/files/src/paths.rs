@@ -31,21 +31,21 @@ pub(crate) fn make(call: &Call) -> Result<String, Stop> {
     let location = Location::new(call, &arguments.path)?;
     let failed = |error| match stat(&location.path) {
         Ok(found) if found.kind != Kind::Directory => {
-            ErrorInfo::new(format!("`{}` exists already and is no directory", location.given))
+            ErrorInfo::new(format!("`{}` already exists and is not a directory", location.given))
         }
         _ => explain(&location, "made", &error),
     };
     if arguments.preview {
         return Ok(match stat(&location.path) {
             Ok(found) if found.kind == Kind::Directory => "[exists already]\n".into(),
-            _ => format!("[would make the directory `{}`]\n", location.given),
+            _ => format!("[would create the directory `{}`]\n", location.given),
         });
     }
     let made = make_directories(&location.path).map_err(failed)?;
     Ok(match made.len() {
         0 => "[exists already]\n".into(),
         1 => "[made]\n".into(),
-        more => format!("[made, with {} above it]\n", count(more as u64 - 1, "other", "others")),
+        more => format!("[created, with {} above it]\n", count(more as u64 - 1, "other", "others")),
     })
 }
 
@@ -74,9 +74,7 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
         .into());
     }
     let (Some(from_name), Some(_)) = (from_name, to_name) else {
-        return Err(
-            ErrorInfo::new("a path that is moved ends with a name, not with `.` or `/`").into()
-        );
+        return Err(ErrorInfo::new("a path to move must end in a name, not in `.` or `/`").into());
     };
     match stat_link(&to.path) {
         Ok(there) if there.kind == Kind::Directory => {
@@ -87,10 +85,10 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
             ))
             .into());
         }
-        Ok(_) if from.path == to.path => return Ok("[it is there already]\n".into()),
+        Ok(_) if from.path == to.path => return Ok("[it is already there]\n".into()),
         Ok(_) if found.kind == Kind::Directory => {
             return Err(ErrorInfo::new(format!(
-                "`{}` is a file, and `{}` a directory",
+                "`{}` is a file, but `{}` is a directory",
                 to.given, from.given
             ))
             .into());
@@ -98,7 +96,7 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
         Ok(there) => {
             if !arguments.overwrite {
                 let message = format!(
-                    "`{}` exists already ({}); `overwrite` replaces it",
+                    "`{}` already exists ({}); `overwrite` replaces it",
                     to.given,
                     size(there.size)
                 );
@@ -123,7 +121,7 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
                 size(found.size)
             );
             if !call.ask(Ask::consent("overwrite", question))? {
-                return Err(refused("replacing"));
+                return Err(refused("the replacement"));
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -178,7 +176,7 @@ pub(crate) fn remove(call: &Call) -> Result<String, Stop> {
     let found = stat_link(&location.path).map_err(failed)?;
     let Some((above, name)) = location.split() else {
         return Err(ErrorInfo::new(format!(
-            "`{given}` is the directory to work in, or one above; name another"
+            "`{given}` is the working directory or above it; name another path"
         ))
         .into());
     };
@@ -189,12 +187,12 @@ pub(crate) fn remove(call: &Call) -> Result<String, Stop> {
     let what = match (&inside, found.kind) {
         (Some(inside), _) if inside.entries == 0 => "an empty directory".to_owned(),
         (Some(inside), _) => format!("a directory with {}", inside.shown()),
-        (None, Kind::Link) => "a link; what it leads to stays".to_owned(),
+        (None, Kind::Link) => "a link; its target stays".to_owned(),
         (None, _) => size(found.size),
     };
     if let Some(inside) = &inside {
         if let Some(sealed) = &inside.sealed {
-            let message = format!("`{given}` holds `{sealed}`, which no tool removes");
+            let message = format!("`{given}` contains `{sealed}`, which tools may not remove");
             return Err(ErrorInfo::new(message).into());
         }
         if inside.entries > 0 && !arguments.recursive {
@@ -207,7 +205,7 @@ pub(crate) fn remove(call: &Call) -> Result<String, Stop> {
     }
     check_changeable(&location, "removed")?;
     if !call.ask(Ask::consent("remove", format!("Remove `{given}` ({what})?")))? {
-        return Err(refused("removing"));
+        return Err(refused("the removal"));
     }
     let rests = leftovers(&above.path, name);
     if inside.is_some() {
@@ -236,7 +234,7 @@ pub(crate) fn remove(call: &Call) -> Result<String, Stop> {
 }
 
 fn refused(what: &str) -> Stop {
-    ErrorInfo::new(format!("{what} was refused; nothing was changed")).into()
+    ErrorInfo::new(format!("{what} was declined; nothing was changed")).into()
 }
 
 fn sync(directory: &Location) {
@@ -286,7 +284,7 @@ fn look_into(top: &Location) -> Result<Inside, ErrorInfo> {
         let listed = listed.map_err(|error| explain(&directory, "removed", &error))?;
         if listed.unnamed > 0 {
             let message = format!(
-                "`{}` holds a name that is not Unicode, which no tool can remove",
+                "`{}` contains a name that is not Unicode, which tools cannot remove",
                 directory.given
             );
             return Err(ErrorInfo::new(message));

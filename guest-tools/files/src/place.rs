@@ -104,7 +104,7 @@ impl Placed {
             });
             match found {
                 Some(at) => start = at + 1,
-                None => return Err(format!("hunk {number}: no line is `{heading}`")),
+                None => return Err(format!("hunk {number}: no line matches `{heading}`")),
             }
         }
         let wanted: Vec<&Line> =
@@ -151,8 +151,8 @@ impl Placed {
                     let lines: Vec<_> =
                         places.iter().take(5).map(|at| (at + 1).to_string()).collect();
                     return Err(format!(
-                        "hunk {number} is there {} times, in lines {}; give more lines of \
-                         context, or the line in `@@ -LINE,… @@`",
+                        "hunk {number} matches {} times, in lines {}; give more lines of context, \
+                         or the line in `@@ -LINE,… @@`",
                         places.len(),
                         lines.join(", ")
                     ));
@@ -162,7 +162,7 @@ impl Placed {
             match context {
                 Context::Exact => {}
                 Context::Alike => self.notes.push(format!(
-                    "hunk {number}: found by characters that look alike, which were kept: {}",
+                    "hunk {number}: matched similar-looking characters, which were kept: {}",
                     file.differences(part, place)
                 )),
                 Context::Trimmed | Context::Without(_) => self.notes.push(format!(

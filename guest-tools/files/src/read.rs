@@ -47,8 +47,8 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     match (&arguments.path, arguments.paths.as_slice()) {
         (Some(path), []) => Ok(read(call, &arguments, path, arguments.max_bytes, false)?),
         (None, [path]) => Ok(read(call, &arguments, path, arguments.max_bytes, false)?),
-        (None, []) => Err(ErrorInfo::new("`path` or `paths` has to name a file").into()),
-        (Some(_), _) => Err(ErrorInfo::new("`path` and `paths` exclude each other").into()),
+        (None, []) => Err(ErrorInfo::new("`path` or `paths` must name a file").into()),
+        (Some(_), _) => Err(ErrorInfo::new("pass either `path` or `paths`").into()),
         (None, paths) => several(call, &arguments, paths),
     }
 }
@@ -56,7 +56,7 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
 fn check(arguments: &Arguments) -> Result<(), ErrorInfo> {
     let Arguments { start_line, end_line, .. } = arguments;
     match end_line {
-        _ if *start_line == 0 => Err(ErrorInfo::new("`start_line` is 0; lines count from 1")),
+        _ if *start_line == 0 => Err(ErrorInfo::new("`start_line` is 0, but lines start at 1")),
         Some(end) if *start_line > 0 && *end < start_line.unsigned_abs() => {
             Err(ErrorInfo::new(format!("`end_line` is {end}, before `start_line` {start_line}")))
         }
@@ -154,7 +154,7 @@ fn select(
     }
     if start > total {
         let lines = count(total, "line", "lines");
-        return Err(ErrorInfo::new(format!("`start_line` is {start}, and the file has {lines}")));
+        return Err(ErrorInfo::new(format!("`start_line` is {start}, but the file has {lines}")));
     }
     let end = arguments.end_line.unwrap_or(total).min(total);
     let wanted = text.split_inclusive('\n').skip(start as usize - 1);
@@ -269,7 +269,7 @@ fn large(
     let start = arguments.start_line.unsigned_abs();
     let Some(from) = line_start(opened, start)? else {
         return Err(ErrorInfo::new(format!(
-            "`start_line` is {start}, and `{}` has fewer lines",
+            "`start_line` is {start}, but `{}` has fewer lines",
             opened.location.given
         )));
     };
@@ -340,7 +340,7 @@ fn column_start(
         at += chunk.len() as u64;
         if chunk.is_empty() || chunk.contains(&b'\n') {
             return Err(ErrorInfo::new(format!(
-                "`start_column` is {column}, and line {line} of `{}` has {}",
+                "`start_column` is {column}, but line {line} of `{}` has {}",
                 opened.location.given,
                 count(before as u64, "character", "characters")
             )));

@@ -135,8 +135,8 @@ impl Text {
         match self.encoding.encode(&text) {
             Ok(bytes) => Ok(bytes.into_owned()),
             Err(char) => Err(ErrorInfo::new(format!(
-                "`{}` is {}, which does not have `{char}`; `write_file` writes the whole file in \
-                 UTF-8 then",
+                "`{}` is {}, which does not have `{char}`; `write_file` can write the whole file \
+                 in UTF-8",
                 location.given, self.encoding
             ))),
         }

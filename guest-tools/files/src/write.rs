@@ -62,7 +62,7 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
                 return Err(crate::file::binary(&location, &binary).into());
             }
             Err(_) => {
-                let shown = format!("[in place of {} of binary content]\n", size(bytes));
+                let shown = format!("[replaced {} of binary content]\n", size(bytes));
                 (arguments.content.clone().into_bytes(), Encoding::UTF_8, shown)
             }
         };

@@ -19,7 +19,7 @@ use crate::skill::Skill;
 use crate::subject::Subject;
 
 const LEFT_OUT: &str =
-    "Left out, since the answer has a limit; load them by name, or give `max_bytes`";
+    "Omitted, because the output has a limit; load them by name, or set `max_bytes`";
 
 /// The most bytes of a reason in a note.
 const REASON_BYTES: usize = 120;
@@ -263,11 +263,11 @@ fn deliver(
                 left_out(files, subject, notes);
                 continue;
             }
-            reason = "the answer has a limit, which `max_bytes` raises";
+            reason = "the output has a limit, which `max_bytes` raises";
             content = write(subject, &document.text);
         }
         if document.has_more {
-            notes.add(&format!("Cut {}, since {reason}", document.end()), &subject.slug);
+            notes.add(&format!("Cut {}, because {reason}", document.end()), &subject.slug);
         }
         if is_delivered {
             answer.push('\n');
@@ -293,7 +293,7 @@ fn bullets(answer: &mut String, lines: &[String], room: usize) {
     }
     if left_out > 0 {
         answer
-            .push_str(&format!("\n{left_out} more are left out, since the answer has a limit.\n"));
+            .push_str(&format!("\n{left_out} more are omitted, because the output has a limit.\n"));
     }
 }
 

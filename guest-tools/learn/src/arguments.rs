@@ -98,19 +98,19 @@ fn read_arguments(object: Map<String, Value>) -> Result<Arguments, String> {
             ("subjects", Value::String(subject)) => subjects = one_or_list(subject),
             ("subjects", value @ Value::Array(_)) => subjects = texts("subjects", value)?,
             ("subjects", _) => {
-                return Err("`subjects` is neither a text nor a list of texts".into());
+                return Err("`subjects` must be a string or a list of strings".into());
             }
             ("query", Value::Null) => {}
             ("query", value) => query = Some(text("query", value)?),
             ("max_bytes", Value::Null) => {}
             ("max_bytes", value) => max_bytes = Some(bytes("max_bytes", &value)?),
             ("_topic", Value::Object(object)) => resolved = Some(read_topic(object)?),
-            ("_topic", _) => return Err("`_topic` is no object".into()),
+            ("_topic", _) => return Err("`_topic` is not an object".into()),
             ("_view", Value::String(name)) if name == "prompt" => view = View::Prompt,
             ("_view", Value::String(name)) if name == "names" => view = View::Names,
             ("_view", _) => return Err("`_view` is neither `prompt` nor `names`".into()),
             (key, _) => {
-                let known = "there are `topic`, `subjects`, `query` and `max_bytes`";
+                let known = "the arguments are `topic`, `subjects`, `query` and `max_bytes`";
                 return Err(format!("`{key}` is unknown; {known}"));
             }
         }
@@ -152,14 +152,14 @@ fn one_or_list(text: String) -> Vec<String> {
 }
 
 fn bytes(key: &str, value: &Value) -> Result<usize, String> {
-    let bytes = value.as_u64().ok_or_else(|| format!("`{key}` is no whole number"))?;
+    let bytes = value.as_u64().ok_or_else(|| format!("`{key}` is not a whole number"))?;
     Ok(bytes.try_into().unwrap_or(usize::MAX))
 }
 
 fn text(key: &str, value: Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text),
-        _ => Err(format!("`{key}` is no text")),
+        _ => Err(format!("`{key}` is not a string")),
     }
 }
 
@@ -167,8 +167,8 @@ fn texts(key: &str, value: Value) -> Result<Vec<String>, String> {
     match value {
         Value::Array(values) => values
             .into_iter()
-            .map(|value| text(key, value).map_err(|_| format!("`{key}` is no list of texts")))
+            .map(|value| text(key, value).map_err(|_| format!("`{key}` is not a list of strings")))
             .collect(),
-        _ => Err(format!("`{key}` is no list of texts")),
+        _ => Err(format!("`{key}` is not a list of strings")),
     }
 }

@@ -418,7 +418,7 @@ fn resolve_shared(subjects: &mut [Subject]) {
 /// The topic's directory is not there.
 pub(crate) fn missing(topic: &Topic) -> ErrorInfo {
     ErrorInfo::new(format!(
-        "the directory of topic `{}` is missing: nothing stands at `/subjects`",
+        "the directory of topic `{}` is missing: `/subjects` does not exist",
         topic.id
     ))
 }

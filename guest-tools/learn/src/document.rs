@@ -48,11 +48,11 @@ impl Document {
                 return Err("Disabled".into());
             }
             Ok((_, bytes)) => bytes,
-            Err(Fault::NOT_PERMITTED) => return Err("Skipped, since it leaves the topic".into()),
+            Err(Fault::NOT_PERMITTED) => return Err("Skipped, because it leaves the topic".into()),
             Err(fault) => return Err(format!("Could not be read ({fault})")),
         };
         if bytes[..bytes.len().min(BINARY_BYTES)].contains(&0) {
-            return Err("Skipped, since it is binary (it holds a NUL byte)".into());
+            return Err("Skipped, because it is binary (it contains a NUL byte)".into());
         }
         let has_more = bytes.len() > limit;
         bytes.truncate(limit);
@@ -60,7 +60,7 @@ impl Document {
             let fault = error.utf8_error();
             // The end may have torn a character apart; anywhere else is none.
             if !has_more || fault.error_len().is_some() {
-                return Err("Skipped, since it is no UTF-8 text");
+                return Err("Skipped, because it is not UTF-8 text");
             }
             let mut bytes = error.into_bytes();
             bytes.truncate(fault.valid_up_to());

@@ -23,7 +23,7 @@ impl Filter {
         let include = Include::new(&topic.include).map_err(|(text, reason)| {
             let (id, text) = (&topic.id, shortened(text));
             ErrorInfo::new(format!(
-                "topic `{id}`: in `include`, `{text}` is no valid pattern: {reason}"
+                "topic `{id}`: in `include`, `{text}` is not a valid pattern: {reason}"
             ))
         })?;
         Ok(Self(include))

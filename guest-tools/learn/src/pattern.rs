@@ -59,6 +59,6 @@ impl Pattern {
     /// Returns the reason why it can only be an exact slug, if that is a mistake.
     pub(crate) fn error(&self) -> Option<String> {
         let Some(Err(reason)) = &self.glob else { return None };
-        Some(format!("`{}` is no valid pattern: {reason}", shortened(&self.text)))
+        Some(format!("`{}` is not a valid pattern: {reason}", shortened(&self.text)))
     }
 }

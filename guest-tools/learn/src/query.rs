@@ -122,10 +122,10 @@ fn words(query: &str) -> Result<Vec<String>, ErrorInfo> {
         }
     }
     match words.len() {
-        0 => Err(ErrorInfo::new("invalid arguments: `query` has no word")),
+        0 => Err(ErrorInfo::new("invalid arguments: `query` has no words")),
         1..=WORDS => Ok(words),
         count => Err(ErrorInfo::new(format!(
-            "invalid arguments: `query` has {count} words; at most {WORDS} are looked for"
+            "invalid arguments: `query` has {count} words; the limit is {WORDS}"
         ))),
     }
 }

@@ -152,7 +152,7 @@ fn refusal(catalog: &Catalog, name: &str) -> Option<String> {
         let files = catalog.sharing(name).map(|subject| &subject.slug);
         let files = quoted(files, LIST_BYTES);
         return Some(format!(
-            "subject `{shown}` stands for several files: {files}; name one of them"
+            "subject `{shown}` can mean several files: {files}; name one of them"
         ));
     }
     catalog.leaves(name).then(|| {

@@ -59,8 +59,7 @@ impl Moment {
         let moment = day().or_else(time).and_then(|it| Self::from_millis(it.as_millisecond()));
         moment.ok_or_else(|| {
             format!(
-                "`{}` is no date from 1970 on; write it as `2026-11-24` or \
-                 `2026-11-24T10:00:00Z`",
+                "`{}` is not a date since 1970; write it as `2026-11-24` or `2026-11-24T10:00:00Z`",
                 shortened(text)
             )
         })

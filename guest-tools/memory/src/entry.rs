@@ -131,7 +131,7 @@ impl Kind {
         match self.has(id) {
             true => Ok(id),
             false => Err(ErrorInfo::new(format!(
-                "`{}` is no id of a {}, such as `{}`",
+                "`{}` is not the id of a {}, such as `{}`",
                 shortened(id),
                 self.noun(),
                 self.id(482_913_004_117)
@@ -268,7 +268,7 @@ pub(crate) fn tag(text: &str) -> Result<String, String> {
     match (1..=TAG_BYTES).contains(&tag.len()) && tag.chars().all(fits) {
         true => Ok(tag),
         false => Err(format!(
-            "`{}` is no tag; a tag has 1 to {TAG_BYTES} bytes: letters, digits and `-_./:+`",
+            "`{}` is not a tag; a tag has 1 to {TAG_BYTES} bytes: letters, digits and `-_./:+`",
             shortened(text)
         )),
     }
@@ -294,7 +294,7 @@ pub(crate) fn tags(texts: &[impl AsRef<str>]) -> Result<Vec<String>, String> {
 }
 
 pub(crate) fn too_many_tags(count: usize) -> String {
-    format!("{count} tags; a memory has at most {TAGS}")
+    format!("{count} tags; the limit is {TAGS}")
 }
 
 /// The text of an entry as it is kept: its lines end with `\n`.
@@ -331,7 +331,7 @@ pub(crate) fn size(kind: Kind, text: &str) -> Result<(), String> {
     match text.len() {
         _ if text.trim().is_empty() => Err(format!("the {noun} has no text")),
         bytes if bytes > most => {
-            Err(format!("the text has {bytes} bytes; that of a {noun} has at most {most}"))
+            Err(format!("the text has {bytes} bytes; the limit for a {noun} is {most}"))
         }
         _ => Ok(()),
     }
@@ -348,7 +348,7 @@ pub(crate) fn hidden(kind: Kind, text: &str) -> Option<Hidden> {
 /// Why a character is refused.
 pub(crate) fn explained(kind: Kind, character: char) -> String {
     match (kind, character) {
-        (Kind::Task, '\n') => "a task has one line".to_owned(),
-        _ => format!("the invisible character U+{:04X}; leave it out", u32::from(character)),
+        (Kind::Task, '\n') => "a task must be one line".to_owned(),
+        _ => format!("the invisible character U+{:04X}; remove it", u32::from(character)),
     }
 }

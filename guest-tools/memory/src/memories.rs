@@ -117,8 +117,8 @@ pub(crate) fn recall(arguments: Recall, store: &impl Store) -> Result<String, Er
     };
     if found.is_empty() {
         return Ok(match ids.is_empty() {
-            true => "nothing is remembered".to_owned(),
-            false => format!("none of {} matches", counted(ids.len(), "memory", "memories")),
+            true => "no memories are stored".to_owned(),
+            false => format!("0 of {} match", counted(ids.len(), "memory", "memories")),
         });
     }
     let limit = limit.min(MOST_SHOWN);
@@ -132,11 +132,10 @@ pub(crate) fn recall(arguments: Recall, store: &impl Store) -> Result<String, Er
 /// Removes memories.
 pub(crate) fn forget(Forget { ids }: Forget, store: &impl Store) -> Result<String, ErrorInfo> {
     match ids.len() {
-        0 => return Err(ErrorInfo::new("`ids` names no memory")),
+        0 => return Err(ErrorInfo::new("`ids` is empty; name a memory")),
         1..=IDS => {}
         count => {
-            let message =
-                format!("`ids` names {count} memories; at most {IDS} are forgotten at once");
+            let message = format!("`ids` names {count} memories; the limit is {IDS}");
             return Err(ErrorInfo::new(message));
         }
     }
@@ -179,7 +178,7 @@ pub(crate) fn list(List { after, limit }: List, store: &impl Store) -> Result<St
         true
     })?;
     if found.is_empty() {
-        return Ok("nothing is remembered".to_owned());
+        return Ok("no memories are stored".to_owned());
     }
     let mut answer = counted(found.len(), "memory", "memories");
     let mut tags: Vec<_> = tags.into_iter().collect();

@@ -111,8 +111,8 @@ mod host {
     /// The host adds the line that would allow it.
     fn failed(error: Error) -> ErrorInfo {
         ErrorInfo::new(match error {
-            Error::NoSuchStore => "there is no store to remember anything in".to_owned(),
-            Error::AccessDenied => "nothing can be remembered".to_owned(),
+            Error::NoSuchStore => "no storage is available".to_owned(),
+            Error::AccessDenied => "memories cannot be stored".to_owned(),
             Error::Other(reason) => reason,
         })
     }

@@ -35,11 +35,11 @@ pub(crate) fn todo(
 ) -> Result<String, ErrorInfo> {
     let id = || match &id {
         Some(id) => Kind::Task.check(id),
-        None => Err(ErrorInfo::new("`id` names no task")),
+        None => Err(ErrorInfo::new("`id` is empty; name a task")),
     };
     match action {
         Action::Add => {
-            let text = text.ok_or_else(|| ErrorInfo::new("the task has no `text`"))?;
+            let text = text.ok_or_else(|| ErrorInfo::new("the task needs a `text`"))?;
             let text = entry::text(Kind::Task, &text).map_err(ErrorInfo::new)?;
             let (id, created) = (Kind::Task.new_id(store, clock)?, clock.now());
             let task = Entry { id, created, content: Content::Task(false), text };

@@ -68,9 +68,9 @@ pub(crate) fn of_query(query: &str) -> Result<Vec<String>, String> {
         }
     });
     match count {
-        0 => Err("`query` has no word".to_owned()),
+        0 => Err("`query` has no words".to_owned()),
         count if count > QUERY_WORDS => {
-            Err(format!("`query` has more than {QUERY_WORDS} words, the most that are looked for"))
+            Err(format!("`query` has more than {QUERY_WORDS} words, the limit"))
         }
         _ => Ok(words),
     }

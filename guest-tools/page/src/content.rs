@@ -175,7 +175,7 @@ fn main_content(document: &Handle, body: &Handle, view: &View, notes: &mut Vec<S
         ));
     } else if weight.hides_much() {
         let all = view.all;
-        notes.push(format!("left out: {hidden} characters that the page hides; {all} shows them"));
+        notes.push(format!("omitted: {hidden} characters that the page hides; {all} shows them"));
     }
     let elements = elements(document);
     if let Some(node) = center(&elements) {

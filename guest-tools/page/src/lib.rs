@@ -220,7 +220,7 @@ fn has_title(markdown: &str) -> bool {
 pub fn piece(text: &str, offset: usize, max_bytes: usize) -> Result<String, ErrorInfo> {
     let all = text.len();
     if offset > all {
-        return Err(ErrorInfo::new(format!("`offset` is {offset}, the page has {all} bytes")));
+        return Err(ErrorInfo::new(format!("`offset` is {offset}, but the page has {all} bytes")));
     }
     let start = text.ceil_char_boundary(offset);
     let shown = kitbag_workspace::cut(&text[start..], max_bytes.max(4));

@@ -70,8 +70,8 @@ pub(crate) fn fragment(text: String, most_nodes: usize, most_depth: usize) -> Pa
 /// The reason why a page is not read as a whole.
 pub(crate) fn too_many() -> ErrorInfo {
     ErrorInfo::new(format!(
-        "the page has more than {MOST_NODES} elements and texts, the most that is converted; give \
-         a part of it as `text`"
+        "the page has more than {MOST_NODES} elements and text nodes, the limit; pass a part of it \
+         as `text`"
     ))
 }
 

@@ -104,9 +104,9 @@ fn at(step: &str) -> impl FnOnce(ErrorCode) -> Refusal {
 
 fn address(arguments: &Arguments) -> Result<SocketAddr, ErrorInfo> {
     let address = arguments.text("address")?;
-    address
-        .parse()
-        .map_err(|_| ErrorInfo::new("invalid arguments: `address` is no IP address with a port"))
+    address.parse().map_err(|_| {
+        ErrorInfo::new("invalid arguments: `address` is not an IP address with a port")
+    })
 }
 
 fn family(address: SocketAddr) -> IpAddressFamily {

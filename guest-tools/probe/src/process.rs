@@ -19,7 +19,7 @@ pub(crate) fn print(call: &Call, arguments: &Arguments) -> Result<String, Stop> 
         "stdout" => vec![cli::stdout::get_stdout()],
         "stderr" => vec![cli::stderr::get_stderr()],
         "both" => vec![cli::stdout::get_stdout(), cli::stderr::get_stderr()],
-        _ => return Err(ErrorInfo::new("invalid arguments: `to` is no stream").into()),
+        _ => return Err(ErrorInfo::new("invalid arguments: `to` is not a stream").into()),
     };
     let repeat = arguments.number_or("repeat", 1);
     let mut written = 0;

@@ -36,7 +36,7 @@ pub(crate) fn log(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
 
 pub(crate) fn progress(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
     let number = |text: &str| {
-        let invalid = || ErrorInfo::new(format!("invalid arguments: `{text}` is no number"));
+        let invalid = || ErrorInfo::new(format!("invalid arguments: `{text}` is not a number"));
         text.parse::<f64>().map_err(|_| invalid())
     };
     let steps = arguments.texts("steps").into_iter().map(number).collect::<Result<Vec<_>, _>>()?;

@@ -175,8 +175,10 @@ impl<T: Answer> Ask<T> {
         };
         T::from_json(answer).filter(can_be_chosen).ok_or_else(|| {
             let Question { id, answer_type, .. } = &self.question;
-            ErrorInfo::new(format!("the answer to `{id}` is {answer}, which is no {answer_type}"))
-                .into()
+            ErrorInfo::new(format!(
+                "the answer to `{id}` is {answer}, which is not a {answer_type}"
+            ))
+            .into()
         })
     }
 
@@ -385,7 +387,9 @@ mod tests {
         let answers = Map::from_iter([("q".to_owned(), json!("maybe"))]);
         assert_eq!(
             Ask::boolean("q", "").answered_by(&answers),
-            Err(Stop::Error(ErrorInfo::new("the answer to `q` is \"maybe\", which is no boolean")))
+            Err(Stop::Error(ErrorInfo::new(
+                "the answer to `q` is \"maybe\", which is not a boolean"
+            )))
         );
     }
 

@@ -100,5 +100,5 @@ impl Pending {
 }
 
 fn no_host() -> ErrorInfo {
-    ErrorInfo::new("there is no host that could call a tool")
+    ErrorInfo::new("no host is available to call a tool")
 }

@@ -8,7 +8,7 @@ use crate::walk::PassedOver;
 pub(crate) const ANSWER_BYTES: usize = 256 << 10;
 
 /// Why there is no room, and what to do, where [`ANSWER_BYTES`] are used up.
-pub(crate) const FULL: &str = "256 KiB are shown, the most; narrow `path`, `globs` or `types`";
+pub(crate) const FULL: &str = "256 KiB are shown, the limit; narrow `path`, `globs` or `types`";
 
 /// The most results that are counted beyond the answer until the search stops.
 pub(crate) const COUNTED: u64 = 10_000;

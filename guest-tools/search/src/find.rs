@@ -64,7 +64,7 @@ pub(crate) fn run(call: &Call, arguments: &FindFiles) -> Result<String, ErrorInf
             true => FULL,
             false => "`limit`",
         };
-        answer.push_str(&format!("\n[left out: {at_least}{more} ({why})]"));
+        answer.push_str(&format!("\n[omitted: {at_least}{more} ({why})]"));
     }
     add_passed_over(&mut answer, &passed);
     Ok(answer)

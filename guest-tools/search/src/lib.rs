@@ -47,7 +47,7 @@ impl Tool for Search {
         let answer = match call.name() {
             "search_files" => search::run(call, &call.arguments()?)?,
             "find_files" => find::run(call, &call.arguments()?)?,
-            name => return Err(ErrorInfo::new(format!("there is no tool `{name}` here")).into()),
+            name => return Err(ErrorInfo::new(format!("no tool is named `{name}` here")).into()),
         };
         Ok(answer)
     }

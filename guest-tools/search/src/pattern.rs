@@ -80,7 +80,7 @@ impl Pattern {
         let is_multi_line = of_lines.is_none();
         let matcher = of_lines.unwrap_or_else(|| build(false)).map_err(|error| {
             let hint =
-                if arguments.literal { "" } else { "\nto search for it as it is, set `literal`" };
+                if arguments.literal { "" } else { "\nto search for it literally, set `literal`" };
             let error = error.to_string();
             if error.contains("size limit") {
                 return ErrorInfo::new(format!(

@@ -31,13 +31,15 @@ impl Place {
         if !matches!(kind, Kind::File | Kind::Directory) {
             let why = match kind {
                 Kind::Secret => "looks like a secret",
-                _ => "is no file",
+                _ => "is not a file",
             };
             return Err(ErrorInfo::new(format!("`{path}` cannot be searched: it {why}")));
         }
         let root = root_of(call, &location.path);
         let inner = without_dots(&location.path[root.len()..]).ok_or_else(|| {
-            ErrorInfo::new(format!("`{path}` leads out of `{root}`, the directory that holds it"))
+            ErrorInfo::new(format!(
+                "`{path}` leads out of `{root}`, the directory that contains it"
+            ))
         })?;
         let shown_root = if root == call.root() { String::new() } else { format!("{root}/") };
         let directory = Directory::granted(&root).map_err(|error| failed(&error))?;
@@ -132,7 +134,7 @@ pub(crate) fn in_words(error: &io::Error) -> String {
             "may not be read: no permission, or it looks like a secret".into()
         }
         _ if is_full(error) => {
-            "has more than 16 MiB, the most that a pattern over several lines is searched in".into()
+            "has more than 16 MiB, the limit for a pattern over several lines".into()
         }
         _ => format!("cannot be read: {error}"),
     }

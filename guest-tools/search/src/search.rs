@@ -28,8 +28,8 @@ const HEAP_BYTES: usize = 16 << 20;
 const NAMED_ENCODINGS: usize = 5;
 
 /// The hint for a pattern that may have been meant for several lines.
-const ONE_BY_ONE: &str = "; lines are searched one by one, and classes such as `[^x]` match no line \
-                          end; `\\n` or `(?s)` in the pattern spans lines";
+const ONE_BY_ONE: &str = "; lines are searched one by one, and classes such as `[^x]` match no \
+                          line ending; `\\n` or `(?s)` in the pattern spans lines";
 
 /// A file that matches.
 struct FileHits {
@@ -365,7 +365,7 @@ impl Search<'_> {
             answer.push_str("\n\n");
         }
         let at_least = if self.is_stopped { "at least " } else { "" };
-        let _ = write!(answer, "[left out: {at_least}{}]", parts.join(", "));
+        let _ = write!(answer, "[omitted: {at_least}{}]", parts.join(", "));
     }
 }
 

@@ -97,18 +97,18 @@ fn the_newest_comes_first_and_the_oldest_is_omitted() {
     check(
         "find_files",
         json!({ "newest": true, "limit": 2 }),
-        "0.txt\n1.txt\n[left out: 3 paths (`limit`)]",
+        "0.txt\n1.txt\n[omitted: 3 paths (`limit`)]",
     );
     check(
         "search_files",
         json!({ "pattern": "match", "newest": true, "limit": 3 }),
         "0.txt\n1:match\n2:match\n\n1.txt\n1:match\n[1 more]\n\n\
-         [left out: 1 match in 1 file above (`per_file`), 6 matches in 3 more files (`limit`)]",
+         [omitted: 1 match in 1 file above (`per_file`), 6 matches in 3 more files (`limit`)]",
     );
     check(
         "search_files",
         json!({ "pattern": "match", "newest": true, "limit": 2, "show": "files" }),
-        "0.txt\n1.txt\n\n[left out: 3 more files (`limit`)]",
+        "0.txt\n1.txt\n\n[omitted: 3 more files (`limit`)]",
     );
 }
 
@@ -119,7 +119,7 @@ fn counting_stops_at_the_limit() {
         fs::write(directory.path().join(format!("{file}.txt")), "match\n".repeat(6_000)).unwrap();
     }
     let answer = call(directory.path(), "search_files", &json!({ "pattern": "match" })).unwrap();
-    let end = "[left out: at least 5980 matches in 1 file above (`per_file`), \
+    let end = "[omitted: at least 5980 matches in 1 file above (`per_file`), \
                4020 matches in 1 more file (`limit`)]";
     let arguments = json!({ "pattern": "match", "limit": 20 });
     let cut = call(directory.path(), "search_files", &arguments).unwrap();
@@ -335,8 +335,8 @@ fn patterns_over_several_lines_match_in_files_of_windows_too() {
         let found = call(directory.path(), "search_files", &arguments).unwrap();
         assert_eq!(found.replace('\n', " "), expected, "{pattern}");
     };
-    let hint = "; lines are searched one by one, and classes such as `[^x]` match no line end; `\\n` or \
-                `(?s)` in the pattern spans lines";
+    let hint = "; lines are searched one by one, and classes such as `[^x]` match no line ending; \
+                `\\n` or `(?s)` in the pattern spans lines";
     check("alpha\\nbeta", false, "crlf lf");
     check("alpha\nbeta", false, "crlf lf");
     check("alpha\nbeta", true, "crlf lf");
@@ -380,7 +380,7 @@ fn a_search_that_is_full_names_the_budget_and_the_way_on() {
     let found = call(directory.path(), "search_files", &arguments).unwrap();
     assert_eq!(
         found.rsplit('\n').next().unwrap(),
-        "[left out: 3000 matches in 6 more files (from 3.txt on: 256 KiB are shown, the most; \
+        "[omitted: 3000 matches in 6 more files (from 3.txt on: 256 KiB are shown, the limit; \
          narrow `path`, `globs` or `types`, or lower `per_file`)]"
     );
     let name = "n".repeat(240);
@@ -390,7 +390,7 @@ fn a_search_that_is_full_names_the_budget_and_the_way_on() {
     for newest in [false, true] {
         let arguments = json!({ "limit": 100_000, "newest": newest });
         let found = call(directory.path(), "find_files", &arguments).unwrap();
-        let end = " (256 KiB are shown, the most; narrow `path`, `globs` or `types`)]";
+        let end = " (256 KiB are shown, the limit; narrow `path`, `globs` or `types`)]";
         assert!(found.ends_with(end), "{}", &found[found.len() - 200..]);
     }
 }

@@ -93,7 +93,7 @@ fn percent(text: &str) -> Result<String, ErrorInfo> {
     if let Some(at) = broken {
         let column = String::from_utf8_lossy(&bytes[..at]).chars().count() + 1;
         return Err(ErrorInfo::new(format!(
-            "character {column}: `%` is followed by no two hex digits; a percent sign is `%25`"
+            "character {column}: `%` must be followed by two hex digits; a percent sign is `%25`"
         )));
     }
     utf8(percent_encoding::percent_decode_str(text).collect())
@@ -106,10 +106,10 @@ fn invalid(name: &str, digits: &str, error: DecodeError) -> ErrorInfo {
         None => String::new(),
     };
     let why = match error.kind {
-        data_encoding::DecodeKind::Length => "the length is not one that it has",
-        data_encoding::DecodeKind::Symbol => "is no digit of it",
+        data_encoding::DecodeKind::Length => "the length is not possible",
+        data_encoding::DecodeKind::Symbol => "is not one of its digits",
         data_encoding::DecodeKind::Trailing => "has bits that would be lost",
-        data_encoding::DecodeKind::Padding => "is not where padding is",
+        data_encoding::DecodeKind::Padding => "is padding in the wrong place",
     };
     let characters = digits.get(..at).map_or(at, |before| before.chars().count()) + 1;
     ErrorInfo::new(format!("this is not {name}: character {characters}{shown}: {why}"))
@@ -122,7 +122,7 @@ fn utf8(bytes: Vec<u8>) -> Result<String, ErrorInfo> {
         let shown = HEXLOWER.encode(&bytes[..bytes.len().min(32)]);
         let more = if bytes.len() > 32 { "…" } else { "" };
         ErrorInfo::new(format!(
-            "the result is no UTF-8 text: byte {} of {} breaks it; in hex: {shown}{more}",
+            "the result is not UTF-8 text: byte {} of {} is invalid; in hex: {shown}{more}",
             error.utf8_error().valid_up_to() + 1,
             bytes.len()
         ))

@@ -37,7 +37,7 @@ pub(crate) fn diff_text(call: &Call, arguments: Arguments) -> Result<String, Err
     if old.text == new.text {
         return Ok(match (old.bytes == new.bytes, old.encoding == new.encoding) {
             (true, true) => "no differences".to_owned(),
-            _ => "no differences but in the encoding".to_owned(),
+            _ => "no differences except in the encoding".to_owned(),
         });
     }
     if let Some(difference) = of_line_endings(&old.text, &new.text) {
@@ -60,8 +60,8 @@ pub(crate) fn diff_text(call: &Call, arguments: Arguments) -> Result<String, Err
             answer.push_str(kitbag_workspace::cut(&text, left));
             let (removed, added) = totals(&diff);
             answer.push_str(&format!(
-                "[cut: {removed} lines removed and {added} added in all; a larger max_bytes \
-                 gives the rest]\n"
+                "[truncated: {removed} lines removed and {added} added in total; raise max_bytes \
+                 for the rest]\n"
             ));
             return Ok(answer);
         }
@@ -78,7 +78,7 @@ fn of_line_endings(old: &str, new: &str) -> Option<String> {
     }
     let count = |text: &str| text.matches("\r\n").count();
     Some(format!(
-        "no differences but in line endings: {} of {} lines end with CRLF in the old text, {} in \
+        "no differences except in line endings: {} of {} lines end in CRLF in the old text, {} in \
          the new one",
         count(old),
         old.lines().count(),

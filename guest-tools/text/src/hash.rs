@@ -91,7 +91,7 @@ pub(crate) fn hash_text(call: &Call, arguments: Arguments) -> Result<String, Err
     let Arguments { text, path, algorithm } = arguments;
     let mut hasher = Hasher::new(&algorithm).ok_or_else(|| {
         ErrorInfo::new(format!(
-            "algorithm `{}` is unknown; there are {}",
+            "algorithm `{}` is unknown; known are {}",
             kitbag_workspace::shown(&algorithm),
             NAMES.join(", ")
         ))

@@ -89,7 +89,7 @@ pub(crate) fn open(location: &Location) -> Result<File, ErrorInfo> {
         kitbag_workspace::Kind::File | kitbag_workspace::Kind::Secret => {
             File::open(&location.path).map_err(|error| failed(&error))
         }
-        _ => Err(ErrorInfo::new(format!("`{}` is no regular file", location.given))),
+        _ => Err(ErrorInfo::new(format!("`{}` is not a regular file", location.given))),
     }
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn read(location: &Location) -> Result<Vec<u8>, ErrorInfo> {
         .map_err(|error| explain(location, "read", &error))?;
     if content.len() as u64 > MOST_BYTES {
         return Err(ErrorInfo::new(format!(
-            "`{}` has more than {} MiB, which is the most that is read; split it",
+            "`{}` has more than {} MiB, the limit; split it",
             location.given,
             MOST_BYTES >> 20
         )));

@@ -50,7 +50,7 @@ pub(crate) fn html_to_markdown(call: &Call, arguments: Arguments) -> Result<Stri
 fn absolute(base: &str) -> Result<Url, ErrorInfo> {
     Url::parse(base).map_err(|error| {
         ErrorInfo::new(format!(
-            "`base` is no absolute URL such as `https://example.com/docs/`: {error}"
+            "`base` is not an absolute URL such as `https://example.com/docs/`: {error}"
         ))
     })
 }

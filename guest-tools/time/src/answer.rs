@@ -45,7 +45,7 @@ impl Point {
         let timestamp = time.timestamp();
         let nanoseconds = timestamp.as_nanosecond();
         let floor = |unit: i128| {
-            i64::try_from(nanoseconds.div_euclid(unit)).expect("years -9999 to 9999 fit")
+            i64::try_from(nanoseconds.div_euclid(unit)).expect("the years are -9999 to 9999")
         };
         let mut notes: Vec<_> = notes.into_iter().collect();
         // RFC 3339 has no seconds in an offset: zones had them before about 1900.

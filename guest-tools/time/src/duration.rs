@@ -22,7 +22,7 @@ pub(crate) enum Duration {
 pub(crate) fn read(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if text.len() > LONGEST {
-        return Err(format!("the duration has {} bytes, at most {LONGEST} are read", text.len()));
+        return Err(format!("the duration has {} bytes; the limit is {LONGEST}", text.len()));
     }
     let lower = text.to_ascii_lowercase();
     let is_negative = lower.ends_with(" ago");
@@ -43,8 +43,8 @@ pub(crate) fn read(text: &str) -> Result<Duration, String> {
     }
     text.parse().map(Duration::Span).map_err(|error| {
         format!(
-            "{} is no duration such as `1 month 2 days`, `-90 minutes`, `P1M2DT3H` or \
-             `5 business days`: {error}",
+            "{} is not a duration such as `1 month 2 days`, `-90 minutes`, `P1M2DT3H` or `5 \
+             business days`: {error}",
             quoted(text)
         )
     })
@@ -74,7 +74,7 @@ pub(crate) fn add(
         let by_month = time.date().checked_add(months.months()).map_err(out_of_range)?;
         if by_month.day() != time.date().day() {
             note = Some(format!(
-                "{} has no day {}; its last day was taken",
+                "{} has no day {}; its last day was used",
                 by_month.strftime("%Y-%m"),
                 time.date().day()
             ));
@@ -120,7 +120,7 @@ pub(crate) fn add_business_days(
         }
     }
     let moved = move_to(time, date.to_datetime(time.time()), choice)?;
-    Ok((moved, Some("weekends are left out, holidays are not".into())))
+    Ok((moved, Some("weekends are skipped, holidays are not".into())))
 }
 
 /// The point at which the clock of a time's zone shows this; the same where it shows it now.

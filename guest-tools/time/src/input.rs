@@ -37,7 +37,7 @@ impl Reader {
             return Err(format!("the time is empty; {FORMS}"));
         }
         if text.len() > LONGEST {
-            return Err(format!("the time has {} bytes, at most {LONGEST} are read", text.len()));
+            return Err(format!("the time has {} bytes; the limit is {LONGEST}", text.len()));
         }
         if let Some(time) = self.relative(text)? {
             return Ok(time);
@@ -50,7 +50,7 @@ impl Reader {
         }
         // The grammar has the second 60, and makes 59 of it.
         if text.split(['T', 't', ' ']).any(|time| time.get(5..8) == Some(":60")) {
-            return Err(format!("{}: leap seconds are not counted; write 59", quoted(text)));
+            return Err(format!("{}: leap seconds are not supported; write 59", quoted(text)));
         }
         if let Ok(pieces) = Pieces::parse(text) {
             return self.pieces(text, &pieces);
@@ -122,7 +122,7 @@ impl Reader {
     fn zone_for(&self, text: &str) -> Result<&TimeZone, String> {
         self.zone
             .as_ref()
-            .ok_or_else(|| format!("{} names no zone and no offset; pass its `zone`", quoted(text)))
+            .ok_or_else(|| format!("{} has no zone or offset; pass its `zone`", quoted(text)))
     }
 
     /// `now`, `in 3 days`, `2 hours ago`.
@@ -138,7 +138,7 @@ impl Reader {
             (None, true) => lower.parse::<Span>(),
             _ => return Ok(None),
         };
-        let span = span.map_err(|error| format!("{} is no duration: {error}", quoted(text)))?;
+        let span = span.map_err(|error| format!("{} is not a duration: {error}", quoted(text)))?;
         crate::duration::add(&now()?, span, self.disambiguation).map(|(time, _)| Some(time))
     }
 
@@ -179,7 +179,7 @@ impl Reader {
                     return Ok(time);
                 }
                 Err(format!(
-                    "{}: the offset {} contradicts the zone, in which it is {}; leave one out",
+                    "{}: the offset {} contradicts the zone, in which it is {}; omit one",
                     quoted(text),
                     crate::zone::written(offset),
                     crate::answer::iso(&time),
@@ -285,7 +285,7 @@ fn week_or_day_of_year(text: &str) -> Result<Option<DateTime>, String> {
         None => jiff::civil::Time::midnight(),
         // A zone or an offset after it is not read with these rare forms.
         Some(time) => time.trim().parse().map_err(|_| {
-            format!("{}: {} is no time such as `14:30:00`", quoted(text), quoted(time))
+            format!("{}: {} is not a time such as `14:30:00`", quoted(text), quoted(time))
         })?,
     };
     Ok(Some(date.to_datetime(time)))

@@ -120,8 +120,7 @@ impl Parts {
             "noon" => return set(text, "time", &mut self.time, (3, Time::constant(12, 0, 0, 0))),
             "midnight" => {
                 return Err(format!(
-                    "{}: `midnight` may be the beginning or the end of a day; write 00:00 and \
-                     the date",
+                    "{}: `midnight` may be the start or the end of a day; write 00:00 and the date",
                     quoted(text)
                 ));
             }
@@ -158,7 +157,7 @@ impl Parts {
         };
         match &self.zone {
             // `+0200 (CEST)`: what is in brackets is a comment after an offset.
-            Some(_) => Err(format!("{} names two zones; leave one out", quoted(text))),
+            Some(_) => Err(format!("{} names two zones; omit one", quoted(text))),
             None => set(text, "zone", &mut self.zone, zone),
         }
     }
@@ -183,7 +182,7 @@ impl Parts {
             (4, "") => set(text, "year", &mut self.year, digits.parse().unwrap_or_default())?,
             _ => {
                 return Err(format!(
-                    "{}: {} is no day and no year of four digits; {FORMS}",
+                    "{}: {} is not a day or a four-digit year; {FORMS}",
                     quoted(text),
                     quoted(word)
                 ));
@@ -225,7 +224,7 @@ impl Parts {
                 }
                 _ => {
                     return Err(format!(
-                        "{} has no year of four digits; write it as `YYYY-MM-DD`",
+                        "{} has no four-digit year; write it as `YYYY-MM-DD`",
                         quoted(word)
                     ));
                 }
@@ -361,14 +360,14 @@ fn set<T>(text: &str, what: &str, place: &mut Option<T>, value: T) -> Result<(),
 
 fn bad_time(text: &str, word: &str) -> String {
     match text == word {
-        true => format!("{} is no time from 00:00 to 23:59:59", quoted(text)),
-        false => format!("{}: {} is no time from 00:00 to 23:59:59", quoted(text), quoted(word)),
+        true => format!("{} is not a time from 00:00 to 23:59:59", quoted(text)),
+        false => format!("{}: {} is not a time from 00:00 to 23:59:59", quoted(text), quoted(word)),
     }
 }
 
 fn date(text: &str, year: i16, month: i8, day: i8) -> Result<Date, String> {
     let first = Date::new(year, month, 1)
-        .map_err(|_| format!("{}: there is no month {month}", quoted(text)))?;
+        .map_err(|_| format!("{}: month {month} does not exist", quoted(text)))?;
     first.with().day(day).build().map_err(|_| {
         let days = first.days_in_month();
         format!("{}: {year:04}-{month:02} has the days 1 to {days}", quoted(text))

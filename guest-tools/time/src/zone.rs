@@ -19,8 +19,8 @@ impl Local {
         match text.filter(|text| !text.trim().eq_ignore_ascii_case("local")) {
             Some(text) => find(text).map(Some),
             None if text.is_some() && local.is_none() => Err(self.unknown().unwrap_or_else(|| {
-                "the local zone is not known here: `[toolsets.time] zone` or the variable `TZ` of \
-                 the user names it; pass an IANA name such as `Europe/Berlin`"
+                "the local zone is unknown: the user can set it with `[toolsets.time] zone` or the \
+                 variable `TZ`; pass an IANA name such as `Europe/Berlin`"
                     .into()
             })),
             None => Ok(local),
@@ -55,9 +55,9 @@ pub(crate) fn find(text: &str) -> Result<TimeZone, String> {
     let is_abbreviation =
         (2..=5).contains(&name.len()) && name.chars().all(|it| it.is_ascii_uppercase());
     match is_abbreviation && similar.is_empty() {
-        true => Err(format!(
-            "zone {quoted} is an abbreviation, which may stand for several zones; {hint}"
-        )),
+        true => {
+            Err(format!("zone {quoted} is an abbreviation, which may mean several zones; {hint}"))
+        }
         false => Err(format!("zone {quoted} is unknown; {hint}")),
     }
 }

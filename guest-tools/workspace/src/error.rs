@@ -31,12 +31,12 @@ pub fn explain(location: &Location, action: &str, error: &io::Error) -> ErrorInf
         Some(libc::EACCES) => failed("the permissions of the file system do not allow it"),
         Some(libc::EEXIST) => ErrorInfo::new(format!("`{given}` exists already")),
         Some(libc::EISDIR) => failed("it is a directory"),
-        Some(libc::ENOTDIR) => failed("a part of the path, or the path itself, is no directory"),
+        Some(libc::ENOTDIR) => failed("a part of the path, or the path itself, is not a directory"),
         Some(libc::ENOTEMPTY) => failed("the directory is not empty"),
-        Some(libc::ELOOP) => failed("its symbolic links lead in a circle"),
+        Some(libc::ELOOP) => failed("its symbolic links form a loop"),
         Some(libc::ENAMETOOLONG) => failed("the name is too long"),
-        Some(libc::EILSEQ) => failed("a name on the way is not Unicode"),
-        Some(libc::EXDEV) => failed("it would have to move to another file system"),
+        Some(libc::EILSEQ) => failed("a name in the path is not Unicode"),
+        Some(libc::EXDEV) => failed("it cannot be moved to another file system"),
         Some(libc::EROFS) => failed("the file system is read-only"),
         Some(libc::ENOSPC) => {
             failed("the disk is full, or the call has written as much as its limit allows")
@@ -45,7 +45,7 @@ pub fn explain(location: &Location, action: &str, error: &io::Error) -> ErrorInf
         Some(libc::EFBIG) => failed("the file would be larger than the system allows"),
         Some(libc::EBUSY) => failed("it is in use").transient(),
         Some(libc::ENOTSUP) => failed("it is a FIFO, a socket or a device"),
-        Some(libc::EINVAL) => failed("the system does not take such a path"),
+        Some(libc::EINVAL) => failed("the system does not accept such a path"),
         _ => failed(&error.to_string()),
     }
 }
@@ -124,8 +124,7 @@ fn refused(location: &Location) -> String {
             false => "such as `src/main.rs`".to_owned(),
         };
         return format!(
-            "it lies outside of what this tool is granted ({paths}); paths are relative to that, \
-             {hint}"
+            "it is outside the granted directories ({paths}); paths are relative to them, {hint}"
         );
     };
     let found = stat(&location.path);
@@ -136,18 +135,18 @@ fn refused(location: &Location) -> String {
     if found.as_ref().is_err_and(leads_out) {
         return match stat_link(&location.path) {
             Ok(link) if link.kind == Kind::Link => {
-                format!("the link leads out of what this tool is granted ({paths})")
+                format!("the link leads out of the granted directories ({paths})")
             }
-            _ => format!("it leads out of what this tool is granted ({paths}), or into a secret"),
+            _ => format!("it leads out of the granted directories ({paths}), or into a secret"),
         };
     }
     if !directory.is_writable {
         return format!("`{}` is granted read-only", directory.path);
     }
     match location.path.split('/').find(|name| is_sealed(name)) {
-        Some(name) => format!("no tool changes `{}`", shown(name)),
-        None => "it has the name of a secret, or belongs to a repository, to the configuration \
-                 of kitbag or to what that names, which no tool changes"
+        Some(name) => format!("tools may not change `{}`", shown(name)),
+        None => "it has the name of a secret, or belongs to a repository, to the configuration of \
+                 kitbag or to its files, which tools may not change"
             .to_owned(),
     }
 }
@@ -156,11 +155,11 @@ fn refused(location: &Location) -> String {
 fn missing(location: &Location) -> ErrorInfo {
     let given = shown(&location.given);
     if stat_link(&location.path).is_ok_and(|it| it.kind == Kind::Link) {
-        return ErrorInfo::new(format!("`{given}` is a link to what does not exist"));
+        return ErrorInfo::new(format!("`{given}` is a link whose target does not exist"));
     }
     if is_of_windows(&location.given) {
         return ErrorInfo::new(format!(
-            "`{given}` is outside of what this tool is granted ({}); use a relative path, such as \
+            "`{given}` is outside the granted directories ({}); use a relative path, such as \
              `src/main.rs`",
             listed(&granted())
         ));
@@ -218,11 +217,11 @@ mod tests {
             assert_eq!(explain(&location, "listed", &error).message, expected);
         };
         check("mian.rs", "`mian.rs` does not exist; nearest: `main.rs`");
-        check("link", "`link` is a link to what does not exist");
+        check("link", "`link` is a link whose target does not exist");
         check("xyz", "`xyz` does not exist");
         for given in [r"C:\src\a.rs", "d:/src/a.rs", r"\\host\share\a.rs"] {
             let expected = format!(
-                "`{given}` is outside of what this tool is granted (`/`); use a relative path, such \
+                "`{given}` is outside the granted directories (`/`); use a relative path, such \
                  as `src/main.rs`"
             );
             check(given, &expected);
@@ -233,7 +232,8 @@ mod tests {
         }
         check(
             "main.rs",
-            "`main.rs` cannot be listed: a part of the path, or the path itself, is no directory",
+            "`main.rs` cannot be listed: a part of the path, or the path itself, is not a \
+             directory",
         );
         check(
             &"a".repeat(300),
@@ -250,7 +250,7 @@ mod tests {
         };
         assert_eq!(
             refused("/x/.GIT/config"),
-            "`/x/.GIT/config` cannot be written: no tool changes `.GIT`"
+            "`/x/.GIT/config` cannot be written: tools may not change `.GIT`"
         );
     }
 }

@@ -25,16 +25,17 @@ impl Location {
     /// An empty path, one that is too long, one with a NUL byte, and a URL.
     pub fn new(call: &Call, given: &str) -> Result<Self, ErrorInfo> {
         if given.is_empty() {
-            return Err(ErrorInfo::new("a path is empty; `.` is the directory to work in"));
+            return Err(ErrorInfo::new("a path is empty; `.` is the working directory"));
         }
         if given.len() > PATH_BYTES {
             let (bytes, shown) = (given.len(), shown(given));
-            let message = format!("a path has {bytes} bytes, and at most {PATH_BYTES}: `{shown}`");
+            let message = format!("a path has {bytes} bytes; the limit is {PATH_BYTES}: `{shown}`");
             return Err(ErrorInfo::new(message));
         }
         if given.contains('\0') {
             let escaped = given.replace('\0', "\\0");
-            let message = format!("`{}` has a NUL byte, which no path has", shown(&escaped));
+            let message =
+                format!("`{}` has a NUL byte, which a path may not have", shown(&escaped));
             return Err(ErrorInfo::new(message));
         }
         if let Some(scheme) = url_scheme(given) {
@@ -42,10 +43,8 @@ impl Location {
                 "http" | "https" => "; the tool `fetch` reads URLs",
                 _ => "",
             };
-            let message = format!(
-                "`{}` is a URL, and the path of a file is expected here{way_out}",
-                shown(given)
-            );
+            let message =
+                format!("`{}` is a URL, but must be the path of a file{way_out}", shown(given));
             return Err(ErrorInfo::new(message));
         }
         let trimmed = given.trim_end_matches('/');
@@ -127,8 +126,8 @@ mod tests {
     fn a_path_that_is_none_is_refused() {
         let call = Call::new("t", "/workspace", "{}", "{}");
         let message = |given| Location::new(&call, given).unwrap_err().message;
-        assert_eq!(message(""), "a path is empty; `.` is the directory to work in");
-        assert_eq!(message("a\0b"), "`a\\0b` has a NUL byte, which no path has");
+        assert_eq!(message(""), "a path is empty; `.` is the working directory");
+        assert_eq!(message("a\0b"), "`a\\0b` has a NUL byte, which a path may not have");
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn an_answer_that_was_cut_ends_like_a_limit_and_is_no_json() {
     );
     assert_eq!(
         run.stderr,
-        "error: the answer was cut: it had 5000 bytes, and the limit `output` is 1 KiB (flag \
+        "error: the output was truncated: it had 5000 bytes; the limit `output` is 1 KiB (flag \
          --output)\nhint: allow more with `--output`, which sets it\n"
     );
     let run = workspace.run(&[&echo[..], &["--json"]].concat());

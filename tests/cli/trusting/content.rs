@@ -118,7 +118,7 @@ fn a_component_runs_only_as_it_was_trusted() {
         fs::write(&path, [&*before, b"\x00\x03\x01x\x00"].concat()).unwrap();
         let run = workspace.run(&call);
         assert_untrusted(&run);
-        assert!(run.stderr.contains("the record of what was trusted"), "{}", run.shown());
+        assert!(run.stderr.contains("the trust record"), "{}", run.shown());
         let asked = workspace.run(&["trust"]);
         let shown = asked.stdout.lines().find(|line| line.starts_with(&format!("  {file}: ")));
         assert!(shown.unwrap().contains(", was "), "{}", asked.shown());
@@ -260,8 +260,8 @@ fn components_are_bounded_together() {
     }
     let run = workspace.run(&["trust", "--yes"]);
     assert_ne!(run.code, 0, "{}", run.shown());
-    let expected = ".kitbag/tools/t8.wasm` cannot be looked at: the components of the workspace are \
-                    larger together than 1 GiB";
+    let expected = ".kitbag/tools/t8.wasm` cannot be examined: the components of the workspace in \
+                    total are larger than 1 GiB";
     assert!(run.stderr.contains(expected), "{}", run.stderr);
     fs::remove_file(workspace.path(".kitbag/tools/t8.wasm")).unwrap();
     workspace.run(&["trust", "--yes"]).success();

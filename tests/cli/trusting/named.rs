@@ -19,7 +19,7 @@ fn a_program_says_whether_the_workspace_is_trusted() {
         builder.build().unwrap().call_in_test("planted", arguments)
     };
     let refused = "failed: the tool `planted` is disabled: its workspace is not trusted; `kitbag \
-                   trust` shows what it asks";
+                   trust` shows its requests";
     assert_eq!(call(None), refused);
     assert_eq!(call(Some(false)), refused);
     assert_eq!(call(Some(true)), "here");

@@ -352,7 +352,7 @@ fn a_duplicate_request_id_is_refused() {
         assert!(refused.get("id").is_none_or(Value::is_null), "{refused}");
         assert_eq!(
             refused["error"]["message"],
-            "a request with the id `same` is in flight; this one was not taken: use another id"
+            "a request with the id `same` is still in flight; use another id"
         );
         // Nor does one that cannot be read get the answer of the first.
         client.write(r#"{"jsonrpc":"2.0","id":"same","method":5}"#);
@@ -497,8 +497,8 @@ fn a_call_larger_than_server_memory_is_refused() {
     let refused = client.call("probe", json!({ "do": "echo", "text": "x" }));
     assert_eq!(
         texts(&refused),
-        ["the call may take 276 MiB, its limit `memory` and what the host holds for it, and the \
-             server has 112 MiB for all calls; ask the user to raise `memory` under `[serve]`"]
+        ["the call may need 276 MiB (its limit `memory` and memory of the host), but the server \
+             has 112 MiB for all calls; ask the user to raise `memory` under `[serve]`"]
     );
     // The command line has no such bound.
     assert_eq!(workspace.call("probe", json!({ "do": "echo", "text": "x" })), "x");

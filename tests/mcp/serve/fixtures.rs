@@ -98,7 +98,7 @@ fn one_component_is_many_tools_each_by_its_own_entry() {
         let unheard_of = tool("unheard_of");
         assert_eq!(unheard_of.get("description"), None, "{unheard_of}");
         let answer = client.call("unheard_of", json!({}));
-        assert_eq!(texts(&answer), ["there is no tool `unheard_of` here"]);
+        assert_eq!(texts(&answer), ["no tool is named `unheard_of` here"]);
         assert_eq!(list.as_array().unwrap().len(), tools.len() + 1);
     }
 }
@@ -313,10 +313,10 @@ fn a_resource_is_what_its_component_answers() {
             }),
         );
         for (uri, message) in [
-            ("test://none", "there is no resource `test://none`: no resource is listed so"),
+            ("test://none", "there is no resource `test://none`: no listed resource has this URI"),
             (
                 "test://template/1/2/data",
-                "there is no resource `test://template/1/2/data`: no resource is listed so",
+                "there is no resource `test://template/1/2/data`: no listed resource has this URI",
             ),
             // What the component itself refuses.
             (

@@ -55,7 +55,7 @@ fn requests_without_the_token_are_refused() {
         let what = match &*headers {
             "" => "no token was sent",
             headers if headers.starts_with("X-") => "no token was sent",
-            headers if headers.contains(&other) => "the token is not that of this server",
+            headers if headers.contains(&other) => "the token is wrong",
             _ => "`Authorization` holds no token",
         };
         let message = reply.message()["error"]["message"].to_string();

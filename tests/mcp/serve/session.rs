@@ -133,10 +133,10 @@ fn instructions_explain_missing_file_tools_in_the_home() {
         let text = answer["result"]["instructions"].as_str().unwrap_or_default();
         workspace.redact(text)
     };
-    let expected = "Note: the tools for files are disabled: no tool reads `<home>`, which holds your \
-                    home directory; `--workspace DIRECTORY` names another, and `[toolsets] files = \
-                    true` in your user config `<home>/.config/kitbag/config.toml` turns `files` on \
-                    everywhere.\n";
+    let expected = "Note: the file tools are disabled: `<home>` contains your home directory; \
+                    choose a workspace with `--workspace DIRECTORY`; to turn on `files` \
+                    everywhere, set `[toolsets] files = true` in your user config \
+                    `<home>/.config/kitbag/config.toml`.\n";
     assert_eq!(instructions(&workspace.home()), expected);
     assert_eq!(instructions(&workspace.root()), "");
 }

@@ -73,7 +73,7 @@ fn calls_that_wait_are_shown_together_and_answered_one_by_one() {
     assert_eq!(
         said,
         [
-            "error the call of `probe` was not approved: the user said no; nothing was done",
+            "error the call of `probe` was not approved: the user declined; nothing was done",
             "ok write a.txt: 1 byte",
             "ok write c.txt: 1 byte",
         ]

@@ -39,7 +39,7 @@ fn the_callback_is_asked_and_its_yes_counts_as_long_as_it_says() {
         asking(&workspace, &[Some("no"), Some("yes"), Some("always"), Some("yes")]);
     let call = |text: &str| kitbag.call_in_test("probe", write("a.txt", text));
     let refused =
-        "failed: the call of `probe` was not approved: the user said no; nothing was done";
+        "failed: the call of `probe` was not approved: the user declined; nothing was done";
     assert_eq!(call("1"), refused);
     assert_eq!(content(&workspace, "a.txt"), None);
     assert_eq!(call("1"), "write a.txt: 1 byte");
@@ -69,7 +69,7 @@ fn without_an_answer_the_call_is_refused() {
             panic!("{error}")
         };
         assert_eq!(tool, "probe");
-        assert!(advice.starts_with("write `approve = \"never\"` under `[tools.probe]` in /"));
+        assert!(advice.starts_with("set `approve = \"never\"` under `[tools.probe]` in /"));
     }
     assert_eq!(content(&workspace, "a.txt"), None);
 }
@@ -161,7 +161,7 @@ fn a_component_swapped_during_approval_is_asked_again() {
     let said = kitbag.call_in_test("it", json!({ "do": "echo", "text": "x" }));
     assert_eq!(
         said,
-        "failed: the call of `it` was not approved: the user said no; nothing was done"
+        "failed: the call of `it` was not approved: the user declined; nothing was done"
     );
     assert_eq!(*seen.lock().unwrap(), 2);
 }
@@ -207,7 +207,7 @@ fn native_code_cannot_approve_calls_or_imitate_host_questions() {
         let (mut forging, asked) = asking(&workspace, &[Some("yes")]);
         forging.add_tool(Native(Some(question))).unwrap();
         let said = forging.call_in_test("native", json!({}));
-        assert!(said.contains("are those of kitbag's own questions"), "{said}");
+        assert!(said.contains("are reserved for kitbag's own questions"), "{said}");
         assert!(asked.lock().unwrap().is_empty());
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn text(answer: &Value) -> String {
 }
 
 pub(super) const REFUSED: &str =
-    "the call of `probe` was not approved: the user said no; nothing was done";
+    "the call of `probe` was not approved: the user declined; nothing was done";
 
 #[test]
 fn a_client_with_a_handshake_shows_a_form_and_each_answer_counts_as_it_says() {

@@ -60,8 +60,8 @@ fn what_a_client_shows_is_escaped_too() {
 fn a_tool_that_loops_or_traps_when_it_renders_is_asked_about_all_the_same() {
     let workspace = workspace("\"always\"");
     for (rendered, says) in [
-        ("spin", "The tool ran into the limit `time` when it was to say what it does."),
-        ("panic", "The tool broke off when it was to say what it does."),
+        ("spin", "The tool reached the limit `time` while it described the call."),
+        ("panic", "The tool failed while it described the call."),
     ] {
         let mut arguments = write("a.txt", "x");
         arguments["rendered"] = rendered.into();
@@ -117,7 +117,8 @@ fn what_is_shown_of_a_long_call_is_cut_and_says_so() {
     let mut arguments = write("a.txt", "x");
     arguments["rendered"] = "y".repeat(5_000).into();
     let shown = barred_with(&workspace, "probe", &arguments, show);
-    let says = shown.iter().rposition(|line| line.starts_with("The tool itself says: ")).unwrap();
+    let says =
+        shown.iter().rposition(|line| line.starts_with("In the tool's own words: ")).unwrap();
     let says: usize = shown[says..].iter().map(String::len).sum();
     assert!((1_000..1_100).contains(&says), "{says}");
     assert!(is_cut(shown.last().unwrap()), "{shown:?}");

@@ -194,9 +194,7 @@ impl Args {
         };
         let (with, choices): (_, &[Choice]) = match self.grant {
             Some(GrantFlag::None) => (" with no grants", &[Choice::Yes, Choice::No]),
-            Some(GrantFlag::Requested) => {
-                (" with all that it requests", &[Choice::Yes, Choice::No])
-            }
+            Some(GrantFlag::Requested) => (" with all its requests", &[Choice::Yes, Choice::No]),
             None if groups.is_empty() => ("", &[Choice::Yes, Choice::No]),
             None => (" with these grants", &[Choice::Yes, Choice::No, Choice::Customize]),
         };
@@ -237,8 +235,7 @@ fn check_known_inside(described: &DescribeResult, name: &ToolName) -> Result<(),
     let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
     match tools.len() > 1 && !tools.iter().any(|tool| tool.name == name.as_str()) {
         true => Err(CliError::Usage(format!(
-            "the component has several tools and knows them by their own names, and `{name}` is none \
-             of them; leave out `--name`"
+            "the component has several tools, and none is named `{name}`; omit `--name`"
         ))),
         false => Ok(()),
     }
@@ -246,7 +243,7 @@ fn check_known_inside(described: &DescribeResult, name: &ToolName) -> Result<(),
 
 fn ask_with_yes(name: &ToolName) -> String {
     format!(
-        "`{name}` was not added, since there is no terminal to ask on; look at what it asks for, and \
+        "`{name}` was not added, because there is no terminal to ask on; review its requests, and \
          add it with `--yes --grant none` or `--yes --grant requested`"
     )
 }
@@ -276,14 +273,14 @@ fn check_free(
                 Some(_) if path.symlink_metadata().is_err() => return Ok(true),
                 Some(recorded) if recorded.tool.component == source.component.digest => {
                     return Err(CliError::Usage(format!(
-                        "`{name}` is this component already ({})",
+                        "`{name}` already is this component ({})",
                         recorded.place
                     )));
                 }
                 Some(recorded) => {
                     return Err(CliError::Usage(format!(
-                        "the name `{name}` is taken by `{}` ({}); replace it with `{} FILE`, or give \
-                         this one another name with `--name`",
+                        "the name `{name}` is taken by `{}` ({}); replace it with `{} FILE`, or \
+                         choose another name with `--name`",
                         place.shown(path),
                         recorded.place,
                         shell::command(["kitbag", "update", name.as_str()])
@@ -300,7 +297,7 @@ fn check_free(
 
 fn taken(name: &ToolName, holder: &str) -> CliError {
     CliError::Usage(format!(
-        "the name `{name}` is taken by {holder}; give this one another name with `--name`"
+        "the name `{name}` is taken by {holder}; choose another name with `--name`"
     ))
 }
 
@@ -402,7 +399,7 @@ impl Addition<'_> {
                 let groups = self.groups.iter().filter(|group| keys.contains(&group.key));
                 groups.map(|group| group.word).collect::<Vec<_>>().join(", ")
             }
-            GrantSelection::Requested if !self.groups.is_empty() => "what it requests".to_owned(),
+            GrantSelection::Requested if !self.groups.is_empty() => "all its requests".to_owned(),
             GrantSelection::Requested | GrantSelection::Nothing => "nothing".to_owned(),
         };
         output::data(&format!(

@@ -65,7 +65,7 @@ impl Args {
         let is_recorded_still = locked.forget(name)?;
         if is_recorded_still {
             output::note(&format!(
-                "`{}` cannot be read and is left as it is; remove `[tools.{name}]` in it yourself",
+                "`{}` cannot be read and is unchanged; remove its `[tools.{name}]` yourself",
                 place.shown(&place.lock)
             ));
         }
@@ -82,7 +82,7 @@ impl Args {
         }
         let component = match is_own {
             true => format!("its component {}", place.shown(&path)),
-            false => format!("what was recorded of it; its component {} stays", place.shown(&path)),
+            false => format!("its record; its component {} stays", place.shown(&path)),
         };
         output::data(&format!(
             "Removed {name}: its table in {}, and {component}.",
@@ -124,14 +124,14 @@ impl Args {
 fn not_added(name: &ToolName, config: Option<&Config>) -> String {
     let tools = config.map(|config| &config.tools);
     match tools.and_then(|tools| tools.get(name)) {
-        Some(_) => format!(
-            "`{name}` was not added with `kitbag add`; `kitbag list` shows where it comes from"
-        ),
+        Some(_) => {
+            format!("`{name}` was not added with `kitbag add`; `kitbag list` shows its source")
+        }
         None => {
             let known = tools.into_iter().flatten().map(|(known, _)| known.as_str());
             let near = kitbag::base::text::nearest(name.as_str(), known);
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            format!("there is no tool `{name}`{near}")
+            format!("no tool is named `{name}`{near}")
         }
     }
 }

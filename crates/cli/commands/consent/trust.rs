@@ -55,7 +55,7 @@ impl Args {
             return match as_json {
                 true => output::json(&as_value(&question, true)),
                 false => output::data(&format!(
-                    "`{}` is trusted as it is",
+                    "`{}` is already trusted",
                     shown(&question.record.workspace)
                 )),
             }
@@ -71,8 +71,8 @@ impl Args {
             false => Err(CliError::NotTrusted(match is_interactive {
                 true => "nothing was trusted",
                 false => {
-                    "nothing was trusted, since there is no terminal to ask on; look at what is \
-                     asked, and trust it with `kitbag trust --yes`"
+                    "nothing was trusted, because there is no terminal to ask on; review the \
+                     requests, and trust them with `kitbag trust --yes`"
                 }
             })),
         };
@@ -86,7 +86,7 @@ impl Args {
             (Ok(()), true) => output::json(&as_value(&question, true)).map(|()| Exit::Done),
             (Ok(()), false) => {
                 let workspace = shown(&question.record.workspace);
-                output::data(&format!("`{workspace}` is trusted, for what it asks here"))?;
+                output::data(&format!("`{workspace}` is trusted, with these requests"))?;
                 Ok(Exit::Done)
             }
         }
@@ -134,7 +134,7 @@ fn list(records: &[TrustRecord], as_json: bool) -> Result<Exit, CliError> {
         format!("{}  {files} files, content {}\n", shown(&record.workspace), &digest[..12])
     });
     let text: String = lines.collect();
-    output::data(if text.is_empty() { "no workspace is trusted by what it holds" } else { &text })?;
+    output::data(if text.is_empty() { "no workspace is trusted by its content" } else { &text })?;
     Ok(Exit::Done)
 }
 
@@ -149,10 +149,11 @@ fn revoke(global: Global, directory: Option<PathBuf>) -> Result<Exit, CliError> 
     let name = path.to_string_lossy().into_owned();
     match (as_json, was_trusted) {
         (true, _) => output::json(&json!({ "workspace": name, "revoked": was_trusted }))?,
-        (false, true) => output::data(&format!("`{}` is trusted no longer", shown(&name)))?,
+        (false, true) => output::data(&format!("`{}` is no longer trusted", shown(&name)))?,
         (false, false) => {
             let text = format!(
-                "`{}` was not trusted by what it holds; `kitbag trust --list` shows those that are",
+                "`{}` is not trusted by its content; `kitbag trust --list` shows the trusted \
+                 workspaces",
                 shown(&name)
             );
             return Err(CliError::Usage(text));

@@ -63,7 +63,7 @@ impl Args {
             let known = config.tools.keys().map(ToolName::as_str);
             let near = kitbag::base::text::nearest(name.as_str(), known);
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return Err(CliError::Usage(format!("there is no tool `{name}`{near}")));
+            return Err(CliError::Usage(format!("no tool is named `{name}`{near}")));
         };
         // `kitbag check` reports it, and no tool runs with it.
         if let Some(Disabled::Broken { reason }) = &tool.disabled {
@@ -74,16 +74,14 @@ impl Args {
             return Err(CliError::Hinted { error: Box::new(CliError::Faulty(finding)), hint });
         }
         let ToolSource::Local(local) = &tool.source.value else {
-            return Err(CliError::Usage(format!(
-                "`{name}` has no component in a file, of which something could be recorded"
-            )));
+            return Err(CliError::Usage(format!("`{name}` has no component file to record")));
         };
         let place = ToolFiles::new(local.layer, config)?;
         let path = &local.wasm.value;
         if self.path.is_some() && !is_in(&place.tools, path) {
             return Err(CliError::Usage(format!(
-                "the component of `{name}` is `{}`, which `kitbag add` has not put there; replace it \
-                 yourself, and then call `{}`",
+                "the component of `{name}` is `{}`, which was not added with `kitbag add`; replace \
+                 it yourself, and then run `{}`",
                 place.shown(path),
                 shell::command(["kitbag", "update", name.as_str()])
             )));
@@ -112,7 +110,7 @@ impl Args {
         if is_agreed && is_there() {
             match global.json {
                 true => output::json(&difference.as_value(name, true))?,
-                false => output::data(&format!("{name} is as it was recorded."))?,
+                false => output::data(&format!("{name} matches its record."))?,
             }
             return Ok(Exit::Done);
         }
@@ -130,7 +128,7 @@ impl Args {
         if !self.yes && !is_agreed {
             if !is_interactive {
                 let error = CliError::NotAgreed(format!(
-                    "nothing was recorded of `{name}`, since there is no terminal to ask on; look at the \
+                    "`{name}` was not recorded, because there is no terminal to ask on; review the \
                      difference, and record it with `{}`",
                     shell::command(["kitbag", "update", name.as_str(), "--yes"])
                 ));
@@ -141,8 +139,8 @@ impl Args {
                 }
                 return Err(error);
             }
-            if !consent::agrees("Record this, so that it runs?")? {
-                return Err(CliError::NotAgreed(format!("nothing was recorded of `{name}`")));
+            if !consent::agrees("Record this version, so that it runs?")? {
+                return Err(CliError::NotAgreed(format!("`{name}` was not recorded")));
             }
         }
         let mut locked = place.lock()?;
@@ -150,7 +148,7 @@ impl Args {
         let known = locked.recorded.tools.get(name);
         if known != old {
             return Err(CliError::Usage(format!(
-                "another command has recorded something of `{name}` meanwhile; try again"
+                "another command recorded `{name}` meanwhile; try again"
             )));
         }
         let text = place.config_text()?;
@@ -293,7 +291,7 @@ impl<'a> Difference<'a> {
         items.extend(self.manifest_requests(name, reader));
         let Some(old) = self.old else {
             let digest = beginning(&new.component);
-            let heading = format!("{name}: nothing was recorded of it; its digest is {digest}");
+            let heading = format!("{name}: not recorded; its digest is {digest}");
             let description = said(Some(now), description).unwrap_or_default();
             let lines = description.lines().map(str::to_owned).collect();
             let imports = new.imports.iter().map(|import| escaped(import).to_string()).collect();
@@ -329,7 +327,7 @@ impl<'a> Difference<'a> {
             parts.push(match before {
                 Some(before) => Attachment::theirs(title, changed_lines(&before, &now)),
                 None => {
-                    let title = format!("{title} not as recorded, now");
+                    let title = format!("{title} differs from the record, now");
                     Attachment::theirs(title, now.lines().map(str::to_owned).collect())
                 }
             });

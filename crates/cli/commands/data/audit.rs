@@ -80,7 +80,7 @@ impl Args {
         let Some(auditor) = kitbag.toolbox().auditor() else {
             let reason = match kitbag.toolbox().config().state {
                 Some(_) => "nothing is logged: `[audit] enable` is false",
-                None => "nothing is logged, since neither `HOME` nor `KITBAG_STATE_DIR` is set",
+                None => "nothing is logged, because neither `HOME` nor `KITBAG_STATE_DIR` is set",
             };
             return Err(CliError::Usage(reason.into()));
         };
@@ -170,7 +170,7 @@ fn verified(verified: Option<Verification>, as_json: bool) -> Result<Exit, CliEr
     let Some(verified) = verified else {
         return match as_json {
             true => output::json(&json!({ "lines": 0 })).map(|()| Exit::Done),
-            false => output::data("nothing was logged yet").map(|()| Exit::Done),
+            false => output::data("nothing is logged yet").map(|()| Exit::Done),
         };
     };
     if as_json {
@@ -218,7 +218,7 @@ fn verified_text(verified: &Verification) -> String {
         let lines = noun(*lines, "line");
         text.push_str(&format!("\nlast removed: {lines}{of}, at {time}"));
         if *damaged {
-            text.push_str("; they had been changed before");
+            text.push_str("; they were changed before");
         }
     }
     if *open > 0 {
@@ -230,7 +230,7 @@ fn verified_text(verified: &Verification) -> String {
     }
     if *torn > 0 {
         text.push_str(&format!(
-            "\nopen end: {} of a line that a process did not finish",
+            "\nopen end: {} of an unfinished line of a process",
             noun(*torn, "byte")
         ));
     }
@@ -248,7 +248,7 @@ fn head(head: Option<Head>, details: Option<Head>, as_json: bool) -> Result<Exit
     let Some(Head { lines, hash, .. }) = head else {
         return match as_json {
             true => output::json(&Value::Null).map(|()| Exit::Done),
-            false => output::data("nothing was logged yet").map(|()| Exit::Done),
+            false => output::data("nothing is logged yet").map(|()| Exit::Done),
         };
     };
     match as_json {

@@ -23,7 +23,7 @@ impl Args {
         let places = Places::from_environment(std::env::vars_os());
         let Some(path) = places.cache else {
             return Err(CliError::Usage(
-                "there is no cache, since neither `HOME` nor `KITBAG_CACHE_DIR` is set".into(),
+                "there is no cache, because neither `HOME` nor `KITBAG_CACHE_DIR` is set".into(),
             ));
         };
         let cache = DiskCache::new(path);

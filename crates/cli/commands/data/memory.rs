@@ -77,7 +77,7 @@ enum Format {
 
 fn caller(text: &str) -> Result<Caller, String> {
     Caller::from_storage_name(text).ok_or_else(|| {
-        "it begins with `user/`, `client/` or `program/`; `kitbag storage list` shows it after \
+        "it starts with `user/`, `client/` or `program/`; `kitbag storage list` shows it after \
          `memory/`"
             .to_owned()
     })
@@ -173,7 +173,7 @@ fn call(
     };
     warn(&completed.problems.cache);
     if let Some(cut) = &completed.cut {
-        return Err(CliError::Usage(format!("what is kept is too much for one file: {cut}")));
+        return Err(CliError::Usage(format!("the stored data is too large for one file: {cut}")));
     }
     match completed.completion.result {
         Ok(Outcome::Success(content)) => Ok(Ok(content)),
@@ -213,7 +213,7 @@ fn copy(file: &str) -> Result<tempfile::TempDir, CliError> {
     .map_err(failed)?;
     if content.len() as u64 > FILE_BYTES.as_u64() {
         return Err(CliError::Usage(format!(
-            "`{file}` has more than {FILE_BYTES}, the most that is imported; split it"
+            "`{file}` is larger than {FILE_BYTES}, the limit of an import; split it"
         )));
     }
     let directory = tempfile::Builder::new().prefix("kitbag-").tempdir().map_err(failed)?;
@@ -229,7 +229,7 @@ fn tell(answer: &str, as_json: bool) -> Result<(), CliError> {
     }
     let count = |key: &str| imported[key].as_u64().unwrap_or_default();
     output::note(&format!(
-        "{} added, {} changed, {} as they were",
+        "{} added, {} changed, {} unchanged",
         count("added"),
         count("changed"),
         count("unchanged")

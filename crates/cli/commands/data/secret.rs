@@ -115,7 +115,7 @@ fn list(config: &Config, end: &CallEnd, as_json: bool) -> Result<Exit, CliError>
         })
         .collect();
     if rows.is_empty() {
-        output::note("there are no secrets; `kitbag secret set` keeps one");
+        output::note("there are no secrets; `kitbag secret set` stores one");
     }
     output::data(&output::aligned(&rows))?;
     Ok(Exit::Done)
@@ -178,7 +178,7 @@ fn delete(
     } else {
         let value = match store {
             Some(store) => format!("its value is deleted from {}", shown(&store)),
-            None => "no value of it was kept".to_owned(),
+            None => "it had no stored value".to_owned(),
         };
         output::data(&format!("`{name}` is deleted from {}; {value}", shown(path)))?;
     }
@@ -212,10 +212,10 @@ fn test(
     let mut lines = vec![format!("`{name}` can be read ({})", source(config, secret))];
     match &*secret.to.value {
         [] => lines.push(format!(
-            "it goes nowhere; to say where: kitbag secret set {name} --keep-value --to \
+            "it is sent nowhere; to choose where: kitbag secret set {name} --keep-value --to \
              'https://HOST/**'"
         )),
-        places => lines.extend(places.iter().map(|place| format!("goes to {place}"))),
+        places => lines.extend(places.iter().map(|place| format!("is sent to {place}"))),
     }
     lines.push(format!("as {} ({})", secret.placement.value, secret.origin));
     output::data(&lines.join("\n"))?;

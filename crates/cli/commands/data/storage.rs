@@ -47,7 +47,7 @@ impl Args {
         let toolbox = global.kitbag(LimitArgs::default())?.toolbox();
         let Some(storage) = toolbox.storage() else {
             return Err(CliError::Usage(
-                "nothing is kept, since neither `HOME` nor `KITBAG_STATE_DIR` is set".into(),
+                "nothing is stored, because neither `HOME` nor `KITBAG_STATE_DIR` is set".into(),
             ));
         };
         match self.command {
@@ -82,7 +82,7 @@ fn list(toolbox: &Toolbox, storage: &Storage, as_json: bool) -> Result<Exit, Cli
         return Ok(Exit::Done);
     }
     if usages.is_empty() {
-        output::note("the tools of this workspace keep nothing");
+        output::note("the tools of this workspace store nothing");
         return Ok(Exit::Done);
     }
     let row = |usage: &StorageUsage| {

@@ -88,8 +88,7 @@ impl Args {
             if rows.len() < all {
                 let left_out = all - rows.len();
                 output::note(&format!(
-                    "{left_out} values of built-in tools that nothing changes are left out; \
-                     `--all` shows them"
+                    "{left_out} default values of built-in tools are omitted; `--all` shows them"
                 ));
             }
         }

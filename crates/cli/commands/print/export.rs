@@ -54,7 +54,7 @@ impl Args {
         }
         output::json(&definitions.value)?;
         for (tool, reason) in &definitions.left_out {
-            output::warn(&format!("`{tool}` is left out: {reason}"));
+            output::warn(&format!("`{tool}` is omitted: {reason}"));
         }
         // What becomes of the schemas of built-in tools is known, and no concern of the user.
         let is_builtin = |tool: &str| {
@@ -70,8 +70,8 @@ impl Args {
             let number = counted.len();
             let command = shell::command(["kitbag", "export", counted[0].tool.as_str()]);
             output::note(&format!(
-                "the schemas of built-in tools say {number} things in another way here; `{command} …` \
-                 shows those of a tool"
+                "the schemas of built-in tools differ in {number} ways in this format; `{command} \
+                 …` shows those of a tool"
             ));
         }
         Ok(Exit::Done)

@@ -26,12 +26,12 @@ impl Args {
         }
         if !kitbag.toolbox().has_learn() {
             output::note(
-                "there is no prompt, since the tool `learn` is off: `kitbag list` shows why",
+                "there is no prompt, because the tool `learn` is off: `kitbag list` shows why",
             );
         } else if prompt.text.is_empty() && prompt.problems.is_empty() {
             output::note(
-                "there is no prompt, since no topic is configured: `[knowledge.NAME]` with \
-                 `subjects = \"DIRECTORY\"` in `.kitbag/config.toml` makes one",
+                "there is no prompt, because no topic is configured; to add one, set `subjects = \
+                 \"DIRECTORY\"` under `[knowledge.NAME]` in `.kitbag/config.toml`",
             );
         }
         for problem in &prompt.problems {

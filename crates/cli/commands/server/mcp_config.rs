@@ -87,7 +87,9 @@ impl Args {
             std::env::split_paths(&path).any(|directory| directory.join("kitbag").is_file())
         };
         if shared.is_some() && self.http.is_none() && !is_in_path() {
-            output::note("the file of a workspace names `kitbag` alone, which is not in your PATH");
+            output::note(
+                "the entry for a workspace has the command `kitbag`, which is not in your PATH",
+            );
         }
         let server = self.client.server(&connection).map_err(CliError::Usage)?;
         match self.write {
@@ -134,13 +136,13 @@ impl Args {
             }
         }
         let Some(file) = shared.or_else(|| self.client.user_file()) else {
-            output::note("this goes into the configuration of the client");
+            output::note("add this to the configuration of the client");
             return Ok(());
         };
-        let mut note = format!("this goes into `{}`", file.display());
+        let mut note = format!("add this to `{}`", file.display());
         note.push_str(match self.client.format() {
             FileFormat::Yaml => "; JSON is valid YAML there",
-            FileFormat::Json | FileFormat::Toml => ", and `--write` puts it there",
+            FileFormat::Json | FileFormat::Toml => ", or let `--write` add it",
         });
         if self.client == Client::ClaudeCode {
             let words: Vec<_> = match own {
@@ -176,15 +178,14 @@ impl Args {
             FileFormat::Yaml => {
                 return Err(CliError::Usage(
                     "the file of this client is YAML, which `--write` cannot change without losing \
-                     its comments; leave `--write` out to print the entry"
+                     its comments; omit `--write` to print the entry"
                         .into(),
                 ));
             }
         };
         let Some(file) = file else {
             return Err(CliError::Usage(
-                "the file of this client is not known; leave `--write` out to print the entry"
-                    .into(),
+                "the file of this client is unknown; omit `--write` to print the entry".into(),
             ));
         };
         let path = file.display().to_string();
@@ -194,7 +195,7 @@ impl Args {
         let original = Original::read(&file)
             .map_err(|source| CliError::Read { path: path.clone(), source })?;
         let untouched = |why: &dyn std::fmt::Display| {
-            CliError::Usage(format!("`{}` is left as it is: {why}", shown(&path)))
+            CliError::Usage(format!("`{}` is unchanged: {why}", shown(&path)))
         };
         let old = str::from_utf8(original.content()).map_err(|error| untouched(&error))?;
         let entry = ServerEntry { table: self.client.table(), name: &self.name, value: &server };
@@ -216,10 +217,10 @@ impl Args {
         }
         output::data(&path)?;
         match (is_changed, backup) {
-            (false, _) => output::note("it says so already"),
+            (false, _) => output::note("it already has this entry"),
             (true, None) => {}
             (true, Some(backup)) => {
-                output::note(&format!("what it was is kept in `{}`", backup.display()));
+                output::note(&format!("the previous version is in `{}`", backup.display()));
             }
         }
         Ok(())
@@ -249,7 +250,7 @@ fn called_as() -> Result<PathBuf, CliError> {
 fn text(path: &Path) -> Result<&str, CliError> {
     path.to_str().ok_or_else(|| {
         let path = path.to_string_lossy();
-        CliError::Usage(format!("`{}` is not UTF-8, as JSON has to be", shown(&path)))
+        CliError::Usage(format!("`{}` is not UTF-8, as JSON must be", shown(&path)))
     })
 }
 

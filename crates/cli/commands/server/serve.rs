@@ -185,7 +185,7 @@ impl Args {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed("the server cannot start", error))?;
         if let Err(error) = server.watch() {
-            output::warn(&format!("changes of files will not be seen: {error}"));
+            output::warn(&format!("changes of files will not be noticed: {error}"));
         }
         let served = match self.http {
             Some(address) => {
@@ -217,8 +217,8 @@ impl Args {
     ) -> Result<(TcpListener, HttpOptions), CliError> {
         if !is_loopback(&address) && (self.allow_host.is_empty() || self.no_token) {
             return Err(CliError::Usage(format!(
-                "`{address}` can be reached from other machines; name the host that clients call \
-                 it by with `--allow-host`, and leave `--no-token` out"
+                "`{address}` can be reached from other machines; name the host that clients use \
+                 with `--allow-host`, and omit `--no-token`"
             )));
         }
         let from_file = self.token_file.as_deref().map(|path| {
@@ -292,8 +292,8 @@ fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
 async fn serve_stdio(server: &Server) -> Result<(), CliError> {
     if io::stdin().is_terminal() {
         output::note(
-            "kitbag speaks MCP on standard input and output now, and waits for a client; \
-             Ctrl-D ends it",
+            "kitbag now serves MCP on standard input and output, and waits for a client; press \
+             Ctrl-D to stop",
         );
     }
     let (input, output) = kitbag::mcp::take_over_stdio()
@@ -308,7 +308,7 @@ async fn serve_http(
     options: HttpOptions,
 ) -> Result<(), CliError> {
     let address = listener.local_addr();
-    let address = address.map_err(|error| failed("the address cannot be found out", error))?;
+    let address = address.map_err(|error| failed("the address cannot be determined", error))?;
     output::note(&format!("listening at http://{address}{HTTP_PATH}"));
     let end = end_on_signal().map_err(|error| failed("signals cannot be handled", error))?;
     let served = server.serve_http(listener, options, end).await;
@@ -317,10 +317,10 @@ async fn serve_http(
 
 fn cannot_listen(address: SocketAddr, error: io::Error) -> CliError {
     let more = match error.kind() {
-        io::ErrorKind::AddrInUse => "; another program does, perhaps a server of kitbag's",
+        io::ErrorKind::AddrInUse => "; another program does, perhaps another kitbag server",
         _ => "",
     };
-    failed(&format!("`{address}` cannot be listened at{more}"), error)
+    failed(&format!("cannot listen at `{address}`{more}"), error)
 }
 
 /// Returns a token that Ctrl-C and the termination signal cancel. The second signal ends the
@@ -347,7 +347,7 @@ fn read_key(path: &Path) -> Result<Vec<u8>, CliError> {
     let key = read_secret(path)?;
     match key.len() {
         length if length < KEY_BYTES => Err(CliError::Usage(format!(
-            "`{}` has {length} bytes; a key has at least {KEY_BYTES}",
+            "`{}` has {length} bytes; a key must have at least {KEY_BYTES}",
             path.display()
         ))),
         _ => Ok(key),

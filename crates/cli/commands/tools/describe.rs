@@ -153,7 +153,7 @@ fn as_text(tool: &Tool) -> String {
     section("Grants", tool.grants.origin(), &tool.grants.value.lines(&per_call).join("\n"));
     if !requested.is_empty() {
         let requested: Vec<_> = requested.iter().map(ToString::to_string).collect();
-        section("Would like", &Origin::Tool, &requested.join("\n"));
+        section("Requested", &Origin::Tool, &requested.join("\n"));
     }
     let limits = &tool.limits;
     section("Memory", &limits.memory.origin, &limits.memory.value.to_string());

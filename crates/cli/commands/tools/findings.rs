@@ -53,7 +53,7 @@ impl Findings {
             }
             if tool.unavailable(toolbox.config()).is_some() {
                 warnings.push(format!(
-                    "the tool `{name}` is unavailable until it is granted what it asks for"
+                    "the tool `{name}` is unavailable until it has the requested grants"
                 ));
             }
             warnings.extend(tool.grant_warnings());
@@ -81,8 +81,8 @@ fn resolved_by_proxy(toolbox: &Toolbox, name: &ToolName) -> Option<String> {
     };
     let origin = &config.network.resolve.origin;
     Some(format!(
-        "the proxy resolves `{host}`{more} for the tool `{name}`, and nothing checks the addresses \
-         ({origin})"
+        "the proxy resolves `{host}`{more} for the tool `{name}`, so kitbag does not check the \
+         addresses ({origin})"
     ))
 }
 

@@ -65,7 +65,7 @@ fn as_text(inspection: &Inspection) -> String {
     for export in &inspection.exports {
         let _ = writeln!(text, "  {}: {}", export.name, export.ty);
     }
-    text.push_str("\nImports, and what each would give it\n");
+    text.push_str("\nImports, and the access that each gives\n");
     if inspection.imports.is_empty() {
         text.push_str("  nothing\n");
     }
@@ -89,7 +89,7 @@ fn description(inspection: &Inspection) -> String {
             "Description: the section `kitbag:describe`; `describe` is not called\n".to_owned()
         }
         (Some(_), false) => "Description: the section `kitbag:describe`\n".to_owned(),
-        (None, true) => return "Description: what `describe` answers once it is compiled\n".into(),
+        (None, true) => return "Description: the result of `describe`, after compiling\n".into(),
         (None, false) => return "Description: none\n".into(),
     };
     let tools = inspection.section.iter().filter_map(DescribeResult::description);

@@ -38,9 +38,7 @@ impl Args {
             let nearest = nearest(name, names.iter().map(String::as_str));
             let meant = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
             let name = shown(name);
-            return Err(CliError::Usage(format!(
-                "no tool and no toolset is called `{name}`{meant}"
-            )));
+            return Err(CliError::Usage(format!("no tool or toolset is named `{name}`{meant}")));
         }
         match global.json {
             true => output::json(&summaries.into_iter().map(as_json).collect())?,

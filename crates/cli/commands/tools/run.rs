@@ -351,7 +351,7 @@ fn finish(
             tell(&emitted, &files, as_json);
             let Some(cut) = cut else { return end(Exit::Done, unsaved) };
             let hint = allow_more("output", &cut.limit.origin);
-            output::note(&format!("error: the answer was cut: {cut}\nhint: {hint}"));
+            output::note(&format!("error: the output was truncated: {cut}\nhint: {hint}"));
             end(Exit::Limit, unsaved)
         }
         Ok(Outcome::Error(error)) => {
@@ -405,7 +405,7 @@ pub(crate) fn tool_error(error: &ErrorInfo) -> String {
         text.push_str(&format!("{}\n", output::labelled("caused by", cause)));
     }
     if error.transient {
-        text.push_str("hint: the tool says that trying again may help\n");
+        text.push_str("hint: trying again may help, according to the tool\n");
     }
     text
 }
@@ -427,7 +427,7 @@ fn show_details(completion: &Completion) {
     output::note(&format!("took {elapsed}, {} of memory, answered {output_size}", usage.memory));
     if usage.emitted_bytes > 0 {
         let (size, items) = (ByteSize::bytes(usage.emitted_bytes), completion.emitted.len());
-        output::note(&format!("offered {size} besides the text, items taken: {items}"));
+        output::note(&format!("offered {size} of other content, items accepted: {items}"));
     }
     if let Some(fuel) = usage.fuel {
         output::note(&format!("ran {fuel} instructions"));

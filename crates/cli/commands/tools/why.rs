@@ -55,11 +55,10 @@ pub(crate) struct Args {
 }
 
 /// Condition that cannot be checked before a tool connects.
-const ADDRESSES: &str = "if its host has no addresses but those that the grant opens, and none that \
-                         is denied";
+const ADDRESSES: &str = "if the grant allows all addresses of its host and none is denied";
 
 /// The condition if a proxy resolves the name.
-const BY_PROXY: &str = "whatever addresses its host has, if the request goes through your proxy: \
+const BY_PROXY: &str = "regardless of the addresses of its host, if the request uses your proxy: \
                         `resolve = \"proxy\"` lets the proxy resolve the name";
 
 enum WhyRequest {
@@ -166,7 +165,7 @@ fn asked(words: &[String], write: bool) -> Result<WhyRequest, CliError> {
             let access = if write { Access::ReadWrite } else { Access::ReadOnly };
             WhyRequest::Request(Request::Path(PathRequest { guest, access }))
         }
-        _ => return Err(usage("write what the tool would reach".into())),
+        _ => return Err(usage("write the access to check".into())),
     })
 }
 
@@ -192,9 +191,7 @@ fn refused_url(method: &str, url: &str, refusal: &HttpRefusal) -> Answer {
     });
     if let Ok(resolved) = HttpRequest::read(method, url) {
         let resolved = resolved.to_string();
-        text.push_str(&format!(
-            "\n  a tool that resolves URLs requests `{resolved}`: ask for that"
-        ));
+        text.push_str(&format!("\n  a tool that resolves URLs requests `{resolved}`: check that"));
         json["resolved"] = resolved.into();
     }
     Answer { is_allowed: false, text, json }
@@ -226,7 +223,7 @@ fn answer(config: &Config, tool: &ConfiguredTool, request: &Request) -> Answer {
             if let Request::Tool(RequestedTool::Alias { alias, arguments }) = request {
                 let called = Called::of(&tool.grants.value.tools, alias);
                 if called.has_conditions && arguments.is_none() {
-                    text.push_str("\n  if its arguments fit; give them as JSON to know");
+                    text.push_str("\n  if its arguments match; give them as JSON to check");
                 }
                 if let Some(obstacle) = called.obstacle(config) {
                     text.push_str(&format!("\n  but {obstacle}"));
@@ -281,7 +278,7 @@ fn answer(config: &Config, tool: &ConfiguredTool, request: &Request) -> Answer {
                         && !config.secrets.contains_key(name)
                     {
                         text.push_str(&format!(
-                            "\n  there is no such secret yet: {} --to 'https://HOST/**'",
+                            "\n  the secret does not exist yet: {} --to 'https://HOST/**'",
                             shell::command(["kitbag", "secret", "set", name.as_str()])
                         ));
                     }
@@ -292,7 +289,7 @@ fn answer(config: &Config, tool: &ConfiguredTool, request: &Request) -> Answer {
                     let pattern = refusal.and_then(|refusal| refusal.denied_by);
                     let own = pattern.and_then(|pattern| tool.grants.denied_at(&pattern));
                     let origin = own.unwrap_or(&config.deny.origin);
-                    text.push_str(&format!("\n  what is denied stands in {origin}"));
+                    text.push_str(&format!("\n  denied in {origin}"));
                     json["origin"] = origin.to_string().into();
                 }
             }

@@ -15,7 +15,7 @@ use crate::report::text::shown_path;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathRefusal {
     /// kitbag keeps secrets in this path.
-    #[error("no tool reads `{}`, where kitbag keeps secrets", shown_path(path))]
+    #[error("no tool may read `{}`, where kitbag keeps secrets", shown_path(path))]
     Private {
         /// The private file or directory that is or contains the path; absolute.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum PathRefusal {
     #[error("{0}")]
     File(RefusedFile),
     /// The path decides what a tool may do, or what other programs run or read.
-    #[error("no tool changes `{}`", shown_path(path))]
+    #[error("no tool may change `{}`", shown_path(path))]
     Guarded {
         /// The file or directory; absolute.
         path: PathBuf,

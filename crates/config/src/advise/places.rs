@@ -185,7 +185,7 @@ impl Config {
             let action = format!("add `{entry}` to");
             (entry, action)
         } else if *why != FileRefusal::Secret {
-            let action = format!("write `{setting}` for `{directory}` in");
+            let action = format!("set `{setting}` for `{directory}` in");
             (setting, action)
         } else {
             let action = format!("add `{glob}` to `include` of `{directory}` in");
@@ -214,7 +214,7 @@ impl Config {
             Some(grant) if is_written => {
                 let place = self.place_of_grants(tool, grants, DirectoryGrant::KEY);
                 let entry = format!("mode = \"{}\"", request.access);
-                let action = format!("write `{entry}` for `{}` in", grant.guest);
+                let action = format!("set `{entry}` for `{}` in", grant.guest);
                 return PathAdvice::Mode(FileAdvice { entry, place: Some(place), action });
             }
             Some(grant) => PathRequest { guest: grant.guest.clone(), access: request.access },
@@ -241,12 +241,12 @@ impl Config {
     pub fn ignored_proxy_advice(&self, audience: Audience) -> Option<String> {
         let name = self.network.ignored_proxy?;
         let file = self.own_grant_file().named(audience);
-        let action = format!("write `proxy = \"environment\"` under `[network]` in {file}");
+        let action = format!("set `proxy = \"environment\"` under `[network]` in {file}");
         let action = match audience {
             Audience::Person => format!("to use it, {action}"),
             Audience::Model => audience.instruct(&action),
         };
-        Some(format!("the proxy that the variable `{name}` names is not used; {action}"))
+        Some(format!("the proxy in the variable `{name}` is not used; {action}"))
     }
 
     fn own_grant_file(&self) -> GrantFile {
@@ -313,7 +313,8 @@ impl GrantAdvice {
         };
         match &self.unnamed {
             Some(name) => format!(
-                "name the file of the tool under `[tools.{name}]`, run it by that name, and {action}"
+                "declare the file of the tool under `[tools.{name}]`, run it by that name, and \
+                 {action}"
             ),
             None => action,
         }

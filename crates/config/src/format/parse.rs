@@ -29,9 +29,9 @@ use crate::report::{Piece, Problem, Report};
 const MAX_DEPTH: usize = 64;
 
 /// What is said of the key `disabled` where there is none.
-const SWITCHED_OFF: &str = "`disabled` lists subjects of a topic, in `[knowledge.TOPIC]`; a tool is \
-                            switched off by `enable = false` in `[tools.NAME]`, a toolset by `NAME \
-                            = false` in `[toolsets]`";
+const SWITCHED_OFF: &str = "`disabled` belongs to `[knowledge.TOPIC]` and lists subjects; to \
+                            switch off a tool, set `enable = false` in `[tools.NAME]`, and for a \
+                            toolset `NAME = false` in `[toolsets]`";
 
 /// What the text of a file is read as.
 pub(crate) struct Form<'a> {

@@ -103,11 +103,11 @@ impl PlacementTable {
 /// Why a value does not say how a secret is added.
 #[derive(Debug, thiserror::Error)]
 enum PlacementFormError {
-    #[error("a secret is added by one of `basic`, `header`, `query` and `path`")]
+    #[error("set one of `basic`, `header`, `query` and `path`")]
     Keys,
-    #[error("`prefix` belongs to `header`")]
+    #[error("`prefix` needs `header`")]
     Prefix,
-    #[error("`{0}` says nothing of how a secret is added: write `bearer`, `basic`, or a table")]
+    #[error("`{0}` is not a place for a secret: write `bearer`, `basic`, or a table")]
     Word(String),
     #[error(transparent)]
     Placement(#[from] PlacementError),

@@ -20,9 +20,9 @@ impl Bases<'_> {
         }
         if is_url(text) {
             return Err(Problem::from(format!(
-                "`{}` is a URL, and the path of a file is expected here: kitbag downloads \
-                 nothing; download the file, look at it with `kitbag inspect FILE`, and add it \
-                 with `kitbag add FILE`",
+                "`{}` is a URL, but must be the path of a file: kitbag downloads nothing; download \
+                 the file, inspect it with `kitbag inspect FILE`, and add it with `kitbag add \
+                 FILE`",
                 shown(text)
             )));
         }
@@ -30,7 +30,7 @@ impl Bases<'_> {
             Some(rest) => {
                 let home = self.home.ok_or_else(|| {
                     format!(
-                        "`{}` cannot be found: the home directory is not known; write an absolute \
+                        "`{}` cannot be resolved: the home directory is unknown; write an absolute \
                          path",
                         shown(text)
                     )

@@ -46,8 +46,8 @@ pub enum Disabled {
     },
     /// Its toolset is switched off.
     #[error(
-        "disabled by `[toolsets] {toolset} = false` ({origin}); `{toolset} = true` there turns \
-         `{toolset}` on"
+        "disabled by `[toolsets] {toolset} = false` ({origin}); set it to `true` to turn on \
+         `{toolset}`"
     )]
     Toolset {
         /// The toolset.
@@ -57,8 +57,8 @@ pub enum Disabled {
     },
     /// It keeps what a later call reads again, and no configuration lets it.
     #[error(
-        "disabled: it keeps texts that later sessions read; `[toolsets] {toolset} = true` in `{}` \
-         turns `{toolset}` on",
+        "disabled: it stores text that later sessions read; to turn on `{toolset}`, set \
+         `[toolsets] {toolset} = true` in `{}`",
         shown_path(file)
     )]
     OffByDefault {
@@ -69,7 +69,7 @@ pub enum Disabled {
     },
     /// It changes files, and no configuration lets it.
     #[error(
-        "disabled: tools that change files are off; {} turns them on",
+        "disabled: tools that change files are off; to turn them on, set {}",
         write_line(origin, file)
     )]
     Write {
@@ -80,13 +80,14 @@ pub enum Disabled {
     },
     /// It reads the workspace, and there is none that tools read unasked.
     #[error(
-        "disabled: no tool reads `{}`, which {}, and `[toolsets] {toolset} = true` in {} turns \
-         `{toolset}` on everywhere",
+        "disabled: `{}` {}; to turn on `{toolset}` everywhere, set `[toolsets] {toolset} = true` \
+         in {}",
         shown_path(root),
         match is_home {
-            true => "holds your home directory; `--workspace DIRECTORY` names another",
+            true => "contains your home directory; choose a workspace with `--workspace DIRECTORY`",
             false => {
-                "was not named, and has no `.kitbag` or `.git` that counts; `--workspace .` names it"
+                "is not a workspace, because it has no usable `.kitbag` or `.git`; to use it as \
+                 one, add `--workspace .`"
             }
         },
         own_file(file.as_deref())
@@ -103,10 +104,13 @@ pub enum Disabled {
     },
     /// It cannot do without a grant that no configuration gives it.
     #[error(
-        "disabled: it reaches nothing until it is granted where; {}",
+        "disabled: it needs a grant; {}",
         match empty {
-            Some(origin) => format!("put such a grant as in `{setting}` into the list at {origin}"),
-            None => format!("put `{setting}` under `[tools.{tool}.grants]` in {}", own_file(file.as_deref())),
+            Some(origin) => format!("add one as in `{setting}` to the list at {origin}"),
+            None => format!(
+                "add `{setting}` under `[tools.{tool}.grants]` in {}",
+                own_file(file.as_deref())
+            ),
         }
     )]
     NotGranted {
@@ -137,7 +141,7 @@ pub enum Disabled {
         reason: Box<Disabled>,
     },
     /// Its code is that of a workspace that no person trusts.
-    #[error("disabled: its workspace is not trusted; `{COMMAND}` shows what it asks")]
+    #[error("disabled: its workspace is not trusted; `{COMMAND}` shows its requests")]
     Untrusted,
     /// There is a mistake in what its name stands for.
     #[error("broken: {reason}")]
@@ -146,7 +150,7 @@ pub enum Disabled {
         reason: Arc<str>,
     },
     /// There is a mistake in what may restrict it.
-    #[error("off, since what may restrict it cannot be read: {reason}")]
+    #[error("off, because settings that may restrict it cannot be read: {reason}")]
     Unrestricted {
         /// The mistake, with its place.
         reason: Arc<str>,
@@ -201,6 +205,6 @@ impl Default for Toolsets {
 fn write_line(origin: &Origin, file: &Path) -> String {
     match origin {
         Origin::Default => format!("`[toolsets] write = true` in `{}`", shown_path(file)),
-        origin => format!("`[toolsets] write = true` instead of `false` ({origin})"),
+        origin => format!("`[toolsets] write` to `true` ({origin})"),
     }
 }

@@ -44,7 +44,8 @@ impl OwnFiles {
         let Some((first, path)) = beyond.first_key_value() else { return };
         let origin = Origin::Found { path: file::relative(path, &self.texts.root) };
         let problem = format!(
-            "is left out, with {} more: `.kitbag` may hold {TOOLS} components and scripts together",
+            "is ignored, with {} more: `.kitbag` may contain {TOOLS} components and scripts in \
+             total",
             beyond.len() - 1
         );
         let piece = (Layer::Manifest, Piece::Tool(first.to_string()));
@@ -67,7 +68,7 @@ pub(super) fn bound_tables(
         if let Some(Entry { key, .. }) = beyond.first() {
             let more = beyond.len() - 1;
             let problem =
-                format!("is left out, with {more} more: a file may have {TABLES} tables of tools");
+                format!("is ignored, with {more} more: a file may have {TABLES} tables of tools");
             let names = beyond.iter().map(|entry| entry.key.value.clone()).collect();
             let piece = Piece::Tool(key.value.clone());
             report.span_of(file, key.span, problem, (piece, names));
@@ -79,7 +80,7 @@ pub(super) fn bound_tables(
         if let Some(Entry { key, .. }) = beyond.first() {
             let more = beyond.len() - 1;
             let problem =
-                format!("is left out, with {more} more: a workspace may have {TOPICS} topics");
+                format!("is ignored, with {more} more: a workspace may have {TOPICS} topics");
             let piece = Piece::Topic(key.value.clone());
             report.span_of(file, key.span, problem, (piece, Vec::new()));
         }

@@ -20,7 +20,7 @@ use crate::report::{DiagnosticKind, Problem};
 pub const MAX_BYTES: u64 = 1 << 20;
 
 /// The message for a directory where a file should be.
-pub(crate) const DIRECTORY_HERE: &str = "is a directory; a file is expected here";
+pub(crate) const DIRECTORY_HERE: &str = "is a directory, but must be a file";
 
 /// The message for a FIFO, a socket or a device where a file should be.
 pub(crate) const NOT_A_FILE: &str = "is not a regular file";
@@ -192,7 +192,7 @@ impl Lines {
 
 /// Reads a file whole. It was opened without blocking, so that it may be anything.
 pub(crate) fn read(opened: File) -> Result<Vec<u8>, Problem> {
-    read_within(opened, MAX_BYTES, "is larger than 1 MiB, which is the most that is read")
+    read_within(opened, MAX_BYTES, "is larger than the limit of 1 MiB")
 }
 
 /// As [`read`], of a file that has at most `most` bytes; `beyond` says that it has more.

@@ -31,9 +31,8 @@ const OLDEST: u64 = 1;
 
 /// What stands at the start of the file.
 const HEADER: &str = "\
-# What `kitbag add` and `kitbag update` recorded of tools, for a team to review. A tool whose
-# component, description or schema is another one does not run until `kitbag update NAME` has shown
-# the difference.
+# Tools recorded by `kitbag add` and `kitbag update`, for a team to review. A tool whose component,
+# description or schema differs does not run until `kitbag update NAME` records the new version.
 ";
 
 /// What was recorded of tools, by their names.
@@ -48,7 +47,7 @@ pub struct Lock {
 /// The file as it is written.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(title = "What was recorded of the tools of kitbag")]
+#[schemars(title = "Lock file of kitbag")]
 struct LockFile {
     /// The version of this form. Required.
     version: Option<Written<NonZeroU64>>,
@@ -136,7 +135,7 @@ impl Lock {
         };
         if !(OLDEST..=VERSION).contains(&version.value.get()) {
             let problem = format!(
-                "this file has version {}, and this kitbag reads version {VERSION}; take another \
+                "this file has version {}, but this kitbag reads version {VERSION}; use a matching \
                  version of kitbag",
                 version.value
             );

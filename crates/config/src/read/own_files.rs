@@ -24,8 +24,8 @@ use crate::report::text::shown_path;
 use crate::trust::content::OwnContent;
 use crate::trust::examiner::{Examiner, Opened};
 
-const LINKED_SCRIPT: &str = "a symbolic link leads to it; a script lies in `.kitbag/scripts` of \
-                             the workspace itself: put the file there";
+const LINKED_SCRIPT: &str =
+    "is behind a symbolic link; put the script itself into `.kitbag/scripts` of the workspace";
 
 /// The files of a workspace as they stand there, before they are known to count.
 pub(super) struct OwnFiles {
@@ -200,7 +200,7 @@ impl OwnFiles {
             let missing = file::relative(&path.with_extension("wasm"), &self.texts.root);
             let origin = Origin::Found { path: file::relative(&path, &self.texts.root) };
             let missing = shown_path(&missing);
-            let problem = format!("describes a tool that is not there; `{missing}` is missing");
+            let problem = format!("describes a missing tool: `{missing}` does not exist");
             self.texts.report.piece(origin, problem, of_tool(&path));
         }
         self.directories[0] = Some(directory);
@@ -233,7 +233,7 @@ impl OwnFiles {
         };
         for (index, entry) in entries.enumerate() {
             if index == ENTRIES {
-                let problem = format!("has more than {ENTRIES} entries; the rest is not looked at");
+                let problem = format!("has more than {ENTRIES} entries; the rest is ignored");
                 return self.texts.fail(path, problem, TOOLS_PIECE);
             }
             if let Err(error) = entry.and_then(|entry| look(self, &entry)) {
@@ -343,7 +343,7 @@ impl OwnFiles {
             Some(other) if other.eq_ignore_ascii_case("wasm") => {
                 let file = name.with_extension("wasm").to_string_lossy().into_owned();
                 let problem = format!(
-                    "is not read: the name of a component ends with `.wasm`; rename it to `{}`",
+                    "is ignored: the name of a component must end in `.wasm`; rename it to `{}`",
                     shown(&file)
                 );
                 self.texts.fail(&path.join(name), problem, TOOLS_PIECE);

@@ -12,11 +12,11 @@ const OPEN: &str = "# /// kitbag";
 /// The line that it ends with.
 const CLOSE: &str = "# ///";
 
-const UNCLOSED_HEADER: &str = "this header does not end: lines that begin with `# ` follow, or \
-                               `#` alone, and then `# ///`";
-const SECOND_HEADER: &str = "a script has one header, and this is another one; remove it";
+const UNCLOSED_HEADER: &str =
+    "this header does not end: all its lines start with `# ` or are `#`, and the last is `# ///`";
+const SECOND_HEADER: &str = "a script may have one header; remove this one";
 const HEADER_FORM: &str =
-    "a header begins with `# /// kitbag`, as this line almost does; write it so";
+    "this line looks like the start of a header, which must be exactly `# /// kitbag`";
 
 /// The TOML of a header.
 #[derive(Debug, PartialEq, Eq)]

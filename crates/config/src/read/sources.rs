@@ -222,7 +222,7 @@ impl Variables {
         Some(match value.to_str() {
             None => VariableValue::Unusable("is not UTF-8"),
             Some(value) if value.len() > VariableGrant::VALUE_BYTES => {
-                VariableValue::Unusable("has more than 32 KiB, the most that a tool is given")
+                VariableValue::Unusable("is larger than the limit of 32 KiB")
             }
             Some(value) => VariableValue::Text(value.into()),
         })

@@ -50,7 +50,7 @@ impl Texts {
                 let is_named = sources.environment.iter().any(|(name, _)| name == VARIABLE);
                 let hint = (is_named && !path.exists()).then(|| {
                     format!(
-                        "`{VARIABLE}` names it: correct that, make the file, or unset the variable"
+                        "`{VARIABLE}` names it: correct or unset the variable, or create the file"
                     )
                 });
                 // A file that is named and is not there is a mistake of who names it.
@@ -85,8 +85,7 @@ impl Texts {
         let opened = opened.map_err(|error| file::not_opened(&error));
         let most = if layer == Layer::User { file::MAX_BYTES } else { self.left };
         let beyond = format!(
-            "is not read: the files of `.kitbag` have more than {} together, which is the most \
-             that is read",
+            "is ignored: the files in `.kitbag` exceed the limit of {} in total",
             ByteSize::bytes(bounds::BYTES)
         );
         let read = opened.and_then(|Opened { file, path }| match most < file::MAX_BYTES {

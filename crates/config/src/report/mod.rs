@@ -64,11 +64,13 @@ impl GrantedLink {
 /// that cannot be read.
 const MISTAKES: usize = 20_000;
 
-const TOO_MANY_MISTAKES: &str = "from here on mistakes are not counted, since there are too many";
+const TOO_MANY_MISTAKES: &str =
+    "mistakes after this one are not counted, because there are too many";
 
 /// The message for a file outside of the workspace to which a link of the workspace leads.
-const OUTSIDE: &str = "there is a mistake here, and nothing of this file is shown, since a link \
-                       leads to it from the workspace; put a copy into the workspace to see it";
+const OUTSIDE: &str = "there is a mistake here, but the text of this file is hidden, because a \
+                       link in the workspace leads to it; copy the file into the workspace to see \
+                       the mistake";
 
 #[derive(Debug)]
 pub(crate) struct Found {

@@ -188,11 +188,11 @@ pub(crate) fn consequence(piece: &Piece, off: &BTreeSet<&str>, is_trusted: bool)
         Piece::Tool(name) if is_trusted && ToolName::new(name).is_ok() => {
             return format!("the tool `{name}` is off");
         }
-        Piece::Topic(id) => return format!("the topic `{}` is left out", shown(id)),
-        Piece::Key(key) => format!("`{key}` is left out"),
-        Piece::Tool(_) => "this is left out".to_owned(),
+        Piece::Topic(id) => return format!("the topic `{}` is ignored", shown(id)),
+        Piece::Key(key) => format!("`{key}` is ignored"),
+        Piece::Tool(_) => "this is ignored".to_owned(),
         Piece::File(_) | Piece::Lock | Piece::Component | Piece::Everything => {
-            "the file is left out".to_owned()
+            "the file is ignored".to_owned()
         }
     };
     if !is_trusted {

@@ -55,17 +55,14 @@ pub(crate) fn listed_twice(value: &str) -> String {
 /// A relative path in the user config.
 pub(crate) fn relative_path(path: &str) -> String {
     format!(
-        "`{}` is relative, and this file is for all workspaces; write an absolute path, or one \
-         that starts with `~/`",
+        "`{}` must be absolute or start with `~/`, because this file applies to all workspaces",
         shown(path)
     )
 }
 
 pub(crate) fn user_only(key: &str, user_file: Option<&Path>) -> Problem {
-    let message = format!(
-        "`{key}` has no place in a workspace's file: only {} may hold it; remove it",
-        own_file(user_file)
-    );
+    let message =
+        format!("a workspace may not set `{key}`: only {} may; remove it", own_file(user_file));
     Problem::new(DiagnosticKind::UserOnly, message)
 }
 

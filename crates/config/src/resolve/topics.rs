@@ -68,8 +68,8 @@ fn topic(
     let id = key.value;
     if !is_id(id) {
         let problem = format!(
-            "`{}` is not the id of a topic: it has 1 to 64 characters, no `/`, nothing \
-             invisible, and no space at its ends",
+            "`{}` is not a topic id: use 1 to 64 characters, without `/`, invisible characters, or \
+             spaces at the ends",
             shown(id)
         );
         report.at(key, problem);
@@ -79,7 +79,7 @@ fn topic(
         last(parts, |topic| topic.title.as_ref()).filter(|at| at.value.trim().is_empty())
     {
         let problem =
-            format!("the title of topic `{}` is empty; remove it, and the id is shown", shown(id));
+            format!("the title of topic `{}` is empty; remove it to show the id", shown(id));
         report.at(at, problem);
     }
     let learned = strings(parts, |topic| topic.learned.as_ref());
@@ -159,8 +159,8 @@ fn leads_out(
     let leads_out = below.map_or(true, |below| context.guard.secrets().are_entered_by(below));
     if leads_out {
         let message = format!(
-            "the topic `{}` is left out: `{}` is outside of the workspace or looks like a \
-             secret, and the workspace is not trusted; see `kitbag trust`",
+            "the topic `{}` is ignored: `{}` is outside the workspace or looks like a secret, and \
+             the workspace is not trusted; see `kitbag trust`",
             shown(&topic.id),
             shown_path(&path)
         );
@@ -203,8 +203,8 @@ impl Topic {
             let hint = did_you_mean(near).or_else(|| {
                 is_tool.then(|| {
                     format!(
-                        "this list is for subjects; `enable = false` in `[tools.{name}]` switches \
-                         the tool off"
+                        "this list is for subjects; to switch off the tool, set `enable = false` \
+                         in `[tools.{name}]`"
                     )
                 })
             });

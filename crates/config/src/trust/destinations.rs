@@ -103,7 +103,7 @@ impl Config {
             let digest = record.components.get(&self.record_name(local)).copied().flatten();
             local.add_pin(Pin {
                 digest: digest.unwrap_or(NONE),
-                recorded_in: "the record of what was trusted".into(),
+                recorded_in: "the trust record".into(),
                 renewed_by: COMMAND.into(),
             });
         }

@@ -77,7 +77,7 @@ impl Examiner {
                 return Ok(opened);
             }
         }
-        let reason = "it is replaced again and again while it is opened; try again";
+        let reason = "it keeps being replaced while kitbag opens it; try again";
         Err(io::Error::other(reason).into())
     }
 
@@ -202,9 +202,7 @@ fn pattern(text: &str, home: Option<&Path>) -> Result<String, Problem> {
         directory => directory,
     };
     let directory = canonical(&Bases { root: Path::new("/"), home }.absolute(&directory)?);
-    let directory = directory
-        .to_str()
-        .ok_or_else(|| not_a_glob(text, "it leads to a path that is not UTF-8"))?;
+    let directory = directory.to_str().ok_or_else(|| not_a_glob(text, "its path is not UTF-8"))?;
     // What a directory is called means nothing else.
     let escaped: String = directory
         .trim_end_matches('/')

@@ -53,8 +53,8 @@ pub enum TrustedBy {
             shown_path(root)
         ),
         _ => format!(
-            "the configuration of `{}` is not trusted: {reason}; of what it says only what narrows \
-             counts, and its own tools do not run; `{COMMAND}` shows what it asks",
+            "the configuration of `{}` is not trusted: {reason}; until you run `{COMMAND}`, only \
+             settings that restrict access take effect, and its own tools do not run",
             shown_path(root)
         ),
     }
@@ -190,17 +190,15 @@ impl fmt::Display for UntrustedReason {
                 write!(f, "{}{more}", shown.join(", "))
             }
             Self::Caller(Origin::Caller) => f.write_str("the program does not trust it"),
-            Self::Caller(origin) => write!(f, "{origin} says so"),
-            Self::NoState => {
-                f.write_str("there is no state directory in which trust is remembered")
-            }
+            Self::Caller(origin) => write!(f, "{origin} forbids it"),
+            Self::NoState => f.write_str("kitbag has no state directory in which to record trust"),
             Self::StateInside(state) => write!(
                 f,
-                "the state directory `{}` lies in it, and it could hold any record",
+                "the state directory `{}` is inside it, so it could contain any record",
                 shown_path(state)
             ),
             Self::Record(error) => {
-                write!(f, "the record of its trust is not usable, since {error}")
+                write!(f, "its trust record cannot be used: {error}")
             }
         }
     }

@@ -64,9 +64,8 @@ fn files_beyond_the_bound_in_bytes_are_left_out_by_name() {
     assert_eq!(lines.len(), 3, "{lines:#?}");
     assert_eq!(
         lines[0],
-        ".kitbag/scripts/s25.py: is not read: the files of `.kitbag` have more than 16 MiB \
-         together, which is the most that is read (the tool `s25` is off; `kitbag check` shows \
-         everything)"
+        ".kitbag/scripts/s25.py: is ignored: the files in `.kitbag` exceed the limit of 16 MiB in \
+         total (the tool `s25` is off; `kitbag check` shows everything)"
     );
     assert_eq!(config.tools["notes"].limits.time.value.as_secs(), 3);
     let kept: usize = config.files.iter().map(|file| file.text().len()).sum();
@@ -84,8 +83,8 @@ fn components_beyond_the_bound_are_left_out() {
         fs::write(path(format!("tools/c{number:04}.wasm")), "").unwrap();
         fs::write(path(format!("scripts/s{number:04}.py")), "").unwrap();
     }
-    let line = ".kitbag/scripts/s0500.py: is left out, with 999 more: `.kitbag` may hold 2000 \
-                components and scripts together";
+    let line = ".kitbag/scripts/s0500.py: is ignored, with 999 more: `.kitbag` may contain 2000 \
+                components and scripts in total";
     for config in [cloned(&fixture), trusted(&fixture)] {
         let tools = config.tools.keys().filter(|name| name.as_str().starts_with(['c', 's']));
         assert!((2_000..=2_001).contains(&tools.count()));
@@ -108,7 +107,7 @@ fn tables_beyond_the_bound_restrict_their_tools() {
     let fixture = Fixture::new(&text);
     let config = trusted(&fixture);
     assert!(!config.tools["learn"].is_enabled(), "{:?}", config.tools["learn"].disabled);
-    let line = ".kitbag/config.toml:2002:1: is left out, with 0 more: a file may have 2000 tables \
+    let line = ".kitbag/config.toml:2002:1: is ignored, with 0 more: a file may have 2000 tables \
                 of tools (the tool `learn` is off";
     assert!(broken(&config).iter().any(|found| found.starts_with(line)), "{:#?}", broken(&config));
 }
@@ -124,7 +123,7 @@ fn topics_beyond_the_bound_are_left_out() {
         assert_eq!(config.topics.len(), 500);
         assert!(config.topics.contains_key("t499") && !config.topics.contains_key("t500"));
         let lines = broken(&config);
-        let line = ".kitbag/config.toml:1001:12: is left out, with 99 more: a workspace may have \
+        let line = ".kitbag/config.toml:1001:12: is ignored, with 99 more: a workspace may have \
                     500 topics";
         assert!(lines[0].starts_with(line), "{lines:#?}");
         assert!(config.tools["learn"].is_enabled());
@@ -141,7 +140,7 @@ fn a_directory_with_too_many_entries_is_looked_at_in_part() {
     let config = trusted(&fixture);
     assert_eq!(
         config.broken[0].diagnostic.message,
-        "has more than 20000 entries; the rest is not looked at"
+        "has more than 20000 entries; the rest is ignored"
     );
     assert!(config.tools["learn"].is_enabled());
 }

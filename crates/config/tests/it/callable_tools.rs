@@ -32,7 +32,7 @@ fn a_built_in_that_asks_for_its_callers_tools_has_them_and_two_hundred_calls() {
         assert!(config.tools["notes"].grants.value.tools.lines().is_empty());
         assert!(config.tools["notes"].limits.tool_calls.value <= 100);
     };
-    const CALLER: &str = "tools → whatever its caller may call";
+    const CALLER: &str = "tools → every tool that its caller may call";
     let own = |table: &str| format!("[tools.script.{table}\n");
     check("", "", (CALLER, 200));
     check("", &own("limits]\ntool_calls = 60"), (CALLER, 60));

@@ -44,8 +44,8 @@ fn a_file_that_was_named_beats_the_usual_one_in_messages() {
 
 #[test]
 fn only_a_file_of_ones_own_may_hold_a_ceiling() {
-    let refused = "`ceiling` has no place in a workspace's file: only your user config `/t/h/config.toml` \
-                   may hold it; remove it";
+    let refused = "a workspace may not set `ceiling`: only your user config `/t/h/config.toml` \
+                   may; remove it";
     let fixture = Fixture::new("[limits]\nmemory = \"1GiB\"\n[ceiling]\nmemory = \"2GiB\"\n")
         .file("w/.kitbag/tools/count.wasm", "")
         .file("w/.kitbag/tools/count.toml", "ceiling.time = \"2h\"\nlimits.time = \"1h\"\n");

@@ -94,7 +94,7 @@ fn all_files_are_checked_and_come_in_the_order_of_their_layers() {
 /t/h/config.toml:2:10: `limits.memory` takes a string, not the integer `2`
 .kitbag/config.toml:2:8: `limits.time` takes a string, not the integer `1`
 environment KITBAG_LIMITS_TIME: `x` is not a duration; write a number and a unit, such as `30s` or `500ms`
-.kitbag/tools/lone.toml: describes a tool that is not there; `.kitbag/tools/lone.wasm` is missing
+.kitbag/tools/lone.toml: describes a missing tool: `.kitbag/tools/lone.wasm` does not exist
 "
     );
 }

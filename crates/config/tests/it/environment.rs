@@ -16,11 +16,12 @@ fn a_variable_that_is_not_set_or_no_text_is_left_out_with_a_warning() {
             "BYTES = None",
             "LONG = None",
             "FITS = Some(\"xxxxxxxxxxxxxxxxxxxx\")",
-            "/t/h/config.toml:2:8: the variable `UNSET` is not set, so that the tool does not find it",
-            "/t/h/config.toml:2:17: the value of the variable `BYTES` is not UTF-8, so that the tool \
-             does not find it",
-            "/t/h/config.toml:2:26: the value of the variable `LONG` has more than 32 KiB, the most \
-             that a tool is given, so that the tool does not find it",
+            "/t/h/config.toml:2:8: the variable `UNSET` is not set, so the tool does not receive \
+             it",
+            "/t/h/config.toml:2:17: the value of the variable `BYTES` is not UTF-8, so the tool \
+             does not receive it",
+            "/t/h/config.toml:2:26: the value of the variable `LONG` is larger than the limit of \
+             32 KiB, so the tool does not receive it",
         ],
     );
 }

@@ -18,8 +18,8 @@ fn the_own_file_of_a_person_must_be_there_when_it_is_named() {
     // A variable names it, also one that leads nowhere.
     let path = fixture.path("h/config.toml");
     let fixture = fixture.variable("KITBAG_CONFIG", path.to_str().unwrap());
-    let named = "/t/h/config.toml: cannot be read: no such file or directory; `KITBAG_CONFIG` names \
-                 it: correct that, make the file, or unset the variable";
+    let named = "/t/h/config.toml: cannot be read: no such file or directory; `KITBAG_CONFIG` \
+                 names it: correct or unset the variable, or create the file";
     check_problems_of(&fixture, &[named]);
     check_problems_of(&fixture.link("h/config.toml", "nowhere"), &[named]);
 }
@@ -30,7 +30,7 @@ fn a_file_of_more_than_a_mebibyte_is_refused() {
     Fixture::new(&comment(1 << 20)).load();
     check_problems_of(
         &Fixture::new(&comment((1 << 20) + 1)),
-        &[".kitbag/config.toml: is larger than 1 MiB, which is the most that is read"],
+        &[".kitbag/config.toml: is larger than the limit of 1 MiB"],
     );
 }
 

@@ -57,9 +57,9 @@ fn a_repository_without_a_working_tree_is_never_writable() {
         std::fs::create_dir_all(fixture.path("w/bare/refs/heads")).unwrap();
         std::fs::write(fixture.path("w/bare/HEAD"), "ref: refs/heads/main").unwrap();
         let refused = format!(
-            "C:4:31: `/t/w/{host}` cannot be granted for writing: git takes `/t/w/bare` for a \
-             repository without a working tree, in which a tool could leave commands that git runs; \
-             use `mode = \"ro\"`, or another directory"
+            "C:4:31: `/t/w/{host}` cannot be granted for writing: `/t/w/bare` looks like a bare \
+             git repository, in which a tool could leave commands for git to run; use `mode = \
+             \"ro\"`, or another directory"
         );
         check_problems_of(&fixture, &[&refused]);
     }
@@ -111,7 +111,7 @@ fn a_tool_holds_a_bounded_number_of_directories() {
     fixture(&list(64)).load();
     check_refused(
         &list(65),
-        &["C:4:21: 65 directories are granted, and 64 is the most; grant one that holds them"],
+        &["C:4:21: 65 directories are granted; the limit is 64: grant one that contains them"],
     );
 }
 
@@ -136,10 +136,8 @@ fn a_built_in_takes_grants_like_any_tool() {
     );
     check_problems(
         "[tools.learn]\ngrants.filesystem = [{ host = \".\", guest = \"/subjects/in\" }]\n",
-        &[
-            "C:2:22: `/subjects/in` overlaps `/subjects`, which each call of the built-in `learn` is \
-           given by itself; use another guest path",
-        ],
+        &["C:2:22: `/subjects/in` overlaps `/subjects`, which every call of the built-in `learn` \
+             receives automatically; use another guest path"],
     );
 }
 
@@ -180,7 +178,7 @@ fn no_tool_is_granted_a_directory_of_kitbags_own_secrets() {
     let problems = problems(&load(&sources), &fixture);
     let refused = |at: &str, host: &str, private: &str| {
         format!(
-            ".kitbag/config.toml:4:{at}: `{host}` cannot be granted: no tool reads `{private}`, \
+            ".kitbag/config.toml:4:{at}: `{host}` cannot be granted: no tool may read `{private}`, \
              where kitbag keeps secrets; grant another directory\n"
         )
     };

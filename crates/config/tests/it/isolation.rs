@@ -148,13 +148,13 @@ fn mistakes_are_counted_and_named_once_for_each_piece() {
         ends(trusted(&fixture)),
         [
             "the tool `now` is off; 1 more mistake; `kitbag check` shows everything)",
-            "`later` is left out; `kitbag check` shows everything)",
+            "`later` is ignored; `kitbag check` shows everything)",
             "the tool `fetch` is off; `kitbag check` shows everything)",
         ]
     );
     assert_eq!(
         ends(untrusted(&fixture)),
-        ["this is left out, and the workspace is not trusted; 3 more mistakes; `kitbag check` \
+        ["this is ignored, and the workspace is not trusted; 3 more mistakes; `kitbag check` \
              shows everything)"]
     );
     let many: String = (0..5_000).map(|n| format!("[tools.t{n}]\nx = 1\n")).collect();

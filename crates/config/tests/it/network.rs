@@ -118,8 +118,8 @@ fn variables_that_name_no_usable_proxy_are_refused_by_their_names() {
         let fixture = user("[network]\nproxy = \"environment\"\n")
             .variables([("HTTPS_PROXY", value.as_bytes())]);
         let problems = fixture.shown();
-        let expected = "/t/h/config.toml:2:9: the variable `HTTPS_PROXY` names no proxy that kitbag \
-                        can use: a proxy must be `http://HOST:PORT` or \
+        let expected = "/t/h/config.toml:2:9: kitbag cannot use the proxy in the variable \
+                        `HTTPS_PROXY`: a proxy must be `http://HOST:PORT` or \
                         `http://USER:PASSWORD@HOST:PORT`";
         assert!(problems.starts_with(expected), "{value}: {problems}");
         assert!(!problems.contains("hunter2") && !problems.contains("ada"), "{problems}");
@@ -148,10 +148,8 @@ fn names_are_resolved_by_a_proxy_if_the_user_config_says_so() {
     assert!(!user(config).load().network.proxy_resolves(), "there is no proxy");
     check_problems_of(
         &user("[network]\nresolve = \"proxy\"\n"),
-        &[
-            "/t/h/config.toml:2:11: `resolve = \"proxy\"` means nothing without `proxy`; add that, or \
-           remove this",
-        ],
+        &["/t/h/config.toml:2:11: `resolve = \"proxy\"` has no effect without `proxy`; add \
+             `proxy`, or remove `resolve`"],
     );
     let kitbag = user("[network]\nresolve = \"kitbag\"\n").load();
     assert!(!kitbag.network.proxy_resolves());
@@ -192,7 +190,7 @@ fn what_connections_cannot_be_made_with_is_an_error_at_its_place() {
     let fifo = fixture.path("h/fifo");
     assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
     let no_certificate =
-        "holds no certificate in PEM, which begins with `-----BEGIN CERTIFICATE-----`";
+        "contains no PEM certificate, which starts with `-----BEGIN CERTIFICATE-----`";
     check_problems_of(
         &fixture,
         &[
@@ -205,12 +203,12 @@ fn what_connections_cannot_be_made_with_is_an_error_at_its_place() {
             "/t/h/config.toml:3:37: `10.0.0.1/8` is neither a host, such as `example.com` or \
              `*.example.com`, nor an address, nor a block such as `10.0.0.0/8`",
             "/t/h/config.toml:3:51: `network.no_proxy[2]` takes a string, not the integer `1`",
-            "/t/h/config.toml:5:1: `ca.pem` is relative, and this file is for all workspaces; write an \
-             absolute path, or one that starts with `~/`",
+            "/t/h/config.toml:5:1: `ca.pem` must be absolute or start with `~/`, because this file \
+             applies to all workspaces",
             "/t/h/config.toml:6:1: the certificates in `/t/h/none.pem` cannot be used: cannot be read: \
              no such file or directory",
-            "/t/h/config.toml:7:1: the certificates in `/t/h` cannot be used: is a directory; a file is \
-             expected here",
+            "/t/h/config.toml:7:1: the certificates in `/t/h` cannot be used: is a directory, but \
+             must be a file",
             &format!("/t/h/config.toml:8:1: `/t/h/key.pem` {no_certificate}"),
             "/t/h/config.toml:9:1: certificate 2 in `/t/h/broken.pem` cannot be used: \
              trailing data",
@@ -221,9 +219,8 @@ fn what_connections_cannot_be_made_with_is_an_error_at_its_place() {
     );
     check_problems_of(
         &user("[network]\nno_proxy = [\"a.example.com\"]\n"),
-        &[
-            "/t/h/config.toml:2:12: `no_proxy` means nothing without `proxy`; add that, or remove this",
-        ],
+        &["/t/h/config.toml:2:12: `no_proxy` has no effect without `proxy`; add `proxy`, or \
+             remove `no_proxy`"],
     );
 }
 

@@ -33,7 +33,7 @@ fn what_a_tool_is_refused_in_a_granted_directory_is_said_by_its_path() {
         assert_eq!(refusal.as_deref(), expected, "{tool} {path} {access}");
     };
     let (read, write) = (Access::ReadOnly, Access::ReadWrite);
-    let state = Some("no tool reads `/t/s`, where kitbag keeps secrets");
+    let state = Some("no tool may read `/t/s`, where kitbag keeps secrets");
     let secret = Some(
         "`/all/w/.env` looks like a secret; a tool may use it only if its grant includes \
               it",
@@ -44,9 +44,9 @@ fn what_a_tool_is_refused_in_a_granted_directory_is_said_by_its_path() {
         check(tool, "/all/s/secrets.age", read, state);
         check(tool, "/all/s", read, state);
         check(tool, "/all/w/link", read, state);
-        let copy = "no tool reads `/t/w/copy`, where kitbag keeps secrets";
+        let copy = "no tool may read `/t/w/copy`, where kitbag keeps secrets";
         check(tool, "/all/w/copy", read, Some(copy));
-        let key = "no tool reads `/t/h/secrets.key`, where kitbag keeps secrets";
+        let key = "no tool may read `/t/h/secrets.key`, where kitbag keeps secrets";
         check(tool, "/all/h/secrets.key", read, Some(key));
     }
     check("t", "/all/w/.env", read, secret);
@@ -57,10 +57,10 @@ fn what_a_tool_is_refused_in_a_granted_directory_is_said_by_its_path() {
     check("t", "/all/w/a.txt", write, None);
     check("t", "/all/w/new", write, None);
     check("t", "/all/s/new", write, state);
-    check("t", "/all/w/.git/HEAD", write, Some("no tool changes `/t/w/.git`"));
-    check("t", "/all/w/.kitbag/x", write, Some("no tool changes `/t/w/.kitbag`"));
-    check("t", "/all/w/bin/t.wasm", write, Some("no tool changes `/t/w/bin/t.wasm`"));
-    check("t", "/all/h/config.toml", write, Some("no tool changes `/t/h/config.toml`"));
+    check("t", "/all/w/.git/HEAD", write, Some("no tool may change `/t/w/.git`"));
+    check("t", "/all/w/.kitbag/x", write, Some("no tool may change `/t/w/.kitbag`"));
+    check("t", "/all/w/bin/t.wasm", write, Some("no tool may change `/t/w/bin/t.wasm`"));
+    check("t", "/all/h/config.toml", write, Some("no tool may change `/t/h/config.toml`"));
     // No grant allows these anyway.
     check("t", "/other", read, None);
     check("u", "/all/s/new", write, None);

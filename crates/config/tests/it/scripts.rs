@@ -169,12 +169,12 @@ fn a_name_stands_for_one_tool() {
     check_problems(
         &fixture().file("w/.kitbag/tools/words.wasm", ""),
         &[".kitbag/scripts/words.py: two tools are named `words`: this one and \
-           `.kitbag/tools/words.wasm`; give one of them another name"],
+             `.kitbag/tools/words.wasm`; rename one of them"],
     );
     check_problems(
         &Fixture::empty().file("w/.kitbag/scripts/notes.py", "1\n"),
-        &[".kitbag/scripts/notes.py: local tool `notes` has the name of a built-in tool; give it \
-           another one, or replace the built-in with `replaces = \"notes\"` in `tools.notes`"],
+        &[".kitbag/scripts/notes.py: local tool `notes` has the name of a built-in tool; rename \
+             it, or replace the built-in with `replaces = \"notes\"` in `tools.notes`"],
     );
     let replaced = Fixture::new("[tools.notes]\nreplaces = \"notes\"\n")
         .file("w/.kitbag/scripts/notes.py", "1\n");
@@ -189,20 +189,20 @@ fn a_name_stands_for_one_tool() {
     check_problems(
         &fixture().file("w/.kitbag/config.toml", table),
         &[
-            ".kitbag/config.toml:2:10: `words` is the script `.kitbag/scripts/words.py`, which \
-             takes no `source`; remove it",
-            ".kitbag/config.toml:3:8: `words` is the script `.kitbag/scripts/words.py`, which takes \
-             no `wasm`; remove it",
+            ".kitbag/config.toml:2:10: `words` is the script `.kitbag/scripts/words.py`, which may \
+             not have `source`; remove it",
+            ".kitbag/config.toml:3:8: `words` is the script `.kitbag/scripts/words.py`, which may \
+             not have `wasm`; remove it",
             ".kitbag/config.toml:5:10: no script in `.kitbag/scripts` is named `wrods`; did you mean \
              `words`?",
-            ".kitbag/config.toml:7:10: local tool `notes` has the name of a built-in tool; give it \
-             another one, or replace the built-in with `replaces = \"notes\"` in `tools.notes`",
+            ".kitbag/config.toml:7:10: local tool `notes` has the name of a built-in tool; rename \
+             it, or replace the built-in with `replaces = \"notes\"` in `tools.notes`",
         ],
     );
     check_problems(
         &fixture().user("[tools.count]\nscript = \"words\"\n"),
-        &["/t/h/config.toml:2:10: this file is for all workspaces, and a script is one of a \
-           workspace: name it in its `.kitbag/config.toml`"],
+        &["/t/h/config.toml:2:10: a script belongs to a workspace: set `script` in \
+             `.kitbag/config.toml` of that workspace"],
     );
     // A tool of the user's own file stays that.
     let own = fixture().user("[tools.words]\nsource = \"local\"\nwasm = \"/own/a.wasm\"\n");
@@ -214,8 +214,8 @@ fn a_name_stands_for_one_tool() {
 
 #[test]
 fn a_script_is_a_file_of_the_directory_itself() {
-    let linked = "a symbolic link leads to it; a script lies in `.kitbag/scripts` of the workspace \
-                  itself: put the file there";
+    let linked =
+        "is behind a symbolic link; put the script itself into `.kitbag/scripts` of the workspace";
     let check = |fixture: &Fixture, path: &str, problem: &str| {
         check_problems(fixture, &[&format!("{path}: {problem}")]);
     };
@@ -230,13 +230,13 @@ fn a_script_is_a_file_of_the_directory_itself() {
     let path = ".kitbag/scripts";
     check(&Fixture::empty().file("w/.kitbag/scripts", ""), path, "is not a directory");
     let inner = Fixture::empty().directory("w/.kitbag/scripts/words.py");
-    check(&inner, words, "is a directory; a file is expected here");
+    check(&inner, words, "is a directory, but must be a file");
     let fifo = directory();
     let made = std::process::Command::new("mkfifo").arg(fifo.path("w").join(words)).status();
     assert!(made.unwrap().success());
     check(&fifo, words, "is not a regular file");
     let large = iter::repeat_n('#', (1 << 20) + 1).collect::<String>();
-    check(&script(&large), words, "is larger than 1 MiB, which is the most that is read");
+    check(&script(&large), words, "is larger than the limit of 1 MiB");
     let text = "is not UTF-8 from here on; save the file as UTF-8";
     let latin = Fixture::empty().file("w/.kitbag/scripts/words.py", b"# \xe4\n");
     check(&latin, ".kitbag/scripts/words.py:1:3", text);

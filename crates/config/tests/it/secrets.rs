@@ -23,10 +23,10 @@ fn a_workspace_names_secrets_within_the_ceiling_and_narrows_their_places() {
                      env = [{ name = \"TOKEN\", secret = \"github\" }]\n";
     let beyond = |place: &str| {
         format!(
-            ".kitbag/config.toml:{place}: this grant does not count: what the files and components \
-             of a workspace are granted counts only within `[ceiling.grants]` of your own file \
-             (/t/h/config.toml:4:11); to allow it, have `[ceiling.grants]` in your user config \
-             `/t/h/config.toml` include `secrets = [\"github\"]`"
+            ".kitbag/config.toml:{place}: this grant has no effect: a workspace may grant only \
+             what `[ceiling.grants]` in your user config allows (/t/h/config.toml:4:11); to allow \
+             it, let `[ceiling.grants]` in your user config `/t/h/config.toml` include `secrets = \
+             [\"github\"]`"
         )
     };
     let bound = format!("{OWN}[ceiling.grants]\nsecrets = []\n");

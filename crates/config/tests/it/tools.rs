@@ -41,9 +41,9 @@ fn what_the_users_own_file_says_of_a_tool_counts_where_there_is_one() {
     assert_eq!(
         lines,
         [
-            "/t/h/config.toml:9:8: there is no tool `lern` here, and its table has no effect; did you \
-             mean `learn`?",
-            "/t/h/config.toml:1:8: there is no tool `lint` here, and its table has no effect",
+            "/t/h/config.toml:9:8: no tool is named `lern` here, so its table has no effect; did \
+             you mean `learn`?",
+            "/t/h/config.toml:1:8: no tool is named `lint` here, so its table has no effect",
         ]
     );
     assert!(config.tools.keys().all(|name| name.as_str() != "lint"));
@@ -58,16 +58,18 @@ fn what_the_users_own_file_says_of_a_tool_counts_where_there_is_one() {
     // The tool of a table of the workspace, too.
     let named = Fixture::new("[tools.lint]\nsource = \"local\"\nwasm = \"l.wasm\"\n").user(rules);
     assert_eq!(absent(&named).0.len(), 1);
-    // A table that says what a tool is has to say where it comes from.
-    for table in ["wasm = \"/l.wasm\"", "description = \"D\"", "parameters.a.type = \"string\""] {
+    // `wasm` alone declares a local tool.
+    let wasm = Fixture::empty().user("[tools.lint]\nwasm = \"/l.wasm\"\n");
+    check(&wasm, &["learn: builtin learn", "lint: local /l.wasm", "notes: builtin notes"]);
+    // A table that describes a tool must name its source.
+    for table in ["description = \"D\"", "parameters.a.type = \"string\""] {
         let described = Fixture::empty().user(&format!("[tools.lint]\n{table}\n"));
-        assert!(described.problems().contains("tool `lint` has no `source`"), "{table}");
+        assert!(described.problems().contains("tool `lint` has no source"), "{table}");
     }
     // What a workspace says is for its own tools.
     check_problems_of(
         &Fixture::new("[tools.lint]\nenable = false\n").user(rules),
-        &["C:1:1: tool `lint` has no `source`; add `source = \"local\"` and `wasm`, \
-           `source = \"builtin\"`, or `script`"],
+        &["C:1:1: tool `lint` has no source; add `wasm`, `script`, or `source = \"builtin\"`"],
     );
 }
 
@@ -76,10 +78,8 @@ fn the_own_file_of_a_person_names_components_for_all_workspaces() {
     let fixture = Fixture::empty().user("[tools.a]\nsource = \"local\"\nwasm = \"a.wasm\"\n");
     check_problems_of(
         &fixture,
-        &[
-            "/t/h/config.toml:3:8: `a.wasm` is relative, and this file is for all workspaces; write an absolute \
-           path, or one that starts with `~/`",
-        ],
+        &["/t/h/config.toml:3:8: `a.wasm` must be absolute or start with `~/`, because this file \
+             applies to all workspaces"],
     );
     let fixture = Fixture::empty().user("[tools.a]\nsource = \"local\"\nwasm = \"~/a.wasm\"\n");
     check(&fixture, &["a: /t/h/a.wasm", "learn: builtin learn", "notes: builtin notes"]);
@@ -88,7 +88,7 @@ fn the_own_file_of_a_person_names_components_for_all_workspaces() {
     let errors = kitbag_config::load(&sources).unwrap_err();
     assert_eq!(
         errors.diagnostics()[0].message,
-        "`~/a.wasm` cannot be found: the home directory is not known; write an absolute path",
+        "`~/a.wasm` cannot be resolved: the home directory is unknown; write an absolute path",
     );
 }
 

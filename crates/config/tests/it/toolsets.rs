@@ -25,8 +25,8 @@ fn check_with(fixture: &Fixture, change: impl FnOnce(&mut Sources<'_>), expected
     assert_eq!(tools.collect::<Vec<_>>(), expected);
 }
 
-const EDIT_IS_OFF: &str = "edit: disabled: tools that change files are off; `[toolsets] write = \
-                           true` in `/t/w/.kitbag/config.toml` turns them on";
+const EDIT_IS_OFF: &str = "edit: disabled: tools that change files are off; to turn them on, set \
+                           `[toolsets] write = true` in `/t/w/.kitbag/config.toml`";
 
 const READS: &str = "read: reads /workspace";
 
@@ -39,8 +39,8 @@ fn where_no_workspace_was_chosen_no_tool_reads_it() {
     let fixture = Fixture::empty().directory("elsewhere/sub").user("");
     let reason = |root: &str, why: &str| {
         format!(
-            "disabled: no tool reads `{root}`, which {why}, and `[toolsets] files = true` in your \
-             user config `/t/h/config.toml` turns `files` on everywhere"
+            "disabled: `{root}` {why}; to turn on `files` everywhere, set `[toolsets] files = \
+             true` in your user config `/t/h/config.toml`"
         )
     };
     let check = |start: &str, expected: Option<(&str, &str)>| match expected {
@@ -59,10 +59,10 @@ fn where_no_workspace_was_chosen_no_tool_reads_it() {
             );
         }
     };
-    let unfound = "was not named, and has no `.kitbag` or `.git` that counts; `--workspace .` \
-                   names it";
+    let unfound = "is not a workspace, because it has no usable `.kitbag` or `.git`; to use it as \
+                   one, add `--workspace .`";
     check("elsewhere/sub", Some(("/t/elsewhere/sub", unfound)));
-    let home = "holds your home directory; `--workspace DIRECTORY` names another";
+    let home = "contains your home directory; choose a workspace with `--workspace DIRECTORY`";
     check("h", Some(("/t/h", home)));
     std::fs::create_dir(fixture.path("elsewhere/.git")).unwrap();
     check("elsewhere", None);

@@ -87,9 +87,8 @@ impl GuestExit {
 
 /// Rust and C place the stack at the start of the tool's memory, growing towards address 0, so
 /// that an overflow writes before the first byte.
-const OUT_OF_BOUNDS: &str = "out of bounds memory access: where the tool was made with Rust or C, \
-                             it has most likely overflowed its own stack, with a recursion that \
-                             does not end or with large values on it";
+const OUT_OF_BOUNDS: &str = "out of bounds memory access: a tool in Rust or C most likely \
+                             overflowed its stack, by endless recursion or with large values";
 
 /// Finds the message of a Rust panic in the tool's standard error: a line with the location, then
 /// the message. Also returns the output before the panic.
@@ -114,7 +113,7 @@ fn broke_off(mut message: String, printed: &str) -> CallError {
     let lines: Vec<_> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
     if !last.is_empty() {
-        message.push_str("\nit printed last:");
+        message.push_str("\nits last output:");
     }
     for line in last {
         // Indented so that no line can pass for one of kitbag's.

@@ -265,8 +265,7 @@ impl Open {
         let left = limit.as_usize().saturating_sub(emitted.taken_bytes);
         if size > left {
             return Err(format!(
-                "the item has {size} bytes, more than the {left} that are left of the output \
-                 limit ({limit})"
+                "the item has {size} bytes, but only {left} of the output limit ({limit}) are left"
             ));
         }
         emitted.taken_bytes += size;
@@ -296,9 +295,11 @@ impl host::Host for Reports {
     fn emit(&mut self, content: host::Content) -> Result<(), String> {
         match &mut self.0 {
             Some(open) => open.emit(content.into()),
-            None => Err("there is no answer to add to: a tool emits while it runs, not while it \
-                         describes itself or renders a call"
-                .into()),
+            None => {
+                Err("a tool may emit content only during a call, not while it describes itself \
+                         or renders a call"
+                    .into())
+            }
         }
     }
 }

@@ -48,7 +48,7 @@ const STORAGE_VERSION: &str = "0.2.0-draft";
 
 /// The interfaces that kitbag offers: name, purpose, link function.
 const OFFERED: &[(&str, &str, Add)] = &[
-    (REPORTS, "log, progress, and content besides the text", |l| {
+    (REPORTS, "log, progress, and content other than text", |l| {
         contract::host::add_to_linker::<_, Reporting>(l, State::reporting)
     }),
     (TOOLS, "calls of granted tools", |l| {
@@ -82,7 +82,7 @@ const OFFERED: &[(&str, &str, Add)] = &[
     ("wasi:cli/terminal-stderr", "no terminal", |l| {
         cli::terminal_stderr::add_to_linker::<_, WasiCli>(l, State::cli)
     }),
-    ("wasi:clocks/monotonic-clock", "time that passes", |l| {
+    ("wasi:clocks/monotonic-clock", "elapsed time", |l| {
         clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)
     }),
     ("wasi:clocks/wall-clock", "date and time", |l| {
@@ -106,15 +106,15 @@ const OFFERED: &[(&str, &str, Add)] = &[
     ("wasi:io/poll", "streams", |l| io::poll::add_to_linker::<_, Table>(l, State::table)),
     ("wasi:io/streams", "streams", |l| io::streams::add_to_linker::<_, Table>(l, State::table)),
     #[cfg(feature = "storage")]
-    ("wasi:keyvalue/atomics", "what the tool kept, where that is granted", |l| {
+    ("wasi:keyvalue/atomics", "stored data of the tool, if granted", |l| {
         add_atomics(l, State::storage)
     }),
     #[cfg(feature = "storage")]
-    ("wasi:keyvalue/batch", "what the tool kept, where that is granted", |l| {
+    ("wasi:keyvalue/batch", "stored data of the tool, if granted", |l| {
         add_batch(l, State::storage)
     }),
     #[cfg(feature = "storage")]
-    ("wasi:keyvalue/store", "what the tool kept, where that is granted", |l| {
+    ("wasi:keyvalue/store", "stored data of the tool, if granted", |l| {
         add_store(l, State::storage)
     }),
     ("wasi:random/random", "random bytes", |l| {
@@ -229,7 +229,7 @@ mod tests {
         #[cfg(feature = "storage")]
         for interface in ["atomics", "batch", "store"] {
             let name = format!("{STORAGE}{interface}");
-            let gives = Some("what the tool kept, where that is granted");
+            let gives = Some("stored data of the tool, if granted");
             check(&format!("{name}@0.2.0-draft"), gives);
             check(&format!("{name}@0.2.0-draft2"), None);
             check(&format!("{name}@0.2.0"), None);

@@ -126,7 +126,7 @@ fn refusal(grants: &Grants) -> StorageRefusal {
             StorageRefusal { reason, missing }
         }
         Decision::Denied { .. } | Decision::Allowed { .. } => StorageRefusal {
-            reason: "what tools keep has no place: no state directory is known; name one by \
+            reason: "storage is unavailable, because the state directory is unknown; set \
                      `KITBAG_STATE_DIR`"
                 .into(),
             missing: None,

@@ -121,8 +121,8 @@ impl ToolPort {
         let mut bytes = answer.as_ref().map_or(0, ToolSuccess::size);
         if self.untaken.load(Ordering::Relaxed).saturating_add(bytes) > UNTAKEN_BYTES {
             answer = Err(ErrorInfo::new(format!(
-                "the answers that wait to be taken would have more than {} MiB; finish the calls \
-                 that were started before",
+                "the unread answers of nested calls would exceed {} MiB; finish earlier calls \
+                 first",
                 UNTAKEN_BYTES >> 20
             )));
             bytes = 0;
@@ -228,7 +228,7 @@ impl tools::HostPending for ToolsView<'_> {
         Ok(match std::mem::replace(pending, Pending::Over) {
             Pending::Ended(answer) => written(answer.take()),
             Pending::Runs(_) | Pending::Over => {
-                Err(ErrorInfo::new("the answer of this call was taken before").into())
+                Err(ErrorInfo::new("the answer of this call was already taken").into())
             }
         })
     }
@@ -286,14 +286,14 @@ impl ToolsView<'_> {
             Some(port) => port.start(alias, arguments).await.unwrap_or_else(|| Err(gone())),
             None => {
                 self.refusals.note(RefusedKind::Tool, &alias, "grant");
-                Err(ErrorInfo::new("the tool is granted no other tools"))
+                Err(ErrorInfo::new("the tool has no grant to call other tools"))
             }
         }
     }
 }
 
 fn gone() -> ErrorInfo {
-    ErrorInfo::new("the call was not made: the calling tool ends")
+    ErrorInfo::new("the call was not made: the calling tool is ending")
 }
 
 fn written(answer: ToolAnswer) -> Result<tools::Answer, types::ErrorInfo> {

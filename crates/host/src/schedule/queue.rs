@@ -122,7 +122,7 @@ impl Queue {
             return Ok(permit);
         }
         let _waiting = self.wait(account)?;
-        let closed = || CallError::internal("no call runs any more");
+        let closed = || CallError::internal("no calls are accepted any more");
         let share = self.shares.take(account, 1).await.ok_or_else(closed)?;
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         Ok(self.permit_of(permit.map_err(CallError::internal)?, share))

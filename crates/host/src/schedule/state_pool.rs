@@ -146,7 +146,7 @@ impl fmt::Debug for StatePool {
 
 /// The pool cannot hold more state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the server has no memory left for what outlives a request")]
+#[error("the server has no memory left for state between requests")]
 pub struct NoRoom;
 
 fn remove_oldest(entries: &mut VecDeque<Entry>, account: &Account) {

@@ -273,8 +273,10 @@ impl FrontEnd for Asker<'_> {
                 Some(response) => match serde_json::from_value(response) {
                     Ok(result) => Ok(question::reply(question, result)),
                     Err(error) => {
-                        let message =
-                            format!("`inputResponses.{}` is no answer: {error}", question.id);
+                        let message = format!(
+                            "`inputResponses.{}` is not a valid answer: {error}",
+                            question.id
+                        );
                         Err(ErrorData::invalid_params(message, None))
                     }
                 },

@@ -29,13 +29,13 @@ impl Catalog {
                     }
                     if let Some(problem) = &tool.output_problem {
                         tracing::warn!(
-                            "the output schema of `{}` is left out, since it cannot be used: {}",
+                            "the output schema of `{}` is omitted, because it cannot be used: {}",
                             tool.name,
                             printable(problem)
                         );
                     }
                     if let Err(error) = tool.check_schema_forms() {
-                        tracing::error!("`{}` is left out: {error}", tool.name);
+                        tracing::error!("`{}` is omitted: {error}", tool.name);
                         continue;
                     }
                     let Definition { value, losses } = Format::Mcp.define(&tool);
@@ -45,14 +45,14 @@ impl Catalog {
                     match serde_json::from_value(value) {
                         Ok(definition) => catalog.tools.push(definition),
                         Err(error) => {
-                            tracing::error!("the tool `{}` is left out: {error}", tool.name);
+                            tracing::error!("the tool `{}` is omitted: {error}", tool.name);
                         }
                     }
                     if may_say_more {
                         catalog.undescribed.push(tool.name.to_string());
                     }
                 }
-                Err(error) => tracing::error!("a tool is left out: {error}"),
+                Err(error) => tracing::error!("a tool is omitted: {error}"),
             }
         }
         catalog

@@ -56,7 +56,7 @@ pub(crate) async fn resources(
 pub(crate) fn template(server: &Server) -> Option<ResourceTemplate> {
     let template = ResourceTemplate::new(TEMPLATE, "subject")
         .with_title("Subject of the knowledge base")
-        .with_description("A subject of a topic, also one that is not listed.")
+        .with_description("Any subject of a topic, even an unlisted one.")
         .with_mime_type(MIME_TYPE);
     server.generation().toolbox.has_knowledge().then_some(template)
 }
@@ -68,7 +68,7 @@ pub(crate) fn template(server: &Server) -> Option<ResourceTemplate> {
 /// If the URI is not a subject, the topic does not exist, or `learn` is off.
 pub(crate) fn subject(toolbox: &Toolbox, uri: &str) -> Result<(ToolName, Invocation), ErrorData> {
     let Some((topic, slug)) = parse(uri) else {
-        return Err(not_found(uri, &format!("a subject is `{TEMPLATE}`")));
+        return Err(not_found(uri, &format!("the URI of a subject is `{TEMPLATE}`")));
     };
     toolbox.subject(&topic, &slug).map_err(|error| not_found(uri, &error.message))
 }
@@ -122,7 +122,8 @@ pub(crate) async fn complete(
 
 /// Returns the prompt with the block of knowledge, if there is knowledge.
 pub(crate) fn listed_prompt(server: &Server) -> Option<Prompt> {
-    let description = "What the knowledge base holds, and what of it everybody should know.";
+    let description =
+        "The topics of the knowledge base, and the documents that every session needs.";
     let prompt = Prompt::new(PROMPT, Some(description), None).with_title("Knowledge");
     server.generation().toolbox.has_knowledge().then_some(prompt)
 }

@@ -23,8 +23,10 @@ pub(crate) fn page<T: Clone>(
         Some(cursor) => match cursor.strip_prefix(PREFIX) {
             Some(last) => items.partition_point(|item| key(item) <= last),
             None => {
-                let message =
-                    format!("`{cursor}` is no cursor of this list; leave it out to start");
+                let message = format!(
+                    "`{cursor}` is not a cursor of this list; omit it to start at the \
+                             beginning"
+                );
                 return Err(ErrorData::invalid_params(message, None));
             }
         },
@@ -75,6 +77,9 @@ mod tests {
     #[test]
     fn foreign_cursor_is_refused_by_name() {
         let error = page(&["a".to_owned()], |item| item, request(Some("7".into()))).unwrap_err();
-        assert_eq!(error.message, "`7` is no cursor of this list; leave it out to start");
+        assert_eq!(
+            error.message,
+            "`7` is not a cursor of this list; omit it to start at the beginning"
+        );
     }
 }

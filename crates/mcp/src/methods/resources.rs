@@ -88,7 +88,7 @@ pub(crate) async fn read(
                 Some((tool.clone(), mime_type.map(str::to_owned)))
             });
             let (generation, (tool, mime_type)) =
-                found.await?.ok_or_else(|| not_found(&uri, "no resource is listed so"))?;
+                found.await?.ok_or_else(|| not_found(&uri, "no listed resource has this URI"))?;
             let invocation = Invocation::resource(tool.clone(), &uri);
             (generation, tool, mime_type, invocation)
         }

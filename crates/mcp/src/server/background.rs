@@ -66,7 +66,7 @@ impl Background {
         match thread.spawn(move || compile_all(&background, &cancellation)) {
             Ok(_) => work.is_running = true,
             Err(error) => {
-                tracing::warn!("no tool is compiled before it is called: {error}");
+                tracing::warn!("tools are not compiled in advance: {error}");
                 work.next = None;
                 self.is_described.send_replace(true);
             }

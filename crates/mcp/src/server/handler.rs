@@ -81,7 +81,7 @@ impl Handler {
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("it takes longer than {}s", INSTRUCTIONS_TIME.as_secs()),
         };
-        tracing::warn!("the instructions are without the block of knowledge: {problem}");
+        tracing::warn!("the instructions omit the knowledge block: {problem}");
         None
     }
 
@@ -447,5 +447,5 @@ fn files_notice(config: &Config) -> Option<String> {
     let reason = reasons.into_iter().find(
         |reason| matches!(reason, Disabled::NoWorkspace { toolset, .. } if toolset == "files"),
     )?;
-    Some(format!("Note: the tools for files are {reason}.\n"))
+    Some(format!("Note: the file tools are {reason}.\n"))
 }

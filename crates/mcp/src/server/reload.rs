@@ -105,8 +105,8 @@ impl Watch {
         }
         if !is_whole && !std::mem::replace(&mut self.is_cut, true) {
             tracing::warn!(
-                "the topics have more than {} directories or too many files; changes of \
-                 documents in the deepest directories are not seen until the server starts again",
+                "the topics have more than {} directories or too many files; changes of documents \
+                 in the deepest directories are noticed only after a restart",
                 directories::MOST
             );
         }
@@ -114,7 +114,7 @@ impl Watch {
             && let Some(store) = config.trust_store()
             && let Err(error) = store.make()
         {
-            tracing::warn!("trust in the workspace is not seen before a restart: {error}");
+            tracing::warn!("changes of trust are noticed only after a restart: {error}");
         }
         trees.extend(places(config));
         self.follow(trees);
@@ -240,7 +240,10 @@ fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
         Ok(toolbox) => toolbox,
         Err(error) => {
             let error = error.trim_end();
-            tracing::error!("the configuration has changed and is not taken:\n{error}");
+            tracing::error!(
+                "the configuration changed, but has mistakes; the previous one stays \
+                             in use:\n{error}"
+            );
             watch.follow_all(old.toolbox.config());
             return;
         }
@@ -253,14 +256,14 @@ fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
     }
     match (old.toolbox.config().trust_notice(), toolbox.config().trust_notice()) {
         (before, Some(now)) if before.as_ref() != Some(&now) => tracing::warn!("{now}"),
-        (Some(_), None) => tracing::info!("the configuration of the workspace counts now"),
+        (Some(_), None) => tracing::info!("the configuration of the workspace now takes effect"),
         _ => {}
     }
     // If events were lost, any file may have changed.
     let is_changed =
         |path: &Path| paths.is_empty() || paths.iter().any(|changed| changed.starts_with(path));
     if replace(server, &old, toolbox, is_changed) {
-        tracing::info!("the files have changed");
+        tracing::info!("the files changed");
     }
 }
 

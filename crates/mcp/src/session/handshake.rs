@@ -55,7 +55,7 @@ pub(crate) fn check(params: Option<&Value>) -> Result<(), ErrorData> {
         Err(error) => {
             let newest = HANDSHAKE.as_str();
             let message = format!(
-                "the parameters of `initialize` cannot be read: {error}; they are such as \
+                "the parameters of `initialize` are not valid: {error}; send, for example, \
                  {{\"protocolVersion\": \"{newest}\", \"capabilities\": {{}}, \"clientInfo\": \
                  {{\"name\": \"…\", \"version\": \"…\"}}}}"
             );
@@ -81,13 +81,13 @@ pub(crate) fn before_session(
         (Some(_), []) => return None,
         (Some(_), missing) => {
             let missing = missing.join("`, `");
-            format!("`_meta` of `{method}` has no `{missing}`, or not in the right form")
+            format!("`_meta` of `{method}` has no valid `{missing}`")
         }
         (None, missing) => {
             let missing = missing.join("` and `");
             format!(
-                "`{method}` belongs to no session; send `initialize` first{then}, or, as of \
-                 {stateless}, `{missing}` in `_meta` of each request"
+                "`{method}` needs a session; send `initialize` first{then}, or, with {stateless}, \
+                 send `{missing}` in `_meta` of each request"
             )
         }
     };

@@ -41,10 +41,12 @@ pub(crate) fn keep(
 pub(crate) fn take(pool: &StatePool, id: &str, binding: &Binding) -> Result<InnerCalls, String> {
     match pool.take::<ResumeState>(&pool_id(id)).filter(|kept| kept.binding == *binding) {
         Some(kept) => Ok(kept.inner),
-        None => Err("the call cannot go on: this server keeps what it had done for an hour at \
-                     most, until it goes on or the client leaves many others open, and for the \
-                     same name and arguments only; make the call again from its start"
-            .into()),
+        None => {
+            Err("the call cannot be resumed: this server keeps its state for at most an hour, \
+                     for the same name and arguments, until it is resumed or the client has many \
+                     other calls open; make the call again from the start"
+                .into())
+        }
     }
 }
 

@@ -53,7 +53,7 @@ impl StateCodec {
                 "`requestState` has expired; make the call again without it".to_owned()
             }
             error => format!(
-                "`requestState` is not what this server gave out for this call ({error}); send it \
+                "this server did not issue this `requestState` for this call ({error}); send it \
                  back unchanged, with the same name and arguments"
             ),
         })

@@ -43,7 +43,7 @@ impl Subscriptions {
                 .is_some(),
         };
         if !is_served {
-            return Err(not_found(&uri, "no resource is listed so"));
+            return Err(not_found(&uri, "no listed resource has this URI"));
         }
         let mut uris = self.uris();
         if uris.contains_key(&uri) {

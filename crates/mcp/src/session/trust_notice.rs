@@ -14,7 +14,9 @@ pub(crate) fn notice(config: &Config) -> Option<String> {
     let notice = config.trust_notice()?;
     Some(match config.workspace_trust.is_trusted() {
         true => format!("Note: {notice}.\n"),
-        false => format!("Note: {notice}, and a person who runs it there can turn them on.\n"),
+        false => {
+            format!("Note: {notice}. A person can run that command to review and trust them.\n")
+        }
     })
 }
 
@@ -26,7 +28,7 @@ pub(crate) async fn tell(
 ) -> Result<(), ServiceError> {
     let (level, text) = match config.trust_notice() {
         Some(notice) => (LogLevel::Warning, notice),
-        None => (LogLevel::Info, "the configuration of the workspace counts now".to_owned()),
+        None => (LogLevel::Info, "the configuration of the workspace now takes effect".to_owned()),
     };
     if level < least {
         return Ok(());

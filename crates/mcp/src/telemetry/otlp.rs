@@ -29,7 +29,7 @@ pub struct Otlp(SdkTracerProvider);
 #[derive(Debug, thiserror::Error)]
 pub enum OtlpError {
     /// The address is invalid.
-    #[error("`{0}` is no address of a collector, such as http://localhost:4318")]
+    #[error("`{0}` is not the address of a collector, such as http://localhost:4318")]
     Address(String),
     /// One of the standard variables has a value that cannot be used.
     #[error("the export of spans cannot be set up")]

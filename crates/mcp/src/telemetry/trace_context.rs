@@ -33,6 +33,6 @@ impl Extractor for Carried<'_> {
 pub(crate) fn set_json(span: &Span, key: &'static str, value: &impl serde::Serialize) {
     match serde_json::to_string(value) {
         Ok(text) => span.set_attribute(key, text),
-        Err(error) => tracing::warn!("`{key}` is left out of a span: {error}"),
+        Err(error) => tracing::warn!("`{key}` is omitted from a span: {error}"),
     }
 }

@@ -92,9 +92,7 @@ fn a_second_request_with_an_id_in_flight_is_refused() {
     client.write(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string());
     let refused = client.error();
     assert!(refused.get("id").is_none_or(Value::is_null), "{refused}");
-    let expected = format!(
-        "a request with the id `{id}` is in flight; this one was not taken: use another id"
-    );
+    let expected = format!("a request with the id `{id}` is still in flight; use another id");
     assert_eq!(refused["error"]["message"], expected);
 }
 

@@ -133,8 +133,8 @@ fn callable_tools_are_listed() {
     let line = "Calls other tools: fetch, search_files";
     assert_eq!(with(page()).tools_line().as_deref(), Some(line));
     let caller = with(ToolGrants::Caller);
-    assert_eq!(caller.lines(&[]), ["tools → whatever its caller may call", own]);
-    assert_eq!(caller.brief(&[]), "calls whatever its caller may");
+    assert_eq!(caller.lines(&[]), ["tools → every tool that its caller may call", own]);
+    assert_eq!(caller.brief(&[]), "calls every tool that its caller may call");
     let line = "Calls other tools: those of its caller";
     assert_eq!(caller.tools_line().as_deref(), Some(line));
     for none in [ToolGrants::None, grants(&json!({}))] {
@@ -194,7 +194,7 @@ fn requested_tools_are_names_or_the_callers() {
     check(names.clone(), page(), &[]);
     check(names, ToolGrants::Caller, &[]);
     let caller = json!({ "tools": "caller", "required": ["tools"] });
-    let line = "tools → whatever its caller may call: tools tools = \"caller\"";
+    let line = "tools → every tool that its caller may call: tools tools = \"caller\"";
     check(caller.clone(), ToolGrants::None, &[line]);
     check(caller.clone(), ToolGrants::Caller, &[]);
     check(caller, page(), &[]);

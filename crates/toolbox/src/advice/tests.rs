@@ -110,7 +110,7 @@ fn errors() -> Vec<ToolboxError> {
         ToolboxError::MissingComponent { path: "/w/t.wasm".into(), origin: file(), near: None },
         ToolboxError::NotAsRecorded {
             tool: tool(),
-            reason: "its schema is not the recorded one; `kitbag update t` shows it".into(),
+            reason: "its schema differs from the recorded one; `kitbag update t` shows it".into(),
         },
         ToolboxError::Load { tool: tool(), source: Box::new(distrusted()) },
         ToolboxError::Arguments { tool: tool(), problems: problem() },
@@ -242,30 +242,31 @@ fn a_model_reads_the_cause_and_a_request_for_its_user() {
         .collect();
     let path = "`/w/t.wasm` is not run, since";
     let expected = [
-        "there is no tool `t`; did you mean `u`?".to_owned(),
-        "there is no tool `t`; did you mean `u`? It is disabled: its workspace is not trusted; ask \
+        "no tool is named `t`; did you mean `u`?".to_owned(),
+        "no tool is named `t`; did you mean `u`? It is disabled: its workspace is not trusted; ask \
          the user to review it with `kitbag trust`"
             .to_owned(),
         "the tool `t` is disabled: its workspace is not trusted; ask the user to review it with \
          `kitbag trust`"
             .to_owned(),
-        "the tool `t` is not run: it changed; ask the user to look at `kitbag update t`".to_owned(),
+        "kitbag does not run the tool `t`: it changed; ask the user to look at `kitbag update t`"
+            .to_owned(),
         format!(
             "the tool `t` cannot be loaded: {path} another user can change it: `/w` belongs to \
              user 7"
         ),
-        "the answer of `t` was cut, so that it is no JSON any more: it had 3000000 bytes, and the \
+        "the output of `t` was truncated, so it is no longer valid JSON: it had 3000000 bytes; the \
          limit `output` is 1 MiB (/h/config.toml:2:8); request less, or ask the user to raise the \
          limit"
             .to_owned(),
-        "the call of `t` needs the approval of a person, and there is nobody to ask; nothing was \
+        "the call of `t` needs the approval of a person, but no person can be asked; nothing was \
          done"
             .to_owned(),
         "`t` is granted the secret `github`, which does not exist; ask the user to run `kitbag \
          secret set github --to 'https://a.example/**'`"
             .to_owned(),
-        "the call may take 1 MiB, its limit `memory` and what the host holds for it, and the server \
-         has 1 MiB for all calls; ask the user to raise `memory` under `[serve]`"
+        "the call may need 1 MiB (its limit `memory` and memory of the host), but the server has 1 \
+         MiB for all calls; ask the user to raise `memory` under `[serve]`"
             .to_owned(),
         format!("{path} it differs from the recorded component; ask the user to look at it"),
         format!("{path} another user can change it: `/w` belongs to user 7"),

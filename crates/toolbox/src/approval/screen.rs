@@ -116,15 +116,15 @@ pub(super) async fn call(
             let format = rendering(call, Action::FormatArguments);
             let words = match run(toolbox, component, &format, context).await {
                 Ok(Outcome::Success(text)) => {
-                    format!("The tool itself says: {}", bounded(&text, OWN_BYTES, 10))
+                    format!("In the tool's own words: {}", bounded(&text, OWN_BYTES, 10))
                 }
                 Ok(Outcome::Error(_) | Outcome::NeedsInput(_)) => {
-                    "The tool itself says nothing of the call.".to_owned()
+                    "The tool does not describe the call.".to_owned()
                 }
                 Err(CallError::Limit { kind, .. }) => {
-                    format!("The tool ran into the limit `{kind}` when it was to say what it does.")
+                    format!("The tool reached the limit `{kind}` while it described the call.")
                 }
-                Err(_) => "The tool broke off when it was to say what it does.".to_owned(),
+                Err(_) => "The tool failed while it described the call.".to_owned(),
             };
             // The tool's own words come last, and never replace the arguments.
             return format!("{}{}", barred(&block(arguments)), barred(&words));

@@ -81,8 +81,8 @@ fn manifest(builtin: &Builtin, configured: Option<&ConfiguredTool>, root: &Path)
     for guest in builtin.declaration.given_by_call {
         let _ = writeln!(
             text,
-            "# Each call of the built-in is given a directory here; a local tool is granted one:\n\
-             # filesystem = [{}]",
+            "# Each call of the built-in receives a directory automatically; a local tool needs a \
+             grant:\n# filesystem = [{}]",
             entry("DIRECTORY", guest, Access::ReadOnly, "")
         );
     }

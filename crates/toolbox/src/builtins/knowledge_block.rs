@@ -71,8 +71,8 @@ impl KnowledgeBlock {
         let id = shown(&topic.id);
         self.left_out.push(topic.id.clone());
         format!(
-            "the learned subjects of topic `{id}` are left out of the prompt: all learned subjects \
-             together may have {}",
+            "the learned subjects of topic `{id}` are omitted from the prompt: all learned \
+             subjects may have {} in total",
             ByteSize::bytes(LEARNED_BYTES as u64)
         )
     }

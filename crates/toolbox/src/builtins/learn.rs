@@ -123,8 +123,8 @@ pub(crate) fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, Err
         let ids: Vec<_> = enabled(config).map(|topic| topic.id.as_str()).collect();
         let hint = match (ids.is_empty(), nearest(asked, ids.iter().copied())) {
             (true, _) => {
-                "no topics are configured: `[knowledge.NAME]` with `subjects = \"DIRECTORY\"` in \
-                          `.kitbag/config.toml` makes one"
+                "no topics are configured; to add one, set `subjects = \"DIRECTORY\"` under \
+                 `[knowledge.NAME]` in `.kitbag/config.toml`"
                     .into()
             }
             (false, Some(near)) => {
@@ -154,13 +154,13 @@ fn grant(inner: &ToolboxState, topic: &Topic) -> Result<DirectoryGrant, ErrorInf
         Err(OpenError::Io(error)) if error.kind() != ErrorKind::PermissionDenied => {
             return Err(refused("does not exist"));
         }
-        Err(error) => return Err(refused(&format!("cannot be read, since {error}"))),
+        Err(error) => return Err(refused(&format!("cannot be read: {error}"))),
     };
     if let Some(within) = &topic.within
         && !located.path.starts_with(within)
     {
         return Err(refused(&format!(
-            "is not read, since it leads to `{}`, which is not trusted",
+            "is not read, because it leads to `{}`, which is not trusted",
             shown(&located.path.to_string_lossy()),
         )));
     }
@@ -168,14 +168,14 @@ fn grant(inner: &ToolboxState, topic: &Topic) -> Result<DirectoryGrant, ErrorInf
         && let Some(link) = inner.guard().writable_link(&located.links)
     {
         return Err(refused(&format!(
-            "is not read, since `{}` is a symbolic link in a directory that a tool may write",
+            "is not read, because `{}` is a symbolic link in a directory that a tool may write",
             shown(&link.path.to_string_lossy()),
         )));
     }
     if !located.links.is_empty()
         && let Err(error) = inner.owners().check_links(&located.links)
     {
-        return Err(refused(&format!("is not read, since {error}")));
+        return Err(refused(&format!("is not read: {error}")));
     }
     let guest = GuestPath::new(TOPIC_GUEST_PATH).expect("a constant in the right form");
     let identity = Some(located.id());

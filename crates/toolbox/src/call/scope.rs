@@ -71,7 +71,7 @@ impl Callable {
             }
             (ToolGrants::Caller, Scope::All) if self.tool.as_str() != alias => Ok((alias, None)),
             (ToolGrants::Caller, Scope::All) => {
-                Err(ErrorInfo::new(format!("`{alias}` does not call itself")))
+                Err(ErrorInfo::new(format!("`{alias}` may not call itself")))
             }
         }
     }

@@ -79,7 +79,7 @@ pub fn kind_items(
             // The variables of a request are classified even if they are unset now.
             let variables = grants.variables.iter().map(|variable| &variable.name);
             let variable = |name| {
-                let line = format!("sees a variable of your environment: {name}");
+                let line = format!("reads an environment variable of yours: {name}");
                 item(line, Some(Ability::Variables), risk::variable(name))
             };
             variables.map(variable).collect()
@@ -156,11 +156,14 @@ fn directory_line(grant: &DirectoryGrant, root: &Path) -> String {
         Access::ReadWrite => "reads and changes",
     };
     if grant.is_temporary() {
-        return "has a directory of its own in each run".to_owned();
+        return "has an empty directory for each call".to_owned();
     }
     let mut line = format!("{does} {}", place(&grant.host, root));
     if !grant.include.is_empty() {
-        line.push_str(&format!(", with what looks like a secret: {}", list(&grant.include)));
+        line.push_str(&format!(
+            ", including files that look like secrets: {}",
+            list(&grant.include)
+        ));
     }
     if let (Access::ReadWrite, Some(protected)) = (grant.access, &grant.protected) {
         line.push_str(&unprotected(protected));
@@ -174,10 +177,10 @@ fn unprotected(protected: &[String]) -> String {
     let (exceptions, names): (Vec<_>, Vec<_>) =
         protected.iter().cloned().partition(|name| name.starts_with('!'));
     let exceptions: Vec<_> = exceptions.iter().map(|name| name[1..].to_owned()).collect();
-    let all = ", with the files by which other programs run something";
+    let all = ", including files from which other programs run code";
     match (names.iter().any(|name| name == PROTECTED_BY_DEFAULT), names.is_empty()) {
         (true, _) if exceptions.is_empty() => String::new(),
-        (true, _) => format!(", with files named {} of other programs", list(&exceptions)),
+        (true, _) => format!(", including files named {} of other programs", list(&exceptions)),
         (false, true) => all.to_owned(),
         (false, false) => format!("{all}, but not {}", list(&names)),
     }
@@ -193,7 +196,7 @@ pub fn place(path: &Path, root: &Path) -> String {
         Ok(inside) if inside.as_os_str().is_empty() => "the workspace".into(),
         Ok(inside) => quoted(&inside.to_string_lossy()),
         Err(_) => {
-            format!("{}, which is outside of the workspace", quoted(&path.to_string_lossy()))
+            format!("{}, which is outside the workspace", quoted(&path.to_string_lossy()))
         }
     }
 }

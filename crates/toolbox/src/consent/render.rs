@@ -522,7 +522,7 @@ mod tests {
              \n\
              Changes: 1 new, 1 less restricted, 1 no longer requested\n\
              2 tools\n\
-             Worst of what is new: reads outside the workspace (`b`)\n"
+             Worst of the new requests: reads outside the workspace (`b`)\n"
         );
     }
 

@@ -12,13 +12,13 @@ const MOST_NAMES: usize = 2;
 
 /// Each ability as a phrase after a count of tools, and as a verb after the name of one tool.
 const ABILITIES: [(Ability, &str, &str); 8] = [
-    (Ability::Secrets, "with secrets", "use secrets of yours"),
+    (Ability::Secrets, "with secrets", "use your secrets"),
     (Ability::Network, "with network", "send requests"),
     (Ability::WriteOutside, "can write outside the workspace", "write outside the workspace"),
     (Ability::ReadOutside, "can read outside the workspace", "read outside the workspace"),
     (Ability::WriteInside, "can write in the workspace", "write in the workspace"),
     (Ability::ReadInside, "can read the workspace", "read the workspace"),
-    (Ability::Variables, "with variables", "see variables of your environment"),
+    (Ability::Variables, "with variables", "read your environment variables"),
     (Ability::CallTools, "can call other tools", "call other tools"),
 ];
 
@@ -37,9 +37,9 @@ impl Consent {
         let shown: Vec<_> = kept.iter().filter(is_new).copied().collect();
         lines.push(match (worst(&shown), is_change) {
             (Some(worst), false) => format!("Worst: {worst}"),
-            (Some(worst), true) => format!("Worst of what is new: {worst}"),
-            (None, false) => "None of the listed risks".to_owned(),
-            (None, true) => "None of the listed risks among the new requests".to_owned(),
+            (Some(worst), true) => format!("Worst of the new requests: {worst}"),
+            (None, false) => "No listed risk".to_owned(),
+            (None, true) => "No listed risk in the new requests".to_owned(),
         });
         lines
     }
@@ -116,7 +116,7 @@ fn counts(items: &[&RequestItem]) -> String {
         parts.push(format!("{settings} {} for built-in tools", plural(settings, "setting")));
     }
     match parts.is_empty() {
-        true => "It requests no grants, secrets or places of yours".to_owned(),
+        true => "It requests no grants, secrets or paths of yours".to_owned(),
         false => parts.join(", "),
     }
 }

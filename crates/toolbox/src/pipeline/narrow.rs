@@ -94,18 +94,21 @@ fn directory(
     let opened = |path: &Path| open(path, OpenAs::Directory).map_err(|error| error.to_string());
     let (_, stat) = opened(&own.host)?;
     if own.identity.is_some_and(|id| id != stat.id()) {
-        return Err(format!("`{}` is another directory by now", own.host.display()));
+        return Err(format!("`{}` was replaced", own.host.display()));
     }
     let (_, stat) = opened(host)?;
     if let Some(private) = inner.guard().private_above(host) {
-        return Err(format!("no tool reads `{}`, where kitbag keeps secrets", private.display()));
+        return Err(format!(
+            "no tool may read `{}`, where kitbag keeps secrets",
+            private.display()
+        ));
     }
     if wanted.access == Access::ReadWrite {
         if let Some(guarded) = inner.guard().guarded_above(host) {
             return Err(format!("no tool may change `{}`", guarded.display()));
         }
         if let Some(repository) = repository_above(host) {
-            return Err(format!("git takes `{}` for a repository", repository.display()));
+            return Err(format!("`{}` looks like a git repository", repository.display()));
         }
         let topics = inner.config.topics.values();
         let mut topics = topics.map(|topic| canonical(&topic.subjects.value));

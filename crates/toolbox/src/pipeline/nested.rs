@@ -360,7 +360,7 @@ pub(crate) async fn run(
                 return Err((
                     "limit",
                     ErrorInfo::new(format!(
-                        "the call has made {limit} calls of other tools, its limit `tool_calls`"
+                        "the call made {limit} calls of other tools, its limit `tool_calls`"
                     )),
                 ));
             }

@@ -276,5 +276,5 @@ pub(crate) fn missing_line(
         Audience::Person => format!("to give it, {action}"),
         Audience::Model => audience.instruct(&action),
     };
-    format!("tool `{tool}` asks for a grant that it does not have; {action}{besides}")
+    format!("tool `{tool}` requests a grant that it does not have; {action}{besides}")
 }

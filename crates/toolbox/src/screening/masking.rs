@@ -89,7 +89,7 @@ impl<'a> Masking<'a> {
         match found.find(|leak| leak.on_answer == OnAnswer::Redact) {
             None => Ok(()),
             Some(Leak { what, rule, .. }) => Err(ErrorInfo::new(format!(
-                "the question is withheld: an answer to it would hold what looks like {what} \
+                "the question is withheld: an answer to it would contain what looks like {what} \
                  (rule `{rule}`)"
             ))),
         }

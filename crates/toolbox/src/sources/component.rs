@@ -31,7 +31,7 @@ impl ToolboxState {
             ToolSource::Script(_) => Ok(ComponentSource::Embedded(self.interpreter()?.artifact)),
             ToolSource::Bytes(BytesTool { component, .. }) => {
                 let bytes = self.program.components.get(component).cloned();
-                let missing = || CallError::Internal(format!("nothing brings `{component}`"));
+                let missing = || CallError::Internal(format!("no source provides `{component}`"));
                 Ok(ComponentSource::Bytes(bytes.ok_or_else(missing)?))
             }
             // The code of a native tool was found earlier.

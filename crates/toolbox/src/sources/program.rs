@@ -157,7 +157,7 @@ fn valid(name: &str) -> Result<ToolName, ToolboxError> {
 }
 
 fn taken(name: &ToolName) -> ToolboxError {
-    let reason = "there is a tool of that name; remove it first".to_owned();
+    let reason = "a tool with this name exists; remove it first".to_owned();
     ToolboxError::Register { tool: name.to_string(), reason }
 }
 
@@ -169,8 +169,8 @@ fn ruled_before(config: &Config, name: &ToolName) -> Result<(), ToolboxError> {
         Some(absent) => Err(ToolboxError::Register {
             tool: name.to_string(),
             reason: format!(
-                "{} has rules for a tool of that name, which do not count for one that is added \
-                 later; take them out, or give it another name",
+                "{} has rules for a tool with this name, which do not apply to a tool that is \
+                 added later; remove them, or use another name",
                 absent.place
             ),
         }),

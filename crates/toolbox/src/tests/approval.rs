@@ -60,7 +60,7 @@ fn an_approval_is_for_one_call_unless_it_is_always() {
     let mut say = |number: u32| fake.say("it", json!({ "n": number }), &mut person);
     assert_eq!(
         say(1),
-        "Approval: the call of `it` was not approved: the user said no; nothing was done"
+        "Approval: the call of `it` was not approved: the user declined; nothing was done"
     );
     assert_eq!(say(1), r#"{"n":1}"#);
     assert_eq!(say(1), r#"{"n":1}"#);
@@ -101,7 +101,7 @@ fn a_model_does_not_read_how_to_remove_an_approval() {
     assert!(error.message_for(Audience::Person, None).contains("`approve = \"never\"`"));
     assert_eq!(
         error.message_for(Audience::Model, None),
-        "the call of `it` needs the approval of a person, and there is nobody to ask; nothing was \
+        "the call of `it` needs the approval of a person, but no person can be asked; nothing was \
          done"
     );
 }

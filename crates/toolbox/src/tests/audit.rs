@@ -70,6 +70,6 @@ fn a_call_whose_future_is_dropped_is_logged() {
 fn an_unknown_tool_name_is_not_logged() {
     let fake = answering(Outcome::Success(String::new()));
     let said = fake.say("ti", json!({}), &mut Person::default());
-    assert_eq!(said, "UnknownTool: there is no tool `ti`");
+    assert_eq!(said, "UnknownTool: no tool is named `ti`");
     assert!(fake.audit().is_empty());
 }

@@ -32,8 +32,7 @@ fn calls_are_nested_up_to_the_maximum_depth() {
     let fake = Fake::new().tool("it", |call| forward(call, "it"));
     let said = fake.say("it", json!({}), &mut Person::default());
     let expected = format!(
-        "error: Depth: tool it calls no further tool: {CALL_DEPTH} calls are inside each other, \
-         the limit"
+        "error: Depth: nested calls are limited to {CALL_DEPTH} levels (called from tool it)"
     );
     assert_eq!(said, expected);
     let refused = fake.audit().iter().filter(|line| line.contains("depth")).count();

@@ -50,8 +50,7 @@ pub(super) fn all() -> impl Iterator<Item = Fun<Data>> {
         ("__is_too_deep", v(0), |_| bome(Ok(Val::Bool(stack::is_used_up())))),
         ("__too_deep", v(0), |_| {
             bome(Err(Error::str(
-                "recursion is too deep: a definition calls itself without end, or \
-                                 too often before it returns",
+                "recursion is too deep: a definition calls itself endlessly or too often",
             )))
         }),
         ("__escape_tsv", v(0), |cv| bome(text(&cv.1).map(|text| Val::from(escape_tsv(text))))),

@@ -56,7 +56,7 @@ impl Filter {
     pub(crate) fn new(code: &str) -> Result<Self, ErrorInfo> {
         if code.len() > FILTER_BYTES {
             let what = format!(
-                "the filter has more than {} KiB, the most; shorten it",
+                "the filter has more than {} KiB, the limit; shorten it",
                 FILTER_BYTES >> 10
             );
             return Err(invalid(code, "", &what));
@@ -203,7 +203,7 @@ fn expected_found(code: &str, found: &str, expected: &str) -> ErrorInfo {
         None => "the end".to_owned(),
     };
     if ["include", "import"].iter().any(|word| code.trim_start().starts_with(word)) {
-        return invalid(code, code, "a filter has no modules");
+        return invalid(code, code, "modules are not supported");
     }
     invalid(code, found, &format!("expected {expected}, found {shown}{}", hint(code, found)))
 }
@@ -213,12 +213,12 @@ fn hint(code: &str, name: &str) -> String {
     let offset = (name.as_ptr() as usize).wrapping_sub(code.as_ptr() as usize);
     let before = code.get(..offset).unwrap_or_default();
     match name {
-        "input" | "inputs" => "; each document is an input by itself".to_owned(),
-        name if name.starts_with('\'') => "; a text is in double quotes".to_owned(),
+        "input" | "inputs" => "; each document is a separate input".to_owned(),
+        name if name.starts_with('\'') => "; put strings in double quotes".to_owned(),
         _ => match quoted_key(before, &code[before.len()..]) {
             Some((char, key)) => {
                 let key = shown::value(&key);
-                format!("; a key with `{char}` is written in quotes: `.\"{key}\"`")
+                format!("; put a key with `{char}` in quotes: `.\"{key}\"`")
             }
             None => String::new(),
         },

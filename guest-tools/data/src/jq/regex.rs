@@ -82,7 +82,7 @@ fn compile(pattern: &str, flags: &str) -> Result<(Regex, Flags), Error> {
             's' => {}
             flag => {
                 return Err(Error::str(format_args!(
-                    "`{flag}` is not a flag here; there are g, i, n, p, s and x"
+                    "`{flag}` is not a flag here; the flags are g, i, n, p, s and x"
                 )));
             }
         }

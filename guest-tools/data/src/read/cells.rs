@@ -85,7 +85,7 @@ impl<R: BufRead> Cells<R> {
             };
             if piece.is_empty() {
                 if state == State::Quoted {
-                    let what = "a cell begins with a quote that is not closed";
+                    let what = "a cell starts with a quote that is not closed";
                     return Err(Self::mistake(what, opened));
                 }
                 if !is_empty {
@@ -127,8 +127,8 @@ impl<R: BufRead> Cells<R> {
                     (State::Quote | State::Closed, b' ' | b'\t') => state = State::Closed,
                     (State::Quote | State::Closed, _) => {
                         let what = format!(
-                            "text follows the closing quote of the cell that begins in line \
-                             {opened}; a quote within a cell is written twice, and not as `\\\"`"
+                            "text follows the closing quote of the cell that starts in line \
+                             {opened}; write a quote within a cell twice, not as `\\\"`"
                         );
                         return Err(Self::mistake(&what, self.line));
                     }
@@ -215,8 +215,8 @@ mod tests {
     fn a_quote_that_is_not_closed_is_named_by_its_line() {
         check_error("a,b\n1,\"2\n3,4\n5,6\n", "not closed", 2);
         check_error("a\n\"b\"\"", "not closed", 2);
-        check_error("a,\"b\n\nc,\"d\"\n", "begins in line 1; a quote within", 3);
-        check_error("a\n\"say \\\"so\\\"\"\n", "begins in line 2", 2);
+        check_error("a,\"b\n\nc,\"d\"\n", "starts in line 1; write a quote within", 3);
+        check_error("a\n\"say \\\"so\\\"\"\n", "starts in line 2", 2);
         check_error(&format!("a\n\"{}", "x\n".repeat(100)), "a row has more than 4 MiB", 2);
     }
 }

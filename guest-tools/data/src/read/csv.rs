@@ -16,10 +16,10 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// The number of lines that are examined for the delimiter.
 const GUESSED_LINES: usize = 20;
 
-const SHORT: &str = "a row has fewer cells than the header, and the others are null";
-const RENAMED: &str = "columns of one name are numbered";
+const SHORT: &str = "a row has fewer cells than the header; the missing ones are null";
+const RENAMED: &str = "columns with the same name are numbered";
 const NULL: &str = "`\\N` is read as null";
-const COMMA: &str = "a number with a decimal comma stays a text";
+const COMMA: &str = "a number with a decimal comma stays a string";
 
 /// Reads rows as objects, whose keys are those of the header.
 pub(crate) struct Rows<R> {
@@ -45,11 +45,11 @@ impl<R: BufRead> Rows<R> {
         let mut notes = Notes::default();
         let preamble = Preamble::read(&mut inner).map_err(|error| failed(&error))?;
         if preamble.is_type {
-            notes.place("the line `#TYPE` of PowerShell is left out", 1);
+            notes.place("the line `#TYPE` of PowerShell is skipped", 1);
         }
         if let Some(line) = drawn(inner.fill_buf().unwrap_or_default()) {
-            let what = "the line draws a table, as psql, mysql and Markdown do; export CSV, for \
-                        example with `psql --csv`";
+            let what = "this line belongs to a drawn table, as of psql, mysql and Markdown; export \
+                        CSV, for example with `psql --csv`";
             return Err(Mistake::syntax(Format::Csv, what, (preamble.lines + line, 1)));
         }
         let delimiter = match delimiter.or(preamble.delimiter) {
@@ -100,7 +100,7 @@ impl<R: BufRead> Rows<R> {
                 None if value.is_null() => {}
                 None => {
                     let (found, expected) = (record.len(), header.len());
-                    let what = format!("cells in the row: {found}, in the header: {expected}");
+                    let what = format!("the row has {found} cells, the header {expected}");
                     return Err(Mistake::syntax(Format::Csv, &what, (line, 1)));
                 }
             }

@@ -12,7 +12,7 @@ use crate::pointer;
 
 /// The note about what JSON5 has and JSON does not.
 const JSON5: &str = "not strict JSON, read as JSON5";
-const PYTHON: &str = "values of Python are read as those of JSON";
+const PYTHON: &str = "Python literals are read as JSON";
 
 /// Reads the documents of a text one by one.
 pub(crate) struct Documents<'a> {
@@ -319,7 +319,7 @@ impl<'a> Documents<'a> {
             let found = found.and_then(|(length, code)| Some((length, char::from_u32(code)?)));
             let Some((length, char)) = found else {
                 self.position = at;
-                return Err(self.mistake("an escape that is no character"));
+                return Err(self.mistake("an escape that is not a character"));
             };
             return Ok((length, char.to_string()));
         }

@@ -150,7 +150,7 @@ impl<'a> Documents<'a> {
             }
             Event::Alias(anchor) => {
                 let Some(Anchor { height, values, bytes, .. }) = self.anchors.get(&anchor) else {
-                    return Err(self.syntax("an alias is part of what it stands for", at));
+                    return Err(self.syntax("an alias is part of its own value", at));
                 };
                 let (height, values, bytes) = (*height, *values, *bytes);
                 self.count(values, bytes, at)?;
@@ -219,7 +219,7 @@ impl<'a> Documents<'a> {
         if let Key::Named(name) = &key
             && map.contains_key(name)
         {
-            let what = format!("the key `{name}` stands twice");
+            let what = format!("the key `{name}` exists twice");
             return Err(self.syntax(&what, at));
         }
         *next = Some(key);
@@ -380,7 +380,7 @@ impl<'a> Documents<'a> {
                 Ok(resolved
                     .unwrap_or_else(|special| special.value(text, &mut self.notes, at.line())))
             }
-            false => Err(self.syntax(&format!("`{text}` is no `!!{kind}`"), at)),
+            false => Err(self.syntax(&format!("`{text}` is not a `!!{kind}`"), at)),
         }
     }
 

@@ -67,7 +67,7 @@ pub(crate) fn write(format: Format, value: &Value, limit: usize) -> Result<Strin
             rows.add(value)?;
             return rows.finish();
         }
-        (Format::Csv, _) => return Err(Stop::unfit("a document that is no array of rows")),
+        (Format::Csv, _) => return Err(Stop::unfit("a document that is not an array of rows")),
     }
     Ok(text.text)
 }

@@ -7,7 +7,7 @@ use toml_writer::TomlWrite as _;
 use super::{Bounded, Stop};
 
 /// The error for a root that is not an object.
-pub(super) const ROOT: &str = "a document that is no object";
+pub(super) const ROOT: &str = "a document that is not an object";
 
 pub(super) fn write(text: &mut Bounded, value: &Value) -> Result<(), Stop> {
     let Value::Object(map) = value else { return Err(Stop::unfit(ROOT)) };

@@ -55,13 +55,13 @@ pub(super) fn read(lines: &[&str], start: usize) -> Result<Vec<FilePatch>, Strin
             continue;
         }
         let Some(parsed) = Line::parse(line) else {
-            return wrong("expected a line that begins with ` `, `+` or `-`");
+            return wrong("expected a line that starts with ` `, `+` or `-`");
         };
         if file.action == Action::Create && !matches!(parsed, Line::New(_)) {
-            return wrong("every line of a new file begins with `+`");
+            return wrong("every line of a new file must start with `+`");
         }
         if file.action == Action::Remove {
-            return wrong("a file that is deleted has no lines");
+            return wrong("a deleted file must not have lines");
         }
         if file.hunks.is_empty() {
             file.hunks.push(Hunk::default());
@@ -72,7 +72,7 @@ pub(super) fn read(lines: &[&str], start: usize) -> Result<Vec<FilePatch>, Strin
         is_new = false;
     }
     if markers.end == lines.len() {
-        return Err(format!("the patch ends without `{END}`: it may be cut"));
+        return Err(format!("the patch ends without `{END}`: it may be truncated"));
     }
     check_update(files.last(), lines, began)?;
     Ok(files)
@@ -86,8 +86,8 @@ fn check_update(file: Option<&FilePatch>, lines: &[&str], began: usize) -> Resul
                 && file.hunks.iter().all(|hunk| hunk.lines.is_empty()) =>
         {
             Err(format!(
-                "line {} of the patch: no lines follow that say what to change in the file; each \
-                 begins with ` `, `+` or `-`: `{}`",
+                "line {} of the patch: no changed lines follow; each starts with ` `, `+` or `-`: \
+                 `{}`",
                 began + 1,
                 lines[began]
             ))

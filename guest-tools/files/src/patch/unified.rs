@@ -49,7 +49,7 @@ pub(super) fn read(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
     let is_empty =
         |it: &&FilePatch| it.action == Action::Update && it.hunks.is_empty() && it.mode.is_none();
     if let Some(file) = files.iter().find(is_empty) {
-        return Err(format!("`{}` has no hunk: one begins with `@@`", file.path));
+        return Err(format!("`{}` has no hunk; a hunk starts with `@@`", file.path));
     }
     Ok(files)
 }

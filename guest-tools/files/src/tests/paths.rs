@@ -13,11 +13,11 @@ fn a_directory_is_made_with_those_above_it() {
     let directory = Directory::new();
     directory.file("file", "");
     let make = |path: &str| directory.call("make_dir", json!({ "path": path }));
-    assert_eq!(make("a/b/c"), "[made, with 2 others above it]\n");
+    assert_eq!(make("a/b/c"), "[created, with 2 others above it]\n");
     assert!(directory.path("a/b/c").is_dir());
     assert_eq!(make("a/d"), "[made]\n");
     assert_eq!(make("a"), "[exists already]\n");
-    assert_eq!(make("file"), "error: `file` exists already and is no directory");
+    assert_eq!(make("file"), "error: `file` already exists and is not a directory");
     assert!(make("file/in").starts_with("error: `file/in` cannot be made: a part of the path"));
 }
 
@@ -30,12 +30,12 @@ fn a_path_is_moved_and_replaces_nothing_without_consent() {
     assert_eq!(call(json!({ "path": "a", "to": "new/place/a" }), "{}"), "[moved]\n");
     assert_eq!(fs::read_to_string(directory.path("new/place/a")).unwrap(), "1");
     let onto = json!({ "path": "new/place/a", "to": "b" });
-    assert_eq!(call(onto, "{}"), "error: `b` exists already (2 B); `overwrite` replaces it");
+    assert_eq!(call(onto, "{}"), "error: `b` already exists (2 B); `overwrite` replaces it");
     let onto = json!({ "path": "new/place/a", "to": "b", "overwrite": true });
     assert_eq!(call(onto.clone(), "{}"), "question: Replace `b` (2 B) by `new/place/a` (1 B)?");
     assert_eq!(
         call(onto.clone(), r#"{"overwrite":false}"#),
-        "error: replacing was refused; nothing was changed"
+        "error: the replacement was declined; nothing was changed"
     );
     assert_eq!(fs::read_to_string(directory.path("b")).unwrap(), "22");
     assert_eq!(call(onto, r#"{"overwrite":true}"#), "[moved]\n");
@@ -53,7 +53,7 @@ fn a_path_is_moved_and_replaces_nothing_without_consent() {
     assert_eq!(call(json!({ "path": "gone", "to": "x" }), "{}"), "error: `gone` does not exist");
     assert_eq!(
         call(json!({ "path": ".", "to": "x" }), "{}"),
-        "error: a path that is moved ends with a name, not with `.` or `/`"
+        "error: a path to move must end in a name, not in `.` or `/`"
     );
 }
 
@@ -67,9 +67,9 @@ fn a_path_is_removed_with_consent_only() {
     let (yes, no) = (r#"{"remove":true}"#, r#"{"remove":false}"#);
     let path = |path: &str| json!({ "path": path });
     assert_eq!(call(path("a"), "{}"), "question: Remove `a` (1 B)?");
-    assert_eq!(call(path("a"), no), "error: removing was refused; nothing was changed");
+    assert_eq!(call(path("a"), no), "error: the removal was declined; nothing was changed");
     assert_eq!(call(path("a"), yes), "[removed: 1 B]\n");
-    assert_eq!(call(path("link/"), yes), "[removed: a link; what it leads to stays]\n");
+    assert_eq!(call(path("link/"), yes), "[removed: a link; its target stays]\n");
     assert!(directory.path("in/b").exists());
     assert_eq!(
         call(path("in"), yes),
@@ -82,9 +82,9 @@ fn a_path_is_removed_with_consent_only() {
     directory.file("repository/.git/HEAD", "");
     assert_eq!(
         call(json!({ "path": "repository", "recursive": true }), yes),
-        "error: `repository` holds `repository/.git`, which no tool removes"
+        "error: `repository` contains `repository/.git`, which tools may not remove"
     );
-    assert!(call(path("."), yes).starts_with("error: `.` is the directory to work in"));
+    assert!(call(path("."), yes).starts_with("error: `.` is the working directory"));
     assert_eq!(call(path("gone"), yes), "error: `gone` does not exist");
 }
 
@@ -95,17 +95,17 @@ fn consent_is_not_asked_for_what_is_refused_anyway() {
     let check = |tool: &str, arguments: Value, expected: &str| {
         assert_eq!(directory.call(tool, arguments), expected);
     };
-    let sealed = "error: `.git/HEAD` cannot be removed: no tool changes `.git`";
+    let sealed = "error: `.git/HEAD` cannot be removed: tools may not change `.git`";
     check("remove_path", json!({ "path": ".git/HEAD" }), sealed);
     check(
         "move_path",
         json!({ "path": "a", "to": ".git/HEAD", "overwrite": true }),
-        "error: `.git/HEAD` cannot be written: no tool changes `.git`",
+        "error: `.git/HEAD` cannot be written: tools may not change `.git`",
     );
     check(
         "move_path",
         json!({ "path": ".git/HEAD", "to": "a", "overwrite": true }),
-        "error: `.git/HEAD` cannot be moved: no tool changes `.git`",
+        "error: `.git/HEAD` cannot be moved: tools may not change `.git`",
     );
     check(
         "apply_patch",
@@ -115,6 +115,6 @@ fn consent_is_not_asked_for_what_is_refused_anyway() {
     check(
         "apply_patch",
         json!({ "patch": "*** Begin Patch\n*** Delete File: .git/HEAD\n*** End Patch" }),
-        "error: `.git/HEAD` cannot be removed: no tool changes `.git`\nNothing was changed.",
+        "error: `.git/HEAD` cannot be removed: tools may not change `.git`\nNothing was changed.",
     );
 }

@@ -43,8 +43,8 @@ fn a_file_is_read_whole_or_by_lines() {
         json!({ "start_line": 3, "start_column": 4, "end_line": 3, "max_bytes": 3 }),
         "[line 3 of 4, #]\nee\n",
     );
-    check(json!({ "start_line": 5 }), "error: `start_line` is 5, and the file has 4 lines");
-    check(json!({ "start_line": 0 }), "error: `start_line` is 0; lines count from 1");
+    check(json!({ "start_line": 5 }), "error: `start_line` is 5, but the file has 4 lines");
+    check(json!({ "start_line": 0 }), "error: `start_line` is 0, but lines start at 1");
     check(
         json!({ "start_line": 3, "end_line": 2 }),
         "error: `end_line` is 2, before `start_line` 3",
@@ -86,7 +86,7 @@ fn oddities_of_a_text_are_reported() {
     check(b"caf\xe9\n", "[1 line, Latin-1, #]\ncaf\u{e9}\n");
     check(b"\xff\xfea\0\n\0", "[1 line, UTF-16 LE, #]\na\n");
     check(b"\xef\xbb\xbfa\n", "[1 line, UTF-8 with a byte order mark, #]\na\n");
-    check(b"a\0b", "error: `a` is binary, not text; `file_info` tells its size and digest");
+    check(b"a\0b", "error: `a` is binary, not text; `file_info` shows its size and digest");
     check(
         b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
         "error: `a` is binary (image/png), not text; `read_media` gives it",
@@ -113,10 +113,7 @@ fn several_files_are_read_in_one_call() {
             .call("read_file", few)
             .ends_with("[max_bytes reached; paths=[\"b\",\"c\"] reads on]"),
     );
-    assert_eq!(
-        directory.call("read_file", json!({})),
-        "error: `path` or `paths` has to name a file"
-    );
+    assert_eq!(directory.call("read_file", json!({})), "error: `path` or `paths` must name a file");
 }
 
 #[test]
@@ -143,7 +140,7 @@ fn a_large_file_is_read_in_pieces() {
         format!("[lines {0}-{0} of 8.1 MiB]\n{1}", lines + 10, line(lines + 10))
     );
     assert_eq!(at(-1, 1000), format!("[last 1 line of 8.1 MiB]\n{}", line(lines + 10)));
-    assert_eq!(at(999_999, 1000), "error: `start_line` is 999999, and `large` has fewer lines");
+    assert_eq!(at(999_999, 1000), "error: `start_line` is 999999, but `large` has fewer lines");
 }
 
 #[test]
@@ -155,9 +152,9 @@ fn non_files_are_named_with_the_right_tool() {
         assert_eq!(read(&directory, json!({ "path": path })), expected);
     };
     check("in", "error: `in` is a directory; `list_dir` lists it");
-    check("loop", "error: `loop` cannot be read: its symbolic links lead in a circle");
+    check("loop", "error: `loop` cannot be read: its symbolic links form a loop");
     check("a", "error: `a` does not exist; nearest: `in/a`");
-    check("", "error: a path is empty; `.` is the directory to work in");
+    check("", "error: a path is empty; `.` is the working directory");
 }
 
 #[test]
@@ -181,7 +178,7 @@ fn a_directory_is_listed_by_name_and_in_pages() {
     assert_eq!(list(json!({ "path": "empty" })), "[empty]\n");
     assert_eq!(
         list(json!({ "path": "a.txt" })),
-        "error: `a.txt` is a file; `read_file` reads it, `file_info` tells about it"
+        "error: `a.txt` is a file; `read_file` reads it, `file_info` describes it"
     );
     assert_eq!(list(json!({ "path": "c" })), "error: `c` does not exist");
 }
@@ -235,9 +232,9 @@ fn an_image_or_a_sound_is_shown_and_nothing_else() {
     check("a.png", "image/png, 640 x 480, 45 B");
     check("b.wav", "audio/x-wav, 16 B");
     check("c.txt", "error: `c.txt` is text; `read_file` reads it");
-    check("d.zip", "error: `d.zip` is application/zip, neither an image nor a sound");
+    check("d.zip", "error: `d.zip` is application/zip, neither an image nor audio");
     check("e", "error: `e` is empty");
-    check("f", "error: `f` is neither an image nor a sound that is known");
+    check("f", "error: `f` is neither an image nor audio of a known type");
 }
 
 /// The parts of a PNG that say how large it is, and that it ends.
@@ -257,25 +254,25 @@ fn an_image_that_models_do_not_take_is_refused_with_the_way_out() {
         let answer = directory.call("read_media", json!({ "path": "a" }));
         assert_eq!(answer, expected);
     };
-    let formats = "cannot be shown: models take PNG, JPEG, GIF and WebP; convert a copy";
+    let formats = "cannot be shown: models accept PNG, JPEG, GIF and WebP; convert a copy";
     check(b"BM\x46\0\0\0\0\0\0\0", &format!("error: `a` (image/bmp, 10 B) {formats}"));
     check(b"II*\0\x08\0\0\0\x01\0\0\x01", &format!("error: `a` (image/tiff, 12 B) {formats}"));
     check(&png(640, 480)[..29], "error: `a` (image/png, 29 B) is damaged: its end is missing");
     check(
         &png(640, 480)[..12],
-        "error: `a` (image/png, 12 B) is damaged: its beginning does not say how large it is",
+        "error: `a` (image/png, 12 B) is damaged: its header does not contain its size",
     );
     check(&png(0, 480), "error: `a` (image/png, 45 B) is damaged: it has no pixels");
     check(
         &png(9_000, 480),
-        "error: `a` (image/png, 45 B) cannot be shown: it has 9000 x 480 pixels, and models take \
-         images of at most 8000 a side; make a smaller copy, such as 1500 pixels wide",
+        "error: `a` (image/png, 45 B) cannot be shown: it has 9000 x 480 pixels, but models accept \
+         images of at most 8000 per side; make a smaller copy, such as 1500 pixels wide",
     );
     let large = [png(640, 480), vec![0; 4 << 20]].concat();
     check(
         &large,
-        "error: `a` (image/png, 4.0 MiB) cannot be shown: models take images of at most 3.75 MiB; \
-         make a smaller copy, such as 1500 pixels wide",
+        "error: `a` (image/png, 4.0 MiB) cannot be shown: models accept images of at most 3.75 \
+         MiB; make a smaller copy, such as 1500 pixels wide",
     );
     let jpeg = b"\xff\xd8\xff\xe0\0\x04JF\xff\xc0\0\x0b\x08\0\x10\0\x20\x01\x01\x11\0\
                  \xff\xda\0\x02abc";
@@ -292,7 +289,8 @@ fn a_pdf_is_binary() {
     directory.file("r.pdf", "%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n");
     assert_eq!(
         directory.call("read_file", json!({ "path": "r.pdf" })),
-        "error: `r.pdf` is binary (application/pdf), not text; `file_info` tells its size and digest"
+        "error: `r.pdf` is binary (application/pdf), not text; `file_info` shows its size and \
+         digest"
     );
 }
 
@@ -314,6 +312,6 @@ fn a_column_far_in_a_line_is_read() {
     check(16 << 20, &format!("[lines 2-2 of {all}; start_line=3 reads on]\nc\n"));
     check(
         20_000_000,
-        "error: `start_column` is 20000000, and line 2 of `a` has 16777216 characters",
+        "error: `start_column` is 20000000, but line 2 of `a` has 16777216 characters",
     );
 }

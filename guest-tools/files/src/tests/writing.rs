@@ -71,13 +71,13 @@ fn files_changed_since_reading_are_not_overwritten() {
     );
     assert_eq!(
         write("abc"),
-        "error: `expect` is `abc`, which is not a digest of a file; `read_file` gives it"
+        "error: `expect` is `abc`, which is not the digest of a file; `read_file` returns it"
     );
     assert!(write(&digest(b"1\n")).starts_with("@@"));
     let missing = json!({ "path": "b", "content": "", "expect": digest(b"1\n") });
     assert_eq!(
         directory.call("write_file", missing),
-        "error: `b` does not exist, and `expect` names a digest"
+        "error: `b` does not exist, but `expect` has a digest"
     );
 }
 
@@ -101,8 +101,8 @@ fn encoding_line_endings_and_the_final_newline_are_kept() {
     directory.file("a", b"caf\xe9\n");
     assert_eq!(
         edit(&directory, "a", json!([{ "old_text": "caf", "new_text": "\u{2192}" }])),
-        "error: `a` is Latin-1, which does not have `\u{2192}`; `write_file` writes the whole file \
-         in UTF-8 then"
+        "error: `a` is Latin-1, which does not have `\u{2192}`; `write_file` can write the whole \
+         file in UTF-8"
     );
     let write = |content: &str| {
         directory.call("write_file", json!({ "path": "a", "content": content }));
@@ -144,7 +144,7 @@ fn several_edits_are_made_in_order_or_not_at_all() {
     );
     assert_eq!(
         answer,
-        "error: `/edits/1`: `old_text` is not in the file, nor anything like it; read the file \
+        "error: `/edits/1`: `old_text` is not in the file, nor is similar text; read the file \
          again\nNothing was changed."
     );
     assert_eq!(fs::read_to_string(directory.path("a")).unwrap(), after);
@@ -261,7 +261,7 @@ fn changes_of_hard_linked_files_are_reported() {
     directory.file("a", "1\n");
     fs::hard_link(directory.path("a"), directory.path("b")).unwrap();
     let answer = edit(&directory, "a", json!([{ "old_text": "1", "new_text": "2" }]));
-    let note = "[it had another name (a hard link), which keeps the old content]\n";
+    let note = "[it had another name (a hard link), which still has the old content]\n";
     assert!(answer.ends_with(note), "{answer}");
     assert_eq!(fs::read_to_string(directory.path("b")).unwrap(), "1\n");
     let answer = edit(&directory, "a", json!([{ "old_text": "2", "new_text": "3" }]));
@@ -270,7 +270,7 @@ fn changes_of_hard_linked_files_are_reported() {
     fs::hard_link(directory.path("a"), directory.path("d")).unwrap();
     let patch = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-3\n+4\n";
     let answer = directory.call("apply_patch", json!({ "patch": patch }));
-    let note = "[it had 2 other names (hard links), which keep the old content]\n";
+    let note = "[it had 2 other names (hard links), which still have the old content]\n";
     assert!(answer.ends_with(note), "{answer}");
 }
 

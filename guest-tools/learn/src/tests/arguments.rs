@@ -23,8 +23,8 @@ fn check_line(arguments: Value, line: &str) {
 #[test]
 fn the_topic_is_required() {
     check_invalid(json!({ "_topic": topic(json!({})) }), "`topic` is missing");
-    check_invalid(json!({ "topic": 1, "_topic": topic(json!({})) }), "`topic` is no text");
-    check_invalid(json!({ "topic": null, "_topic": topic(json!({})) }), "`topic` is no text");
+    check_invalid(json!({ "topic": 1, "_topic": topic(json!({})) }), "`topic` is not a string");
+    check_invalid(json!({ "topic": null, "_topic": topic(json!({})) }), "`topic` is not a string");
 }
 
 #[test]
@@ -39,8 +39,8 @@ fn subjects_are_a_string_or_a_list_of_strings() {
         let arguments =
             json!({ "topic": "skills", "subjects": subjects, "_topic": topic(json!({})) });
         let reason = match subjects {
-            Value::Array(_) => "`subjects` is no list of texts",
-            _ => "`subjects` is neither a text nor a list of texts",
+            Value::Array(_) => "`subjects` is not a list of strings",
+            _ => "`subjects` must be a string or a list of strings",
         };
         check_invalid(arguments, reason);
     }
@@ -62,9 +62,9 @@ fn no_subjects_and_an_empty_list_are_a_listing() {
 fn other_arguments_are_refused() {
     check_invalid(
         json!({ "topic": "skills", "subject": "a", "_topic": topic(json!({})) }),
-        "`subject` is unknown; there are `topic`, `subjects`, `query` and `max_bytes`",
+        "`subject` is unknown; the arguments are `topic`, `subjects`, `query` and `max_bytes`",
     );
-    check_invalid(json!({ "topic": "skills", "_topic": 1 }), "`_topic` is no object");
+    check_invalid(json!({ "topic": "skills", "_topic": 1 }), "`_topic` is not an object");
     check_invalid(json!({ "topic": "skills", "_topic": {} }), "`_topic.id` is missing");
     check_invalid(
         json!({ "topic": "skills", "_topic": topic(json!({ "enable": true })) }),
@@ -72,11 +72,11 @@ fn other_arguments_are_refused() {
     );
     check_invalid(
         json!({ "topic": "skills", "_topic": topic(json!({ "learned": "a" })) }),
-        "`_topic.learned` is no list of texts",
+        "`_topic.learned` is not a list of strings",
     );
     check_invalid(
         json!({ "topic": "skills", "_topic": topic(json!({ "output_bytes": -1 })) }),
-        "`_topic.output_bytes` is no whole number",
+        "`_topic.output_bytes` is not a whole number",
     );
     check_invalid(
         json!({ "topic": "skills", "_topic": topic(json!({})), "_view": "all" }),

@@ -22,7 +22,7 @@ fn an_answer_has_a_budget_that_an_argument_raises() {
     let (delivered, notes) = answer.rsplit_once("\n\n").unwrap();
     assert!(delivered.matches("</subject>").count() > 55);
     let reason =
-        "Left out, since the answer has a limit; load them by name, or give `max_bytes`: `d";
+        "Omitted, because the output has a limit; load them by name, or set `max_bytes`: `d";
     assert!(notes.starts_with(reason) && notes.contains("` (1 KiB), "), "{notes}");
     assert!(notes.ends_with(" more.") && notes.len() < 3 * KIB, "{notes}");
     assert_eq!(ask(KIB * KIB, KIB * KIB).matches("</subject>").count(), 500);

@@ -43,7 +43,7 @@ fn included_names_are_subjects() {
     assert!(load_with(&files, keys, "github/ci").is_err());
     check_error(
         list(&files, json!({ "include": ["x["] })),
-        "topic `skills`: in `include`, `x[` is no valid pattern: invalid range pattern",
+        "topic `skills`: in `include`, `x[` is not a valid pattern: invalid range pattern",
     );
 }
 

@@ -35,7 +35,7 @@ fn a_longer_subject_is_cut_at_a_line_end_and_says_where() {
     assert!(whole.starts_with(content) && whole[content.len()..].starts_with('\n'));
     assert!(content.len() < MIB && content.len() > MIB - 20, "{}", content.len());
     let count = content.lines().count();
-    assert_eq!(note, format!("Cut after line {count}, since it has more than 1 MiB: `a`."));
+    assert_eq!(note, format!("Cut after line {count}, because it has more than 1 MiB: `a`."));
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_subject_of_one_line_is_cut_between_characters() {
     let answer = load(&files, json!({ "output_bytes": 4 * MIB }), json!("a")).unwrap();
     let (content, note) = answer.split_once("\n\n").unwrap();
     assert_eq!(content.len(), MIB - 1);
-    assert_eq!(note, "Cut after 1048575 bytes, since it has more than 1 MiB: `a`.");
+    assert_eq!(note, "Cut after 1048575 bytes, because it has more than 1 MiB: `a`.");
 }
 
 #[test]
@@ -65,7 +65,9 @@ fn subjects_are_cut_within_their_fence() {
         assert!(answer.len() <= output_bytes && answer.len() > output_bytes - 300);
         assert!(answer.starts_with("```rust\nline 1\n"));
         assert!(answer.contains("\n```\n\nCut after line "), "{answer}");
-        assert!(answer.ends_with(", since the answer has a limit, which `max_bytes` raises: `a`."));
+        assert!(
+            answer.ends_with(", because the output has a limit, which `max_bytes` raises: `a`.")
+        );
         let answer = load(&files, keys, json!("a*")).unwrap();
         assert!(answer.len() <= output_bytes && answer.len() > output_bytes - 300);
         assert!(answer.contains("\n```\n</subject>\n\nCut after line "));
@@ -82,7 +84,7 @@ fn omitted_subjects_are_named_and_smaller_ones_delivered() {
     let answer = load(&files, json!({ "output_bytes": 1200 }), json!("*")).unwrap();
     let expected = format!(
         "<subject name=\"a\">\n{}\n</subject>\n<subject name=\"c\">\nc\n</subject>\n\n\
-         Left out, since the answer has a limit; load them by name, or give `max_bytes`: \
+         Omitted, because the output has a limit; load them by name, or set `max_bytes`: \
          `b` (600 bytes), `d` (20 KiB).",
         "a".repeat(600),
     );
@@ -98,7 +100,7 @@ fn a_binary_is_known_for_one_however_little_room_there_is() {
         load(&files, json!({ "output_bytes": 1200 }), json!("*")),
         &format!(
             "<subject name=\"a\">\n{}\n</subject>\n\n\
-             Skipped, since it is binary (it holds a NUL byte): `b`.",
+             Skipped, because it is binary (it contains a NUL byte): `b`.",
             "a".repeat(300),
         ),
     );
@@ -112,7 +114,7 @@ fn more_names_than_fit_are_counted() {
     let answer = load(&files, json!({ "output_bytes": 4000 }), json!("*")).unwrap();
     assert!(answer.len() <= 4000);
     let delivered = answer.matches("</subject>").count();
-    let (_, left_out) = answer.split_once("or give `max_bytes`: ").unwrap();
+    let (_, left_out) = answer.split_once("or set `max_bytes`: ").unwrap();
     let named = left_out.matches("`subject-").count();
     let more: usize =
         left_out.split(" and ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
@@ -144,7 +146,7 @@ fn a_listing_keeps_to_the_limit_too() {
     let listed = answer.matches("\n- subject-").count();
     let left_out: usize = answer
         .lines()
-        .filter_map(|line| line.strip_suffix(" more are left out, since the answer has a limit."))
+        .filter_map(|line| line.strip_suffix(" more are omitted, because the output has a limit."))
         .map(|number| number.parse::<usize>().unwrap())
         .sum();
     assert_eq!(listed + left_out, 500);

@@ -87,11 +87,11 @@ fn a_pattern_that_is_none_is_an_invalid_argument() {
     ] {
         check_error(
             load(&files, json!({}), json!(["a", pattern])),
-            &format!("invalid arguments: `{pattern}` is no valid pattern: {reason}"),
+            &format!("invalid arguments: `{pattern}` is not a valid pattern: {reason}"),
         );
     }
     let error = load(&files, json!({}), json!("*a".repeat(513))).unwrap_err();
-    assert!(error.ends_with("…` is no valid pattern: it is longer than 1024 bytes"), "{error}");
+    assert!(error.ends_with("…` is not a valid pattern: it is longer than 1024 bytes"), "{error}");
 }
 
 #[test]
@@ -192,10 +192,10 @@ fn check_beside(x: impl Into<Vec<u8>>, note: &str) {
 
 #[test]
 fn binary_files_are_skipped_and_named() {
-    let binary = "Skipped, since it is binary (it holds a NUL byte): `x`.";
+    let binary = "Skipped, because it is binary (it contains a NUL byte): `x`.";
     check_beside("a\0b", binary);
     check_beside([vec![b'a'; 8191], vec![0]].concat(), binary);
-    let no_text = "Skipped, since it is no UTF-8 text: `x`.";
+    let no_text = "Skipped, because it is not UTF-8 text: `x`.";
     check_beside(b"a\xff", no_text);
     check_beside(b"a\xc3", no_text);
     check_beside([vec![b'a'; 100_000], vec![0xff]].concat(), no_text);

@@ -96,7 +96,7 @@ fn undelivered_subjects_are_named_in_the_block() {
         &files,
         json!({ "learned": ["*"] }),
         "<topic name=\"skills\">\n<subject name=\"a\">\na.md\n</subject>\n\n\
-         Skipped, since it is binary (it holds a NUL byte): `b`.\n\
+         Skipped, because it is binary (it contains a NUL byte): `b`.\n\
          Could not be read (access): `c`.\n</topic>",
     );
 }
@@ -117,7 +117,7 @@ fn the_limit_counts_the_json_and_leaves_it_whole() {
         let answer: Value = serde_json::from_str(&answer).unwrap();
         let learned = answer["learned"].as_str().unwrap();
         assert!(
-            learned.ends_with("\n</topic>") && learned.contains("since the answer has a limit")
+            learned.ends_with("\n</topic>") && learned.contains("because the output has a limit")
         );
     }
 }

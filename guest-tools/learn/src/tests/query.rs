@@ -96,14 +96,14 @@ fn the_answer_is_short() {
 
 #[test]
 fn a_query_without_words_is_refused() {
-    check_error(query(&library(), " ,. ", json!({})), "invalid arguments: `query` has no word");
+    check_error(query(&library(), " ,. ", json!({})), "invalid arguments: `query` has no words");
     let many: Vec<_> = (0..33).map(|number| number.to_string()).collect();
     check_error(
         query(&library(), &many.join(" "), json!({})),
-        "invalid arguments: `query` has 33 words; at most 32 are looked for",
+        "invalid arguments: `query` has 33 words; the limit is 32",
     );
     check_error(
         query(&library(), "a", json!({ "query": 1 })),
-        "invalid arguments: `query` is no text",
+        "invalid arguments: `query` is not a string",
     );
 }

@@ -52,7 +52,7 @@ fn two_files_of_one_slug_keep_their_full_names() {
     assert_eq!(loaded(&files, json!("d/a*")), ["d/a.md", "d/a.toml"]);
     check_error(
         load(&files, json!({}), json!(["d/a", "d/b"])),
-        "subject `d/a` stands for several files: `d/a.md`, `d/a.toml`; name one of them",
+        "subject `d/a` can mean several files: `d/a.md`, `d/a.toml`; name one of them",
     );
 }
 
@@ -82,7 +82,7 @@ fn a_hidden_file_can_share_a_slug_too() {
     check(load(&files, keys, json!(".x/b.md")), ".x/b.md");
     check_error(
         load(&files, json!({}), json!("a")),
-        "subject `a` stands for several files: `.a.md`, `a.md`; name one of them",
+        "subject `a` can mean several files: `.a.md`, `a.md`; name one of them",
     );
 }
 
@@ -145,8 +145,8 @@ fn disabled_takes_patterns_which_reach_what_is_hidden_too() {
     assert!(listing.contains("\n- a\n- b\n- sub/c\n"), "{listing}");
     check_error(
         list(&files, json!({ "disabled": ["a/***"] })),
-        "topic `skills`: in `disabled`, `a/***` is no valid pattern: wildcards are either regular \
-         `*` or recursive `**`",
+        "topic `skills`: in `disabled`, `a/***` is not a valid pattern: wildcards are either \
+         regular `*` or recursive `**`",
     );
 }
 
@@ -204,7 +204,7 @@ fn a_topic_without_a_directory_is_an_error() {
     let files = Memory::default().unlistable("", "no-entry");
     check_error(
         list(&files, json!({})),
-        "the directory of topic `skills` is missing: nothing stands at `/subjects`",
+        "the directory of topic `skills` is missing: `/subjects` does not exist",
     );
     let files = Memory::default().unlistable("", "io");
     check_error(list(&files, json!({})), "the directory of topic `skills` cannot be read (io)");

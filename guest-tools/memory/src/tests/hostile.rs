@@ -6,38 +6,29 @@ use super::Tools;
 fn invisible_text_is_not_remembered() {
     let tools = Tools::default();
     for (text, expected) in [
-        (
-            "a\u{1b}[2J",
-            "line 1, column 2 of the text: the invisible character U+001B; leave it out",
-        ),
+        ("a\u{1b}[2J", "line 1, column 2 of the text: the invisible character U+001B; remove it"),
         (
             "ä\nb\u{202e}c",
-            "line 2, column 2 of the text: the invisible character U+202E; leave it out",
+            "line 2, column 2 of the text: the invisible character U+202E; remove it",
         ),
-        (
-            "x\u{e0041}",
-            "line 1, column 2 of the text: the invisible character U+E0041; leave it out",
-        ),
-        ("x\ry", "line 1, column 2 of the text: the invisible character U+000D; leave it out"),
-        ("\0", "line 1, column 1 of the text: the invisible character U+0000; leave it out"),
-        ("\u{2800}", "line 1, column 1 of the text: the invisible character U+2800; leave it out"),
-        ("a\u{3164}", "line 1, column 2 of the text: the invisible character U+3164; leave it out"),
-        (
-            "so\u{ad}on",
-            "line 1, column 3 of the text: the invisible character U+00AD; leave it out",
-        ),
+        ("x\u{e0041}", "line 1, column 2 of the text: the invisible character U+E0041; remove it"),
+        ("x\ry", "line 1, column 2 of the text: the invisible character U+000D; remove it"),
+        ("\0", "line 1, column 1 of the text: the invisible character U+0000; remove it"),
+        ("\u{2800}", "line 1, column 1 of the text: the invisible character U+2800; remove it"),
+        ("a\u{3164}", "line 1, column 2 of the text: the invisible character U+3164; remove it"),
+        ("so\u{ad}on", "line 1, column 3 of the text: the invisible character U+00AD; remove it"),
         (" \n\t", "the memory has no text"),
         ("", "the memory has no text"),
     ] {
         assert_eq!(tools.error("remember", json!({ "text": text })), expected);
     }
     let task = tools.error("todo", json!({ "action": "add", "text": "a\u{7}" }));
-    assert_eq!(task, "line 1, column 2 of the text: the invisible character U+0007; leave it out");
+    assert_eq!(task, "line 1, column 2 of the text: the invisible character U+0007; remove it");
     let task = tools.error("todo", json!({ "action": "add", "text": "a\u{fe0f}" }));
-    assert_eq!(task, "line 1, column 2 of the text: the invisible character U+FE0F; leave it out");
+    assert_eq!(task, "line 1, column 2 of the text: the invisible character U+FE0F; remove it");
     for tag in ["a\u{3164}", "\u{115f}"] {
         let error = tools.error("remember", json!({ "text": "a", "tags": [tag] }));
-        assert!(error.contains("is no tag"), "{error}");
+        assert!(error.contains("is not a tag"), "{error}");
     }
     assert!(tools.values().is_empty());
     // Line ends of other systems, emoji and scripts that join are text.
@@ -50,16 +41,16 @@ fn invisible_text_is_not_remembered() {
 fn sizes_have_bounds() {
     let tools = Tools::default();
     let error = tools.error("remember", json!({ "text": "x".repeat(1 << 20) }));
-    assert_eq!(error, "the text has 1048576 bytes; that of a memory has at most 65536");
+    assert_eq!(error, "the text has 1048576 bytes; the limit for a memory is 65536");
     let task = json!({ "action": "add", "text": "x".repeat(1001) });
     let error = tools.error("todo", task);
-    assert_eq!(error, "the text has 1001 bytes; that of a task has at most 1000");
+    assert_eq!(error, "the text has 1001 bytes; the limit for a task is 1000");
     let tags: Vec<_> = (0..10_000).map(|it| it.to_string()).collect();
     let error = tools.error("remember", json!({ "text": "a", "tags": tags }));
-    assert_eq!(error, "10000 tags; a memory has at most 20");
+    assert_eq!(error, "10000 tags; the limit is 20");
     let ids = vec!["m100000000001"; 101];
     let error = tools.error("forget", json!({ "ids": ids }));
-    assert_eq!(error, "`ids` names 101 memories; at most 100 are forgotten at once");
+    assert_eq!(error, "`ids` names 101 memories; the limit is 100");
     // As much as there may be is found and read as any other.
     let text = format!("needle {}", "hay ".repeat(16_382));
     assert_eq!(text.len(), 65_535);
@@ -77,7 +68,7 @@ fn a_tag_is_one_word() {
     let wide = "ü".repeat(33);
     for tag in ["", "#", "two words", "a,b", "a#b", "x\u{1b}", "a\nb", "İ", &*wide] {
         let error = tools.error("remember", json!({ "text": "a", "tags": [tag] }));
-        let end = "is no tag; a tag has 1 to 64 bytes: letters, digits and `-_./:+`";
+        let end = "is not a tag; a tag has 1 to 64 bytes: letters, digits and `-_./:+`";
         assert!(error.ends_with(end) && !error.contains('\u{1b}'), "{tag:?}: {error}");
     }
     let id = tools.remember("2026-01-01", "a", &["#Größe", "größe", "v1.2/x"]);
@@ -87,7 +78,7 @@ fn a_tag_is_one_word() {
 #[test]
 fn dates_and_ids_that_are_none_are_named() {
     let tools = Tools::default();
-    let end = "is no date from 1970 on; write it as `2026-11-24` or `2026-11-24T10:00:00Z`";
+    let end = "is not a date since 1970; write it as `2026-11-24` or `2026-11-24T10:00:00Z`";
     for date in ["yesterday", "2026-02-30", "1969-12-31", "2026-11-24T10:00", "24.11.2026", ""] {
         for key in ["since", "until"] {
             let error = tools.error("recall", json!({ (key): date }));
@@ -99,7 +90,7 @@ fn dates_and_ids_that_are_none_are_named() {
     }
     for id in ["", "1", "m1", "t100000000001", "m1000000000011", "../x", "m10000000000\u{661}"] {
         let error = tools.error("recall", json!({ "id": id }));
-        assert!(error.ends_with("is no id of a memory, such as `m482913004117`"), "{error}");
+        assert!(error.ends_with("is not the id of a memory, such as `m482913004117`"), "{error}");
     }
 }
 

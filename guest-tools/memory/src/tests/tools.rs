@@ -29,8 +29,8 @@ fn memories_are_found_by_words_best_first() {
     );
     // Tags are words as well.
     assert!(tools.recall("team").starts_with("m100000000003 "));
-    assert_eq!(tools.recall("kubernetes"), "none of 3 memories matches");
-    assert_eq!(Tools::default().recall("x"), "nothing is remembered");
+    assert_eq!(tools.recall("kubernetes"), "0 of 3 memories match");
+    assert_eq!(Tools::default().recall("x"), "no memories are stored");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn memories_are_forgotten_atomically() {
     let both = json!({ "ids": ["m100000000001", "m100000000003", "m100000000001"] });
     assert_eq!(tools.ok("forget", both), "forgot 2 memories");
     assert_eq!(tools.values().keys().collect::<Vec<_>>(), ["m100000000002"]);
-    assert_eq!(tools.error("forget", json!({ "ids": [] })), "`ids` names no memory");
+    assert_eq!(tools.error("forget", json!({ "ids": [] })), "`ids` is empty; name a memory");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_list_has_the_tags_of_all_and_reads_on() {
         "3 memories #deploy 2 #fly 1 #team 1\n\
          m100000000001 2026-01-05 #deploy  Staging deploys from the branch `stage`."
     );
-    assert_eq!(Tools::default().ok("list_memories", json!({})), "nothing is remembered");
+    assert_eq!(Tools::default().ok("list_memories", json!({})), "no memories are stored");
     let error = tools.error("list_memories", json!({ "after": "m000000000000" }));
     assert_eq!(error, "there is no memory `m000000000000`");
 }
@@ -113,14 +113,14 @@ fn tasks_are_added_done_and_removed() {
     let error = |arguments| tools.error("todo", arguments);
     let gone = error(json!({ "action": "done", "id": "t100000000001" }));
     assert_eq!(gone, "there is no task `t100000000001`");
-    assert_eq!(error(json!({ "action": "add" })), "the task has no `text`");
-    assert_eq!(error(json!({ "action": "done" })), "`id` names no task");
+    assert_eq!(error(json!({ "action": "add" })), "the task needs a `text`");
+    assert_eq!(error(json!({ "action": "done" })), "`id` is empty; name a task");
     let two = error(json!({ "action": "add", "text": "one\ntwo" }));
-    assert_eq!(two, "line 1, column 4 of the text: a task has one line");
+    assert_eq!(two, "line 1, column 4 of the text: a task must be one line");
     // Memories and tasks do not mix.
-    assert_eq!(tools.recall("Ana"), "nothing is remembered");
+    assert_eq!(tools.recall("Ana"), "no memories are stored");
     let memory = error(json!({ "action": "remove", "id": "m100000000001" }));
-    assert_eq!(memory, "`m100000000001` is no id of a task, such as `t482913004117`");
+    assert_eq!(memory, "`m100000000001` is not the id of a task, such as `t482913004117`");
 }
 
 #[test]

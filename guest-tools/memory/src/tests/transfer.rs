@@ -18,7 +18,7 @@ fn filled() -> Tools {
 }
 
 const MARKDOWN: &str = "\
-<!-- `kitbag memory import` reads this. Each line of a text begins with `>`. What is added here needs no id. -->
+<!-- `kitbag memory import` reads this. Each line of a text starts with `>`. New entries need no id. -->
 
 # Memories
 
@@ -110,8 +110,8 @@ fn edited_files_change_only_the_listed_entries() {
     assert_eq!(tools.ok("todo", json!({ "action": "list" })).matches("[x]").count(), 2);
     let plain = "# Todo\n- [ ] Buy tea\n- [ ] Buy tea\n\n# Memories\n##\n## #x\n> one\n";
     let error = tools.import("markdown", plain).unwrap_err();
-    let expected = "FILE:6:1: this is no part of the text above: each line of that, also an empty \
-                    one, begins with `>`\nnothing was imported";
+    let expected = "FILE:6:1: this is not part of the text above: each line of it, even an empty \
+                    one, starts with `>`\nnothing was imported";
     assert_eq!(error, expected);
     let plain = plain.replace("##\n", "");
     assert_eq!(tools.import("markdown", &plain), imported(2, 0, 0));
@@ -133,25 +133,25 @@ fn check_errors(format: &str, file: &str, expected: &[&str]) {
 #[test]
 fn mistakes_in_markdown_are_named_by_line_and_column() {
     let check = |file: &str, expected: &[&str]| check_errors("markdown", file, expected);
-    check("Hello\nyou", &["FILE:1:1: there is no `# Memories` or `# Todo` above this line"]);
+    check("Hello\nyou", &["FILE:1:1: no `# Memories` or `# Todo` is above this line"]);
     check("# Other", &["FILE:1:1: `# Other` is neither `# Memories` nor `# Todo`"]);
     check(
         "# Memories\n\n## 2026-13-01 x m1 #a,b\n\n> text\n",
         &[
-            "FILE:3:4: `2026-13-01` is no date from 1970 on; write it as `2026-11-24` or \
+            "FILE:3:4: `2026-13-01` is not a date since 1970; write it as `2026-11-24` or \
              `2026-11-24T10:00:00Z`",
-            "FILE:3:15: `x` is no date, no id and no tag, which begins with `#`",
-            "FILE:3:17: `m1` is no date, no id and no tag, which begins with `#`",
-            "FILE:3:20: `#a,b` is no tag; a tag has 1 to 64 bytes: letters, digits and `-_./:+`",
+            "FILE:3:15: `x` is not a date, an id, or a tag that starts with `#`",
+            "FILE:3:17: `m1` is not a date, an id, or a tag that starts with `#`",
+            "FILE:3:20: `#a,b` is not a tag; a tag has 1 to 64 bytes: letters, digits and `-_./:+`",
         ],
     );
     check(
         "# Memories\n## 2026-01-01 #ö\n> ö\n> äö\u{202e}\n\n> more\n## 2026-01-02\n# Todo\n- x\n",
         &[
-            "FILE:4:5: the invisible character U+202E; leave it out",
-            "FILE:6:1: this is no part of the text above: each line of that, also an empty one, \
-             begins with `>`",
-            "FILE:7:1: the memory has no text: lines below that begin with `>`",
+            "FILE:4:5: the invisible character U+202E; remove it",
+            "FILE:6:1: this is not part of the text above: each line of it, even an empty one, \
+             starts with `>`",
+            "FILE:7:1: the memory has no text: add lines below that start with `>`",
             "FILE:9:1: a task is a line such as `- [ ] Renew the certificate`",
         ],
     );
@@ -162,19 +162,17 @@ fn mistakes_in_markdown_are_named_by_line_and_column() {
     check(
         "# Todo\n- [ ]  é\u{7} <!-- 2026-01-01 m100000000001 -->\n",
         &[
-            "FILE:2:9: the invisible character U+0007; leave it out",
-            "FILE:2:27: `m100000000001` is no date from 1970 on; write it as `2026-11-24` or \
+            "FILE:2:9: the invisible character U+0007; remove it",
+            "FILE:2:27: `m100000000001` is not a date since 1970; write it as `2026-11-24` or \
              `2026-11-24T10:00:00Z`",
         ],
     );
     let twice = "# Memories\n## m100000000001\n> a\n## m100000000001\n> b\n";
-    check(twice, &["FILE:4:1: `m100000000001` stands above already"]);
+    check(twice, &["FILE:4:1: `m100000000001` is already used above"]);
     check(
         "# Memories\n## 2020-01-01 m100000000001\n> a\n",
-        &[
-            "FILE:2:1: `m100000000001` is another memory here, of 2026-01-05T00:00:00Z; leave the id \
-           out to import this one, too",
-        ],
+        &["FILE:2:1: `m100000000001` is another memory here, of 2026-01-05T00:00:00Z; omit the \
+             id to import this one as well"],
     );
 }
 
@@ -182,8 +180,8 @@ fn mistakes_in_markdown_are_named_by_line_and_column() {
 fn mistakes_in_json_are_named_by_line_and_column() {
     let check = |file: &str, expected: &[&str]| check_errors("json", file, expected);
     check("{\n  \"memories\": [,]\n}", &["FILE:2:16: expected value"]);
-    check("[]", &["FILE:1:1: this is no JSON object"]);
-    check("{\"todo\": [[1]]}", &["FILE:1:11: this is no JSON object"]);
+    check("[]", &["FILE:1:1: this is not a JSON object"]);
+    check("{\"todo\": [[1]]}", &["FILE:1:11: this is not a JSON object"]);
     check("{\"notes\": []}", &["FILE:1:8: unknown field `notes`, expected `memories` or `todo`"]);
     check(
         r#"{
@@ -196,16 +194,16 @@ fn mistakes_in_json_are_named_by_line_and_column() {
   "todo": [{ "text": "two\nlines" }, { "text": "a", "done": "yes" }]
 }"#,
         &[
-            "FILE:3:13: `m1` is no id of a memory, such as `m482913004117`",
-            "FILE:3:27: `soon` is no date from 1970 on; write it as `2026-11-24` or \
+            "FILE:3:13: `m1` is not the id of a memory, such as `m482913004117`",
+            "FILE:3:27: `soon` is not a date since 1970; write it as `2026-11-24` or \
              `2026-11-24T10:00:00Z`",
-            "FILE:3:44: `a b` is no tag; a tag has 1 to 64 bytes: letters, digits and `-_./:+`",
+            "FILE:3:44: `a b` is not a tag; a tag has 1 to 64 bytes: letters, digits and `-_./:+`",
             "FILE:3:51: invalid type: integer `7`, expected a string",
-            "FILE:4:15: the invisible character U+0007; leave it out",
+            "FILE:4:15: the invisible character U+0007; remove it",
             "FILE:4:39: invalid type: integer `5`, expected a string",
             "FILE:5:18: missing field `text`",
             "FILE:6:23: unknown field `tag`, expected one of `id`, `date`, `tags`, `text`",
-            "FILE:8:22: a task has one line",
+            "FILE:8:22: a task must be one line",
             "FILE:8:65: invalid type: string \"yes\", expected a boolean",
         ],
     );
@@ -228,8 +226,8 @@ fn an_import_that_does_not_fit_writes_nothing() {
     assert!(tools.values().is_empty());
     let many: String = (0..10_001).map(|it| format!("- [ ] task {it}\n")).collect();
     let error = tools.import("markdown", &format!("# Todo\n{many}")).unwrap_err();
-    let expected = "10001 entries of `FILE` are new or changed; at most 10000 are imported at \
-                    once: nothing was imported";
+    let expected = "10001 entries of `FILE` are new or changed; the limit is 10000: nothing was \
+                    imported";
     assert_eq!(error, expected);
 }
 

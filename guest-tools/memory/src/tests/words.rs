@@ -53,9 +53,9 @@ fn other_forms_of_a_word_count_less() {
 #[test]
 fn a_query_has_a_bound() {
     assert_eq!(of_query("Deploy deploy, fly").unwrap(), ["deploy", "fly"]);
-    assert_eq!(of_query("— !").unwrap_err(), "`query` has no word");
+    assert_eq!(of_query("— !").unwrap_err(), "`query` has no words");
     let many: String = (0..33).map(|it| format!("w{it} ")).collect();
-    let error = "`query` has more than 32 words, the most that are looked for";
+    let error = "`query` has more than 32 words, the limit";
     assert_eq!(of_query(&many).unwrap_err(), error);
     assert_eq!(of_query(&"same ".repeat(1000)).unwrap().len(), 1);
 }

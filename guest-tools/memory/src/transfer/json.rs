@@ -9,7 +9,7 @@ use crate::entry::{self, Content, Entry, Kind};
 use crate::transfer::{Draft, Problems};
 
 /// The error for a value of another type.
-const NO_OBJECT: &str = "this is no JSON object";
+const NO_OBJECT: &str = "this is not a JSON object";
 
 /// A file that is written.
 #[derive(Serialize)]

@@ -10,8 +10,8 @@ const MEMORIES: &str = "# Memories";
 const TODO: &str = "# Todo";
 
 /// Instructions for a person who opens the file.
-const COMMENT: &str = "<!-- `kitbag memory import` reads this. Each line of a text begins with \
-                       `>`. What is added here needs no id. -->";
+const COMMENT: &str = "<!-- `kitbag memory import` reads this. Each line of a text starts with \
+                       `>`. New entries need no id. -->";
 
 /// Around the date and id of a task.
 const OPENING: &str = " <!-- ";
@@ -93,7 +93,7 @@ pub(crate) fn read(text: &str, problems: &mut Problems<'_>) -> Vec<Draft> {
             Section::None if line.starts_with("<!--") && line.trim_end().ends_with("-->") => {}
             // Lines after an invalid heading are not reported.
             Section::None if problems.is_empty() => {
-                problems.add(at, format!("there is no `{MEMORIES}` or `{TODO}` above this line"));
+                problems.add(at, format!("no `{MEMORIES}` or `{TODO}` is above this line"));
             }
             Section::None => {}
             Section::Memories => {
@@ -108,8 +108,8 @@ pub(crate) fn read(text: &str, problems: &mut Problems<'_>) -> Vec<Draft> {
                     }
                     _ => problems.add(
                         at,
-                        "this is no part of the text above: each line of that, also an empty one, \
-                     begins with `>`",
+                        "this is not part of the text above: each line of it, even an empty one, \
+                         starts with `>`",
                     ),
                 }
             }
@@ -133,7 +133,7 @@ impl Open {
     fn end(self, problems: &mut Problems<'_>) -> Option<Draft> {
         let Self { at, id, created, tags, quoted, text, .. } = self;
         if quoted.is_empty() {
-            problems.add(at, "the memory has no text: lines below that begin with `>`");
+            problems.add(at, "the memory has no text: add lines below that start with `>`");
             return None;
         }
         problems.text(Kind::Memory, &text, at, |at| {
@@ -158,13 +158,13 @@ fn heading(line: &str, problems: &mut Problems<'_>) -> Open {
             }),
             _ if Kind::Memory.has(word) => match id.replace(word.to_owned()) {
                 None => Ok(()),
-                Some(other) => Err(format!("the memory has the id `{other}` already")),
+                Some(other) => Err(format!("the memory already has the id `{other}`")),
             },
             _ if word.starts_with(|it: char| it.is_ascii_digit()) => {
                 Moment::first(word).map(|moment| created = Some(moment))
             }
             _ => Err(format!(
-                "`{}` is no date, no id and no tag, which begins with `#`",
+                "`{}` is not a date, an id, or a tag that starts with `#`",
                 shortened(word)
             )),
         };

@@ -198,8 +198,8 @@ pub(crate) fn import_text(
     problems.check(name)?;
     if entries.len() > MOST_WRITTEN {
         let message = format!(
-            "{} entries of `{name}` are new or changed; at most {MOST_WRITTEN} are imported at \
-             once: nothing was imported",
+            "{} entries of `{name}` are new or changed; the limit is {MOST_WRITTEN}: nothing was \
+             imported",
             entries.len()
         );
         return Err(ErrorInfo::new(message));
@@ -224,7 +224,7 @@ fn with_ids(drafts: Vec<Draft>, problems: &mut Problems<'_>) -> Vec<(String, Dra
         match known.insert(id.clone()) {
             true => identified.push((id, draft)),
             false if draft.id.is_none() => {}
-            false => problems.add(draft.at, format!("`{id}` stands above already")),
+            false => problems.add(draft.at, format!("`{id}` is already used above")),
         }
     }
     identified
@@ -258,9 +258,13 @@ fn compared(
             && *before != created
         {
             let noun = content.kind().noun();
-            problems.add(at, format!(
-                "`{id}` is another {noun} here, of {before}; leave the id out to import this one, too"
-            ));
+            problems.add(
+                at,
+                format!(
+                    "`{id}` is another {noun} here, of {before}; omit the id to import this one as \
+                 well"
+                ),
+            );
             continue;
         }
         let created = created.or(known.map(|(created, _)| *created)).unwrap_or(now);

@@ -83,7 +83,7 @@ impl RequestedSettings {
         }
         for nested in &source.nested {
             asked.notes.push(format!(
-                "`{}` is not read, since it is in a directory of its own; name that directory",
+                "`{}` is not read, because it is in another directory; name that directory",
                 shown(nested)
             ));
         }
@@ -259,8 +259,8 @@ impl RequestedSettings {
             Some(host) if is_of_user && is_relative(&host) => {
                 let host = shown(&host);
                 notes.push(format!(
-                    "the requested directory `{host}` is relative to a workspace, and the tool is added \
-                     for all of them; the grant is dropped"
+                    "the requested directory `{host}` is relative to a workspace, but the tool is \
+                     added for all of them; the grant is dropped"
                 ));
                 false
             }

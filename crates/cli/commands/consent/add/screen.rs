@@ -136,7 +136,7 @@ pub(crate) fn own_risks(
     };
     let known = bounds.config.tools.keys().map(ToolName::as_str);
     if let Some(other) = imitated(name.as_str(), known) {
-        let line = format!("has a name that is easily taken for `{other}`");
+        let line = format!("has a name that resembles `{other}`");
         items.push(item(line, Risk::Imitation));
     }
     let unexplained = unexplained(inspection, asked);
@@ -150,7 +150,7 @@ pub(crate) fn own_risks(
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let line = format!("imports {first}{more}, and requests no {word}");
+        let line = format!("imports {first}{more}, but requests no {word}");
         let item = item(line, Risk::UnrequestedImport);
         items.push(if is_known { item } else { item.changed(RequestChange::Added) });
     }

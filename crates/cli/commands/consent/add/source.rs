@@ -99,18 +99,18 @@ fn elsewhere(named: &Path) -> Option<String> {
         "oci" => {
             let image = rest.trim_start_matches('/');
             let steps = then(&["wkg", "oci", "pull", image, "-o", &file]);
-            format!("`{shown}` is in a registry, and `kitbag add` takes files: {steps}")
+            format!("`{shown}` is in a registry, but `kitbag add` takes files: {steps}")
         }
         _ if scheme == "docker" || host == "docker.io" => format!(
-            "`{shown}` is an image of a container; kitbag runs WebAssembly components, not containers"
+            "`{shown}` is a container image; kitbag runs WebAssembly components, not containers"
         ),
         _ if is_github => format!(
-            "`{shown}` is a repository, and `kitbag add` takes files: clone it, build its component, \
-             and add the `.wasm` file"
+            "`{shown}` is a repository, but `kitbag add` takes files: clone it, build its \
+             component, and add the `.wasm` file"
         ),
         "http" | "https" => {
             let steps = then(&["curl", "--fail", "--location", "--output", &file, text]);
-            format!("`{shown}` is a URL, and `kitbag add` takes files: {steps}")
+            format!("`{shown}` is a URL, but `kitbag add` takes files: {steps}")
         }
         "file" if rest.starts_with('/') => {
             let path = rest.strip_prefix("//").unwrap_or(rest);
@@ -120,12 +120,12 @@ fn elsewhere(named: &Path) -> Option<String> {
             )
         }
         _ if rest.starts_with("//") => format!(
-            "`{shown}` is a URL, and `kitbag add` takes files: download it, then `{}`",
+            "`{shown}` is a URL, but `kitbag add` takes files: download it, then `{}`",
             shell::command(["kitbag", "add", &format!("./{file}")])
         ),
         _ if is_registry => {
             let steps = then(&["wkg", "oci", "pull", text, "-o", &file]);
-            format!("`{shown}` is in a registry, and `kitbag add` takes files: {steps}")
+            format!("`{shown}` is in a registry, but `kitbag add` takes files: {steps}")
         }
         "pip" | "pypi" | "npm" | "uvx" | "npx" | "cargo" | "brew" => package(text),
         "" if text.starts_with('@') && text.contains('/') => package(text),
@@ -133,7 +133,7 @@ fn elsewhere(named: &Path) -> Option<String> {
         // `namespace:package@version`, as package managers of WebAssembly write it.
         _ if is_package_name(scheme) && rest.split('@').next().is_some_and(is_package_name) => {
             let steps = then(&["wkg", "get", text, "-o", &file]);
-            format!("`{shown}` is a package of a registry, and `kitbag add` takes files: {steps}")
+            format!("`{shown}` is a package of a registry, but `kitbag add` takes files: {steps}")
         }
         _ => return None,
     })
@@ -371,8 +371,7 @@ impl Entries {
             [only] => only,
             [(first, _), (second, _), ..] => {
                 return Err(CliError::Usage(format!(
-                    "`{}` has two manifests, `{first}` and `{second}`; remove the one that is not \
-                     meant",
+                    "`{}` has two manifests, `{first}` and `{second}`; remove one",
                     directory.display()
                 )));
             }
@@ -441,7 +440,7 @@ fn inside(directory: &Path, named: &str) -> Result<PathBuf, CliError> {
             std::path::Component::CurDir => continue,
             _ => {
                 return Err(CliError::Usage(format!(
-                    "the manifest in `{}` names the component `{}`, which lies outside",
+                    "the manifest in `{}` names the component `{}`, which is outside it",
                     directory.display(),
                     shown(named)
                 )));
@@ -457,7 +456,7 @@ fn refuse_link(path: &Path) -> Result<(), CliError> {
     match path.is_symlink() {
         false => Ok(()),
         true => Err(CliError::Usage(format!(
-            "`{}` is a symbolic link, which is not followed; name the file that it leads to",
+            "`{}` is a symbolic link, which is not followed; name its target",
             path.display()
         ))),
     }

@@ -25,9 +25,9 @@ pub(crate) enum TableError {
     #[error("{0}")]
     Syntax(#[from] toml_edit::TomlError),
     /// A table was expected, but the document contains another kind of value.
-    #[error("`{0}` in it is no table")]
+    #[error("its `{0}` is not a table")]
     Form(String),
-    #[error("it has a table `[tools.{0}]` already")]
+    #[error("it already has a table `[tools.{0}]`")]
     Taken(String),
 }
 
@@ -210,9 +210,9 @@ http = [
     #[test]
     fn unchangeable_configuration_is_left_as_it_is() {
         let error = |text: &str| table().add_to(text, false).unwrap_err().to_string();
-        assert_eq!(error("tools = 1"), "`tools` in it is no table");
-        assert_eq!(error("tools.a.enable = false"), "`tools` in it is no table");
-        assert_eq!(error("[tools.weather]\n"), "it has a table `[tools.weather]` already");
+        assert_eq!(error("tools = 1"), "its `tools` is not a table");
+        assert_eq!(error("tools.a.enable = false"), "its `tools` is not a table");
+        assert_eq!(error("[tools.weather]\n"), "it already has a table `[tools.weather]`");
         assert!(error("[tools").contains("TOML parse error"));
     }
 

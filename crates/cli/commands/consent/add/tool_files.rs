@@ -64,8 +64,8 @@ impl ToolFiles {
         Ok(match layer {
             Layer::User => {
                 let config = own_file.ok_or_else(|| {
-                    let why = "there is no path for your user config: set `HOME` or \
-                               `KITBAG_CONFIG`";
+                    let why =
+                        "the path of your user config is unknown: set `HOME` or `KITBAG_CONFIG`";
                     CliError::Usage(why.to_owned())
                 })?;
                 let directory = config.parent().unwrap_or(Path::new("/")).to_owned();
@@ -133,7 +133,7 @@ impl ToolFiles {
     ) -> Result<String, CliError> {
         table.add_to(text, replace).map_err(|error| {
             CliError::Usage(format!(
-                "`{}` is left as it is: {error}; write the table of the tool yourself, or make room \
+                "`{}` is unchanged: {error}; write the table of the tool yourself, or make room \
                  for it",
                 self.config.display()
             ))

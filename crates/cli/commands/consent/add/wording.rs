@@ -105,7 +105,7 @@ impl Reader<'_> {
             }
             ("config", Value::InlineTable(table)) => {
                 let item = |(key, value): (&str, &Value)| {
-                    self.item(format!("gets the setting {} = {}", quoted(key), toml(value)))
+                    self.item(format!("receives the setting {} = {}", quoted(key), toml(value)))
                 };
                 table.iter().map(item).collect()
             }

@@ -93,8 +93,8 @@ impl TrustBefore {
             Self::All => return Ok(()),
             Self::None => {
                 output::note(
-                    "the workspace is not trusted, so that the tool does not run yet; `kitbag trust` \
-                     shows all that the workspace asks",
+                    "the workspace is not trusted, so the tool does not run yet; `kitbag trust` \
+                     shows all requests of the workspace",
                 );
                 return Ok(());
             }
@@ -110,7 +110,7 @@ impl TrustBefore {
             // Nothing is left that could be trusted.
             Err(_) if changed.values().all(Option::is_none) => return Ok(()),
             Err(error) => {
-                output::note(&format!("the workspace is not trusted with it: {error}"));
+                output::note(&format!("trust in the workspace does not include it: {error}"));
                 return Ok(());
             }
         };
@@ -118,8 +118,8 @@ impl TrustBefore {
             true => question.give(&Caller::this_user()).map_err(CliError::from),
             false => {
                 output::note(
-                    "something else of the workspace has changed, too; `kitbag trust` shows it, and \
-                     trusts it again",
+                    "the workspace also has other changes; review and trust them with `kitbag \
+                     trust`",
                 );
                 Ok(())
             }

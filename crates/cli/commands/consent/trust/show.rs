@@ -28,12 +28,12 @@ pub(super) fn consent(question: &TrustQuestion<'_>) -> Consent {
     let is_new =
         |change: RequestChange| matches!(change, RequestChange::Added | RequestChange::Loosened);
     let heading = match old {
-        None => format!("{workspace} asks to be trusted:"),
+        None => format!("{workspace} requests trust:"),
         Some(_) if items.iter().any(|item| is_new(item.change)) => {
-            format!("{workspace} asks for more than you trusted:")
+            format!("{workspace} requests more than you trusted:")
         }
         Some(_) if changes.as_ref().is_some_and(TrustChanges::is_within) => {
-            format!("{workspace} was edited and asks for nothing more than you trusted:")
+            format!("{workspace} was edited, but requests no more than you trusted:")
         }
         Some(_) => format!("{workspace} has changed since you trusted it:"),
     };
@@ -69,7 +69,7 @@ fn components(record: &TrustRecord, old: Option<&TrustRecord>) -> Option<Attachm
 fn digest(digest: Option<&ContentDigest>) -> String {
     match digest {
         Some(digest) => digest.to_string()[..16].to_owned(),
-        None => "no such file yet".into(),
+        None => "not found".into(),
     }
 }
 
@@ -98,7 +98,9 @@ fn files(
             (Some(_), None) => "new",
             (None, _) => "removed",
             (Some(_), Some(_)) if is_kept => "changed",
-            (Some(_), Some(_)) => "changed; the trusted content is not kept, so this is all of it",
+            (Some(_), Some(_)) => {
+                "changed; the trusted content was not kept, so this is the whole file"
+            }
         };
         let name = shown(path);
         let count = match now_text.lines().count() {
@@ -144,7 +146,7 @@ fn diff(old: &str, new: &str, context: usize) -> Vec<String> {
             };
             let line = change.value();
             // A line end that only one of both has is a difference, too.
-            let end = if line.ends_with('\n') { "" } else { "  (no line end)" };
+            let end = if line.ends_with('\n') { "" } else { "  (no line ending)" };
             lines.push(format!("{mark} {}{end}", line.trim_end_matches('\n')));
         }
     }

@@ -55,7 +55,7 @@ impl GrantedTools {
             return Ok(());
         }
         let to: Vec<_> = to.iter().map(|place| shown(place).to_string()).collect();
-        let mut text = format!("`{secret}` goes to {}. Granted to:\n", to.join(", "));
+        let mut text = format!("`{secret}` is sent to {}. Granted to:\n", to.join(", "));
         for GrantedTool { name, requests, origin } in &self.0 {
             let requests = match &requests[..] {
                 [] => "no requests".to_owned(),
@@ -65,11 +65,12 @@ impl GrantedTools {
         }
         if !consent::is_interactive(as_json) {
             return Err(CliError::NotAgreed(format!(
-                "{text}nothing was set, since there is no terminal to ask on; to agree, add `--yes`"
+                "{text}nothing was set, because there is no terminal to ask on; to agree, add \
+                 `--yes`"
             )));
         }
         output::note(&text);
-        match consent::agrees("Give it to them?")? {
+        match consent::agrees("Grant it to them?")? {
             true => Ok(()),
             false => Err(CliError::NotAgreed("nothing was set".into())),
         }

@@ -58,7 +58,7 @@ fn path() -> Result<PathBuf, CliError> {
     let places = Places::from_environment(std::env::vars_os());
     let usual = places.config_dir.map(|directory| directory.join("config.toml"));
     places.user_file.or(usual).ok_or_else(|| {
-        let why = "there is no path for your user config: set `HOME` or `KITBAG_CONFIG`";
+        let why = "the path of your user config is unknown: set `HOME` or `KITBAG_CONFIG`";
         CliError::Usage(why.into())
     })
 }
@@ -88,5 +88,5 @@ pub(super) fn unknown(config: &Config, name: &SecretName) -> CliError {
         [] => "there are none".to_owned(),
         names => format!("there are {}", names.join(", ")),
     };
-    CliError::Usage(format!("there is no secret `{name}`; {known}"))
+    CliError::Usage(format!("no secret is named `{name}`; {known}"))
 }

@@ -118,9 +118,9 @@ impl SetArgs {
         let name = if is_name { self.name.as_str() } else { "NAME" };
         let command = shell::command(["kitbag", "secret", "set", name]);
         Err(CliError::Usage(format!(
-            "a value is no argument, since the history of the shell and other programs have those; \
-             type it where `{command}` asks for it, or let a program write it, such as with \
-             `pass show {} | {command}`. If that was one, get another",
+            "a value must not be an argument, because the shell history and other programs can \
+             read it; type it when `{command}` asks, or pipe it from a program, such as `pass show \
+             {} | {command}`. If this was the value, replace it",
             shell::quoted(name)
         )))
     }
@@ -279,7 +279,7 @@ impl Done<'_> {
             if !to.is_empty() {
                 let placement = placement.unwrap_or(Placement::Bearer);
                 let to = shown(&to.join(", ")).to_string();
-                lines.push(format!("it goes to {to}, as {placement} ({path})"));
+                lines.push(format!("it is sent to {to}, as {placement} ({path})"));
             }
             if !granted.is_empty() {
                 lines.push(format!("granted to {}", granted.names()));
@@ -288,13 +288,13 @@ impl Done<'_> {
         }
         if to.is_empty() {
             output::note(&format!(
-                "it goes nowhere yet; to say where: kitbag secret set {name} --keep-value --to \
-                 'https://HOST/**'"
+                "it is sent nowhere yet; to choose where: kitbag secret set {name} --keep-value \
+                 --to 'https://HOST/**'"
             ));
         }
         if granted.is_empty() {
             output::note(&format!(
-                "no tool here is granted it; to grant it, add `{name} = {{}}` to \
+                "no tool here has a grant for it; to grant it, add `{name} = {{}}` to \
                  `tools.NAME.grants.secrets` of `{path}`"
             ));
         }
@@ -353,21 +353,21 @@ fn chosen(
     if was_file && file.is_none() {
         return Ok(asked);
     }
-    let is = format!("the store is `{}` already ({})", old.value.as_str(), old.origin);
+    let is = format!("the store is already `{}` ({})", old.value.as_str(), old.origin);
     let store = open(config, old.value, false, end)?;
     let kept = store.names(end)?;
     if !kept.is_empty() {
         let names: Vec<_> = kept.iter().map(SecretName::as_str).collect();
         return Err(CliError::Usage(format!(
-            "{is}, and it keeps {}; delete those first with `kitbag secret delete`, or leave \
-             `--store` out",
+            "{is} and contains {}; delete those first with `kitbag secret delete`, or omit \
+             `--store`",
             names.join(", ")
         )));
     }
     // It is the same file, which nothing but its own key opens.
     match file.filter(|_| asked != SecretStoreKind::Keyring) {
         Some(file) => Err(CliError::Usage(format!(
-            "{is}, and keeps nothing any more; remove `{}` first",
+            "{is} and is empty; remove `{}` first",
             shown(&file.to_string_lossy())
         ))),
         None => Ok(asked),

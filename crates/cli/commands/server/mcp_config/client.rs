@@ -116,9 +116,11 @@ impl Client {
                 let bearer = |token: String| json!({ "Authorization": format!("Bearer {token}") });
                 match self {
                     Self::ClaudeDesktop => {
-                        return Err("Claude Desktop has no servers over HTTP in its file; leave \
-                                    `--http` out"
-                            .into());
+                        return Err(
+                            "Claude Desktop does not support HTTP servers in its file; omit \
+                                    `--http`"
+                                .into(),
+                        );
                     }
                     Self::ClaudeCode => {
                         let headers = bearer(format!("${{{token_variable}}}"));
@@ -173,9 +175,11 @@ impl Client {
     pub(super) fn token_note(self, variable: &str) -> String {
         match self {
             Self::Cline | Self::Generic | Self::Goose | Self::Zed => {
-                format!("no variable is read there: write the token in place of `{variable}`")
+                format!(
+                    "variables are not expanded there: write the token in place of `{variable}`"
+                )
             }
-            _ => format!("the token of the server goes into the variable `{variable}`"),
+            _ => format!("set the variable `{variable}` to the token of the server"),
         }
     }
 

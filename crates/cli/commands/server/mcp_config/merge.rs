@@ -40,14 +40,14 @@ pub(super) enum MergeError {
     #[error("it cannot be read: {0}")]
     Syntax(String),
     /// A value has another form than the client's documentation defines.
-    #[error("{0} has to be an object or a table")]
+    #[error("{0} must be an object or a table")]
     Form(String),
     /// An object has a key more than once.
-    #[error("it has `{key}` {count} times, of which clients read one; keep one of them")]
+    #[error("it has `{key}` {count} times, but clients read one; keep one of them")]
     Repeated { key: String, count: usize },
     /// Another server has the name.
     #[error(
-        "its server `{name}` is {what}: `{found}`, and not `{new}`; `--name` adds this one under \
+        "its server `{name}` is {what}: `{found}`, not `{new}`; `--name` adds this one under \
          another name, `--force` replaces the other"
     )]
     Taken {
@@ -226,7 +226,7 @@ fn as_json(item: &Item) -> Value {
 /// is replaced on demand only.
 fn keeps(found: &Value, entry: &ServerEntry<'_>, others: Others<'_>) -> Result<bool, MergeError> {
     let what = match others {
-        _ if !is_ours(found, entry.value) => "another one",
+        _ if !is_ours(found, entry.value) => "a different server",
         Others::KeepWorkspaces { own } if !is_for(found, own) => match workspace_of(found) {
             Some(_) => "for another workspace",
             None => "for all workspaces",

@@ -116,8 +116,8 @@ impl<'a, 'g> Entries<'a, 'g> {
         let (false, Some((own, _))) = (self.is_complete, own) else { return };
         let kind = self.kind;
         let message = format!(
-            "`{kind}` of the workspace takes the place of what your own file grants the tool ({}), \
-             and not all of it counts; without it your own grants count here",
+            "`{kind}` of the workspace replaces the grants in your user config ({}), but not all \
+             of it takes effect; remove it to use your own grants",
             own.origin()
         );
         let problem = Problem::new(DiagnosticKind::ReplacesOwnGrants(kind), message);
@@ -139,8 +139,8 @@ impl<'a, 'g> Entries<'a, 'g> {
             return None;
         }
         if context.is_untrusted() {
-            let message =
-                "this grant does not count, since the workspace is not trusted; see `kitbag trust`";
+            let message = "this grant has no effect, because the workspace is not trusted; see \
+                           `kitbag trust`";
             return Some(Problem::new(DiagnosticKind::UntrustedGrant, message).at(entry.origin()));
         }
         let place = match has_ceiling {
@@ -148,9 +148,9 @@ impl<'a, 'g> Entries<'a, 'g> {
             false => String::new(),
         };
         let message = format!(
-            "this grant does not count: what the files and components of a workspace are granted \
-             counts only within `[ceiling.grants]` of your own file{place}; to allow it, have \
-             `[ceiling.grants]` in {} include `{setting}`",
+            "this grant has no effect: a workspace may grant only what `[ceiling.grants]` in your \
+             user config allows{place}; to allow it, let `[ceiling.grants]` in {} include \
+             `{setting}`",
             own_file(context.own_file)
         );
         let problem = Problem::new(DiagnosticKind::BeyondGrantCeiling(kind), message);

@@ -137,7 +137,7 @@ fn add_one(
     let (kind, value) = text.split_once('=').unwrap_or((text, ""));
     let grant = TypedGrant::new(kind, value).unwrap_or_else(|| {
         let problem = Problem::from(format!(
-            "`{}` cannot be granted for one call; write KIND=GRANT, where the kind is {}",
+            "`{}` cannot be granted for one call; write KIND=GRANT, where KIND is {}",
             shown(kind),
             alternatives(&KINDS)
         ));
@@ -145,8 +145,8 @@ fn add_one(
     })?;
     if !grant.is_within(context.grant_ceiling) {
         return Err(Problem::from(format!(
-            "a call is granted no more than `[ceiling.grants]` of your own file allows; to allow \
-             it, have `[ceiling.grants]` in {} include `{}`",
+            "this grant exceeds `[ceiling.grants]` in your user config; to allow it, let \
+             `[ceiling.grants]` in {} include `{}`",
             own_file(context.own_file),
             grant.setting()
         )));

@@ -63,8 +63,7 @@ pub(super) fn granted<'a>(
         }
         if name.looks_like_secret() {
             let message = format!(
-                "`{name}` looks like a secret, which the tool can read and pass on as long as it is \
-                 granted like this"
+                "`{name}` looks like a secret; with this grant the tool can read it and pass it on"
             );
             let problem = Problem::new(DiagnosticKind::SecretVariable, message);
             entries.warn(problem.at(at.origin()));
@@ -89,10 +88,10 @@ pub(super) fn value_of(name: &VariableName, context: &Context<'_>) -> Result<Arc
     let value = context.variables.and_then(|variables| variables.get(name.as_str()));
     let message = match value {
         Some(VariableValue::Text(value)) => return Ok(value),
-        Some(VariableValue::Unusable(reason)) => format!(
-            "the value of the variable `{name}` {reason}, so that the tool does not find it"
-        ),
-        None => format!("the variable `{name}` is not set, so that the tool does not find it"),
+        Some(VariableValue::Unusable(reason)) => {
+            format!("the value of the variable `{name}` {reason}, so the tool does not receive it")
+        }
+        None => format!("the variable `{name}` is not set, so the tool does not receive it"),
     };
     Err(Problem::new(DiagnosticKind::Grant(VariableGrant::KEY), message))
 }
@@ -105,7 +104,7 @@ fn names<'a, T>(
 ) -> Vec<(At<'a, String>, &'a T, VariableName)> {
     let (count, most) = (list.value.len(), VariableGrant::MOST);
     if count > most {
-        report.at(list, format!("{count} variables are listed, and {most} is the most"));
+        report.at(list, format!("{count} variables are listed; the limit is {most}"));
         return Vec::new();
     }
     let mut seen = HashSet::new();

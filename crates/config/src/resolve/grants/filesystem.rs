@@ -74,7 +74,7 @@ pub(super) fn granted(
     }
     if count > most {
         let message = format!(
-            "{count} directories are granted, and {most} is the most; grant one that holds them"
+            "{count} directories are granted; the limit is {most}: grant one that contains them"
         );
         report.at(effective, refused(message));
     } else {
@@ -130,7 +130,7 @@ fn check_given_by_call(grants: &[Grant<'_>], builtin: &BuiltinTool<'_>, report: 
         let mut own = given_by_call(builtin);
         let Some(own) = own.find(|own| own.overlaps(guest)) else { continue };
         let message = format!(
-            "`{}` overlaps `{}`, which each call of the built-in `{}` is given by itself; use \
+            "`{}` overlaps `{}`, which every call of the built-in `{}` receives automatically; use \
              another guest path",
             shown(guest.as_str()),
             shown(own.as_str()),
@@ -159,9 +159,8 @@ fn never_writable(context: &Context<'_>, host: &Path) -> Option<String> {
     }
     let repository = repository_above(host)?;
     Some(format!(
-        "`{}` cannot be granted for writing: git takes `{}` for a repository without a working \
-         tree, in which a tool could leave commands that git runs; use `mode = \"ro\"`, or \
-         another directory",
+        "`{}` cannot be granted for writing: `{}` looks like a bare git repository, in which a \
+         tool could leave commands for git to run; use `mode = \"ro\"`, or another directory",
         shown_path(host),
         shown_path(&repository)
     ))
@@ -185,8 +184,7 @@ pub(crate) fn check_links(
     for GrantedLink { file, span, host, links, piece, .. } in links {
         let Some(link) = guard.writable_link(&links) else { continue };
         let reason = format!(
-            "`{}` is a symbolic link in a directory that a tool may write; grant the directory \
-             that it leads to",
+            "`{}` is a symbolic link in a directory that a tool may write; grant its target",
             shown(&link.path.to_string_lossy()),
         );
         report.span_of(&file, span, not_granted(&host, &reason), (piece, Vec::new()));
@@ -210,9 +208,8 @@ fn protected(grant: At<'_, DirectoryGrantConfig>, report: &mut Report) -> Option
     Some(valid(names, report, |name| match ProtectedNames::new(&[name]) {
         Ok(_) => Ok(name.to_owned()),
         Err(_) => Err(refused(format_args!(
-            "`{}` is no name that can be protected; write the name of a file or directory, such as \
-             `.envrc`, one with the directory that it lies in, such as `.vscode/tasks.json`, or an \
-             extension, such as `*.code-workspace`",
+            "`{}` cannot be protected; write a name such as `.envrc`, a name with its directory \
+             such as `.vscode/tasks.json`, or an extension such as `*.code-workspace`",
             shown(name)
         ))),
     }))
@@ -271,8 +268,8 @@ fn directory(
     }
     if let Some(private) = context.guard.private_above(&canonical) {
         return Err(refused(format_args!(
-            "`{}` cannot be granted: no tool reads `{}`, where kitbag keeps secrets; grant another \
-             directory",
+            "`{}` cannot be granted: no tool may read `{}`, where kitbag keeps secrets; grant \
+             another directory",
             shown_path(&canonical),
             shown_path(&private)
         )));

@@ -20,8 +20,8 @@ use crate::resolve::context::{ConfigFiles, Context, of_user, valid};
 /// The most grants that one tool has. Each request is held against each.
 const MAX_GRANTS: usize = 256;
 
-const ENCODED_SLASH: &str = "no request has an encoded slash in its path without `encoded_slash = \
-                             true`; add it, or write the path without `%2F`";
+const ENCODED_SLASH: &str = "a path with an encoded slash needs `encoded_slash = true`; add it, or \
+                             write the path without `%2F`";
 
 pub(super) fn ceiling(at: At<'_, HttpConfig>, report: &mut Report) -> Sourced<HttpGrants> {
     let grants = grants(at, report).into_iter().map(|(_, grant)| Arc::new(grant));
@@ -106,7 +106,7 @@ fn grants<'a>(
 ) -> Vec<(At<'a, StringOr<HttpGrantConfig>>, HttpGrant)> {
     let count = list.value.len();
     if count > MAX_GRANTS {
-        report.at(list, format!("{count} grants are listed, and {MAX_GRANTS} is the most"));
+        report.at(list, format!("{count} grants are listed; the limit is {MAX_GRANTS}"));
         return Vec::new();
     }
     let entries = list.value.iter().map(|entry| entry.at(list.file));
@@ -178,7 +178,7 @@ pub(super) fn grant(
 fn pattern(at: At<'_, String>, encoded_slash: bool, report: &mut Report) -> Option<UrlPattern> {
     let problem = match UrlPattern::parse(at.value) {
         Ok(url) if url.is_any_host() && at.file.layer() != Layer::User => {
-            "only your own file may grant every host; name the intended hosts".into()
+            "only your user config may grant every host; name the intended hosts".into()
         }
         Ok(url) if url.needs_encoded_slash() && !encoded_slash => ENCODED_SLASH.into(),
         Ok(url) => return Some(url),
@@ -218,23 +218,19 @@ fn block(text: &str) -> Result<kitbag_policy::addresses::Block, Problem> {
         Ok(block) => block,
         Err(_) => {
             let address: std::net::IpAddr = text.parse().map_err(|_| {
-                format!(
-                    "`{}` is not a block of addresses; write one such as `10.0.0.0/8`",
-                    shown(text)
-                )
+                format!("`{}` is not an address block; write one such as `10.0.0.0/8`", shown(text))
             })?;
             address.into()
         }
     };
     if block.trunc() != block {
         let meant = block.trunc();
-        let message = format!("`{text}` names an address in a block; write `{meant}`");
+        let message =
+            format!("`{text}` must start with the first address of the block; write `{meant}`");
         return Err(message.into());
     }
     match is_ipv4_within_ipv6(block) {
-        true => Err(Problem::from(format!(
-            "`{text}` is IPv4 within IPv6, which is judged by what it holds; write the IPv4 block"
-        ))),
+        true => Err(Problem::from(format!("`{text}` embeds IPv4 in IPv6; write the IPv4 block"))),
         false => Ok(block),
     }
 }

@@ -55,8 +55,8 @@ pub(super) fn granted(
             let (within, beyond) = inside(&grant, named.within);
             for pattern in beyond {
                 let message = format!(
-                    "the secret `{}` does not go to `{pattern}`: no place that your own file has \
-                     for it holds that",
+                    "the secret `{}` is not sent to `{pattern}`: its `to` in your user config does \
+                     not include that",
                     grant.name
                 );
                 let kind = DiagnosticKind::Grant(SecretGrant::KEY);
@@ -118,8 +118,9 @@ fn grant<T: ?Sized>(
     let Some(secret) = entries.context.own_secrets.get(name) else {
         let kind = DiagnosticKind::NoSecret(name.to_string());
         let command = shell::command(["kitbag", "secret", "set", name.as_str()]);
-        let message =
-            format!("there is no secret `{name}`; keep one with `{command} --to 'https://…'`");
+        let message = format!(
+            "the secret `{name}` does not exist; store it with `{command} --to 'https://…'`"
+        );
         entries.leave_out(name.as_str(), Problem::new(kind, message).at(at.origin()));
         return None;
     };

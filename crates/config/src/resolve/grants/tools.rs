@@ -32,8 +32,8 @@ pub(super) fn ceiling(at: At<'_, ToolsCeilingConfig>, report: &mut Report) -> So
         }
         StringOr::Short(word) => {
             let problem = format!(
-                "`{}` is no ceiling; write `tools = \"{}\"` for those that the caller may call, or \
-                 a list such as `tools = [\"search_files\"]`",
+                "`{}` is not a ceiling; write `tools = \"{}\"` for all tools that the caller may \
+                 call, or a list such as `tools = [\"search_files\"]`",
                 shown(word),
                 ToolGrants::CALLER
             );
@@ -124,8 +124,8 @@ pub(crate) fn warn_of_absent(tools: &mut BTreeMap<ToolName, ConfiguredTool>) {
             let nearest = nearest(grant.tool.as_str(), names.iter().map(ToolName::as_str));
             let hint = did_you_mean(nearest).map(|hint| format!("; {hint}"));
             let message = format!(
-                "`{alias}` is `{}`, and no tool has that name: a call of it fails, where no \
-                 program brings the tool{}",
+                "`{alias}` is `{}`, but no tool has that name: calls of it fail, unless the \
+                 embedding program provides the tool{}",
                 grant.tool,
                 hint.unwrap_or_default()
             );
@@ -152,7 +152,7 @@ fn said<'a>(at: At<'a, ToolsConfig>, name: &ToolName, report: &mut Report) -> Sa
     let count = table.iter().len();
     if count > ToolGrants::MOST {
         let most = ToolGrants::MOST;
-        report.at(at, format!("{count} tools are listed, and {most} is the most"));
+        report.at(at, format!("{count} tools are listed; the limit is {most}"));
         return Said::Aliases(Vec::new());
     }
     let mut aliases = Vec::new();
@@ -176,22 +176,22 @@ fn said<'a>(at: At<'a, ToolsConfig>, name: &ToolName, report: &mut Report) -> Sa
 /// A text in the place of a table of aliases.
 fn not_tools(word: &str) -> String {
     format!(
-        "`{}` names no tools; write `tools = \"{}\"` for those that the caller may call, or a table \
-         such as `tools = {{ search = \"search_files\" }}`",
+        "`{}` does not name tools; write `tools = \"{}\"` for all tools that the caller may call, \
+         or a table such as `tools = {{ search = \"search_files\" }}`",
         shown(word),
         ToolGrants::CALLER
     )
 }
 
 fn not_an_alias(error: &ToolNameError) -> String {
-    format!("an alias is named like a tool: {error}")
+    format!("an alias must have the form of a tool name: {error}")
 }
 
 fn itself(alias: &Alias, grant: &ToolGrant, name: &ToolName) -> Result<(), Problem> {
     match grant.tool == *name {
         true => Err(Problem::from(format!(
-            "`{alias}` is `{name}` itself, and a tool does not call itself; remove it, or name \
-             another"
+            "`{alias}` is `{name}` itself, but a tool may not call itself; remove it, or name \
+             another tool"
         ))),
         false => Ok(()),
     }
@@ -232,7 +232,7 @@ fn conditions_of(
     let count = at.value.iter().len();
     if count > ToolGrant::MOST_CONDITIONS {
         let most = ToolGrant::MOST_CONDITIONS;
-        report.at(at, format!("{count} arguments are listed, and {most} is the most"));
+        report.at(at, format!("{count} arguments are listed; the limit is {most}"));
         return None;
     }
     let mut conditions = BTreeMap::new();
@@ -303,11 +303,11 @@ impl CallGrant {
         }
         let both = |has, wanted| {
             Problem::from(format!(
-                "the tool has {has}, and a call has either that or {wanted}; change `tools` of its \
-                 grants instead"
+                "the tool is granted {has}, which a call cannot combine with {wanted}; change \
+                 `tools` of its grants instead"
             ))
         };
-        const CALLER: &str = "what its caller may call";
+        const CALLER: &str = "the tools of its caller";
         const ALIASES: &str = "aliases";
         let granted = self.grants();
         *tools = match (&*tools, self) {

@@ -147,11 +147,10 @@ fn check_keys(
         let only_word = only.as_str();
         let actual = match kind {
             Some(actual) => format!("is of type `{}`", actual.as_str()),
-            None => format!("names none; add `type = \"{only_word}\"`"),
+            None => format!("has none; add `type = \"{only_word}\"`"),
         };
-        (kind != Some(only)).then(|| {
-            format!("`{key}` means something for the type `{only_word}` only, and this {actual}")
-        })
+        (kind != Some(only))
+            .then(|| format!("`{key}` needs the type `{only_word}`, but this {actual}"))
     };
     if let Some(problem) = misplaced("items", ParameterType::Array)
         && let Some(at) = last(parts, |parameter| parameter.items.as_ref())
@@ -168,7 +167,7 @@ fn check_keys(
         ParameterRole::Output => "the answer of a tool",
         ParameterRole::Argument | ParameterRole::Variable | ParameterRole::Property => return,
     };
-    let meaningless = |key| format!("`{key}` means nothing for {of}; remove it");
+    let meaningless = |key| format!("`{key}` has no meaning for {of}; remove it");
     if let Some(at) = last(parts, |parameter| parameter.required.as_ref()) {
         report.at(at, meaningless("required"));
     }
@@ -185,7 +184,7 @@ fn choices(
 ) -> Option<Sourced<Vec<Value>>> {
     let list = last(parts, |parameter| parameter.choices.as_ref())?;
     if list.value.is_empty() {
-        let problem = "`enum` is empty, so that no value fits; list the values, or remove it";
+        let problem = "`enum` is empty, so no value is valid; list the values, or remove it";
         report.at(list, problem);
     }
     let fit = Fit::new(parameter);

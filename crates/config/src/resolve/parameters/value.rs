@@ -12,7 +12,7 @@ pub(crate) fn json(value: &toml::Value) -> Result<Value, Problem> {
         toml::Value::Float(float) => {
             let not_json = || {
                 let number = float.to_string().to_lowercase();
-                format!("`{number}` cannot be handed to a tool: JSON has no such number")
+                format!("`{number}` cannot be passed to a tool: JSON has no such number")
             };
             Value::Number(Number::from_f64(*float).ok_or_else(not_json)?)
         }

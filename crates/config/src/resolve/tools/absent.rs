@@ -37,7 +37,7 @@ pub(crate) fn warnings(
     let absent = absent.into_iter().filter(|(name, _)| !tools.contains_key(name));
     let warning = |(name, keys): (ToolName, Vec<At<'_, str>>)| {
         let hint = did_you_mean(nearest(name.as_str(), tools.keys().map(ToolName::as_str)));
-        let message = format!("there is no tool `{name}` here, and its table has no effect");
+        let message = format!("no tool is named `{name}` here, so its table has no effect");
         let problem =
             Problem::new(DiagnosticKind::AbsentTool(name.to_string()), message).hint(hint);
         let warnings = keys.into_iter().map(|key| {

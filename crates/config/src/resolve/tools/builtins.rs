@@ -33,7 +33,8 @@ pub(super) fn builtin(
     fixed(&said, "dev", candidate, |tool| tool.dev.as_ref(), report);
     for at in all(&said, |tool| tool.replaces.as_ref()) {
         let problem = format!(
-            "tool `{name}` takes no `replaces`: only a local tool replaces a built-in; remove it"
+            "tool `{name}` may not have `replaces`: only a local tool can replace a built-in; \
+             remove it"
         );
         report.at(at, problem);
     }
@@ -55,8 +56,8 @@ pub(super) fn builtin(
         && context.named(name.as_str()).is_some()
     {
         let problem = format!(
-            "tool `{name}` stands for the built-in `{builtin}`, but has the name of another \
-             built-in; give it another one"
+            "tool `{name}` is the built-in `{builtin}`, but has the name of another built-in; \
+             rename it"
         );
         report.at(at, problem);
     }
@@ -75,11 +76,11 @@ fn fixed<'b, T: 'b>(
 ) {
     for at in all(parts, field) {
         let why = match key {
-            "parameters" => "it brings its own",
+            "parameters" => "it has its own",
             _ => "its component is part of kitbag",
         };
         let tool = candidate.name;
-        let problem = format!("built-in tool `{tool}` takes no `{key}`: {why}; remove the key");
+        let problem = format!("built-in tool `{tool}` may not have `{key}`: {why}; remove the key");
         report.at(at, problem);
     }
 }

@@ -232,6 +232,9 @@ fn kind(
     if is_builtin {
         return Sourced::default(SourceConfig::Builtin);
     }
+    if let Some(wasm) = last(tables, |tool| tool.wasm.as_ref()) {
+        return wasm.sourced(SourceConfig::Local);
+    }
     // What the user's own file says of a tool that is not there is no mistake there.
     let is_wrong = |part: &&Part<'_, ToolConfig>| {
         part.at.file.layer() != Layer::User || part.at.value.makes_tool()
@@ -240,8 +243,7 @@ fn kind(
     if !context.invalid.covers(&path.key("source")) {
         let hint = did_you_mean(nearest(name.as_str(), context.builtin_names()));
         let problem = Problem::from(format!(
-            "tool `{name}` has no `source`; add `source = \"local\"` and `wasm`, `source = \
-             \"builtin\"`, or `script`"
+            "tool `{name}` has no source; add `wasm`, `script`, or `source = \"builtin\"`"
         ));
         report.at(at, problem.hint(hint));
     }
@@ -253,7 +255,8 @@ fn check_manifest(candidate: &Candidate<'_>, report: &mut Report) {
     let Some(Part { at, .. }) = candidate.manifest else { return };
     for (key, span) in at.value.source_keys() {
         let problem = format!(
-            "`{key}` has no place in a manifest: it describes `{}.wasm` beside it; remove it",
+            "a manifest may not have `{key}`: it describes the `{}.wasm` next to it; remove the \
+             key",
             candidate.name
         );
         report.span(at.file, span, problem);

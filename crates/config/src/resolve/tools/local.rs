@@ -29,7 +29,8 @@ pub(super) fn local(
     // That of a manifest has been refused.
     for at in builtins.filter(|at| at.file.layer() != Layer::Manifest) {
         let problem = format!(
-            "local tool `{name}` takes no `builtin`; remove it, or write `source = \"builtin\"`"
+            "local tool `{name}` may not have `builtin`; remove it, or write `source = \
+             \"builtin\"`"
         );
         report.at(at, problem);
     }
@@ -73,8 +74,7 @@ fn wasm(
         (Some(found), Some((at, path))) if !is_same_file(&found.wasm, &path) => {
             let problem = match path.try_exists() {
                 Ok(false) => format!(
-                    "this file does not exist, and `{name}` is the component `{}`; remove \
-                     `wasm`",
+                    "this file does not exist, but `{name}` is the component `{}`; remove `wasm`",
                     shown_path(&found.shown)
                 ),
                 _ => two_tools(name, &found.shown),
@@ -115,15 +115,15 @@ pub(super) fn bytes(
     if let Some(path) = found.map(|found| &found.shown).or(script) {
         let origin = Origin::Found { path: path.clone() };
         let problem = format!(
-            "local tool `{name}` has the name of a tool of the program; give it another one"
+            "local tool `{name}` has the name of a tool of the embedding program; rename it"
         );
         report.piece(origin, problem, (Layer::Manifest, Piece::Component));
     }
     for part in tables {
         for (key, span) in part.at.value.source_keys() {
             let problem = format!(
-                "tool `{name}` takes no `{key}`: its component comes from the program; remove \
-                 the key, or give the tool of this table another name"
+                "tool `{name}` may not have `{key}`: the embedding program provides its component; \
+                 remove the key, or rename the tool of this table"
             );
             report.span(part.at.file, span, problem);
         }

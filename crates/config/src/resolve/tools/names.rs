@@ -40,9 +40,8 @@ pub(super) fn is_unused(
     let Some(own) = builtin.map(|at| at.origin()).or(other.map(|at| at.origin())) else {
         return false;
     };
-    let message = format!(
-        "is not used: `{name}` is the tool of your own file ({own}); give this one another name"
-    );
+    let message =
+        format!("is ignored: your user config has a tool `{name}` ({own}); rename this one");
     report.warn(Problem::from(message).at(Origin::Found { path: shown.clone() }));
     true
 }
@@ -94,15 +93,15 @@ pub(super) fn check_replaced_once(tools: &BTreeMap<ToolName, ConfiguredTool>, re
 /// Two components with one name. `other` is the component in `.kitbag/tools`, as it is shown.
 pub(super) fn two_tools(name: &ToolName, other: &Path) -> String {
     format!(
-        "two tools are named `{name}`: this one and `{}`; give one of them another name",
+        "two tools are named `{name}`: this one and `{}`; rename one of them",
         shown_path(other)
     )
 }
 
 pub(super) fn shadows_builtin(name: &ToolName) -> String {
     format!(
-        "local tool `{name}` has the name of a built-in tool; give it another one, or replace the \
-         built-in with `replaces = \"{name}\"` in `tools.{name}`"
+        "local tool `{name}` has the name of a built-in tool; rename it, or replace the built-in \
+         with `replaces = \"{name}\"` in `tools.{name}`"
     )
 }
 

@@ -37,8 +37,8 @@ pub(super) fn named<'a>(
 ) -> Script<'a> {
     let own = all(tables, |tool| tool.script.as_ref()).find(is_own);
     if let Some(at) = own {
-        let problem = "this file is for all workspaces, and a script is one of a workspace: name \
-                       it in its `.kitbag/config.toml`";
+        let problem = "a script belongs to a workspace: set `script` in `.kitbag/config.toml` of \
+                       that workspace";
         report.at(at, problem);
         return Script::Unknown;
     }
@@ -78,7 +78,7 @@ pub(super) fn check_no_script(
     report: &mut Report,
 ) {
     for at in all(tables, |tool| tool.script.as_ref()) {
-        report.at(at, format!("tool `{name}` takes no `script`: {is}; remove it"));
+        report.at(at, format!("tool `{name}` may not have `script`: {is}; remove it"));
     }
 }
 
@@ -93,7 +93,7 @@ pub(super) fn tool(
     for part in tables {
         for (key, span) in part.at.value.source_keys() {
             let problem = format!(
-                "`{name}` is the script `{}`, which takes no `{key}`; remove it",
+                "`{name}` is the script `{}`, which may not have `{key}`; remove it",
                 shown_path(&script.shown)
             );
             report.span(part.at.file, span, problem);
@@ -162,7 +162,7 @@ fn asks(
         let one = json(&part.at.value.0).and_then(|value| {
             let one = Map::from_iter([(key.to_owned(), value)]);
             RequestedGrants::read(&one)
-                .map_err(|error| format!("it cannot be asked for like this: {error}"))?;
+                .map_err(|error| format!("this request is not valid: {error}"))?;
             Ok(one)
         });
         match one {

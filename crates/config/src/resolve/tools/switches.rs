@@ -96,7 +96,7 @@ impl Switches {
         let on = self.toolsets.switches.iter().filter(|(_, switch)| switch.value);
         let absent = on.filter(|(name, _)| is_absent(name)).map(|(toolset, switch)| {
             let message = format!(
-                "this kitbag was built without the toolset `{toolset}`: it switches nothing"
+                "this kitbag was built without the toolset `{toolset}`, so this has no effect"
             );
             Problem::from(message).at(switch.origin.clone())
         });

@@ -26,8 +26,7 @@ pub(crate) fn allowed_leaks(
 fn allowed_leak(at: At<'_, AllowedLeakConfig>, report: &mut Report) -> Option<LeakAllowance> {
     let reason = at.value.reason.as_ref().map(|reason| reason.value.trim());
     let Some(reason) = reason.filter(|reason| !reason.is_empty()) else {
-        let problem =
-            "an allowed leak has a `reason`, which is not empty: why it is no key or token";
+        let problem = "an allowed leak needs a `reason`: why it is not a key or token";
         report.at(at, problem);
         return None;
     };
@@ -45,7 +44,7 @@ fn allowed_leak(at: At<'_, AllowedLeakConfig>, report: &mut Report) -> Option<Le
             if !rules.contains(rule.value) {
                 let hint = did_you_mean(nearest(rule.value, rules.iter().map(String::as_str)));
                 let problem = Problem::from(format!(
-                    "`{}` is no rule of leak detection; a message about a finding names its \
+                    "`{}` is not a rule of leak detection; the message about a finding names its \
                      rule",
                     shown(rule.value)
                 ));
@@ -55,7 +54,7 @@ fn allowed_leak(at: At<'_, AllowedLeakConfig>, report: &mut Report) -> Option<Le
             AllowedLeak::Rule(rule.value.clone())
         }
         _ => {
-            report.at(at, "an allowed leak has one of `fingerprint` and `rule`");
+            report.at(at, "an allowed leak needs one of `fingerprint` and `rule`");
             return None;
         }
     };

@@ -36,8 +36,8 @@ pub(crate) fn classes(
         let start = pattern.strip_suffix('*').unwrap_or(pattern);
         if pattern != "*" && !is_class(start) {
             let problem = format!(
-                "`{}` is no class: letters, digits, `:`, `_`, `-` and `.`, at most 64 of them, \
-                 or the beginning of one and `*`",
+                "`{}` is not a class: use up to 64 letters, digits, `:`, `_`, `-` and `.`, or a \
+                 prefix and `*`",
                 shown(pattern)
             );
             report.at(part.key, problem);

@@ -69,14 +69,15 @@ pub(crate) fn network(
             }
         }
         (None, Some(direct)) => {
-            let problem = "`no_proxy` means nothing without `proxy`; add that, or remove this";
+            let problem =
+                "`no_proxy` has no effect without `proxy`; add `proxy`, or remove `no_proxy`";
             report.at(direct, problem);
         }
         (None, None) => {}
     }
     if let (None, Some(resolve), true) = (&table.proxy, &table.resolve, resolves) {
         let problem =
-            "`resolve = \"proxy\"` means nothing without `proxy`; add that, or remove this";
+            "`resolve = \"proxy\"` has no effect without `proxy`; add `proxy`, or remove `resolve`";
         report.at(resolve.at(file), problem);
     }
     for path in table.roots.iter().flat_map(|roots| &roots.value) {
@@ -135,7 +136,7 @@ fn proxy_of(
     };
     let proxy = Proxy::read_variable(text);
     proxy.map(Some).map_err(|error| {
-        format!("the variable `{name}` names no proxy that kitbag can use: {error}").into()
+        format!("kitbag cannot use the proxy in the variable `{name}`: {error}").into()
     })
 }
 
@@ -176,7 +177,7 @@ fn roots(bases: &Bases<'_>, at: At<'_, String>) -> Result<RootFile, Problem> {
     }
     match count {
         0 => Err(Problem::from(format!(
-            "`{shown}` holds no certificate in PEM, which begins with `-----BEGIN \
+            "`{shown}` contains no PEM certificate, which starts with `-----BEGIN \
              CERTIFICATE-----`"
         ))),
         _ => Ok(RootFile { path, pem: pem.into() }),

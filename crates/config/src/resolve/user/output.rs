@@ -39,5 +39,5 @@ fn rule(name: &str) -> Result<String, Problem> {
         return Ok(name.to_owned());
     }
     let hint = did_you_mean(nearest(name, names.iter().map(String::as_str)));
-    Err(Problem::from(format!("there is no rule `{}`", shown(name))).hint(hint))
+    Err(Problem::from(format!("no rule is named `{}`", shown(name))).hint(hint))
 }

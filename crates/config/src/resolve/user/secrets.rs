@@ -57,7 +57,7 @@ fn secret(at: At<'_, SecretConfig>, report: &mut Report) -> Secret {
             command.sourced(SecretSource::Command(words(command, "command", report)))
         }
         (Some(variable), Some(_)) => {
-            report.at(variable, "a secret has `variable` or `command`, not both");
+            report.at(variable, "a secret may have `variable` or `command`, not both");
             Sourced::default(SecretSource::Store)
         }
     };
@@ -82,7 +82,7 @@ fn words(at: At<'_, Vec<Written<String>>>, key: &'static str, report: &mut Repor
         && program.value.contains('/')
         && !program.value.starts_with('/')
     {
-        let problem = "a program is found by its name alone, or has an absolute path";
+        let problem = "a program must be a name without `/` or an absolute path";
         report.at(program.at(at.file), problem);
     }
     at.value.iter().map(|word| word.value.clone()).collect()
@@ -109,10 +109,7 @@ pub(crate) fn secret_store(
     let mut path = |written: &Option<Written<String>>| {
         let at = written.as_ref()?.at(file);
         if !is_fixed(at.value) {
-            let problem = format!(
-                "`{}` is relative; write an absolute path, or one that starts with `~/`",
-                at.value
-            );
+            let problem = format!("`{}` must be absolute or start with `~/`", at.value);
             report.at(at, problem);
             return None;
         }

@@ -120,7 +120,7 @@ pub(super) fn moved(now: &Config, then: &Config, record: &TrustRecord) -> Vec<Tr
         let text = match other {
             Some(place) => format!("it leads to `{}` ({})", shown(&place.path), place.access),
             None if is_same => continue,
-            None => "a path of it leads elsewhere".to_owned(),
+            None => "one of its paths leads elsewhere".to_owned(),
         };
         moved.push(TrustChange { subject, text });
     }
@@ -153,10 +153,10 @@ fn of_tool(
     let is_on = |tool: &&ConfiguredTool| tool.is_enabled();
     match (now.filter(is_on), then.filter(is_on)) {
         (None, None) => {}
-        (None, Some(_)) => changes.removed.push(change("it is off or gone".to_owned())),
+        (None, Some(_)) => changes.removed.push(change("it is off or was removed".to_owned())),
         (Some(now), None) if then.is_some() => {
             let brief = now.grants.value.brief(&[]);
-            changes.loosened.push(change(format!("it was off, is on and {brief}")));
+            changes.loosened.push(change(format!("it was off, is now on, and {brief}")));
         }
         (Some(now), None) => {
             let brief = now.grants.value.brief(&[]);
@@ -193,9 +193,11 @@ fn of_topic(id: &str, now: Option<&Topic>, then: Option<&Topic>, changes: &mut T
     let is_on = |topic: &&Topic| topic.enable.value;
     let (now, then) = match (now.filter(is_on), then.filter(is_on)) {
         (None, None) => return,
-        (None, Some(_)) => return changes.removed.push(change("it is off or gone".to_owned())),
+        (None, Some(_)) => {
+            return changes.removed.push(change("it is off or was removed".to_owned()));
+        }
         (Some(_), None) if then.is_some() => {
-            return changes.loosened.push(change("it was off and is on".to_owned()));
+            return changes.loosened.push(change("it was off and is now on".to_owned()));
         }
         (Some(now), None) => {
             let path = now.subjects.value.to_string_lossy();

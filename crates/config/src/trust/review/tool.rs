@@ -75,7 +75,7 @@ pub(super) fn between(
         changes.removed.push(format!("a preset answer to `{id}`"));
     }
     if grants.is_of_workspace && !then.grants.is_of_workspace {
-        changes.added.push("the workspace decides what it does".to_owned());
+        changes.added.push("the workspace now defines what it does".to_owned());
     }
     of_grants(&grants.value, &then.grants.value, secrets, &mut changes);
     for secret in missing_secrets(grants) {
@@ -85,7 +85,7 @@ pub(super) fn between(
         }
     }
     if has_conditions && !same_paths(&grants.value, &then.grants.value) {
-        let text = "its paths mean other files, and a rule compares them with patterns";
+        let text = "its paths lead to other files, and a rule matches its paths";
         changes.added.push(text.to_owned());
     }
     of_approval(approve, &then.approve, &mut changes);
@@ -112,7 +112,9 @@ fn of_source(now: &ToolSource, then: &ToolSource, changes: &mut ToolChanges) {
                 ToolSource::Builtin { name } => format!("it is the built-in `{}`", name.value),
                 ToolSource::Local(local) => runs(&local.wasm.value),
                 ToolSource::Script(script) => runs(&script.path.value),
-                ToolSource::Bytes(_) | ToolSource::Native => "it is a tool of the program".into(),
+                ToolSource::Bytes(_) | ToolSource::Native => {
+                    "it is a tool of the embedding program".into()
+                }
             };
             changes.added.push(text);
         }
@@ -145,10 +147,10 @@ fn of_local(now: &LocalTool, then: &LocalTool, changes: &mut ToolChanges) {
     let is_recorded = recorded.is_some();
     if then.recorded.is_some() && (!is_recorded || held(now) != held(then) || *layer != then.layer)
     {
-        changes.loosened.push("`kitbag.lock` no longer has the trusted record of it".to_owned());
+        changes.loosened.push("`kitbag.lock` no longer has its trusted record".to_owned());
     }
     if dev.value && !then.dev.value {
-        changes.added.push("each later build of it runs".to_owned());
+        changes.added.push("every later build of it runs without a review".to_owned());
     }
     of_replaced(replaces.as_ref(), then.replaces.as_ref(), changes);
     of_parameters(parameters.as_ref(), then.parameters.as_ref(), changes);
@@ -167,13 +169,13 @@ fn of_script(now: &ScriptTool, then: &ScriptTool, changes: &mut ToolChanges) {
     if path.value != then.path.value {
         changes.added.push(runs(&path.value));
     } else if *code != then.code {
-        changes.added.push("its script is another one".to_owned());
+        changes.added.push("its script changed".to_owned());
     }
     let schema = |output: &Option<Sourced<serde_json::Value>>| {
         output.as_ref().map(|output| output.value.clone())
     };
     if schema(output) != schema(&then.output) {
-        changes.added.push("it answers in another form".to_owned());
+        changes.added.push("its output schema changed".to_owned());
     }
     of_replaced(replaces.as_ref(), then.replaces.as_ref(), changes);
     of_parameters(Some(parameters), Some(&then.parameters), changes);
@@ -187,7 +189,7 @@ fn of_replaced(
     if let Some(now) = now
         && then.is_none_or(|then| then.value != now.value)
     {
-        changes.added.push(format!("it takes the place of the built-in `{}`", now.value));
+        changes.added.push(format!("it replaces the built-in `{}`", now.value));
     }
 }
 
@@ -196,7 +198,7 @@ fn of_parameters(now: Option<&Parameters>, then: Option<&Parameters>, changes: &
     if let Some(now) = now
         && then.is_none_or(|then| then.input_schema() != now.input_schema())
     {
-        changes.added.push("it takes other arguments".to_owned());
+        changes.added.push("its parameters changed".to_owned());
     }
 }
 
@@ -208,7 +210,7 @@ fn of_grants(now: &Grants, then: &Grants, secrets: &SecretNames, changes: &mut T
         let Some(line) = grant.beyond(now) else { continue };
         match grant.config.iter().next() {
             // A value can be what keeps the tool to something.
-            Some(_) => changes.loosened.push(format!("{line} is gone")),
+            Some(_) => changes.loosened.push(format!("{line} was removed")),
             None => changes.removed.push(line),
         }
     }
@@ -288,7 +290,7 @@ fn of_approval(now: &ToolApproval, then: &ToolApproval, changes: &mut ToolChange
     let ToolApproval { rules, never } = now;
     for trusted in &then.rules {
         if !rules.iter().any(|rule| asks_as_often(&rule.value, &trusted.value)) {
-            changes.loosened.push(format!("`approve = {}` is gone", trusted.value));
+            changes.loosened.push(format!("`approve = {}` was removed", trusted.value));
         }
     }
     if never.is_some() && then.never.is_none() {
@@ -318,7 +320,9 @@ fn of_rates(now: &[ToolRate], then: &[ToolRate], changes: &mut ToolChanges) {
         };
         if !now.iter().any(is_held) {
             let rates = &trusted.rates.value;
-            changes.loosened.push(format!("`rate = \"{}\"` is gone", shown(&rates.to_string())));
+            changes
+                .loosened
+                .push(format!("`rate = \"{}\"` was removed", shown(&rates.to_string())));
         }
     }
 }

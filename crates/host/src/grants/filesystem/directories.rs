@@ -175,8 +175,8 @@ impl CallDirectories {
                 return Err(denied(
                     grant,
                     &format!(
-                        "cannot be granted: no tool reads `{}`, where kitbag keeps secrets; grant \
-                         another directory",
+                        "cannot be granted: no tool may read `{}`, where kitbag keeps secrets; \
+                         grant another directory",
                         private.display()
                     ),
                 ));
@@ -185,8 +185,8 @@ impl CallDirectories {
             if grant.identity.is_some_and(|granted| granted != id) {
                 return Err(denied(
                     grant,
-                    "is another directory than the one that was there when the configuration was \
-                     read; if that is right, restart kitbag",
+                    "was replaced after the configuration was read; if that is intended, restart \
+                     kitbag",
                 ));
             }
             let protected = ProtectedNames::of_grant(grant.protected.as_deref());

@@ -95,7 +95,9 @@ async fn last_message(mut body: BoxBody<Bytes, Infallible>) -> Vec<u8> {
             let Some(message) = line.trim_ascii().strip_prefix(b"data:") else { continue };
             match kind(message) {
                 Kind::Answer => return message.trim_ascii().to_vec(),
-                Kind::Question => return failed("a question, which an answer in JSON cannot hold"),
+                Kind::Question => {
+                    return failed("a question, which a JSON response cannot contain");
+                }
                 Kind::Other => {}
             }
         }
@@ -123,7 +125,7 @@ fn kind(message: &[u8]) -> Kind {
 }
 
 fn failed(got: &str) -> Vec<u8> {
-    let message = format!("the call ended with {got}; accept `{STREAM}`, too");
+    let message = format!("the call ended with {got}; also accept `{STREAM}`");
     let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, message, None);
     serde_json::to_vec(&ServerJsonRpcMessage::error(error, None)).unwrap_or_default()
 }

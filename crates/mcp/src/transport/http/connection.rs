@@ -172,7 +172,7 @@ impl TimedStream {
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(WRITE_TIME)));
         ready!(stalled.as_mut().poll(context));
         stalled.as_mut().reset(Instant::now() + WRITE_TIME);
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
     }
 }
 

@@ -167,12 +167,12 @@ impl Front {
         self.server.metrics().refused("token");
         let what = match headers.get(AUTHORIZATION).map(HeaderValue::as_bytes) {
             None => "no token was sent",
-            Some(value) if bearer(value).is_some() => "the token is not that of this server",
-            Some(_) => "`Authorization` holds no token in the form `Bearer TOKEN`",
+            Some(value) if bearer(value).is_some() => "the token is wrong",
+            Some(_) => "`Authorization` does not have the form `Bearer TOKEN`",
         };
         let message = format!(
-            "{what}; send the one that the server printed when it started, or that is in the file \
-             of its `--token-file`, as `Authorization: Bearer TOKEN`\n"
+            "{what}; send the token that the server printed at its start, or that is in its \
+             `--token-file`, as `Authorization: Bearer TOKEN`\n"
         );
         let mut refused = text(StatusCode::UNAUTHORIZED, &message);
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -244,7 +244,7 @@ impl Front {
         };
         if tokio::time::timeout(DRAIN_TIME, idle).await.is_err() {
             tracing::warn!(
-                "calls still run {}s after the end; they are ended",
+                "calls are still running {}s after the server began to stop; they are cancelled",
                 DRAIN_TIME.as_secs()
             );
         }

@@ -140,7 +140,7 @@ impl Server {
                 Ok(accepted) => accepted,
                 // Errors such as too many open files may have passed by the next attempt.
                 Err(error) => {
-                    tracing::warn!("a connection was not taken: {error}");
+                    tracing::warn!("a connection was not accepted: {error}");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
@@ -190,10 +190,10 @@ fn serve_connection(
             // What has arrived is read before it makes room.
             biased;
             served = connection => if let Err(error) = served {
-                tracing::debug!("a connection broke off: {error}");
+                tracing::debug!("a connection broke: {error}");
             },
             () = ended.ended() => {
-                tracing::debug!("a connection without a token made room for another");
+                tracing::debug!("a connection without a token was closed to make room for another");
             }
         }
     });

@@ -32,7 +32,7 @@ use crate::transport::message::{self, Line, MESSAGE_BYTES};
 /// How long the body of a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
-const IN_SESSION: &str = ", and the `Mcp-Session-Id` of its answer with each request";
+const IN_SESSION: &str = ", and the `Mcp-Session-Id` of its response with each request";
 
 type LibraryReply = Response<BoxBody<Bytes, Infallible>>;
 
@@ -129,7 +129,7 @@ impl Front {
             Err(_) => {
                 self.server.metrics().refused("body time");
                 let limit = BODY_TIME.as_secs();
-                let message = format!("a body has {limit}s to arrive\n");
+                let message = format!("the body of a request must arrive within {limit}s\n");
                 Err(ending(text(StatusCode::REQUEST_TIMEOUT, &message)).into())
             }
         }
@@ -255,7 +255,7 @@ impl Front {
             let Ok(data) = frame.into_data() else { continue };
             if read.len() + data.len() > self.options.body_bytes {
                 let limit = self.options.body_bytes >> 20;
-                let message = format!("a request may have {limit} MiB\n");
+                let message = format!("a request may have at most at most {limit} MiB\n");
                 return Err(text(StatusCode::PAYLOAD_TOO_LARGE, &message).into());
             }
             if !message::grow(memory, data.len() as u64) {
@@ -284,8 +284,8 @@ fn check_envelope(
     {
         let versions = handshake::versions();
         let message = format!(
-            "this server does not speak `{}`, which is the `MCP-Protocol-Version` of the \
-             request; it speaks {versions}\n",
+            "this server does not support `{}`, the `MCP-Protocol-Version` of the request; it \
+             supports {versions}\n",
             shown(&version)
         );
         return Err(text(StatusCode::BAD_REQUEST, &message).into());

@@ -47,9 +47,8 @@ pub(super) fn no_oauth(path: &str) -> Reply {
         true => (StatusCode::NOT_FOUND, "not_found"),
         false => (StatusCode::BAD_REQUEST, "invalid_request"),
     };
-    let description = "this server has no OAuth: send the token that it printed when it started, \
-                       or that is in the file of its `--token-file`, as `Authorization: Bearer \
-                       TOKEN`";
+    let description = "this server has no OAuth: send the token that it printed at its start, or \
+                       that is in its `--token-file`, as `Authorization: Bearer TOKEN`";
     in_json(status, &json!({ "error": error, "error_description": description }))
 }
 
@@ -67,7 +66,7 @@ pub(super) fn ending(mut reply: Reply) -> Reply {
 }
 
 pub(super) fn not_found() -> Reply {
-    text(StatusCode::NOT_FOUND, "not found; MCP is spoken at /mcp\n")
+    text(StatusCode::NOT_FOUND, "not found; the MCP endpoint is /mcp\n")
 }
 
 pub(super) fn text(status: StatusCode, text: &str) -> Reply {

@@ -136,7 +136,7 @@ impl Sessions {
     }
 
     async fn end(&self, id: SessionId) {
-        tracing::info!("a session ended that was not used for some time");
+        tracing::info!("an idle session ended");
         lock(&self.uses).0.remove(&id);
         if let Err(error) = self.manager.close_session(&id).await {
             tracing::debug!("a session could not be ended: {error}");

@@ -16,7 +16,7 @@ pub struct Token([u8; 32]);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// The token is short enough to be guessed.
-    #[error("a token has at least {least} characters, and this one has {found}")]
+    #[error("a token must have at least {least} characters; this one has {found}")]
     Short {
         /// Required length, in bytes.
         least: usize,
@@ -24,7 +24,7 @@ pub enum TokenError {
         found: usize,
     },
     /// The token cannot be sent in a header.
-    #[error("a token is printable ASCII without spaces")]
+    #[error("a token must be printable ASCII without spaces")]
     Unprintable,
 }
 

@@ -163,8 +163,8 @@ fn message(
     let invalid = |message: &str| ErrorData::invalid_request(message.to_owned(), None);
     let Value::Object(object) = &value else {
         let message = match value {
-            Value::Array(_) => "a batch is not part of the protocol; send one message a line",
-            _ => "a message is a JSON object",
+            Value::Array(_) => "batches are not supported; send one message per line",
+            _ => "a message must be a JSON object",
         };
         return Err(invalid(message));
     };
@@ -187,7 +187,7 @@ fn message(
     {
         let limit = ByteSize::bytes(INITIALIZE_BYTES as u64);
         let length = ByteSize::bytes(length as u64);
-        let message = format!("`initialize` has {length}; at most {limit} are taken");
+        let message = format!("`initialize` has {length}; the limit is {limit}");
         return Err(ErrorData::invalid_request(message, None));
     }
     if object.get("method").is_some_and(|method| method == "initialize")
@@ -196,7 +196,7 @@ fn message(
         handshake::check(object.get("params"))?;
     }
     let mut message: ClientJsonRpcMessage = serde_json::from_value(value).map_err(|error| {
-        ErrorData::invalid_request(format!("this is no message: {error}"), None)
+        ErrorData::invalid_request(format!("this is not a message: {error}"), None)
     })?;
     if let ClientJsonRpcMessage::Request(request) = &mut message
         && let ClientRequest::InitializeRequest(request) = &mut request.request
@@ -208,10 +208,7 @@ fn message(
 
 /// Returns an error that states the valid form of an id.
 fn invalid_id(id: &str) -> ErrorData {
-    let message = format!(
-        "`id` must be a string or a whole number of 64 bits with a sign, not `{}`",
-        shown(id)
-    );
+    let message = format!("`id` must be a string or a signed 64-bit integer, not `{}`", shown(id));
     ErrorData::invalid_request(message, None)
 }
 
@@ -295,9 +292,7 @@ pub(crate) fn too_many(id: RequestId, limit: usize) -> ServerJsonRpcMessage {
 /// Returns the answer to a request whose id is in use. The answer has no id, since the client would
 /// match it to the other request.
 pub(crate) fn duplicate(id: &RequestId) -> ServerJsonRpcMessage {
-    let message = format!(
-        "a request with the id `{id}` is in flight; this one was not taken: use another id"
-    );
+    let message = format!("a request with the id `{id}` is still in flight; use another id");
     refusal(ErrorData::invalid_request(message, None), None)
 }
 
@@ -346,7 +341,7 @@ mod tests {
             r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
             -32600,
             Value::Null,
-            "a batch is not part of the protocol; send one message a line",
+            "batches are not supported; send one message per line",
         );
         for (id, shown) in [
             ("1.5", "1.5"),
@@ -361,10 +356,7 @@ mod tests {
                     &format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{}},"id":{id}}}"#),
                     -32600,
                     Value::Null,
-                    &format!(
-                        "`id` must be a string or a whole number of 64 bits with a sign, not \
-                         `{shown}`"
-                    ),
+                    &format!("`id` must be a string or a signed 64-bit integer, not `{shown}`"),
                 );
             }
         }

@@ -45,7 +45,7 @@ pub enum StdioError {
     #[error("standard input and output cannot be used")]
     Io(#[from] io::Error),
     /// The client does not speak the protocol.
-    #[error("the client began no session: {0}")]
+    #[error("the client started no session: {0}")]
     Protocol(String),
 }
 

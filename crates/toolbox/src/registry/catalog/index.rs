@@ -84,7 +84,7 @@ impl Offers {
             let own = uri.starts_with(KNOWLEDGE_SCHEME);
             if uri.matches('{').count() > EXPRESSIONS {
                 problems.push(format!(
-                    "the resource template `{}` of `{tool}` is left out: it has more than \
+                    "the resource template `{}` of `{tool}` is omitted: it has more than \
                      {EXPRESSIONS} expressions",
                     shown(uri)
                 ));
@@ -103,15 +103,15 @@ fn add<T: Clone>(
     problems: &mut Vec<String>,
 ) {
     let left_out = match found.get(name) {
-        _ if is_own => "is kitbag's own".to_owned(),
-        Some(first) => format!("is served by `{}` already", first.tool),
+        _ if is_own => "belongs to kitbag".to_owned(),
+        Some(first) => format!("is already served by `{}`", first.tool),
         None => {
             let item = ServedItem { tool: tool.clone(), description: description.clone() };
             found.insert(name.to_owned(), item);
             return;
         }
     };
-    problems.push(format!("the {kind} `{}` of `{tool}` is left out: it {left_out}", shown(name)));
+    problems.push(format!("the {kind} `{}` of `{tool}` is omitted: it {left_out}", shown(name)));
 }
 
 #[cfg(test)]
@@ -162,13 +162,13 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "the prompt `knowledge` of `one` is left out: it is kitbag's own",
-                "the resource `kb://a/b` of `one` is left out: it is kitbag's own",
-                "the prompt `p` of `two` is left out: it is served by `one` already",
-                "the prompt `knowledge` of `two` is left out: it is kitbag's own",
-                "the resource `a:b` of `two` is left out: it is served by `one` already",
-                "the resource `kb://a/b` of `two` is left out: it is kitbag's own",
-                "the resource template `a:{b}` of `two` is left out: it is served by `one` already",
+                "the prompt `knowledge` of `one` is omitted: it belongs to kitbag",
+                "the resource `kb://a/b` of `one` is omitted: it belongs to kitbag",
+                "the prompt `p` of `two` is omitted: it is already served by `one`",
+                "the prompt `knowledge` of `two` is omitted: it belongs to kitbag",
+                "the resource `a:b` of `two` is omitted: it is already served by `one`",
+                "the resource `kb://a/b` of `two` is omitted: it belongs to kitbag",
+                "the resource template `a:{b}` of `two` is omitted: it is already served by `one`",
             ]
         );
     }

@@ -47,7 +47,7 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
     );
     root.remark(
         &["auth", "setup"],
-        "kitbag obtains no credentials; keep the value yourself with `kitbag secret set`",
+        "kitbag obtains no credentials; store the value yourself with `kitbag secret set`",
         notes,
     );
     // A channel has the same fields one level deeper.
@@ -78,8 +78,8 @@ fn capabilities(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut No
         for key in ["allowed_names", "allowed"] {
             for (path, name) in secrets.texts(key, notes) {
                 let text = format!(
-                    "a tool cannot ask whether {} exists; it is ignored: the secrets that are \
-                     requested are those of `http.credentials`",
+                    "a tool cannot ask if {} exists; it is ignored: `http.credentials` requests \
+                     the secrets",
                     quoted(name)
                 );
                 notes.add(path, text);
@@ -108,7 +108,7 @@ fn workspace(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes
     let node = match fields.take("workspace") {
         None | Some(Node::Bool(false)) => return,
         Some(Node::Bool(true)) => {
-            notes.add(path, "the whole workspace is requested, to read");
+            notes.add(path, "read access to the whole workspace is requested");
             return manifest.requested.directories.extend(directory(""));
         }
         Some(node) => node,
@@ -150,7 +150,7 @@ fn url_patterns(text: &str) -> Result<Vec<String>, String> {
     let rest = match text.split_once("://") {
         Some(("https", rest)) => rest,
         Some(_) => {
-            return Err(format!("{} is not reached by `https`; it is dropped", quoted(text)));
+            return Err(format!("{} is not an `https` URL; it is dropped", quoted(text)));
         }
         None => text,
     };
@@ -195,7 +195,7 @@ fn endpoint(path: String, node: &Node, manifest: &mut Manifest, notes: &mut Note
     let is_narrower = entry.has_unread();
     entry.note_unread(notes);
     if is_narrower {
-        return notes.add(path, "it has fields that may narrow it; it is dropped");
+        return notes.add(path, "it has fields that may restrict it; it is dropped");
     }
     match (prefix_patterns(host, prefix), methods) {
         (Ok(urls), Ok(methods)) => {
@@ -228,7 +228,7 @@ fn credential(path: String, node: &Node, manifest: &mut Manifest, notes: &mut No
 fn directory(prefix: &str) -> Result<ManifestDirectory, String> {
     if !prefix.ends_with('/') && !prefix.is_empty() {
         return Err(format!(
-            "{} is the beginning of names; it is dropped: a directory is granted as a whole",
+            "{} is a prefix of names; it is dropped: a directory is granted as a whole",
             quoted(prefix)
         ));
     }

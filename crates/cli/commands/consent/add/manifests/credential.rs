@@ -75,7 +75,7 @@ impl Credential<'_> {
         words.extend(has_wildcard.then(|| "--wildcard".to_owned()));
         words.extend(options);
         let command = shell::command(&words);
-        notes.add(&*path, format!("the value is yours: keep it with `{command}`"));
+        notes.add(&*path, format!("you provide the value: store it with `{command}`"));
         manifest.requested.secret(path, ManifestSecret { name: name.to_owned(), to }, notes);
     }
 }
@@ -87,7 +87,7 @@ fn placement(
     notes: &mut Notes,
 ) -> Result<Vec<String>, (&'static str, String)> {
     let Some(kind) = location.text("type", notes) else {
-        return Err(("type", "it does not say where in a request the secret stands".to_owned()));
+        return Err(("type", "it does not state the place of the secret in a request".to_owned()));
     };
     let mut text = |key| location.text(key, notes).unwrap_or_default().to_owned();
     let refused = |key| move |error: kitbag::policy::PlacementError| (key, error.to_string());

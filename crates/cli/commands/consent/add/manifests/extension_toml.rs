@@ -19,7 +19,7 @@ const DESCRIBED: [&str; 4] =
     ["description", "input_schema_ref", "output_schema_ref", "prompt_doc_ref"];
 
 const PARTS: [(&str, &str); 5] = [
-    ("mcp", "it is a server of MCP, which kitbag does not connect to; it is ignored"),
+    ("mcp", "it is an MCP server, which kitbag does not connect to; it is ignored"),
     ("channel", "kitbag has no channels; it is ignored"),
     ("memory", "kitbag has no providers of memory; it is ignored"),
     ("admin_configuration", "it configures another host; it is ignored"),
@@ -36,7 +36,7 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
             return notes.add(root.path("schema_version"), text);
         }
         None => {
-            let text = format!("it does not say `{VERSION}`; nothing is requested");
+            let text = format!("it does not have the version `{VERSION}`; nothing is requested");
             return notes.add(root.path("schema_version"), text);
         }
     }
@@ -45,7 +45,7 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
     manifest.title = text("name");
     manifest.version = text("version");
     manifest.description = text("description");
-    root.remark(&["trust"], "trust is yours to give; it is ignored", notes);
+    root.remark(&["trust"], "only you can trust a tool; it is ignored", notes);
     if let Some(mut runtime) = root.table("runtime", notes) {
         match runtime.text("kind", notes) {
             Some("wasm") => manifest.component = runtime.text("module", notes).map(str::to_owned),
@@ -64,7 +64,7 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
     }
     root.remark(
         &["auth"],
-        "kitbag obtains no credentials; keep the value yourself with `kitbag secret set`",
+        "kitbag obtains no credentials; store the value yourself with `kitbag secret set`",
         notes,
     );
     let tools = root.list("tools", notes).unwrap_or_default();
@@ -79,7 +79,7 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
         if let Some(id) = tool.text("id", notes)
             && !ids.insert(id)
         {
-            notes.add(path, format!("{} is there twice", quoted(id)));
+            notes.add(path, format!("{} exists twice", quoted(id)));
         }
         self::tool(&mut tool, manifest, notes);
     }
@@ -93,7 +93,8 @@ fn tool(tool: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
         Some("ask") => manifest.is_approved_per_call = true,
         Some(other) => {
             manifest.is_approved_per_call = true;
-            let text = format!("{} is read as `ask`: a person approves each call", quoted(other));
+            let text =
+                format!("{} is treated as `ask`: a person approves each call", quoted(other));
             notes.add(tool.path("default_permission"), text);
         }
     }
@@ -111,7 +112,7 @@ fn tool(tool: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     );
     tool.remark(
         &["max_egress_bytes", "resource_profile"],
-        "it has no counterpart for one tool of several; set `limits` of the tool yourself",
+        "kitbag cannot apply it to one of several tools; set `limits` of the tool yourself",
         notes,
     );
     let mut has_network = false;
@@ -125,7 +126,10 @@ fn tool(tool: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
                 notes.add(tool.path("effects"), text);
             }
             other => {
-                let text = format!("kitbag has no effect {}; it is ignored", quoted(other));
+                let text = format!(
+                    "kitbag has no effect named {}; it is ignored",
+                    quoted(other)
+                );
                 notes.add(if other.len() > 64 { path } else { tool.path("effects") }, text);
             }
         }
@@ -192,7 +196,7 @@ fn request(
 ) {
     credential.remark(
         &["vendor", "scopes", "placeholder_env"],
-        "it says how another host obtains the value; it is ignored",
+        "it describes how another host obtains the value; it is ignored",
         notes,
     );
     // A secret that a request needs and that is not there fails the request in any case.

@@ -111,7 +111,7 @@ fn translate(
             };
             notes.add(
                 tool.path("run"),
-                format!("{said} is read as `ask`: a person approves each call"),
+                format!("{said} is treated as `ask`: a person approves each call"),
             );
         }
     }
@@ -121,7 +121,7 @@ fn translate(
     }
     access(&mut tool, manifest, notes);
     tool.remark(&["options"], "grant settings yourself with `grants.config`; it is ignored", notes);
-    tool.remark(&SHOWN, "it says how JP offers or shows the tool; it is ignored", notes);
+    tool.remark(&SHOWN, "it controls how JP offers or shows the tool; it is ignored", notes);
     tool.note_unread(notes);
     Ok(())
 }
@@ -140,7 +140,7 @@ fn questions(tool: &mut Fields<'_>, notes: &mut Notes) {
         let Some(mut question) = Fields::of(path, node, notes) else { continue };
         if question.take("answer").is_some() {
             let text = format!(
-                "an answer is yours to give; it is ignored: set {} in `answers` of the tool",
+                "only you can preset an answer; it is ignored: set {} in `answers` of the tool",
                 quoted(id)
             );
             notes.add(question.path("answer"), text);
@@ -229,7 +229,7 @@ fn access(tool: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
         access.note_unread(notes);
     }
     if !has_rules {
-        let text = "JP gives the tool the workspace to read and write; it is requested to read";
+        let text = "JP lets the tool read and write the workspace; only read access is requested";
         notes.add(tool.own_path(), text);
         let (host, guest) = (".".to_owned(), "/workspace".to_owned());
         manifest.requested.directories.push(ManifestDirectory { host, guest, is_writable: false });
@@ -259,12 +259,12 @@ fn directories(access: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Not
         rule.note_unread(notes);
         match (reads, writes.contains(&true)) {
             (false, false) => denied.push(host),
-            (false, true) => notes.add(path, "no grant is for writing alone; it is dropped"),
+            (false, true) => notes.add(path, "no grant allows only writing; it is dropped"),
             (true, any) => {
                 let is_writable = writes == [true; 3];
                 if any && !is_writable {
-                    let text = "a grant to write is for creating, changing and removing; it is \
-                                requested to read";
+                    let text = "a grant to write includes creating, changing and removing; only \
+                                read access is requested";
                     notes.add(path.clone(), text);
                 }
                 allowed.push((path, host, is_writable));

@@ -78,7 +78,7 @@ pub(crate) fn translate(root: &Node, directory: &Path, manifest: &mut Manifest, 
     root.note_unread(notes);
 }
 
-const NOT_ENABLED: &str = "it is not `true`; nothing of it is requested";
+const NOT_ENABLED: &str = "it is not `true`; nothing is requested";
 
 fn requested_http(mut http: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let is_on = http.bool("enabled", notes);
@@ -98,10 +98,7 @@ fn requested_http(mut http: Fields<'_>, manifest: &mut Manifest, notes: &mut Not
     match (is_on, methods) {
         (Some(true), Ok(methods)) => {
             if !has_methods && http.has_unread() {
-                notes.add(
-                    http.own_path(),
-                    "it has keys that kitbag does not know; only GET is requested",
-                );
+                notes.add(http.own_path(), "it has unknown keys; only GET is requested");
             }
             for (path, host) in hosts {
                 match host_pattern(host, "") {
@@ -149,8 +146,8 @@ fn requested_path(
     };
     if host == "$TEMP" || host == "$TEMP/" {
         if !is_writable {
-            let text = "each call has an empty directory there, which it could only read; it is \
-                        dropped";
+            let text =
+                "each call has an empty directory there, so read access is useless; it is dropped";
             return notes.add(entry.path("host"), text);
         }
         return match guest_path(guest) {

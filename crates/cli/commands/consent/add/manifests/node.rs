@@ -48,7 +48,7 @@ impl Node {
 }
 
 /// Value of a key that occurs twice in a table.
-pub(crate) const TWICE: Node = Node::Unusable("a key that is there twice");
+pub(crate) const TWICE: Node = Node::Unusable("a duplicate key");
 
 /// Adds an entry to a table. If the key already exists, neither value takes effect.
 pub(crate) fn insert(entries: &mut Vec<(String, Node)>, key: String, value: Node) {

@@ -62,7 +62,7 @@ fn is_known_version(root: &mut Fields<'_>, notes: &mut Notes) -> bool {
 }
 
 /// The note on a denial that cannot be read: nothing of its kind is requested then.
-const UNREADABLE: &str = "the denial cannot be read, so nothing of its kind is requested";
+const UNREADABLE: &str = "the denial cannot be read, so no grant of its kind is requested";
 
 fn storage(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let allowed = fields.list("allow", notes).unwrap_or_default();
@@ -83,7 +83,7 @@ fn storage(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
         let is_writable = match (has("read"), has("write")) {
             (true, is_writable) => is_writable,
             (false, true) => {
-                notes.add(path, "no grant is for writing alone; it is dropped");
+                notes.add(path, "no grant allows only writing; it is dropped");
                 continue;
             }
             (false, false) => {
@@ -127,7 +127,7 @@ fn network(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     for (path, node) in allowed {
         let Some(mut entry) = Fields::of(path.clone(), node, notes) else { continue };
         if entry.take("cidr").is_some() {
-            notes.add(entry.path("cidr"), "requests are granted by names of hosts; it is dropped");
+            notes.add(entry.path("cidr"), "kitbag grants requests by host name; it is dropped");
         }
         if entry.take("defaults").is_some() {
             notes.add(entry.path("defaults"), "kitbag has no such list of hosts; it is dropped");

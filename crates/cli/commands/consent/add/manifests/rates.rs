@@ -7,8 +7,8 @@ use super::manifest::Manifest;
 use super::node::Node;
 
 /// The consequence of reading a rate of requests as one of calls.
-const COUNTS_CALLS: &str =
-    "it counts requests there and calls of the tool here; `limits.requests` bounds one call";
+const COUNTS_CALLS: &str = "the manifest counts requests, kitbag counts calls of the tool; \
+                            `limits.requests` bounds one call";
 
 /// The keys of a table that say the time in their names.
 const KEYS: [(&str, &str); 4] = [
@@ -33,7 +33,7 @@ pub(crate) fn rate(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut
             None => return,
         },
         Some(Node::Integer(_)) => {
-            let text = "it does not say per which time; it is ignored: write `rate = \"60/min\"`";
+            let text = "it has no period; it is ignored: write `rate = \"60/min\"`";
             return notes.add(path, text);
         }
         Some(other) => return notes.wrong_type(path, "a rate such as `60/min`", other),
@@ -63,7 +63,7 @@ fn of_table(mut table: Fields<'_>, notes: &mut Notes) -> Vec<String> {
             Some(unit) => rates.push(format!("{count}/{unit}")),
             None => notes.add(
                 table.path("requests"),
-                "it does not say per which time, such as `per: minute`; it is ignored",
+                "it has no period such as `per: minute`; it is ignored",
             ),
         }
     }

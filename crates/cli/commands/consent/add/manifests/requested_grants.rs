@@ -78,7 +78,7 @@ pub(crate) fn prefix_patterns(host: &str, prefix: &str) -> Result<Vec<String>, S
             && prefix.chars().all(fits)
             && segments().all(|segment| !matches!(segment, "" | "." | ".."));
     if !is_plain {
-        return Err(format!("`{}` is not the beginning of a path; it is dropped", shown(prefix)));
+        return Err(format!("`{}` is not the start of a path; it is dropped", shown(prefix)));
     }
     match prefix {
         "" | "/" => Ok(vec![host_pattern(host, "")?]),

@@ -8,7 +8,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 use super::node::{Budget, Node, Problem, check_size, insert};
 
 const ALIAS: Node = Node::Unusable("an alias, which is not followed");
-const TAGGED: Node = Node::Unusable("a value with a tag, which is not read");
+const TAGGED: Node = Node::Unusable("a value with a tag, which is not supported");
 
 /// An unfinished list or table.
 struct Frame {
@@ -96,7 +96,7 @@ impl Frame {
                 Some(Some(key)) => insert(entries, key, value),
                 // A key that is no text names no field.
                 Some(None) => {
-                    insert(entries, "?".to_owned(), Node::Unusable("a key that is no text"));
+                    insert(entries, "?".to_owned(), Node::Unusable("a key that is not a string"));
                 }
             },
         }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(node.get("c"), Some(&TAGGED));
         let merged = node.get("d").and_then(|node| node.get("<<"));
         assert_eq!(merged.map(Node::kind), Some("a merged key, which is not followed"));
-        assert_eq!(node.get("?").map(Node::kind), Some("a key that is no text"));
+        assert_eq!(node.get("?").map(Node::kind), Some("a key that is not a string"));
         let twice = read("a: 1\na: 2\n");
         assert_eq!(twice.get("a"), Some(&crate::commands::consent::add::manifests::node::TWICE));
     }
