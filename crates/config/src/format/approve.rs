@@ -1,4 +1,4 @@
-//! The calls that need approval, as a file has them.
+//! The form of `[approve]`: the calls that need approval.
 
 use std::borrow::Cow;
 
