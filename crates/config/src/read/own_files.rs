@@ -91,7 +91,7 @@ impl OwnFiles {
         self.config = Some(SourceFile::new(path, root, Layer::Workspace, text.to_owned()));
     }
 
-    /// Returns the trusted version of the files, from the record of trust and the stored texts.
+    /// Returns the trusted version of the files, from the record of trust and the stored content.
     pub(super) fn trusted(root: &Path, record: &TrustRecord, texts: &TrustedTexts) -> Self {
         let mut files = Self::none(root, None);
         let (own, layer) = (Path::new(DIRECTORY), Layer::Workspace);

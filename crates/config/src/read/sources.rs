@@ -74,7 +74,7 @@ pub struct Sources<'a> {
     pub trust: TrustSource,
     /// A configuration to read instead of a file, to check it before it is written.
     pub proposal: Option<Proposal>,
-    /// The directory that `~/` stands for; absolute.
+    /// The directory for `~/`; absolute.
     pub home: Option<PathBuf>,
     /// The environment variables that start with `KITBAG_`, with their values. Other variables are
     /// ignored, and so are empty values of known variables.
