@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_reads_as_it_would_be_typed() {
+    fn keys_are_formatted_as_typed() {
         let tools = KeyPath::ROOT.key("tools");
         let tool = tools.key("word_count");
         assert_eq!(KeyPath::ROOT.to_string(), "");

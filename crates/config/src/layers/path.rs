@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_whose_end_is_missing_has_a_canonical_form() {
+    fn missing_paths_have_a_canonical_form() {
         let directory = tempfile::tempdir().unwrap();
         let real = directory.path().canonicalize().unwrap();
         std::fs::create_dir(real.join("real")).unwrap();

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_shown_relative_only_inside_the_workspace() {
+    fn paths_outside_the_workspace_are_shown_absolute() {
         let check = |path: &str, expected: &str| {
             assert_eq!(*relative(Path::new(path), Path::new("/w")), *Path::new(expected));
         };
@@ -294,7 +294,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_position_is_what_counting_by_hand_gives(
+        fn positions_equal_a_naive_count(
             text in "([a-zäß\u{1f9f0}\n]|\r\n){0,700}",
             at in any::<prop::sample::Index>(),
         ) {

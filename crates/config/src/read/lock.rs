@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_lock_files_can_be_read() {
         let bare = LockedTool {
             version: None,
             origin: None,
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn mistakes_are_reported_with_their_places() {
         let check = |text: &str, expected: &str| {
             let error = read(text).unwrap_err();
             assert!(error.contains(expected), "{error}");

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_its_lines_is_said_at_their_place() {
+    fn invalid_header_lines_are_reported_at_their_places() {
         let check = |text: &str, expected: (Range<usize>, &'static str)| {
             assert_eq!(header(text), Err(expected), "{text:?}");
         };
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_docstring_is_the_first_statement_where_that_is_a_string() {
+    fn a_docstring_is_a_string_as_first_statement() {
         check_docstring("\"\"\"Count words.\"\"\"\n", Some("Count words."));
         check_docstring("#!x\n# y\n\n'Count \\'em.'  # z\nx = 1\n", Some("Count 'em."));
         check_docstring("r'''a\\nb'''", Some("a\\nb"));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_has_a_name_that_python_takes() {
+    fn variables_have_valid_python_names() {
         for name in ["a", "_b2", "None_", "path"] {
             assert!(is_variable(name), "{name}");
         }
@@ -238,7 +238,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_and_a_header_is_what_stands_in_it(
+        fn headers_are_found_in_any_text(
             lines in prop::collection::vec(
                 "(# /// kitbag|# ///|#/// kitbag|#|# a = 1|# ü|x = 1|'''|\"a\\\\|r'ü'|[ -~ü]{0,9})\r?",
                 0..12,

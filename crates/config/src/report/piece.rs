@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_text_are_known_unless_escapes_hide_them() {
+    fn words_are_known_unless_an_escape_hides_them() {
         let found = words("[tools.read_file]\napprove = \"always\" # a-b\n").unwrap();
         let expected = ["a-b", "always", "approve", "read_file", "tools"];
         assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_restricts_tools_is_known_by_its_table() {
+    fn restricting_keys_are_known_by_their_tables() {
         let check = |key, layer, expected| assert_eq!(Restricts::of_key(key, layer), expected);
         check("limits.time", Layer::Workspace, Restricts::All);
         check("toolsets.python", Layer::Workspace, Restricts::Toolset("python"));

@@ -26,7 +26,7 @@ enum Identity {
     Component(FileId),
     /// The script of this name in `.kitbag/scripts`.
     Script(OsString),
-    /// The component at this path, where no file exists yet.
+    /// The path of a component that does not exist yet.
     Missing(PathBuf),
 }
 
