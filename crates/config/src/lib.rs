@@ -1,4 +1,4 @@
-//! Configuration: reads `config.toml` and the manifests of tools, and resolves them.
+//! Reads the configuration: `config.toml` and the manifests of tools.
 //!
 //! [`load`] reads the files, merges the layers, checks everything that can be checked without
 //! opening a component, and records the origin of each value. It prints nothing. It receives the
@@ -217,7 +217,6 @@ pub fn find_workspace(sources: &Sources<'_>) -> Result<PathBuf, ConfigErrors> {
     Ok(workspace.expect("one that is not there is reported").canonical)
 }
 
-/// Reads, merges and checks everything.
 fn attempt(sources: &Sources<'_>, reading: Reading<'_>) -> (Option<Config>, Report) {
     let mut report = Report::default();
     let overrides = resolve::overrides(sources, &mut report);

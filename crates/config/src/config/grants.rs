@@ -15,7 +15,6 @@ use kitbag_policy::{
 use crate::layers::origin::{Origin, Sourced};
 use crate::report::Diagnostic;
 
-/// The key of denied requests.
 const DENY: &str = "deny";
 
 /// The grants of a tool, each kind with its origin.

@@ -104,7 +104,7 @@ pub struct Config {
     pub approve_classes: Vec<(String, Sourced<ClassRule>)>,
     /// The handling of answers before a model reads them, set in the user config only.
     pub output: Output,
-    /// Limits of a tool that sets none of its own.
+    /// Limits of a tool without limits of its own.
     pub limits: EffectiveLimits,
     /// Names of files that look like secrets, in addition to the built-in list.
     pub secret_files: SecretFiles,

@@ -31,8 +31,8 @@ pub struct Secret {
 pub struct SecretStore {
     /// The kind of store. `None`: not chosen yet.
     pub kind: Option<Sourced<SecretStoreKind>>,
-    /// The encrypted file; absolute. Default: `secrets.age` in the state directory. `None`: there
-    /// is no state directory.
+    /// The encrypted file; absolute. Default: `secrets.age` in the state directory. `None`:
+    /// there is no state directory.
     pub file: Option<Sourced<PathBuf>>,
     /// The file with its key; absolute. Default: `secrets.key` beside the user config. `None`: the
     /// path of the user config is unknown.

@@ -65,7 +65,7 @@ pub struct ToolApproval {
 /// A rate of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRate {
-    /// The rates, all of which apply.
+    /// The rates. All apply.
     pub rates: Sourced<Rates>,
     /// The tool whose calls are counted: the tool itself, or another name for it that the user
     /// config limits.
@@ -95,7 +95,7 @@ pub enum ToolSource {
 pub struct LocalTool {
     /// The path of the component; absolute. The file was not opened and need not exist.
     pub wasm: Sourced<PathBuf>,
-    /// The required digests of the component, all of which must match. Default: any component.
+    /// The required digests of the component; all must match. Default: any component.
     pub pins: Arc<[Pin]>,
     /// The record in `kitbag.lock`. `None`: no record, so that the tool's own description is used
     /// unchecked.

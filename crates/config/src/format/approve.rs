@@ -34,7 +34,7 @@ pub(crate) enum ClassConfig {
     Deny,
 }
 
-/// Before which calls a person is asked, as a file has it.
+/// The form of the calls that need approval: a word, or conditions.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ApproveConfig(pub(crate) StringOr<WhenConfig>);

@@ -109,7 +109,7 @@ pub(crate) struct DirectoryGrantConfig {
     pub(crate) protected: Option<Written<Vec<Written<String>>>>,
 }
 
-/// A list of grants, as a file has it.
+/// The form of the `http` grants.
 pub(crate) type HttpConfig = Vec<Written<StringOr<HttpGrantConfig>>>;
 
 /// Requests to servers.
@@ -169,7 +169,7 @@ pub(crate) struct SecretGrantConfig {
     pub(crate) to: Option<Written<Vec<Written<String>>>>,
 }
 
-/// `true`, `false` or how much, as a file has it.
+/// `true`, `false`, or a table with the size.
 pub(crate) type StorageConfig = BoolOr<StorageGrantConfig>;
 
 /// The size of a tool's storage.
@@ -185,10 +185,10 @@ pub(crate) struct StorageGrantConfig {
     pub(crate) keys: Option<Written<u64>>,
 }
 
-/// The other tools of a tool, as a file has them.
+/// The form of the `tools` grants: `"caller"`, or a table.
 pub(crate) type ToolsConfig = StringOr<Table<StringOr<ToolGrantConfig>>>;
 
-/// The tools of a ceiling, as a file has them.
+/// The form of the `tools` ceiling: `"caller"`, or a list of names.
 pub(crate) type ToolsCeilingConfig = StringOr<Vec<Written<String>>>;
 
 /// A tool that another tool may call.
@@ -211,7 +211,7 @@ pub(crate) struct ToolGrantConfig {
     pub(crate) rate: Option<Written<String>>,
 }
 
-/// What an argument has to be.
+/// A condition on an argument.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ConditionConfig(AnyValue);

@@ -263,7 +263,7 @@ pub(crate) struct ServeConfig {
     pub(crate) unknown_arguments: Option<Written<UnknownArgumentsConfig>>,
 }
 
-/// The handling of arguments that a tool's schema does not know.
+/// The handling of arguments that a tool's schema does not have.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -380,7 +380,6 @@ impl ToolsetsConfig {
         ]
     }
 
-    /// Returns the local time zone.
     pub(crate) fn zone(&self) -> Option<&Written<String>> {
         match &self.time.as_ref()?.value {
             BoolOr::Short(_) => None,

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 
-/// The key of the ceilings.
 pub(crate) const CEILING: &str = "ceiling";
 
 /// The keys that only the user config has.

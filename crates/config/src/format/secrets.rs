@@ -68,7 +68,7 @@ pub(crate) struct SecretStoreConfig {
     pub(crate) passphrase_command: Option<Written<Vec<Written<String>>>>,
 }
 
-/// How a secret is added to a request.
+/// The way a secret is added to a request.
 #[derive(Debug)]
 pub(crate) struct PlacementConfig(pub(crate) Placement);
 

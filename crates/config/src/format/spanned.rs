@@ -140,7 +140,6 @@ impl<V> Table<V> {
         self.0.iter()
     }
 
-    /// Returns whether the table has a key.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.iter().any(|entry| entry.key.value == key)
     }

@@ -51,16 +51,13 @@ pub struct Lock {
 struct LockFile {
     /// The version of the format. Required.
     version: Option<Written<NonZeroU64>>,
-    /// The tools, by name.
     tools: Option<Table<LockedToolConfig>>,
 }
 
-/// The record of a tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Tool")]
 struct LockedToolConfig {
-    /// The version of the tool.
     version: Option<Written<String>>,
     /// The origin of its component.
     origin: Option<Written<String>>,
@@ -78,7 +75,6 @@ struct LockedToolConfig {
     manifest: Option<LockedManifestConfig>,
 }
 
-/// The record of a manifest.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Manifest")]

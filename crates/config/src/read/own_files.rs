@@ -41,7 +41,6 @@ pub(super) struct OwnFiles {
     directories: [Option<Opened>; 2],
 }
 
-/// A component with its manifest.
 pub(super) struct OwnTool {
     pub(super) wasm: PathBuf,
     manifest_path: Option<PathBuf>,

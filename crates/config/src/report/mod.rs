@@ -209,7 +209,6 @@ impl Report {
         std::mem::replace(&mut self.piece, piece)
     }
 
-    /// Reads the value of a dotted key.
     pub(crate) fn of_key<T>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.enter(Piece::Key(key.to_owned()));
         let value = read(self);

@@ -20,7 +20,6 @@ pub(crate) fn own_file(file: Option<&Path>) -> String {
     }
 }
 
-/// Returns the message for an unknown key.
 pub(crate) fn unknown_key(key: &str, table: &str) -> String {
     format!("unknown key `{}` {}", shown(key), within(table))
 }
@@ -45,7 +44,6 @@ pub(crate) fn unknown_value(key: &KeyPath<'_>, expected: &str, found: &str) -> S
     wrong_type(key, expected, &format!("`{}`", shown(found)))
 }
 
-/// Returns the message for an invalid glob.
 pub(crate) fn not_a_glob(glob: &str, reason: &str) -> String {
     format!("`{}` is not a glob: {reason}", shown(glob))
 }

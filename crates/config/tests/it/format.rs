@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::support::Fixture;
 
-/// Visits every schema in a schema.
 fn visit(schema: &Value, path: &str, check: &mut impl FnMut(&str, &Value)) {
     check(path, schema);
     for keyword in ["properties", "definitions"] {

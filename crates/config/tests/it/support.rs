@@ -59,13 +59,11 @@ impl Fixture {
         self
     }
 
-    /// Creates a symbolic link.
     pub(crate) fn link(self, path: &str, to: &str) -> Self {
         std::os::unix::fs::symlink(to, self.path(path)).unwrap();
         self
     }
 
-    /// Sets the user config.
     pub(crate) fn user(mut self, config: &str) -> Self {
         self.has_user_file = true;
         self.file("h/config.toml", config)

@@ -23,7 +23,6 @@ use crate::resolve::parameters::value::{json, plain};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParameterRole {
-    /// An argument of the tool.
     Argument,
     /// An argument of a script, which is a variable in it.
     Variable,

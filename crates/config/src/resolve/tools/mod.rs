@@ -34,7 +34,6 @@ use crate::read::file::Layer;
 use crate::read::{FoundScript, FoundTool};
 use crate::report::{Piece, Report};
 
-/// The tools, while they are collected.
 struct Tools<'a> {
     context: &'a Context<'a>,
     /// The limits of a tool without limits of its own.

@@ -16,7 +16,6 @@ use crate::report::text::{did_you_mean, not_a_glob};
 use crate::report::{Diagnostic, Excerpt, Problem, Report};
 use crate::resolve::context::{ConfigFiles, tables};
 
-/// A list of patterns.
 struct Patterns<'a> {
     key: &'static str,
     origin: Origin,
