@@ -330,7 +330,7 @@ fn the_start_of_a_call_is_logged_before_a_kill() {
 #[test]
 fn scripts_cannot_push_calls_and_approvals_out_of_the_log() {
     let workspace = Workspace::with_toolsets(&["python", "files", "write"]);
-    // The smallest log, of which details may use a third.
+    // The smallest log; details may use a third of it.
     workspace.own_config(
         "[audit]\nsize = \"1MiB\"\n[tools.write_file]\napprove = \"always\"\n\
          [tools.python.limits]\ntool_calls = 1000\n",

@@ -454,8 +454,8 @@ fn a_call_waits_for_the_memory_of_the_server() {
 #[test]
 fn a_tool_with_a_hanging_server_delays_no_other_tool() {
     let processors = std::thread::available_parallelism().unwrap().get();
-    // A tool gets a share of its client's limit: of 384 MiB, of which a call takes 116 MiB, or of
-    // the call slots if there is memory for all of them.
+    // A tool gets a share of its client's limit: of 384 MiB (a call takes 116 MiB), or of the call
+    // slots if there is memory for all of them.
     for (memory, share) in [(1, 2), (2 * processors, 7 * processors - 7 * processors / 8)] {
         let silent = Server::start(Behaviour::Silent);
         let workspace = Workspace::with_probe("");

@@ -74,7 +74,7 @@ fn a_page_of_another_origin_can_read_no_response() {
             assert!(message.contains(&option), "{reply:?}");
         }
     }
-    // Two origins, neither of which is allowed.
+    // Two origins in one request are never allowed.
     let twice = format!("Origin: {PAGE}\r\nOrigin: http://evil.example\r\n");
     let reply = server.message(&twice, "tools/list", json!({}));
     assert_eq!(reply.status, 400, "{reply:?}");

@@ -54,7 +54,7 @@ fn replace(workspace: &Workspace, kitbag: &Kitbag, name: &str, target: &str) {
 }
 
 #[test]
-fn a_granted_directory_replaced_by_a_link_between_calls_is_not_followed() {
+fn a_granted_directory_replaced_by_a_link_is_not_followed() {
     for mode in ["ro", "rw"] {
         let grant = format!("{{ host = \"data\", guest = \"/data\", mode = \"{mode}\" }}");
         let workspace = two_tools(&grant, "");

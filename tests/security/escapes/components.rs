@@ -320,7 +320,7 @@ fn a_huge_file_is_refused_before_it_is_read() {
     snapshot!("too large", &says(&workspace));
     for command in [&["run", "odd"][..], &["inspect", "odd.wasm"], &["check"]] {
         let read = read_bytes(workspace.command().args(command));
-        // Its own configuration, and its start-up files.
+        // Only its configuration, and data about its own process.
         assert!((1..1 << 20).contains(&read), "{command:?} reads {read} bytes");
     }
 }

@@ -10,7 +10,7 @@ use super::Attempts;
 use crate::support::{CallInTest, Workspace, crafted, guest, snapshot};
 
 #[test]
-fn a_tool_sees_nothing_of_its_process() {
+fn a_tool_cannot_see_its_host_process() {
     let workspace = Workspace::with_probe("");
     let mut attempts = Attempts::new(&workspace);
     attempts.about("Variables, arguments, working directory, standard input.");

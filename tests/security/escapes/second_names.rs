@@ -91,7 +91,7 @@ fn a_cache_entry_cannot_be_opened_for_writing_by_its_owner() {
 }
 
 #[test]
-fn the_key_and_the_token_of_a_server_are_neither_read_nor_written() {
+fn the_key_and_token_of_a_server_are_protected() {
     let workspace = writable_workspace();
     let files = ["key", "token"].map(|name| {
         let path = workspace.file(name, "k".repeat(40));
