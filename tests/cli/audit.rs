@@ -121,7 +121,7 @@ fn calls(workspace: &Workspace) -> Vec<Value> {
 }
 
 #[test]
-fn a_request_that_was_stopped_before_it_was_sent_is_refused() {
+fn a_request_stopped_before_sending_is_logged_as_refused() {
     const LEAK: &str = "glpat-notARealKey1234567890";
     let server = Server::start(Behaviour::Echo);
     let workspace = Workspace::with_toolsets(&[]);
@@ -174,7 +174,7 @@ fn a_request_that_was_stopped_before_it_was_sent_is_refused() {
 }
 
 #[test]
-fn requests_that_are_refused_leave_room_for_those_that_are_sent() {
+fn refused_requests_leave_room_for_sent_requests() {
     let server = Server::start(Behaviour::Echo);
     let workspace = Workspace::with_toolsets(&[]);
     let (wasm, place) = (guest("request"), format!("{}/open/**", server.url()));
@@ -254,7 +254,7 @@ fn each_refused_access_to_a_file_is_a_line() {
 }
 
 #[test]
-fn a_call_names_the_tools_that_it_called_and_was_refused() {
+fn a_call_lists_its_inner_calls_and_refusals() {
     let workspace = Workspace::with_toolsets(&["calc", "python"]);
     let (relay, probe) = (guest("relay"), guest("probe"));
     let tools = |grants: &str| {
@@ -316,7 +316,7 @@ fn a_call_names_the_tools_that_it_called_and_was_refused() {
 }
 
 #[test]
-fn a_call_that_asks_for_more_than_its_tool_has_is_refused() {
+fn a_call_cannot_exceed_the_grants_and_limits_of_its_tool() {
     let workspace = Workspace::with_probe("");
     let state = workspace.home().join(".local/state/kitbag");
     let places = Places {
@@ -341,7 +341,7 @@ fn a_call_that_asks_for_more_than_its_tool_has_is_refused() {
 }
 
 #[test]
-fn a_client_is_named_as_it_names_itself() {
+fn a_client_is_logged_under_its_own_name() {
     let workspace = Workspace::with_toolsets(&["calc"]);
     let mut server = Client::start_with(&workspace, &[], Stdio::null());
     let name = format!("claude\u{1b}[2J-code{}", "x".repeat(500));

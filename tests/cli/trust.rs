@@ -96,7 +96,7 @@ fn grant(path: &Path, rights: u16, mask: u16) {
 }
 
 #[test]
-fn only_access_control_lists_that_let_others_write_matter() {
+fn only_access_control_lists_with_write_access_matter() {
     let says = |path: &str, rights: u16, mask: u16| {
         let workspace = workspace();
         let path = workspace.path(path);

@@ -265,7 +265,7 @@ fn was_sent<'a>(url: &str, answer: &'a Value) -> Option<Result<(), &'a str>> {
 }
 
 #[test]
-fn it_agrees_with_what_happens_for_a_thousand_random_requests() {
+fn it_agrees_with_a_thousand_random_requests() {
     const WORKSPACES: usize = 20;
     const REQUESTS: usize = 50;
     let authority = Authority::new();

@@ -6,7 +6,7 @@ use super::greedy;
 use crate::support::CallInTest;
 
 #[test]
-fn a_program_says_whether_the_workspace_is_trusted() {
+fn a_program_decides_on_trust_in_the_workspace() {
     let workspace = greedy();
     workspace.config("");
     let call = |trust: Option<bool>| {

@@ -209,7 +209,7 @@ fn a_secret_is_recognized_in_every_spelling() {
 }
 
 #[test]
-fn a_grant_opens_the_secrets_that_it_includes_and_no_others() {
+fn a_grant_opens_only_its_included_secrets() {
     let check = |grants: &str, read: &[&str], refused: &[&str]| {
         let workspace = workspace(grants);
         let kitbag = workspace.kitbag();
