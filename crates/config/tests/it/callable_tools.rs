@@ -20,7 +20,7 @@ fn of_workspace(tools: &str) -> String {
 }
 
 #[test]
-fn a_built_in_may_call_its_callers_tools_two_hundred_times() {
+fn a_built_in_that_asks_for_its_callers_tools_has_them_and_two_hundred_calls() {
     let builtins = [BuiltinTool { calls: true, .."script".into() }, "notes".into()];
     let check = |user: &str, workspace: &str, expected: (&str, u64)| {
         let fixture = Fixture::new(workspace).user(user);
@@ -113,7 +113,7 @@ fn every_line_that_is_printed_lets_the_tool_be_called() {
 }
 
 #[test]
-fn the_printed_option_grants_the_callers_tools_for_a_call() {
+fn what_the_caller_may_call_is_granted_for_a_call_by_the_option_that_is_printed() {
     let (setting, flag) = missing_of(&Fixture::new("").user(FETCH), RequestedTool::Caller);
     assert_eq!(setting, "tools = \"caller\"");
     assert_eq!(flag, "--grant 'tools=caller'");

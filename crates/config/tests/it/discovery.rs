@@ -17,7 +17,7 @@ fn check(fixture: &Fixture, start: &str, expected: (&str, bool, &str)) {
 }
 
 #[test]
-fn the_nearest_parent_with_kitbag_is_the_workspace() {
+fn the_nearest_directory_upwards_that_holds_kitbag_is_the_workspace() {
     let fixture =
         Fixture::empty().directory("w/a/b").directory("w/a/inner/.kitbag").directory("w/a/inner/c");
     check(&fixture, "w", ("/t/w", true, ".kitbag"));
@@ -102,7 +102,7 @@ fn files_are_those_that_were_read_the_weakest_first() {
 }
 
 #[test]
-fn without_kitbag_the_nearest_parent_with_git_is_the_workspace() {
+fn without_kitbag_the_nearest_directory_upwards_that_holds_git_is_the_workspace() {
     let fixture = Fixture::empty()
         .directory("repo/.git")
         .directory("repo/a/b")
@@ -120,7 +120,7 @@ fn without_kitbag_the_nearest_parent_with_git_is_the_workspace() {
 }
 
 #[test]
-fn a_git_directory_writable_by_others_marks_no_workspace() {
+fn a_git_that_another_user_could_have_made_is_no_sign_of_a_workspace() {
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt;
     let fixture = Fixture::empty().directory("shared/.git").directory("shared/a");

@@ -4,7 +4,7 @@ use crate::shown::output;
 use crate::support::{Fixture, check_problems_of, check_rows};
 
 #[test]
-fn an_unset_or_invalid_variable_is_omitted_with_a_warning() {
+fn a_variable_that_is_not_set_or_no_text_is_left_out_with_a_warning() {
     let long = [b'x'; (32 << 10) + 1];
     let env = "[tools.learn.grants]\nenv = [\"UNSET\", \"BYTES\", \"LONG\", \"FITS\"]\n";
     let fixture = Fixture::new("").user(env);

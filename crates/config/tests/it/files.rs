@@ -51,7 +51,7 @@ fn a_byte_order_mark_is_no_column() {
 }
 
 #[test]
-fn errors_do_not_quote_files_behind_workspace_links() {
+fn nothing_is_shown_of_a_file_that_a_link_of_the_workspace_leads_to() {
     let key = "AGE-SECRET-KEY-1NOTAREALONE";
     for link in ["w/.kitbag/config.toml", "w/.kitbag/tools/x.toml"] {
         let fixture = Fixture::empty()

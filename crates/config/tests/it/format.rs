@@ -33,7 +33,7 @@ fn the_text_is_the_schema_and_ends_in_a_newline() {
 }
 
 #[test]
-fn every_key_has_a_one_line_description_and_is_not_nullable() {
+fn every_key_has_a_description_of_one_line_and_nothing_is_nullable() {
     visit(&json_schema(), "", &mut |path, schema| {
         let is_element = path.ends_with("/*");
         let description = schema["description"].as_str();
@@ -69,7 +69,7 @@ fn every_integer_is_positive_and_of_no_format() {
 }
 
 #[test]
-fn keys_without_suggestions_are_not_in_the_schema() {
+fn a_key_that_is_read_and_never_suggested_is_no_part_of_the_schema() {
     assert!(!json_schema_text().contains("x-"), "{}", json_schema_text());
 }
 

@@ -144,7 +144,7 @@ fn a_built_in_takes_grants_like_any_tool() {
 }
 
 #[test]
-fn built_ins_read_by_declaration_and_write_by_configuration() {
+fn a_built_in_reads_the_workspace_where_its_declaration_says_so_and_writes_it_where_you_say_so() {
     let grants = |workspace: Access, config: &str| {
         let builtins = [BuiltinTool { workspace: Some(workspace), .."edit".into() }];
         let fixture = Fixture::new(config);

@@ -7,7 +7,7 @@ use kitbag_contract::{Limits, ToolName};
 use crate::support::Fixture;
 
 #[test]
-fn a_faulty_configuration_is_loaded_with_its_errors() {
+fn what_can_be_made_out_of_a_faulty_configuration_comes_with_what_is_wrong() {
     let fixture = Fixture::new(
         "[limits]\ntime = \"soon\"\nmemory = \"1MiB\"\n[tools.a]\nsource = \"local\"\n\
          [tools.b]\nsource = \"local\"\nwasm = \"b.wasm\"\n\

@@ -12,7 +12,7 @@ fn user(config: &str) -> Fixture {
 }
 
 #[test]
-fn connections_use_no_proxy_and_the_system_roots_by_default() {
+fn connections_go_through_no_proxy_by_default_and_trust_the_system() {
     let fixture = Fixture::new("").user("");
     let config = fixture.load();
     assert_eq!(config.network, kitbag_config::Network::default());
@@ -56,7 +56,7 @@ fn check_environment<const N: usize>(
 }
 
 #[test]
-fn the_environment_sets_the_proxies_if_configured() {
+fn proxies_of_the_environment_are_used_if_the_user_config_says_so() {
     let config = "[network]\nproxy = \"environment\"\n";
     let both = [
         r#"network.proxy = "http://one:1 for http, http://two:2 for https" # /t/h/config.toml:2:9"#,
@@ -113,7 +113,7 @@ fn a_proxy_of_the_environment_that_is_not_used_is_remembered() {
 }
 
 #[test]
-fn unusable_proxy_variables_are_refused_by_name() {
+fn variables_that_name_no_usable_proxy_are_refused_by_their_names() {
     for value in ["https://ada:hunter2@two:2", "socks5://ada:hunter2@two", "http://", "a b"] {
         let fixture = user("[network]\nproxy = \"environment\"\n")
             .variables([("HTTPS_PROXY", value.as_bytes())]);
@@ -177,7 +177,7 @@ fn own_roots_are_files_of_certificates_that_no_tool_changes() {
 }
 
 #[test]
-fn unusable_network_settings_are_errors_with_a_location() {
+fn what_connections_cannot_be_made_with_is_an_error_at_its_place() {
     let fixture = user(
         "[network]\nproxy = \"https://proxy.example.com\"\n\
          no_proxy = [\"http://a.example.com\", \"10.0.0.1/8\", 1]\n\

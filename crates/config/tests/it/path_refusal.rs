@@ -8,7 +8,7 @@ use kitbag_policy::{Access, GuestPath, PathRequest};
 use crate::support::Fixture;
 
 #[test]
-fn refusals_in_a_granted_directory_are_explained_by_path() {
+fn what_a_tool_is_refused_in_a_granted_directory_is_said_by_its_path() {
     let tool = "source = \"local\"\nwasm = \"bin/t.wasm\"\n";
     let fixture = Fixture::new(&format!(
         "[tools.t]\n{tool}grants.filesystem = [{{ host = \"..\", guest = \"/all\", mode = \"rw\" }}]\n\

@@ -92,7 +92,7 @@ fn script_path() -> PathBuf {
 }
 
 #[test]
-fn without_a_header_only_the_docstring_is_used() {
+fn without_a_header_it_takes_nothing_and_its_docstring_describes_it() {
     let fixture = script("# Words.\n\"\"\"Count words.\n\n    All of them.\n    \"\"\"\n1\n");
     let config = loaded(&fixture);
     let (tool, script) = tool(&config, "words");
@@ -249,7 +249,7 @@ fn a_script_is_a_file_of_the_directory_itself() {
 }
 
 #[test]
-fn scripts_writable_by_others_disable_the_workspace() {
+fn one_that_another_user_can_change_is_ignored_with_the_workspace() {
     let ignored = |fixture: &Fixture| {
         let config = loaded(fixture);
         assert!(!config.tools.contains_key("words"));

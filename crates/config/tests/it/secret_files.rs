@@ -3,7 +3,7 @@
 use crate::support::{Fixture, check_rows};
 
 #[test]
-fn every_layer_adds_names_and_the_user_config_removes_some() {
+fn every_layer_adds_names_and_the_users_own_file_takes_some_away() {
     let fixture = Fixture::new("[secret_files]\nnames = [\"*.tfstate\"]\n")
         .user("[secret_files]\nnames = [\"vault.*\"]\nexcept = [\".npmrc\"]\n");
     check_rows(

@@ -17,7 +17,7 @@ fn granted(fixture: &Fixture) -> Vec<String> {
 const OWN: &str = "[secrets.github]\nto = [\"https://api.github.com/**\"]\n";
 
 #[test]
-fn a_workspace_restricts_secrets_within_the_ceiling() {
+fn a_workspace_names_secrets_within_the_ceiling_and_narrows_their_places() {
     let workspace = "[tools.learn.grants]\n\
                      secrets = { github = { to = [\"https://evil.example/**\"] } }\n\
                      env = [{ name = \"TOKEN\", secret = \"github\" }]\n";

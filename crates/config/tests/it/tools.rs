@@ -24,7 +24,7 @@ fn check(fixture: &Fixture, expected: &[&str]) {
 }
 
 #[test]
-fn user_rules_apply_only_to_existing_tools() {
+fn what_the_users_own_file_says_of_a_tool_counts_where_there_is_one() {
     let rules = "[tools.lint]\ndev = true\napprove = \"always\"\nrate = \"1/s\"\nenable = false\n\
                  limits.time = \"1s\"\ngrants.env = [\"CI\"]\nanswers.sure = true\n\
                  [tools.lern]\nenable = false\n";

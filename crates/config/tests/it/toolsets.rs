@@ -74,7 +74,7 @@ fn where_no_workspace_was_chosen_no_tool_reads_it() {
 }
 
 #[test]
-fn a_named_directory_is_read_unless_it_contains_the_home() {
+fn a_directory_that_was_named_is_read_unless_it_holds_the_home_directory() {
     let fixture = Fixture::empty().directory("bare").user("");
     let named = |path: &str| {
         let value = fixture.path(path);

@@ -135,7 +135,7 @@ fn what_belongs_to_another_user_is_ignored() {
 }
 
 #[test]
-fn links_exchangeable_by_others_are_ignored() {
+fn a_link_is_ignored_where_another_user_can_exchange_it_or_what_it_leads_to() {
     for (path, linked) in [
         ("w/.kitbag/config.toml", "../../shared/it"),
         ("w/.kitbag/tools/u.toml", "../../../shared/it"),
@@ -221,7 +221,7 @@ fn a_workspace_that_is_found_above_and_ignored_is_not_the_root() {
 }
 
 #[test]
-fn paths_relative_to_an_ignored_workspace_are_unused() {
+fn a_path_that_is_relative_to_a_workspace_that_is_ignored_names_nothing() {
     let fixture = fixture().directory("w/notes").directory("h/notes").user(
         "[knowledge.here]\nsubjects = \"notes\"\n[knowledge.home]\nsubjects = \"~/notes\"\n\
          [tools.x]\nsource = \"local\"\nwasm = \"~/x.wasm\"\n\
@@ -259,7 +259,7 @@ fn while_exchanged<T>(a: &Path, b: &Path, load: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn a_file_swapped_for_a_link_while_opening_is_never_shown() {
+fn a_file_that_is_exchanged_for_a_link_while_it_is_opened_is_never_shown() {
     const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEI\n";
     let wrong = "[limits]\ntime = \"often\"\n";
     for path in ["config.toml", "tools/u.toml"] {
@@ -281,7 +281,7 @@ fn a_file_swapped_for_a_link_while_opening_is_never_shown() {
 }
 
 #[test]
-fn a_user_file_replaced_while_opening_is_read_whole() {
+fn a_file_of_the_user_that_is_replaced_while_it_is_opened_is_one_of_both() {
     let fixture = Fixture::empty()
         .user("[limits]\ntime = \"7s\"\n")
         .file("h/new", "[limits]\ntime = \"8s\"\n");
