@@ -27,16 +27,12 @@ struct EmbeddedTool {
 }
 
 impl EmbeddedComponent {
-    /// Reads the tools of a component from its section `kitbag:describe`; nothing runs.
-    ///
-    /// `native` is the file of what [`EmbeddedArtifact::pack_native`] returned, `packed` that of the
-    /// packed component.
+    /// Returns the Rust source of the table: a call of the macro `builtins!`, and the macro
+    /// `for_each_tool!`.
     ///
     /// # Errors
     ///
-    /// The section is missing or malformed, or the component cannot be built in.
-    ///
-    /// [`EmbeddedArtifact::pack_native`]: crate::EmbeddedArtifact::pack_native
+    /// Two components have a tool of the same name.
     pub fn read(
         name: &str,
         component: &[u8],

@@ -134,8 +134,7 @@ impl Guests {
     }
 }
 
-/// Returns true if a variable belongs to the build of kitbag and would affect the build of the
-/// guests.
+/// Returns the compiler that cargo uses.
 fn is_of_outer_build(name: &OsString) -> bool {
     const NAMES: [&str; 5] = [
         "RUSTFLAGS",

@@ -234,7 +234,7 @@ impl FilesystemView<'_> {
         Ok(Position { is_secret, ..self.place(&dir, target, &place)? })
     }
 
-    /// Releases a place after the operation on it, and passes on the result.
+    /// Releases a place after the operation on it, and returns the result.
     pub(super) fn leave<T>(&mut self, place: Position, result: FsResult<T>) -> FsResult<T> {
         self.wasi.table.delete(place.parent)?;
         result
