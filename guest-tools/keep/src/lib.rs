@@ -34,8 +34,8 @@ struct Arguments {
     key: String,
     #[serde(default)]
     value: String,
-    /// Keys for operations on several keys. If empty, `key` is repeated `count` times, with a
-    /// number appended to each key when setting values.
+    /// Keys for operations on several keys. If empty, `key` is repeated `count` times. When setting
+    /// values, a number is appended to each key unless `count` is 1.
     #[serde(default)]
     keys: Vec<String>,
     #[serde(default = "one")]

@@ -124,8 +124,7 @@ impl Catalog {
             || self.has_more_disabled && files.names(path) != Ok(1)
     }
 
-    /// Finds visible subjects whose names differ only in case, or that match without the file
-    /// extension at the end of the name.
+    /// Finds visible subjects whose slug or path equals a name, ignoring case.
     pub(crate) fn find_like(&self, name: &str) -> impl Iterator<Item = (usize, &Subject)> {
         let name = name.to_lowercase();
         self.visible().filter(move |(_, subject)| {

@@ -56,7 +56,7 @@ impl Pattern {
         }
     }
 
-    /// Returns the reason why the pattern is treated as an exact slug, if that is a mistake.
+    /// Returns the error if the pattern is an invalid glob, which matches only its exact slug.
     pub(crate) fn error(&self) -> Option<String> {
         let Some(Err(reason)) = &self.glob else { return None };
         Some(format!("`{}` is no valid pattern: {reason}", shortened(&self.text)))

@@ -146,7 +146,7 @@ fn hit<'a>(subject: &'a Subject, text: &str, words: &[String]) -> Option<Hit<'a>
     let points: Vec<u32> = words
         .iter()
         .map(|word| {
-            // Repetitions add little: four occurrences score twice as much as one.
+            // Repetitions add little: two occurrences score 3, and four or more score 4.
             let count = occurrences(&lower, word).take(4).count();
             let in_text = count.checked_ilog2().map_or(0, |log| 2 + log);
             let in_name = if occurrences(&slug, word).next().is_some() { 4 } else { 0 };

@@ -66,7 +66,7 @@ directory lists it.";
 }
 
 #[test]
-fn links_do_not_reveal_headings_of_disabled_files() {
+fn hard_links_do_not_reveal_disabled_headings() {
     let files =
         (0..101).fold(Memory::default(), |files, n| files.file(&format!("{n:03}/a.md"), "# x"));
     let files = files.file("salaries.md", "# Mine\n").hard_link("000/b.md", "salaries.md");
