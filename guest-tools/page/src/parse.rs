@@ -196,7 +196,7 @@ struct Filter {
     builder: TreeBuilder<Handle, Tree>,
     /// True if the tokenizer has produced output for its last input.
     has_token: Cell<bool>,
-    /// Maximum number of open elements, without those that the tree builder adds.
+    /// Upper bound on the number of open elements, without those that the tree builder adds.
     depth: Cell<usize>,
     most_depth: usize,
     most_nodes: usize,
