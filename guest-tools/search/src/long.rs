@@ -101,7 +101,7 @@ impl Window {
         self.line
     }
 
-    /// Drops the searched part and reads more.
+    /// Drops the searched part.
     fn slide(&mut self) {
         let start = self.at.saturating_sub(BEFORE_BYTES);
         if start > self.counted {

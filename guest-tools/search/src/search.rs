@@ -326,7 +326,7 @@ impl Search<'_> {
         let _ = write!(answer, "\n[{}{more}]", named.join("; "));
     }
 
-    /// Reduces the output to the limit if whole files were kept.
+    /// Truncates the last file to the limit, since whole files were kept.
     fn cut_last(&mut self) {
         if self.arguments.show != Show::Lines {
             return;

@@ -13,7 +13,8 @@ const PIECE_BYTES: usize = 64 << 10;
 ///
 /// [`decode`](crate::decode) uses the whole text to detect the encoding. This reader decides
 /// between Latin-1 and UTF-8 with invalid bytes at the first invalid byte. It chooses Latin-1 if no
-/// valid non-ASCII character precedes it and most non-ASCII bytes of the piece are invalid.
+/// valid non-ASCII character precedes it and the piece has more invalid bytes than valid non-ASCII
+/// characters.
 ///
 /// # Errors
 ///
