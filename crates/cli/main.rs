@@ -44,8 +44,8 @@ struct Cli {
     command: Command,
 }
 
-/// The commands. What they say of themselves stands here, and not on their
-/// arguments: those are put together for the command that is called only.
+/// The commands. Their help is here and not on their arguments, which are built only for the command
+/// that is called.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Command {

@@ -24,7 +24,7 @@ use crate::console::listener::Screen;
 use crate::console::output;
 use crate::error::CliError;
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
     /// Use this workspace [default: the nearest parent directory with `.kitbag`, otherwise with
@@ -201,7 +201,7 @@ impl GrantArgs {
     }
 }
 
-/// Derives a tool name from a file name, as far as it is valid.
+/// Derives a tool name from a file name, replacing invalid characters.
 fn name_of(path: &Path) -> ToolName {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

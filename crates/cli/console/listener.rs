@@ -68,7 +68,7 @@ impl Listener for Screen {
         }
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         line.clear();
-        // Each line has a label, so that no message forges another one.
+        // Each line has a label, so that a message cannot forge a line.
         for text in message.split('\n') {
             output::note(&format!("log: {level}: {}", printable(text)));
         }

@@ -65,7 +65,7 @@ fn escaped(json: String) -> String {
     escaped
 }
 
-/// Whether [`note`] no longer writes.
+/// True if [`note`] no longer writes.
 static IS_UNREAD: AtomicBool = AtomicBool::new(false);
 
 /// Disables [`note`]: standard error is a full pipe, and writing would block until its reader

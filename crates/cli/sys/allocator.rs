@@ -28,7 +28,7 @@ pub(crate) fn bound_allocator() {
     }
 }
 
-/// The settings for which a person set no variable.
+/// Returns the settings that no environment variable overrides.
 fn settings(is_set: impl Fn(&str) -> bool) -> impl Iterator<Item = c_int> {
     SETTINGS.into_iter().filter(move |(_, variable)| !is_set(variable)).map(|(setting, _)| setting)
 }

@@ -27,12 +27,16 @@ struct EmbeddedTool {
 }
 
 impl EmbeddedComponent {
-    /// Returns the Rust source of the table: a call of the macro `builtins!`, and the macro
-    /// `for_each_tool!`.
+    /// Reads the tools of a component from its section `kitbag:describe`, without running it.
+    ///
+    /// `native` is the file with the result of [`EmbeddedArtifact::pack_native`], and `packed` the
+    /// file of the packed component.
     ///
     /// # Errors
     ///
-    /// Two components have a tool of the same name.
+    /// The section is missing or malformed, or the component cannot be built in.
+    ///
+    /// [`EmbeddedArtifact::pack_native`]: crate::EmbeddedArtifact::pack_native
     pub fn read(
         name: &str,
         component: &[u8],
@@ -44,12 +48,12 @@ impl EmbeddedComponent {
         Ok(Self { name: name.to_owned(), native, packed, tools })
     }
 
-    /// The Rust source of the table: a call of the macro `builtins!`, and the macro
+    /// Returns the Rust source of the table: a call of the macro `builtins!`, and the macro
     /// `for_each_tool!`.
     ///
     /// # Errors
     ///
-    /// Two components have a tool of one name.
+    /// Two components have a tool of the same name.
     pub fn table(components: &[Self]) -> Result<String, String> {
         let mut entries = String::new();
         let mut names: Vec<&str> = Vec::new();

@@ -134,7 +134,8 @@ impl Guests {
     }
 }
 
-/// Returns the compiler that cargo uses.
+/// Returns true if a variable belongs to the build of kitbag and would affect the build of the
+/// guests.
 fn is_of_outer_build(name: &OsString) -> bool {
     const NAMES: [&str; 5] = [
         "RUSTFLAGS",

@@ -314,8 +314,8 @@ impl<'r> Branches<'r> {
     }
 }
 
-/// Visits everything that may be evaluated: every branch of a choice, whatever the result of the
-/// others.
+/// Visits everything that may be evaluated: every branch of a choice, regardless of the results of
+/// the others.
 struct Steps<'e, E> {
     left: u64,
     limit: u64,
@@ -357,7 +357,7 @@ impl<E> Steps<'_, E> {
             return Err(too_deep().into());
         }
         self.level += 1;
-        // For these two, all other keywords are evaluated again.
+        // For these two keywords, all others are evaluated again.
         let again = ["unevaluatedItems", "unevaluatedProperties"];
         let times = if again.iter().any(|keyword| rules.contains_key(*keyword)) { 2 } else { 1 };
         for _ in 0..times {

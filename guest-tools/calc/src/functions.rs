@@ -262,7 +262,7 @@ fn logarithm(number: Number, base: Number, context: &mut Context) -> Result<Numb
     context.precise.divide(&above, &below).map(Number::Near)
 }
 
-/// Returns a logarithm that is an integer, such as that of 1,000 or 0.001 to base 10.
+/// Returns a logarithm that is an integer, such as the logarithm of 1,000 or 0.001 to base 10.
 fn exact_logarithm(
     number: &RBig,
     base: &RBig,

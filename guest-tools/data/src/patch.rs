@@ -23,14 +23,14 @@ pub(crate) struct Arguments {
     text: Option<String>,
     from: Option<Format>,
     patch: Option<Vec<Value>>,
-    /// Runs a call. No file is changed: the answer is the changed document.
+    /// `null` is also a merge patch.
     #[serde(default, deserialize_with = "present")]
     merge: Option<Value>,
     #[serde(default = "answer_bytes")]
     max_bytes: usize,
 }
 
-/// Runs a call. No file is changed: the answer is the document as it would be.
+/// Runs a call. No file is changed: the answer is the changed document.
 pub(crate) fn run(call: &Call, arguments: Arguments) -> Result<Answer, ErrorInfo> {
     let Arguments { path, text, from, patch, merge, max_bytes } = arguments;
     let (path, text) = (path.as_deref(), text.as_deref());

@@ -170,7 +170,7 @@ fn apply(
 ) -> Result<bool, ErrorInfo> {
     let name = mem::take(&mut document.name);
     let line = document.last_line();
-    // Releases the document before the next one, to limit memory.
+    // Converts the document before the filter runs, which needs its memory.
     let json = document.into_json();
     let input = Input { json: &json, file, line };
     let ended = filter.run(&input, &mut |output| {

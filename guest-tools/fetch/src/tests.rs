@@ -176,7 +176,7 @@ fn oversized_pages_are_read_up_to_the_limit() {
 }
 
 #[test]
-fn titles_and_image_texts_are_escaped() {
+fn titles_and_image_text_are_escaped() {
     let text = "a [b](https://c.test) `d` <e> \\";
     let escaped = "a \\[b\\](https://c.test) \\`d\\` \\<e> \\\\";
     let encoded = text.replace('<', "&lt;");

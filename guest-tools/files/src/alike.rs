@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn look_alike_texts_are_equal() {
+    fn look_alike_text_is_equal() {
         for (one, other) in [
             ("in\u{a0}order", "in order"),
             ("in\u{202f}order\u{3000}x", "in order x"),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_change_keeps_what_both_have_in_common() {
+    fn changes_keep_common_text() {
         let check = |passage: &str, old: &str, new: &str, expected: &str| {
             assert_eq!(changed(passage, old, new), expected);
         };

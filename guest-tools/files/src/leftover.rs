@@ -29,7 +29,7 @@ pub(crate) enum Purpose {
     Remove,
 }
 
-/// Returns true if a name is that of a temporary file.
+/// Returns true if a name belongs to a temporary file.
 pub(crate) fn is_leftover(name: &str) -> bool {
     name.starts_with(START)
 }

@@ -194,7 +194,7 @@ fn straight(char: char) -> char {
     }
 }
 
-/// Describes the difference between a given line and that of the file.
+/// Describes the difference between a given line and the file's line.
 fn difference(wanted: &str, found: Option<&str>, line: usize) -> Option<String> {
     let Some(found) = found else { return Some("the file ends before".into()) };
     if wanted == found {

@@ -20,7 +20,7 @@ const BINARY_BYTES: usize = 8192;
 /// different numbers to exhaust them.
 const TAG_DIGITS: usize = 7;
 
-/// The text of a subject, as far as it was read.
+/// The text of a subject, up to the part that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Document {
     /// Complete characters.

@@ -32,8 +32,8 @@ pub(crate) trait Files {
     /// Returns the size of a file in bytes.
     fn size(&self, file: &str) -> Result<u64, Fault>;
 
-    /// Reads a file from its start, at most this many bytes. The identity is that of the opened
-    /// file, even if the path changes meanwhile.
+    /// Reads a file from its start, at most this many bytes. The identity belongs to the opened
+    /// file, even if the path changes in the meantime.
     fn read(&self, file: &str, limit: usize) -> Result<(Identity, Vec<u8>), Fault>;
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct Entry {
     pub(crate) text: String,
 }
 
-/// The content of an entry besides its text.
+/// The content of an entry in addition to its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// The distinct tags of a memory, normalized by [`tag`].

@@ -273,7 +273,7 @@ fn is_unread(node: &Handle) -> bool {
     is_silent(node) || (UNREAD.contains(&name(node)) && !is_title) || is_hidden(node)
 }
 
-/// Returns whether the role of an element is that of surroundings.
+/// Returns whether an element has the role of surroundings.
 fn has_role(node: &Handle) -> bool {
     const ROLES: [&str; 5] = ["navigation", "banner", "contentinfo", "search", "complementary"];
     attribute(node, "role").is_some_and(|role| ROLES.contains(&&*role))
@@ -323,7 +323,7 @@ fn join(parent: &Handle) {
     *children = joined;
 }
 
-/// Adds the text of an element to the previous one if they are alike and have no other content, as
+/// Adds the text of an element to the previous one if they are equal and have no other content, as
 /// `htmd` does.
 fn takes_text(before: &Handle, node: &Handle) -> bool {
     let NodeData::Element { name, attrs, .. } = &before.data else { return false };

@@ -187,7 +187,7 @@ impl Sink for Collector<'_> {
     }
 }
 
-/// Adds a line without its ending. Of a long line, adds the part around the match.
+/// Adds a line without its ending. For a long line, adds only the part around the match.
 fn add_line(text: &mut String, line: &[u8], find: impl Fn() -> usize) {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -157,7 +157,7 @@ fn globs_and_types_restrict_and_reach_hidden_files() {
 }
 
 #[test]
-fn other_encodings_are_searched_as_read_file_shows_them() {
+fn other_encodings_are_searched_as_in_read_file() {
     let directory = tempfile::tempdir().unwrap();
     let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
     for (name, content) in [

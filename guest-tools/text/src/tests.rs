@@ -77,12 +77,12 @@ fn differences_are_a_unified_diff() {
 }
 
 #[test]
-fn texts_are_counted() {
+fn text_is_counted() {
     check("count_text.txt");
 }
 
 #[test]
-fn texts_and_files_are_hashed() {
+fn text_and_files_are_hashed() {
     check("hash_text.txt");
 }
 

@@ -111,7 +111,7 @@ impl Args {
             }
             let Ok(place) = ToolFiles::at(layer, root.clone(), own_file.clone()) else { continue };
             if place.has_added(name)? {
-                // Links are refused only where a file would be written.
+                // Links are refused only if a file would be written.
                 place.check()?;
                 return Ok(place);
             }

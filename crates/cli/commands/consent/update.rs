@@ -55,7 +55,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        // Reads all recorded tools, even those that are not in effect, because no tool is called.
+        // Reads all recorded tools, including those not in effect, because no tool is called.
         let kitbag = built(global.builder().ask_trust())?;
         let config = kitbag.toolbox().config();
         let name = &self.tool;
@@ -386,7 +386,7 @@ impl<'a> Difference<'a> {
     }
 }
 
-/// Describes a recorded request of which only the line is known.
+/// Describes a recorded request that is known only by its line.
 fn untyped(name: &ToolName, request: &str) -> RequestItem {
     let line = format!("tool `{name}` requests {}", escaped(request));
     RequestItem::new(Requester::Tool(name.to_string()), line)
@@ -460,7 +460,7 @@ fn imports(old: &[String], new: &[String]) -> Vec<String> {
     gone_lines.chain(added_lines).chain(others).collect()
 }
 
-/// Returns the lines that differ between two texts, in their order.
+/// Returns the lines that differ between two strings, in their order.
 fn changed_lines(old: &str, new: &str) -> Vec<String> {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();

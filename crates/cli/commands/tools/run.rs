@@ -50,7 +50,8 @@ pub(crate) struct Args {
     call: Call,
 }
 
-// Options of a call besides its tool. No doc comment: clap would use it as the command's help.
+// Options of a call in addition to its tool. No doc comment: clap would use it as the command's
+// help.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Call {
     /// Arguments. A value without a key is the only required string argument, or `path`

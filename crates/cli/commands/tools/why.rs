@@ -183,7 +183,7 @@ fn request(tool: &ConfiguredTool, method: &str, url: &str) -> Result<HttpRequest
     }
 }
 
-/// A request that is refused regardless of grants.
+/// Describes a request that is refused regardless of grants.
 fn refused_url(method: &str, url: &str, refusal: &HttpRefusal) -> Answer {
     let (request, HttpRefusal { kind, reason, .. }) = (format!("{method} {url}"), refusal);
     let mut text = format!("denied ({kind}): {}\n  {reason}", shown(&request));

@@ -253,7 +253,8 @@ fn offered_features() -> WasmFeatures {
         .difference(WasmFeatures::THREADS)
 }
 
-/// Features that components for WASI 0.3 use. They are parsed so that an error can name WASI 0.3, and never run.
+/// Features that components for WASI 0.3 use. They are parsed so that an error can name WASI 0.3,
+/// and never run.
 fn async_features() -> WasmFeatures {
     WasmFeatures::CM_ASYNC
         | WasmFeatures::CM_ASYNC_STACKFUL
@@ -467,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn another_feature_that_is_off_is_not_called_invalid() {
+    fn disabled_features_are_not_reported_as_invalid() {
         let found = refused("(component (core module (memory i64 1)))").to_string();
         let expected = "the component needs a feature of WebAssembly that this kitbag does not \
                         offer: memory64 must be enabled for 64-bit memories";

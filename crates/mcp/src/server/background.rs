@@ -93,8 +93,8 @@ impl Background {
         self.work().next.is_some()
     }
 
-    /// Records that all components of a toolbox are described as far as possible, unless another
-    /// toolbox has replaced it.
+    /// Records that all components of a toolbox are described, if possible, unless another toolbox
+    /// has replaced it.
     fn set_described(&self) {
         let work = self.work();
         if work.next.is_none() {

@@ -18,7 +18,7 @@ use crate::session::Session;
 
 const SUBSCRIPTIONS: usize = 1_000;
 
-/// Memory of a subscription besides its URI.
+/// Memory of a subscription in addition to its URI.
 const SUBSCRIPTION_BYTES: u64 = 256;
 
 /// The subscribed resources of a session, each with its reserved memory. Clones share them.

@@ -70,7 +70,7 @@ fn foreign_cursor_is_refused() {
 }
 
 #[test]
-fn without_components_there_are_no_prompts_and_resources() {
+fn prompts_and_resources_need_components() {
     let mut client = start().after_handshake(json!({}));
     for (method, key) in [
         ("resources/list", "resources"),

@@ -1,4 +1,4 @@
-//! jq filters: the language is that of the crate jaq. Parts of jq that jaq lacks or implements
+//! jq filters: the language is defined by the crate jaq. Parts of jq that jaq lacks or implements
 //! differently are in `prelude.jq` and in [`functions`].
 
 mod functions;
@@ -184,7 +184,7 @@ fn shorter<'a>(definition: Def<&'static str>) -> Def<&'a str> {
     definition
 }
 
-/// The error for a part of a filter.
+/// Returns the error for a part of a filter.
 fn invalid(code: &str, part: &str, what: &str) -> ErrorInfo {
     let offset = (part.as_ptr() as usize).checked_sub(code.as_ptr() as usize);
     let offset = offset.filter(|offset| *offset <= code.len()).unwrap_or(code.len());

@@ -195,7 +195,7 @@ fn is_decimal_comma(cell: &str) -> bool {
     has_digits && is_digits(fraction) && whole.split('.').all(is_digits)
 }
 
-/// Guesses the delimiter: the one whose count outside of quotes is that of the header in most
+/// Guesses the delimiter: the one that occurs outside of quotes as often as in the header in most
 /// lines.
 fn guess(beginning: &[u8]) -> u8 {
     let mut lines = vec![[0_usize; DELIMITERS.len()]];

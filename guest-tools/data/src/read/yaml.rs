@@ -459,7 +459,7 @@ impl Container {
     }
 }
 
-/// Returns the number of values in a value, including itself, and the length of its texts.
+/// Returns the number of values in a value, including itself, and the total length of its strings.
 fn size(value: &Value) -> (usize, usize) {
     let add = |(values, bytes): (usize, usize), (more, longer)| (values + more, bytes + longer);
     match value {

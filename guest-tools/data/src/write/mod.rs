@@ -17,7 +17,7 @@ use crate::format::Format;
 /// Default maximum length of an answer in bytes. Clients drop or truncate longer answers.
 pub(crate) const ANSWER_BYTES: usize = 48 << 10;
 
-/// The default of the argument `max_bytes`.
+/// Returns the default of the argument `max_bytes`.
 pub(crate) fn answer_bytes() -> usize {
     ANSWER_BYTES
 }

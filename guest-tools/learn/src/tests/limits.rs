@@ -19,7 +19,7 @@ fn lines(bytes: usize) -> String {
 }
 
 #[test]
-fn a_subject_of_one_mebibyte_is_whole() {
+fn subjects_of_one_mebibyte_are_complete() {
     let content = "x".repeat(MIB);
     let files = Memory::default().file("a.md", content.as_str());
     let roomy = json!({ "output_bytes": 4 * MIB });

@@ -123,7 +123,7 @@ fn the_limit_includes_json_escapes() {
 }
 
 #[test]
-fn names_are_those_of_the_listing_that_fit() {
+fn names_match_the_listing_up_to_the_limit() {
     let files = Memory::of(&["b.md", "a.md", ".c.md", "d.md", "e/f.rs"]);
     let names = |keys| {
         let arguments = json!({ "topic": "skills", "_topic": topic(keys), "_view": "names" });

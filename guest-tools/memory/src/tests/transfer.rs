@@ -221,7 +221,7 @@ fn only_the_first_problems_are_named() {
 }
 
 #[test]
-fn an_import_that_does_not_fit_writes_nothing() {
+fn oversized_imports_write_nothing() {
     let mut tools = Tools::default();
     tools.kept.quota = Some(3);
     assert_eq!(tools.import("markdown", MARKDOWN), Err("the storage is full".to_owned()));
@@ -233,7 +233,7 @@ fn an_import_that_does_not_fit_writes_nothing() {
     assert_eq!(error, expected);
 }
 
-/// Arbitrary valid texts, generated independently of the implementation.
+/// Arbitrary valid strings, generated independently of the implementation.
 fn texts(kind: Kind) -> impl Strategy<Value = String> {
     let part = prop_oneof![
         "[ -~]{0,12}",

@@ -184,7 +184,7 @@ fn text(kind: Kind, raw: &RawValue, problems: &mut Problems<'_>) -> Option<Strin
         Kind::Memory => text.replace("\r\n", "\n"),
         Kind::Task => text.trim().to_owned(),
     };
-    // Escapes in a string make positions inside it inexact, so the position is that of the string.
+    // Escapes make positions inside a string inexact, so the position of the string is reported.
     let at = problems.at(raw.get());
     problems.text(kind, &text, at, |_| at)?;
     Some(text)

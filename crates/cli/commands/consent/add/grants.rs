@@ -111,8 +111,8 @@ impl RequestedSettings {
         }
     }
 
-    /// Copies a foreign manifest. `says` is the component's own description: it takes precedence
-    /// over the texts and the schema of the manifest.
+    /// Copies a foreign manifest. `says` is the component's own description, which takes precedence
+    /// over the descriptions and the schema of the manifest.
     fn take_foreign(
         &mut self,
         manifest: &Manifest,
@@ -241,7 +241,7 @@ impl RequestedSettings {
         };
         let host =
             |entry: &Value| entry.as_inline_table()?.get("host")?.as_str().map(str::to_owned);
-        // The path, of which only the base is resolved, and its canonical form.
+        // The path with only its base resolved, and the canonical path.
         let place = |host: &str| -> Option<(PathBuf, PathBuf)> {
             let path = match host.strip_prefix("~/") {
                 Some(rest) => bounds.home?.canonicalize().ok()?.join(rest),

@@ -138,7 +138,7 @@ fn elsewhere(named: &Path) -> Option<String> {
     })
 }
 
-/// Whether a word may be the namespace or the name of a package.
+/// Returns whether a word may be the namespace or the name of a package.
 fn is_package_name(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_lowercase())
         && word.chars().all(|char| matches!(char, 'a'..='z' | '0'..='9' | '-'))

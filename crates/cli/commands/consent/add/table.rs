@@ -209,7 +209,7 @@ http = [
     }
 
     #[test]
-    fn unchangeable_configuration_is_left_as_it_is() {
+    fn unchangeable_configuration_is_unchanged() {
         let error = |text: &str| table().add_to(text, false).unwrap_err().to_string();
         assert_eq!(error("tools = 1"), "`tools` in it is no table");
         assert_eq!(error("tools.a.enable = false"), "`tools` in it is no table");

@@ -41,7 +41,7 @@ pub(crate) struct LockedToolFiles<'a> {
 }
 
 impl ToolFiles {
-    /// The files of the workspace, or the user's own.
+    /// Returns the files of the workspace, or of the user config.
     pub(crate) fn new(layer: Layer, config: &Config) -> Result<Self, CliError> {
         if layer != Layer::User
             && let Some(ignored) = &config.ignored

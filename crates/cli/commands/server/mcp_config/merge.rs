@@ -98,7 +98,7 @@ pub(super) fn json(
     Ok(written())
 }
 
-/// Refuses an object with a repeated key, of which parsers read only the last one.
+/// Refuses an object with a repeated key: parsers would read only the last value.
 fn is_once(object: &CstObject, key: &str) -> Result<(), MergeError> {
     let names = object.properties().into_iter().filter_map(|property| property.name());
     let same = names.filter_map(|name| name.decoded_value().ok()).filter(|name| name == key);

@@ -22,7 +22,7 @@ use crate::sys::copy_permissions;
 /// longer path.
 const DEPTH: usize = 4096;
 
-/// `wasi:filesystem` with the guard in front of wasmtime-wasi's own.
+/// `wasi:filesystem`, with the guard's checks before wasmtime-wasi's own.
 pub(crate) struct FilesystemView<'a> {
     pub(crate) wasi: WasiFilesystemCtxView<'a>,
     pub(crate) granted: &'a mut CallDirectories,

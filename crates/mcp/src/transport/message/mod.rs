@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn call_is_read_as_the_library_reads_it() {
+    fn calls_are_parsed_as_in_the_library() {
         let text = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"echo",
             "arguments":{"b":[1,{"c":null}],"a":2.5},"_meta":{"progressToken":4,"x":{"y":1}},
             "requestState":"s","inputResponses":{"q":{"action":"decline"}}}}"#;

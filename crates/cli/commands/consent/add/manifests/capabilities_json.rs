@@ -102,7 +102,7 @@ fn capabilities(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut No
     workspace(fields, manifest, notes);
 }
 
-/// `workspace`: `true` for the whole workspace, or a table with the directories to read.
+/// Reads `workspace`: `true` for the whole workspace, or a table with the directories to read.
 fn workspace(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let path = fields.path("workspace");
     let node = match fields.take("workspace") {
