@@ -388,7 +388,7 @@ struct Locks(Vec<String>);
 
 impl Locks {
     fn lock(&mut self, target: &Target) -> io::Result<()> {
-        /// Far shorter than a lock is held.
+        /// A lock is held for a fraction of this time.
         const PAUSE: Duration = Duration::from_millis(1);
         let (directory, name) = target.place();
         if stat(&directory).is_err() {

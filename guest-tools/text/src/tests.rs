@@ -77,12 +77,12 @@ fn differences_are_a_unified_diff() {
 }
 
 #[test]
-fn text_is_counted() {
+fn a_text_is_counted() {
     check("count_text.txt");
 }
 
 #[test]
-fn text_and_files_are_hashed() {
+fn a_text_and_a_file_are_hashed() {
     check("hash_text.txt");
 }
 

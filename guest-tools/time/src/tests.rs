@@ -33,7 +33,7 @@ fn invalid_arguments_are_refused() {
 }
 
 #[test]
-fn human_time_formats_are_parsed() {
+fn times_are_read_in_the_forms_that_people_write() {
     check("parse_time.txt");
 }
 
