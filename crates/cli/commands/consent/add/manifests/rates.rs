@@ -18,7 +18,7 @@ const KEYS: [(&str, &str); 4] = [
     ("requests_per_day", "d"),
 ];
 
-/// Reads `rate_limit` : `60/min`, `60 per minute`, or a table with `requests_per_minute`, or with
+/// Reads `rate_limit`: `60/min`, `60 per minute`, or a table with `requests_per_minute`, or with
 /// `requests` and `per`.
 pub(crate) fn rate(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let path = fields.path("rate_limit");
