@@ -27,7 +27,7 @@ const STRANGERS: usize = 512;
 /// connections, a client is accepted after eight times this time.
 const LEAST_TIME: Duration = Duration::from_millis(200);
 
-/// Maximum time that a client may read none of its pending output.
+/// Maximum time without reading for a client with pending output.
 const WRITE_TIME: Duration = Duration::from_secs(10);
 
 /// The connections of a server. Clones share them.

@@ -56,7 +56,7 @@ impl Output {
         Ok(())
     }
 
-    /// Waits until the client has read none of its pending output for [`WRITE_TIME`].
+    /// Waits until the client has not read any pending output for [`WRITE_TIME`].
     pub(crate) async fn stalls(&self) {
         loop {
             let taken = self.taken();

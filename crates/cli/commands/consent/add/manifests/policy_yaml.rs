@@ -60,7 +60,7 @@ fn is_known_version(root: &mut Fields<'_>, notes: &mut Notes) -> bool {
     is_known
 }
 
-/// The note on a denial that cannot be read. Nothing of its kind is requested then.
+/// The note on a denial that cannot be read. No grant of its kind is requested then.
 const UNREADABLE: &str = "the denial cannot be read, so nothing of its kind is requested";
 
 fn storage(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
