@@ -103,8 +103,8 @@ struct Stdio {
     closing: CancellationToken,
     memory: MemoryBudget,
     in_flight: InFlight,
-    /// The time of the client's last read of pending output, and the number of bytes that it had
-    /// read by then.
+    /// The time since which the client has not read any pending output, and the number of bytes that
+    /// it had read by then.
     stalled: Option<(Instant, u64)>,
     /// A request was received. Earlier messages are ignored.
     is_begun: bool,
