@@ -32,7 +32,7 @@ const ALWAYS: &str = "learn";
 /// numbers with all their digits, and `learn` does not use `std`.
 const ALONE: &[&str] = &["learn", "data"];
 
-/// Why the build stops, in one line that says what to do.
+/// Error message for a failed build: one line that names the fix.
 type Failure = String;
 
 fn main() {
@@ -48,8 +48,8 @@ fn run() -> Result<(), Failure> {
     watch(&root);
     find_target()?;
     let guests = Guests::new(&root, &out)?;
-    // For the tests, which load guests that are not part of the binary. `cargo run` also sets such
-    // variables, so none may look like one of kitbag's own.
+    // The tests load guests that are not part of the binary. `cargo run` also sets such variables,
+    // so none may look like one of kitbag's own.
     println!("cargo::rustc-env=TEST_GUESTS={}", guests.components().display());
     embed(&guests, &out)
 }
@@ -93,7 +93,7 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
             let packages: Vec<_> =
                 names.iter().map(|name| format!("--package=kitbag-{name}")).collect();
             guests.build(&packages)?;
-            // If compiling has failed, it has ended, and its failure is returned below.
+            // If compilation failed, the thread has ended and its error is returned below.
             for name in names {
                 let _ = finished.send(name);
             }
@@ -136,10 +136,10 @@ fn compile<'a>(
     let key = [compiler, &Sha256::digest(&content)].concat();
     if fs::read(&made_from).ok().as_ref() != Some(&key) {
         let _ = fs::remove_file(&made_from);
-        // The smallest size takes half a minute for all of them.
+        // Level 19 takes half a minute for all built-ins.
         let level = if variable("PROFILE")? == "release" { 19 } else { 1 };
-        // kitbag cannot compile for a processor other than this machine's: such a build compiles
-        // its built-ins at their first use.
+        // kitbag cannot cross-compile: builds for other processors compile the built-ins at their
+        // first use.
         let artifact = match variable("CARGO_CFG_TARGET_ARCH")? == env::consts::ARCH {
             true => {
                 let target = variable("TARGET")?;

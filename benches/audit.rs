@@ -1,8 +1,8 @@
-//! What trust by a record and the audit log cost: a start, a warm call, and looking whether
-//! 100,000 lines are as they were written.
+//! The cost of trust records and the audit log: at startup, for a warm call, and for verifying that
+//! 100,000 lines are unchanged.
 //!
-//! `cargo bench --bench audit` prints medians, with these and without them in turn; another binary
-//! can be named, as for `cold`. The ratio and the difference are what can be compared.
+//! `cargo bench --bench audit` prints medians with and without them, measured in turn; another
+//! binary can be named, as for `cold`. Compare the ratio and the difference.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -53,7 +53,7 @@ fn starts(binary: &Path, with: &Workspace, without: &Workspace) {
         command
     };
     let time = |mut command: Command| time(|| assert!(command.status().unwrap().success()));
-    // A variable trusts the other one, for which no record is read.
+    // Without the variable that trusts the workspace, the record is read.
     let by_record = |arguments: &[&str]| {
         let mut command = command(with, arguments);
         command.env_remove("KITBAG_TRUST_WORKSPACE");

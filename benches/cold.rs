@@ -1,10 +1,10 @@
-//! Whole processes: what `kitbag run` and `kitbag list` take from start to end,
-//! against other ways to have the same done, all in turn in one run.
+//! Whole processes: the time of `kitbag run` and `kitbag list` from start to end, against other
+//! ways to do the same work, all measured in turn in one run.
 //!
-//! `cargo bench --bench cold` prints the median time of each, its ratio to a static
-//! native program, and the most memory that it held; another
-//! binary can be named, `cargo bench --bench cold -- target/release/kitbag`. The
-//! ratio is what can be compared; absolute times depend on the machine.
+//! `cargo bench --bench cold` prints the median time of each, its ratio to a static native program,
+//! and its peak memory; another binary can be named,
+//! `cargo bench --bench cold -- target/release/kitbag`. Compare the ratios; absolute times depend
+//! on the machine.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -22,11 +22,11 @@ use crate::support::{CommandLine, median, time};
 
 const ROUNDS: usize = 300;
 const WARM_UP: usize = 10;
-/// Memory differs by little from run to run.
+/// Memory varies little between runs.
 const MEMORY_ROUNDS: usize = 5;
 const FIRST_USES: usize = 15;
 
-/// A way to have something done.
+/// One way to do the work.
 struct Contender<'a> {
     title: &'static str,
     program: &'a Path,
@@ -47,9 +47,9 @@ fn main() {
     let programs = tempfile::tempdir().unwrap();
     let native = build_native(programs.path());
     let kitbag = programs.path().join("kitbag");
-    // As installing it does. What a linker has just written lies in the page cache
-    // in single pages, and each of them that a start touches costs a fault; a copy,
-    // or the same file after a reboot, lies there in large ones.
+    // Copied, as an installer does. The page cache holds a freshly linked file in single pages, and
+    // each page that a start touches costs a fault; a copy, or the same file after a reboot, is
+    // cached in large pages.
     fs::copy(&given, &kitbag).unwrap();
     let python = python();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/baseline/learn.py");
@@ -96,7 +96,7 @@ fn main() {
     first_use(&kitbag);
 }
 
-/// Runs a local tool that no cache knows.
+/// Runs a local tool that is not cached yet.
 fn first_use(kitbag: &Path) {
     let once = || {
         let workspace = Workspace::new(&local_tool("probe"));
@@ -131,7 +131,7 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Makes sure that those which are to do the same do it.
+/// Checks that contenders for the same work produce the same result.
 fn check(contenders: &[Contender<'_>]) {
     let mut said = HashMap::new();
     for contender in contenders {
@@ -142,8 +142,8 @@ fn check(contenders: &[Contender<'_>]) {
     }
 }
 
-/// Prints each, and how many times as long it takes as the native program that does
-/// the same, or that lists where none does.
+/// Prints each contender and its ratio to the native program that does the same work, or to the one
+/// that lists if there is no such program.
 fn show(contenders: &mut [Contender<'_>]) {
     let mut figures = Vec::new();
     for contender in contenders {
@@ -174,8 +174,7 @@ fn build_native(directory: &Path) -> PathBuf {
     binary
 }
 
-/// The interpreter itself: what stands in the path may be a script that looks for
-/// it.
+/// Returns the interpreter itself: the `python3` in the path may be a script that looks for it.
 fn python() -> Option<PathBuf> {
     let ask = ["-c", "import sys; print(sys.executable)"];
     let output = Command::new("python3").args(ask).output().ok()?;

@@ -1,11 +1,10 @@
-//! How many instructions it takes to start, and to make a call: what does not differ
-//! from one run to the next, as times do, so that a change that makes something
-//! slower is seen when it is made.
+//! Instruction counts of a start and of a call. Unlike times, they do not vary between runs, so a
+//! change that makes something slower is noticed when it is made.
 //!
-//! `cargo bench --profile dev --bench counts` runs the binary and a warm call in the
-//! library under callgrind, and fails where a figure is further from the one in
-//! `counts.csv` than it may be. With `-- --update` it writes that file anew. The
-//! figures are of a development build, which is what the tests have built anyway.
+//! `cargo bench --profile dev --bench counts` runs the binary and a warm call in the library under
+//! callgrind, and fails if a figure differs from the one in `counts.csv` by more than the
+//! tolerance. With `-- --update` it rewrites that file. The figures are of a development build,
+//! which the tests have already built.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -21,15 +20,15 @@ use serde_json::json;
 use crate::support::workspace::Workspace;
 use crate::support::{CommandLine, call};
 
-/// By how much a figure may differ from the stored one. Hash tables have a seed of
-/// their own in each process, and another C library allocates differently.
+/// Largest relative difference from the stored figure. Hash tables have a different seed in each
+/// process, and another C library allocates differently.
 const TOLERANCE: f64 = 0.03;
 
 /// The stored figures.
 const STORED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/counts.csv");
 
-/// Makes so many calls in the library, for a tool that counts what that takes, and loads
-/// this subject instead of listing what there is.
+/// Makes this many calls in the library, to be counted by valgrind. With a subject, the calls load
+/// it instead of listing all subjects.
 const CALLS: &str = "calls";
 const SUBJECT: &str = "subject";
 
@@ -99,7 +98,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// How many instructions a program takes, from its start to its end.
+/// Counts the instructions of a program from its start to its end.
 fn count(mut valgrind: Command, program: &Path, arguments: &[&str]) -> u64 {
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     valgrind.env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -112,7 +111,7 @@ fn count(mut valgrind: Command, program: &Path, arguments: &[&str]) -> u64 {
     total.trim().parse().unwrap()
 }
 
-/// Calls a built-in tool in the workspace that this runs in.
+/// Calls a built-in tool in the workspace that this process runs in.
 fn make_calls(calls: u64, subject: Option<String>) {
     let builder = Kitbag::builder().workspace(".").trust_workspace(true);
     let kitbag = builder.no_cache().build().unwrap();

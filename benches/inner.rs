@@ -1,7 +1,7 @@
-//! Calls of other tools that a tool makes, beside direct ones of the same.
+//! Inner calls that a tool makes, compared with direct calls of the same tool.
 //!
-//! `cargo bench --bench inner` prints the median of each and their ratio, which is what can
-//! be compared; absolute times depend on the machine.
+//! `cargo bench --bench inner` prints the median of each and their ratio. Compare the ratio;
+//! absolute times depend on the machine.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -16,12 +16,12 @@ use crate::support::workspace::{Workspace, guest, local_tool};
 use crate::support::{call, median, time};
 
 const ROUNDS: usize = 60;
-/// As many as a call makes where nothing else is configured.
+/// The default limit for the inner calls of a call.
 const CALLS: usize = 20;
 
 fn main() {
     let workspace = Workspace::new("");
-    // A workspace by itself lets no tool call others.
+    // A workspace alone lets no tool call other tools.
     workspace.own_config(&format!(
         "{}[tools.relay]\nsource = \"local\"\nwasm = {:?}\n\
          grants.tools = {{ echo = \"echo\" }}\n",
@@ -41,11 +41,11 @@ fn main() {
         let relay = |steps: Value| time(|| call(&kitbag, "relay", json!({ "steps": steps })));
         let mut times: [Vec<Duration>; 3] = Default::default();
         for _ in 0..ROUNDS {
-            // Made before, since a caller hands them over.
+            // Created beforehand, since the caller provides them.
             let ready = vec![arguments.clone(); CALLS];
             times[0]
                 .push(time(|| ready.into_iter().for_each(|ready| call(&kitbag, "echo", ready))));
-            // The call that makes them is not one of them.
+            // The outer call is not one of them.
             let nothing = relay(json!([step("call", 0)]));
             times[1].push(relay(json!([step("call", CALLS)])).saturating_sub(nothing));
             let at_once = relay(json!([step("start", CALLS), "finish"]));

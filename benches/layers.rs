@@ -1,9 +1,9 @@
-//! What each layer adds to a warm call: wasmtime alone, kitbag's host with all its
+//! The cost that each layer adds to a warm call: wasmtime alone, kitbag's host with all its
 //! protections, and the toolbox, which checks arguments against a schema.
 //!
-//! `cargo bench --bench layers` calls a tool that answers with its arguments, on
-//! each layer in turn, and prints the median of each and its ratio to wasmtime
-//! alone. The ratio is what can be compared; absolute times depend on the machine.
+//! `cargo bench --bench layers` calls a tool that answers with its arguments, on each layer in
+//! turn, and prints the median of each and its ratio to wasmtime alone. Compare the ratio; absolute
+//! times depend on the machine.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -63,7 +63,7 @@ fn main() {
                 let completion = host.call_blocking(&component, &call, &context);
                 assert!(matches!(completion.result, Ok(Outcome::Success(_))), "{completion:?}");
             }));
-            // Made before, since a caller hands them over.
+            // Created beforehand, since the caller provides them.
             let mut arguments = vec![arguments.clone(); calls].into_iter();
             times[2].push(each(calls, || {
                 call_toolbox(&kitbag, "echo", arguments.next().unwrap());
@@ -78,14 +78,13 @@ fn main() {
     }
 }
 
-/// How long one of so many calls takes.
+/// Returns the time of one of this many calls.
 fn each(calls: usize, call: impl FnMut()) -> Duration {
     time(|| std::iter::repeat_with(call).take(calls).for_each(drop)) / calls as u32
 }
 
-/// What wasmtime gives a call of its own: a store, a context of WASI without any
-/// right, and an instance out of a pool that is set up as kitbag's. No deadline, no
-/// cancellation, no limit.
+/// A call in wasmtime alone: a store, a WASI context without any rights, and an instance from a
+/// pool that is configured like kitbag's. No deadline, cancellation or limits.
 struct Alone(InstancePre<State>);
 
 struct State(WasiCtx, ResourceTable);

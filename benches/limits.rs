@@ -1,7 +1,8 @@
-//! How soon a call ends that has to, and what one costs that only waits.
+//! How quickly a call ends after its cancellation or timeout, and the cost of a call that only
+//! waits.
 //!
-//! `cargo bench --bench limits` prints both. A call ends from the moment it is
-//! cancelled, or its time is up, until the caller goes on.
+//! `cargo bench --bench limits` prints both. The time is measured from the cancellation or the
+//! timeout until the caller continues.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -25,9 +26,9 @@ use crate::support::{CommandLine, complete, percentile, processors};
 
 const ROUNDS: u64 = 500;
 const PARKED: usize = 1000;
-/// The time of a call that is ended by it.
+/// The timeout of the call that exceeds it.
 const TIME: Duration = Duration::from_millis(20);
-/// How long a process is watched in which nothing happens.
+/// How long an idle process is observed.
 const IDLE: Duration = Duration::from_secs(5);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -36,10 +37,10 @@ fn main() {
     let config = unsaid_tool("probe") + "[tools.probe.grants]\n" + grants;
     let workspace = Workspace::new(&config);
     fs::create_dir(workspace.root().join("here")).unwrap();
-    // By another process: compiling leaves memory that calls would find.
+    // In another process: compiling leaves memory behind that calls would reuse.
     workspace.compile(&CommandLine::read().binary(), "probe");
 
-    // First, while no call has left anything behind.
+    // First, before any call has left memory behind.
     let (before, during) = parked(&workspace);
     println!(
         "{PARKED} parked instances: {before} KiB before, {during} KiB with them, {} KiB each\n",
@@ -83,7 +84,7 @@ fn call(kitbag: &Kitbag, arguments: &Value, cancellation: &Cancellation) -> Comp
     complete(kitbag, "probe", arguments.clone(), cancellation)
 }
 
-/// Cancels a call in its midst, and takes the time until it has ended.
+/// Cancels a running call and returns the time until it has ended.
 fn cancelled(kitbag: &Kitbag, arguments: &Value) -> Duration {
     let cancellation = Cancellation::default();
     std::thread::scope(|scope| {
@@ -100,13 +101,13 @@ fn cancelled(kitbag: &Kitbag, arguments: &Value) -> Duration {
     })
 }
 
-/// How much of a processor a process takes in which nothing happens: its threads
-/// are there, and a call waits.
+/// Measures the processor time of an idle process, whose threads are running and one of whose calls
+/// waits.
 fn idle(kitbag: &Kitbag, sleep: &Value) {
     let cancellation = Cancellation::default();
     std::thread::scope(|scope| {
         scope.spawn(|| call(kitbag, sleep, &cancellation));
-        // Until all have gone to sleep.
+        // Until all threads sleep.
         std::thread::sleep(Duration::from_secs(1));
         let used = || {
             let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
@@ -120,7 +121,7 @@ fn idle(kitbag: &Kitbag, sleep: &Value) {
     });
 }
 
-/// How much longer than its time a call takes.
+/// Returns how far a call exceeds its timeout.
 fn overdue(kitbag: &Kitbag, arguments: &Value) -> Duration {
     let completion = call(kitbag, arguments, &Cancellation::default());
     assert_eq!(
@@ -130,8 +131,7 @@ fn overdue(kitbag: &Kitbag, arguments: &Value) -> Duration {
     completion.usage.elapsed - TIME
 }
 
-/// Does something while a thread is in a loop, without kitbag: how late this machine
-/// wakes anybody.
+/// Runs some work beside a thread that loops, without kitbag: how late this machine wakes a thread.
 fn beside_a_loop(work: impl FnOnce()) {
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -145,7 +145,7 @@ fn beside_a_loop(work: impl FnOnce()) {
     });
 }
 
-/// How much longer than it is to sleep a thread does.
+/// Returns how far a thread oversleeps.
 fn oversleep() -> Duration {
     let start = Instant::now();
     std::thread::sleep(TIME);
@@ -158,13 +158,13 @@ fn show(title: &str, measure: impl Fn() -> Duration) {
     println!("{title:44} {median:>10.1?} {nearly_all:>10.1?} {longest:>10.1?}");
 }
 
-/// Resident memory before and while so many instances wait, in KiB.
+/// Resident memory before and while this many instances wait, in KiB.
 fn parked(workspace: &Workspace) -> (u64, u64) {
-    // Each holds its directories open.
+    // Each call holds its directories open.
     let mut files = getrlimit(Resource::Nofile);
     files.current = files.maximum;
     setrlimit(Resource::Nofile, files).unwrap();
-    // One tool has all places but an eighth.
+    // One tool may take seven eighths of the slots.
     let kitbag = kitbag(workspace, HOUR, PARKED + PARKED / 7 + 1);
     let here = workspace.root().join("here");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

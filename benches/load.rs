@@ -1,10 +1,10 @@
-//! Loading a local tool in a second process: from its file to something that can be
-//! called, with the artifact in the cache.
+//! Loading a local tool in a second process: from its file to a callable tool, with the artifact in
+//! the cache.
 //!
-//! `cargo bench --bench load` prints the medians for the tool of the tests and for
-//! a component of 18 MB, half of it code, which is what an interpreter has; another
-//! size can be named in MB, `cargo bench --bench load -- 4`. It is loaded by an
-//! engine that has started, with the files in the page cache.
+//! `cargo bench --bench load` prints the medians for the test tool and for a component of 18 MB,
+//! half of it code, like an interpreter; another size can be named in MB,
+//! `cargo bench --bench load -- 4`. The engine has started already, and the files are in the page
+//! cache.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -47,12 +47,12 @@ fn main() {
     }
 }
 
-/// What was measured of one component.
+/// The measurements of one component.
 struct Row {
-    /// Its size, and that of its entry in the cache.
+    /// The size of the component, and the size of its cache entry.
     bytes: [u64; 2],
-    /// How long it takes to compile and load it; to find its entry and read the
-    /// description; to find, verify and load it.
+    /// The times to compile and load it; to find its entry and read the description; to find,
+    /// verify and load it.
     times: [Duration; 3],
 }
 
@@ -66,7 +66,7 @@ fn measure(path: &Path, cache: DiskCache) -> Row {
         let first = host().component(&source, &Limits::default(), &RunContext::default()).unwrap();
         assert!(first.was_compiled() && first.cache_problems().is_empty());
     });
-    // One that loads nothing, and so has nothing in memory.
+    // A host that loads nothing, and so has nothing in memory.
     let finding = host();
     let found = median_round(|_| {
         finding.known_description(&source, Metering::Off).expect("it is in the cache");
@@ -75,7 +75,7 @@ fn measure(path: &Path, cache: DiskCache) -> Row {
     loading.component(&source, &Limits::default(), &RunContext::default()).unwrap();
     let file = File::options().write(true).open(path).unwrap();
     let loaded = median_round(|round| {
-        // A file that has changed is loaded anew.
+        // A changed file is loaded again.
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(round)).unwrap();
         assert!(
             !loading
@@ -92,10 +92,10 @@ fn measure(path: &Path, cache: DiskCache) -> Row {
     }
 }
 
-/// A core module of about this size: half code, half the content of its memory.
+/// A core module of about this size: half code, half initial memory.
 fn core(bytes: usize) -> String {
     const STEPS: usize = 200;
-    // Of one step, as the module is written.
+    // Size of one step of the module.
     const STEP_BYTES: usize = 13;
     let mut text = format!("(memory {}) (data (i32.const 0) \"", bytes / 2 / 65536 + 1);
     for index in 0..bytes / 2 {
@@ -115,7 +115,7 @@ fn core(bytes: usize) -> String {
     text
 }
 
-/// How long a round takes, which is given its number.
+/// Median time of a round. The work receives the number of the round.
 fn median_round(mut work: impl FnMut(u64)) -> Duration {
     median(&mut (0..ROUNDS).map(|round| time(|| work(round))).collect::<Vec<_>>())
 }

@@ -1,10 +1,10 @@
-//! Scripts of `python` that call tools, over MCP: beside direct calls of the same, and beside
-//! `python3` as a process that reads the same files.
+//! Scripts of `python` that call tools over MCP, compared with direct calls of the same tools and
+//! with `python3` as a process that reads the same files.
 //!
-//! `cargo bench --bench scripts` prints medians; another binary can be named, as for `tools`.
-//! What counts is a script before its first call of a tool (a script of one call, less a direct
-//! call), and each further call beside a direct one. Where there is no `python3`, the output says
-//! so.
+//! `cargo bench --bench scripts` prints medians; another binary can be named, as for `tools`. The
+//! relevant figures are the cost of a script before its first call (a script with one call, less a
+//! direct call), and of each further call compared with a direct call. If `python3` is not
+//! installed, the output says it.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -72,7 +72,7 @@ fn main() {
     }
 }
 
-/// The time that `python3` takes, if it is installed.
+/// Returns the time that `python3` takes, if it is installed.
 fn process(workspace: &Workspace) -> Option<Duration> {
     let code = "print(sum(len(open(f'notes/{n}.txt').read()) for n in range(20)))";
     let run = || {

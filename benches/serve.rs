@@ -1,11 +1,10 @@
-//! The server: how long a client waits for its first answer, for a warm call, how
-//! many calls it gets in a second, over standard input and output and over HTTP,
-//! and what the process holds.
+//! The server: how long a client waits for its first answer and for a warm call, how many calls per
+//! second it gets over standard input and output and over HTTP, and the memory of the process.
 //!
 //! `cargo bench --bench serve` prints the figures; another binary can be named,
-//! `cargo bench --bench serve -- target/release/kitbag`. `--calls=100000` looks
-//! that long for memory that grows, instead of 10,000 calls. Absolute times depend
-//! on the machine: compare what stands in one run.
+//! `cargo bench --bench serve -- target/release/kitbag`. `--calls=100000` watches for growing
+//! memory over that many calls instead of 10,000. Absolute times depend on the machine: compare
+//! only figures of one run.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -23,14 +22,14 @@ use crate::support::workspace::{Workspace, local_tool};
 use crate::support::{CommandLine, median, percentile, time};
 
 const CALLS: usize = 3_000;
-/// How many calls a server is given to take what memory it wants.
+/// Number of calls until the memory of a server has settled.
 const FIRST_CALLS: usize = 100;
 
 fn main() {
     let command_line = CommandLine::read();
     let binary = command_line.binary();
     let workspace = Workspace::new(&(local_tool("echo") + &local_tool("probe")));
-    // Compiled once, by the first that needs it.
+    // Compiled once, by the first process that needs it.
     Session::start(&binary, &workspace, &[]).call(&echo(100));
 
     start(&binary, &workspace);
@@ -41,7 +40,7 @@ fn main() {
     http(&binary, &workspace);
 }
 
-/// From the start of the process to its first answers.
+/// Measures from the start of the process to its first answers.
 fn start(binary: &Path, workspace: &Workspace) {
     let (mut initialized, mut called) = (Vec::new(), Vec::new());
     for _ in 0..50 {
@@ -56,8 +55,7 @@ fn start(binary: &Path, workspace: &Workspace) {
     println!("start to the first result        {:>10.1?}", percentile(&mut called, 50));
 }
 
-/// What the process holds with one tool and with a thousand, once it has answered
-/// `initialize`.
+/// Prints the memory of the process with one tool and with a thousand, after `initialize`.
 fn resident(binary: &Path) {
     for count in [1, 1_000] {
         let workspace = Workspace::with_idle_tools(count);
@@ -67,7 +65,7 @@ fn resident(binary: &Path) {
     }
 }
 
-/// What so many calls leave behind.
+/// Prints the memory that this many calls leave behind.
 fn growth(binary: &Path, workspace: &Workspace, calls: usize) {
     let mut session = Session::start(binary, workspace, &[]);
     session.rate(&echo(100), 8, FIRST_CALLS);
@@ -79,8 +77,8 @@ fn growth(binary: &Path, workspace: &Workspace, calls: usize) {
     println!("resident after {calls:>6} more       {after:>10} KiB {files_after:>6} files open");
 }
 
-/// From the end of the input to the end of the process, while loops run on every
-/// processor; and how long a `ping` takes meanwhile.
+/// Measures from the end of the input to the end of the process while loops run on every processor,
+/// and the time of a `ping` meanwhile.
 fn end(binary: &Path, workspace: &Workspace) {
     let (mut ended, mut answered) = (Vec::new(), Vec::new());
     for _ in 0..10 {

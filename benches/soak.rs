@@ -1,12 +1,12 @@
-//! A server under every attack at once: what it holds at most, and whether an
-//! honest client is answered meanwhile.
+//! A server under every attack at once: its peak memory, and whether an honest client is still
+//! answered.
 //!
-//! `cargo bench --bench soak -- --seconds=600` takes that long; without it the run
-//! is a few seconds, enough to see that it works. Another binary can be named. `--only=NAME`
-//! makes only the attacks whose names contain it.
+//! `cargo bench --bench soak -- --seconds=600` runs that long; the default is a few seconds, enough
+//! to see that it works. Another binary can be named. `--only=NAME` makes only the attacks whose
+//! names contain it.
 //!
-//! The attackers are one client, and the honest client is another. It is to be answered within
-//! 250 ms at the median and 2 s at most, which is checked in runs of a minute and longer.
+//! All attackers are one client, and the honest client is another. It must be answered within 250
+//! ms at the median and 2 s at most, which is checked in runs of a minute and longer.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -23,20 +23,20 @@ use crate::support::memory::{peak_kib, resident_kib};
 use crate::support::workspace::{Workspace, unsaid_tool};
 use crate::support::{CommandLine, percentile};
 
-/// What both servers may take: the default.
+/// Memory limit of both servers: the default.
 const MEMORY_MIB: u64 = 2048;
 
-/// How long anybody waits for an answer.
+/// How long a client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// How long the honest client waits for an answer at most.
+/// Limit for the median time in which the honest client is answered.
 const MEDIAN: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// How long a run is in which that is checked.
+/// Shortest run in which the limits are checked.
 const CHECKED_SECONDS: u64 = 60;
 
-/// The name of the client that attacks, and of the other one.
+/// The names of the attacker and of the honest client.
 const ATTACKER: &str = "attacker";
 const HONEST: &str = "honest";
 
@@ -49,14 +49,14 @@ struct Server {
     token: String,
 }
 
-/// An attack on the server over HTTP, by so many threads.
+/// An attack on the server over HTTP, by this many threads.
 struct Attack {
     name: &'static str,
     threads: usize,
     attack: fn(&Server),
 }
 
-/// Until when the attacks are made, which ones, and how often each was made.
+/// When the attacks end, which attacks are made, and how often each was made.
 struct Attacks {
     end: Instant,
     only: String,
@@ -157,7 +157,7 @@ const LOOP: &str = "while True:\n    \
     query_data(text='[' + '1,' * 20000 + '1]', query='map(. + 1) | add')\n    \
     sum(range(100000))";
 
-/// Makes as many calls as one call may, each with a line in the audit log.
+/// Makes nearly as many calls as one call may, each with a line in the audit log.
 const LOGGED_CALLS: &str = "for n in range(190):\n    probe(do='echo', text='x' * 1000)";
 
 /// Keeps 7 MB of answers and ends at a question.
@@ -326,7 +326,7 @@ impl Server {
         Some(stream)
     }
 
-    /// The head of a message of any kind.
+    /// Returns the head of a message of any kind.
     fn plain_head(&self, length: usize) -> String {
         let (address, token) = (self.address, &self.token);
         format!(
@@ -336,7 +336,7 @@ impl Server {
         )
     }
 
-    /// The head of a call.
+    /// Returns the head of a call.
     fn head(&self, tool: &str, length: usize) -> String {
         let more = format!(
             "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"
@@ -354,7 +354,7 @@ impl Server {
         self.head(tool, body.len()) + &body
     }
 
-    /// Makes a call and returns the answer as it came.
+    /// Makes a call and returns the raw answer.
     fn call(&self, client: &str, tool: &str, arguments: &str) -> String {
         self.send(&self.request(client, tool, arguments), "")
     }
@@ -369,7 +369,7 @@ impl Server {
         self.attack("python", &serde_json::json!({ "code": code }).to_string());
     }
 
-    /// Sends a request on a connection of its own and returns the answer as it came.
+    /// Sends a request on its own connection and returns the raw answer.
     fn send(&self, head: &str, body: &str) -> String {
         let Some(mut stream) = self.connect() else { return "no connection".to_owned() };
         let head = head.replacen("\r\n", "\r\nConnection: close\r\n", 1);
@@ -388,8 +388,8 @@ impl Drop for Server {
     }
 }
 
-/// Asks a server on standard input without reading what it answers, until that
-/// ends the session or the time is over; returns the peak in KiB.
+/// Sends requests on standard input without reading the answers, until the session ends or the time
+/// is over; returns the peak memory in KiB.
 fn flood(binary: &Path, workspace: &Workspace, end: Instant) -> u64 {
     let mut command = workspace.command(binary);
     command.args(["serve", "--log", "off"]).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -1,13 +1,13 @@
-//! The built-in tools: how long the first call of each takes and a warm one, in the library
-//! and over MCP; the search of a large tree beside `rg` and `fd`; a file read beside the
-//! file server that the Model Context Protocol's authors publish.
+//! The built-in tools: the times of the first call of each and of a warm call, in the library and
+//! over MCP; the search of a large tree compared with `rg` and `fd`; a file read compared with the
+//! file server that the authors of the Model Context Protocol publish.
 //!
 //! `cargo bench --bench tools` prints the figures; another binary can be named,
-//! `cargo bench --bench tools -- target/x86_64-unknown-linux-gnu/dist/kitbag`. `--files=1000` searches a smaller tree
-//! than the 100,000 files, and `--file-server=PATH` names the script of
-//! `@modelcontextprotocol/server-filesystem` (`dist/index.js`), which `node` runs. What is not
-//! installed is not measured, and the output says so. Absolute times depend on the machine:
-//! compare what stands in one run.
+//! `cargo bench --bench tools -- target/x86_64-unknown-linux-gnu/dist/kitbag`. `--files=1000`
+//! searches a smaller tree than the 100,000 files, and `--file-server=PATH` names the script of
+//! `@modelcontextprotocol/server-filesystem` (`dist/index.js`), which `node` runs. Programs that
+//! are not installed are skipped with a notice. Absolute times depend on the machine: compare only
+//! figures of one run.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -25,7 +25,7 @@ use crate::support::session::Session;
 use crate::support::workspace::Workspace;
 use crate::support::{CommandLine, call, median, time};
 
-/// A call of each tool, and the project that it is made in: those of `docs/tools.md`.
+/// A call of each tool, and its project: the examples of `docs/tools.md`.
 const EXAMPLES: &str = include_str!("../tests/meta/tools_page/examples.json");
 const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/meta/tools_page/project");
 
@@ -60,7 +60,7 @@ fn project() -> Workspace {
     workspace
 }
 
-/// Undoes what a call has changed in the project.
+/// Undoes the changes that a call has made in the project.
 fn restore(workspace: &Workspace) {
     for entry in fs::read_dir(workspace.root()).unwrap() {
         let path = entry.unwrap().path();
@@ -85,7 +85,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Each in the project as it was before: what restores it is not counted.
+/// Makes each call in the restored project; restoring it is not measured.
 fn each_call(workspace: &Workspace, count: usize, mut call: impl FnMut() -> Duration) -> Duration {
     let mut times: Vec<_> = (0..count)
         .map(|_| {
@@ -109,7 +109,7 @@ fn each_tool(binary: &Path) {
     let warm_library = open();
     let mut warm_session = Session::start(binary, &workspace, &[]);
     println!("{:<18}{:>26}{:>26}", "", "library: first, warm", "MCP: first, warm");
-    // Nothing is remembered that could be forgotten in each call.
+    // `forget` would find nothing to forget after the first call.
     for (tool, arguments) in examples.iter().filter(|(tool, _)| *tool != "forget") {
         let params = params(tool, arguments);
         let library = |kitbag: &Kitbag| time(|| call(kitbag, tool, arguments.clone()));
@@ -127,8 +127,8 @@ fn each_tool(binary: &Path) {
     }
 }
 
-/// A tree of so many files, in directories of a hundred, of which one in a hundred holds
-/// what is searched for.
+/// A tree of this many files, in directories of a hundred; one file in each directory contains the
+/// search pattern.
 fn tree(files: usize) -> Workspace {
     let workspace = Workspace::new("");
     let line = "let total = orders.iter().map(|order| order.count).sum::<u64>();\n";
@@ -141,7 +141,7 @@ fn tree(files: usize) -> Workspace {
     workspace
 }
 
-/// The tools in a warm server, the others as processes, which is how each is used.
+/// Compares the tools in a warm server with the others as processes, since each is used that way.
 fn search(binary: &Path, files: usize) {
     let workspace = tree(files);
     let mut session = Session::start(binary, &workspace, &[]);
@@ -153,7 +153,7 @@ fn search(binary: &Path, files: usize) {
     };
     println!("\n{files} files");
     let found = tool("search_files", json!({ "pattern": "needle", "limit": 10_000 }));
-    // The same search: a pattern in small letters finds any case.
+    // The same search: a lower-case pattern matches any case.
     let rg = |pattern| process(&workspace, &["rg"], &["-j1", "-nS", pattern]);
     report("search_files", found, "rg -j1", rg("needle"));
     let found = tool("search_files", json!({ "pattern": "or[a-z]+s\\.push" }));
@@ -163,14 +163,14 @@ fn search(binary: &Path, files: usize) {
     report("find_files", found, "fd -j1", fd);
 }
 
-/// How long a program takes, under the first of its names that is installed.
+/// Returns the time of a program, under the first of its names that is installed.
 fn process(workspace: &Workspace, names: &[&str], arguments: &[&str]) -> Option<Duration> {
     let run = |name: &str| {
         let mut command = workspace.command(Path::new(name));
         command.env("PATH", std::env::var_os("PATH")?).args(arguments);
         let start = Instant::now();
         let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).status().ok()?;
-        // A search that finds nothing ends with 1.
+        // A search without matches exits with 1.
         assert!(matches!(ended.code(), Some(0 | 1)), "{name} ended with {ended}");
         Some(start.elapsed())
     };
@@ -189,7 +189,7 @@ fn report(what: &str, ours: Duration, other: &str, theirs: Option<Duration>) {
     }
 }
 
-/// The same file through a warm session of each.
+/// Reads the same file through a warm session of each server.
 fn read_file(binary: &Path, script: &str) {
     let workspace = project();
     let path = "src/orders.ts";

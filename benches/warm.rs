@@ -1,10 +1,8 @@
-//! Warm calls in the library: how long one takes from its arguments to its answer, in
-//! an instance of its own each, alone and on every processor at once, and what JSON
-//! costs a guest.
+//! Warm calls in the library: the time from the arguments to the answer, in a fresh instance for
+//! each call, on one thread and on every processor at once, and the cost of JSON in a guest.
 //!
-//! `cargo bench --bench warm` prints times and calls a second. Beside each other they
-//! can be compared, and with `a_process_that_does_nothing`; absolute times depend on
-//! the machine.
+//! `cargo bench --bench warm` prints times and calls per second. Compare them with one another, and
+//! with `a_process_that_does_nothing`; absolute times depend on the machine.
 
 #[allow(dead_code, reason = "for more than this benchmark")]
 mod support;
@@ -47,7 +45,7 @@ fn open(limits: LimitFlags) -> Kitbag {
     builder.limits(limits).build().unwrap()
 }
 
-/// A call that is made again and again.
+/// A call that is repeated.
 struct Case {
     title: &'static str,
     tool: &'static str,
@@ -90,7 +88,7 @@ fn small_call(bencher: Bencher<'_, '_>, case: &Case) {
     repeat(bencher, case);
 }
 
-/// As [`small_call`].
+/// Like [`small_call`].
 #[divan::bench(args = LARGE, threads = [1, 0], sample_size = 5)]
 fn large_call(bencher: Bencher<'_, '_>, case: &Case) {
     repeat(bencher, case);
@@ -105,7 +103,7 @@ fn repeat(bencher: Bencher<'_, '_>, case: &Case) {
         .bench_values(|arguments| call(&KITBAG, case.tool, arguments));
 }
 
-/// What a tool has kept, read by it: the time is that of the call and all of its reads.
+/// A call in which a tool reads its stored values: the time includes all reads.
 #[divan::bench(args = [1, 1000])]
 fn reads_of_100_bytes_of_storage(bencher: Bencher<'_, '_>, count: u32) {
     let keep = |arguments: Value| call(&KITBAG, "keep", arguments);
@@ -122,9 +120,8 @@ fn a_process_that_does_nothing() {
 
 /// Half a megabyte of JSON, read by a guest and by the same library natively.
 ///
-/// Every guest looks at the epoch, which cannot be taken out of kitbag to see what it
-/// costs by itself. The host has its part in a call: it checks the arguments and writes
-/// them for the guest.
+/// Every guest checks the epoch, which cannot be disabled in kitbag to measure its cost separately.
+/// The host is part of a call: it checks the arguments and serializes them for the guest.
 mod half_a_megabyte_of_json {
     use super::*;
 

@@ -1,7 +1,7 @@
-//! The tests of the whole: the real binary and the real library.
+//! Integration tests of the real binary and the real library.
 //!
-//! A directory for each part of kitbag; `support` is the harness. Reading the files under
-//! `snapshots/` is reviewing behaviour.
+//! There is a directory for each part of kitbag; `support` is the harness. The files under
+//! `snapshots/` show the behaviour and are reviewed.
 
 mod support;
 

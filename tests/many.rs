@@ -1,6 +1,5 @@
-//! Many calls: at once, one after the other, good and bad ones mixed. What each
-//! answers is right, the rest of the process is not held up, and nothing is
-//! left of those that ended.
+//! Many calls: concurrent and consecutive, good and bad ones mixed. Each answer is correct, the
+//! rest of the process is not delayed, and ended calls leave nothing behind.
 
 #[allow(dead_code, unused_imports, unused_macros, reason = "a harness for more than these tests")]
 mod support;
@@ -23,7 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::{CallInTest, Workspace};
 
-/// One test at a time: they count what the whole process holds.
+/// Runs one test at a time, since the tests measure the whole process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -41,7 +40,7 @@ fn kitbag(workspace: &Workspace, calls: usize, waiting: usize) -> Kitbag {
     builder(workspace, calls, waiting).build().unwrap()
 }
 
-/// As [`kitbag`], with a memory budget, as a server has one.
+/// Like [`kitbag`], with a memory budget like a server.
 fn kitbag_of(memory: ByteSize, workspace: &Workspace, calls: usize, waiting: usize) -> Kitbag {
     builder(workspace, calls, waiting).memory(memory).build().unwrap()
 }
@@ -61,7 +60,7 @@ fn builder(workspace: &Workspace, calls: usize, waiting: usize) -> kitbag::Build
         .concurrency(Concurrency { calls, waiting })
 }
 
-/// A workspace whose tool may write into `here`, and has all the time there is.
+/// A workspace whose tool may write into `here`, without a time limit.
 fn gathering() -> Workspace {
     let workspace = Workspace::with_probe(
         "[tools.probe.grants]\n\
@@ -72,8 +71,8 @@ fn gathering() -> Workspace {
     workspace
 }
 
-/// Starts a call that says that it is here, waits to be let go, and then does
-/// something else or ends.
+/// Starts a call that creates its file, waits until it is released, and then performs another
+/// action or ends.
 fn gather(kitbag: &Kitbag, id: &str, then: &str) -> JoinHandle<Result<Outcome, ToolboxError>> {
     let kitbag = kitbag.clone();
     let path = format!("/here/{id}");
@@ -81,7 +80,7 @@ fn gather(kitbag: &Kitbag, id: &str, then: &str) -> JoinHandle<Result<Outcome, T
     tokio::spawn(async move { kitbag.call("probe", arguments).await })
 }
 
-/// Waits until so many tools have gathered, and lets them go.
+/// Waits until this many calls have created their files, and releases them.
 async fn let_go(workspace: &Workspace, count: usize) {
     let here = workspace.path("here");
     while fs::read_dir(&here).unwrap().count() < count {
@@ -94,34 +93,32 @@ fn echo(text: &str) -> Value {
     json!({ "do": "echo", "text": text })
 }
 
-/// What the system counts of this process: open files, and resident memory in
-/// KiB.
+/// The open files of this process, and its resident memory in KiB.
 fn held() -> (usize, usize) {
     let files = fs::read_dir("/proc/self/fd").unwrap().count();
     (files, memory_kib("VmRSS:"))
 }
 
-/// A line of `/proc/self/status` that counts memory, in KiB.
+/// A line of `/proc/self/status` that contains memory, in KiB.
 fn memory_kib(line: &str) -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let value = status.lines().find_map(|found| found.strip_prefix(line)).unwrap();
     value.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// The most resident memory from now on.
+/// The peak of the resident memory from now on.
 struct Peak {
     before_kib: usize,
 }
 
 impl Peak {
     fn watch() -> Self {
-        // The system forgets the peak so far; proc_pid_clear_refs(5).
+        // Resets the recorded peak; proc_pid_clear_refs(5).
         fs::write("/proc/self/clear_refs", "5").unwrap();
         Self { before_kib: memory_kib("VmRSS:") }
     }
 
-    /// How much more than at the beginning it was at most, which has to be within a
-    /// budget.
+    /// Checks that the growth of the peak is within a budget.
     fn assert_within(&self, budget: ByteSize) {
         let more = memory_kib("VmHWM:").saturating_sub(self.before_kib);
         assert!((more as u64) << 10 <= budget.as_u64(), "{more} KiB more at most, of {budget}");
@@ -143,7 +140,7 @@ fn loops_on_every_processor_delay_no_other_call() {
             let outcome = kitbag.call("probe", echo("here")).await.unwrap();
             assert_eq!(outcome, Outcome::Success("here".into()));
         }
-        // All of that while every loop went on.
+        // All of that while every loop was running.
         for spinning in loops {
             assert!(!spinning.is_finished());
             spinning.abort();
@@ -152,8 +149,8 @@ fn loops_on_every_processor_delay_no_other_call() {
     });
 }
 
-/// Two threads are no faster than one where they wait for each other, which can be
-/// counted: with a lock around each call it is nearly every one.
+/// Two threads are not faster than one if they wait for each other. The waits can be counted: with
+/// a lock around each call, nearly every call waits.
 #[test]
 fn calls_on_two_threads_do_not_wait_for_each_other() {
     const CALLS: usize = 1_000;
@@ -172,8 +169,8 @@ fn calls_on_two_threads_do_not_wait_for_each_other() {
         });
         waits() - before
     };
-    // Where other processes have the processors, a thread of these waits in the kernel, too;
-    // for a lock it would each time.
+    // If other processes use the processors, a thread may also wait in the kernel; with a lock it
+    // would wait in each round.
     let waited: Vec<_> = (0..5).map(|_| waited()).collect();
     let is_few = |waited: &i64| *waited < CALLS as i64 / 2;
     assert!(waited.iter().any(is_few), "{waited:?} times in {} calls", 2 * CALLS);
@@ -189,7 +186,7 @@ fn a_call_beyond_the_queue_is_refused_with_a_time_to_retry() {
         while !workspace.path("here/first").exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        // From its first poll on, the second waits.
+        // The second call is queued from its first poll on.
         let mut second = pin!(kitbag.call("probe", echo("second")));
         let asked =
             poll_fn(|context| Poll::Ready(second.as_mut().poll(context).is_pending())).await;
@@ -203,7 +200,7 @@ fn a_call_beyond_the_queue_is_refused_with_a_time_to_retry() {
         assert!(text.starts_with(expected), "{text}");
         let ToolboxError::Call(error) = third else { panic!("{text}") };
         assert!(error.kind().is_transient());
-        // Who waits on a thread can give up too.
+        // A caller that blocks a thread can also cancel the waiting call.
         let cancellation = Cancellation::default();
         cancellation.cancel();
         let given_up = kitbag.call_blocking("probe", echo("x"), &cancellation);
@@ -215,7 +212,7 @@ fn a_call_beyond_the_queue_is_refused_with_a_time_to_retry() {
 }
 
 #[test]
-fn a_call_that_blocks_its_thread_takes_a_place_too() {
+fn a_blocking_call_also_takes_a_slot() {
     let _alone = alone();
     let workspace = gathering();
     let kitbag = kitbag(&workspace, 1, 0);
@@ -239,12 +236,12 @@ fn a_call_that_blocks_its_thread_takes_a_place_too() {
 fn a_thousand_instances_live_at_once() {
     const CALLS: usize = 1000;
     let _alone = alone();
-    // Each holds its directory open.
+    // Each call holds its directory open.
     let mut files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     files.current = files.maximum;
     rustix::process::setrlimit(rustix::process::Resource::Nofile, files).unwrap();
     let workspace = gathering();
-    // One tool has all places but an eighth.
+    // One tool may take seven eighths of the slots.
     let kitbag = kitbag(&workspace, CALLS + CALLS / 7 + 1, 0);
     runtime(2).block_on(async {
         kitbag.call("probe", echo("warm")).await.unwrap();
@@ -262,12 +259,12 @@ fn a_thousand_instances_live_at_once() {
 }
 
 #[test]
-fn ten_thousand_calls_that_are_given_up_leave_nothing() {
+fn ten_thousand_abandoned_calls_leave_nothing_behind() {
     let _alone = alone();
     let workspace = gathering();
-    // What one tool has of 16.
+    // The share of one tool in 16 slots.
     let places = 14;
-    // Room for as many calls as there are places, at 84 MiB each.
+    // Room for a call in each slot, at 84 MiB each.
     let budget = ByteSize::mib(3072);
     let kitbag = kitbag_of(budget, &workspace, 16, 100);
     let peak = Peak::watch();
@@ -283,13 +280,13 @@ fn ten_thousand_calls_that_are_given_up_leave_nothing() {
         give_up(1_000).await;
         let (files, resident) = held();
         give_up(9_000).await;
-        // Those that were given up last may still be ending.
+        // The last abandoned calls may still be ending.
         tokio::time::sleep(Duration::from_millis(100)).await;
         let (files_after, resident_after) = held();
         assert!(files_after <= files + places, "{files} files, then {files_after}");
         let grown = resident_after.saturating_sub(resident);
         assert!(grown < 64 << 10, "grew by {grown} KiB");
-        // Every place is free again: as many calls as there are run at once.
+        // All slots are free again: one call in each of them runs concurrently.
         let calls: Vec<_> = (0..places).map(|id| gather(&kitbag, &id.to_string(), "")).collect();
         let_go(&workspace, places).await;
         for call in calls {
@@ -300,7 +297,7 @@ fn ten_thousand_calls_that_are_given_up_leave_nothing() {
 }
 
 #[test]
-fn mixed_calls_without_end_are_answered_right_and_leave_nothing() {
+fn many_mixed_calls_are_correct_and_leave_nothing_behind() {
     let _alone = alone();
     let calls = 100_000;
     let workspace = Workspace::new();
@@ -349,7 +346,7 @@ fn mixed_calls_without_end_are_answered_right_and_leave_nothing() {
     peak.assert_within(budget);
 }
 
-/// Sixteen calls of 48 MiB would be 768 MiB at once: those that do not fit wait.
+/// Sixteen calls of 48 MiB would need 768 MiB at once: calls that do not fit wait.
 #[test]
 fn memory_hungry_calls_are_answered_within_the_budget() {
     let _alone = alone();
@@ -374,7 +371,7 @@ fn memory_hungry_calls_are_answered_within_the_budget() {
 }
 
 #[test]
-fn the_host_copies_a_part_of_a_calls_memory_at_most() {
+fn the_host_copies_only_a_part_of_the_guest_memory() {
     let _alone = alone();
     let workspace = Workspace::with_probe("");
     workspace.own_config("[tools.probe.limits]\nmemory = \"256MiB\"\n");
@@ -393,7 +390,7 @@ fn the_host_copies_a_part_of_a_calls_memory_at_most() {
     assert!(answer.len() <= 1 << 20, "{}", answer.len());
 }
 
-/// Makes the call of a number, and checks its answer.
+/// Makes the call with this number, and checks its answer.
 async fn check_one(kitbag: &Kitbag, number: usize) {
     let text = format!("number {number}");
     let said = |outcome: Result<Outcome, ToolboxError>| match outcome {
@@ -403,7 +400,7 @@ async fn check_one(kitbag: &Kitbag, number: usize) {
         Err(error) => format!("failed: {error}"),
     };
     match number % 100 {
-        // Calls that run into something are few, since each takes its time.
+        // Calls that hit a limit are rare, since each takes its full time.
         0 => {
             let got = said(kitbag.call("hasty", json!({ "do": "spin" })).await);
             assert_eq!(got, "failed: limit: time (20ms): request less, or a part of it");

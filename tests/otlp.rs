@@ -1,5 +1,4 @@
-//! Spans, as a collector of OpenTelemetry gets them. Only a build with the
-//! feature `otlp` has any of this.
+//! Spans as an OpenTelemetry collector receives them. They require a build with the feature `otlp`.
 
 #[allow(dead_code, unused_imports, unused_macros, reason = "a harness for more than these tests")]
 mod support;
@@ -19,7 +18,7 @@ const TRACE: [u8; 16] = *b"\x0a\xf7\x65\x19\x16\xcd\x43\xdd\x84\x48\xeb\x21\x1c\
 const PARENT: [u8; 8] = *b"\xb7\xad\x6b\x71\x69\x20\x33\x31";
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// A collector that answers everything with nothing.
+/// A collector that answers every request with an empty response.
 struct Collector {
     address: SocketAddr,
     requests: Receiver<(String, Vec<u8>)>,
@@ -70,7 +69,7 @@ impl Collector {
     }
 }
 
-/// Spans in the protocol's own form, in which every text stands as it is.
+/// Spans in the encoding of the protocol, in which strings are stored unchanged.
 struct Batch(Vec<u8>);
 
 impl Batch {
@@ -78,7 +77,7 @@ impl Batch {
         self.0.windows(part.as_ref().len()).any(|window| window == part.as_ref())
     }
 
-    /// Whether some span has this attribute, which is a text.
+    /// Returns true if a span has this string attribute.
     fn has(&self, key: &str, value: &str) -> bool {
         let length = |text: &str| u8::try_from(text.len()).unwrap();
         let inner = [&[0x0a, length(value)], value.as_bytes()].concat();
@@ -87,7 +86,7 @@ impl Batch {
     }
 }
 
-/// A session with one call that succeeds and one that does not.
+/// A session with a successful call and a failed call.
 fn session(workspace: &Workspace, arguments: &[&str]) {
     let mut client = Client::start(workspace, arguments);
     client.request(
@@ -134,7 +133,7 @@ fn a_span_of_each_request_follows_the_conventions() {
     ] {
         assert!(batch.has(key, value), "{key} = {value}");
     }
-    // The client's trace goes on.
+    // The client's trace is continued.
     assert!(batch.holds(TRACE) && batch.holds(PARENT));
 }
 
@@ -169,7 +168,7 @@ fn spans_of_http_calls_continue_the_trace_of_the_request() {
 }
 
 #[test]
-fn the_variables_of_opentelemetry_say_where_spans_go() {
+fn the_opentelemetry_variables_configure_the_endpoint() {
     let (workspace, collector) = (Workspace::new(), Collector::start());
     let params = json!({ "_meta": meta(json!({})) });
     let message =
@@ -180,22 +179,22 @@ fn the_variables_of_opentelemetry_say_where_spans_go() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     let batch = collector.batch();
     assert!(batch.holds("server/discover") && batch.has("service.name", "team"));
-    // They alone send nothing anywhere.
+    // The other variables alone do not enable the export.
     let run = workspace.run_with(&["serve"], &message, &env);
     assert_eq!((run.code, &*run.stderr), (0, ""));
     assert!(collector.requests.try_recv().is_err());
 }
 
 #[test]
-fn a_collector_that_does_not_answer_holds_nothing_up() {
-    // It takes the connection and says nothing, ever.
+fn a_silent_collector_does_not_delay_the_server() {
+    // It accepts the connection but never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     session(&Workspace::with_probe(""), &["--otlp", &url]);
 }
 
 #[test]
-fn an_address_that_is_none_is_refused() {
+fn an_invalid_address_is_refused() {
     let workspace = Workspace::new();
     for address in ["localhost:4318", "https://localhost:4318", "http://localhost:4318?x", ""] {
         let run = workspace.run(&["serve", "--otlp", address]);

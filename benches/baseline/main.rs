@@ -1,5 +1,5 @@
-//! What `kitbag run learn topic=… [subjects=…]` does, as a native program with
-//! all rights and no configuration: the baseline of `benches/cold.rs`.
+//! The baseline of `benches/cold.rs`: `kitbag run learn topic=… [subjects=…]` as a native program
+//! with all rights and no configuration.
 
 use std::fs;
 use std::io::{self, Write};

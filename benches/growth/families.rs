@@ -1,4 +1,4 @@
-//! What is made to grow, and how it is measured.
+//! The quantities that grow, and their measurements.
 
 use std::fs::File;
 use std::ops::RangeInclusive;
@@ -15,7 +15,7 @@ use crate::support::session::Session;
 use crate::support::workspace::{Workspace, unsaid_tool};
 use crate::support::{median, time};
 
-/// Room for what grows, so that no limit that can be set ends it.
+/// Limits that are high enough for all measured sizes.
 const LIMITS: [&str; 6] = ["--memory", "1GiB", "--output", "128MiB", "--time", "10m"];
 
 pub(crate) struct Measure {
@@ -115,7 +115,6 @@ impl Measure {
                     "`kitbag serve` to all of `tools/list`",
                     &configured,
                     |session, size| {
-                        // And the one that is built in.
                         assert_eq!(session.tools(), size + 1);
                     },
                 ),
@@ -169,8 +168,8 @@ impl Measure {
         }
     }
 
-    /// The powers of a number, up to a lower one where there is little time; of ten
-    /// also those halfway.
+    /// Powers of a number, up to a lower exponent with `--quick`; for base ten also the halfway
+    /// points.
     fn powers(&self, base: usize, exponents: RangeInclusive<u32>, quick: u32) -> Vec<usize> {
         let (first, last) = exponents.into_inner();
         let last = if self.is_quick { quick } else { last };
@@ -210,7 +209,7 @@ impl Measure {
         Series { title, points: sizes.iter().map(|size| measure(*size)).collect() }
     }
 
-    /// Whole processes, those of each size in turn.
+    /// Measures whole processes, all sizes in turn.
     fn process(
         &self,
         title: &'static str,
@@ -237,7 +236,7 @@ impl Measure {
         self.process(title, &sizes, command, |_| Stdio::null())
     }
 
-    /// From the start of a server until something was done beyond `initialize`.
+    /// Measures a server from its start until some work after `initialize` is done.
     fn serve(
         &self,
         title: &'static str,
@@ -258,7 +257,7 @@ impl Measure {
         self.in_turn(title, &sizes, once, |size| peak_kib(start(size).process()))
     }
 
-    /// Calls of one server for each size.
+    /// Measures calls of one server for each size.
     fn session(
         &self,
         title: &'static str,
@@ -278,8 +277,8 @@ impl Measure {
         Series { title, points: sizes.iter().map(|size| measure(*size)).collect() }
     }
 
-    /// Measures every size again and again, so that a slow minute of the machine is
-    /// one of each.
+    /// Measures all sizes in rounds, so that a slow minute of the machine affects each size
+    /// equally.
     fn in_turn(
         &self,
         title: &'static str,

@@ -1,5 +1,5 @@
-//! What is measured in the library: in a process of its own for each size, since
-//! the most memory that a process has had stands for all of its life.
+//! Measurements in the library. Each size gets its own process, because the peak memory of a
+//! process never decreases.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -17,27 +17,26 @@ use crate::support::memory::{peak_kib, resident_kib};
 use crate::support::workspace::Workspace;
 use crate::support::{complete, median};
 
-/// Tells a copy of this benchmark what to measure: this, the work's name, the size
-/// and the rounds.
+/// Tells a copy of this benchmark what to measure: followed by the name of the work, the size and
+/// the number of rounds.
 const MEASURE: &str = "--measure";
 
-/// How long a call waits of those that wait at once.
+/// How long each concurrent call waits.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// What can be measured in the library.
+/// Work that can be measured in the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// A call whose arguments hold a string of this many bytes.
     Text,
-    /// A call whose arguments hold a list, written in so many bytes.
+    /// A call whose arguments hold a list of this many bytes of JSON.
     List,
-    /// A call whose arguments hold an object of short entries, written in so many
-    /// bytes.
+    /// A call whose arguments hold an object of short entries, of this many bytes of JSON.
     Object,
     /// A call that answers with this many bytes.
     Answer,
-    /// So many calls at once, which wait. Time is that beyond the wait, memory is
-    /// by how much it grew.
+    /// This many concurrent calls that wait. Time is measured beyond the wait, memory by its
+    /// growth.
     Waiting,
 }
 
@@ -50,7 +49,7 @@ impl Work {
         ("waiting", Self::Waiting),
     ];
 
-    /// Has a copy of this benchmark measure it.
+    /// Measures the work in a copy of this benchmark.
     pub(crate) fn measure(self, workspace: &Workspace, size: usize, rounds: usize) -> Point {
         let (name, _) = Self::ALL.iter().find(|(_, work)| *work == self).unwrap();
         let mut copy = workspace.command(&std::env::current_exe().unwrap());
@@ -63,7 +62,7 @@ impl Work {
     }
 }
 
-/// Does what [`Work::measure`] asks a copy of this benchmark for, and ends.
+/// Does the measurement that [`Work::measure`] requests from a copy of this benchmark, and exits.
 #[expect(clippy::print_stdout, reason = "it is how the copy answers")]
 pub(crate) fn measure_if_asked() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -81,7 +80,7 @@ pub(crate) fn measure_if_asked() {
     std::process::exit(0);
 }
 
-/// The library in the workspace that this process was started in.
+/// Opens the library in the workspace that this process was started in.
 fn kitbag(calls: usize) -> Kitbag {
     let limits = LimitFlags {
         memory: Some(ByteSize::mib(1024)),
@@ -104,8 +103,7 @@ fn kitbag(calls: usize) -> Kitbag {
         .unwrap()
 }
 
-/// One call after the other: how long the median of them takes, and the most memory
-/// that this process had.
+/// Makes one call after the other; returns the median time and the peak memory of this process.
 fn call(work: Work, size: usize, rounds: usize) -> (Duration, u64) {
     let arguments = match work {
         Work::Text => arguments("text", size, |bytes| "x".repeat(bytes).into()),
@@ -131,8 +129,8 @@ fn call(work: Work, size: usize, rounds: usize) -> (Duration, u64) {
     (median(&mut times), peak_kib("self"))
 }
 
-/// Arguments of so many bytes as JSON, most of it in one of them, that ask for a
-/// short answer.
+/// Returns arguments of this many bytes of JSON, most of them in one argument, that request a short
+/// answer.
 fn arguments(name: &str, bytes: usize, fill: impl Fn(usize) -> Value) -> Value {
     let with = |value| json!({ "do": "output", "bytes": 1, name: value });
     let frame = with(fill(0)).to_string().len();
@@ -141,7 +139,7 @@ fn arguments(name: &str, bytes: usize, fill: impl Fn(usize) -> Value) -> Value {
 
 /// Makes this many calls at once.
 fn wait(calls: usize, rounds: usize) -> (Duration, u64) {
-    // Each holds its directories open.
+    // Each call holds its directories open.
     let mut files = getrlimit(Resource::Nofile);
     files.current = files.maximum;
     setrlimit(Resource::Nofile, files).unwrap();

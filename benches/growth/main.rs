@@ -1,12 +1,11 @@
-//! How time and memory grow with sizes: of arguments and answers, with the number
-//! of tools, of files in a topic, and of calls at once.
+//! How time and memory grow with sizes: of arguments and answers, with the number of tools, of
+//! files in a topic, and of calls at once.
 //!
-//! `cargo bench --bench growth` prints, for each curve, the exponent that it grows
-//! with, says which are worse than a line, and writes plots and figures into
-//! `docs/growth/`. Another binary can be named,
-//! `cargo bench --bench growth -- target/release/kitbag`. `--quick` takes smaller
-//! sizes and leaves `docs/` alone, `--only=NAME` measures one family, `--out=DIR`
-//! says where the files go.
+//! `cargo bench --bench growth` prints the growth exponent of each curve and the curves that are
+//! worse than linear, and writes plots and figures into `docs/growth/`. Another binary can be
+//! named, `cargo bench --bench growth -- target/release/kitbag`. `--quick` uses smaller sizes and
+//! does not write to `docs/`, `--only=NAME` measures one family, `--out=DIR` sets the output
+//! directory.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod families;
@@ -57,8 +56,7 @@ fn main() {
     }
 }
 
-/// Prints every curve with its ends and its exponents, and adds those that are
-/// worse than a line.
+/// Prints every curve with its ends and exponents, and adds those that are worse than linear.
 fn show(family: &Family, worse: &mut Vec<String>) {
     println!("{}, by {}; memory: {}", family.name, family.size, family.memory);
     println!(

@@ -1,4 +1,4 @@
-//! Curves as pictures.
+//! Plots of curves.
 
 use std::error::Error;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::series::{Family, Quantity, Series};
 const SIZE: (u32, u32) = (1200, 480);
 const FONT: &str = "sans-serif";
 
-/// Of curves, distinct for the colour-blind too.
+/// Colours of the curves, distinct also for the colour-blind.
 ///
 /// Source: Okabe and Ito, "Color Universal Design", 2008.
 const COLOURS: [RGBColor; 5] = [
@@ -32,15 +32,14 @@ pub(crate) fn draw(family: &Family, path: &Path) -> Result<(), Box<dyn Error>> {
     Ok(area.present()?)
 }
 
-/// Draws one quantity, both axes logarithmic. The grey line is as steep as what
-/// grows by as many times as its size does.
+/// Draws one quantity with two logarithmic axes. The grey line shows linear growth.
 fn draw_quantity(
     family: &Family,
     quantity: Quantity,
     panel: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
 ) -> Result<(), Box<dyn Error>> {
     let points = |series: &Series| -> Vec<(f64, f64)> {
-        // An axis of logarithms has no nought.
+        // A logarithmic axis has no zero.
         let value = |point| quantity.of(point).max(0.01);
         series.points.iter().map(|point| (point.size as f64, value(point))).collect()
     };
@@ -52,7 +51,7 @@ fn draw_quantity(
     };
     let (least_size, most_size) = ends(|point| point.0);
     let (least, most) = ends(|point| point.1);
-    // Room for the names of the curves above them.
+    // Room for the curve names above the curves.
     let (floor, ceiling) = (least / 2.0, most * (most / least).powf(0.4).max(4.0));
 
     let what = match quantity {
@@ -93,7 +92,7 @@ fn draw_quantity(
     Ok(())
 }
 
-/// A number as it stands on an axis: `10k`.
+/// Formats a number as an axis label: `10k`.
 fn rounded(number: f64) -> String {
     match number {
         1e9.. => format!("{}G", number / 1e9),

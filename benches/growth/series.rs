@@ -1,16 +1,16 @@
-//! What was measured of growing sizes, and how it grows.
+//! Measurements of growing sizes, and their growth.
 
 use std::time::Duration;
 
-/// One thing that grows, and the ways in which it was measured.
+/// One quantity that grows, and the ways in which it was measured.
 pub(crate) struct Family {
-    /// As its files are called.
+    /// The name of its files.
     pub(crate) name: &'static str,
-    /// What is counted on the horizontal axis.
+    /// The quantity on the horizontal axis.
     pub(crate) size: &'static str,
-    /// What the memory is.
+    /// The kind of memory that was measured.
     pub(crate) memory: &'static str,
-    /// Why the sizes end where they do.
+    /// Why the sizes end at the last one.
     pub(crate) end: &'static str,
     pub(crate) series: Vec<Series>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Point {
     pub(crate) memory_kib: u64,
 }
 
-/// What of a point is looked at.
+/// The quantity of a point that is plotted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantity {
     Time,
@@ -38,7 +38,7 @@ pub(crate) enum Quantity {
 impl Quantity {
     pub(crate) const ALL: [Self; 2] = [Self::Time, Self::Memory];
 
-    /// How much of it there is, in its unit.
+    /// The value, in the unit of the quantity.
     pub(crate) fn of(self, point: &Point) -> f64 {
         match self {
             Self::Time => point.time.as_secs_f64() * 1e3,
@@ -61,31 +61,31 @@ impl Quantity {
     }
 }
 
-/// How steep a curve is that is no steeper than a line, as far as can be seen from
-/// measurements that differ by a tenth from one run to the next.
+/// Largest exponent of a curve that is regarded as linear, given measurements that vary by a tenth
+/// between runs.
 const LINEAR: f64 = 1.1;
 
-/// How many points the far end of a curve has.
+/// Number of points at the far end of a curve.
 const FAR: usize = 3;
 
-/// The exponents of a curve: of the power of the size that it grows with.
+/// The exponents of a curve: the powers of the size that it grows with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Growth {
-    /// Fitted to all points. What there is at any size flattens it.
+    /// Fitted to all points. A fixed cost at every size flattens it.
     pub(crate) overall: f64,
-    /// Fitted to the last few points, where the size tells.
+    /// Fitted to the last few points, where the size dominates.
     pub(crate) far: f64,
 }
 
 impl Growth {
-    /// Whether it is worse than a line.
+    /// Returns true if the curve is worse than linear.
     pub(crate) fn is_worse(self) -> bool {
         self.far > LINEAR
     }
 }
 
 impl Series {
-    /// How a quantity grows.
+    /// Returns the growth of a quantity.
     pub(crate) fn growth(&self, quantity: Quantity) -> Growth {
         let points: Vec<_> =
             self.points.iter().map(|point| (point.size as f64, quantity.of(point))).collect();
@@ -96,12 +96,11 @@ impl Series {
     }
 }
 
-/// The slope of the straight line through points whose logarithms are taken, by
-/// least squares.
+/// Returns the slope of the straight line through the logarithms of the points, by least squares.
 fn exponent(points: &[(f64, f64)]) -> f64 {
     let logarithms: Vec<_> = points
         .iter()
-        // Memory that did not grow at all has no logarithm.
+        // Memory that did not grow has no logarithm.
         .map(|(size, value)| (size.ln(), value.max(1e-3).ln()))
         .collect();
     let count = logarithms.len() as f64;

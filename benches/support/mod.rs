@@ -1,5 +1,4 @@
-//! What the benchmarks share: their command line, what they
-//! make of the times they took, workspaces, a client, and memory.
+//! Helpers of the benchmarks: command line, statistics, workspaces, a client, and memory.
 
 pub(crate) mod memory;
 pub(crate) mod session;
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant};
 use kitbag::{CallContext, Cancellation, Completion, Invocation, Kitbag, NoAnswers, Outcome};
 use serde_json::Value;
 
-/// What stands behind `--` of `cargo bench`, without the options that cargo adds.
+/// The arguments after `--` of `cargo bench`, without the options that cargo adds.
 pub(crate) struct CommandLine(Vec<String>);
 
 impl CommandLine {
@@ -20,8 +19,7 @@ impl CommandLine {
         Self(std::env::args().skip(1).collect())
     }
 
-    /// The binary to measure: the one that is named, else the one that cargo built
-    /// for this.
+    /// The binary to measure: the given one, or the one that cargo built for this benchmark.
     pub(crate) fn binary(&self) -> PathBuf {
         let named = self.0.iter().find(|argument| !argument.starts_with("--"));
         let path = named.map_or(env!("CARGO_BIN_EXE_kitbag"), String::as_str);
@@ -30,7 +28,7 @@ impl CommandLine {
             .unwrap_or_else(|error| panic!("there is no binary `{path}`: {error}"))
     }
 
-    /// Whether `--NAME` is there.
+    /// Returns true if `--NAME` was given.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|argument| argument.strip_prefix("--") == Some(name))
     }
@@ -44,14 +42,14 @@ impl CommandLine {
     }
 }
 
-/// How long some work takes.
+/// Returns the time of some work.
 pub(crate) fn time(work: impl FnOnce()) -> Duration {
     let start = Instant::now();
     work();
     start.elapsed()
 }
 
-/// What so many in a hundred of these do not exceed.
+/// Returns a percentile of the values.
 pub(crate) fn percentile<T: Ord + Copy>(values: &mut [T], percent: usize) -> T {
     values.sort_unstable();
     values[(values.len() - 1) * percent / 100]
@@ -61,12 +59,12 @@ pub(crate) fn median<T: Ord + Copy>(values: &mut [T]) -> T {
     percentile(values, 50)
 }
 
-/// How many threads run at once here.
+/// Number of threads that run in parallel on this machine.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Calls a tool in the library, which answers with success.
+/// Calls a tool in the library. The call must succeed.
 pub(crate) fn call(kitbag: &Kitbag, tool: &str, arguments: Value) {
     let completion = complete(kitbag, tool, arguments, &Cancellation::default());
     assert!(matches!(completion.result, Ok(Outcome::Success(_))), "{completion:?}");

@@ -1,4 +1,4 @@
-//! A client of MCP on standard input and output, as quick as one can be.
+//! A minimal, fast MCP client over standard input and output.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -26,7 +26,7 @@ impl Session {
         Self::of(command)
     }
 
-    /// Starts a server of MCP.
+    /// Starts an MCP server.
     pub(crate) fn of(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let input = child.stdin.take();
@@ -51,7 +51,7 @@ impl Session {
         self.ask("tools/call", params);
     }
 
-    /// Asks for the list of tools until its last page, and counts them.
+    /// Requests all pages of the tool list, and counts the tools.
     pub(crate) fn tools(&mut self) -> usize {
         let (mut params, mut count) = ("{}".to_owned(), 0);
         loop {
@@ -83,11 +83,11 @@ impl Session {
         self.input.as_mut().unwrap().write_all(&line).unwrap();
     }
 
-    /// Reads an answer, which has to be a good one.
+    /// Reads an answer, which must be a success.
     pub(crate) fn receive(&mut self) {
         self.line.clear();
         self.output.read_until(b'\n', &mut self.line).unwrap();
-        // Of a long one the ends tell, without reading all of it again.
+        // The ends of a long answer are sufficient; searching all of it would cost time.
         let (first, last) = self.line.split_at(self.line.len().min(200));
         let last = &last[last.len().saturating_sub(200)..];
         let said = [first, last].map(String::from_utf8_lossy).concat();
@@ -95,7 +95,7 @@ impl Session {
         assert!(!said.is_empty() && !is_bad, "{said}");
     }
 
-    /// Calls a second with so many in flight.
+    /// Returns the calls per second with this many in flight.
     pub(crate) fn rate(&mut self, params: &str, in_flight: usize, calls: usize) -> f64 {
         let start = Instant::now();
         (0..in_flight).for_each(|_| self.send("tools/call", params));
@@ -116,7 +116,7 @@ impl Session {
         start.elapsed()
     }
 
-    /// The process, as `/proc` names it.
+    /// The process ID, as in `/proc`.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
@@ -129,7 +129,7 @@ impl Drop for Session {
     }
 }
 
-/// The parameters of a call of the tool `echo` with so many bytes.
+/// The parameters of a call of the tool `echo` with this many bytes.
 pub(crate) fn echo(bytes: usize) -> String {
     let text = "x".repeat(bytes);
     format!(r#"{{"name":"echo","arguments":{{"do":"echo","text":"{text}"}}}}"#)

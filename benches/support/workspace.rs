@@ -1,4 +1,4 @@
-//! Workspaces to measure in.
+//! Workspaces for measurements.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -8,17 +8,17 @@ use std::process::Command;
 use kitbag::Places;
 use kitbag::config::Sourced;
 
-/// A workspace in a directory of its own, with a home and a cache beside it.
+/// A workspace in a temporary directory, with its own home and cache.
 pub(crate) struct Workspace(tempfile::TempDir);
 
-/// A guest of the tests: `probe`, which does what a call asks for, or `echo`, which
-/// answers with its arguments.
+/// Path of a guest of the tests: `probe`, which does the work that a call requests, or `echo`,
+/// which answers with its arguments.
 pub(crate) fn guest(name: &str) -> PathBuf {
     Path::new(env!("TEST_GUESTS")).join(format!("kitbag_{name}.wasm"))
 }
 
-/// The tables of a tool that is a guest of the same name, and says which arguments
-/// it takes, so that nothing has to be loaded to know that.
+/// The tables of a tool that is a guest of the same name. They declare its arguments, so that it
+/// need not be loaded to list them.
 pub(crate) fn local_tool(name: &str) -> String {
     format!(
         "[tools.{name}]\nsource = \"local\"\nwasm = {:?}\ndescription = \"echoes\"\n\
@@ -27,7 +27,7 @@ pub(crate) fn local_tool(name: &str) -> String {
     )
 }
 
-/// The table of a tool that is `probe`, and is loaded to be asked what it takes.
+/// The table of a tool that is `probe`, which must be loaded to list its arguments.
 pub(crate) fn unsaid_tool(name: &str) -> String {
     format!("[tools.{name}]\nsource = \"local\"\nwasm = {:?}\n", guest("probe"))
 }
@@ -36,14 +36,14 @@ impl Workspace {
     pub(crate) fn new(config: &str) -> Self {
         let workspace = Self(tempfile::tempdir().unwrap());
         fs::create_dir(workspace.home()).unwrap();
-        // What others can write to is no cache.
+        // A directory that others can write to is not accepted as a cache.
         fs::DirBuilder::new().mode(0o700).create(workspace.cache()).unwrap();
         workspace.file(".kitbag/config.toml", config);
         workspace
     }
 
-    /// A workspace with so many tools that are not called. Their tables are short:
-    /// a file of configuration may have 1 MiB.
+    /// A workspace with this many tools that are not called. Their tables are short, since a
+    /// configuration file may have 1 MiB.
     pub(crate) fn with_idle_tools(count: usize) -> Self {
         let table = |number| {
             let name = format!("[tools.t{number:05}]\n");
@@ -54,8 +54,8 @@ impl Workspace {
         workspace
     }
 
-    /// A workspace with so many components in `.kitbag/tools`, which are tools
-    /// without any configuration.
+    /// A workspace with this many components in `.kitbag/tools`, which are tools without any
+    /// configuration.
     pub(crate) fn with_found_tools(count: usize) -> Self {
         let workspace = Self::new("");
         let first = workspace.file(".kitbag/tools/t00000.wasm", fs::read(guest("probe")).unwrap());
@@ -77,7 +77,7 @@ impl Workspace {
         self.0.path().join("home")
     }
 
-    /// Writes a file, and the directories above it.
+    /// Writes a file, and creates its parent directories.
     pub(crate) fn file(&self, relative: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.root().join(relative);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -85,7 +85,7 @@ impl Workspace {
         path
     }
 
-    /// Writes the configuration of the user.
+    /// Writes the user config.
     pub(crate) fn own_config(&self, config: &str) {
         fs::create_dir_all(self.own_file().parent().unwrap()).unwrap();
         fs::write(self.own_file(), config).unwrap();
@@ -95,7 +95,7 @@ impl Workspace {
         self.home().join(".config/kitbag/config.toml")
     }
 
-    /// Writes so many subjects of so many bytes: `subject-0.md` and so on.
+    /// Writes this many subjects of this many bytes: `subject-0.md` and so on.
     pub(crate) fn subjects(&self, directory: &str, count: usize, bytes: usize) {
         let line = "A line of text.\n";
         let text = line.repeat(bytes.div_ceil(line.len()));
@@ -106,8 +106,7 @@ impl Workspace {
         }
     }
 
-    /// A program in this workspace, with nothing in its environment but what
-    /// kitbag needs.
+    /// A program in this workspace, with only the variables that kitbag needs.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -119,14 +118,14 @@ impl Workspace {
         command
     }
 
-    /// Puts a tool into the cache, which the library shares with the binary.
+    /// Compiles a tool into the cache, which the library shares with the binary.
     pub(crate) fn compile(&self, binary: &Path, tool: &str) {
         let run = self.command(binary).args(["run", tool, "do=echo", "text=here"]).output();
         let run = run.unwrap();
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     }
 
-    /// Where the library finds the same.
+    /// The paths of this workspace for the library.
     pub(crate) fn places(&self) -> Places {
         Places {
             user_file: Some(self.own_file()).filter(|file| file.exists()),

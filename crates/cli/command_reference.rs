@@ -44,7 +44,7 @@ pub(crate) fn assert_current(name: &str, page: &str) {
     );
 }
 
-/// The commands of a command as a table, each with its summary.
+/// Lists the subcommands of a command as a table with summaries.
 fn listed(command: &Command) -> String {
     let mut table = "| command | purpose |\n|---|---|".to_owned();
     for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
@@ -136,7 +136,7 @@ fn remarks(command: &Command, level: &str) -> String {
     shown
 }
 
-/// Text without line breaks inside a paragraph.
+/// Joins the lines of each paragraph.
 fn prose(text: &str) -> String {
     let paragraphs = text.trim().split("\n\n");
     let paragraphs = paragraphs.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));

@@ -1,6 +1,6 @@
-//! The variables of the environment, as the help shows them.
+//! Environment variables in the help.
 
-/// The meaning of each variable, for the end of the help.
+/// The meaning of each variable, at the end of the help.
 pub(crate) const HELP: &str = "\
 Environment:
   KITBAG_WORKSPACE       the workspace, like --workspace

@@ -1,4 +1,4 @@
-//! Form of every error: *error*, *caused by*, *hint*, and an exit code.
+//! The format of every error: *error*, *caused by*, *hint*, and an exit code.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -24,46 +24,46 @@ use crate::sys;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
-    /// The command line is wrong in a way that its parser cannot see.
+    /// The command line is wrong in a way that its parser cannot detect.
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
     Configuration(#[from] ConfigErrors),
-    /// Something about a tool or a call.
+    /// An error of a tool or a call.
     #[error(transparent)]
     Toolbox(#[from] ToolboxError),
-    /// The audit log cannot be read, or is not as it was written.
+    /// The audit log cannot be read, or was modified.
     #[error(transparent)]
     Audit(#[from] AuditError),
     #[error("the tool asks `{}`: {}", .0.id, barred(&.0.text))]
     Question(Box<Question>),
-    /// A component that was named on the command line.
+    /// A component on the command line cannot be loaded.
     #[error(transparent)]
     Component(LoadError),
-    /// A file that was named on the command line.
+    /// A file on the command line cannot be read.
     #[error("`{path}` cannot be read")]
     Read {
         path: String,
         #[source]
         source: io::Error,
     },
-    /// A workspace cannot be trusted, or its trust not be taken back.
+    /// A workspace cannot be trusted, or its trust cannot be revoked.
     #[error(transparent)]
     Trust(#[from] TrustQuestionError),
     /// A person did not approve the workspace's requests.
     #[error("{0}")]
     NotTrusted(&'static str),
-    /// The cache cannot be listed or emptied.
+    /// The cache cannot be listed or cleared.
     #[error(transparent)]
     Cache(#[from] kitbag::host::CacheError),
     #[cfg(feature = "serve")]
     #[error("the path of this program cannot be determined")]
     Program(#[source] io::Error),
-    /// The server did not start, or ended before its time.
+    /// The server did not start, or ended unexpectedly.
     #[cfg(feature = "serve")]
     #[error("{0}")]
     Serve(String, #[source] Box<dyn Error + Send + Sync>),
-    /// A secret that cannot be read.
+    /// A secret cannot be read.
     #[error("the secret `{name}` cannot be read")]
     Secret {
         name: String,
@@ -78,23 +78,23 @@ pub(crate) enum CliError {
     Storage(#[from] StorageError),
     #[error("standard output cannot be written")]
     Output(#[source] io::Error),
-    /// A file of `--save` that cannot be written.
+    /// A file of `--save` cannot be written.
     #[error("`{path}` cannot be written")]
     Save {
         path: String,
         #[source]
         source: io::Error,
     },
-    /// An error of which more is known to say what helps.
+    /// An error with a more specific hint.
     #[error("{error}")]
     Hinted { error: Box<CliError>, hint: String },
-    /// A problem that `kitbag check` reports.
+    /// A problem found by `kitbag check`.
     #[error("{}: {}", .0.about, .0.text)]
     Faulty(Finding),
-    /// A person has not agreed to what they were shown, or could not be asked.
+    /// A person did not consent, or could not be asked.
     #[error("{0}")]
     NotAgreed(String),
-    /// Something failed for want of files that can be opened.
+    /// An operation failed because too few files can be opened.
     #[error("this process may have only {limit} files open at once")]
     OpenFiles {
         limit: u64,
@@ -144,7 +144,7 @@ impl CliError {
         exit::of_kind(self.kind()).0
     }
 
-    /// The same error, or the shortage of open files that it came from.
+    /// Returns the error, or the shortage of open files that caused it.
     pub(crate) fn or_open_files(self) -> Self {
         match self.exit() {
             Exit::Usage | Exit::Question | Exit::Interrupted | Exit::Output => self,
@@ -202,8 +202,8 @@ impl CliError {
         }
     }
 
-    /// The same error. Where a call of this tool has reached a limit, it says how to raise
-    /// that, which depends on who set it.
+    /// Adds the way to raise the limit that a call of this tool exceeded, which depends on who set
+    /// it.
     pub(crate) fn of_call(self, tool: Option<&ConfiguredTool>) -> Self {
         let (Self::Toolbox(ToolboxError::Call(CallError::Limit { kind, .. })), Some(tool)) =
             (&self, tool)
@@ -221,8 +221,8 @@ impl CliError {
         Self::Hinted { hint: allow_more(&kind.to_string(), origin), error: Box::new(self) }
     }
 
-    /// The whole report, for standard error. What comes from tools is shown with
-    /// everything spelled out that a terminal would act on.
+    /// Returns the complete report for standard error. Terminal control characters from tools are
+    /// escaped.
     pub(crate) fn report(&self) -> String {
         if let Self::Configuration(errors) = self {
             let line = |diagnostic| format!("{}\n", labelled("error", &format!("{diagnostic}")));
@@ -243,7 +243,7 @@ impl CliError {
         report
     }
 
-    /// The object that `--json` prints instead of an answer.
+    /// Returns the object that `--json` prints in place of output.
     pub(crate) fn json(&self) -> Value {
         if let Self::Hinted { error, .. } = self {
             return error.json();

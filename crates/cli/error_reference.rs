@@ -21,7 +21,7 @@ change. This page is generated from the tables in the code.
   the advice to repeat the call; the numbers are errors of JSON-RPC. A dash is an error of the command line only.
 ";
 
-/// The kinds, in the order of the exit codes: the meaning and the fix of each.
+/// Lists the kinds in the order of the exit codes, with meaning and fix.
 fn kinds() -> Vec<(ErrorKind, &'static str, &'static str)> {
     use ErrorKind as K;
     vec![

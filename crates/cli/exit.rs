@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use kitbag::contract::ErrorKind;
 
-/// How the process ends.
+/// The exit code of the process.
 ///
-/// `docs/` and the help of `kitbag` repeat this list; a test holds them to it.
+/// `docs/` and the help of `kitbag` repeat this list; a test compares them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
@@ -14,21 +14,21 @@ pub(crate) enum Exit {
     ToolError = 1,
     /// The command line or the arguments are wrong.
     Usage = 2,
-    /// The tool asked a question that was not answered, or kitbag one.
+    /// The tool, or kitbag, asked a question that was not answered.
     Question = 3,
-    /// The configuration is wrong, or names a file that is missing.
+    /// The configuration is wrong, or names a missing file.
     Configuration = 4,
     Limit = 5,
-    /// Something that was granted cannot be given, what `why` asks about is denied, a workspace is
-    /// not trusted, or a component is not the one that was added.
+    /// A grant cannot be provided, the request of `why` is denied, a workspace is not trusted, or a
+    /// component does not match the lock file.
     Denied = 6,
-    /// The tool broke off, or is no component that kitbag can run.
+    /// The tool trapped, or is not a component that kitbag can run.
     Trap = 7,
-    /// Standard output cannot be written, or a file that was asked for.
+    /// Standard output or a requested file cannot be written.
     Output = 8,
-    /// The tool was called more often than its rate allows.
+    /// The tool exceeded its rate limit.
     Rate = 9,
-    /// The call was not approved: nobody could be asked, or they said no.
+    /// The call was not approved: no person could be asked, or the person refused.
     Approval = 10,
     Interrupted = 130,
     Bug = 255,
@@ -40,7 +40,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// How a command ends with an error of this kind, and the name of the kind in JSON.
+/// Returns the exit code of an error kind, and the kind's name in JSON.
 pub(crate) fn of_kind(kind: ErrorKind) -> (Exit, &'static str) {
     match kind {
         ErrorKind::Answer

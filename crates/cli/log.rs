@@ -14,13 +14,13 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::console::output;
 
-/// Maximum size of the queue, in bytes. The longest line of a tool is about 1 MiB.
+/// Maximum size of the queue in bytes. The longest line of a tool is about 1 MiB.
 const QUEUE_BYTES: usize = 4 << 20;
 
-/// Size of a queued line besides its text.
+/// Overhead of a queued line in bytes.
 const LINE_BYTES: usize = 64;
 
-/// Longest time that the end of the process waits for the remaining lines.
+/// Maximum time that the process waits for the remaining lines at its end.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
@@ -43,12 +43,12 @@ struct Queue {
     is_writing: bool,
 }
 
-/// Writes the lines that are left when it is dropped, for [`FLUSH_TIME`] at most.
+/// On drop, writes the remaining lines for at most [`FLUSH_TIME`].
 pub(crate) struct FlushOnDrop(Log);
 
 impl Log {
-    /// Starts nothing: the thread starts with the first line. With `is_json` each line
-    /// is a JSON value.
+    /// Creates a log. The thread starts with the first line. With `is_json` each line is a JSON
+    /// value.
     pub(crate) fn new(is_json: bool) -> Self {
         Self(Arc::new(Shared {
             is_json,
@@ -75,14 +75,14 @@ impl Log {
         if !queue.has_writer {
             let log = self.clone();
             let thread = thread::Builder::new().name("log".into());
-            // Where no thread can be started, the next line tries again.
+            // If no thread can be started, the next line tries again.
             queue.has_writer = thread.spawn(move || log.write_lines()).is_ok();
         }
         drop(queue);
         self.0.added.notify_one();
     }
 
-    /// Writes lines as long as the process lives.
+    /// Writes lines until the process ends.
     fn write_lines(&self) {
         let _ = self.0.writer.set(thread::current().id());
         loop {
@@ -93,7 +93,7 @@ impl Log {
                 queue = self.0.added.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }
             queue.is_writing = true;
-            // The text that is being written counts until then.
+            // The text being written counts towards the limit until it is written.
             let lines = std::mem::take(&mut queue.lines);
             let dropped = std::mem::take(&mut queue.dropped);
             drop(queue);
@@ -118,7 +118,7 @@ impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = output::log_line(&String::from_utf8_lossy(bytes), self.0.is_json);
         match self.0.writer.get() {
-            // What the thread itself logs does not go through the queue, which may be full.
+            // The thread's own log lines bypass the queue, which may be full.
             Some(writer) if *writer == thread::current().id() => output::log(&line),
             _ => self.add(line),
         }

@@ -1,5 +1,5 @@
-//! The command line of kitbag: one file per command in `commands/`, how errors
-//! read in `error.rs`, what the process ends with in `exit.rs`.
+//! The command line of kitbag: one file per command in `commands/`, the format of errors in
+//! `error.rs`, exit codes in `exit.rs`.
 
 #[cfg(test)]
 mod command_reference;
@@ -44,8 +44,8 @@ struct Cli {
     command: Command,
 }
 
-/// The commands. What they say of themselves stands here, and not on their
-/// arguments: those are put together for the command that is called only.
+/// The commands. Their help is here and not on their arguments, which are built only for the command
+/// that is called.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Command {
@@ -156,15 +156,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Before anything starts a thread.
+    // Must run before any thread starts.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     sys::bound_allocator();
     #[cfg(feature = "compiler")]
     if std::env::args_os().nth(1).is_some_and(|first| first == kitbag::host::COMPILE_COMMAND) {
         return compile();
     }
-    // With a handler, which does nothing, a write beyond `RLIMIT_FSIZE` is an error;
-    // without one the signal ends the process.
+    // A handler that does nothing turns a write beyond `RLIMIT_FSIZE` into an error. Without a
+    // handler the signal ends the process.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let cli = match parse() {
         Ok(cli) => cli,
@@ -183,7 +183,7 @@ fn parse() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
-/// Is the process that another one has started to compile a component.
+/// Runs the compiler process that another kitbag process started.
 #[cfg(feature = "compiler")]
 fn compile() -> ExitCode {
     match kitbag::host::compile_worker(std::env::args_os().skip(2)) {
@@ -230,7 +230,7 @@ fn run(cli: Cli) -> Exit {
         Ok(Exit::Done) => Exit::Done,
         Ok(exit) => match sys::shortage() {
             None => exit,
-            // What failed has been said; this is why.
+            // The failure is already reported; this is the reason.
             Some(limit) => {
                 output::note(&CliError::OpenFiles { limit, source: None }.report());
                 if exit == Exit::ToolError { exit } else { Exit::Limit }
@@ -251,7 +251,7 @@ fn explain(error: &clap::Error) -> Exit {
         };
     }
     let text = error.render().to_string();
-    // It repeats what was typed, or what a program put there.
+    // The message may repeat what a person typed, or a string from another program.
     output::note(&text);
     let words: Vec<_> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
@@ -262,9 +262,9 @@ fn explain(error: &clap::Error) -> Exit {
     if let Some(hint) = &hint {
         output::note(hint);
     }
-    // The parser has not got as far as to say whether this was given.
+    // The parser stopped before it could read this option.
     if std::env::args_os().any(|argument| argument == "--json") {
-        // The first paragraph; how to call it right follows.
+        // The first paragraph; the usage follows.
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         let paragraph = text.split("\n\n").next().unwrap_or_default();
         let mut message = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -278,14 +278,13 @@ fn explain(error: &clap::Error) -> Exit {
     Exit::Usage
 }
 
-/// Reports an error, to a program on standard output and to a person on
-/// standard error.
+/// Reports an error: on standard output for a program, on standard error for a person.
 fn fail(error: &CliError, as_json: bool) -> Exit {
     let exit = error.exit();
     let printed = if as_json { output::json(&error.json()) } else { Ok(()) };
     output::note(&error.report());
     match (printed, exit) {
-        // A program that reads standard output has nothing to go by but the exit code.
+        // A program that reads standard output can only rely on the exit code.
         (Err(unwritten), exit) if exit != Exit::Output => fail(&unwritten, false),
         _ => exit,
     }

@@ -6,7 +6,7 @@ use kitbag::Kitbag;
 use kitbag::base::shell;
 use kitbag::base::text::nearest;
 
-/// Names of other programs for a command of kitbag's.
+/// Command names of other programs for kitbag's commands.
 const OTHER_NAMES: [(&str, &str); 27] = [
     ("call", "run"),
     ("config-mcp", "mcp-config"),
@@ -40,15 +40,14 @@ const OTHER_NAMES: [(&str, &str); 27] = [
 /// The options of `kitbag` itself that take the next word as their value.
 const WITH_VALUE: [&str; 2] = ["-w", "--workspace"];
 
-/// Words that other programs have in front of a command, as in `tools list`.
+/// Words that precede a command in other programs, as in `tools list`.
 const GROUPS: [&str; 5] = ["help", "mcp", "server", "tool", "tools"];
 
-/// Options of programs that run a model.
+/// Options that pass a prompt in programs that run a model.
 const PROMPTS: [&str; 3] = ["-p", "--print", "--prompt"];
 
-/// A hint for these words, which come after the name of the program, as a sentence: the command
-/// line that was meant. `kitbag` is the program with all of its commands. `None`: no command is
-/// known for the words.
+/// Returns a hint with the likely intended command line. `words` follow the program name, and
+/// `kitbag` is the program with all of its commands. `None` if no command matches.
 pub(crate) fn hint(kind: ErrorKind, words: &[String], kitbag: &Command) -> Option<String> {
     if kind == ErrorKind::UnknownArgument
         && words.first().is_some_and(|word| PROMPTS.contains(&word.as_str()))
@@ -67,18 +66,18 @@ pub(crate) fn hint(kind: ErrorKind, words: &[String], kitbag: &Command) -> Optio
         at += 1 + usize::from(WITH_VALUE.contains(&&*words[at]));
     }
     let (before, words) = words.split_at(at.min(words.len()));
-    // A word that cannot be read, such as `-p`, leaves no better line.
+    // An unreadable word such as `-p` gives no better suggestion.
     let meant = meant(kind, words, kitbag).filter(|meant| meant != words)?;
     let command = shell::command([&["kitbag".to_owned()], before, &meant].concat());
     Some(format!("did you mean `{command}`?"))
 }
 
-/// Whether a word is the name of a command, of this program or of others, or an option of one.
+/// Returns whether a word is the name or an option of a command, of this program or of others.
 fn is_command(kitbag: &Command, word: &str) -> bool {
     own_name(kitbag, word.trim_start_matches('-')).is_some()
 }
 
-/// The name of the command that is meant by a word.
+/// Returns the command that a word means.
 fn own_name(kitbag: &Command, word: &str) -> Option<String> {
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == word);
     match other {
@@ -87,7 +86,7 @@ fn own_name(kitbag: &Command, word: &str) -> Option<String> {
     }
 }
 
-/// The words that were meant, without options of `kitbag` in front.
+/// Returns the intended words, without leading options of `kitbag`.
 fn meant(kind: ErrorKind, words: &[String], kitbag: &Command) -> Option<Vec<String>> {
     let (first, rest) = words.split_first()?;
     let options = |command: &str| -> Vec<&str> {
@@ -122,7 +121,7 @@ fn meant(kind: ErrorKind, words: &[String], kitbag: &Command) -> Option<Vec<Stri
             })
         }
         ErrorKind::UnknownArgument if first.starts_with('-') => {
-            // `--log info serve` has an option of `serve` in the wrong place.
+            // `--log info serve` has an option of `serve` before the command.
             if rest.iter().any(|word| is_command(kitbag, word)) {
                 return None;
             }
@@ -146,7 +145,7 @@ fn meant(kind: ErrorKind, words: &[String], kitbag: &Command) -> Option<Vec<Stri
             }
             _ => None,
         },
-        // `config show` is `config --show`.
+        // `config show` means `config --show`.
         ErrorKind::UnknownArgument => {
             let (option, others) = rest.split_first()?;
             let is_option = options(first).contains(&&**option);
@@ -156,8 +155,8 @@ fn meant(kind: ErrorKind, words: &[String], kitbag: &Command) -> Option<Vec<Stri
     }
 }
 
-/// The call of a tool with arguments that were written as options: `--key value`. `options` are
-/// those of `kitbag run`, which stay.
+/// Returns the call of a tool whose arguments were written as options: `--key value`. `options` are
+/// those of `kitbag run`, which are kept.
 fn called(tool: &str, words: &[String], options: &[&str]) -> Vec<String> {
     let mut call = vec!["run".to_owned(), tool.to_owned()];
     let mut words = words.iter().peekable();
@@ -217,7 +216,7 @@ mod tests {
         check(unknown, "serve --port x", None);
         check(unknown, "run now --zone UTC --time 1s", Some("kitbag run now zone=UTC --time 1s"));
         check(unknown, "run search_files -p x", None);
-        // One of ours, misspelled.
+        // A misspelled option of kitbag.
         check(unknown, "run now --tiem 1s", None);
         let unrecognized = ErrorKind::InvalidSubcommand;
         check(unrecognized, "read_file a.txt", Some("kitbag run read_file a.txt"));
@@ -234,7 +233,7 @@ mod tests {
         check(unrecognized, "help read_file", Some("kitbag describe read_file"));
         check(unrecognized, "version", Some("kitbag --version"));
         check(unrecognized, "frobnicate", None);
-        // It goes to a shell.
+        // The suggestion is quoted for a shell.
         check(unrecognized, "install $(reboot)", Some("kitbag add '$(reboot)'"));
     }
 

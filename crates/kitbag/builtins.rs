@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use kitbag_host::EmbeddedArtifact;
 use kitbag_toolbox::Builtin;
 
-/// Bytes aligned to a page boundary, so that their text section can be made executable in place.
+/// Bytes aligned to a page boundary, so that their text section can become executable in place.
 #[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]
 // On other systems a page may have up to 64 KiB, which is also wasmtime's alignment of text.
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(65536)))]

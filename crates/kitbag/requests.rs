@@ -132,7 +132,7 @@ impl Asker<'_> {
         around.read_risks(path, include)
     }
 
-    /// Returns all requests of a tool besides its grants.
+    /// Returns all requests of a tool except its grants.
     fn tool_itself(&self, tool: &ConfiguredTool) -> Vec<RequestItem> {
         let Self { config, root, .. } = self;
         let source = &tool.source.value;

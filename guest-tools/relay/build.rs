@@ -1,5 +1,5 @@
-//! Memory that the tool has from its start, so that a benchmark of its calls is not one of
-//! memory that grows.
+//! Reserves initial memory for the tool, so that a benchmark of its calls does not measure memory
+//! growth.
 
 fn main() {
     if std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|target| target == "wasm32") {

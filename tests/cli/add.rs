@@ -1,5 +1,5 @@
-//! `kitbag add`, `update` and `remove`: what a person sees, what they agree to, and what is
-//! written then, whole or not at all.
+//! `kitbag add`, `update` and `remove`: the screen that a person sees, their approval, and the
+//! files that are written, completely or not at all.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -23,7 +23,7 @@ fn weather() -> Value {
     })
 }
 
-/// A workspace with a component beside it, as it was downloaded.
+/// A workspace with a downloaded component beside it.
 fn downloaded(name: &str, component: &[u8]) -> (Workspace, PathBuf) {
     let workspace = Workspace::new();
     let path = workspace.home().join("Downloads").join(name);
@@ -45,7 +45,7 @@ fn read(workspace: &Workspace, path: &str) -> String {
     fs::read_to_string(workspace.path(path)).unwrap_or_default()
 }
 
-/// Every file below a directory with its content.
+/// Every file below a directory, with its content.
 fn files(workspace: &Workspace) -> Vec<(PathBuf, Vec<u8>)> {
     let (mut left, mut files) = (vec![workspace.root()], Vec::new());
     while let Some(directory) = left.pop() {
@@ -113,7 +113,7 @@ fn non_components_are_refused() {
 }
 
 #[test]
-fn commands_at_once_lose_nothing_of_each_other() {
+fn concurrent_commands_lose_no_changes() {
     const COMMANDS: usize = 12;
     let (workspace, path) = weather_downloaded();
     add(&workspace, &path, &["--yes", "--name", "first"]).success();
@@ -141,7 +141,7 @@ fn commands_at_once_lose_nothing_of_each_other() {
         assert!(config.contains(&table) && lock.contains(&table), "{table}\n{config}\n{lock}");
         assert_eq!(workspace.run(&["run", &format!("tool_{number}")]).success(), "ok\n");
     }
-    // Of those with the same name one is added.
+    // Only one of several additions with the same name succeeds.
     let children: Vec<_> = (0..4)
         .map(|_| {
             let mut command = workspace.command();
@@ -168,7 +168,7 @@ fn the_next_command_finishes_a_killed_one() {
         let mut command = workspace.command();
         command.args(["add", path.to_str().unwrap(), "--yes"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // Late, where files are written.
+        // Late, when files are written.
         std::thread::sleep(takes.mul_f64(0.5 + f64::from(number) / f64::from(KILLS)));
         let _ = child.kill();
         child.wait().unwrap();
@@ -177,7 +177,7 @@ fn the_next_command_finishes_a_killed_one() {
         let is_new = |text: &str| text.contains("[tools.weather]");
         assert!(config == old_config || is_new(&config), "{config}");
         assert!(lock == old_lock || is_new(&lock), "{lock}");
-        // What runs is what was agreed to: with its grants, and its digest.
+        // The approved component runs, with its grants and its digest.
         let run = workspace.run(&["run", "weather"]);
         assert!(run.code != 0 || is_new(&config) && is_new(&lock), "{}", run.shown());
         assert_eq!(workspace.run(&["run", "first"]).success(), "ok\n");
@@ -189,7 +189,7 @@ fn the_next_command_finishes_a_killed_one() {
         workspace.run(&["remove", "weather"]).success();
         assert_eq!(read(&workspace, ".kitbag/kitbag.lock"), old_lock);
     }
-    // What was staged may be left, and no tool is made of it.
+    // Staged files may remain, but do not become tools.
     let tools = workspace.listed();
     assert!(
         tools.iter().all(|tool| !tool["name"].as_str().unwrap().starts_with("kitbag")),
@@ -197,7 +197,7 @@ fn the_next_command_finishes_a_killed_one() {
     );
 }
 
-/// Drops digests, which change with each build of the guests, and the progress of a slow
+/// Removes digests, which change with each build of the guests, and the progress of a slow
 /// compilation, which a terminal clears before the next text.
 fn without_digests(text: &str) -> String {
     let line = |line: &str| {

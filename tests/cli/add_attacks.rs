@@ -1,4 +1,4 @@
-//! What a component, a link or another process does while tools are added and removed.
+//! Attacks by a component, a link or another process while tools are added and removed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ fn downloaded(workspace: &Workspace, description: &str) -> PathBuf {
     path
 }
 
-/// Puts another file in place of one.
+/// Replaces a file with another.
 fn swap(path: &Path, by: &[u8]) {
     let other = path.with_extension("other");
     fs::write(&other, by).unwrap();
@@ -28,7 +28,7 @@ fn swap(path: &Path, by: &[u8]) {
 #[test]
 fn a_component_swapped_before_the_copy_is_added_as_shown() {
     let evil = describing(&json!({ "name": "weather", "description": "Evil." }).to_string());
-    // Another file in its place, the same file with another content, and a link.
+    // Another file at the path, the same file with other content, and a link.
     let changes: [fn(&Path, &[u8]); 3] = [
         swap,
         |path, by| fs::write(path, by).unwrap(),
@@ -65,7 +65,7 @@ fn a_component_swapped_during_an_update_does_not_run() {
     let workspace = Workspace::new().untrusted();
     let path = downloaded(&workspace, "Tells the weather.");
     workspace.run(&["add", path.to_str().unwrap(), "--yes"]).success();
-    // One that a person copied there, and looks at now.
+    // A component that a person copied there, and inspects now.
     let own = workspace.path(".kitbag/tools/weather.wasm");
     let newer = json!({ "name": "weather", "description": "Tells more." });
     swap(&own, &describing(&newer.to_string()));

@@ -22,7 +22,7 @@ fn file(workspace: &Workspace) -> PathBuf {
     directory(workspace).join("audit-000001.jsonl")
 }
 
-/// The lines of the log that match, as JSON.
+/// The matching lines of the log, as JSON.
 fn logged(workspace: &Workspace, options: &[&str]) -> Vec<Value> {
     let run = workspace.run(&[&["audit", "--json", "--all"], options].concat());
     let stdout = run.success();
@@ -72,7 +72,7 @@ fn each_call_is_a_line_with_its_caller_and_outcome() {
     assert_eq!(logged(&workspace, &["--caller", "client"]).len(), 0);
     assert_eq!(logged(&workspace, &["--since", "1h"]).len(), 3);
     for since in ["today", "yesterday", "2000-01-01", "2000-01-01T00:00", "1h 30m"] {
-        // At midnight the calls may be of yesterday.
+        // Around midnight the calls may be from yesterday.
         let options = ["--since", since];
         assert!(since == "today" || logged(&workspace, &options).len() == 3, "{since}");
     }
@@ -83,7 +83,7 @@ fn each_call_is_a_line_with_its_caller_and_outcome() {
     assert_eq!(shown, ["DAY (UTC)  <workspace>", &format!("  TIME  {refused}")]);
 }
 
-/// What `kitbag audit` shows, without days, times and the user's number.
+/// The output of `kitbag audit`, without dates, times and the user ID.
 fn story(workspace: &Workspace, options: &[&str]) -> Vec<String> {
     let run = workspace.run(&[&["audit"], options].concat());
     let user = format!("{}: ", kitbag::Caller::this_user());
@@ -99,7 +99,7 @@ fn story(workspace: &Workspace, options: &[&str]) -> Vec<String> {
     told.collect()
 }
 
-/// The lines of refusals: kind, target, reason, what they were refused for, and how often.
+/// The lines of refusals: kind, target, reason, cause, and count.
 fn refusals(workspace: &Workspace) -> Vec<String> {
     let lines = logged(workspace, &["--outcome", "refused"]);
     let refusals = lines.iter().filter(|line| line["event"] == json!("refusal"));
@@ -114,14 +114,14 @@ fn refusals(workspace: &Workspace) -> Vec<String> {
     refusals.map(text).collect()
 }
 
-/// A line without what is another one each time.
+/// The lines of calls without their variable fields.
 fn calls(workspace: &Workspace) -> Vec<Value> {
     let lines = logged(workspace, &[]);
     lines.into_iter().filter(|line| line["event"] == json!("call")).collect()
 }
 
 #[test]
-fn a_request_that_was_stopped_before_it_was_sent_is_refused() {
+fn a_request_stopped_before_sending_is_logged_as_refused() {
     const LEAK: &str = "glpat-notARealKey1234567890";
     let server = Server::start(Behaviour::Echo);
     let workspace = Workspace::with_toolsets(&[]);
@@ -174,7 +174,7 @@ fn a_request_that_was_stopped_before_it_was_sent_is_refused() {
 }
 
 #[test]
-fn requests_that_are_refused_leave_room_for_those_that_are_sent() {
+fn refused_requests_leave_room_for_sent_requests() {
     let server = Server::start(Behaviour::Echo);
     let workspace = Workspace::with_toolsets(&[]);
     let (wasm, place) = (guest("request"), format!("{}/open/**", server.url()));
@@ -192,7 +192,7 @@ fn requests_that_are_refused_leave_room_for_those_that_are_sent() {
     assert_eq!(refusals(&workspace), [format!("http GET {} path - 300 times", server.url())]);
 }
 
-/// A workspace with the tool `probe`, which may read one directory of it and write in another.
+/// A workspace with the tool `probe`, which may read one of its directories and write in another.
 fn probing() -> Workspace {
     let workspace = Workspace::new();
     let probe = guest("probe");
@@ -254,7 +254,7 @@ fn each_refused_access_to_a_file_is_a_line() {
 }
 
 #[test]
-fn a_call_names_the_tools_that_it_called_and_was_refused() {
+fn a_call_lists_its_inner_calls_and_refusals() {
     let workspace = Workspace::with_toolsets(&["calc", "python"]);
     let (relay, probe) = (guest("relay"), guest("probe"));
     let tools = |grants: &str| {
@@ -295,11 +295,11 @@ fn a_call_names_the_tools_that_it_called_and_was_refused() {
         "         refused: relay may not call `no\\u{202e}ne` (not granted)",
     ];
     assert_eq!(inside, expected);
-    // Names without end are counted.
+    // A large number of names is only counted.
     let many: Vec<_> = (0..80).map(|number| format!("none{number}")).collect();
     let call = relay(&many.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!((&call["refusals"], &call["more_refusals"]), (&json!(80), &json!(30)));
-    // A script that looks for a tool which it may not call is refused that.
+    // A script that looks up a tool which it may not call is refused.
     let own = fs::read_to_string(workspace.own_config_file()).unwrap();
     fs::write(
         workspace.own_config_file(),
@@ -316,7 +316,7 @@ fn a_call_names_the_tools_that_it_called_and_was_refused() {
 }
 
 #[test]
-fn a_call_that_asks_for_more_than_its_tool_has_is_refused() {
+fn a_call_cannot_exceed_the_grants_and_limits_of_its_tool() {
     let workspace = Workspace::with_probe("");
     let state = workspace.home().join(".local/state/kitbag");
     let places = Places {
@@ -341,7 +341,7 @@ fn a_call_that_asks_for_more_than_its_tool_has_is_refused() {
 }
 
 #[test]
-fn a_client_is_named_as_it_names_itself() {
+fn a_client_is_logged_under_its_own_name() {
     let workspace = Workspace::with_toolsets(&["calc"]);
     let mut server = Client::start_with(&workspace, &[], Stdio::null());
     let name = format!("claude\u{1b}[2J-code{}", "x".repeat(500));
@@ -479,7 +479,7 @@ fn servers_and_the_command_line_write_one_log() {
             server.answer(id);
         }
     }
-    // One ends by itself, with all that it has to write; the other is killed.
+    // One server ends normally, after writing all of its lines; the other is killed.
     let [first, mut second] = servers;
     let (_, _) = first.close();
     second.kill();
@@ -501,7 +501,7 @@ fn a_kill_leaves_a_valid_log_with_every_answered_call() {
     for round in 0..25_u64 {
         let server = Client::start_with(&workspace, &[], Stdio::null());
         let mut server = server.after_handshake(json!({}));
-        // The first is waited for, so that the others come one after the other without a start.
+        // Wait for the first call, so that the others follow without a start.
         server.call("calculate", json!({ "expression": "1" }));
         answered += 1;
         let size = || fs::metadata(file(&workspace)).unwrap().len();
@@ -509,7 +509,7 @@ fn a_kill_leaves_a_valid_log_with_every_answered_call() {
         for _ in 0..40 {
             server.send("tools/call", arguments.clone());
         }
-        // Of the forty lines, a dozen at most.
+        // A dozen of the forty lines at most.
         while size() <= begun + 200 * round {
             std::thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! A broken piece of the configuration spoils itself and nothing else.
+//! A broken part of the configuration disables only itself.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::support::mcp::Client;
 use crate::support::{Run, Workspace, guest, probe};
 
-/// The files of a workspace that break it, each with the place that is named, and the tools that
-/// are off for it where the workspace is trusted.
+/// Broken files of a workspace, each with the location in the message, and the tools that are
+/// disabled if the workspace is trusted.
 const CASES: [(&str, &str, &str, &[&str]); 13] = [
     (".kitbag/config.toml", "[ceiling]\nmemory = \"1GiB\"\n", ":1:2: `ceiling` has no place", &[]),
     (".kitbag/config.toml", "[later]\nx = 1\n", ":1:2: unknown key `later`", &[]),
@@ -49,7 +49,7 @@ fn names(client: &mut Client) -> Vec<String> {
     tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The lines that name a file.
+/// The lines that contain the name of a file.
 fn naming<'a>(text: &'a str, file: &str) -> Vec<&'a str> {
     text.lines().filter(|line| line.contains(file)).collect()
 }
@@ -66,7 +66,7 @@ fn assert_said_once(run: &Run, file: &str, said: &str) {
 fn a_fresh_clone_never_stops_the_built_ins() {
     for (file, text, said, _) in CASES {
         let workspace = workspace().untrusted();
-        // Neither a manifest nor a lock file is read before.
+        // Manifests and lock files are not read before.
         let is_unread = file.ends_with("probe.toml") || file.ends_with(".lock");
         workspace.file(file, text);
         for command in [&["run", "now"][..], &["list"], &["prompt"], &["config", "--show"]] {
@@ -83,7 +83,7 @@ fn a_fresh_clone_never_stops_the_built_ins() {
         assert!(status.success(), "{file}: {stderr}");
         if !is_unread && !file.ends_with("learn.wasm") {
             assert_eq!(naming(&stderr, file).len(), 1, "{stderr}");
-            // A check is strict.
+            // `check` is strict.
             assert_eq!(workspace.run(&["check"]).code, 4, "{file}");
         }
     }
@@ -132,7 +132,7 @@ fn a_broken_piece_of_a_trusted_workspace_is_isolated_and_named() {
     }
 }
 
-/// A warning, and the error of a call where the tool is off.
+/// There must be a warning, and the error of the call if the tool is disabled.
 #[track_caller]
 fn assert_said_once_or_twice(run: &Run, file: &str, said: &str) {
     let lines = naming(&run.stderr, file);
@@ -219,8 +219,8 @@ fn a_limit_above_the_ceiling_turns_no_tool_off() {
 }
 
 #[test]
-fn breaking_a_file_loses_none_of_its_restrictions() {
-    // As a person has it, and what an edit, a merge or a newer version makes of it.
+fn a_broken_file_keeps_its_restrictions() {
+    // A valid configuration, and broken versions after an edit, a merge or an upgrade.
     let whole =
         "[tools.write_file]\napprove = \"always\"\n[secret_files]\nnames = [\"*.tfvars\"]\n";
     for broken in [

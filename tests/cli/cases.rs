@@ -1,4 +1,4 @@
-//! Commands and their output, as data: `support::case_files` describes the form.
+//! Commands and their output, as data; `support::case_files` describes the format.
 
 use crate::support::case_files::check_case_files;
 

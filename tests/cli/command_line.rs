@@ -44,7 +44,7 @@ fn the_help_of_every_command_is_reviewed() {
 }
 
 #[test]
-fn completions_are_there_for_every_shell() {
+fn every_shell_has_completions() {
     let workspace = Workspace::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = workspace.run(&["completions", shell]).success();
@@ -53,7 +53,7 @@ fn completions_are_there_for_every_shell() {
 }
 
 #[test]
-fn every_command_has_its_page_of_the_manual() {
+fn every_command_has_a_man_page() {
     let workspace = Workspace::new();
     let help = workspace.run(&["--help"]).success();
     let (_, commands) = help.split_once("Commands:\n").unwrap();
@@ -72,7 +72,7 @@ fn every_command_has_its_page_of_the_manual() {
 }
 
 #[test]
-fn a_terminal_shows_a_page_of_the_manual_in_plain_text() {
+fn a_terminal_shows_man_pages_as_plain_text() {
     let workspace = Workspace::new();
     let viewers = workspace.path("bin");
     let shown = |path: &Path| {
@@ -82,11 +82,11 @@ fn a_terminal_shows_a_page_of_the_manual_in_plain_text() {
         assert_eq!(run.code, 0, "{}", run.shown());
         run.stderr
     };
-    // No viewer: the help.
+    // Without a viewer, the help is printed.
     let page = shown(&viewers);
     assert!(page.contains("Usage: kitbag list"), "{page}");
     assert!(!page.contains(".TH") && !page.contains("\\fB"), "{page}");
-    // A viewer that does not know the option, then one that does.
+    // A viewer that rejects the option, then one that accepts it.
     for (script, expected) in [
         ("echo wrong >&2; exit 1", "Usage: kitbag list"),
         ("read -r line; read -r line; echo \"$* $line\"", "-l - "),
@@ -168,7 +168,7 @@ disabled = ["secret"]
 }
 
 #[test]
-fn the_workspace_is_found_upwards_or_named() {
+fn the_workspace_is_found_in_a_parent_or_given() {
     let workspace = full();
     fs::create_dir_all(workspace.path("deep/er")).unwrap();
     let mut command = workspace.command();
@@ -185,7 +185,7 @@ fn the_workspace_is_found_upwards_or_named() {
 }
 
 #[test]
-fn a_reader_that_has_had_enough_is_no_error() {
+fn a_reader_that_closes_the_pipe_is_not_an_error() {
     let workspace = Workspace::with_probe("");
     let mut command = workspace.command();
     command.args(["run", "probe", "do=output", "bytes:=1000000"]);

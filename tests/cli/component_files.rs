@@ -1,10 +1,10 @@
-//! Components that are run from their file, without being configured.
+//! Components that run from their file, without configuration.
 
 use std::fs;
 
 use crate::support::{Workspace, guest};
 
-/// A directory that is no workspace, with a component in it.
+/// A directory with a component in it that is not a workspace.
 fn directory() -> Workspace {
     let workspace = Workspace::with_own_cache();
     fs::remove_dir_all(workspace.path(".kitbag")).unwrap();
@@ -18,7 +18,7 @@ fn a_component_runs_from_its_file() {
     let workspace = directory();
     let echo = ["run", "./build/probe.wasm", "do=echo", "text=hello"];
     assert_eq!(workspace.run(&echo).success(), "hello\n");
-    // Compiled once, and found in the cache by whatever path.
+    // Compiled once, and found in the cache regardless of the path.
     let absolute = workspace.path("build/probe.wasm");
     let entry = fs::metadata(workspace.cached()).unwrap().modified().unwrap();
     let run = workspace.run(&["run", absolute.to_str().unwrap(), "do=echo", "text=again"]);
@@ -26,7 +26,7 @@ fn a_component_runs_from_its_file() {
     assert_eq!(fs::metadata(workspace.cached()).unwrap().modified().unwrap(), entry);
     fs::copy(&absolute, workspace.path("here.wasm")).unwrap();
     assert_eq!(workspace.run(&["run", "here.wasm", "do=echo", "text=x"]).success(), "x\n");
-    // Nothing of it stays.
+    // No trace of the component remains.
     let tools = workspace.listed();
     assert_eq!(tools.len(), 1, "{tools:?}");
 }

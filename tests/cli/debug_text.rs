@@ -1,11 +1,11 @@
-//! Errors as the program prints them: words, and no text that Rust prints for debugging.
+//! Errors of the program are prose, without Rust's debug output.
 
 use kitbag_test_servers::{Authority, Behaviour, Server};
 use serde_json::json;
 
 use crate::support::Workspace;
 
-/// Text that only the debugging output of Rust has.
+/// Text that appears only in Rust's debug output.
 const DEBUG: [&str; 14] = [
     "Some(",
     "None,",

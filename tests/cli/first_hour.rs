@@ -1,4 +1,4 @@
-//! Mistakes of the first hour, and the command that was meant.
+//! Mistakes of the first hour, and the intended command.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +10,7 @@ fn a_description_ends_with_a_command_that_works() {
     let toolsets =
         ["files", "search", "data", "text", "time", "calc", "python", "memory", "write", "learn"];
     let workspace = Workspace::with_toolsets(&toolsets);
-    // These need what a workspace has: a topic, a memory, an image; and a person who consents.
+    // These need a workspace with a topic, a memory or an image, or a person who consents.
     let others = ["learn", "forget", "read_media", "remove_path"];
     let tools = workspace.run(&["list", "--json"]).json();
     let tools = tools.as_array().unwrap().iter().filter(|tool| tool["disabled"].is_null());

@@ -1,5 +1,5 @@
-//! Tools that come with manifests of other hosts: what is written of them is valid, what is printed
-//! can be pasted, and what changes is shown.
+//! Tools with manifests of other hosts: the written configuration is valid, the printed commands
+//! can be pasted, and changes are shown.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::support::crafted::describing;
 use crate::support::{Run, Workspace, snapshot};
 
-/// A component that says nothing but its name.
+/// A component that declares only its name.
 fn component(name: &str) -> Vec<u8> {
     describing(&json!({ "name": name }).to_string())
 }
@@ -33,14 +33,14 @@ fn read(workspace: &Workspace, path: &str) -> String {
     fs::read_to_string(workspace.path(path)).unwrap_or_default()
 }
 
-/// The commands in a text of kitbag's that keep a secret, each as it is printed.
+/// The commands in kitbag's output that store a secret, as printed.
 fn commands(text: &str) -> Vec<&str> {
     let lines = text.lines().filter_map(|line| line.split_once("keep it with `"));
     lines.map(|(_, rest)| rest.rsplit_once('`').unwrap().0).collect()
 }
 
 #[test]
-fn printed_commands_run_nothing_but_kitbag() {
+fn printed_commands_run_only_kitbag() {
     let evil = "$(touch PWNED)`touch PWNED`'; touch PWNED; '\"; touch PWNED\n!!";
     let entry = |name: &str, location: serde_json::Value, host: &str| json!({ "secret_name": name, "location": location, "host_patterns": [host] });
     let text = json!({ "http": { "credentials": {
@@ -59,7 +59,7 @@ fn printed_commands_run_nothing_but_kitbag() {
     let as_json = run(&workspace, "add", &directory, &["--yes", "--json", "--name", "b"]).json();
     let notes: Vec<_> =
         as_json["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
-    // A program of the same name that only notes its arguments.
+    // A program of the same name that only records its arguments.
     let elsewhere = workspace.outside().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let fake = elsewhere.join("kitbag");

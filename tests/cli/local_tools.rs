@@ -1,5 +1,5 @@
-//! A person's own tools: named in the configuration or just lying there,
-//! compiled once, found in the cache by the next process.
+//! Local tools: named in the configuration or found in `.kitbag/tools`, compiled once, and loaded
+//! from the cache by the next process.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -35,7 +35,7 @@ fn a_tool_from_another_package_is_compiled_once_and_cached() {
     assert_eq!(second.success(), first.stdout);
     assert_eq!(fs::read_dir(workspace.cache()).unwrap().count(), 1);
     assert_eq!(entry().metadata().unwrap().modified().unwrap(), written);
-    // A process that may not write there reads it all the same.
+    // A process that may not write to the cache can still read it.
     let in_library = workspace.kitbag();
     let component = in_library.toolbox().load("word_count").unwrap();
     assert!(!component.was_compiled());
@@ -50,7 +50,7 @@ fn the_time_for_compiling_is_a_limit_that_the_error_names() {
     let message = "the component takes longer than 1us to compile; allow more with \
                    `limits.compile` of the tool, within the ceiling in the user config";
     assert!(refused.stderr.contains(message), "{}", refused.shown());
-    // One host tries again where it may take longer.
+    // The same host tries again if the limit is raised.
     let server = workspace
         .builder()
         .limits(LimitFlags { compile: Some(Duration::from_nanos(1)), ..LimitFlags::default() });
@@ -77,7 +77,7 @@ fn a_change_of_the_component_is_a_new_entry() {
     let workspace = stranger();
     workspace.run(&["run", "word_count", "text=a"]).success();
     let mut bytes = fs::read(workspace.path("count.wasm")).unwrap();
-    // An empty custom section at the end: another content, the same tool.
+    // An empty custom section at the end: different content, the same tool.
     bytes.extend([0, 2, 1, b'x']);
     fs::write(workspace.path("count.wasm"), bytes).unwrap();
     workspace.run(&["run", "word_count", "text=a"]).success();
@@ -94,7 +94,7 @@ fn start(workspace: &Workspace, count: usize) -> Vec<Child> {
     (0..count).map(start).collect()
 }
 
-/// Waits until all of them have the answer.
+/// Waits until all of them have printed the answer.
 fn finish(children: Vec<Child>) {
     for child in children {
         let output = child.wait_with_output().unwrap();
@@ -105,7 +105,7 @@ fn finish(children: Vec<Child>) {
     }
 }
 
-/// Looks again and again until there is something to see.
+/// Polls until there is a result.
 fn see<T>(look: impl Fn() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -117,14 +117,14 @@ fn see<T>(look: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// The file of the cache that is claimed.
+/// The claimed file of the cache.
 fn claimed(workspace: &Workspace) -> Option<PathBuf> {
     let files = fs::read_dir(workspace.cache()).ok()?;
     let mut paths = files.flatten().map(|file| file.path());
     paths.find(|path| path.to_string_lossy().contains("/.lock-"))
 }
 
-/// Waits until a process waits for another's lock.
+/// Waits until a process waits for the lock of another process.
 fn see_waiting(child: &Child, claim: &Path) {
     let files = format!("/proc/{}/fd", child.id());
     see(|| {
@@ -133,8 +133,8 @@ fn see_waiting(child: &Child, claim: &Path) {
     });
 }
 
-/// Waits for the first entry of the cache, lets all of them finish, and checks that
-/// no other process has made another: that would be another file.
+/// Waits for the first entry of the cache and for all processes, and checks that no other process
+/// has written the entry again, which would be a different file.
 fn finish_with_one_entry(workspace: &Workspace, children: Vec<Child>) {
     let entry = || {
         let mut files = fs::read_dir(workspace.cache()).ok()?.flatten();
@@ -144,7 +144,7 @@ fn finish_with_one_entry(workspace: &Workspace, children: Vec<Child>) {
     let first = see(entry);
     finish(children);
     assert_eq!(entry(), Some(first), "it was compiled again");
-    // No claim is left either.
+    // No claim remains either.
     assert_eq!(fs::metadata(workspace.cached()).unwrap().ino(), first);
 }
 

@@ -1,4 +1,4 @@
-//! `kitbag mcp-config`: the entry of the server in clients' files.
+//! `kitbag mcp-config`: the entry of the server in the configuration files of clients.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -22,7 +22,7 @@ const CLIENTS: [&str; 10] = [
 ];
 
 #[test]
-fn the_file_that_is_named_is_the_one_that_is_written() {
+fn the_named_file_is_written() {
     let workspace = Workspace::new();
     fs::remove_dir_all(workspace.path(".kitbag")).unwrap();
     for client in CLIENTS {
@@ -33,7 +33,7 @@ fn the_file_that_is_named_is_the_one_that_is_written() {
 }
 
 #[test]
-fn the_program_is_named_by_the_path_that_it_was_called_by() {
+fn the_entry_names_the_path_of_the_program_as_called() {
     let workspace = Workspace::new();
     let bin = workspace.outside().join("bin");
     fs::create_dir(&bin).unwrap();
@@ -52,7 +52,7 @@ fn the_program_is_named_by_the_path_that_it_was_called_by() {
     let relative = named("../bin/kitbag mcp-config claude-desktop");
     assert_eq!(fs::read_link(&relative).unwrap(), Path::new(env!("CARGO_BIN_EXE_kitbag")));
     assert!(relative.is_absolute());
-    // What a program calls itself is not believed.
+    // The program name in the arguments is not trusted.
     let fake = format!("exec -a /bin/sh {} mcp-config claude-desktop", link.display());
     let output = std::process::Command::new("/bin/bash")
         .args(["-c", &fake])

@@ -10,13 +10,13 @@ use serde_json::json;
 use crate::support::mcp::Client;
 use crate::support::{Workspace, crafted, guest};
 
-/// What would clear a terminal, set its title, turn a line around or hide a part of it.
+/// Characters that would clear a terminal, set its title, reverse a line or hide a part of it.
 const EVIL: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}2J\u{202e}\u{200b}\u{8}\u{7f}\r";
 
-/// How [`EVIL`] starts where it is spelled out: for a person, or in JSON.
+/// The start of the escaped [`EVIL`]: for a person, or in JSON.
 const SPELLED_OUT: [&str; 2] = ["\\u{1b}[2J", "\\u001b[2J"];
 
-/// A workspace in which everything that can is evil.
+/// A workspace in which every possible string is evil.
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
     let evil = |text: &str| format!("{text}{EVIL}");
@@ -37,7 +37,7 @@ fn workspace() -> Workspace {
     fs::create_dir_all(workspace.path(&evil("directory"))).unwrap();
     workspace.file(&evil("kb/subject"), evil("content"));
     workspace.file(&evil("kb/learned.md"), evil("content"));
-    // A JSON string is one of TOML, too, but for DEL.
+    // A JSON string is also a TOML string, except for DEL.
     let quoted = |text: &str| json!(evil(text)).to_string().replace('\u{7f}', "\\u007f");
     let path = |name: &str| quoted(name);
     workspace.config(&format!(
@@ -149,7 +149,7 @@ fn no_command_prints_terminal_escapes() {
         let stderr = String::from_utf8(output.stderr).unwrap();
         check(&command, "standard error", &stderr);
         let stdout = String::from_utf8(output.stdout).unwrap();
-        // Where standard output is no terminal, a tool's answer is data, and so is the prompt.
+        // If standard output is not a terminal, a tool's answer is data, and so is the prompt.
         let is_data =
             matches!(&*command[0], "run" | "prompt") && !command.contains(&"--json".into());
         if !is_data {
@@ -158,7 +158,7 @@ fn no_command_prints_terminal_escapes() {
         spelled_out +=
             usize::from(SPELLED_OUT.iter().any(|it| (stdout.clone() + &stderr).contains(it)));
     }
-    // What is evil did get there.
+    // The evil strings did reach the output.
     assert!(spelled_out > 60, "{spelled_out}");
 }
 
@@ -177,10 +177,10 @@ fn no_command_writes_foreign_escapes_to_a_terminal() {
         };
         drop(terminal.slave);
         let mut seen = Vec::new();
-        // Linux ends a terminal that is no longer open with an error.
+        // Linux returns an error when reading from a terminal that is closed.
         let _ = File::from(terminal.master).read_to_end(&mut seen);
         child.wait().unwrap();
-        // The terminal ends its lines so, and kitbag rewrites a line of its own so.
+        // The terminal ends lines with CR LF, and kitbag redraws its own lines with CR.
         let text = String::from_utf8(seen).unwrap().replace("\r\n", "\n").replace("\r\u{1b}[K", "");
         // The styles of clap's help.
         let text = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[4m"]

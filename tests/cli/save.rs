@@ -1,10 +1,10 @@
-//! `kitbag run --save`: what a tool gave as files.
+//! `kitbag run --save`: the files that a tool returns.
 
 use std::fs;
 
 use crate::support::Workspace;
 
-/// The files of a directory with their content, by name.
+/// The files of a directory, sorted by name, with their content.
 fn files(workspace: &Workspace, directory: &str) -> Vec<(String, String)> {
     let entries = fs::read_dir(workspace.path(directory)).unwrap().map(|entry| entry.unwrap());
     let read = |entry: fs::DirEntry| {
@@ -20,7 +20,7 @@ fn files(workspace: &Workspace, directory: &str) -> Vec<(String, String)> {
 fn a_failed_save_leaves_no_file_and_prints_the_answer() {
     let workspace = Workspace::with_probe("");
     for as_json in [false, true] {
-        // Files of this process may have 4 KiB.
+        // This process may write files of 4 KiB at most.
         let limited = format!(
             "ulimit -f 4 && exec \"$0\" run probe do=emit bytes:=100000 --save out{}",
             if as_json { " --json" } else { "" }

@@ -1,6 +1,6 @@
-//! What a component says of itself in its section `kitbag:describe`, which is read without
-//! running anything: of a guest that the sdk has written it into, and of others to which it is
-//! added. Which sections count is tested in `crates/host`.
+//! The description of a component in its section `kitbag:describe`, which is read without running
+//! the component: of a guest with a section written by the sdk, and of guests to which one is
+//! added. `crates/host` tests which sections are used.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::{Workspace, guest, snapshot};
 
-/// A component with one more section at its end.
+/// A component with an additional section at its end.
 fn with_section(name: &str, description: &[u8]) -> Vec<u8> {
     let mut content = vec![15];
     content.extend(b"kitbag:describe");
@@ -25,14 +25,14 @@ fn with_section(name: &str, description: &[u8]) -> Vec<u8> {
     component
 }
 
-/// A workspace with this component as the tool `tool`, in which nothing was compiled yet.
+/// A workspace with this component as the tool `tool`, in which nothing has been compiled yet.
 fn workspace(component: &[u8]) -> Workspace {
     let workspace = Workspace::with_own_cache();
     workspace.file(".kitbag/tools/tool.wasm", component);
     workspace
 }
 
-/// Whether nothing was compiled or asked.
+/// Returns true if the component was neither compiled nor called.
 fn is_untouched(workspace: &Workspace) -> bool {
     fs::read_dir(workspace.cache()).map_or(true, |mut entries| entries.next().is_none())
 }
@@ -92,11 +92,11 @@ fn the_section_takes_precedence_over_describe() {
         assert!(described.contains("From the section."), "{described}");
         let refused = workspace.run(&["run", "tool", "do=echo"]);
         assert_eq!(refused.code, 2, "{}", refused.shown());
-        // Now it was compiled, and what is kept of it says the same.
+        // Now the component is compiled, and the stored description is the same.
         let preopens = workspace.run(&["run", "tool", "do=preopens"]).success();
         assert!(preopens.starts_with("preopens: "), "{preopens}");
     }
-    // A component without `describe` says it, too.
+    // A component without `describe` may also have the section.
     let section = br#"{"name":"x","description":"Counts.","inputSchema":{"type":"object",
         "properties":{"text":{"type":"string"}},"required":["text"]}}"#;
     let workspace = self::workspace(&with_section("stranger", section));
@@ -114,7 +114,7 @@ fn an_unusable_section_is_ignored_and_named() {
         let run = workspace.run(&["run", "tool", argument]);
         assert_eq!(run.code, 0, "{}", run.shown());
         assert!(run.stderr.contains(expected), "{}", run.shown());
-        // `describe`, which would say something, is not asked instead.
+        // `describe`, which would return a schema, is not called instead.
         let schema = &workspace.run(&["describe", "tool", "--json"]).json()["inputSchema"];
         assert_eq!(schema["value"], json!({ "type": "object" }));
     };

@@ -1,4 +1,4 @@
-//! Which users' configuration takes effect.
+//! Ownership and permissions that a configuration must have to take effect.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
@@ -12,7 +12,7 @@ use crate::support::{CallInTest, Workspace, guest, probe};
 /// A user who is neither the caller nor root.
 const STRANGER: u32 = 65534;
 
-/// A workspace whose topic leads to a secret of the caller's, with a local tool.
+/// A workspace with a local tool, and with a topic that points to a secret of the caller.
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
     let secret = workspace.home().join(".ssh");
@@ -36,8 +36,8 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// What is done to a workspace, the path it is done to, and whether the configuration
-/// counts afterwards. Only root can give a file to another user.
+/// A change to a workspace, its path, and the new mode or owner. Only root can give a file to
+/// another user.
 fn changes() -> Vec<(&'static str, &'static str, u32)> {
     let mut changes = vec![
         ("mode", "", 0o777),
@@ -71,10 +71,10 @@ fn change(workspace: &Workspace, (what, path, value): (&str, &str, u32)) {
     }
 }
 
-/// Gives a user who is neither the caller nor root rights to a file, and bounds those of
-/// all but its owner by a mask: `rwx` as numbers.
+/// Grants rights to a file to a user who is neither the caller nor root, and limits the rights of
+/// everyone except the owner by a mask: `rwx` as numbers.
 fn grant(path: &Path, rights: u16, mask: u16) {
-    // The version, and then for each entry: whom it is for, the rights, the id.
+    // The version, and then for each entry: its kind, the rights, the ID.
     let [owner, user, group, of_mask, others] = [1_u16, 2, 4, 16, 32];
     const NONE: u32 = u32::MAX;
     let entries = [
@@ -96,14 +96,14 @@ fn grant(path: &Path, rights: u16, mask: u16) {
 }
 
 #[test]
-fn only_access_control_lists_that_let_others_write_matter() {
+fn only_access_control_lists_with_write_access_matter() {
     let says = |path: &str, rights: u16, mask: u16| {
         let workspace = workspace();
         let path = workspace.path(path);
         grant(&path, rights, mask);
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-        // The mask stands where the rights of the group do, so that no list lets anybody
-        // write a file whose mode says that only its owner does.
+        // The mask is stored in the bits of the group, so no list lets another user write a file
+        // whose mode allows writing only for the owner.
         assert_eq!(mode, 0o604 | u32::from(mask) << 3);
         workspace.run(&["list"])
     };
@@ -154,8 +154,8 @@ fn configuration_that_others_can_write_is_ignored() {
     }
 }
 
-/// A workspace whose tool `probe` has its component at this place, with all of the
-/// way there closed to other users; and that place.
+/// A workspace whose tool `probe` has its component at this path, with all directories on the way
+/// closed to other users; and the path.
 fn with_component_at(inside: &str) -> (Workspace, PathBuf) {
     let workspace = Workspace::new();
     let place = workspace.file(inside, fs::read(guest("probe")).unwrap()).canonicalize().unwrap();
@@ -205,7 +205,7 @@ fn a_component_that_another_user_can_change_is_not_run() {
             check(inside, 0, &|path| chown(path, Some(STRANGER), None).unwrap());
             check(inside, 1, &|path| chown(path, Some(STRANGER), None).unwrap());
         }
-        // With the directory `tools` the configuration as a whole does not count.
+        // With the directory `tools`, the whole configuration has no effect.
         if !inside.starts_with(".kitbag") {
             check(inside, 2, &|path| mode(path, 0o777));
         }
@@ -230,7 +230,7 @@ fn descriptions_of_components_writable_by_others_are_dropped() {
     let trusting = format!("[trust]\ndirectories = [{:?}]\n", workspace.root());
     workspace.own_config(&trusting);
     assert_ne!(description(), "");
-    // Where only that is remembered, and its native code is not.
+    // Only the description is stored, but not the native code.
     let uncompiled = || {
         for entry in fs::read_dir(workspace.cache()).unwrap() {
             let path = entry.unwrap().path();
@@ -267,7 +267,7 @@ fn a_component_behind_an_exchangeable_link_is_refused() {
     check(true);
     mode(&shared, 0o777);
     check(false);
-    // There only the owner of a link exchanges it.
+    // In a directory with the sticky bit, only the owner of a link can replace it.
     mode(&shared, 0o1777);
     check(true);
     if rustix::process::geteuid().is_root() {
@@ -276,9 +276,8 @@ fn a_component_behind_an_exchangeable_link_is_refused() {
     }
 }
 
-/// A directory beside the workspace with a link in it, and what is to be found of a path
-/// through it: `check` is given what is said where that is refused. Other users may write
-/// the directory, or own the link.
+/// Checks paths through a link in a directory beside the workspace: `check` receives the expected
+/// message if the path is refused. Other users may write the directory, or own the link.
 fn with_shared_link(workspace: &Workspace, target: &Path, check: &dyn Fn(&Path, Option<&str>)) {
     let shared = workspace.outside().join("shared");
     fs::create_dir(&shared).unwrap();
@@ -288,7 +287,7 @@ fn with_shared_link(workspace: &Workspace, target: &Path, check: &dyn Fn(&Path, 
     check(&link, None);
     mode(&shared, 0o777);
     check(&link, Some("`<outside>/shared` is writable by every user (mode 0777)"));
-    // There only the owner of a link exchanges it.
+    // In a directory with the sticky bit, only the owner of a link can replace it.
     mode(&shared, 0o1777);
     check(&link, None);
     if rustix::process::geteuid().is_root() {
@@ -417,7 +416,7 @@ fn a_user_config_behind_an_exchangeable_link_is_an_error() {
         check(None);
         mode(path, 0o755);
     }
-    // Of a chain of links each one is looked at.
+    // Each link of a chain is checked.
     let moved = workspace.outside().join("mine.toml");
     fs::rename(own.join("config.toml"), &moved).unwrap();
     symlink(workspace.outside().join("shared/link"), own.join("config.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! Trust: the files of a workspace count once a person trusts exactly what they hold.
+//! Trust: the files of a workspace take effect once a person has trusted their exact content.
 
 mod content;
 mod documented;
@@ -14,10 +14,10 @@ use std::path::PathBuf;
 
 use crate::support::{Run, Workspace, guest};
 
-/// A file beside the workspace, in the user's own `.ssh`.
+/// A file beside the workspace, in the user's `.ssh`.
 const SECRET: &str = "the secret\n";
 
-/// A repository that asks for more than it should have: a configuration, a planted tool with a
+/// A repository that requests more than it should have: a configuration, a planted tool with a
 /// manifest, a script, and a lock file.
 fn greedy() -> Workspace {
     let workspace = Workspace::with_toolsets(&["files", "python"]).untrusted();
@@ -67,18 +67,19 @@ subjects = "docs"
 "#;
 
 impl Workspace {
-    /// Trusts what is there.
+    /// Trusts the current content.
     #[track_caller]
     fn trust(&self) -> String {
         self.run(&["trust", "--yes"]).success()
     }
 
-    /// Keeps the secret that the tool `greedy` is granted: without it no call of it is made.
+    /// Stores the secret that the tool `greedy` is granted: without it, calls of the tool are
+    /// refused.
     fn keep_later(&self) {
         self.add_to_own_config("[secrets.later]\nvariable = \"LATER\"\n");
     }
 
-    /// Whether the planted tool runs.
+    /// Returns true if the planted tool runs.
     #[track_caller]
     fn runs_planted(&self) -> bool {
         let run = self.run(&["run", "planted", "do=echo", "text=here"]);
@@ -89,7 +90,7 @@ impl Workspace {
         run.code == 0
     }
 
-    /// The only record of trust that there is.
+    /// The only trust record.
     fn record(&self) -> PathBuf {
         let directory = self.home().join(".local/state/kitbag/trust");
         let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
@@ -100,7 +101,7 @@ impl Workspace {
     }
 }
 
-/// A call was refused, and what helps is said.
+/// The call was refused, and the message names the fix.
 #[track_caller]
 fn assert_untrusted(run: &Run) {
     assert_eq!((run.code, &*run.stdout), (6, ""), "{}", run.shown());

@@ -1,5 +1,5 @@
-//! Variables of the environment, configuration values and rates, through the binary, the
-//! server and the library.
+//! Environment variables, configuration values and rates, through the binary, the server and the
+//! library.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,8 +16,7 @@ use crate::support::{Workspace, block_on, guest};
 const ENV: [(&str, &str); 4] =
     [("LANG", "de_DE.UTF-8"), ("CI", "true"), ("GITHUB_TOKEN", "ghp_1"), ("LANGUAGE", "de")];
 
-/// A workspace with the tool `settings` under these tables. The user's own file says where
-/// it is.
+/// A workspace with the tool `settings` under these tables. The user config names its component.
 fn workspace(own: &str) -> Workspace {
     let workspace = Workspace::new();
     let wasm = guest("settings");
@@ -49,7 +48,7 @@ fn a_program_hands_variables_over_and_a_call_gets_fewer() {
     };
     let mut fewer = own.clone();
     fewer.variables.remove(0);
-    // A value is the host's, whatever the call says.
+    // The host sets the value, regardless of the call.
     fewer.variables[0].value = Some("forged".into());
     assert_eq!(call(&fewer).unwrap(), kitbag::Outcome::Success("env CI=true".into()));
     let mut more = own;
@@ -60,7 +59,7 @@ fn a_program_hands_variables_over_and_a_call_gets_fewer() {
 #[test]
 fn a_tool_lacking_a_required_grant_names_the_line_to_add() {
     let shown = |workspace: &Workspace| {
-        // What it says of itself is known once it was loaded.
+        // The tool's own description is known once it was loaded.
         let checked = workspace.run_with(&["check"], "", &ENV).stderr;
         let listed = workspace.run(&["list"]).success();
         let json = workspace.run(&["list", "--json"]).json();
@@ -85,7 +84,7 @@ fn a_tool_lacking_a_required_grant_names_the_line_to_add() {
     assert!(listed.contains("  settings: unavailable: tool `settings` asks for"), "{listed}");
     assert!(description.contains("\nUnavailable: tool `settings` asks for"), "{description}");
     assert!(description.contains("; ask the user to add "), "{description}");
-    // Where a workspace has granted it, the line is one of the user's own file.
+    // If a workspace grants it, the line must be added to the user config.
     workspace.config("[tools.settings.grants]\nenv = [\"SETTINGS_MODE\"]\n");
     workspace.add_to_own_config("[ceiling.grants]\nenv = []\n");
     for text in shown(&workspace) {
@@ -98,7 +97,7 @@ fn a_tool_lacking_a_required_grant_names_the_line_to_add() {
     }
 }
 
-/// Where the binary keeps what it remembers in tests.
+/// Path of the stored state in tests.
 fn state(workspace: &Workspace) -> PathBuf {
     workspace.home().join(".local/state/kitbag")
 }
@@ -130,7 +129,7 @@ fn without_a_rate_nothing_is_read_or_written() {
     let without = workspace("[audit]\nenable = false\n");
     run(&without, &["key=a"]).success();
     assert!(!state(&without).exists());
-    // Not even looked at: what lies there could not be used.
+    // Not even read: a directory at this path would be an error.
     fs::create_dir_all(state(&without).parent().unwrap()).unwrap();
     fs::write(state(&without), "not a directory").unwrap();
     run(&without, &["key=a"]).success();
@@ -187,7 +186,7 @@ fn each_workspace_has_its_own_counts_in_a_private_directory() {
     assert_eq!(run(&workspace, &["key=a"]).code, 9);
     let mode = fs::metadata(state(&workspace)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o700);
-    // A tool cannot write them, whatever it is granted.
+    // A tool cannot write the counts, regardless of its grants.
     let grants = format!(
         "rate = \"1/d\"\ngrants.filesystem = [{{ host = {:?}, guest = \"/s\", mode = \"rw\" }}]\n",
         state(&workspace)
@@ -212,14 +211,14 @@ fn rates_are_per_caller_and_name_the_retry_time() {
     let text = refused["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("the rate of `settings`, `2/d`"), "{text}");
     assert!(text.contains("try again in 43"), "{text}");
-    // Another server of the user counts on.
+    // Another server of the user continues the counts.
     let mut client = Client::with_handshake(&workspace, mcp::meta(json!({})));
     let refused = client.call("settings", json!({ "key": "a" }));
     assert_eq!(refused["isError"], true, "{refused}");
 }
 
 #[test]
-fn the_library_counts_in_memory_where_it_has_no_state_directory() {
+fn the_library_counts_in_memory_without_a_state_directory() {
     let workspace = workspace("rate = \"2/d\"\n");
     let kitbag = workspace.kitbag();
     let call = || block_on(kitbag.call("settings", json!({ "key": "a" })));
@@ -228,7 +227,7 @@ fn the_library_counts_in_memory_where_it_has_no_state_directory() {
     let Err(ToolboxError::Rate { tool, retry_after, .. }) = call() else { panic!("it passed") };
     assert_eq!((&*tool, retry_after.as_secs() / 3600), ("settings", 11));
     assert!(!state(&workspace).exists());
-    // A tool more, and the counts go on.
+    // After a tool is added, the counts continue.
     let toolbox =
         kitbag.toolbox().with_component("other", fs::read(guest("echo")).unwrap()).unwrap();
     let loaded = workspace.kitbag().toolbox().with_program_tools_of(&toolbox).unwrap();
@@ -236,7 +235,7 @@ fn the_library_counts_in_memory_where_it_has_no_state_directory() {
     let invocation = Invocation::tool("settings", json!({ "key": "a" }));
     let again = block_on(loaded.call(invocation, context, &mut kitbag::NoAnswers));
     assert!(matches!(again, Err(ToolboxError::Rate { .. })));
-    // With one, it shares them.
+    // With a state directory, the library shares the counts.
     let places = Places {
         state: Some(Sourced::default(state(&workspace))),
         user_file: Some(workspace.own_config_file()),
@@ -258,7 +257,7 @@ fn the_library_counts_in_memory_where_it_has_no_state_directory() {
 #[test]
 fn many_processes_at_once_get_what_the_rate_allows() {
     let workspace = workspace("rate = \"3/d\"\n");
-    // Compiled before.
+    // Compiled beforehand.
     run(&workspace, &["--format-arguments"]).success();
     let start = |_| {
         let mut command: Command = workspace.command();

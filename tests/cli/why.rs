@@ -41,7 +41,7 @@ fn it_agrees_with_fetch_on_every_spelling_of_a_url() {
     assert!(outcomes.iter().all(|count| *count >= 12), "{outcomes:?}");
 }
 
-/// A configuration with one more entry at a place, as `why --json` names it.
+/// A configuration with an additional entry at the place that `why --json` names.
 fn with(text: &str, line: &Value) -> String {
     let mut config: toml::Table = text.parse().unwrap();
     let (key, entry) = (line["key"].as_str().unwrap(), line["entry"].as_str().unwrap());
@@ -56,7 +56,7 @@ fn with(text: &str, line: &Value) -> String {
         let list = table.entry(last).or_insert_with(|| toml::Value::Array(Vec::new()));
         list.as_array_mut().unwrap().extend(entries["x"].as_array().unwrap().clone());
     } else {
-        // A key and its value, of a table or a setting.
+        // A key with its value, in a table or a setting.
         let inner = table.entry(last).or_insert_with(|| toml::Table::new().into());
         inner.as_table_mut().unwrap().extend(entry.parse::<toml::Table>().unwrap());
     }
@@ -129,7 +129,7 @@ fn suggested_lines_work_wherever_grants_are_configured() {
     snapshot!("places", &report);
 }
 
-/// Numbers that look random and are the same each time (PCG).
+/// A pseudo-random generator with a fixed seed (PCG).
 struct Random(u64);
 
 impl Random {
@@ -142,13 +142,13 @@ impl Random {
         texts[self.below(texts.len())]
     }
 
-    /// Some of these, one after the other.
+    /// A path of random segments.
     fn path(&mut self, segments: &[&str]) -> String {
         (0..self.below(4)).map(|_| format!("/{}", self.of(segments))).collect()
     }
 }
 
-/// Servers that a request may reach, and others of the same machine.
+/// Servers that a request may reach, and other hosts of the same machine.
 struct Machine {
     plain: Server,
     encrypted: Server,
@@ -157,7 +157,7 @@ struct Machine {
 impl Machine {
     fn authority(&self, random: &mut Random, scheme: &str, hosts: &[&str]) -> String {
         let host = random.of(hosts);
-        // Where it fits, as a rule.
+        // The port that fits the scheme, in most cases.
         let own = if scheme == "https" { &self.encrypted } else { &self.plain };
         let other = if scheme == "https" { &self.plain } else { &self.encrypted };
         match random.below(12) {
@@ -194,7 +194,7 @@ impl Machine {
         format!("{{ url = \"{url}\"{methods}{slash}{addresses} }}")
     }
 
-    /// A request, of two the one that comes near to a pattern.
+    /// A request. Every second request is similar to a pattern.
     fn request(&self, random: &mut Random, patterns: &[String]) -> (&'static str, String) {
         const HOSTS: [&str; 16] = [
             "localhost",
@@ -237,7 +237,7 @@ impl Machine {
             Some(below) => format!("{}{below}", random.of(&["x", "y.x", "127.0.0.1"])),
             None => host.to_owned(),
         };
-        // What the stars stand for, and what they do not.
+        // Replacements for the stars, matching and not matching.
         let segment = |random: &mut Random, segment: &str| match segment {
             "**" => random.path(&SEGMENTS),
             own => format!("/{}", own.replace('*', random.of(&["oc", "x", "o", "", "a/b"]))),
@@ -250,22 +250,22 @@ impl Machine {
     }
 }
 
-/// What became of a request. `None`: the guest's own library did not send it.
+/// The outcome of a request. `None`: the guest's own library did not send it.
 fn was_sent<'a>(url: &str, answer: &'a Value) -> Option<Result<(), &'a str>> {
     match answer["error"].as_str() {
         None => Some(Ok(())),
         Some(code) => match code.strip_prefix("ErrorCode::")? {
-            // The interface has no other scheme, and says so before the host is asked.
+            // The interface accepts no other scheme, and refuses it before the host is called.
             refused @ "HttpProtocolError" if url.starts_with("ftp") => Some(Err(refused)),
             refused @ ("HttpRequestDenied" | "DestinationIpProhibited") => Some(Err(refused)),
-            // There is no such server, or it speaks the other of the two protocols.
+            // There is no such server, or it uses the other protocol.
             _ => Some(Ok(())),
         },
     }
 }
 
 #[test]
-fn it_agrees_with_what_happens_for_a_thousand_random_requests() {
+fn it_agrees_with_a_thousand_random_requests() {
     const WORKSPACES: usize = 20;
     const REQUESTS: usize = 50;
     let authority = Authority::new();
@@ -311,7 +311,7 @@ fn it_agrees_with_what_happens_for_a_thousand_random_requests() {
             let says = why.json();
             match &happened {
                 Ok(()) => assert_eq!((why.code, &says["allowed"]), (0, &true.into()), "{shown}"),
-                // Of a name it is said before its addresses are known.
+                // A name is refused before its addresses are known.
                 Err(code) if code == "DestinationIpProhibited" && why.code == 0 => {
                     let caveat = workspace.run(&["why", "request", method, &url]).stdout;
                     assert!(caveat.contains("if its host has no addresses but those"), "{shown}");
@@ -325,7 +325,7 @@ fn it_agrees_with_what_happens_for_a_thousand_random_requests() {
             }] += 1;
         }
     }
-    // None of the three is rare, so that each is tried.
+    // Each of the three outcomes is frequent, so each is tested.
     assert_eq!(outcomes.iter().sum::<usize>(), WORKSPACES * REQUESTS);
     assert!(outcomes.iter().all(|count| *count >= 20), "{outcomes:?}");
 }

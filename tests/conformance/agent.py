@@ -1,8 +1,8 @@
-"""An agent in a clone of a real repository that has no tools but those of `kitbag serve`:
+"""An agent in a clone of a real repository with only the tools of `kitbag serve`:
 it finds a function, reads it, renames it in every file with one patch, undoes that with
 another, validates a JSON file against its schema and converts a saved web page.
 
-The client is that of the official Python SDK. The first argument is the program, the
+The client is from the official Python SDK. The first argument is the program, the
 second the repository.
 """
 
@@ -47,7 +47,7 @@ def git(clone, *arguments):
 
 
 async def work(client, clone):
-    # Where the function is, by git.
+    # The files that contain the function, according to git.
     files = git(clone, "grep", "--files-with-matches", FUNCTION, "--", "crates/**/*.rs").split()
     defined = git(clone, "grep", "--files-with-matches", f"fn {FUNCTION}", "--", "crates").strip()
     check(len(files) > 2 and defined in files, True)
@@ -59,7 +59,7 @@ async def work(client, clone):
     text = await call(client, "read_file", path=defined, start_line=line, end_line=line + 2)
     check(f"pub fn {FUNCTION}(directory: &Path)" in text, True)
 
-    # Rename it, in all of them with one patch.
+    # Rename it in all of these files with one patch.
     patch = ["*** Begin Patch"]
     for file in files:
         lines = pathlib.Path(clone, file).read_text().splitlines()
@@ -72,11 +72,11 @@ async def work(client, clone):
     left = await call(client, "search_files", pattern=FUNCTION, literal=True, show="files", globs=["crates/**/*.rs"])
     check([file for file in files if file in left], [])
 
-    # Undo it with another: the difference, the other way round.
+    # Undo it with the reversed difference.
     await call(client, "apply_patch", patch=git(clone, "diff", "-R"))
     check(git(clone, "status", "--porcelain"), "")
 
-    # Validate a JSON file against its schema, wrong and right.
+    # Validate a JSON file against its schema, first invalid and then valid.
     pathlib.Path(clone, "settings.json").write_text('{ "tools": { "a": { "enable": "yes" } } }\n')
     wrong = await call(client, "validate_data", path="settings.json", schema_path="docs/config.schema.json")
     check("/tools/a/enable" in wrong, True)

@@ -1,5 +1,5 @@
-// Pages in Chromium as clients of `kitbag serve --http`: one whose origin is allowed uses the
-// server, and one of another origin reads nothing.
+// Pages in Chromium as clients of `kitbag serve --http`: a page of an allowed origin can use the
+// server, and a page of another origin cannot read any response.
 //
 //     node browser.mjs KITBAG
 

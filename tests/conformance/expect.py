@@ -1,4 +1,4 @@
-"""What the clients in Python share. It needs no package."""
+"""Shared by the Python clients. It needs no package."""
 
 
 def check(what, expected):

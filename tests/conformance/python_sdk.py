@@ -1,6 +1,6 @@
 """The Python SDK as a client of `kitbag serve`: in both eras, over both transports.
 
-Every expectation is about content, so that nothing passes for want of a tool.
+Every check compares content, so that a missing tool cannot pass.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ def texts(result):
 
 
 async def answer(_context, params):
-    """A person who knows all the answers."""
+    """A person who answers every question."""
     known = {"name": "Ann", "color": "red", "context": "a test", "sure": True}
     fields = params.requested_schema["properties"]
     return ElicitResult(action="accept", content={field: known[field] for field in fields})
@@ -82,7 +82,7 @@ async def progress(client):
 
 
 async def cancel(client):
-    """Gives a call up in the middle; the server goes on."""
+    """Cancels a running call; the server continues."""
     call = asyncio.ensure_future(client.call_tool("test_tool_with_progress", {}))
     await asyncio.sleep(0.03)
     call.cancel()
@@ -95,7 +95,7 @@ async def cancel(client):
 
 
 async def reload(client, name):
-    """A document that is new is announced, listed and read."""
+    """A new document is announced, listed and read."""
     path = NOTES / f"{name}.md"
     uri = f"kb://team/{name}"
 
@@ -141,7 +141,7 @@ async def main():
 
 
 if __name__ == "__main__":
-    # One of the eras is deprecated by the other.
+    # The newer era deprecates the older one.
     warnings.simplefilter("ignore")
     ENVIRONMENT = {name: os.environ[name] for name in ("HOME", "KITBAG_CACHE_DIR", "KITBAG_TRUST_WORKSPACE")}
     asyncio.run(main())

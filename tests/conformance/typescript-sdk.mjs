@@ -16,7 +16,7 @@ const transports = {
 for (const [name, transport] of Object.entries(transports)) {
   const client = new Client({ name: 'typescript-sdk', version: '1' }, { capabilities: { elicitation: {} } });
   await use(client, transport, ElicitRequestSchema);
-  // It reports the stream that it ends by itself, too.
+  // The client also reports the end of the stream that it closes.
   client.onerror = undefined;
   if (name === 'http') await transport.terminateSession();
   await client.close();

@@ -1,10 +1,10 @@
-// What both clients in TypeScript do: list, call, answer a question and read.
+// Shared by both TypeScript clients: list, call, answer a question and read.
 
 import assert from 'node:assert/strict';
 
 const known = { name: 'Ann', color: 'red' };
 
-// `elicitation` is the client's own name of the request for an answer.
+// `elicitation` is the client's name for the request for an answer.
 export async function use(client, transport, elicitation) {
   client.onerror = (error) => console.error(error);
   client.setRequestHandler(elicitation, ({ params }) => {

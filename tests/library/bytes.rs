@@ -1,4 +1,4 @@
-//! Tools whose components the embedding program brings as bytes.
+//! Tools whose components the embedding program passes as bytes.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn a_tool_from_bytes_is_listed_described_and_called() {
     let write = json!({ "do": "write", "path": "a.txt", "text": "x" });
     let got = kitbag.call_in_test("probe", write);
     assert!(got.contains("refused"), "{got}");
-    // What it says of itself.
+    // The tool's own description.
     let tool = toolbox.tool("probe").unwrap();
     assert_eq!(tool.title.unwrap().value, "Probe");
     assert_eq!(tool.annotations.read_only_hint, Some(true));
@@ -82,12 +82,12 @@ fn a_tool_from_bytes_is_compiled_once_and_found_in_the_cache() {
     assert!(!workspace.cache().exists(), "nothing is compiled before it is needed");
     assert!(first.toolbox().load("probe").unwrap().was_compiled());
     assert!(!build().toolbox().load("probe").unwrap().was_compiled());
-    // The same content as a file is the same entry.
+    // The same content as a file has the same cache entry.
     workspace.file(".kitbag/tools/other.wasm", bytes("probe"));
     assert!(!workspace.kitbag().toolbox().load("other").unwrap().was_compiled());
     let entries = DiskCache::new(workspace.cache().to_owned()).entries().unwrap();
     assert_eq!(entries.len(), 1, "{entries:?}");
-    // Two tools of one component load it once.
+    // Two tools with the same component load it once.
     let two = build().toolbox().with_component("again", bytes("probe")).unwrap();
     let (one, other) = (two.load("probe").unwrap(), two.load("again").unwrap());
     assert!(one.identity() == other.identity());
@@ -118,7 +118,7 @@ fn invalid_component_bytes_are_an_error_of_the_tool() {
 }
 
 #[test]
-fn a_name_is_one_tools_only() {
+fn tool_names_are_unique() {
     let workspace = Workspace::new();
     let built = |name: &str| workspace.builder().component(name, bytes("echo")).build().err();
     let check = |name: &str, expected: &str| {
@@ -129,7 +129,7 @@ fn a_name_is_one_tools_only() {
     let taken = "cannot be registered: a tool with this name exists; remove it first";
     check("learn", &format!("the tool `learn` {taken}"));
     check("a b", "the tool `a b` cannot be registered: `a b` is not a tool name");
-    // A workspace does not keep the program from starting.
+    // A workspace cannot prevent the program from starting.
     workspace.file(".kitbag/tools/mine.wasm", bytes("echo"));
     workspace.config("[tools.other]\nsource = \"local\"\nwasm = \"x.wasm\"\n");
     let builder = || workspace.builder().component("mine", bytes("echo"));
@@ -148,7 +148,7 @@ fn a_name_is_one_tools_only() {
     let twice = Workspace::new();
     let builder = twice.builder().component("a", bytes("echo")).component("a", bytes("echo"));
     assert!(matches!(builder.build(), Err(BuildError::Tool(ToolboxError::Register { .. }))));
-    // All of it at once, for a report.
+    // Both in one builder, for a report.
     let builder = twice.builder().component("learn", bytes("echo")).component("a b", *b"");
     let (kitbag, errors) = builder.build_faulty();
     assert!(kitbag.is_some());

@@ -1,12 +1,12 @@
-//! Calls: arguments checked before a guest sees them, questions answered, and
-//! every outcome in text, in JSON and as an exit code.
+//! Calls: arguments are checked before the guest runs, questions are answered, and every outcome is
+//! available as text, as JSON and as an exit code.
 
 use serde_json::json;
 
 use crate::support::terminal::{on_a_hasty_terminal, on_a_terminal};
 use crate::support::{Workspace, snapshot};
 
-/// `probe` with a schema of its own.
+/// `probe` with its own schema.
 fn typed() -> Workspace {
     Workspace::with_probe(
         "[tools.probe.parameters]\n\
@@ -88,7 +88,7 @@ fn an_unknown_tool_names_the_nearest() {
 }
 
 #[test]
-fn a_disabled_tool_says_where_it_was_disabled() {
+fn a_disabled_tool_names_the_line_that_disables_it() {
     let workspace = Workspace::new();
     workspace.config("[tools.learn]\nenable = false\n");
     snapshot!("disabled", &workspace.session(&[&["run", "learn"], &["list"]]));
@@ -175,15 +175,15 @@ fn a_person_at_a_terminal_is_asked_until_the_answer_fits() {
     let (stdout, shown) = on_a_terminal(&workspace, &ask, "\n");
     assert_eq!(stdout, "ask: {\"go-on\":\"a suggestion\"}\n");
     assert!(shown.contains("(a text, or nothing for `a suggestion`) "), "{shown}");
-    // Consent has to be said.
+    // Consent must be explicit.
     let ask = ["run", "probe", "do=ask", "default=yes"];
     let (stdout, shown) = on_a_terminal(&workspace, &ask, "\nno\n");
     assert_eq!(stdout, "ask: {\"go-on\":false}\n", "{shown}");
-    // The end of the input is no answer.
+    // The end of the input is not an answer.
     let (stdout, shown) = on_a_terminal(&workspace, &["run", "probe", "do=ask"], "\u{4}");
     assert_eq!(stdout, "");
     assert!(shown.contains("error: the tool asks `go-on`"), "{shown}");
-    // What a tool asks cannot steer the terminal.
+    // The text of a question cannot control the terminal.
     let ask = ["run", "probe", "do=ask", "text=\u{1b}[2Jgone"];
     let (_, shown) = on_a_terminal(&workspace, &ask, "no\n");
     assert!(shown.contains("\\u{1b}[2Jgone") && !shown.contains('\u{1b}'), "{shown:?}");
@@ -278,7 +278,7 @@ fn fuel_is_counted_the_same_every_time_and_runs_out() {
         assert!(first > 1000, "{command:?} took {first}");
         assert_eq!(fuel(), first, "{command:?}");
     }
-    // A tool says the same of itself, counted or not.
+    // The description is the same with and without fuel.
     workspace
         .file(".kitbag/tools/mine.wasm", std::fs::read(crate::support::guest("learn")).unwrap());
     let schema = |extra: &[&str]| {
@@ -287,7 +287,7 @@ fn fuel_is_counted_the_same_every_time_and_runs_out() {
     };
     assert!(schema(&[])["properties"].is_object());
     assert_eq!(schema(&["--fuel", "100000000"]), schema(&[]));
-    // Without fuel nothing is counted.
+    // Without fuel, consumption is not counted.
     assert_eq!(workspace.run(&["run", "learn", "topic=team", "--json"]).json().get("fuel"), None);
     snapshot!(
         "fuel",
@@ -325,7 +325,7 @@ fn a_built_in_is_compiled_for_fuel_once_and_kept() {
 }
 
 #[test]
-fn ctrl_c_at_a_question_leaves() {
+fn ctrl_c_at_a_question_exits() {
     use std::io::Read;
     let workspace = Workspace::with_probe("");
     let terminal = nix::pty::openpty(None, None).unwrap();
@@ -336,7 +336,7 @@ fn ctrl_c_at_a_question_leaves() {
         command.stderr(terminal.slave).stdout(std::process::Stdio::piped());
         command.spawn().unwrap()
     };
-    // The question is shown, so a person is asked.
+    // The question is shown, so the program waits for a person.
     let mut shown = String::new();
     while !shown.contains("Go on?") {
         let mut bytes = [0; 256];
@@ -357,7 +357,7 @@ fn ctrl_c_cancels_and_reports_the_call() {
         command.args(["run", "probe", action, "ms:=60000", "--json"]);
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let child = command.spawn().unwrap();
-        // The thread that watches over calls starts with the first one.
+        // The thread that monitors calls starts with the first call.
         let threads = std::path::PathBuf::from(format!("/proc/{}/task", child.id()));
         let is_timer = |thread: std::fs::DirEntry| {
             let name = std::fs::read_to_string(thread.path().join("comm"));

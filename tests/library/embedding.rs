@@ -1,5 +1,5 @@
-//! The library: calls from anywhere, at once, answered by a callback, ended by
-//! dropping them.
+//! The library: calls from any runtime, concurrent calls, answers by a callback, and cancellation
+//! by dropping.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -69,11 +69,11 @@ fn a_call_works_inside_a_runtime_of_any_kind() {
     let workspace = Workspace::with_probe("");
     let kitbag = workspace.kitbag();
     let arguments = || json!({ "do": "sleep", "ms": 1 });
-    // No timers, no input and output: the caller's runtime needs neither.
+    // Without timers and I/O, since the caller's runtime needs neither.
     let bare = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let outcome = bare.block_on(kitbag.call("probe", arguments())).unwrap();
     assert_eq!(outcome, Outcome::Success("sleep 1 ms: awake".into()));
-    // Waiting for a call inside a runtime blocks it, and does not panic.
+    // Waiting for a call inside a runtime blocks it, but does not panic.
     bare.block_on(async {
         let cancellation = kitbag::Cancellation::default();
         let outcome = kitbag.call_blocking("probe", arguments(), &cancellation).unwrap();
@@ -93,15 +93,15 @@ fn several_toolboxes_of_one_process_have_the_built_ins() {
     let (first, second) = (workspace.kitbag(), workspace.kitbag());
     learns(&first);
     learns(&second);
-    // What one leaves behind is not missed by the other.
+    // Dropping one toolbox does not affect the other.
     drop(first);
     learns(&second);
     learns(&workspace.kitbag());
 }
 
 #[test]
-fn a_tool_can_be_looked_at_inside_a_runtime() {
-    // With a cache of its own, so that it is compiled and asked here.
+fn a_tool_can_be_inspected_inside_a_runtime() {
+    // With a separate cache, so that the tool is compiled and described here.
     let workspace = Workspace::with_own_cache();
     let learn = std::fs::read(guest("learn")).unwrap();
     workspace.file(".kitbag/tools/mine.wasm", learn);
@@ -117,7 +117,7 @@ fn a_tool_can_be_looked_at_inside_a_runtime() {
 fn dropping_a_call_ends_it() {
     let workspace = Workspace::with_probe("");
     workspace.own_config("[tools.probe.limits]\ntime = \"1h\"\n");
-    // The next call needs the place of the one that was dropped.
+    // The next call needs the slot of the dropped call.
     let concurrency = Concurrency { calls: NonZeroUsize::MIN, waiting: 1 };
     let kitbag = workspace.builder().concurrency(concurrency).build().unwrap();
     kitbag.toolbox().load("probe").unwrap();
@@ -127,7 +127,7 @@ fn dropping_a_call_ends_it() {
             let call = kitbag.call("probe", json!({ "do": action, "ms": 3_600_000 }));
             let given_up = tokio::time::timeout(Duration::from_millis(50), call).await;
             assert!(given_up.is_err(), "{action}");
-            // It would wait for an hour.
+            // Otherwise it would wait for an hour.
             let outcome = kitbag.call("probe", json!({ "do": "echo", "text": "x" })).await;
             assert_eq!(outcome.unwrap(), Outcome::Success("x".into()));
         }

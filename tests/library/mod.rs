@@ -1,4 +1,4 @@
-//! The library, as a program embeds it.
+//! The library, embedded in a program.
 
 mod bytes;
 mod calls;

@@ -1,5 +1,5 @@
-//! Tools that are code of the embedding program: checked and limited as any tool, and
-//! able to call others, on the library and through a server in the same process.
+//! Native tools of the embedding program: checked and limited like any tool, and able to call other
+//! tools, in the library and through a server in the same process.
 
 use std::fs;
 use std::future::pending;
@@ -21,7 +21,7 @@ use crate::support::{CallInTest, Workspace, guest};
 
 type BoxedWork<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;
 
-/// A native tool whose work is the test's.
+/// A native tool that runs a closure of the test.
 struct Native<F> {
     schema: Value,
     work: F,
@@ -45,7 +45,7 @@ where
     }
 }
 
-/// Has a closure inferred as the work of a tool.
+/// Lets the compiler infer the closure as the work of a tool.
 fn closure<F>(work: F) -> F
 where
     F: for<'a> Fn(NativeCall<'a>) -> BoxedWork<'a> + Send + Sync,
@@ -61,7 +61,7 @@ where
     Native { schema: json!({ "type": "object" }), work }
 }
 
-/// Calls another tool and answers what that answered.
+/// Calls another tool and returns its answer.
 async fn forward(call: &NativeCall<'_>, tool: &str, arguments: Value) -> Outcome {
     match call.call(Invocation::tool(tool, arguments)).await {
         Ok(outcome) => outcome,
@@ -71,7 +71,7 @@ async fn forward(call: &NativeCall<'_>, tool: &str, arguments: Value) -> Outcome
     }
 }
 
-/// One call at a time, so that an inner call has no permit but its outer call's.
+/// One call at a time, so that an inner call only has the permit of its outer call.
 fn kitbag(workspace: &Workspace, tool: impl NativeTool + 'static) -> Kitbag {
     let builder = workspace.builder();
     let concurrency = Concurrency { calls: NonZeroUsize::MIN, waiting: 0 };
@@ -136,7 +136,7 @@ fn later_tools_obey_the_users_rules_for_their_names() {
     let component = fs::read(guest("probe")).unwrap();
     let error = kitbag.add_component("probe", component.clone()).unwrap_err();
     assert!(matches!(error, ToolboxError::Register { .. }), "{error}");
-    // Of what is there from the start they hold.
+    // Tools that exist from the start obey them.
     let kitbag = workspace.builder().component("probe", component).build().unwrap();
     assert!(!kitbag.toolbox().config().tools["probe"].is_enabled());
 }
@@ -172,7 +172,7 @@ fn a_native_tool_calls_a_tool_with_the_permit_of_its_own_call() {
     });
     let kitbag = kitbag(&workspace, native(work));
     assert_eq!(kitbag.call_in_test("native", json!({})), "inner");
-    // On the thread of the caller, too.
+    // Also on the thread of the caller.
     let outcome = kitbag.call_blocking("native", json!({}), &Cancellation::default()).unwrap();
     assert_eq!(outcome, Outcome::Success("inner".into()));
 }
@@ -183,7 +183,7 @@ fn cancelling_a_call_ends_the_call_inside_it() {
         "[tools.probe.grants]\n\
          filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
     );
-    // It creates its file, and then waits for one that never comes, or loops.
+    // The inner call creates its file, and then waits for a file that never appears, or loops.
     for (file, until, then) in [("waits", "never", ""), ("spins", "waits", "spin")] {
         let arguments = json!({ "do": "gather", "path": file, "until": until, "then": then });
         let work = closure(move |call| {
@@ -222,7 +222,7 @@ fn the_end_of_a_calls_time_ends_the_call_inside_it() {
         let kitbag = kitbag(&workspace, native(work));
         let got = kitbag.call_in_test("native", json!({}));
         assert_eq!(got, "failed: limit: time (100ms): request less, or a part of it");
-        // A guest that sleeps is dropped with the call that it is inside of.
+        // A guest that sleeps is dropped together with its outer call.
         if action == "spin" {
             let Some(Outcome::Error(error)) = inner.lock().unwrap().take() else { panic!() };
             assert_eq!(
@@ -254,7 +254,7 @@ fn calls_nest_four_deep_and_no_deeper() {
 fn nested_calls_share_the_permit_of_the_outermost() {
     const CALLS: usize = 4;
     let workspace = Workspace::with_probe("");
-    // All calls have reached the third level, and then go on.
+    // All calls reach the third level before they continue.
     let (held, go_on) = (Arc::new(Barrier::new(CALLS + 1)), Arc::new(Barrier::new(CALLS + 1)));
     let barriers = (Arc::clone(&held), Arc::clone(&go_on));
     let work = closure(move |call| {
@@ -266,7 +266,7 @@ fn nested_calls_share_the_permit_of_the_outermost() {
             }
             held.wait();
             go_on.wait();
-            // One after the other, each with memory of its own.
+            // One after the other, each with its own memory.
             forward(&call, "probe", json!({ "do": "state" })).await;
             forward(&call, "probe", json!({ "do": "echo", "text": "innermost" })).await
         })
@@ -291,7 +291,7 @@ fn nested_calls_share_the_permit_of_the_outermost() {
 }
 
 #[test]
-fn a_name_that_a_tool_has_is_refused() {
+fn an_existing_tool_name_is_refused() {
     let workspace = Workspace::new();
     let work = closure(|_| Box::pin(async { Outcome::Success("x".into()) }));
     let mut kitbag = kitbag(&workspace, native(work));
@@ -305,20 +305,20 @@ fn a_name_that_a_tool_has_is_refused() {
     assert_eq!(kitbag.call_in_test("native", json!({})), "x");
 }
 
-/// A server in this process that talks to the test through pipes.
+/// A server in this process, connected to the test by pipes.
 #[test]
 fn a_server_keeps_program_tools_when_files_change() {
     let workspace = Workspace::with_probe("");
     let work = closure(|call| {
         assert_eq!(*call.caller(), Caller::Client("stdio".into()));
         Box::pin(async move {
-            // The server's runtime is that of the tool's future.
+            // The future of the tool runs in the server's runtime.
             let spawned = tokio::spawn(async { "inner" }).await.unwrap();
             forward(&call, "probe", json!({ "do": "echo", "text": spawned })).await
         })
     });
     let mut kitbag = workspace.kitbag();
-    // Of what the program brings it knows nothing.
+    // The reloaded configuration does not contain the program's tools.
     let root = workspace.root();
     let places = Places {
         cache: Some(workspace.cache().to_owned()),
@@ -369,7 +369,7 @@ fn a_server_keeps_program_tools_when_files_change() {
         "name": "native", "arguments": {},
     } }));
     assert_eq!(next()["result"]["content"][0]["text"], "inner");
-    // One that the program has as bytes, which says what it is.
+    // A component that the program has as bytes, with its own description.
     kitbag.add_component("brought", fs::read(guest("probe")).unwrap()).unwrap();
     kitbag.toolbox().load("brought").unwrap();
     server.set_toolbox(kitbag.toolbox().clone());
@@ -378,7 +378,7 @@ fn a_server_keeps_program_tools_when_files_change() {
     let answer = next();
     assert_eq!(answer["result"]["tools"][0]["title"], "Probe", "{answer}");
     assert_eq!(names(answer), ["brought", "learn", "native", "probe"]);
-    // Where files change, both stay.
+    // Both tools remain when files change.
     server.watch().unwrap();
     workspace.config("[tools.learn]\nenable = false\n");
     assert_eq!(next()["method"], "notifications/tools/list_changed");

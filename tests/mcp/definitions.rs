@@ -1,5 +1,5 @@
-//! Definitions for models and clients: every format, what it cannot express, and
-//! that kitbag takes the calls that come back.
+//! Definitions for models and clients: every format, the features that it cannot express, and the
+//! calls that come back.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::mcp::Client;
 use crate::support::{Workspace, crafted, guest, snapshot};
 
-/// A schema with something for every format to stumble over.
+/// A schema with a difficulty for every format.
 fn demanding() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -36,7 +36,7 @@ fn demanding() -> Value {
     })
 }
 
-/// One that has a choice at its root, and a map.
+/// A schema with a choice at its root, and a map.
 fn loose() -> Value {
     json!({
         "anyOf": [
@@ -60,7 +60,7 @@ fn loose() -> Value {
     })
 }
 
-/// The tool `learn`, as if its schema were this one.
+/// The tool `learn` with this schema.
 fn tool(schema: Value) -> Tool {
     let mut tool = Workspace::new().kitbag().toolbox().tool("learn").unwrap();
     tool.input_schema.value = schema.into();
@@ -78,7 +78,7 @@ fn shown(tool: &Tool, format: Format) -> String {
 }
 
 #[test]
-fn every_format_says_what_it_can() {
+fn every_format_keeps_all_that_it_can_express() {
     for (name, schema) in [("demanding", demanding()), ("loose", loose())] {
         let tool = tool(schema);
         for format in Format::ALL {
@@ -88,7 +88,7 @@ fn every_format_says_what_it_can() {
 }
 
 #[test]
-fn a_tool_that_says_nothing_has_a_definition() {
+fn a_tool_without_a_description_has_a_definition() {
     let mut tool = tool(json!(true));
     (tool.title, tool.description) = (None, None);
     let all: String =
@@ -97,7 +97,7 @@ fn a_tool_that_says_nothing_has_a_definition() {
 }
 
 #[test]
-fn an_output_schema_that_is_no_objects_stays_out_of_mcp() {
+fn mcp_omits_an_output_schema_that_is_not_an_object() {
     let mut tool = tool(json!({ "type": "object" }));
     let with = |tool: &mut Tool, schema: Value| {
         tool.output_schema = Some(kitbag::config::Sourced::default(schema.into()));
@@ -116,7 +116,7 @@ fn an_output_schema_that_is_no_objects_stays_out_of_mcp() {
 }
 
 #[test]
-fn a_call_in_strict_mode_is_taken_once_its_nulls_are_gone() {
+fn nulls_of_strict_mode_are_removed_from_calls() {
     let workspace = Workspace::new();
     workspace.file("notes/rules.md", "Be kind.\n");
     workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
@@ -125,18 +125,18 @@ fn a_call_in_strict_mode_is_taken_once_its_nulls_are_gone() {
     assert_eq!(definition.value["strict"], true);
     assert_eq!(definition.losses, []);
     let given = json!({ "topic": "team", "subjects": null });
-    // Without that it is taken, too: a null is as no argument.
+    // The call is also accepted without strict mode: a null is treated like a missing argument.
     assert!(workspace.call("learn", given.clone()).contains("- rules"));
     let tool = workspace.kitbag().toolbox().tool("learn").unwrap();
     let arguments = without_nulls(&tool.input_schema.value, given.clone());
     assert!(workspace.call("learn", arguments).contains("- rules"));
-    // And the same on the command line.
+    // The same on the command line.
     let given = given.to_string();
     let arguments = ["run", "learn", "--args", &given, "--without-nulls"];
     assert!(workspace.run(&arguments).success().contains("- rules"));
 }
 
-/// Three tools, of which one is not enabled.
+/// Three tools, one of them disabled.
 fn several() -> Workspace {
     let workspace = Workspace::with_probe(
         "[tools.probe.parameters.do]\ntype = \"string\"\nrequired = true\n\
@@ -202,11 +202,11 @@ fn a_tool_without_a_definition_leaves_none() {
     assert_eq!(json["kind"], "not-found");
     let json = broken.run(&["export", "--format", "gemini", "--json"]).json();
     assert_eq!(json["kind"], "invalid-component");
-    // What is not asked for need not be there.
+    // Tools that are not requested may be missing.
     assert_eq!(missing.run(&["export", "--format", "gemini", "learn"]).code, 0);
 }
 
-/// A workspace with the tool `good` and one whose description says this.
+/// A workspace with the tool `good` and a tool with this description.
 fn with_description(description: &Value) -> Workspace {
     let workspace = Workspace::new();
     workspace.file(
@@ -218,7 +218,7 @@ fn with_description(description: &Value) -> Workspace {
 }
 
 #[test]
-fn a_broken_schema_leaves_out_its_tool_or_itself() {
+fn a_broken_schema_is_omitted_or_omits_its_tool() {
     for (key, schema) in [
         ("inputSchema", json!({ "type": 5 })),
         ("outputSchema", json!({ "type": 5 })),
@@ -238,7 +238,7 @@ fn a_broken_schema_leaves_out_its_tool_or_itself() {
         assert_eq!(run.code, 0, "{key}: {}", run.shown());
         let tools = run.json()["tools"].as_array().unwrap().clone();
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
-        // Without the output schema it is a tool all the same.
+        // Without its output schema the tool is still usable.
         let (expected, said): (&[_], _) = match key {
             "outputSchema" => (
                 &["bad", "good", "learn"],
@@ -248,7 +248,7 @@ fn a_broken_schema_leaves_out_its_tool_or_itself() {
         };
         assert_eq!(names, expected, "{key}");
         assert!(run.stderr.starts_with(said), "{}", run.shown());
-        // Asking for it by name gives no definition.
+        // Requesting it by name returns no definition.
         let run = workspace.run(&["export", "--format", "mcp", "bad"]);
         assert_eq!((run.code, &*run.stdout), (7, ""), "{key}: {}", run.shown());
 
@@ -263,7 +263,7 @@ fn a_broken_schema_leaves_out_its_tool_or_itself() {
 }
 
 #[test]
-fn an_output_schema_with_a_dangling_reference_is_left_out() {
+fn an_output_schema_with_a_dangling_reference_is_omitted() {
     for reference in ["#/$defs/Screen", "#/properties/zz", "https://example.com/screen.json"] {
         let output = json!({ "type": "object", "properties": { "q": { "$ref": reference } } });
         let workspace = with_description(&json!({ "name": "bad", "outputSchema": output }));
@@ -283,7 +283,7 @@ fn an_output_schema_with_a_dangling_reference_is_left_out() {
 }
 
 #[test]
-fn schemas_are_served_as_clients_take_them() {
+fn schemas_are_served_in_the_form_clients_accept() {
     let pattern = json!({ "type": "string", "pattern": "(?i)abc" });
     let schema = json!({ "type": "object", "properties": { "q": pattern, "r": true } });
     let description = json!({ "name": "bad", "inputSchema": schema, "outputSchema": schema });
@@ -309,7 +309,7 @@ fn schemas_are_served_as_clients_take_them() {
 
 #[test]
 fn listing_compiles_no_patterns_and_types_arguments_as_object() {
-    // Compiled, it would be refused.
+    // Compiling this pattern would fail.
     let pattern = json!({ "type": "string", "pattern": "(?=a)b" });
     let schema = json!({ "type": ["object", "null"], "properties": { "x": pattern } });
     let workspace = with_description(&json!({ "name": "bad", "inputSchema": schema }));
@@ -322,7 +322,7 @@ fn listing_compiles_no_patterns_and_types_arguments_as_object() {
 }
 
 #[test]
-fn a_tool_that_may_write_is_never_said_to_be_harmless() {
+fn a_tool_that_may_write_is_never_marked_harmless() {
     let hints = json!({ "readOnlyHint": true, "destructiveHint": false, "openWorldHint": true });
     let workspace = with_description(&json!({ "name": "bad", "annotations": hints }));
     let annotations = || {

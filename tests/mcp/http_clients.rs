@@ -1,4 +1,4 @@
-//! Guests that speak HTTP by the clients of their ecosystem, against servers on loopback.
+//! Guests that use the HTTP clients of their ecosystem, against servers on loopback.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::guest;
 
-/// An authority that the host of these tests trusts.
+/// A certificate authority that the host of these tests trusts.
 static AUTHORITY: LazyLock<Authority> = LazyLock::new(Authority::new);
 
 /// The host, and the guest that was built with `wstd`.
@@ -27,12 +27,12 @@ static REQUEST: LazyLock<(Host, Component)> = LazyLock::new(|| {
     (host, component)
 });
 
-/// Reading what a pattern has.
+/// Grants that allow reading URLs of this pattern.
 fn read(pattern: &str) -> Vec<HttpGrant> {
     vec![HttpGrant::new(pattern.parse().unwrap())]
 }
 
-/// What the guest answers, with these grants.
+/// The answer of the guest with these grants.
 fn request(grants: Vec<HttpGrant>, arguments: Value) -> Value {
     request_within(Limits::default(), grants, arguments)
 }
@@ -74,7 +74,7 @@ fn a_client_in_rust_reaches_a_server_over_tls_through_a_grant() {
         assert!(echo["target"].as_str().unwrap().ends_with("/docs/a?b=c"), "{echo}");
         assert!(echo["headers"].as_array().unwrap().contains(&json!(["x-one", "1"])), "{echo}");
 
-        // Beside it, and with another method.
+        // Beside the pattern, and with another method.
         for arguments in [
             json!({ "url": format!("{url}/private") }),
             json!({ "url": format!("{url}/docs/a"), "method": "POST", "body": "x" }),
@@ -87,7 +87,7 @@ fn a_client_in_rust_reaches_a_server_over_tls_through_a_grant() {
 }
 
 #[test]
-fn a_body_goes_out_and_comes_back() {
+fn a_request_body_is_sent_and_returned() {
     let server = Server::start(Behaviour::Echo);
     let url = server.url();
     let mut grant = HttpGrant::new(format!("{url}/**").parse().unwrap());
@@ -101,12 +101,12 @@ fn a_body_goes_out_and_comes_back() {
         let echo: Value = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
         assert_eq!(echo["body"].as_str().unwrap().len(), 200_000);
     }
-    // The second one took the connection of the first.
+    // The second request reused the connection of the first.
     assert_eq!((server.seen().connections, server.seen().requests.len()), (1, 2));
 }
 
 #[test]
-fn a_redirect_is_followed_where_a_grant_says_so() {
+fn a_redirect_is_followed_if_a_grant_allows_it() {
     let server = Server::start(Behaviour::Redirects);
     let follow =
         HttpGrant { follow: 3, ..HttpGrant::new(format!("{}/**", server.url()).parse().unwrap()) };
@@ -125,7 +125,7 @@ fn without_a_grant_no_server_is_reached() {
 }
 
 #[test]
-fn a_server_whose_authority_is_unknown_gets_no_request() {
+fn a_server_with_an_unknown_authority_gets_no_request() {
     let server = Server::start_tls(Behaviour::Echo, &Authority::new().local());
     let url = server.url_as("localhost");
     let got = request(read(&format!("{url}/**")), json!({ "url": url }));
@@ -133,7 +133,7 @@ fn a_server_whose_authority_is_unknown_gets_no_request() {
     assert_eq!(server.seen().requests, []);
 }
 
-/// A request with options takes as many handles as one without: none once it is answered.
+/// A request with options holds as many handles as one without: none after the answer.
 #[test]
 fn a_thousand_requests_with_options_fit_into_a_call() {
     let server = Server::start(Behaviour::Echo);

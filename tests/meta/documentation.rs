@@ -1,4 +1,5 @@
-//! README and `docs/` are true: their examples run, and the tests and messages they name exist.
+//! README and `docs/` are correct: their examples run, and the tests and messages that they mention
+//! exist.
 
 use std::fs;
 
@@ -11,7 +12,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(repository().join(path)).unwrap()
 }
 
-/// The first fenced block after a line that holds a text.
+/// The first fenced block after a line that contains the marker.
 #[track_caller]
 fn block_after(document: &str, marker: &str) -> String {
     let (_, rest) = document.split_once(marker).unwrap_or_else(|| panic!("no `{marker}`"));
@@ -29,8 +30,8 @@ fn in_repository(arguments: &[&str]) -> String {
 }
 
 /// Runs the sessions of a page as a reader would: in one workspace and one home, with the files
-/// that the page shows. Returns the number of commands, and adds those that print something else
-/// to `wrong`.
+/// that the page shows. Returns the number of commands, and adds commands with different output to
+/// `wrong`.
 fn follow(page: &str, wrong: &mut Vec<String>) -> usize {
     let workspace = Workspace::with_toolsets(&[&TOOLSETS[..], &["write"]].concat()).untrusted();
     workspace.remove_own_config();
@@ -70,7 +71,7 @@ fn follow(page: &str, wrong: &mut Vec<String>) -> usize {
     count
 }
 
-/// Whether a text is as expected; `…` is any text.
+/// Returns true if the text matches; `…` matches any text.
 fn fits(text: &str, expected: &str) -> bool {
     let mut parts = expected.split('…');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -114,7 +115,7 @@ fn troubleshooting_quotes_existing_messages() {
     assert!(quotes.len() > 30, "{}", quotes.len());
 }
 
-/// With the component that the page assumes in the user config.
+/// With the component that the page expects in the user config.
 #[test]
 fn examples_of_grants_pass_the_check() {
     let workspace = Workspace::with_toolsets(&["search"]);
@@ -217,7 +218,7 @@ fn the_first_command_of_readme_works_through_cargo() {
     let readme = read("README.md");
     let command = "cargo run --release -- run learn topic=kitbag";
     assert!(readme.contains(command));
-    // As it stands but for the profile, which `cargo test` has built already.
+    // The command in README, except for the profile, which `cargo test` has already built.
     let stdout = cargo_run(&["--", "run", "learn", "topic=kitbag"]);
     assert!(stdout.starts_with("# Topic: kitbag\n"), "{stdout}");
 }
@@ -233,7 +234,7 @@ fn the_configuration_of_getting_started_is_valid() {
     assert_eq!(check.code, 0, "{}", check.shown());
 }
 
-/// The name of a test in a page: at least three underscores, all lower case.
+/// Returns true if a word may be the name of a test: at least three underscores, all lower case.
 fn is_test_name(word: &str) -> bool {
     word.matches('_').count() > 2
         && word.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))

@@ -1,5 +1,5 @@
-//! Each fuzz target over its corpus, and over inputs made from it: the same on every machine.
-//! `fuzz/README.md` describes longer runs.
+//! Runs each fuzz target over its corpus, and over deterministic mutations of it. `fuzz/README.md`
+//! describes longer runs.
 
 use std::cell::RefCell;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::support::repository;
 #[path = "../../fuzz/targets.rs"]
 mod targets;
 
-/// Inputs made from each seed.
+/// Number of inputs derived from each seed.
 const MUTATIONS: u64 = 200;
 
 fn run(name: &str) {
@@ -35,7 +35,7 @@ fn configurations_are_read_or_refused() {
 }
 
 #[test]
-fn arguments_are_taken_or_refused() {
+fn arguments_are_accepted_or_refused() {
     run("arguments");
 }
 
@@ -45,7 +45,7 @@ fn components_are_loaded_or_refused_and_end() {
 }
 
 #[test]
-fn learn_takes_the_subjects_that_a_plain_model_takes() {
+fn learn_accepts_the_same_subjects_as_a_simple_model() {
     run("learn");
 }
 

@@ -1,4 +1,4 @@
-//! Pages of `docs/` that tests write from the code, with `INSTA_UPDATE=always`.
+//! Pages of `docs/` that are generated from the code, with `INSTA_UPDATE=always`.
 
 mod configuration;
 mod promises;

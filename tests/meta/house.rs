@@ -1,4 +1,4 @@
-//! Rules of the house: the place of platform-specific code, and how the binary is linked.
+//! Rules of the house style: the location of platform-specific code, and the linking of the binary.
 //! Formatting, lints, documentation and the guests' own tests are steps of `.ci/run`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,13 +12,13 @@ use crate::support::{Workspace, repository};
 
 #[test]
 fn platform_specific_code_is_in_modules_named_sys() {
-    /// Whether a file is one of these modules, or of tests, which make links and FIFOs.
+    /// Returns true for these modules, and for tests, which create links and FIFOs.
     fn may(path: &Path) -> bool {
         let is_named =
             |names: [&str; 3]| path.iter().any(|part| names.iter().any(|it| part == *it));
         is_named(["sys", "sys.rs", "tests.rs"]) || is_named(["tests", "benches", "examples"])
     }
-    // The last is part of `unix::`, too.
+    // The last term is also part of `unix::`.
     const TERMS: [&str; 4] = ["std::os::", "rustix::", "libc::", "nix::"];
     let (mut found, mut modules) = (Vec::new(), 0);
     visit(&repository().join("crates"), &mut |path, text| {
@@ -36,7 +36,7 @@ fn platform_specific_code_is_in_modules_named_sys() {
     assert_eq!(found, [""; 0], "this belongs into the module `sys` of its crate");
 }
 
-/// Errors are words: text for debugging has a reason in each of these files.
+/// Errors are prose: the debug output in each of these files has a reason.
 #[test]
 fn messages_hold_no_debug_text() {
     let mut found = BTreeMap::new();
@@ -63,11 +63,11 @@ fn messages_hold_no_debug_text() {
         });
     }
     let expected = [
-        // Names of variants, which become words.
+        // Names of variants, which are turned into words.
         ("crates/base/src/text.rs", 1),
         // Source text of the built-ins, for the build script.
         ("crates/engine/src/embed.rs", 2),
-        // Keys of connections, which are shown nowhere.
+        // Keys of connections, which are never shown.
         ("crates/host/src/grants/http.rs", 1),
         // An implementation of `Debug`.
         ("crates/secrets/src/leaks.rs", 1),
@@ -86,7 +86,7 @@ fn visit(directory: &Path, look: &mut dyn FnMut(&Path, &str)) {
     for entry in entries {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            // Not into a directory that was built by hand.
+            // Not into a hand-made build directory.
             if !path.ends_with("target") {
                 visit(&path, look);
             }
@@ -101,16 +101,16 @@ fn the_binary_does_not_contain_test_guests() {
     let binary = fs::read(env!("CARGO_BIN_EXE_kitbag")).unwrap();
     let holds = |text: &[u8]| memchr::memmem::find(&binary, text).is_some();
     assert!(holds(b"Already learned (in system prompt)"), "`learn` is in there");
-    // What only `probe` says.
+    // A string that only `probe` contains.
     assert!(!holds(b"marker absent, left one"));
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn the_binary_is_linked_as_the_target_asks() {
+fn the_binary_is_linked_as_the_target_requires() {
     let binary = fs::read(env!("CARGO_BIN_EXE_kitbag")).unwrap();
-    // A 64-bit ELF file: its type is 3 where it can be loaded at any address. Then the
-    // program headers, of which the one of type 3 names the dynamic loader.
+    // A 64-bit ELF file: type 3 can be loaded at any address. In the program headers, type 3 is the
+    // path of the dynamic loader.
     let number = |at: usize| u16::from_le_bytes([binary[at], binary[at + 1]]) as usize;
     assert_eq!(number(16), 3, "the binary can be loaded at one address only");
     let (start, size, count) = (number(32), number(54), number(56));
@@ -133,8 +133,8 @@ fn the_binary_is_loaded_at_a_random_address() {
 }
 
 #[test]
-fn printed_commands_go_through_the_quoter() {
-    // A command of a message in which a value stands as it is, such as "`kitbag run {name}`".
+fn values_in_printed_commands_are_quoted() {
+    // A command in a message that contains an unquoted value, such as "`kitbag run {name}`".
     let mut found = Vec::new();
     visit(&repository().join("crates"), &mut |path, text| {
         let path = path.strip_prefix(repository()).unwrap();

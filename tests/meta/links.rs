@@ -1,5 +1,5 @@
-//! Links of the documentation: each leads to a file and a heading that exist, and the book
-//! has every page.
+//! Links in the documentation: each target file and heading exists, and the book contains every
+//! page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::repository;
 
-/// The pages of people: those in the root and in `docs/`, and the front pages of crates.
+/// Hand-written pages: in the root, in `docs/`, and the front pages of crates.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
     for directory in ["", "docs", "crates/cli", "crates/kitbag", "fuzz", "guest-tools"] {
@@ -44,7 +44,7 @@ fn links(page: &str) -> Vec<String> {
     ends.filter_map(|rest| Some(rest.split_once(')')?.0.to_owned())).collect()
 }
 
-/// The anchors of the headings of a page, as GitHub and mdBook form them.
+/// The anchors of the headings of a page, in the format of GitHub and mdBook.
 fn anchors(page: &str) -> BTreeSet<String> {
     let (mut anchors, mut counts) = (BTreeSet::new(), BTreeMap::new());
     let page = without_blocks(page);
@@ -64,7 +64,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn links_lead_to_files_and_headings_that_exist() {
+fn links_lead_to_existing_files_and_headings() {
     let (mut broken, mut count) = (Vec::new(), 0);
     for path in pages() {
         let page = fs::read_to_string(&path).unwrap();

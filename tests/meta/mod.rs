@@ -25,7 +25,7 @@ fn test_sources() -> String {
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 sources.push_str(&fs::read_to_string(path).unwrap());
             } else if path.extension().is_some_and(|extension| extension == "case") {
-                // The name of a case is the name of a test; a file may hold several.
+                // The name of a case is a test name; a file may contain several cases.
                 let text = fs::read_to_string(&path).unwrap();
                 let cases = text.lines().filter_map(|line| line.strip_prefix("=== case "));
                 let cases = cases.filter_map(|name| name.split(' ').next());

@@ -1,4 +1,4 @@
-//! The reviewed files under `snapshots/`: each names the test file that asserts it.
+//! The reviewed files under `snapshots/`: each names the test file that uses it.
 
 use std::fs;
 use std::path::Path;

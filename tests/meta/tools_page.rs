@@ -1,4 +1,4 @@
-//! `docs/tools.md`: the built-in tools as a model reads them, and what that costs in tokens.
+//! `docs/tools.md`: the built-in tools as a model sees them, and their cost in tokens.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,13 +13,13 @@ use tiktoken_rs::o200k_base_singleton;
 use super::generated::assert_current;
 use crate::support::{Workspace, repository};
 
-/// The most tokens of the definitions of all tools that are on by default.
+/// Upper limit for the tokens of the definitions of all tools that are enabled by default.
 const MOST: usize = 4_000;
 
-/// A call of each tool whose answer is typical, in the order of the page.
+/// A call of each tool with a typical answer, in the order of the page.
 const EXAMPLES: &str = include_str!("tools_page/examples.json");
 
-/// A page of the web, and the site that it represents.
+/// A web page, and the site that it represents.
 const WEB_PAGE: &str = include_str!("tools_page/page.html");
 const SITE: &str = "https://docs.rs";
 
@@ -81,7 +81,7 @@ fn the_page_of_tools_is_current() {
 
 fn page() -> String {
     let on = [&TOOLSETS[..], &["write"]].concat();
-    // The server represents a site of the web.
+    // The server represents a web site.
     let server = Server::start(Behaviour::Answer(Answer::ok("text/html", WEB_PAGE)));
     let tidy = |text: &str| text.replace(&server.url(), SITE);
     let project = || {
@@ -113,7 +113,7 @@ fn page() -> String {
             before = listed["toolset"].clone();
             let _ = write!(page, "\n## {}\n", before.as_str().unwrap());
         }
-        // A project of its own, since some change it. A question is answered with yes.
+        // A fresh project, since some calls change it. Questions are answered with yes.
         let own = arguments.to_string().replace(SITE, &server.url());
         let own = serde_json::from_str(&own).unwrap();
         let project = project();

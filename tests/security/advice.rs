@@ -1,4 +1,4 @@
-//! Advice in errors follows the cause, and is put for its reader.
+//! Advice in errors depends on the cause and on its reader.
 
 use kitbag_test_servers::{Behaviour, Server};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn a_missing_grant_is_named_only_if_it_was_refused() {
 }
 
 #[test]
-fn a_call_of_another_tool_without_a_grant_is_a_refusal() {
+fn an_inner_call_without_a_grant_is_a_refusal() {
     let workspace = Workspace::with_toolsets(&["calc"]);
     workspace
         .own_config(&format!("[tools.relay]\nsource = \"local\"\nwasm = {:?}\n", guest("relay")));
@@ -67,7 +67,7 @@ fn a_call_of_another_tool_without_a_grant_is_a_refusal() {
 }
 
 #[test]
-fn a_model_is_told_what_to_ask_for_and_the_log_has_the_rest() {
+fn a_model_gets_the_request_and_the_log_has_the_details() {
     let workspace = Workspace::with_probe("");
     workspace.own_config("[tools.probe]\napprove = { when = { do = \"write\" } }\n");
     let mut client = Client::with_handshake(&workspace, json!({}));
@@ -86,7 +86,7 @@ fn a_model_is_told_what_to_ask_for_and_the_log_has_the_rest() {
 }
 
 #[test]
-fn a_blocked_request_is_shown_although_the_tool_goes_on() {
+fn a_blocked_request_is_shown_if_the_tool_continues() {
     let server = Server::start(Behaviour::Echo);
     let workspace = Workspace::new();
     workspace.own_config(&format!(

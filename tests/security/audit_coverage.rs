@@ -1,5 +1,5 @@
-//! Everything that runs a component is in the audit log, whichever way it is asked for, and obeys
-//! the rules of its tool.
+//! Every run of a component is in the audit log, for each kind of invocation, and obeys the rules
+//! of its tool.
 
 use std::fs;
 use std::process::Stdio;
@@ -37,7 +37,7 @@ fn outermost(workspace: &Workspace) -> Vec<String> {
         .collect()
 }
 
-/// The kind after another one: a new kind does not compile without its place here.
+/// The next kind after this one: a new kind does not compile without an entry here.
 fn next(kind: Option<InvocationKind>) -> Option<InvocationKind> {
     match kind {
         None => Some(InvocationKind::Tool),
@@ -49,7 +49,7 @@ fn next(kind: Option<InvocationKind>) -> Option<InvocationKind> {
     }
 }
 
-/// The library on a workspace, with a log.
+/// The library on a workspace, with an audit log.
 fn kitbag(workspace: &Workspace) -> Kitbag {
     let state = workspace.home().join(".local/state/kitbag");
     let places = Places {
@@ -137,7 +137,7 @@ fn every_kind_of_invocation_is_audited() {
         if !is_relayed {
             continue;
         }
-        // The inner call has a parent that is in the log, and each began before it ended.
+        // The inner call has a parent in the log, and each call started before it ended.
         let inner = added.iter().filter(is_call).find(|line| line["tool"] == "write_file").unwrap();
         assert_eq!(inner["parent"], outer["id"]);
         assert_eq!(inner["paths"]["written"], json!(["out.txt"]));
@@ -152,7 +152,7 @@ fn every_kind_of_invocation_is_audited() {
     }
 }
 
-/// A workspace with a topic of which one document is learned.
+/// A workspace with a topic, one of whose documents is learned.
 fn knowing(own: &str) -> Workspace {
     let workspace = Workspace::with_toolsets(&["learn", "calc"]);
     workspace.file("notes/a.md", "Learned.\n");
@@ -162,7 +162,7 @@ fn knowing(own: &str) -> Workspace {
     workspace
 }
 
-/// The knowledge that a client gets: instructions, prompts, resources and completions.
+/// The knowledge that a client receives: instructions, prompts, resources and completions.
 fn knowledge(client: &mut Client) -> String {
     let mut all = String::new();
     for (method, params) in [
@@ -242,7 +242,7 @@ fn knowledge_that_needs_approval_is_not_read_without_it() {
     let refused = outermost(&workspace);
     assert!(!refused.is_empty(), "each of them is a line");
     assert!(refused.iter().all(|call| call.ends_with("refused approval")), "{refused:?}");
-    // A person who is asked can allow it.
+    // A person can allow it.
     let mut client = Client::with_handshake(&workspace, json!({ "elicitation": {} }));
     let id = client.send("resources/read", json!({ "uri": "kb://team/b" }));
     let form = client.reply(
@@ -259,7 +259,7 @@ fn knowledge_that_needs_approval_is_not_read_without_it() {
 }
 
 #[test]
-fn knowledge_counts_for_the_rate_and_is_audited() {
+fn knowledge_uses_the_rate_and_is_audited() {
     let workspace = knowing("[tools.learn]\nrate = \"3/d\"\n");
     let mut client = Client::start_with(&workspace, &[], Stdio::null());
     assert!(instructions(&mut client).contains("Learned."));
@@ -295,7 +295,7 @@ fn knowledge_counts_for_the_rate_and_is_audited() {
 }
 
 #[test]
-fn the_start_of_a_call_survives_a_kill_of_its_process() {
+fn the_start_of_a_call_is_logged_before_a_kill() {
     let server = Server::start(Behaviour::Silent);
     let workspace = Workspace::with_toolsets(&["python", "calc"]);
     let (wasm, place) = (guest("request"), format!("{}/**", server.url()));
@@ -320,7 +320,7 @@ fn the_start_of_a_call_survives_a_kill_of_its_process() {
     let told = workspace.run(&["audit"]).success();
     let end = "began and has not ended: it still runs, or its process was stopped";
     assert!(told.contains(&format!("python {end}\n         request {end}")), "{told}");
-    // A call that has ended is told by its end alone.
+    // A completed call is only represented by its end.
     workspace.run(&["run", "python", "code=1"]).success();
     let told = workspace.run(&["audit", "--caller", "user"]).success();
     assert_eq!(told.matches("began").count(), 0, "{told}");
@@ -330,7 +330,7 @@ fn the_start_of_a_call_survives_a_kill_of_its_process() {
 #[test]
 fn scripts_cannot_push_calls_and_approvals_out_of_the_log() {
     let workspace = Workspace::with_toolsets(&["python", "files", "write"]);
-    // The least, of which details have a third.
+    // The smallest log; details may use a third of it.
     workspace.own_config(
         "[audit]\nsize = \"1MiB\"\n[tools.write_file]\napprove = \"always\"\n\
          [tools.python.limits]\ntool_calls = 1000\n",
@@ -439,7 +439,7 @@ fn line_breaks_in_a_tools_text_forge_no_line() {
     let ask = json!({ "do": "ask", "text": message }).to_string();
     let run = workspace.run(&["run", "probe", "--args", &ask]);
     assert!(!run.stderr.lines().any(|line| line.starts_with("hint: run")), "{}", run.shown());
-    // Nor does one forge a line of the server's log.
+    // Tool text cannot forge a line of the server's log either.
     let forged = format!("x\n2026-01-01T00:00:00Z ERROR forged\n{message}");
     let mut client = Client::start(&workspace, &["--log", "debug"]).after_handshake(json!({}));
     for arguments in [
@@ -453,7 +453,7 @@ fn line_breaks_in_a_tools_text_forge_no_line() {
     assert!(log.contains("ERROR forged"), "{log}");
     assert!(!log.lines().any(|line| line.starts_with("2026-01-01T00")), "{log}");
     assert!(!log.lines().any(|line| line.starts_with("hint:")), "{log}");
-    // Nor one of the story of the audit log.
+    // Nor a line in the output of `kitbag audit`.
     let told = workspace.run(&["audit", "--all"]).success();
     assert!(!told.contains("forged") && !told.contains("hint:"), "{told}");
 }

@@ -1,4 +1,4 @@
-//! Attacks and their results, as data: `support::case_files` describes the form.
+//! Attacks and their results, as data; `support::case_files` describes the format.
 
 use crate::support::case_files::check_case_files;
 

@@ -1,5 +1,5 @@
-//! Calls that change files and are killed in the middle: each file is the old one or the new
-//! one, and the next call removes what was left.
+//! Calls that change files and are killed while they run: each file has its old or its new content,
+//! and the next call removes temporary files.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use crate::support::Workspace;
 use crate::support::files::names;
 
-/// Kills a call as soon as it makes a name that begins so in the directory, and tells whether
-/// that was before its end.
+/// Kills a call as soon as it creates a name with this prefix in the directory, and returns true if
+/// the call had not ended before.
 fn kill_at(workspace: &Workspace, call: &Call, name: &str) -> bool {
     let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
     let made = inotify::init(flags).unwrap();
@@ -39,7 +39,7 @@ fn kill_at(workspace: &Workspace, call: &Call, name: &str) -> bool {
             break;
         }
     }
-    // One that has just ended is not there to be killed.
+    // It may have just ended.
     let _ = child.kill();
     child.wait().unwrap().signal() == Some(Signal::KILL.as_raw())
 }
@@ -48,7 +48,7 @@ struct Call {
     tool: &'static str,
     arguments: Value,
     answers: &'static [&'static str],
-    /// The contents that a file may have: before and after.
+    /// The possible contents of a file: before and after.
     expected: Vec<(&'static str, [Option<String>; 2])>,
 }
 
@@ -57,7 +57,7 @@ fn read(path: &Path) -> Option<String> {
 }
 
 #[test]
-fn each_file_is_old_or_new_and_the_next_call_removes_what_was_left() {
+fn killed_calls_leave_whole_files_and_are_cleaned_up() {
     let [old, new] = ["old\n", "new\n"].map(|line| line.repeat(20_000));
     let contents = || [Some(old.clone()), Some(new.clone())];
     let calls = [
@@ -98,7 +98,7 @@ fn each_file_is_old_or_new_and_the_next_call_removes_what_was_left() {
     let mut killed = HashSet::new();
     for call in &calls {
         for name in [".kitbag-tmp-", ".kitbag-lock-", ".kitbag-old-"] {
-            // A call that is quick enough ends before it is killed: these two are made again then.
+            // A fast call may end before it is killed: these two calls are then repeated.
             let has_to_be =
                 matches!(call.tool, "write_file" | "edit_file") && name == ".kitbag-tmp-";
             for round in 0..100 {
@@ -120,7 +120,7 @@ fn each_file_is_old_or_new_and_the_next_call_removes_what_was_left() {
                     assert!(expected.contains(&found), "{} {name} {path}", call.tool);
                 }
                 if call.tool == "remove_path" {
-                    // Whole, or out of the way.
+                    // Either untouched or completely moved away.
                     let left = fs::read_dir(workspace.path("in")).map_or(50, Iterator::count);
                     assert_eq!(left, 50);
                     workspace.file("in/again", "");
@@ -140,7 +140,7 @@ fn each_file_is_old_or_new_and_the_next_call_removes_what_was_left() {
             }
         }
     }
-    // Where else it was killed depends on the system.
+    // For the other calls it depends on the system.
     assert!(killed.contains(&("write_file", ".kitbag-tmp-")), "{killed:?}");
     assert!(killed.contains(&("edit_file", ".kitbag-tmp-")), "{killed:?}");
 }

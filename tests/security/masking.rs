@@ -1,5 +1,5 @@
-//! Keys and tokens in what calls give: masked for every tool, whatever it was granted, and left
-//! as they are inside of a call.
+//! Keys and tokens in the results of calls: masked for every tool, regardless of its grants, and
+//! unchanged inside a call.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::support::mcp::Client;
 use crate::support::{CallInTest, Workspace, block_on, guest, probe};
 
-/// What is masked, and the mask of each.
+/// The keys and their masks.
 fn keys() -> [(String, &'static str); 3] {
     let data = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
     let block = |line: &str| format!("-----{line} RSA PRIVATE KEY-----");
@@ -30,7 +30,7 @@ fn keys() -> [(String, &'static str); 3] {
     ]
 }
 
-/// A file with each of them, and how it reads with masks.
+/// A file with each key, and its masked content.
 fn notes() -> (String, String) {
     let all = |of: fn(&(String, &'static str)) -> String| {
         let keys: Vec<_> = keys().iter().map(of).collect();
@@ -60,7 +60,7 @@ fn check_masked(shown: &str) {
 }
 
 #[test]
-fn every_tool_answers_with_masks_whatever_its_grants_are() {
+fn every_tool_answers_with_masks_regardless_of_grants() {
     let workspace = workspace();
     let [(token, mask), ..] = keys();
     workspace.tool("remember", &json!({ "text": format!("the key is {token}") }), &[]).success();
@@ -86,7 +86,7 @@ fn every_tool_answers_with_masks_whatever_its_grants_are() {
         assert!(result.to_string().contains(mask), "{tool}: {result}");
         assert_eq!(result["_meta"]["kitbag/leaks"][0]["masked"], true, "{tool}: {result}");
         if tool == "recall" {
-            // A library is given no place to keep something.
+            // The library has no state directory.
             continue;
         }
         let called = workspace.call(tool, arguments);
@@ -99,14 +99,14 @@ fn every_tool_answers_with_masks_whatever_its_grants_are() {
 }
 
 #[test]
-fn what_a_tool_reports_and_emits_is_masked() {
+fn reports_and_emitted_content_are_masked() {
     let workspace = workspace();
     let [(token, mask), ..] = keys();
     let (kitbag, heard) = workspace.kitbag_with_ears();
     let call = |arguments: Value| block_on(kitbag.complete("probe", arguments)).unwrap();
     call(json!({ "do": "log", "text": token, "then": "panic", "message": token }));
     call(json!({ "do": "progress", "steps": ["1"], "text": token }));
-    // The key would be cut by the bound on a message.
+    // The limit for messages would truncate the key.
     let long = format!("{}{token}", "x ".repeat(2038));
     call(json!({ "do": "log", "text": long }));
     let (logs, progress) = heard.take();
@@ -130,7 +130,7 @@ fn what_a_tool_reports_and_emits_is_masked() {
 }
 
 #[test]
-fn each_text_that_leaves_with_an_answer_is_masked() {
+fn every_string_of_an_answer_is_masked() {
     let workspace = workspace();
     let [(token, mask), ..] = keys();
     let client = Client::start(&workspace, &["--log", "info"]);
@@ -151,7 +151,7 @@ fn each_text_that_leaves_with_an_answer_is_masked() {
 }
 
 #[test]
-fn a_tool_that_writes_or_runs_code_refuses_a_mask() {
+fn tools_that_write_or_run_code_refuse_masks() {
     let workspace = workspace();
     workspace.file("a.txt", "a\n");
     let [(_, mask), ..] = keys();
@@ -178,7 +178,8 @@ fn a_tool_that_writes_or_runs_code_refuses_a_mask() {
     }
     assert!(!workspace.path("b.txt").exists());
     assert_eq!(fs::read_to_string(workspace.path("a.txt")).unwrap(), "a\n");
-    // What reads may look for one, and a file that has one is copied inside of a call.
+    // Reading tools may search for a mask, and a file that contains one can be copied inside a
+    // call.
     let found = workspace.call("search_files", json!({ "pattern": "kitbag-mask:" }));
     assert!(!found.starts_with("failed"), "{found}");
     workspace.file("masked.txt", mask);
@@ -189,7 +190,7 @@ fn a_tool_that_writes_or_runs_code_refuses_a_mask() {
 }
 
 #[test]
-fn generic_findings_do_not_leave() {
+fn requests_with_generic_findings_are_refused() {
     let server = Server::start(Behaviour::Answer(Answer::ok("text/plain", "got it".to_owned())));
     let workspace = Workspace::new();
     let wasm = guest("request");
@@ -210,7 +211,7 @@ fn generic_findings_do_not_leave() {
         let done = call(json!({ "url": server.url(), "headers": [header] }));
         assert!(done.stderr.contains("contains what looks like"), "{header}: {}", done.shown());
     }
-    // As a query writes it.
+    // In the encoding of a query.
     let query = "?u=postgres%3A%2F%2Fapp%3AS3cretHorse9%40db.internal%2Fapp";
     let done = call(json!({ "url": format!("{}/{query}", server.url()) }));
     assert!(done.stderr.contains("the query contains what looks like"), "{}", done.shown());
@@ -233,7 +234,7 @@ fn documents_and_structured_content_are_masked() {
         check_masked(&shown);
         assert!(shown.contains(mask), "{shown}");
     }
-    // The answer of `file_info` has an output schema, and where a link leads.
+    // The answer of `file_info` has an output schema, and contains the target of a link.
     symlink(&token, workspace.path("link")).unwrap();
     let result = client.call("file_info", json!({ "path": "link" }));
     check_masked(&result.to_string());
@@ -241,7 +242,7 @@ fn documents_and_structured_content_are_masked() {
     assert!(result["structuredContent"].to_string().contains(mask), "{result}");
 }
 
-/// A tool of a program that answers with a key, and one that reads that answer.
+/// A native tool that answers with a key, and one that reads this answer.
 struct Native {
     name: &'static str,
     heard: Arc<Mutex<String>>,
@@ -267,7 +268,7 @@ impl NativeTool for Native {
 }
 
 #[test]
-fn a_native_tool_reads_answers_as_they_are_and_answers_with_masks() {
+fn native_tools_read_unmasked_answers_and_return_masks() {
     let [(token, mask), ..] = keys();
     let heard = Arc::<Mutex<String>>::default();
     let tool = |name| Native { name, heard: Arc::clone(&heard) };
@@ -282,7 +283,7 @@ fn a_native_tool_reads_answers_as_they_are_and_answers_with_masks() {
 }
 
 #[test]
-fn a_question_whose_answers_would_hold_a_key_is_withheld() {
+fn a_question_with_a_key_in_its_options_is_withheld() {
     struct Asking;
     impl NativeTool for Asking {
         fn description(&self) -> ToolDescription {
@@ -315,7 +316,7 @@ fn a_question_whose_answers_would_hold_a_key_is_withheld() {
 }
 
 #[test]
-fn what_a_limit_cuts_of_a_key_is_masked() {
+fn a_key_truncated_by_a_limit_is_masked() {
     let workspace = workspace();
     let [(token, _), ..] = keys();
     let text = format!("{}{token}{}", "x ".repeat(600), " y".repeat(100));

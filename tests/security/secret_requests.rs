@@ -1,4 +1,4 @@
-//! Secrets in requests, through the binary: servers get them, and nothing else does.
+//! Secrets in requests, through the binary: only servers receive them.
 
 use base64::Engine;
 use std::fs::{self, File};
@@ -16,11 +16,11 @@ use crate::support::{Run, Workspace, guest};
 
 const VALUE: &str = "c0rrect/horse+battery=";
 
-/// The value as it must not be seen: as it is, and as others write it.
+/// The value in all encodings that must not be visible.
 fn spellings() -> Vec<String> {
     let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
     let percent = "c0rrect%2Fhorse%2Bbattery%3D".to_owned();
-    // In base64, at each offset: what depends on none of its neighbours.
+    // Base64 at each offset, without the characters that depend on adjacent bytes.
     let base64 = (0..3).map(|offset| {
         let text = STANDARD.encode(format!("{}{VALUE}", "x".repeat(offset)));
         let (start, end) = ((8 * offset).div_ceil(6), 8 * (offset + VALUE.len()) / 6);
@@ -29,14 +29,14 @@ fn spellings() -> Vec<String> {
     [VALUE.to_owned(), hex, percent].into_iter().chain(base64).collect()
 }
 
-/// Fails where a value is in there.
+/// Panics if a value is visible.
 fn check_hidden(shown: &str) {
     for spelling in spellings() {
         assert!(!shown.contains(&spelling), "`{spelling}` is in\n{shown}");
     }
 }
 
-/// A workspace with the tool `request`, and the secret `github` for these places.
+/// A workspace with the tool `request`, and the secret `github` for these destinations.
 fn workspace(to: &[String], grants: &str) -> Workspace {
     let workspace = Workspace::new();
     let wasm = guest("request");
@@ -79,14 +79,14 @@ fn run(workspace: &Workspace, arguments: &Value) -> Run {
     workspace.run_with(&["--json", "run", "request", "--verbose", "--args", &arguments], "", &ENV)
 }
 
-/// What the server was sent in this header of its only request.
+/// The value of this header in the only request to the server.
 fn seen(server: &Server, header: &str) -> Option<String> {
     let seen = server.seen();
     let [request] = &seen.requests[..] else { panic!("{seen:?}") };
     request.header(header)
 }
 
-/// A server that answers with what it was sent, in every spelling.
+/// A server that answers with the request, in every encoding.
 fn echoing() -> Server {
     Server::start(Behaviour::respond(|request| {
         let sent = request.header("authorization").unwrap_or_default();
@@ -97,7 +97,7 @@ fn echoing() -> Server {
 }
 
 #[test]
-fn a_secret_is_added_for_its_places_and_seen_by_the_server_alone() {
+fn a_secret_is_only_sent_to_its_destinations() {
     let (server, other) = (echoing(), echoing());
     let grants = format!("http = {:?}\nsecrets = {{ github = {{}} }}", [all(&server), all(&other)]);
     let workspace = workspace(&[all(&server)], &grants);
@@ -112,7 +112,7 @@ fn a_secret_is_added_for_its_places_and_seen_by_the_server_alone() {
 }
 
 #[test]
-fn a_secret_goes_over_tls_to_a_server_of_an_authority_of_the_users() {
+fn a_secret_is_sent_over_tls_with_the_users_authority() {
     let authority = Authority::new();
     let server = Server::start_tls(Behaviour::Echo, &authority.local());
     let to = format!("{}/**", server.url_as("localhost"));
@@ -133,7 +133,7 @@ fn a_secret_goes_over_tls_to_a_server_of_an_authority_of_the_users() {
 }
 
 #[test]
-fn a_variable_holds_a_placeholder_that_becomes_the_secret_at_its_places() {
+fn a_placeholder_becomes_the_secret_at_its_destinations() {
     let (server, other) = (echoing(), echoing());
     let variable = "env = [{ name = \"TOKEN\", secret = \"github\" }]";
     let grants = format!("http = {:?}\n{variable}", [all(&server), all(&other)]);
@@ -143,7 +143,7 @@ fn a_variable_holds_a_placeholder_that_becomes_the_secret_at_its_places() {
     assert_eq!(seen(&server, "authorization").unwrap(), format!("Bearer {VALUE}"));
     check_hidden(&done.shown());
 
-    // Anywhere else it is refused, and logged.
+    // Requests to other destinations are refused and logged.
     let done = run(&workspace, &json!({ "url": other.url(), "token": "TOKEN" }));
     assert!(done.stdout.contains("HttpRequestDenied"), "{}", done.shown());
     let refused = "the header `authorization` contains the placeholder of a secret that may not be sent there";
@@ -166,7 +166,7 @@ fn a_variable_of_a_secret_holds_its_placeholder() {
 }
 
 #[test]
-fn what_looks_like_a_key_does_not_leave_and_is_masked_in_answers() {
+fn apparent_keys_are_not_sent_and_masked_in_answers() {
     let key = format!("glpat-{}", "notARealKey1234567890");
     let server = Server::start(Behaviour::Answer(Answer::ok("text/plain", key.clone())));
     let workspace = workspace(&[], &format!("http = {:?}", [all(&server)]));
@@ -185,7 +185,7 @@ fn what_looks_like_a_key_does_not_leave_and_is_masked_in_answers() {
 }
 
 #[test]
-fn what_is_said_of_a_refused_request_does_not_hold_the_value() {
+fn the_message_of_a_refused_request_omits_the_value() {
     let server = echoing();
     let workspace = Workspace::with_toolsets(&["fetch"]);
     let place = all(&server);
@@ -205,7 +205,7 @@ fn what_is_said_of_a_refused_request_does_not_hold_the_value() {
 }
 
 #[test]
-fn a_secret_that_cannot_be_read_is_said_without_a_request() {
+fn an_unreadable_secret_is_reported_without_a_request() {
     let server = echoing();
     let grants = format!("http = {:?}\nsecrets = {{ github = {{}} }}", [all(&server)]);
     let workspace = workspace(&[all(&server)], &grants);
@@ -216,15 +216,15 @@ fn a_secret_that_cannot_be_read_is_said_without_a_request() {
 }
 
 #[test]
-fn a_server_of_mcp_shows_no_secret_in_answers_log_or_metrics() {
+fn an_mcp_server_hides_secrets_in_answers_log_and_metrics() {
     let authority = Authority::new();
-    // By HTTP/2, whose crate tells much of what it does.
+    // Over HTTP/2, whose crate logs many details.
     let server = Server::start_tls(Behaviour::Echo, &authority.local());
     let workspace = Workspace::new();
     let wasm = guest("request");
     let roots = workspace.home().join("authority.pem");
     fs::write(&roots, authority.pem()).unwrap();
-    // What a password manager would print.
+    // The output of a password manager.
     workspace.own_config(&format!(
         "[network]\nroots = [{roots:?}]\n\
          [secrets.github]\ncommand = [\"/bin/echo\", \"{VALUE}\"]\nto = [\"{to}\"]\n\
@@ -249,8 +249,8 @@ fn a_server_of_mcp_shows_no_secret_in_answers_log_or_metrics() {
     assert_eq!(seen(&server, "x-key").unwrap(), VALUE);
 }
 
-/// The memory of a process: each part that it can write, whether a large part that it
-/// cannot touch follows, as behind the memory of a guest, and what it holds.
+/// The writable parts of a process's memory: each with its content, and true if a large
+/// inaccessible part follows, as after the memory of a guest.
 #[cfg(target_os = "linux")]
 fn memory(process: u32) -> Vec<(bool, Vec<u8>)> {
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
@@ -268,7 +268,7 @@ fn memory(process: u32) -> Vec<(bool, Vec<u8>)> {
             next == end && rights.starts_with("---") && until - next >= 1 << 30
         });
         let mut bytes = vec![0; usize::try_from(end - start).unwrap()];
-        // What was unmapped meanwhile is gone.
+        // A part may have been unmapped meanwhile.
         if rights.starts_with("rw") && file.read_exact_at(&mut bytes, *start).is_ok() {
             memory.push((guard, bytes));
         }
@@ -278,7 +278,7 @@ fn memory(process: u32) -> Vec<(bool, Vec<u8>)> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_memory_of_a_guest_never_holds_the_value() {
+fn the_memory_of_a_guest_never_contains_the_value() {
     let server = Server::start(Behaviour::Pieces);
     let variable = "env = [{ name = \"TOKEN\", secret = \"github\" }]";
     let grants = format!("http = {:?}\n{variable}", [all(&server)]);
@@ -309,7 +309,7 @@ fn the_memory_of_a_guest_never_holds_the_value() {
             assert!(!has(bytes, &spelling), "the guest has `{spelling}`");
         }
     }
-    // The host has it, so that looking finds what is there.
+    // The host has the value, which proves that the search can find it.
     assert!(memory(process.id()).iter().any(|(_, bytes)| has(bytes, VALUE)));
     server.end();
     let output = process.wait_with_output().unwrap();

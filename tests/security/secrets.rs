@@ -16,7 +16,7 @@ fn secret(workspace: &Workspace, arguments: &[&str], value: &str) -> Run {
     workspace.run_with(&[&["secret"], arguments].concat(), value, &[])
 }
 
-/// Runs it, and expects this on standard output.
+/// Runs `kitbag secret`, and expects this on standard output.
 #[track_caller]
 fn check(workspace: &Workspace, arguments: &[&str], value: &str, expected: &str) {
     let run = secret(workspace, arguments, value);
@@ -24,7 +24,7 @@ fn check(workspace: &Workspace, arguments: &[&str], value: &str, expected: &str)
     assert!(value.len() < 8 || !run.stderr.contains(value), "{}", run.stderr);
 }
 
-/// Runs it, and expects it to fail with this code and message.
+/// Runs `kitbag secret`, and expects it to fail with this code and message.
 #[track_caller]
 fn check_failed(workspace: &Workspace, arguments: &[&str], value: &str, code: i32, message: &str) {
     let run = secret(workspace, arguments, value);
@@ -34,7 +34,7 @@ fn check_failed(workspace: &Workspace, arguments: &[&str], value: &str, code: i3
 }
 
 #[test]
-fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
+fn a_secret_is_stored_encrypted_and_its_destination_shown() {
     let workspace = Workspace::new();
     fs::write(workspace.own_config_file(), "# Mine.\n[limits]\ntime = \"20s\"\n").unwrap();
     let file = file_of(&workspace);
@@ -91,7 +91,7 @@ fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
     let unset = "the variable `BOT_TOKEN` is not set";
     check_failed(&workspace, &["test", "bot"], "", 6, unset);
 
-    // Nothing of a value is in a file, and the store is the user's alone.
+    // No file contains a value in plain text, and only the user can read the store.
     let mut files = Vec::new();
     let mut directories = vec![workspace.home()];
     while let Some(directory) = directories.pop() {
@@ -122,7 +122,7 @@ fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
     assert_eq!(secret(&workspace, &["list"], "").stdout.lines().count(), 3);
 }
 
-/// The user's own file, as a command prints it.
+/// The path of the user config, as a command prints it.
 fn file_of(workspace: &Workspace) -> String {
     workspace.redact(&workspace.own_config_file().display().to_string())
 }
@@ -137,7 +137,7 @@ fn ungranted(workspace: &Workspace, name: &str) -> String {
 }
 
 #[test]
-fn many_that_set_secrets_at_once_lose_nothing_and_leave_nothing_behind() {
+fn concurrent_commands_lose_no_secrets() {
     let workspace = Workspace::new();
     let names: Vec<_> = (0..12).map(|number| format!("secret-{number}")).collect();
     thread::scope(|scope| {
@@ -163,7 +163,7 @@ fn many_that_set_secrets_at_once_lose_nothing_and_leave_nothing_behind() {
     assert_eq!(left, ["config.toml", "secrets.key"]);
 }
 
-/// A `kitbag secret set` that has been given its value, and waits for the store.
+/// A `kitbag secret set` that has received its value, and waits for the store.
 fn waiting(workspace: &Workspace, arguments: &[&str], value: &str) -> Child {
     let mut command = workspace.command();
     command.args(["secret", "set"]).args(arguments);
@@ -174,7 +174,7 @@ fn waiting(workspace: &Workspace, arguments: &[&str], value: &str) -> Child {
 }
 
 #[test]
-fn a_new_value_never_goes_to_the_old_places_and_one_that_is_killed_shows_what_is_there() {
+fn a_new_value_is_never_sent_to_the_old_destinations() {
     let workspace = Workspace::new();
     let old = ["set", "github", "--to", "https://old.example/**"];
     assert_eq!(secret(&workspace, &old, TOKEN).code, 0);
@@ -188,12 +188,12 @@ fn a_new_value_never_goes_to_the_old_places_and_one_that_is_killed_shows_what_is
             "github  store     bearer  goes nowhere\nother   no value  bearer  goes nowhere\n",
         ),
     ] {
-        // The store waits for this, so that no value is kept yet.
+        // The store waits for this lock, so the value is not stored yet.
         let lock = File::open(&lock).unwrap();
         lock.lock().unwrap();
         let before = own_config();
         let mut child = waiting(&workspace, &[name, "--to", to], "the-new-value-of-it");
-        // A minute at most, where it fails.
+        // A minute at most, if it fails.
         for _ in 0..12_000 {
             if own_config() != before || child.try_wait().unwrap().is_some() {
                 break;
@@ -209,11 +209,11 @@ fn a_new_value_never_goes_to_the_old_places_and_one_that_is_killed_shows_what_is
 }
 
 #[test]
-fn ctrl_c_ends_the_program_that_is_waited_for() {
+fn ctrl_c_ends_the_program_of_a_secret() {
     let workspace = Workspace::new();
     let fifo = workspace.home().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // What is left of it says so after a while.
+    // If the program survived, it would write `left` later.
     let script = format!("exec 3>{fifo:?}; echo started >&3; sleep 30; echo left >&3");
     let program = ["--command", "/bin/sh", "--command", "-c", "--command", &script];
     assert_eq!(secret(&workspace, &[&["set", "ci"], &program[..]].concat(), "").code, 0);

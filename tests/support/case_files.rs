@@ -1,4 +1,4 @@
-//! Cases as data: one file has the files of a workspace, commands, and their output.
+//! Cases as data: one file contains the files of a workspace, commands, and their output.
 //!
 //! ```text
 //! # The title: the behaviour that the case shows.
@@ -16,13 +16,13 @@
 //! ```
 //!
 //! A section is a step, and steps run in order. Paths are relative to the workspace; `<workspace>`,
-//! `<outside>`, `<home>`, `<cache>` and `<guests>` stand for directories. The steps:
+//! `<outside>`, `<home>`, `<cache>` and `<guests>` are placeholders for directories. The steps:
 //!
 //! - `include FILE` runs the steps of a file in the directory of the case.
 //! - `toolsets NAME…`, `untrusted` and `own cache` describe the workspace and come first;
 //!   `new workspace` drops it, and the next one is described in the same way.
 //! - `file PATH`, `component PATH` (a tool with this description), `own config`, `hex PATH` (bytes)
-//!   and `stdin` (of the next command) have a content. A last line `\ no newline` removes the newline
+//!   and `stdin` (of the next command) have content. A last line `\ no newline` removes the newline
 //!   before it.
 //! - `copy FROM TO`, `dir PATH`, `link PATH TARGET`, `mode OCTAL PATH`, `remove PATH`, and
 //!   `cd PATH` for the commands that follow.
@@ -33,7 +33,7 @@
 //! - `cat PATH` shows a file, `ls PATH` a directory.
 //!
 //! `INSTA_UPDATE=always` writes the output into the file, and `CASE=PART` runs the cases with this
-//! part in their path. Digests, times and ids are replaced, because they differ from run to run.
+//! part in their path. Digests, times and IDs are replaced, because they differ from run to run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -50,7 +50,7 @@ use super::terminal::{Terminal, answered};
 use super::{Run, Workspace, crafted, repository};
 
 const SECTION: &str = "=== ";
-/// Stands behind a content whose last line has no newline.
+/// Follows a content whose last line has no newline.
 const NO_NEWLINE: &str = "\\ no newline\n";
 
 /// Runs every case below a directory of the repository, several at once.
@@ -95,7 +95,7 @@ pub(crate) fn case_files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Runs one case. Returns the difference from what the file expects.
+/// Runs one case. Returns the difference from the expected output.
 fn check(path: &Path) -> Option<String> {
     let expected = fs::read_to_string(path).unwrap();
     let actual = match std::panic::catch_unwind(|| Case::run(path, &expected)) {
@@ -114,7 +114,7 @@ fn check(path: &Path) -> Option<String> {
     Some(diff.unified_diff().header("expected", "actual").to_string())
 }
 
-/// A case that runs.
+/// A running case.
 #[derive(Default)]
 struct Case {
     path: PathBuf,
@@ -251,7 +251,7 @@ impl Case {
         })
     }
 
-    /// The text with the directories of the workspace, and without the newline that it excludes.
+    /// Expands the directories of the workspace, and removes the newline that is excluded.
     fn expanded(&mut self, text: &str) -> String {
         let end = text.strip_suffix(NO_NEWLINE).and_then(|text| text.strip_suffix('\n'));
         self.workspace().expand(end.unwrap_or(text))
@@ -380,7 +380,7 @@ fn changes(before: &Tree, after: &Tree) -> String {
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// Replaces what differs from run to run and from build to build.
+/// Replaces text that differs between runs or builds.
 fn normal(text: &str) -> String {
     static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         let rules = [

@@ -1,6 +1,6 @@
 //! Calls and answers of a built-in component, made through the library.
 //!
-//! The files lie in the `cases` of the component, whose own tests make the same calls
+//! The files are in the directory `cases` of the component, whose own tests make the same calls
 //! natively.
 
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Workspace, block_on, repository};
 
-/// Makes the calls of these files in a workspace that holds what lies beside them.
+/// Makes the calls of these files in a workspace with the data beside them.
 #[track_caller]
 pub(crate) fn check_cases(component: &str, files: &[&str]) {
     let directory = repository().join("guest-tools").join(component).join("cases");
@@ -28,7 +28,7 @@ pub(crate) fn check_cases(component: &str, files: &[&str]) {
     }
 }
 
-/// Makes the same call 64 times, by eight at once, each with its own answer.
+/// Makes these calls 64 times, eight at once, each with its own answer.
 #[track_caller]
 pub(crate) fn check_concurrent(kitbag: &Kitbag, calls: &[(&str, Value)]) {
     let alone: Vec<_> =

@@ -1,6 +1,6 @@
-//! Components made by hand, down to the byte, for what no compiler would make.
+//! Hand-made components that no compiler would generate.
 
-/// How a core function becomes the export `describe`.
+/// The lifting of a core function to the export `describe`.
 const DESCRIBE: &str = r#"(func (export "describe") (result string)
   (canon lift (core func $guest "describe") (memory (core memory $guest "memory"))))"#;
 
@@ -8,29 +8,29 @@ const DESCRIBE: &str = r#"(func (export "describe") (result string)
 const RUN: &str = r#"(param "ctx" $context) (param "name" string) (param "arguments" string)
            (param "answers" string) (result $outcome)"#;
 
-/// What a component is made of, besides what every tool has.
+/// The parts of a component, besides those of every tool.
 #[derive(Default)]
 struct Parts<'a> {
     /// The package and interface of the types.
     package: &'a str,
-    /// At the start of the component.
+    /// Text at the start of the component.
     imports: &'a str,
-    /// Before the core module, and what the core module is instantiated with.
+    /// Text before the core module, and the arguments of its instantiation.
     before: &'a str,
     with: &'a str,
-    /// At the start of the core module.
+    /// Text at the start of the core module.
     core: &'a str,
     /// The type of `run`, and its function in the core module.
     ty: &'a str,
     run: &'a str,
-    /// At the end of the component.
+    /// Text at the end of the component.
     after: &'a str,
 }
 
 /// The smallest tool: its `run` answers with `success` and the text `ok`.
 ///
-/// `package` names the interface of its types, `imports` is further text inside
-/// the component, before everything else.
+/// `package` names the interface of its types, `imports` is additional text at the start of the
+/// component.
 pub(crate) fn tool(package: &str, imports: &str) -> Vec<u8> {
     component(&Parts {
         package,
@@ -41,19 +41,18 @@ pub(crate) fn tool(package: &str, imports: &str) -> Vec<u8> {
     })
 }
 
-/// A tool with further text in its core module: declarations, and instructions
-/// that run before it answers.
+/// A tool with additional text in its core module: declarations, and instructions that run before
+/// it answers.
 pub(crate) fn tool_with_core(core: &str, instructions: &str) -> Vec<u8> {
     let run = answer(&format!("{instructions} i32.const 16"));
     component(&Parts { package: "a:b/c", core, ty: RUN, run: &run, ..Parts::default() })
 }
 
-/// A tool that answers with an error whose trace is the same text of `length`
-/// NUL bytes over and over: little in its own memory, much when it is copied
-/// it.
+/// A tool that answers with an error whose trace is the same string of `length` NUL bytes many
+/// times: small in its own memory, large when it is copied.
 pub(crate) fn same_text_again(times: usize, length: usize) -> Vec<u8> {
     let pages = (times * 8).div_ceil(65536) + 64;
-    // The answer at 512: case 1, the message, the trace, whether it is transient.
+    // The answer at 512: case 1, the message, the trace, and the flag for a temporary error.
     let run = answer(&format!(
         r#"(drop (memory.grow (i32.const {pages})))
            (loop $next
@@ -71,8 +70,8 @@ pub(crate) fn same_text_again(times: usize, length: usize) -> Vec<u8> {
     component(&Parts { package: "a:b/c", ty: RUN, run: &run, ..Parts::default() })
 }
 
-/// A tool that looks for anything but zeros in fresh memory and breaks off where
-/// it finds some, and leaves that memory full.
+/// A tool that checks that fresh memory contains only zeros, traps if it does not, and fills that
+/// memory.
 pub(crate) fn dirty() -> Vec<u8> {
     tool_with_core(
         "(global $seen (mut i32) (i32.const 0))",
@@ -88,7 +87,7 @@ pub(crate) fn dirty() -> Vec<u8> {
     )
 }
 
-/// A tool that makes this many handles of a resource of its own.
+/// A tool that creates this many handles of its own resource.
 pub(crate) fn own_handles(count: usize) -> Vec<u8> {
     let run = answer(&format!(
         r#"(loop $again
@@ -108,7 +107,7 @@ pub(crate) fn own_handles(count: usize) -> Vec<u8> {
     })
 }
 
-/// A tool that never ends when it is asked to describe itself.
+/// A tool whose `describe` never ends.
 pub(crate) fn endless_description() -> Vec<u8> {
     component(&Parts {
         package: "a:b/c",
@@ -125,7 +124,7 @@ pub(crate) fn describing(text: &str) -> Vec<u8> {
     describing_with(text, "i32.const 16")
 }
 
-/// A tool that says this of itself and answers with a JSON text of so many bytes.
+/// Builds a tool with this description that answers with a JSON string of this many bytes.
 pub(crate) fn describing_and_answering(text: &str, length: usize) -> Vec<u8> {
     let last = 131_072 + length - 1;
     let answer = format!(
@@ -140,7 +139,7 @@ pub(crate) fn describing_and_answering(text: &str, length: usize) -> Vec<u8> {
     describing_with(text, &answer)
 }
 
-/// A tool that says this of itself and answers whatever it is asked with a short text.
+/// Builds a tool with this description that answers every call with a short string.
 pub(crate) fn describing_and_saying(text: &str, says: &str) -> Vec<u8> {
     let answer = format!(
         r#"(i32.store (i32.const 20) (i32.const 32768))
@@ -156,12 +155,12 @@ pub(crate) fn describing_and_trapping(text: &str) -> Vec<u8> {
     describing_with(text, "unreachable")
 }
 
-/// A tool that says this of itself, with the body of its `run`.
+/// Builds a tool with this description and this body of `run`.
 fn describing_with(text: &str, run: &str) -> Vec<u8> {
     with_text(text, "", run)
 }
 
-/// The same, with another text at 32768.
+/// Like [`describing_with`], with another string at 32768.
 fn with_text(text: &str, other: &str, run: &str) -> Vec<u8> {
     let data = |at: usize, text: &str| {
         let bytes: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
@@ -186,8 +185,8 @@ fn with_text(text: &str, other: &str, run: &str) -> Vec<u8> {
     })
 }
 
-/// A tool that says of itself `start`, then `again` so many times, then `end`, and
-/// writes that when it is asked.
+/// A tool whose description is `start`, then `again` this many times, then `end`, built when
+/// `describe` is called.
 pub(crate) fn describing_again(start: &str, again: &str, times: usize, end: &str) -> Vec<u8> {
     const TEXTS: usize = 2048;
     const ANSWER: usize = 65536;
@@ -227,8 +226,7 @@ pub(crate) fn describing_again(start: &str, again: &str, times: usize, end: &str
     })
 }
 
-/// A tool with this many memories more than it needs, each of so many pages that
-/// are all written to when it starts.
+/// A tool with this many additional memories of `pages` pages; all pages are written at the start.
 pub(crate) fn full_memories(count: usize, pages: usize) -> Vec<u8> {
     let bytes = pages << 16;
     component(&Parts {
@@ -246,7 +244,7 @@ pub(crate) fn full_memories(count: usize, pages: usize) -> Vec<u8> {
     })
 }
 
-/// A tool with this many core instances more than it needs.
+/// A tool with this many additional core instances.
 pub(crate) fn many_instances(count: usize) -> Vec<u8> {
     let after = "(core instance (instantiate $empty))\n".repeat(count);
     component(&Parts {
@@ -259,8 +257,8 @@ pub(crate) fn many_instances(count: usize) -> Vec<u8> {
     })
 }
 
-/// A core function of this many nested blocks, each with a thousand results that
-/// go on to any block around it.
+/// A core function of this many nested blocks, each with a thousand results that can branch to any
+/// enclosing block.
 pub(crate) fn wide_branches(blocks: usize) -> String {
     use std::fmt::Write as _;
     let open = "(block (type $wide)".repeat(blocks);
@@ -273,13 +271,13 @@ pub(crate) fn wide_branches(blocks: usize) -> String {
     format!("(type $wide (func (result{results}))) (func (param i32) {open} {rest} {drops})")
 }
 
-/// A tool with one more core instance, of a module with this text.
+/// A tool with an additional core instance of a module with this text.
 pub(crate) fn beside(core: &str) -> Vec<u8> {
     instances_of(core, 1, false)
 }
 
-/// A tool with this many more core instances of a module with this text, in a component
-/// of their own where `within`.
+/// A tool with this many additional core instances of a module with this text, in a nested
+/// component if `within`.
 pub(crate) fn instances_of(core: &str, count: usize, within: bool) -> Vec<u8> {
     let module = format!("(core module $beside {core})");
     let instances = "(core instance (instantiate $beside))\n".repeat(count);
@@ -291,8 +289,7 @@ pub(crate) fn instances_of(core: &str, count: usize, within: bool) -> Vec<u8> {
     component(&Parts { package: "a:b/c", ty: RUN, run: &run, after: &after, ..Parts::default() })
 }
 
-/// A component whose `run` has a type that is small, and gigabytes long when it
-/// is written out.
+/// A component whose `run` has a small type that takes gigabytes when printed.
 pub(crate) fn long_type() -> Vec<u8> {
     let label = "a".repeat(90_000);
     let imports = format!(
@@ -312,8 +309,8 @@ pub(crate) fn long_type() -> Vec<u8> {
     })
 }
 
-/// A tool that exports another function this many times, under short names, whose type
-/// has 60,000 bytes when it is written out.
+/// A tool that exports another function this many times, under short names; its type takes 60,000
+/// bytes when printed.
 pub(crate) fn long_export(times: usize) -> Vec<u8> {
     let label = "a".repeat(60_000);
     let function = format!(
@@ -332,7 +329,7 @@ pub(crate) fn long_export(times: usize) -> Vec<u8> {
     })
 }
 
-/// A tool whose `run` takes one string and gives a number.
+/// A tool whose `run` takes one string and returns a number.
 pub(crate) fn other_run() -> Vec<u8> {
     component(&Parts {
         package: "kitbag:tool/types@0.1.0",
@@ -342,12 +339,12 @@ pub(crate) fn other_run() -> Vec<u8> {
     })
 }
 
-/// A component that exports nothing at all.
+/// A component without exports.
 pub(crate) fn without_run() -> Vec<u8> {
     wat::parse_str("(component)").unwrap()
 }
 
-/// A component that exports what a program does: an instance with a function `run`.
+/// A component with the export of a program: an instance with a function `run`.
 pub(crate) fn program() -> Vec<u8> {
     let text = r#"
         (component
@@ -364,8 +361,8 @@ pub(crate) fn core_module() -> Vec<u8> {
     wat::parse_str(r#"(module (func (export "run")))"#).unwrap()
 }
 
-/// The core function behind `run`. Its body leaves the address of the answer;
-/// local 9 is free.
+/// The core function behind `run`. Its body leaves the address of the answer on the stack; local 9
+/// is free.
 fn answer(body: &str) -> String {
     format!(
         r#"(func (export "run") (param i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)

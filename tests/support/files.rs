@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::{Run, Workspace};
 
 impl Workspace {
-    /// A workspace whose files are read and changed by the tools of `files`.
+    /// A workspace whose files can be read and changed by the tools of `files`.
     pub(crate) fn of_files() -> Self {
         Self::with_toolsets(&["files", "write"])
     }
 
-    /// Calls a tool by the binary, with these answers to its questions.
+    /// Calls a tool with the binary, with these answers to its questions.
     pub(crate) fn tool(&self, tool: &str, arguments: &Value, answers: &[&str]) -> Run {
         let arguments = arguments.to_string();
         let answers = answers.iter().flat_map(|answer| ["--answer", answer]);
@@ -22,7 +22,7 @@ impl Workspace {
         self.run(&call)
     }
 
-    /// Starts a call that is not waited for.
+    /// Starts a call without waiting for its end.
     pub(crate) fn start(&self, tool: &str, arguments: &Value, answers: &[&str]) -> Child {
         let mut command = self.command();
         command.args(["run", tool, "--args", &arguments.to_string()]);

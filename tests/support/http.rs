@@ -1,4 +1,4 @@
-//! A client of `kitbag serve --http`, as plain as can be: HTTP by hand.
+//! A minimal client of `kitbag serve --http`, without an HTTP library.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,11 +12,11 @@ use super::mcp::meta;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server of the test's own.
+/// A server for one test.
 pub(crate) struct HttpServer {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
-    /// What it printed before it listened: the token, where it made one up.
+    /// The generated token that it printed before it listened, if any.
     pub(crate) token: Option<String>,
     stderr: BufReader<std::process::ChildStderr>,
 }
@@ -64,19 +64,19 @@ impl HttpServer {
         send(self.address, method, path, headers, body)
     }
 
-    /// Sends a message of the stateless revision. Adds `_meta` unless `params` have it.
+    /// Sends a message of the stateless revision. Adds `_meta` if `params` lacks it.
     pub(crate) fn message(&self, headers: &str, method: &str, params: Value) -> Reply {
         let (headers, body) = stateless(headers, method, params);
         self.send("POST", "/mcp", &headers, &body)
     }
 
-    /// Sends such a message and does not wait for the answer.
+    /// Sends such a message without waiting for the answer.
     pub(crate) fn begin(&self, headers: &str, method: &str, params: Value) -> TcpStream {
         let (headers, body) = stateless(headers, method, params);
         begin(self.address, "POST", "/mcp", &headers, &body)
     }
 
-    /// Opens the stream of a session, on which the server sends messages of its own. `None`: the
+    /// Opens the stream of a session, on which the server sends its own messages. `None`: the
     /// session has ended.
     pub(crate) fn open_stream(&self, session: &str) -> Option<TcpStream> {
         let mut stream = begin(self.address, "GET", "/mcp", session, "");
@@ -85,7 +85,7 @@ impl HttpServer {
         (&status == b"HTTP/1.1 200").then_some(stream)
     }
 
-    /// What it wrote to standard error after its end.
+    /// The rest of standard error, read until the end of the process.
     pub(crate) fn rest(&mut self) -> String {
         let mut text = String::new();
         self.stderr.read_to_string(&mut text).unwrap();
@@ -115,7 +115,7 @@ impl Drop for HttpServer {
     }
 }
 
-/// Sends a request on a connection of its own.
+/// Sends a request on a new connection.
 fn begin(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -128,12 +128,12 @@ fn begin(address: SocketAddr, method: &str, path: &str, headers: &str, body: &st
         body.len()
     );
     stream.write_all(head.as_bytes()).unwrap();
-    // A server that has refused a body does not read it to its end.
+    // A server that has refused a body does not read all of it.
     let _ = stream.write_all(body.as_bytes());
     stream
 }
 
-/// One request on a connection of its own, and the whole answer.
+/// Sends one request on a new connection, and reads the complete answer.
 pub(crate) fn send(
     address: SocketAddr,
     method: &str,
@@ -168,7 +168,7 @@ fn unchunked(mut body: &str) -> String {
 }
 
 impl Reply {
-    /// The last message, whether the answer is JSON or a stream of events.
+    /// The last message of an answer that is JSON or a stream of events.
     pub(crate) fn message(&self) -> Value {
         let data = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
         let mut texts = data.filter(|data| !data.trim().is_empty());

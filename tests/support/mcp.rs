@@ -1,4 +1,4 @@
-//! A client of `kitbag serve`, as plain as can be: lines of JSON.
+//! A minimal client of `kitbag serve`: lines of JSON.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::Workspace;
 
-/// How long anything may take before the test gives up. Nothing is measured.
+/// How long an operation may take before the test fails. It is not a measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client that has started its server.
@@ -20,17 +20,17 @@ pub(crate) struct Client {
     child: Child,
     input: Option<ChildStdin>,
     messages: Receiver<Value>,
-    /// Messages that came while another was waited for.
+    /// Messages that arrived before the awaited one.
     earlier: VecDeque<Value>,
-    /// Standard error, line by line, and what was read of it.
+    /// Standard error, line by line, and the part that was read.
     stderr: Receiver<String>,
     logged: String,
-    /// What every request carries, in the stateless revisions.
+    /// The `_meta` of every request, in the stateless revisions.
     meta: Option<Value>,
     last_id: u64,
 }
 
-/// What a client says of itself in the stateless revisions.
+/// The `_meta` of a client in the stateless revisions.
 pub(crate) fn meta(capabilities: Value) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -39,7 +39,7 @@ pub(crate) fn meta(capabilities: Value) -> Value {
     })
 }
 
-/// The `_meta` of a client with another name than [`meta`] has, without capabilities.
+/// The `_meta` of a client with a different name than [`meta`], without capabilities.
 pub(crate) fn meta_of(client: &str) -> Value {
     let mut meta = meta(json!({}));
     meta["io.modelcontextprotocol/clientInfo"]["name"] = client.into();
@@ -47,7 +47,7 @@ pub(crate) fn meta_of(client: &str) -> Value {
 }
 
 impl Client {
-    /// How many directories and files the server watches.
+    /// Number of directories and files that the server watches.
     pub(crate) fn watches(&self) -> usize {
         let descriptors = fs::read_dir(format!("/proc/{}/fdinfo", self.child.id())).unwrap();
         let watches = descriptors.map(|descriptor| {
@@ -57,25 +57,25 @@ impl Client {
         watches.sum()
     }
 
-    /// Starts the server and says nothing yet.
+    /// Starts the server without sending a message.
     pub(crate) fn start(workspace: &Workspace, arguments: &[&str]) -> Self {
         Self::start_with(workspace, arguments, Stdio::piped())
     }
 
-    /// As [`start`](Self::start), with these variables.
+    /// Like [`start`](Self::start), with these variables.
     pub(crate) fn start_in(workspace: &Workspace, variables: &[(&str, &str)]) -> Self {
         let mut command = workspace.command();
         command.envs(variables.iter().copied());
         Self::of_command(command, &[], Stdio::piped())
     }
 
-    /// As [`start`](Self::start), with this as standard error, which the client does
-    /// not read unless it is a pipe to it.
+    /// Like [`start`](Self::start), with this as standard error, which the client only reads if it
+    /// is a pipe to the client.
     pub(crate) fn start_with(workspace: &Workspace, arguments: &[&str], stderr: Stdio) -> Self {
         Self::of_command(workspace.command(), arguments, stderr)
     }
 
-    /// As [`start`](Self::start), in another directory than the workspace.
+    /// Like [`start`](Self::start), in another directory than the workspace.
     pub(crate) fn start_at(workspace: &Workspace, directory: &Path) -> Self {
         let mut command = workspace.command();
         command.current_dir(directory);
@@ -108,7 +108,7 @@ impl Client {
         if let Some(errors) = child.stderr.take() {
             std::thread::spawn(move || {
                 for line in BufReader::new(errors).lines() {
-                    // Read to its end also when no test takes it.
+                    // Keep reading to the end, even if no test reads the line.
                     let _ = sender.send(line.unwrap());
                 }
             });
@@ -131,7 +131,7 @@ impl Client {
         Self::start(workspace, &[]).after_handshake(capabilities)
     }
 
-    /// Begins a session with a handshake.
+    /// Starts a session with a handshake.
     #[track_caller]
     pub(crate) fn after_handshake(mut self, capabilities: Value) -> Self {
         let answer = self.request(
@@ -154,18 +154,18 @@ impl Client {
         client
     }
 
-    /// The id of the server's process.
+    /// The ID of the server's process.
     pub(crate) fn process_id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Kills the server without a word.
+    /// Kills the server.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Writes a line as it is.
+    /// Writes a line unchanged.
     pub(crate) fn write(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line.as_bytes()).unwrap();
@@ -176,7 +176,7 @@ impl Client {
         self.write(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string());
     }
 
-    /// Sends a request and returns its id.
+    /// Sends a request and returns its ID.
     pub(crate) fn send(&mut self, method: &str, mut params: Value) -> u64 {
         self.last_id += 1;
         if let Some(meta) = &self.meta {
@@ -191,7 +191,7 @@ impl Client {
         id
     }
 
-    /// Waits for the first message that is wanted; the others are kept.
+    /// Waits for the first matching message, and keeps the others.
     #[track_caller]
     pub(crate) fn wait(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.earlier.iter().position(&is_wanted) {
@@ -230,7 +230,7 @@ impl Client {
         answer["result"].clone()
     }
 
-    /// Waits for a request of the server's and answers it.
+    /// Waits for a request of the server and answers it.
     #[track_caller]
     pub(crate) fn reply(&mut self, method: &str, result: Value) -> Value {
         let request =
@@ -247,21 +247,20 @@ impl Client {
         self.wait(is_it)["params"].clone()
     }
 
-    /// The messages that no test has waited for so far.
+    /// Returns the messages that no test has waited for.
     pub(crate) fn others(&mut self) -> Vec<Value> {
         self.earlier.extend(self.messages.try_iter());
         self.earlier.drain(..).collect()
     }
 
-    /// What the system says of the server's process: a line of `/proc/PID/status`, in
-    /// KiB.
+    /// A line of `/proc/PID/status` of the server's process, in KiB.
     pub(crate) fn memory_kib(&self, key: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap();
         line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// Waits until this is on standard error, and returns all that is there so far.
+    /// Waits until this is on standard error, and returns everything read until then.
     #[track_caller]
     pub(crate) fn logged(&mut self, text: &str) -> &str {
         while !self.logged.contains(text) {
@@ -274,11 +273,11 @@ impl Client {
         &self.logged
     }
 
-    /// Closes the server's input and waits for its end: how it ended, and what
-    /// it wrote to standard error.
+    /// Closes the server's input and waits for its end: returns its exit status and its standard
+    /// error.
     pub(crate) fn close(mut self) -> (ExitStatus, String) {
         drop(self.input.take());
-        // Its standard output ends with it.
+        // Its standard output closes at its end.
         while self.messages.recv_timeout(PATIENCE).is_ok() {}
         assert!(
             matches!(self.messages.try_recv(), Err(TryRecvError::Disconnected)),
@@ -300,7 +299,7 @@ impl Drop for Client {
     }
 }
 
-/// The texts of a result, one after the other.
+/// The text blocks of a result, in order.
 pub(crate) fn texts(result: &Value) -> Vec<&str> {
     let blocks = result["content"].as_array().unwrap();
     blocks.iter().filter_map(|block| block["text"].as_str()).collect()

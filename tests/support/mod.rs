@@ -1,5 +1,5 @@
-//! The harness: a workspace of its own for each test, the real binary and the
-//! real library, and snapshots under `snapshots/`.
+//! The harness: a separate workspace for each test, the real binary and the real library, and
+//! snapshots under `snapshots/`.
 
 pub(crate) mod case_files;
 pub(crate) mod cases;
@@ -24,13 +24,13 @@ use kitbag::{
 };
 use serde_json::Value;
 
-/// A workspace in a directory of its own, with its own home beside it.
+/// A workspace in a temporary directory, with its own home beside it.
 pub(crate) struct Workspace {
     directory: tempfile::TempDir,
     cache: PathBuf,
     /// The toolset settings of the user config.
     toolsets: String,
-    /// Whether the workspace is trusted without asking.
+    /// True if the workspace is trusted without approval.
     is_trusted: bool,
 }
 
@@ -42,42 +42,41 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
-/// A guest that `build.rs` built beside the built-in ones.
+/// A guest that `build.rs` built together with the built-in ones.
 pub(crate) fn guest(name: &str) -> PathBuf {
     Path::new(env!("TEST_GUESTS")).join(format!("kitbag_{name}.wasm"))
 }
 
 /// Copies the program, to be run from there.
 ///
-/// `cp` writes it: a process that another test starts meanwhile would inherit this
-/// process's descriptor for a moment, and the program could not be run.
+/// `cp` writes it: a process that another test starts meanwhile would briefly inherit this
+/// process's descriptor, and the copy could not be executed.
 pub(crate) fn copy_binary(to: &Path) {
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_kitbag")).arg(to).status();
     assert!(copied.unwrap().success());
 }
 
-/// The repository's root.
+/// The root of the repository.
 pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The most resident memory that a process has had so far, in MiB.
+/// The peak resident memory of a process, in MiB.
 pub(crate) fn peak_mib(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
 }
 
-/// A field of what the kernel says of a process (`/proc/PID/stat`): the first one, 0, is the
-/// state, behind the name of the program, which is in parentheses. `None`: there is no such
-/// process.
+/// A field of `/proc/PID/stat`: field 0 is the state, which follows the name of the program in
+/// parentheses. `None`: there is no such process.
 pub(crate) fn process_stat(process: u32, field: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(field).map(str::to_owned)
 }
 
-/// Compares with a reviewed file under `snapshots/`, in a directory named like the file
-/// of the test: what `tests/mcp/serve/tools.rs` asserts stands in `snapshots/mcp/serve/tools`.
+/// Compares a value with a reviewed file under `snapshots/`, in a directory named after the test
+/// file: `tests/mcp/serve/tools.rs` uses `snapshots/mcp/serve/tools`.
 macro_rules! snapshot {
     ($name:expr, $content:expr $(,)?) => {{
         let (name, content): (&str, &str) = ($name, $content);
@@ -87,7 +86,7 @@ macro_rules! snapshot {
 }
 pub(crate) use snapshot;
 
-/// Where the snapshots of a test file lie, and the file name of one of them.
+/// The directory of the snapshots of a test file, and the file name of one of them.
 pub(crate) fn snapshot_settings(test_file: &str, name: &str) -> (insta::Settings, String) {
     let suite = Path::new(test_file).strip_prefix("tests").unwrap().with_extension("");
     let mut settings = insta::Settings::clone_current();
@@ -98,25 +97,24 @@ pub(crate) fn snapshot_settings(test_file: &str, name: &str) -> (insta::Settings
 }
 
 impl Workspace {
-    /// An empty workspace whose configuration says nothing. What it compiles is
-    /// shared with the other tests, which load the same guests.
+    /// An empty workspace with an empty configuration. It shares its compiled components with the
+    /// other tests, which load the same guests.
     ///
-    /// The user's own configuration switches every toolset off but `learn`, so that a test
-    /// does not depend on what tools there are; [`with_toolsets`](Self::with_toolsets) is
-    /// for tests of the others.
+    /// The user config disables every toolset except `learn`, so that a test does not depend on the
+    /// set of tools; [`with_toolsets`](Self::with_toolsets) is for tests of the other toolsets.
     pub(crate) fn new() -> Self {
         Self::with_toolsets(&[])
     }
 
-    /// As [`new`](Self::new), with the built-in tools of these toolsets as they are by
-    /// default. `write` among them lets tools change files.
+    /// Like [`new`](Self::new), with the built-in tools of these toolsets in their default
+    /// configuration. `write` among them lets tools change files.
     pub(crate) fn with_toolsets(on: &[&str]) -> Self {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&cache).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let off = TOOLSETS.iter().filter(|name| **name != "learn" && !on.contains(name));
         let off: String = off.map(|name| format!("{name} = false\n")).collect();
-        // What is off by default has to be turned on.
+        // Toolsets that are off by default must be enabled.
         let on = ["write", "memory"].into_iter().filter(|name| on.contains(name));
         let on: String = on.map(|name| format!("{name} = true\n")).collect();
         let toolsets = format!("[toolsets]\n{on}{off}");
@@ -127,39 +125,39 @@ impl Workspace {
         workspace
     }
 
-    /// The same workspace, with as much time for a call as it takes on a busy machine.
+    /// Gives calls enough time for a slow machine.
     pub(crate) fn with_time(self) -> Self {
         self.own_config("[limits]\ntime = \"1h\"\n");
         self
     }
 
-    /// The same workspace, whose files count once they are trusted, as for a person.
+    /// Makes the files of the workspace take effect only when trusted, as for a person.
     pub(crate) fn untrusted(mut self) -> Self {
         self.is_trusted = false;
         self
     }
 
-    /// As [`new`](Self::new), with a cache of its own that does not exist yet.
+    /// Like [`new`](Self::new), with a separate cache that does not exist yet.
     pub(crate) fn with_own_cache() -> Self {
         let mut workspace = Self::new();
         workspace.use_own_cache();
         workspace
     }
 
-    /// Has a cache of its own from now on, which does not exist yet.
+    /// Uses a separate cache from now on, which does not exist yet.
     pub(crate) fn use_own_cache(&mut self) {
         self.cache = self.directory.path().join("cache");
     }
 
-    /// As [`new`](Self::new), with the tool `probe` under these tables.
+    /// Like [`new`](Self::new), with the tool `probe` under these tables.
     pub(crate) fn with_probe(tables: &str) -> Self {
         let workspace = Self::new();
         workspace.config(&probe(tables));
         workspace
     }
 
-    /// Dates all files back, so that a server that starts now takes none for one that
-    /// changes: what is as new as the server may have changed since its start.
+    /// Sets the modification time of all files back. Otherwise a server that starts now would treat
+    /// them as possibly changed since its start.
     pub(crate) fn date_back(&self) {
         let before = SystemTime::now() - Duration::from_secs(60);
         let mut paths = vec![self.root(), self.home()];
@@ -179,7 +177,7 @@ impl Workspace {
         self.directory.path().join("home")
     }
 
-    /// The directory that holds the workspace: what lies in there is outside.
+    /// The directory that contains the workspace; its other files are outside the workspace.
     pub(crate) fn outside(&self) -> &Path {
         self.directory.path()
     }
@@ -197,9 +195,8 @@ impl Workspace {
         entry
     }
 
-    /// Takes the only entry out of the cache, and claims it as a process does that
-    /// makes it anew. Dropping the claim is what becomes of it when the process is
-    /// killed.
+    /// Removes the only entry of the cache, and claims it like a process that compiles it again.
+    /// Dropping the claim has the same effect as the end of that process.
     pub(crate) fn claim(&self) -> fs::File {
         let entry = self.cached();
         fs::remove_file(&entry).unwrap();
@@ -213,7 +210,7 @@ impl Workspace {
         self.root().join(relative)
     }
 
-    /// Writes a file of the workspace, and the directories above it.
+    /// Writes a file of the workspace, and creates its parent directories.
     pub(crate) fn file(&self, relative: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(relative);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -221,14 +218,14 @@ impl Workspace {
         path
     }
 
-    /// Writes the configuration of the workspace, at once: a server that watches it sees
-    /// no half of it.
+    /// Writes the configuration of the workspace atomically, so that a server never reads half of
+    /// it.
     pub(crate) fn config(&self, text: &str) {
         let written = self.file(".kitbag/config.new", text);
         fs::rename(written, self.path(".kitbag/config.toml")).unwrap();
     }
 
-    /// Writes the user's own configuration, with what it says of toolsets at the end.
+    /// Writes the user config, followed by the toolset settings.
     pub(crate) fn own_config(&self, text: &str) {
         let file = self.own_config_file();
         fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -236,18 +233,18 @@ impl Workspace {
         fs::write(file, format!("{text}{end}{}", self.toolsets)).unwrap();
     }
 
-    /// Adds tables to the user's own configuration.
+    /// Adds tables to the user config.
     pub(crate) fn add_to_own_config(&self, text: &str) {
         let own = fs::read_to_string(self.own_config_file()).unwrap();
         fs::write(self.own_config_file(), format!("{own}{text}")).unwrap();
     }
 
-    /// Leaves the user without a configuration, and without a directory for one.
+    /// Removes the user config and its directory.
     pub(crate) fn remove_own_config(&self) {
         fs::remove_dir_all(self.home().join(".config")).unwrap();
     }
 
-    /// The user's own configuration.
+    /// The path of the user config.
     pub(crate) fn own_config_file(&self) -> PathBuf {
         self.home().join(".config/kitbag/config.toml")
     }
@@ -264,7 +261,7 @@ impl Workspace {
         self.run_with(arguments, "", &[])
     }
 
-    /// Runs commands and shows them one after the other, as a snapshot has them.
+    /// Runs commands and returns their output in order, as in a snapshot.
     pub(crate) fn session(&self, commands: &[&[&str]]) -> String {
         let show = |command: &&[&str]| {
             format!("$ kitbag {}\n{}\n", command.join(" "), self.run(command).shown())
@@ -285,7 +282,7 @@ impl Workspace {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
-        // A process that does not read its input may have ended before it is written.
+        // A process that does not read its input may end before the input is written.
         let _ = input.write_all(stdin.as_bytes());
         drop(input);
         self.finished(child.wait_with_output().unwrap())
@@ -299,8 +296,7 @@ impl Workspace {
         }
     }
 
-    /// Runs the binary, which ends at once where it would write to more memory of
-    /// its own than this.
+    /// Runs the binary, and ends it when it exceeds this limit for private writable memory.
     pub(crate) fn run_within(&self, data: ByteSize, arguments: &[&str]) -> Run {
         self.run_limited(&format!("-d {}", data.as_u64() >> 10), arguments)
     }
@@ -316,8 +312,8 @@ impl Workspace {
         self.finished(command.stdin(Stdio::null()).output().unwrap())
     }
 
-    /// The binary, in the workspace, with nothing in its environment but a home
-    /// and a cache of the test's.
+    /// The binary in the workspace, with only the home and the cache of the test in its
+    /// environment.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kitbag"));
         command
@@ -336,7 +332,7 @@ impl Workspace {
         self.builder().build().unwrap()
     }
 
-    /// What makes the library on the same workspace.
+    /// A builder for the library on the same workspace.
     pub(crate) fn builder(&self) -> Builder {
         let places = Places {
             cache: Some(self.cache.clone()),
@@ -347,14 +343,14 @@ impl Workspace {
         if self.is_trusted { builder.trust_workspace(true) } else { builder }
     }
 
-    /// The library on the same workspace, and what it hears of its tools.
+    /// The library on the same workspace, and a listener that records the reports of its tools.
     pub(crate) fn kitbag_with_ears(&self) -> (Kitbag, Arc<Heard>) {
         let heard = Arc::<Heard>::default();
         let builder = self.builder();
         (builder.listener(Arc::<Heard>::clone(&heard)).build().unwrap(), heard)
     }
 
-    /// Calls a tool in the library and tells in one sentence what it got.
+    /// Calls a tool in the library and returns the result in one sentence.
     pub(crate) fn call(&self, tool: &str, arguments: Value) -> String {
         let call = self.kitbag().call_in_test(tool, arguments);
         self.redact(&call)
@@ -372,7 +368,7 @@ impl Workspace {
         text
     }
 
-    /// Replaces the names that [`redact`](Self::redact) gives by directories.
+    /// Replaces the names of [`redact`](Self::redact) by directories.
     pub(crate) fn expand(&self, text: &str) -> String {
         let names = self.directories().into_iter();
         names
@@ -398,11 +394,11 @@ pub(crate) fn probe(tables: &str) -> String {
     )
 }
 
-/// Calls from tests, which are not asynchronous.
+/// Calls for tests, which are not asynchronous.
 pub(crate) trait CallInTest {
     fn call_in_test(&self, tool: &str, arguments: Value) -> String;
 
-    /// Calls on this thread; a question stays open.
+    /// Calls on this thread; questions are not answered.
     fn call_blocking(
         &self,
         tool: &str,
@@ -443,7 +439,7 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// Takes what was heard since the last time.
+    /// Takes the messages and progress since the last call.
     pub(crate) fn take(&self) -> (Vec<(LogLevel, String)>, Vec<Progress>) {
         let logs = std::mem::take(&mut *self.logs.lock().unwrap());
         (logs, std::mem::take(&mut *self.progress.lock().unwrap()))
@@ -466,7 +462,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 impl Run {
-    /// The whole of it, as a snapshot shows it.
+    /// The complete output, as in a snapshot.
     pub(crate) fn shown(&self) -> String {
         let mut text = format!("exit code: {}\n", self.code);
         for (name, content) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
@@ -493,20 +489,19 @@ impl Run {
     }
 }
 
-/// Lets cargo run something of this repository, and returns what that wrote to
-/// standard output.
+/// Runs a program of this repository with cargo, and returns its standard output.
 #[track_caller]
 pub(crate) fn cargo_run(arguments: &[&str]) -> String {
     cargo_run_with(arguments, &[])
 }
 
-/// The same, with these variables.
+/// Like [`cargo_run`], with these variables.
 #[track_caller]
 pub(crate) fn cargo_run_with(arguments: &[&str], env: &[(&str, &str)]) -> String {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut command = Command::new(cargo);
-    // What cargo has set for this test. A build script that reads it would run again, and all that
-    // needs its crate would be compiled anew, here and once more by the next cargo.
+    // Remove the variables that cargo has set for this test. A build script that reads them would
+    // run again, and all dependent crates would be compiled again, both here and by the next cargo.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|it| name.starts_with(it)) {
@@ -525,7 +520,7 @@ pub(crate) fn cargo_run_with(arguments: &[&str], env: &[(&str, &str)]) -> String
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Looks again and again until something has happened.
+/// Polls until something has happened.
 #[track_caller]
 pub(crate) fn until(has_happened: impl Fn() -> bool) {
     let start = Instant::now();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{Run, Workspace};
 
-/// How long the terminal may stay the same before the test fails.
+/// How long the terminal may stay unchanged before the test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A command on a terminal.
@@ -52,13 +52,14 @@ impl Terminal {
         command.stdin(slave()).stderr(slave());
         command.stdout(if has_output { slave() } else { Stdio::piped() });
         let child = command.spawn().unwrap();
-        // The terminal ends when the last process closes it: this process has it no longer.
+        // The terminal closes when the last process closes it, so this process must not keep it
+        // open.
         drop((terminal.slave, command));
         let (sender, output) = channel();
         let mut screen = person.try_clone().unwrap();
         thread::spawn(move || {
             let mut part = [0; 1024];
-            // Linux ends a terminal that is no longer open with an error.
+            // Linux returns an error when reading from a terminal that is closed.
             while let Ok(length @ 1..) = screen.read(&mut part) {
                 if sender.send(part[..length].to_owned()).is_err() {
                     return;
@@ -68,7 +69,7 @@ impl Terminal {
         Self { person, child, output, seen: Vec::new() }
     }
 
-    /// Reads until the screen shows it. `false`: the command ended before.
+    /// Reads until the screen shows it. Returns false if the command ended first.
     #[track_caller]
     pub(crate) fn wait(&mut self, mut is_shown: impl FnMut(&str) -> bool) -> bool {
         loop {
@@ -106,8 +107,8 @@ impl Terminal {
     }
 }
 
-/// Runs the binary on a terminal where a person types, and returns its standard output and the
-/// text on the terminal.
+/// Runs the binary on a terminal with a typing person, and returns its standard output and the text
+/// on the terminal.
 #[track_caller]
 pub(crate) fn on_a_terminal(
     workspace: &Workspace,
@@ -117,7 +118,7 @@ pub(crate) fn on_a_terminal(
     on_a_watched_terminal(workspace, arguments, typed, |_| {})
 }
 
-/// As [`on_a_terminal`], and reacts to the text on the terminal.
+/// Like [`on_a_terminal`], with a reaction to the text on the terminal.
 #[track_caller]
 pub(crate) fn on_a_watched_terminal(
     workspace: &Workspace,
@@ -131,7 +132,7 @@ pub(crate) fn on_a_watched_terminal(
     (run.stdout, run.stderr)
 }
 
-/// As [`on_a_terminal`], with a person who types something before the command starts.
+/// Like [`on_a_terminal`], with a person who types text before the command starts.
 #[track_caller]
 pub(crate) fn on_a_hasty_terminal(
     workspace: &Workspace,
@@ -145,7 +146,7 @@ pub(crate) fn on_a_hasty_terminal(
     (run.stdout, run.stderr)
 }
 
-/// Types a line at each question. A person who has nothing more to say ends the input.
+/// Types a line at each question. After the last line, it ends the input.
 #[track_caller]
 pub(crate) fn answered(mut terminal: Terminal, typed: &str, mut watch: impl FnMut(&str)) -> Run {
     let mut answers = typed.split_inclusive('\n');
@@ -163,12 +164,12 @@ pub(crate) fn answered(mut terminal: Terminal, typed: &str, mut watch: impl FnMu
     }
 }
 
-/// The text of a terminal with the rows of each line of kitbag's in one.
+/// The text of a terminal in which the rows of each wrapped line are joined.
 pub(crate) fn unwrapped(shown: &str) -> String {
     shown.replace("\r\n", "\n").replace("\n    ", "")
 }
 
-/// Whether a terminal shows a question that waits for its answer.
+/// Returns true if the terminal shows a question that waits for its answer.
 fn waits(shown: &str) -> bool {
     let line = shown.rsplit('\n').next().unwrap_or_default();
     line.contains("[n]o") && line.ends_with(": ") || line.starts_with('(') && line.ends_with(") ")

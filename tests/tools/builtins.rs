@@ -1,4 +1,4 @@
-//! Built-in tools as such: several of one component, and what configuration says of them.
+//! Built-in tools in general: several tools of one component, and their configuration.
 
 use std::fs;
 use std::sync::Arc;
@@ -55,11 +55,11 @@ fn one_component_serves_several_tools() {
     assert_eq!(description("text"), "A text.");
     assert_eq!(description("test_error_handling"), "An error.");
     assert!(matches!(toolbox.tool("test_simple_text"), Err(ToolboxError::UnknownTool { .. })));
-    // The component is compiled once for all of them.
+    // The component is compiled once for both tools.
     let (text, error) =
         (toolbox.load("text").unwrap(), toolbox.load("test_error_handling").unwrap());
     assert!(text.identity() == error.identity());
-    // It knows each by its own name, whatever the configuration calls it.
+    // The component receives the tool's own name, regardless of its name in the configuration.
     let answer = |name: &str| {
         let invocation = Invocation::tool(name, Arguments::default());
         let ended = toolbox.call_blocking(invocation, CallContext::default(), &mut NoAnswers);
@@ -70,7 +70,7 @@ fn one_component_serves_several_tools() {
 }
 
 #[test]
-fn what_a_model_reads_of_a_tool_of_files_names_its_directories() {
+fn file_tools_name_their_directories_to_models() {
     let workspace = Workspace::new();
     let mut tools = builtins("conformance", &["test_simple_text", "test_error_handling"]).to_vec();
     tools[0].declaration.workspace = Some(kitbag::policy::Access::ReadOnly);
@@ -100,7 +100,7 @@ fn what_a_model_reads_of_a_tool_of_files_names_its_directories() {
 }
 
 #[test]
-fn a_server_offers_the_tools_that_were_chosen() {
+fn a_server_offers_the_chosen_tools() {
     let workspace = Workspace::with_probe("");
     let client = |arguments: &[&str]| {
         let mut client =
@@ -116,7 +116,7 @@ fn a_server_offers_the_tools_that_were_chosen() {
     assert!(unknown.stderr.contains("did you mean `probe`?"), "{}", unknown.shown());
 }
 
-/// The hints that are true, and the title.
+/// The title, and the hints that are true.
 fn hints(tool: &serde_json::Value) -> String {
     let hint = |key: &str| tool["annotations"][key].as_bool().unwrap_or_else(|| panic!("{tool}"));
     let hints = [
@@ -134,11 +134,11 @@ fn hints(tool: &serde_json::Value) -> String {
 }
 
 #[test]
-fn clients_read_titles_and_hints_of_what_each_built_in_does() {
+fn clients_see_titles_and_hints_of_built_ins() {
     let mut toolsets = kitbag::config::TOOLSETS.to_vec();
     toolsets.push("write");
     let workspace = Workspace::with_toolsets(&toolsets);
-    // More methods than it uses change nothing of what it does.
+    // Additional methods that the tool does not use do not change its hints.
     workspace.own_config(
         "[tools.fetch.grants]\nhttp = [{ url = \"https://docs.rs/**\", methods = \"*\" }]\n",
     );

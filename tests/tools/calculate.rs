@@ -30,7 +30,7 @@ fn huge_and_deep_expressions_end_with_a_clear_error() {
         let found = call(&kitbag, "calculate", json!({ "expression": expression }));
         assert_eq!(found, Err(expected.to_owned()));
     }
-    // As deep as it may be, in the stack that a call has.
+    // The maximum depth, on the stack of a call.
     for open in ["(", "abs(", "1^(", "-(", "√("] {
         let expression = format!("{}1{}", open.repeat(32), ")".repeat(32));
         call(&kitbag, "calculate", json!({ "expression": expression })).unwrap();
@@ -38,7 +38,7 @@ fn huge_and_deep_expressions_end_with_a_clear_error() {
 }
 
 #[test]
-fn calls_at_once_do_not_disturb_each_other() {
+fn concurrent_calls_do_not_interfere() {
     let workspace = Workspace::with_toolsets(&["calc"]);
     let kitbag = workspace.kitbag();
     let calls = ["2^100", "sqrt(2)", "1/0", "15% of 80"];

@@ -1,4 +1,4 @@
-//! Calls on the command line and their output, as data: `support::case_files` describes the form.
+//! Calls on the command line and their output, as data; `support::case_files` describes the format.
 
 use std::fs;
 

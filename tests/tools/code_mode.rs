@@ -14,8 +14,8 @@ use crate::support::http::HttpServer;
 use crate::support::mcp::Client;
 use crate::support::{CallInTest, Workspace, guest, snapshot};
 
-/// The tools of files, search and data, which may write, and `probe`, which does what it is
-/// told, under a name that is no identifier.
+/// The tools of `files`, `search` and `data`, which may write, and `probe` under a name that is not
+/// an identifier.
 fn workspace() -> Workspace {
     let workspace =
         Workspace::with_toolsets(&["python", "files", "search", "calc", "text", "write"]);
@@ -29,7 +29,7 @@ fn workspace() -> Workspace {
     workspace
 }
 
-/// Leaves out of what a script answers what calling tools took, but for how many it called.
+/// Removes the cost of tool calls from the answer of a script, except the number of calls.
 fn without_spent(text: &str) -> String {
     let line = |line: &str| match line.split_once(": ") {
         Some((calls, _)) if line.starts_with('[') && calls.contains("of tools") => {
@@ -57,11 +57,11 @@ fn one_call(value: &str) -> String {
 fn tools_are_functions_of_a_script() {
     let workspace = workspace();
     workspace.file("a.txt", "one\ntwo\n");
-    // Text as text, and what has an output schema as data.
+    // Text is returned as a string, and the result of a tool with an output schema as data.
     check(&workspace, "the_probe(do='echo', text='é')", &one_call(r#""é""#));
     check(&workspace, "file_info(path='a.txt')['lines'] + 1", &one_call("3"));
     check(&workspace, "type(calculate(expression='1 + 1'))", &one_call("<class 'dict'>"));
-    // What is required goes by position, too; a path is text.
+    // Required arguments may be positional; a path is a string.
     check(&workspace, "the_probe('echo', text='x')", &one_call(r#""x""#));
     check(&workspace, "from pathlib import Path\nfile_info(Path('a.txt'))['size']", &one_call("8"));
     check(
@@ -69,13 +69,13 @@ fn tools_are_functions_of_a_script() {
         "f = file_info\nsum(f(path=p)['lines'] for p in ['a.txt', 'a.txt'])",
         "4\n[2 calls of tools: <time>, <size>]",
     );
-    // A name of the script's own is the script's.
+    // A definition of the script takes precedence.
     check(&workspace, "def file_info(path): return path\nfile_info('x')", r#""x""#);
     check(&workspace, "'file_info'", r#""file_info""#);
 }
 
 #[test]
-fn what_a_script_does_wrong_is_an_exception_that_it_can_catch() {
+fn mistakes_of_a_script_are_exceptions() {
     let workspace = workspace();
     let caught = |call: &str| {
         let code =
@@ -103,7 +103,7 @@ fn what_a_script_does_wrong_is_an_exception_that_it_can_catch() {
         shown.push_str(&format!("{call}\n=> {}\n", caught(call)));
     }
     snapshot!("exceptions", &shown);
-    // Where it is not caught, what was meant stands behind the traceback.
+    // For an uncaught exception, the suggestion follows the traceback.
     let answer = run(&workspace, "flie_info(path='a')");
     let end = "NameError: name 'flie_info' is not defined\ndid you mean the tool `file_info`? \
                help() lists all";
@@ -119,12 +119,12 @@ fn help_shows_signatures_and_lists_all_tools() {
 }
 
 #[test]
-fn a_call_that_is_awaited_gives_a_future_and_several_run_at_once() {
+fn awaited_calls_run_concurrently() {
     let workspace = workspace();
     let at_once = "import asyncio\n\
         tasks = [the_probe(do='sleep', ms=2500) for _ in range(4)]\n\
         len(await asyncio.gather(*tasks))";
-    // Four sleeps one after the other would take longer than the limit.
+    // Four consecutive sleeps would exceed the limit.
     let answer =
         workspace.run(&["run", "python", "--time", "9s", &format!("code={at_once}")]).success();
     assert!(answer.starts_with("4\n[4 calls of tools: "), "{answer}");
@@ -143,13 +143,13 @@ fn a_call_that_is_awaited_gives_a_future_and_several_run_at_once() {
         failing,
         "no\n[2 calls of tools, one of them not waited for: <time>, <size>]",
     );
-    // A result is none.
+    // The result of a call is not awaitable.
     let plain = run(&workspace, "import asyncio\nx = str(the_probe(do='echo', text='a'))\nawait x");
     assert!(plain.contains("a call of a tool gives its result; where it stands in"), "{plain}");
 }
 
 #[test]
-fn what_is_not_awaited_ends_with_the_script_and_is_told() {
+fn unawaited_calls_end_with_the_script_and_are_reported() {
     let workspace = workspace();
     let code = "async def never():\n    await task\n\
                 task = the_probe(do='sleep', ms=600_000)\n1";
@@ -157,7 +157,7 @@ fn what_is_not_awaited_ends_with_the_script_and_is_told() {
 }
 
 #[test]
-fn what_a_tool_gives_besides_its_text_is_part_of_the_answer() {
+fn content_besides_the_text_is_part_of_the_answer() {
     let workspace = workspace();
     let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     workspace.file("a.png", from_base64(png));
@@ -183,7 +183,7 @@ fn from_base64(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn only_what_the_caller_may_call_is_there() {
+fn only_tools_of_the_caller_are_defined() {
     let workspace = workspace();
     let described = |workspace: &Workspace| {
         let tool = workspace.kitbag().toolbox().tool("python").unwrap();
@@ -197,16 +197,16 @@ fn only_what_the_caller_may_call_is_there() {
     };
     assert_eq!(named(&workspace, "write_file"), "there");
     assert_eq!(named(&workspace, "python"), "name 'python' is not defined");
-    // Off for the caller is off for its scripts.
+    // A tool that is disabled for the caller is disabled for its scripts.
     let reading = Workspace::with_toolsets(&["python", "files"]);
     assert_eq!(named(&reading, "write_file"), "name 'write_file' is not defined");
     assert!(!described(&reading).contains("write_file"), "{}", described(&reading));
-    // A workspace takes tools away, without being trusted with more.
+    // A workspace can remove tools without being trusted.
     workspace.config("[tools.python.grants]\ntools = {}\n");
     assert_eq!(named(&workspace, "read_file"), "name 'read_file' is not defined");
     assert!(described(&workspace).contains("No tools are granted"), "{}", described(&workspace));
     assert_eq!(run(&workspace, "help()"), "there are no tools that this script can call");
-    // The user's own file gives other names, and these alone.
+    // The user config defines other names, and only those exist.
     workspace.config("");
     workspace.own_config("[tools.python.grants]\ntools = { look = \"read_file\" }\n");
     assert_eq!(named(&workspace, "look"), "there");
@@ -217,7 +217,7 @@ fn only_what_the_caller_may_call_is_there() {
 }
 
 #[test]
-fn a_script_changes_no_more_than_the_tools_that_it_calls() {
+fn the_hints_of_python_follow_its_callable_tools() {
     let hints = |on: &[&str]| {
         let tool = Workspace::with_toolsets(on).kitbag().toolbox().tool("python").unwrap();
         (tool.annotations.read_only_hint, tool.annotations.open_world_hint)
@@ -236,7 +236,7 @@ fn a_script_changes_no_more_than_the_tools_that_it_calls() {
 }
 
 #[test]
-fn a_script_makes_two_hundred_calls_and_a_workspace_lets_it_make_less() {
+fn a_workspace_lowers_the_limit_of_two_hundred_calls() {
     let workspace = workspace();
     let code = "n = 0\ntry:\n    while True:\n        the_probe(do='echo', text='x')\n        \
                 n += 1\nexcept RuntimeError as e:\n    print(n, e)";
@@ -252,7 +252,7 @@ fn a_script_makes_two_hundred_calls_and_a_workspace_lets_it_make_less() {
     workspace.config("[tools.python.limits]\ntool_calls = 201\n");
     let refused = workspace.run(&["check"]);
     assert!(refused.shown().contains("above the ceiling of `200`"), "{}", refused.shown());
-    // What the user says of all tools holds for this one.
+    // The user's limits for all tools apply to this tool.
     workspace.config("");
     workspace.own_config("[limits]\ntool_calls = 3\n");
     let allowed = || workspace.kitbag().toolbox().tool("python").unwrap().limits.tool_calls.value;
@@ -261,8 +261,8 @@ fn a_script_makes_two_hundred_calls_and_a_workspace_lets_it_make_less() {
     assert_eq!(allowed(), 7);
 }
 
-/// One call in the place of six, over three tools, with a question in the middle. Each write
-/// appends, so that a file says how often it was made.
+/// One call instead of six, with three tools and a question in the middle. Each write appends, so
+/// the file shows how often it was made.
 const SCRIPT: &str = "\
 import asyncio
 from datetime import datetime
@@ -298,7 +298,7 @@ fn check_project(workspace: &Workspace, answer: &str) {
     assert!(!workspace.path("a.draft").exists());
 }
 
-/// What was logged for the client: nothing twice.
+/// Checks the log messages that the client received: no message is repeated.
 #[track_caller]
 fn check_logged(client: &mut Client) {
     let logged: Vec<_> = client
@@ -312,7 +312,7 @@ fn check_logged(client: &mut Client) {
 }
 
 #[test]
-fn one_call_replaces_six_with_a_question_in_the_middle_with_a_handshake() {
+fn one_call_replaces_six_with_a_handshake() {
     let workspace = project();
     let mut client = Client::with_handshake(&workspace, json!({ "elicitation": {} }));
     let call = json!({ "name": "python", "arguments": { "code": SCRIPT } });
@@ -326,7 +326,7 @@ fn one_call_replaces_six_with_a_question_in_the_middle_with_a_handshake() {
 }
 
 #[test]
-fn one_call_replaces_six_with_a_question_in_the_middle_of_a_stateless_client() {
+fn one_call_replaces_six_for_a_stateless_client() {
     let workspace = project();
     let mut client = Client::stateless(&workspace, json!({ "elicitation": {} }));
     let mut call = json!({
@@ -360,7 +360,7 @@ fn one_call_replaces_six_on_the_command_line() {
 }
 
 #[test]
-fn the_clock_of_a_script_stands_still_while_a_person_thinks() {
+fn the_clock_of_a_script_stops_during_a_question() {
     let workspace = workspace();
     let code = "from datetime import datetime\nprint(datetime.now().isoformat())\n\
                 the_probe(do='ask')\nkeep(action='set', key='now', value=datetime.now().isoformat())";
@@ -373,12 +373,12 @@ fn the_clock_of_a_script_stands_still_while_a_person_thinks() {
     let printed = answer["content"][0]["text"].as_str().unwrap().lines().next().unwrap();
     let logged = client.others();
     let logged: Vec<_> = logged.iter().filter_map(|log| log["params"]["data"].as_str()).collect();
-    // What the first run has printed is what the last one has read.
+    // The last run reads the same time that the first run printed.
     assert_eq!(logged, [printed], "{answer}");
 }
 
 #[test]
-fn what_is_printed_goes_out_while_the_script_runs() {
+fn output_is_reported_while_the_script_runs() {
     let workspace = workspace();
     let mut client = Client::with_handshake(&workspace, json!({}));
     let code = "print('a', 'b')\nprint()\nprint('c', end='')\nprint('d\\ne')\nprint('f', end='')\nwhile True: pass";
@@ -397,7 +397,7 @@ fn what_is_printed_goes_out_while_the_script_runs() {
     assert!(logs[1000].1.contains("the rest is dropped"), "{:?}", logs[1000]);
 }
 
-/// A tool that promises a number and answers something else, or a lot.
+/// A tool that declares numbers but returns something else, or a large answer.
 struct Liar(AtomicUsize);
 
 impl NativeTool for Liar {
@@ -421,7 +421,7 @@ impl NativeTool for Liar {
 }
 
 #[test]
-fn a_tool_that_lies_about_its_result_is_an_error_of_the_call() {
+fn a_result_that_violates_its_schema_is_an_error() {
     let workspace = Workspace::with_toolsets(&["python"]);
     let kitbag = workspace.builder().tool(Liar(AtomicUsize::new(0))).build().unwrap();
     let mut shown = String::new();
@@ -433,11 +433,11 @@ fn a_tool_that_lies_about_its_result_is_an_error_of_the_call() {
 }
 
 #[test]
-fn hostile_scripts_end_with_a_named_limit_while_others_notice_nothing() {
+fn hostile_scripts_hit_limits_without_affecting_others() {
     let workspace = workspace();
-    // No call waits for the memory that others have reserved, which it would for a minute only.
+    // No call waits for memory that others have reserved; the wait would be limited to a minute.
     workspace.add_to_own_config("[serve]\nmemory = \"64GiB\"\n");
-    // The same tool twice, with a short time for scripts that would go on until its end.
+    // The same tool twice, with a short time limit for endless scripts.
     workspace.config(
         "[tools.python]\nsource = \"builtin\"\nbuiltin = \"python\"\n\
          [tools.hasty]\nsource = \"builtin\"\nbuiltin = \"python\"\nlimits.time = \"2s\"\n",
@@ -501,13 +501,13 @@ fn hostile_scripts_end_with_a_named_limit_while_others_notice_nothing() {
             assert!(answered > 0);
         });
     });
-    // What waited for them is as before.
+    // Later calls work as before.
     let result = call("python", json!({ "code": "the_probe(do='echo', text='after')" }));
     assert!(text(&result).starts_with("\"after\"\n"), "{result}");
 }
 
 #[test]
-fn the_example_of_the_page_is_as_it_says() {
+fn the_example_of_the_page_is_correct() {
     let page = include_str!("../../docs/python.md");
     let (_, rest) = page.split_once("<!-- example -->\n\n```python\n").unwrap();
     let (code, rest) = rest.split_once("```\n").unwrap();
@@ -522,7 +522,7 @@ fn the_example_of_the_page_is_as_it_says() {
 }
 
 #[test]
-fn the_signatures_of_the_description_are_those_of_the_tools() {
+fn the_signatures_in_the_description_match_the_tools() {
     let workspace = Workspace::with_toolsets(&[&TOOLSETS[..], &["write"]].concat());
     workspace.own_config("[tools.fetch.grants]\nhttp = [\"https://docs.rs/**\"]\n");
     let kitbag = workspace.kitbag();

@@ -1,5 +1,5 @@
-//! Arguments as clients, models and tools write them: coerced once, before anything is decided by
-//! them. The coercions themselves are tested in `crates/schema/cases/arguments.json`.
+//! Arguments as clients, models and tools write them are coerced once, before any decision depends
+//! on them. The coercions themselves are tested in `crates/schema/cases/arguments.json`.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn with_host_keys(mut arguments: Value) -> Value {
     arguments
 }
 
-/// The text of a call over MCP that goes well.
+/// Makes a call over MCP that succeeds, and returns its text.
 #[track_caller]
 fn called(client: &mut Client, tool: &str, arguments: Value) -> String {
     let result = client.call(tool, arguments);
@@ -37,7 +37,7 @@ fn workspace() -> Workspace {
 }
 
 #[test]
-fn calls_work_as_clients_and_bridges_send_them() {
+fn calls_of_clients_and_bridges_are_accepted() {
     let workspace = workspace();
     let mut client = Client::with_handshake(&workspace, json!({}));
     let read = called(&mut client, "read_file", with_host_keys(json!({ "path": "a.txt" })));
@@ -119,15 +119,15 @@ fn numbers_keep_their_digits_or_are_refused_by_name() {
             .contains("`12345678901234567890.10` in `/params/arguments/merge/v` would be rounded"),
         "{message}"
     );
-    // Typed on a command line, too.
+    // Also if typed on a command line.
     let run = workspace.run(&["run", "patch_data", "text={}", "merge={\"v\":1.10}"]);
     assert!(run.success().contains("\"v\": 1.10"));
 }
 
 #[test]
-fn unknown_arguments_are_refused_where_that_is_set() {
+fn unknown_arguments_are_refused_if_configured() {
     let workspace = workspace();
-    // On a command line a person sees what is wrong.
+    // On a command line, a person sees the mistake.
     let run = workspace.run(&["run", "read_file", "path=a.txt", "sessionId=x"]);
     assert_eq!(run.code, 2, "{}", run.shown());
     assert!(run.stderr.contains("`/sessionId`: is unknown"), "{}", run.shown());

@@ -24,7 +24,7 @@ fn check_error(workspace: &Workspace, arguments: &[&str], expected: &str) {
 #[test]
 fn rows_of_a_large_file_are_read_one_by_one() {
     let workspace = Workspace::with_toolsets(&["data"]).with_time();
-    // More than a document may have.
+    // More than the limit for a document.
     workspace.file("a.csv", "n,text\n".to_owned() + &"1,of no interest at all\n".repeat(3_000_000));
     workspace.file("a.jsonl", "{\"n\":1,\"text\":\"of no interest\"}\n".repeat(2_500_000));
     let last = ["to=jsonl", "offset=2999999", "limit=5"];
@@ -48,7 +48,7 @@ fn rows_of_a_large_file_are_read_one_by_one() {
 }
 
 #[test]
-fn hostile_documents_end_with_what_was_wrong() {
+fn hostile_documents_end_with_an_explanation() {
     let workspace = Workspace::with_toolsets(&["data"]);
     let mut laughs = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
     for level in 1..20 {
@@ -72,7 +72,7 @@ fn hostile_documents_end_with_what_was_wrong() {
 }
 
 #[test]
-fn an_encoding_that_is_assumed_is_named() {
+fn an_assumed_encoding_is_named() {
     let workspace = Workspace::with_toolsets(&["data"]);
     fs::write(workspace.path("latin.csv"), b"a\n\xe4\n").unwrap();
     let run = workspace.run(&["run", "convert_data", "path=latin.csv", "to=json"]);
@@ -81,7 +81,7 @@ fn an_encoding_that_is_assumed_is_named() {
 }
 
 #[test]
-fn calls_at_once_have_the_same_answer() {
+fn concurrent_calls_have_the_same_answer() {
     let workspace = Workspace::with_toolsets(&["data"]);
     let kitbag = workspace.kitbag();
     let arguments = || json!({ "text": "[1,{\"a\":2}]", "to": "yaml" });

@@ -1,4 +1,4 @@
-//! `decode_text`, through the real component. Its cases stand beside those of `encode_text`.
+//! `decode_text`, through the real component. Its cases are in the directory of `encode_text`.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::support::Workspace;
 use crate::support::cases::{call, check_concurrent};
 
 #[test]
-fn what_was_encoded_is_decoded() {
+fn encoded_text_is_decoded() {
     let workspace = Workspace::with_toolsets(&["text"]);
     let kitbag = workspace.kitbag();
     let text = "a < b & \"c\" 漢字 😀\u{202e}\n".repeat(1_000);
@@ -18,7 +18,7 @@ fn what_was_encoded_is_decoded() {
 }
 
 #[test]
-fn calls_at_once_do_not_disturb_each_other() {
+fn concurrent_calls_do_not_interfere() {
     let workspace = Workspace::with_toolsets(&["text"]);
     let kitbag = workspace.kitbag();
     let calls = [("aGk=", "base64"), ("zz", "hex"), ("%41", "percent"), ("&amp;", "html")];

@@ -11,7 +11,7 @@ fn differences_are_a_unified_diff() {
 }
 
 #[test]
-fn large_files_without_a_common_line_are_compared_in_the_memory_of_a_call() {
+fn large_unrelated_files_are_compared() {
     let workspace = Workspace::with_toolsets(&["text"]).with_time();
     let lines =
         |from: usize| (from..from + 200_000).map(|it| format!("{it}\n")).collect::<String>();

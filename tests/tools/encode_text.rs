@@ -4,7 +4,7 @@ use crate::support::Workspace;
 use crate::support::cases::check_cases;
 
 #[test]
-fn texts_are_encoded_and_decoded() {
+fn strings_are_encoded_and_decoded() {
     check_cases("text", &["encode_text.txt"]);
 }
 

@@ -1,6 +1,6 @@
-//! Faults of the machine: a full disk, a directory that cannot be written, no
-//! home, a process that is killed. The answer is right whatever becomes of the
-//! cache, nothing is left half-written, and one message says what was wrong.
+//! Faults of the machine: a full disk, a read-only directory, no home, a killed process. The answer
+//! is correct regardless of the cache, no file is partially written, and one message names the
+//! fault.
 
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -16,13 +16,13 @@ fn tiny() -> Workspace {
     workspace
 }
 
-/// The names of what lies in the cache.
+/// The names of the files in the cache.
 fn cached(workspace: &Workspace) -> Vec<String> {
     let Ok(entries) = fs::read_dir(workspace.cache()) else { return Vec::new() };
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Runs a line of shell in the workspace, where `$kitbag` is the binary.
+/// Runs a shell command in the workspace, where `$kitbag` is the binary.
 fn shell(workspace: &Workspace, line: &str) -> Run {
     let mut command = Command::new("sh");
     command.args(["-c", line]).current_dir(workspace.root());
@@ -32,7 +32,7 @@ fn shell(workspace: &Workspace, line: &str) -> Run {
     command.env("kitbag", env!("CARGO_BIN_EXE_kitbag"));
     let output = command.output().unwrap();
     Run {
-        // What a shell says of a process that a signal has ended.
+        // The exit code that a shell reports after a signal.
         code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap()),
         stdout: workspace.redact(&String::from_utf8_lossy(&output.stdout)),
         stderr: workspace.redact(&String::from_utf8_lossy(&output.stderr)),
@@ -40,31 +40,30 @@ fn shell(workspace: &Workspace, line: &str) -> Run {
 }
 
 #[test]
-fn a_full_disk_costs_the_cache_entry_and_nothing_else() {
+fn a_full_disk_only_costs_the_cache_entry() {
     let workspace = tiny();
-    // A limit on the size of files stands for a full disk: the write fails in
-    // the middle.
+    // A limit on the file size simulates a full disk: the write fails halfway.
     let run = shell(&workspace, "ulimit -f 16; exec $kitbag run tiny");
     assert_eq!(run.stdout, "ok\n", "{}", run.shown());
     snapshot!("full disk", &run.stderr);
     assert_eq!(cached(&workspace), Vec::<String>::new());
-    // With room again it is written.
+    // With free space it is written.
     assert_eq!(workspace.run(&["run", "tiny"]).success(), "ok\n");
     assert_eq!(cached(&workspace).len(), 1);
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_an_error_and_ends_no_process() {
+fn a_file_size_limit_is_an_error_and_ends_no_process() {
     let workspace = Workspace::with_probe(
         "[tools.probe.grants]\n\
          filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
     );
     workspace.run(&["run", "probe", "do=preopens"]).success();
     let report = [
-        // By a tool, in a call.
+        // Written by a tool in a call.
         "ulimit -f 0; exec $kitbag run probe do=write path=a text=hello",
         "ulimit -f 1; exec $kitbag run probe do=set-size write:=true path=a bytes:=1000000",
-        // By kitbag.
+        // Written by kitbag.
         "ulimit -f 0; exec $kitbag list >list.txt",
         "ulimit -f 0; exec $kitbag --help >help.txt",
     ]
@@ -73,7 +72,7 @@ fn a_limit_on_the_size_of_files_is_an_error_and_ends_no_process() {
 }
 
 #[test]
-fn output_that_cannot_be_written_has_an_exit_code_of_its_own() {
+fn unwritable_output_has_its_own_exit_code() {
     let workspace = tiny();
     workspace.run(&["run", "tiny"]).success();
     let commands = [
@@ -106,14 +105,14 @@ fn output_that_cannot_be_written_has_an_exit_code_of_its_own() {
 }
 
 #[test]
-fn a_process_that_may_open_too_few_files_says_what_to_raise() {
+fn a_low_limit_of_open_files_is_reported_with_a_fix() {
     let workspace = tiny();
     workspace.file("notes/a.md", "A");
     workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
     workspace.run(&["run", "tiny"]).success();
     for command in ["run tiny --json", "run learn topic=team --json", "check --json"] {
         let mut codes = Vec::new();
-        // The dynamic loader needs a file of its own before the program starts.
+        // The dynamic loader needs one file before the program starts.
         for limit in 5..24 {
             let run = shell(&workspace, &format!("ulimit -n {limit}; exec $kitbag {command}"));
             codes.push(run.code);
@@ -128,7 +127,7 @@ fn a_process_that_may_open_too_few_files_says_what_to_raise() {
                 assert_eq!(run.json()["kind"], "limit", "{command}, {limit}: {}", run.shown());
             }
         }
-        // A tool may answer for itself, 1, that it can open no file.
+        // A tool itself may also fail with 1, because it cannot open a file.
         let is_known = |code: &i32| [0, 1, 5].contains(code);
         assert!(codes.iter().all(is_known), "{command}: {codes:?}");
         assert_eq!((codes[0], codes[18]), (5, 0), "{command}: {codes:?}");
@@ -138,14 +137,14 @@ fn a_process_that_may_open_too_few_files_says_what_to_raise() {
 #[test]
 fn a_cache_that_cannot_be_written_is_a_warning() {
     let workspace = tiny();
-    // Where not even root may make a directory.
+    // A path at which not even root can create a directory.
     let nowhere = [("KITBAG_CACHE_DIR", "/proc/kitbag")];
     let run = workspace.run_with(&["run", "tiny"], "", &nowhere);
     snapshot!("no cache", &run.shown());
 }
 
 #[test]
-fn without_a_home_everything_but_the_cache_works() {
+fn without_a_home_only_the_cache_is_missing() {
     let workspace = tiny();
     let mut command = workspace.command();
     command.env_clear().env("KITBAG_TRUST_WORKSPACE", "1").args(["run", "tiny"]);
@@ -156,10 +155,10 @@ fn without_a_home_everything_but_the_cache_works() {
 }
 
 #[test]
-fn a_process_that_is_killed_leaves_nothing_that_is_believed() {
+fn a_killed_process_leaves_no_invalid_cache_entry() {
     let workspace = tiny();
-    // Killed at ever later moments, from before the cache to after it, in steps of a
-    // fortieth of what a run takes, until some have come to their end before that.
+    // Killed later each time, from before the use of the cache until after it, in steps of a
+    // fortieth of a run, until some processes end before the kill.
     let start = std::time::Instant::now();
     workspace.run(&["run", "tiny"]).success();
     let step_time = start.elapsed() / 40;
@@ -190,7 +189,7 @@ fn a_process_that_is_killed_leaves_nothing_that_is_believed() {
 }
 
 #[test]
-fn two_hundred_processes_at_once_share_an_empty_cache() {
+fn two_hundred_concurrent_processes_share_an_empty_cache() {
     let workspace = tiny();
     let start = || {
         let mut command = workspace.command();
@@ -207,7 +206,7 @@ fn two_hundred_processes_at_once_share_an_empty_cache() {
 }
 
 #[test]
-fn the_cache_keeps_what_is_used_and_within_its_bounds() {
+fn the_cache_keeps_used_entries_within_its_limits() {
     use std::time::{Duration, SystemTime};
     const DAY: Duration = Duration::from_secs(86_400);
     let workspace = Workspace::with_own_cache();
@@ -224,7 +223,7 @@ fn the_cache_keeps_what_is_used_and_within_its_bounds() {
         |path: &Path, days: u32| open(path).set_modified(SystemTime::now() - DAY * days).unwrap();
     tool(0);
     let first = workspace.cached();
-    // A use is noted, so that it counts as new, and not before a day has gone by.
+    // A use refreshes the date of an entry, at most once a day.
     used(&first, 31);
     tool(0);
     let age = || fs::metadata(&first).unwrap().modified().unwrap().elapsed().unwrap_or_default();
@@ -232,7 +231,8 @@ fn the_cache_keeps_what_is_used_and_within_its_bounds() {
     used(&first, 29);
     tool(1);
     assert_eq!(entries(), 2);
-    // What is too old goes when something new comes, and what a killed process left.
+    // Entries that are too old, and the files of a killed process, are removed when a new entry is
+    // added.
     used(&first, 31);
     let partial = workspace.cache().join(".partial-1-0");
     fs::write(&partial, "").unwrap();
@@ -240,7 +240,7 @@ fn the_cache_keeps_what_is_used_and_within_its_bounds() {
     tool(2);
     assert!(!first.exists() && !partial.exists());
     assert_eq!(entries(), 2);
-    // What takes too much room goes too, the oldest first; these have no content.
+    // If the cache is too large, the oldest entries are removed; these are sparse files.
     let entry = |name: &str| workspace.cache().join(format!("{}.kitbag", name.repeat(64)));
     for (name, days) in [("a", 3), ("b", 2), ("c", 1)] {
         let path = entry(name);
@@ -260,10 +260,10 @@ fn the_cache_keeps_what_is_used_and_within_its_bounds() {
 }
 
 #[test]
-fn a_description_that_the_host_could_not_ask_for_is_not_remembered() {
+fn a_failed_describe_is_not_stored() {
     let workspace = Workspace::with_own_cache();
     workspace.file(".kitbag/tools/probe.wasm", fs::read(guest("probe")).unwrap());
-    // Enough to compile, and too little address space for a memory.
+    // Enough address space to compile, but too little for a memory.
     let run = workspace.run_limited("-v 4000000", &["run", "probe", "do=echo", "text=x"]);
     assert!(run.stderr.contains("mmap failed"), "{}", run.shown());
     // Its own schema is known again: `text` is a string.

@@ -8,14 +8,14 @@ use serde_json::json;
 use crate::support::cases::call;
 use crate::support::{Workspace, repository};
 
-/// A workspace whose user lets `fetch` read what these patterns name.
+/// A workspace whose user config lets `fetch` read these patterns.
 fn workspace(grants: &[String]) -> Workspace {
     let workspace = Workspace::with_toolsets(&["fetch"]);
     workspace.own_config(&format!("[tools.fetch.grants]\nhttp = {grants:?}\n"));
     workspace
 }
 
-/// All of a server.
+/// A pattern for all paths of a server.
 fn all(server: &Server) -> String {
     format!("{}/**", server.url())
 }
@@ -37,7 +37,7 @@ fn responses_are_shown() {
     }));
     let workspace = workspace(&[all(&server)]);
     let kitbag = workspace.kitbag();
-    // What is said of the host's own work besides the fields of the file.
+    // Lines about the server itself, besides the fields of the file.
     let is_of_host = |line: &&str| line.starts_with("date:") || line.starts_with("content-length:");
     kitbag_cases::check(cases.join("fetch.txt"), |tool, arguments| {
         let arguments = arguments.replace("https://a.test", &server.url());
@@ -53,7 +53,7 @@ fn responses_are_shown() {
 }
 
 #[test]
-fn a_request_says_what_it_would_read_and_who_asks() {
+fn a_request_has_its_accept_and_user_agent_headers() {
     let server = Server::start(Behaviour::Echo);
     let workspace = workspace(&[all(&server)]);
     let url = format!("{}/a?b=c#d", server.url());
@@ -68,7 +68,7 @@ fn a_request_says_what_it_would_read_and_who_asks() {
 }
 
 #[test]
-fn what_is_not_granted_is_refused_with_the_line_that_would_allow_it() {
+fn a_refusal_names_the_line_that_allows_the_request() {
     let (granted, other) = (Server::start(Behaviour::Echo), Server::start(Behaviour::Echo));
     let workspace = workspace(&[format!("{}/docs/**", granted.url())]);
     for url in [format!("{}/", other.url()), format!("{}/private", granted.url())] {
@@ -80,7 +80,7 @@ fn what_is_not_granted_is_refused_with_the_line_that_would_allow_it() {
             "{shown}"
         );
         assert!(shown.contains("to `tools.fetch.grants.http`"), "{shown}");
-        // What is printed is typed back, for one call.
+        // The printed option works for one call.
         let hint = format!("hint: for one call, add --grant 'http={url}'\n");
         assert!(run.stderr.ends_with(&hint), "{}", run.stderr);
     }
@@ -93,7 +93,7 @@ fn what_is_not_granted_is_refused_with_the_line_that_would_allow_it() {
 }
 
 #[test]
-fn a_call_makes_as_many_requests_as_its_limit_and_the_flag_say() {
+fn a_limit_and_a_flag_bound_the_requests_of_a_call() {
     let server = Server::start(Behaviour::Redirects);
     let workspace = Workspace::with_toolsets(&["fetch"]);
     workspace.own_config(&format!(
@@ -110,7 +110,7 @@ fn a_call_makes_as_many_requests_as_its_limit_and_the_flag_say() {
 }
 
 #[test]
-fn the_users_own_file_names_roots_and_a_proxy() {
+fn the_user_config_sets_roots_and_a_proxy() {
     let authority = Authority::new();
     let server = Server::start_tls(Behaviour::Echo, &authority.local());
     let workspace = Workspace::with_toolsets(&["fetch"]);
@@ -123,7 +123,7 @@ fn the_users_own_file_names_roots_and_a_proxy() {
     fs::write(workspace.home().join("ca.pem"), authority.pem()).unwrap();
     workspace.own_config(&format!("{grants}[network]\nroots = [\"~/ca.pem\"]\n"));
     workspace.run(&["run", "fetch", &url]).success();
-    // An address that nothing here has: only the proxy leads there.
+    // An address that does not exist on this machine: it can only be reached through the proxy.
     let target = Server::start(Behaviour::Echo);
     let proxy = Server::start(Behaviour::Proxy(target.address()));
     let network = format!("[network]\nproxy = \"{}\"\n", proxy.url());
@@ -135,7 +135,7 @@ fn the_users_own_file_names_roots_and_a_proxy() {
 }
 
 #[test]
-fn the_environment_names_the_proxy_if_the_user_config_says_so() {
+fn the_environment_sets_the_proxy_if_configured() {
     let target = Server::start(Behaviour::Echo);
     let proxy = Server::start(Behaviour::Proxy(target.address()));
     let value = proxy.url().replace("http://", "http://ada:hunter2@");
@@ -149,10 +149,10 @@ fn the_environment_names_the_proxy_if_the_user_config_says_so() {
     assert_eq!((&*asked.method, &*asked.target), ("CONNECT", "10.9.8.7:80"));
     assert_eq!(asked.header("proxy-authorization").unwrap(), "Basic YWRhOmh1bnRlcjI=");
     assert!(target.seen().requests[0].header("proxy-authorization").is_none());
-    // The configuration is shown without the credentials.
+    // The configuration is printed without the credentials.
     let shown = workspace.run_with(&["config", "--show"], "", &variables).shown();
     assert!(shown.contains("network.proxy") && !shown.contains("hunter2"), "{shown}");
-    // A workspace decides nothing of this.
+    // A workspace cannot change any of this.
     workspace.own_config(grants);
     workspace.config("[network]\nproxy = \"environment\"\n");
     let run = workspace.run_with(&fetch, "", &variables);
@@ -197,7 +197,7 @@ fn a_failed_connection_names_the_ignored_proxy() {
 }
 
 #[test]
-fn a_proxy_that_resolves_names_is_shown_as_a_risk() {
+fn a_name_resolving_proxy_is_shown_as_a_risk() {
     let target = Server::start(Behaviour::Echo);
     let proxy = Server::start(Behaviour::Proxy(target.address()));
     let workspace = Workspace::with_toolsets(&["fetch"]);
@@ -232,10 +232,10 @@ fn an_image_is_content_of_the_answer() {
 }
 
 #[test]
-fn what_has_no_end_or_unpacks_to_much_is_cut_or_refused() {
+fn endless_or_large_answers_are_truncated_or_refused() {
     for (behaviour, expected) in [
         (Behaviour::Endless, "[truncated: "),
-        // It becomes zeros, of which no more than a response may have is unpacked.
+        // It unpacks to zeros, only until the limit of a response.
         (Behaviour::Bomb(Coding::Gzip, 1024), "(8388608 bytes), neither text nor an image"),
     ] {
         let server = Server::start(behaviour);
@@ -248,7 +248,7 @@ fn what_has_no_end_or_unpacks_to_much_is_cut_or_refused() {
 }
 
 #[test]
-fn what_breaks_off_is_truncated() {
+fn an_aborted_answer_is_truncated() {
     let server = Server::start(Behaviour::too_short());
     let workspace = workspace(&[all(&server)]);
     let shown = workspace.tool("fetch", &json!({ "url": server.url() }), &[]).success();
@@ -256,7 +256,7 @@ fn what_breaks_off_is_truncated() {
 }
 
 #[test]
-fn a_redirect_is_shown_and_its_target_is_not_asked() {
+fn a_redirect_is_shown_without_a_request_to_its_target() {
     let target = Server::start(Behaviour::Echo);
     let server = Server::start(Behaviour::Redirects);
     let workspace = workspace(&[all(&server), all(&target)]);
@@ -296,7 +296,7 @@ fn a_redirect_within_the_site_is_followed_if_granted() {
 }
 
 #[test]
-fn a_grant_that_follows_leads_to_the_end() {
+fn a_grant_with_follow_reaches_the_final_target() {
     let server = Server::start(Behaviour::Redirects);
     let workspace = Workspace::with_toolsets(&["fetch"]);
     let grant = format!("[{{ url = \"{}\", follow = 3 }}]", all(&server));
@@ -306,6 +306,6 @@ fn a_grant_that_follows_leads_to_the_end() {
         workspace.tool("fetch", &json!({ "url": url }), &[]).success()
     };
     assert!(fetch("/302/3").contains("\"target\":\"/302/0\""));
-    // The tool follows on, five times at most, each with the hops of the grant.
+    // The tool itself follows five times at most, each time with the redirects of the grant.
     assert!(fetch("/302/30").contains("is redirected to"));
 }

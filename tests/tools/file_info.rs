@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::Workspace;
 
 #[test]
-fn what_lies_at_a_path_is_data() {
+fn the_properties_of_a_path_are_data() {
     let workspace = Workspace::with_toolsets(&["files"]);
     workspace.file("a.txt", "1\n2\n");
     workspace.file("日本/x", "");

@@ -1,4 +1,4 @@
-//! `find_files`, through the real binary. What it finds is compared with ripgrep in
+//! `find_files`, through the real binary. Its results are compared with ripgrep in
 //! `guest-tools/search`.
 
 use std::ffi::OsStr;
@@ -33,7 +33,7 @@ fn ten_thousand_files_and_deep_directories_are_walked() {
 }
 
 #[test]
-fn calls_at_once_have_the_same_answer() {
+fn concurrent_calls_have_the_same_answer() {
     let workspace = Workspace::with_toolsets(&["search"]);
     workspace.file("a/b.rs", "");
     let kitbag = workspace.kitbag();

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::Workspace;
 
 #[test]
-fn all_of_the_ids_are_forgotten_or_none() {
+fn all_ids_are_forgotten_or_none() {
     let workspace = Workspace::with_toolsets(&["memory"]);
     let remember = |text: &str| {
         let answer = workspace.tool("remember", &json!({ "text": text }), &[]).success();

@@ -23,7 +23,7 @@ fn pages_become_markdown() {
 }
 
 #[test]
-fn what_lies_deep_keeps_its_text_in_the_stack_of_a_call() {
+fn deep_elements_keep_their_text() {
     let workspace = Workspace::with_toolsets(&["text"]).with_time();
     let kitbag = workspace.kitbag();
     for tag in ["div", "b", "ul><li", "blockquote", "table><tr><td", "p", "pre", "code", "a href=x"]
@@ -58,7 +58,7 @@ fn a_page_of_ten_megabytes_is_converted_in_the_memory_of_a_call() {
 }
 
 #[test]
-fn calls_at_once_do_not_disturb_each_other() {
+fn concurrent_calls_do_not_interfere() {
     let workspace = Workspace::with_toolsets(&["text"]);
     let kitbag = workspace.kitbag();
     let pages = ["<h1>One", "<table><tr><th>a<th>b", "<ul><li>x", ""];

@@ -1,5 +1,5 @@
-//! `learn`, through the real binary, on a knowledge base that holds everything
-//! that can be in one. The rules in detail are tested in `guest-tools/learn`.
+//! `learn`, through the real binary, on a knowledge base with every kind of subject. The rules in
+//! detail are tested in `guest-tools/learn`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -49,7 +49,7 @@ fn knowledge() -> Workspace {
 }
 
 #[test]
-fn a_large_subject_is_cut_at_a_line_and_what_does_not_fit_is_named() {
+fn a_large_subject_is_truncated_and_omissions_are_named() {
     let workspace = knowledge();
     let line = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\n";
     workspace.file("kb/large.md", line.repeat(40_000));
@@ -71,7 +71,7 @@ fn a_large_subject_is_cut_at_a_line_and_what_does_not_fit_is_named() {
 }
 
 #[test]
-fn the_description_names_the_topics_and_the_schema_stays_the_same() {
+fn topics_are_in_the_description_but_not_in_the_schema() {
     let workspace = knowledge();
     let described = workspace.run(&["describe", "learn", "--json"]).json();
     let description = described["description"]["value"].as_str().unwrap();
@@ -83,7 +83,7 @@ fn the_description_names_the_topics_and_the_schema_stays_the_same() {
 }
 
 #[test]
-fn it_imports_files_and_nothing_else() {
+fn it_imports_only_files() {
     let component = guest("learn");
     let shown = Workspace::new().run(&["inspect", component.to_str().unwrap(), "--json"]).json();
     let imports = shown["imports"].as_array().unwrap();
@@ -93,7 +93,7 @@ fn it_imports_files_and_nothing_else() {
 }
 
 #[test]
-fn the_system_prompt_holds_what_is_learned_and_tells_of_the_rest() {
+fn the_system_prompt_has_learned_subjects_and_names_others() {
     let workspace = knowledge();
     snapshot!("prompt", &workspace.run(&["prompt"]).shown());
     let empty = Workspace::new().run(&["prompt"]);
@@ -106,7 +106,7 @@ fn the_system_prompt_holds_what_is_learned_and_tells_of_the_rest() {
 }
 
 #[test]
-fn the_binary_alone_runs_on_a_knowledge_base_anywhere() {
+fn the_binary_alone_serves_a_knowledge_base_anywhere() {
     let workspace = knowledge();
     let alone = tempfile::tempdir().unwrap();
     let binary = alone.path().join("kitbag");

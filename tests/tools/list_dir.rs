@@ -15,7 +15,7 @@ fn list(workspace: &Workspace, arguments: Value) -> String {
 }
 
 #[test]
-fn a_directory_is_listed_with_what_is_left_out() {
+fn a_directory_is_listed_with_its_omissions() {
     let workspace = Workspace::with_toolsets(&["files"]);
     for path in
         ["src/main.rs", "src/deep/er/x", ".env", "keys/server.pem", ".ssh/id_rsa", "日本", "a\nb"]
@@ -46,7 +46,7 @@ fn a_directory_is_listed_with_what_is_left_out() {
 }
 
 #[test]
-fn of_a_hundred_thousand_entries_a_page_is_shown() {
+fn a_hundred_thousand_entries_are_listed_in_pages() {
     let workspace = Workspace::with_toolsets(&["files"]).with_time();
     let directory = workspace.path("many");
     fs::create_dir(&directory).unwrap();

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::Workspace;
 
 #[test]
-fn the_newest_come_first_with_the_tags_of_all() {
+fn the_newest_memories_come_first_with_all_tags() {
     let workspace = Workspace::with_toolsets(&["memory"]);
     let list = |arguments| workspace.tool("list_memories", &arguments, &[]).success();
     assert_eq!(list(json!({})), "no memories are stored\n");

@@ -1,5 +1,5 @@
-//! The tools of `memory` as a whole, through the binary, both servers and the library: whose
-//! memories a call sees, what is on, and `kitbag memory`.
+//! The tools of `memory` together, through the binary, both servers and the library: the memories
+//! that a call sees, the enabled tools, and `kitbag memory`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ fn workspace() -> Workspace {
     Workspace::with_toolsets(&["memory", "python"])
 }
 
-/// Remembers a text at the command line and gives its id.
+/// Remembers a text on the command line and returns its ID.
 #[track_caller]
 fn remember(workspace: &Workspace, text: &str) -> String {
     let answer = workspace.tool("remember", &json!({ "text": text }), &[]).success();
@@ -27,22 +27,22 @@ fn texts(answer: &str) -> BTreeSet<&str> {
     answer.lines().filter_map(|line| Some(line.split_once("  ")?.1)).collect()
 }
 
-/// What is remembered, as the command line sees it.
+/// The memories of the user, as seen on the command line.
 fn own(workspace: &Workspace) -> String {
     workspace.tool("recall", &json!({}), &[]).success()
 }
 
-/// The number of the user that runs the tests.
+/// The ID of the user that runs the tests.
 fn uid(workspace: &Workspace) -> u32 {
     use std::os::unix::fs::MetadataExt;
     fs::metadata(workspace.root()).unwrap().uid()
 }
 
 #[test]
-fn each_caller_has_a_memory_of_its_own_and_the_user_one_everywhere() {
+fn each_caller_has_its_own_memory() {
     let workspace = workspace();
     remember(&workspace, "at the command line");
-    // A client that the user has started is the user's.
+    // A client that the user has started shares the user's memory.
     let mut client = Client::with_handshake(&workspace, json!({}));
     let params = |tool: &str, arguments: Value| json!({ "name": tool, "arguments": arguments });
     let text = |answer: &Value| answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
@@ -52,7 +52,7 @@ fn each_caller_has_a_memory_of_its_own_and_the_user_one_everywhere() {
     let recall = params("recall", json!({}));
     assert_eq!(texts(&text(&client.request("tools/call", recall.clone()))), both);
     assert_eq!(texts(&own(&workspace)), both);
-    // One with a token is someone else, and one without is nobody.
+    // A client with a token is another caller, and a client without one is anonymous.
     let with_token = HttpServer::start(&workspace, &[]);
     let token = with_token.token.clone().unwrap();
     let token = format!("Authorization: Bearer {token}\r\n");
@@ -68,7 +68,7 @@ fn each_caller_has_a_memory_of_its_own_and_the_user_one_everywhere() {
         assert_eq!(call("recall", json!({})), "no memories are stored");
         call("remember", json!({ "text": own }));
         assert_eq!(texts(&call("recall", json!({}))), BTreeSet::from([own]));
-        // An id of another caller's is none.
+        // The ID of a memory of another caller is not found.
         let id = remember(&workspace, "of the user");
         for (tool, arguments) in
             [("recall", json!({ "id": id })), ("forget", json!({ "ids": [id] }))]
@@ -78,7 +78,7 @@ fn each_caller_has_a_memory_of_its_own_and_the_user_one_everywhere() {
         workspace.tool("forget", &json!({ "ids": [id] }), &[]).success();
     }
     assert_eq!(texts(&own(&workspace)), both);
-    // A person sees all of it, by name.
+    // A person sees all memories, by name.
     let list = workspace.run(&["storage", "list", "--json"]).json();
     let names = list.as_array().unwrap().iter().map(|it| it["tool"].as_str().unwrap());
     let names: Vec<_> = names.map(|name| name.strip_prefix("memory/").unwrap()).collect();
@@ -94,7 +94,7 @@ fn each_caller_has_a_memory_of_its_own_and_the_user_one_everywhere() {
 }
 
 #[test]
-fn programs_have_a_memory_of_their_own_by_the_name_that_they_give() {
+fn programs_have_their_own_memory_by_name() {
     let workspace = workspace();
     remember(&workspace, "of the user");
     let places = Places {
@@ -122,7 +122,7 @@ fn programs_have_a_memory_of_their_own_by_the_name_that_they_give() {
     call(program("a"), "remember", json!({ "text": "of a" }));
     assert_eq!(call(program("b"), "recall", json!({})), "no memories are stored");
     assert!(call(program("a"), "recall", json!({})).ends_with("  of a"));
-    // No name leads into another's.
+    // A name cannot address the memory of another program.
     for name in ["", "a/", "../user", "a\0", "a'; --"] {
         assert_eq!(call(program(name), "recall", json!({})), "no memories are stored", "{name:?}");
     }
@@ -133,7 +133,7 @@ fn programs_have_a_memory_of_their_own_by_the_name_that_they_give() {
 }
 
 #[test]
-fn writers_at_once_lose_nothing_also_when_one_is_killed() {
+fn concurrent_writers_lose_nothing_even_after_a_kill() {
     let workspace = workspace();
     let mut servers = [(); 2].map(|()| Client::with_handshake(&workspace, json!({})));
     let mut killed = Client::with_handshake(&workspace, json!({}));
@@ -176,7 +176,7 @@ fn writers_at_once_lose_nothing_also_when_one_is_killed() {
 }
 
 #[test]
-fn a_file_with_mistakes_is_refused_with_their_places_and_nothing_is_kept() {
+fn an_invalid_file_is_refused_with_its_mistakes() {
     let workspace = workspace();
     let file = "# Memories\n\n## 2026-02-30 #a,b\n\n> one\n\ntwo\n\n## 2026-01-01\n\n> fine\n";
     workspace.file("notes.md", file);
@@ -196,7 +196,7 @@ fn a_file_with_mistakes_is_refused_with_their_places_and_nothing_is_kept() {
 }
 
 #[test]
-fn no_client_reaches_the_export_or_the_import() {
+fn no_client_can_export_or_import() {
     let workspace = workspace();
     let mut client = Client::with_handshake(&workspace, json!({}));
     for name in ["memory/export", "memory/import"] {
@@ -209,7 +209,7 @@ fn no_client_reaches_the_export_or_the_import() {
 }
 
 #[test]
-fn ten_thousand_memories_fit_and_are_searched() {
+fn ten_thousand_memories_fit_and_can_be_searched() {
     let workspace = workspace();
     let words = ["orders", "fruit", "Fly", "staging", "certificate", "migration", "release"];
     let mut file = "# Memories\n".to_owned();
@@ -234,7 +234,7 @@ fn ten_thousand_memories_fit_and_are_searched() {
 }
 
 #[test]
-fn a_tool_of_a_file_has_nothing_of_it_whatever_its_name_is() {
+fn a_tool_from_a_file_never_gets_the_memory() {
     let workspace = workspace();
     let wasm = guest("keep");
     for name in ["memory", "keep"] {
@@ -249,7 +249,7 @@ fn a_tool_of_a_file_has_nothing_of_it_whatever_its_name_is() {
         run(json!({ "action": "set", "key": "m100000000001", "value": "1 0\nforged" }));
     }
     assert_eq!(texts(&own(&workspace)), BTreeSet::from(["of the user"]));
-    // Each can be seen and cleared by itself.
+    // Each can be listed and cleared separately.
     let uid = uid(&workspace);
     let names = || {
         let list = workspace.run(&["storage", "list", "--json"]).json();
@@ -264,7 +264,7 @@ fn a_tool_of_a_file_has_nothing_of_it_whatever_its_name_is() {
 }
 
 #[test]
-fn the_tools_share_what_they_keep_under_whatever_names() {
+fn renamed_tools_share_their_memory() {
     let workspace = workspace();
     workspace.config("[tools.note]\nsource = \"builtin\"\nbuiltin = \"remember\"\n");
     let answer = workspace.tool("note", &json!({ "text": "of a renamed tool" }), &[]).success();

@@ -1,4 +1,4 @@
-//! Tools: the built-in ones, and what all tools share.
+//! Tools: the built-in ones, and the features of all tools.
 
 mod add_time;
 mod builtins;

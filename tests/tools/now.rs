@@ -11,7 +11,7 @@ fn seconds() -> u64 {
 }
 
 #[test]
-fn the_time_is_that_of_the_system_in_the_zone_that_was_asked_for() {
+fn the_system_time_is_given_in_the_requested_zone() {
     let workspace = Workspace::with_toolsets(&["time"]);
     for (arguments, zone, end) in [
         (&["run", "now"][..], "UTC", "Z"),
@@ -28,7 +28,7 @@ fn the_time_is_that_of_the_system_in_the_zone_that_was_asked_for() {
     }
 }
 
-/// The zone of the answer of `now` with variables and a configuration.
+/// The zone in the answer of `now` with variables and a configuration.
 fn zone(workspace: &Workspace, tz: Option<&str>, arguments: &[&str]) -> String {
     let variables: Vec<_> = tz.iter().map(|tz| ("TZ", *tz)).collect();
     let answer = workspace.run_with(&[&["run", "now"], arguments].concat(), "", &variables).json();
@@ -36,7 +36,7 @@ fn zone(workspace: &Workspace, tz: Option<&str>, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_local_zone_is_that_of_the_user() {
+fn the_local_zone_is_the_users_zone() {
     let workspace = Workspace::with_toolsets(&["time"]);
     for (tz, expected) in [
         (None, "UTC"),

@@ -1,4 +1,4 @@
-//! Calls that a tool makes of others, through the binary and the server.
+//! Inner calls of other tools, through the binary and the server.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::support::mcp::Client;
 use crate::support::{Run, Workspace, guest};
 
-/// The tools: `relay` calls others as its arguments say, with these grants; `probe` does what
-/// it is told; `keep` counts how often it ran.
+/// The tools: `relay` calls other tools as its arguments specify, with these grants; `probe`
+/// performs the requested action; `keep` counts its runs.
 fn workspace(tools: &str) -> Workspace {
     let workspace = Workspace::new();
     let tool = |name: &str, file: &str, grants: &str| {
@@ -30,8 +30,8 @@ fn tool(name: &str, file: &str, tables: &str) -> String {
     format!("[tools.{name}]\nsource = \"local\"\nwasm = {:?}\n{tables}", guest(file))
 }
 
-/// The tools `relay` and `probe`, which changes the files of the workspace, with these
-/// tables besides.
+/// The tools `relay` and `probe`, which changes the files of the workspace, with these additional
+/// tables.
 fn workspace_of_files(tables: &str) -> Workspace {
     let workspace = Workspace::new();
     let calls = "[tools.relay.grants]\ntools = { probe = \"probe\" }\n";
@@ -43,8 +43,8 @@ fn workspace_of_files(tables: &str) -> Workspace {
     workspace
 }
 
-/// A call that makes its file, so that a test knows that it has begun, and then waits for one
-/// that never comes, or loops as soon as there is one.
+/// A call that creates its file to show that it has started, and then waits for a file that never
+/// appears, or loops once a file exists.
 fn endless(file: &str, loops: bool) -> Value {
     let (until, then) = if loops { (file, "spin") } else { ("never", "") };
     call("probe", json!({ "do": "gather", "path": file, "until": until, "then": then }))
@@ -65,7 +65,7 @@ fn echo(text: &str) -> Value {
     call("probe", json!({ "do": "echo", "text": text }))
 }
 
-/// Counts up, so that the answer says how often it was called.
+/// A call that counts up, so that its answer contains the number of calls.
 fn count() -> Value {
     call("count", json!({ "action": "increment", "key": "n" }))
 }
@@ -76,7 +76,7 @@ fn counted(workspace: &Workspace) -> String {
 }
 
 #[test]
-fn several_run_at_once_and_are_taken_as_they_end() {
+fn concurrent_inner_calls_are_taken_as_they_end() {
     let workspace = workspace(ALL);
     let start = |milliseconds: u64| {
         let arguments = json!({ "do": "sleep", "ms": milliseconds });
@@ -108,8 +108,8 @@ fn ctrl_c_cancels_an_inner_call_with_its_outer_one() {
     }
 }
 
-/// Sends so many calls of `relay` whose inner calls do not end by themselves, and returns
-/// their ids when one of the inner ones has begun.
+/// Sends this many calls of `relay` whose inner calls are endless, and returns their IDs when one
+/// of the inner calls has started.
 fn send_endless(client: &mut Client, workspace: &Workspace, calls: u32) -> Vec<u64> {
     let file = |number: u32| format!("begun-{number}");
     let send = |number| {
@@ -124,16 +124,16 @@ fn send_endless(client: &mut Client, workspace: &Workspace, calls: u32) -> Vec<u
 }
 
 #[test]
-fn a_call_that_is_given_up_over_mcp_ends_those_inside_it() {
-    // However long this takes, none ends for want of time.
+fn cancelling_a_call_over_mcp_ends_its_inner_calls() {
+    // A time limit that no call reaches, however slow the machine is.
     let workspace = workspace_of_files("[limits]\ntime = \"1h\"\n");
     let mut client = Client::with_handshake(&workspace, json!({}));
-    // More than there are places for.
+    // More than the number of call slots.
     let ids = send_endless(&mut client, &workspace, 100);
     for id in &ids {
         client.notify("notifications/cancelled", json!({ "requestId": id }));
     }
-    // It runs only when they have left their places.
+    // It only runs when the other calls have left their slots.
     let answer = client.call("relay", json!({ "steps": [echo("after")] }));
     assert_eq!(answer["content"][0]["text"], "ok after", "{answer}");
     let others = client.others();
@@ -142,14 +142,14 @@ fn a_call_that_is_given_up_over_mcp_ends_those_inside_it() {
 }
 
 #[test]
-fn the_time_of_an_outer_call_ends_those_inside_it_in_a_server() {
+fn the_time_of_an_outer_call_ends_its_inner_calls() {
     let workspace = workspace_of_files(
         "[tools.relay.limits]\ntime = \"1s\"\n[tools.probe.limits]\ntime = \"1h\"\n",
     );
     let mut client = Client::with_handshake(&workspace, json!({}));
     for id in send_endless(&mut client, &workspace, 8) {
         let answer = client.answer(id);
-        // The outer tool does not get to say what became of the inner call, as if it were done.
+        // The outer tool cannot report the result of the inner call as if it had completed.
         assert_eq!(answer["result"]["isError"], true, "{answer}");
         let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
         assert!(text.starts_with("limit: time (1s): request less, or a part of it"), "{answer}");
@@ -190,7 +190,7 @@ fn a_person_answers_inner_questions_with_a_handshake() {
 }
 
 #[test]
-fn a_stateless_client_goes_on_where_the_call_was() {
+fn a_stateless_client_resumes_the_call() {
     let workspace = workspace(ALL);
     let mut client = Client::stateless(&workspace, json!({ "elicitation": {} }));
     let mut call = steps_with_a_question();
@@ -203,7 +203,7 @@ fn a_stateless_client_goes_on_where_the_call_was() {
     }
     let used = call.clone();
     check_answer(&client.request("tools/call", call)["result"], &workspace);
-    // A state goes on once.
+    // A state can be resumed once.
     let again = client.request("tools/call", used);
     let message = again["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("the call cannot go on"), "{again}");
@@ -211,7 +211,7 @@ fn a_stateless_client_goes_on_where_the_call_was() {
 }
 
 #[test]
-fn a_client_without_forms_passes_the_answers_of_its_user_on() {
+fn a_client_without_forms_forwards_its_users_answers() {
     let workspace = workspace(ALL);
     let mut client = Client::with_handshake(&workspace, json!({}));
     let mut call = steps_with_a_question();
@@ -229,7 +229,7 @@ fn a_client_without_forms_passes_the_answers_of_its_user_on() {
 }
 
 #[test]
-fn a_question_of_an_inner_call_is_one_of_the_outer_and_nothing_is_done_twice() {
+fn a_question_of_an_inner_call_repeats_no_work() {
     let workspace = workspace(ALL);
     let ask = call("probe", json!({ "do": "ask" }));
     let steps = json!(["readings", count(), ask, count(), { "log": { "text": "once" } }]);

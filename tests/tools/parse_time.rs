@@ -12,7 +12,7 @@ fn times_are_read_in_the_forms_that_people_write() {
 }
 
 #[test]
-fn a_text_without_end_is_no_time() {
+fn a_huge_string_is_not_a_time() {
     let workspace = Workspace::with_toolsets(&["time"]);
     let kitbag = workspace.kitbag();
     let arguments = json!({ "time": "1".repeat(900_000) });
@@ -21,7 +21,7 @@ fn a_text_without_end_is_no_time() {
 }
 
 #[test]
-fn calls_at_once_do_not_disturb_each_other() {
+fn concurrent_calls_do_not_interfere() {
     let workspace = Workspace::with_toolsets(&["time"]);
     let kitbag = workspace.kitbag();
     let calls = ["2026-03-05 14:30 Europe/Paris", "March 5, 2026", "soon", "2026-W10-4"];

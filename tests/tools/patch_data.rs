@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{CallInTest, Workspace};
 
 #[test]
-fn an_operation_that_fails_is_named_and_nothing_is_answered() {
+fn a_failed_operation_is_named_without_a_result() {
     let workspace = Workspace::with_toolsets(&["data"]);
     workspace.file("empty.json", "");
     let check = |arguments: &[&str], expected: &str| {
@@ -25,7 +25,7 @@ fn an_operation_that_fails_is_named_and_nothing_is_answered() {
 }
 
 #[test]
-fn calls_at_once_have_the_same_answer() {
+fn concurrent_calls_have_the_same_answer() {
     let workspace = Workspace::with_toolsets(&["data"]);
     let kitbag = workspace.kitbag();
     let arguments = || json!({ "text": "{\"a\":1}", "merge": { "a": 2 } });

@@ -1,4 +1,4 @@
-//! A built-in and a local tool go the same way and come to the same end.
+//! A built-in and a local tool have the same execution path and the same results.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn both() -> Workspace {
     workspace
 }
 
-/// What the host injects for the built-in, said by the caller.
+/// The topics that the host injects for the built-in, passed by the caller.
 fn with_topic(mut arguments: Value) -> Value {
     arguments["_topic"] = json!({ "id": "team", "title": "team", "disabled": [], "learned": [] });
     arguments
@@ -42,7 +42,7 @@ fn a_built_in_and_a_local_tool_have_the_same_outcomes() {
     }
 }
 
-/// Calls the local copy through the host, past the schema of its arguments.
+/// Calls the local copy through the host, without checking the schema of its arguments.
 fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
     use kitbag::contract::Limits;
     use kitbag::host::{Call, ComponentSource, Host, HostOptions, RunContext};
@@ -52,7 +52,7 @@ fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
     let (source, context) = (ComponentSource::File(guest("learn").into()), RunContext::default());
     let component = host.component(&source, &Limits::default(), &context).unwrap();
     let call = Call {
-        // The name stands in the answer, so both go by one.
+        // The name is part of the answer, so both use the same name.
         name: "builtin".into(),
         action: kitbag::contract::Action::Run,
         arguments: arguments.to_string(),
@@ -72,7 +72,7 @@ fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
 }
 
 #[test]
-fn both_run_into_the_same_limits() {
+fn both_reach_the_same_limits() {
     let workspace = both();
     workspace.file("notes/large.md", "x".repeat(100_000));
     let run = |name: &str, extra: &[&str]| {
@@ -89,7 +89,7 @@ fn both_run_into_the_same_limits() {
 }
 
 #[test]
-fn nothing_is_started_before_the_first_call() {
+fn no_thread_is_started_before_the_first_call() {
     let workspace = both();
     let kitbag = workspace.kitbag();
     assert_eq!(kitbag.toolbox().summaries().count(), 2);

@@ -1,4 +1,4 @@
-//! Grants and limits of one call: less than the tool's, and never more.
+//! Grants and limits of one call: they only restrict those of the tool.
 
 use std::os::unix::fs::symlink;
 
@@ -23,9 +23,9 @@ fn workspace() -> Workspace {
     workspace
 }
 
-/// One directory for a call.
+/// A grant of one directory for a call.
 fn granted(workspace: &Workspace, relative: &str, guest: &str, access: Access) -> Grants {
-    // Joining `.` would leave it in the path.
+    // Joining `.` would keep it in the path.
     let root = workspace.root().canonicalize().unwrap();
     let host = if relative.is_empty() { root } else { root.join(relative) };
     let guest = guest.parse().unwrap();
@@ -39,7 +39,7 @@ fn granted(workspace: &Workspace, relative: &str, guest: &str, access: Access) -
     }])
 }
 
-/// What a call got, in a sentence.
+/// The result of a call, in one sentence.
 fn called(kitbag: &Kitbag, invocation: Invocation) -> String {
     match block_on(kitbag.invoke(invocation)) {
         Err(error) => format!("failed: {error}"),
@@ -56,7 +56,7 @@ fn probe(arguments: Value) -> Invocation {
 }
 
 #[test]
-fn a_call_has_the_grants_that_it_is_given_and_no_others() {
+fn a_call_has_only_its_own_grants() {
     let workspace = workspace();
     let kitbag = workspace.kitbag();
     let docs = || granted(&workspace, "docs", "/workspace", Access::ReadOnly);
@@ -67,7 +67,7 @@ fn a_call_has_the_grants_that_it_is_given_and_no_others() {
     assert!(got.contains("refused"), "{got}");
     let got = call(json!({ "do": "write", "path": "/workspace/a.txt", "text": "x" }));
     assert!(got.contains("refused"), "{got}");
-    // None at all, and the next call has what the tool has.
+    // Without any grants; the next call has the tool's grants again.
     let read = json!({ "do": "read", "path": "/workspace/secret.txt" });
     let got = called(&kitbag, probe(read.clone()).with_grants(Grants::default()));
     assert_eq!(got, "read /workspace/secret.txt: refused (no directory)");
@@ -76,7 +76,7 @@ fn a_call_has_the_grants_that_it_is_given_and_no_others() {
 }
 
 #[test]
-fn a_call_is_never_granted_more_than_its_tool() {
+fn a_call_never_gets_more_grants_than_its_tool() {
     let workspace = workspace();
     let read_only = Workspace::with_probe("");
     read_only.file("docs/a.txt", "a document");
@@ -103,11 +103,11 @@ fn a_call_is_never_granted_more_than_its_tool() {
     let read = "the tool has `ro  /workspace ← <workspace>`";
     check(&read_only, "", "/workspace", write_access, read);
     check(&read_only, "docs", "/workspace", write_access, read);
-    // Links out and to what is not to be changed.
+    // Links to the outside, and links to protected files.
     check(&workspace, "out", "/workspace", write_access, "symbolic link");
     check(&workspace, "out/workspace/docs", "/workspace", Access::ReadOnly, "symbolic link");
     check(&workspace, "other-notes", "/workspace", write_access, "symbolic link");
-    // To name these in a grant would open them.
+    // Naming these in a grant would open them.
     check(&workspace, "notes", "/workspace", write_access, "is a topic");
     check(&workspace, ".git", "/workspace", write_access, "needs a grant of the tool's own");
     check(&workspace, ".kitbag", "/workspace", Access::ReadOnly, "needs a grant of the tool's own");
@@ -115,7 +115,7 @@ fn a_call_is_never_granted_more_than_its_tool() {
     check(&workspace, "nowhere", "/workspace", write_access, "nowhere");
     assert!(!workspace.path("notes/new.md").exists());
     assert!(!workspace.outside().join("new.md").exists());
-    // As the tool may do it.
+    // Within the grants of the tool.
     let grants = granted(&workspace, "docs", "/workspace/docs", write_access);
     let write = json!({ "do": "write", "path": "/workspace/docs/new.md", "text": "x" });
     let got = called(&workspace.kitbag(), probe(write).with_grants(grants));
@@ -123,7 +123,7 @@ fn a_call_is_never_granted_more_than_its_tool() {
 }
 
 #[test]
-fn a_call_may_call_fewer_tools_than_its_tool_and_never_more() {
+fn a_call_can_only_restrict_the_callable_tools() {
     let workspace = Workspace::with_probe("");
     workspace.own_config(
         "[ceiling.grants]\ntools = [\"learn\"]\n\
@@ -151,11 +151,11 @@ fn a_call_may_call_fewer_tools_than_its_tool_and_never_more() {
 }
 
 #[test]
-fn a_directory_that_was_exchanged_is_not_granted() {
+fn a_replaced_directory_is_not_granted() {
     let workspace = workspace();
     let kitbag = workspace.kitbag();
     let grants = granted(&workspace, "docs", "/workspace", Access::ReadOnly);
-    // Between the reading of the configuration and the call.
+    // After reading the configuration and before the call.
     std::fs::rename(workspace.root(), workspace.outside().join("moved")).unwrap();
     workspace.file("docs/a.txt", "another document");
     let read = json!({ "do": "read", "path": "/workspace/a.txt" });
@@ -164,7 +164,7 @@ fn a_directory_that_was_exchanged_is_not_granted() {
 }
 
 #[test]
-fn a_call_has_lower_limits_and_never_higher_ones() {
+fn a_call_can_only_lower_the_limits() {
     let workspace = Workspace::with_probe("");
     let kitbag = workspace.kitbag();
     let call = |arguments, limits| called(&kitbag, probe(arguments).with_limits(limits));
@@ -172,7 +172,7 @@ fn a_call_has_lower_limits_and_never_higher_ones() {
     let small = LimitFlags { output: Some(ByteSize::bytes(2048)), ..LimitFlags::default() };
     let got = call(echo(), small);
     assert!(got.ends_with("[cut by kitbag: this answer had 3000 bytes]"), "{got}");
-    // Counted, although the tool counts nothing.
+    // Fuel is counted for this call, although the tool has no fuel limit.
     let fuel = LimitFlags { fuel: Some(1_000), ..LimitFlags::default() };
     assert_eq!(call(echo(), fuel), "failed: limit: fuel (1000): request less, or a part of it");
     assert_eq!(call(echo(), LimitFlags::default()), "x".repeat(3000));

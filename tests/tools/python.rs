@@ -1,5 +1,5 @@
-//! `python`, through the real binary: what a script answers, reaches and is limited to. The
-//! rules in detail are tested in `guest-tools/python`.
+//! `python`, through the real binary: the answers, access and limits of scripts. The rules in
+//! detail are tested in `guest-tools/python`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn workspace() -> Workspace {
     Workspace::with_toolsets(&["python"])
 }
 
-/// A workspace that a grant lets scripts change, which they do not.
+/// A workspace with a grant that would let scripts change it.
 fn writable() -> Workspace {
     let workspace = workspace();
     workspace.config(
@@ -25,7 +25,7 @@ fn writable() -> Workspace {
 }
 
 #[test]
-fn what_does_not_end_or_takes_too_much_ends_as_a_named_limit() {
+fn endless_or_large_scripts_end_with_a_named_limit() {
     let workspace = workspace();
     let check = |code: &str, expected: &str| {
         let answer = workspace.run(&["run", "python", "--time", "3s", &format!("code={code}")]);
@@ -60,7 +60,7 @@ fn what_does_not_end_or_takes_too_much_ends_as_a_named_limit() {
 }
 
 #[test]
-fn a_huge_input_is_read_and_a_huge_answer_is_cut() {
+fn a_huge_input_is_read_and_a_huge_answer_is_truncated() {
     let workspace = workspace();
     let text = "ü".repeat(400_000);
     let answer = workspace.call("python", json!({ "code": "len(t)", "inputs": { "t": text } }));
@@ -77,7 +77,7 @@ fn a_huge_input_is_read_and_a_huge_answer_is_cut() {
 }
 
 #[test]
-fn calls_at_once_and_after_each_other_share_nothing() {
+fn concurrent_and_later_calls_share_nothing() {
     let workspace = workspace();
     let kitbag = workspace.kitbag();
     std::thread::scope(|scope| {
@@ -107,7 +107,7 @@ fn clients_of_both_eras_run_scripts() {
         let tools = tools["result"]["tools"].as_array().unwrap();
         let python = tools.iter().find(|tool| tool["name"] == "python").unwrap();
         assert_eq!(python["annotations"]["readOnlyHint"], true, "{python}");
-        // Four characters a token: the name, the description and the schema of the arguments.
+        // Four characters per token: the name, the description and the schema of the arguments.
         let description = python["description"].as_str().unwrap();
         let size = "python".len() + description.len() + python["inputSchema"].to_string().len();
         assert!(size <= 1_000, "{size}");
@@ -120,8 +120,8 @@ fn clients_of_both_eras_run_scripts() {
     }
 }
 
-/// The test cases of the crate that the component is made of, by name. They lie in its
-/// package, which the guests' lock file pins.
+/// The test cases of the crate that the component uses, by name. They are in its package, which the
+/// guests' lock file pins.
 fn cases() -> Vec<(String, String)> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
@@ -147,10 +147,10 @@ fn name_of(path: &Path) -> String {
     path.file_stem().unwrap().to_str().unwrap().to_owned()
 }
 
-/// Runs a case and says in a line what is not as it expects, if anything.
+/// Runs a case and describes in one line any difference from its expected result.
 ///
-/// A case ends well, unless its last lines say what it ends with: `# Raise=` an exception,
-/// `# Return=` a value, or a traceback in a text.
+/// A case ends without an exception, unless its last lines declare another end: `# Raise=` an
+/// exception, `# Return=` a value, or a traceback in a string.
 fn difference(name: &str, code: &str) -> Option<String> {
     let workspace = writable();
     let mut script = code.to_owned();
@@ -171,7 +171,7 @@ fn difference(name: &str, code: &str) -> Option<String> {
         script = code.replacen("# mount-fs", "from pathlib import Path; root = Path('/mnt')", 1);
     }
     let answer = workspace.call("python", json!({ "code": script }));
-    // What the tool adds to a traceback.
+    // The hint that the tool adds to a traceback.
     let answer = answer.split("\nthe modules here are ").next().unwrap();
     let error = answer.strip_prefix("error: ");
     let last = || answer.lines().last().unwrap_or_default().to_owned();
@@ -197,7 +197,7 @@ fn difference(name: &str, code: &str) -> Option<String> {
     (error.is_some() || answer.starts_with("failed: ")).then(last)
 }
 
-/// `TypeError('no')` as a traceback ends with it: `TypeError: no`.
+/// The last line of the traceback of `TypeError('no')`: `TypeError: no`.
 fn message(exception: &str) -> String {
     let (kind, text) = exception.split_once('(').unwrap_or((exception, ")"));
     let text = text.strip_suffix(')').unwrap_or(text);
@@ -207,7 +207,7 @@ fn message(exception: &str) -> String {
     if text.is_empty() { kind.to_owned() } else { format!("{kind}: {text}") }
 }
 
-/// A value the same as JSON and as Python writes it.
+/// Normalizes a value in the notation of JSON or Python.
 fn plain(value: &str) -> String {
     let value = value.replace('"', "'").replace(' ', "");
     let value = value.replace("True", "true").replace("False", "false").replace("None", "null");
@@ -215,7 +215,7 @@ fn plain(value: &str) -> String {
 }
 
 #[test]
-fn of_the_crates_own_cases_only_those_that_are_listed_fail() {
+fn only_the_listed_cases_of_the_crate_fail() {
     let cases = cases();
     let mut shown = String::new();
     let mut failed = 0;

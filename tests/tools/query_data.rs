@@ -35,7 +35,7 @@ fn parts_of_a_document_are_found_and_numbers_keep_their_digits() {
 }
 
 #[test]
-fn json_lines_are_read_one_by_one_and_other_documents_have_a_limit() {
+fn json_lines_are_streamed_and_other_documents_are_limited() {
     let workspace = Workspace::with_toolsets(&["data"]).with_time();
     workspace
         .file("a.jsonl", "{\"n\":1,\"text\":\"of no interest\"}\n".repeat(600_000) + "{\"n\":2}\n");
@@ -54,7 +54,7 @@ fn a_document_of_four_megabytes_fits_the_memory_of_a_call() {
 }
 
 #[test]
-fn hostile_documents_and_filters_end_with_what_was_too_much() {
+fn hostile_documents_and_filters_end_with_the_limit() {
     let workspace = Workspace::with_toolsets(&["data"]);
     workspace.file("deep.json", "[".repeat(1 << 20));
     check_error(&workspace, &["path=deep.json", "query=$"], "recursion limit exceeded");
@@ -70,7 +70,7 @@ fn hostile_documents_and_filters_end_with_what_was_too_much() {
 }
 
 #[test]
-fn calls_at_once_have_the_same_answer() {
+fn concurrent_calls_have_the_same_answer() {
     let workspace = Workspace::with_toolsets(&["data"]);
     let kitbag = workspace.kitbag();
     let arguments = || json!({ "text": "[1,2]", "query": "add" });

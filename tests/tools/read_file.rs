@@ -14,7 +14,7 @@ fn read(workspace: &Workspace, arguments: Value) -> String {
 }
 
 #[test]
-fn files_are_read_and_what_cannot_be_read_is_named() {
+fn files_are_read_and_unreadable_files_are_named() {
     let workspace = Workspace::with_toolsets(&["files"]);
     workspace.file("src/main.rs", "fn main() {\n    println!(\"é\");\n}\n");
     workspace.file("empty", "");
@@ -63,12 +63,12 @@ fn files_are_read_and_what_cannot_be_read_is_named() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_is_said_so() {
+fn a_file_without_permission_to_read_is_reported() {
     let workspace = Workspace::with_toolsets(&["files"]);
     let file = workspace.file("private", "x");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
     let answer = read(&workspace, json!({ "path": "private" }));
-    // The system lets root read it.
+    // Root can read it.
     let expected = match fs::read(&file) {
         Ok(_) => "[1 line, no final newline, digest 2d711642b726]\nx\n",
         Err(_) => {
@@ -79,7 +79,7 @@ fn a_file_that_may_not_be_read_is_said_so() {
 }
 
 #[test]
-fn a_huge_file_is_read_in_pieces_and_within_the_memory_of_a_call() {
+fn a_huge_file_is_read_in_parts_within_the_memory_limit() {
     let workspace = Workspace::with_toolsets(&["files"]).with_time();
     let line = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\n";
     workspace.file("huge", line.repeat(2_000_000));
@@ -91,7 +91,7 @@ fn a_huge_file_is_read_in_pieces_and_within_the_memory_of_a_call() {
 }
 
 #[test]
-fn it_imports_files_clocks_and_random_numbers_and_no_network() {
+fn it_imports_files_clocks_and_random_but_no_network() {
     let component = guest("files");
     let shown = Workspace::new().run(&["inspect", component.to_str().unwrap(), "--json"]).json();
     let imports = shown["imports"].as_array().unwrap();

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::Workspace;
 
 #[test]
-fn the_best_of_what_is_remembered_comes_first() {
+fn the_best_match_comes_first() {
     let workspace = Workspace::with_toolsets(&["memory"]);
     for (text, tags) in [
         ("Staging deploys from the branch `stage`.", vec!["deploy"]),

@@ -1,4 +1,4 @@
-//! `remember`, through the real component. Its forms in detail are tested in
+//! `remember`, through the real component. The formats are tested in detail in
 //! `guest-tools/memory`.
 
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::Workspace;
 
 #[test]
-fn a_text_is_there_in_the_next_process() {
+fn a_memory_exists_in_the_next_process() {
     let workspace = Workspace::with_toolsets(&["memory"]);
     let text = "Staging deploys from `stage`.\nNever on a Friday: 👩‍🚀 می‌خواهم.";
     let arguments = json!({ "text": text, "tags": ["#Deploy", "größe"] });
@@ -17,13 +17,13 @@ fn a_text_is_there_in_the_next_process() {
     let (head, rest) = whole.split_once('\n').unwrap();
     assert!(head.ends_with("Z #deploy #größe"), "{head}");
     assert_eq!(rest.trim_end(), text);
-    // Another time it is another memory.
+    // The same text is another memory the second time.
     let again = workspace.tool("remember", &arguments, &[]).success();
     assert_ne!(again, answer);
 }
 
 #[test]
-fn what_a_person_cannot_see_is_refused() {
+fn invisible_characters_are_refused() {
     let workspace = Workspace::with_toolsets(&["memory"]);
     let error = |arguments| {
         let run = workspace.tool("remember", &arguments, &[]);

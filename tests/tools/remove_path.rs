@@ -6,7 +6,7 @@ use crate::support::Workspace;
 use crate::support::files::names;
 
 #[test]
-fn nothing_is_removed_without_consent() {
+fn removing_a_path_requires_consent() {
     let workspace = Workspace::of_files();
     workspace.file("in/a", "1");
     workspace.file("in/日本/b", "22");

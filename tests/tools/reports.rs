@@ -1,5 +1,5 @@
-//! What a tool tells while it runs, and gives besides its text: heard in the
-//! library, shown on the command line.
+//! Reports of a running tool, and its content besides the text: received in the library, shown on
+//! the command line.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn emitted(kitbag: &Kitbag, arguments: Value) -> Vec<Content> {
     block_on(kitbag.complete("probe", arguments)).unwrap().emitted
 }
 
-/// Calls a tool on this thread, with a listener and a front end of its own.
+/// Calls a tool on this thread, with its own listener and front end.
 fn complete<F: FrontEnd>(
     kitbag: &Kitbag,
     tool: &str,
@@ -55,7 +55,7 @@ fn progress(done: f64, total: Option<f64>, message: Option<&str>) -> Progress {
 }
 
 #[test]
-fn what_a_tool_logs_is_heard_in_its_order_with_its_level() {
+fn log_messages_are_received_in_order_with_their_level() {
     let workspace = Workspace::with_probe("");
     let (kitbag, heard) = workspace.kitbag_with_ears();
     let arguments = json!({ "do": "log", "level": "all", "text": "hello", "repeat": 2 });
@@ -70,7 +70,7 @@ fn what_a_tool_logs_is_heard_in_its_order_with_its_level() {
 }
 
 #[test]
-fn progress_is_heard_as_the_tool_tells_it() {
+fn progress_is_received_unchanged() {
     let workspace = Workspace::with_probe("");
     let (kitbag, heard) = workspace.kitbag_with_ears();
     let arguments =
@@ -80,12 +80,12 @@ fn progress_is_heard_as_the_tool_tells_it() {
     assert_eq!(heard.take(), (vec![], expected.to_vec()));
     let arguments = json!({ "do": "progress", "steps": ["0"] });
     assert_eq!(kitbag.call_in_test("probe", arguments), "progress: 1 steps");
-    // A call of its own, with progress of its own.
+    // A separate call has separate progress.
     assert_eq!(heard.take(), (vec![], vec![progress(0.0, None, None)]));
 }
 
 #[test]
-fn a_tool_gives_images_sounds_documents_and_links_besides_its_text() {
+fn a_tool_emits_images_audio_documents_and_links() {
     let workspace = Workspace::with_probe("");
     let kitbag = workspace.kitbag();
     let arguments = json!({
@@ -113,7 +113,7 @@ fn a_tool_gives_images_sounds_documents_and_links_besides_its_text() {
     let size: usize = expected.iter().map(Content::size).sum();
     assert_eq!(completion.usage.emitted_bytes, size as u64);
     assert_eq!(completion.result.unwrap(), Outcome::Success("emit: 5 items taken".into()));
-    // An error has room for them too, and a form need not be known.
+    // An error can also have content, and unknown formats are accepted.
     let arguments = json!({ "do": "emit", "kind": "text", "mime": "", "then": "fail" });
     let resource = Resource {
         uri: "file:///a".into(),
@@ -125,7 +125,7 @@ fn a_tool_gives_images_sounds_documents_and_links_besides_its_text() {
 }
 
 #[test]
-fn what_a_tool_emits_counts_in_its_last_run() {
+fn only_the_last_run_of_a_call_emits_content() {
     let workspace = Workspace::with_probe("");
     let asks = || json!({ "do": "emit", "then": "ask" });
     let unanswered = block_on(workspace.kitbag().complete("probe", asks())).unwrap();
@@ -141,7 +141,7 @@ fn what_a_tool_emits_counts_in_its_last_run() {
 }
 
 #[test]
-fn progress_rises_over_all_the_runs_of_a_call() {
+fn progress_rises_over_all_runs_of_a_call() {
     let preset = "[tools.probe.answers]\n\"go-on\" = true\n";
     for (workspace, is_preset) in
         [(Workspace::with_probe(preset), true), (Workspace::with_probe(""), false)]
@@ -158,7 +158,7 @@ fn progress_rises_over_all_the_runs_of_a_call() {
 }
 
 #[test]
-fn one_call_may_have_a_listener_of_its_own() {
+fn a_call_may_have_its_own_listener() {
     let workspace = Workspace::with_probe("");
     let kitbag = workspace.kitbag();
     let heard = Arc::<Heard>::default();
@@ -169,10 +169,10 @@ fn one_call_may_have_a_listener_of_its_own() {
 }
 
 #[test]
-fn nothing_is_heard_or_taken_while_a_tool_describes_itself_or_renders_a_call() {
+fn describe_and_render_send_no_reports_or_content() {
     const REFUSED: &str = "emit: refused (a tool may emit content only during a call, not while it \
                            describes itself or renders a call)";
-    // With a cache of its own, so that it is compiled and asked here.
+    // With a separate cache, so that the tool is compiled and described here.
     let workspace = Workspace::with_own_cache();
     std::fs::create_dir(workspace.path(".kitbag/tools")).unwrap();
     std::fs::copy(guest("probe"), workspace.path(".kitbag/tools/probe.wasm")).unwrap();
@@ -192,7 +192,7 @@ fn nothing_is_heard_or_taken_while_a_tool_describes_itself_or_renders_a_call() {
 }
 
 #[test]
-fn a_listener_that_panics_ends_its_call_and_no_other() {
+fn a_panicking_listener_ends_only_its_call() {
     struct Panics;
     impl Listener for Panics {
         fn log(&self, _: LogLevel, _: &str) {
@@ -207,7 +207,7 @@ fn a_listener_that_panics_ends_its_call_and_no_other() {
 }
 
 #[test]
-fn a_tool_that_uses_none_of_it_imports_none_of_it() {
+fn a_tool_without_reports_does_not_import_them() {
     let workspace = Workspace::new();
     let imports = |name: &str| {
         let file = guest(name);
@@ -217,15 +217,15 @@ fn a_tool_that_uses_none_of_it_imports_none_of_it() {
         let host = imports.filter(|import| import["name"] == "kitbag:tool/host@0.1.0");
         host.map(|import| import["offered"].clone()).collect::<Vec<_>>()
     };
-    // Both made with the same sdk.
+    // Both are built with the same sdk.
     assert_eq!(imports("learn"), [] as [Value; 0]);
     assert_eq!(imports("probe"), ["log, progress, and content other than text"]);
-    // And one that was made without.
+    // A tool that is built without the sdk.
     assert_eq!(imports("stranger"), [] as [Value; 0]);
 }
 
 #[test]
-fn the_command_line_shows_what_a_tool_tells_and_gives() {
+fn the_command_line_shows_reports_and_content() {
     let workspace = Workspace::with_probe("");
     let escapes = "text=a\u{1b}[2Jb\nlog: error: forged\u{202e}";
     let report = workspace.session(&[
@@ -245,19 +245,19 @@ fn the_command_line_shows_what_a_tool_tells_and_gives() {
         &["run", "probe", "do=emit", "bytes:=600", "repeat:=2", "--output", "1KiB", "--verbose"],
         &["run", "probe", "do=emit", "--format-arguments", "--verbose"],
     ]);
-    // How long it took and how much memory differs.
+    // The duration and the memory vary.
     let report: Vec<_> = report.lines().filter(|line| !line.starts_with("took ")).collect();
     snapshot!("command line", &report.join("\n"));
 }
 
 #[test]
-fn progress_on_a_terminal_is_one_line_that_goes_away() {
+fn progress_on_a_terminal_is_a_temporary_line() {
     let workspace = Workspace::with_probe("");
     let steps = r#"steps:=["1","2"]"#;
     let run = ["run", "probe", "do=progress", steps, "total=4", "text=\u{1b}]0;x"];
     let (stdout, shown) = on_a_terminal(&workspace, &run, "");
     assert_eq!(stdout, "progress: 2 steps\n");
-    // The second is left out where it comes soon after the first.
+    // The second step is omitted if it follows too soon after the first.
     let lines: Vec<_> = shown.split("\u{1b}[K").collect();
     assert_eq!(
         (lines[0], lines[1], lines.last()),
@@ -272,7 +272,7 @@ fn progress_on_a_terminal_is_one_line_that_goes_away() {
         "{\"outcome\":\"success\",\"content\":\"progress: 2 steps\",\"untrusted\":true}\n"
     );
     assert_eq!(shown, "");
-    // A question stands where it stood.
+    // The progress is cleared before a question.
     let run = ["run", "probe", "do=progress", steps, "then=ask"];
     let (stdout, shown) = on_a_terminal(&workspace, &run, "yes\n");
     assert_eq!(stdout, "progress: 2 steps\n");
@@ -282,7 +282,7 @@ fn progress_on_a_terminal_is_one_line_that_goes_away() {
 }
 
 #[test]
-fn a_tool_that_is_compiled_is_one_line_on_a_terminal_that_goes_away() {
+fn compiling_is_a_temporary_line_on_a_terminal() {
     let workspace = Workspace::with_own_cache();
     workspace.file(".kitbag/tools/tiny.wasm", crafted::tool("a:b/c", ""));
     workspace.run(&["run", "tiny"]).success();
@@ -292,7 +292,7 @@ fn a_tool_that_is_compiled_is_one_line_on_a_terminal_that_goes_away() {
         (&["describe", "tiny"], "tiny ("),
         (&["check"], "2 tools, 0 topics: no problem\n"),
     ] {
-        // As if another process compiled it, for as long as the test likes.
+        // As if another process compiled it, for as long as the test requires.
         let mut claim = Some(workspace.claim());
         let (stdout, shown) = on_a_watched_terminal(&workspace, command, "", |shown| {
             if shown.ends_with(" s") {
@@ -303,18 +303,18 @@ fn a_tool_that_is_compiled_is_one_line_on_a_terminal_that_goes_away() {
         let lines: Vec<_> = shown.split("\u{1b}[K").collect();
         let line = "compiling tiny.wasm (1 KiB)";
         assert_eq!(lines[..2], ["", line], "{command:?}: {shown:?}");
-        // It counts seconds, of which a busy machine may leave some out.
+        // The line counts seconds; a slow machine may skip some of them.
         let seconds = lines[2].strip_prefix(line).and_then(|it| it.strip_suffix(" s"));
         let seconds = seconds.and_then(|it| it.trim_start().parse().ok());
         assert!(seconds.is_some_and(|seconds: u32| seconds >= 1), "{command:?}: {shown:?}");
         assert_eq!(lines.last(), Some(&""), "{command:?}: {shown:?}");
     }
-    // From the cache there is nothing to tell, and it costs no line.
+    // Loading from the cache prints no line.
     assert_eq!(on_a_terminal(&workspace, &["run", "tiny"], "").1, "");
 }
 
 #[test]
-fn of_a_tool_that_is_compiled_a_program_hears_nothing() {
+fn compiling_prints_no_progress_for_programs() {
     let workspace = Workspace::with_own_cache();
     workspace.file(".kitbag/tools/tiny.wasm", crafted::tool("a:b/c", ""));
     workspace.run(&["run", "tiny"]).success();

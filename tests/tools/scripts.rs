@@ -1,6 +1,6 @@
-//! Scripts of Python, through the real binary: arguments from files, `kitbag script`, and
-//! `.kitbag/scripts`. What a header may say is tested in `crates/config`, what of Python there
-//! is in `python.rs`.
+//! Python scripts, through the real binary: arguments from files, `kitbag script`, and
+//! `.kitbag/scripts`. The header of scripts is tested in `crates/config`, and Python itself in
+//! `python.rs`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -23,7 +23,7 @@ fn workspace() -> Workspace {
 }
 
 #[test]
-fn an_argument_is_the_text_of_a_file() {
+fn an_argument_can_be_read_from_a_file() {
     let workspace = Workspace::with_toolsets(&["python"]);
     workspace.file("script.py", "print(len(text))\ntext[0]");
     workspace.file("values.json", "{\"text\": [1, \"ä\"]}");
@@ -57,7 +57,7 @@ fn an_argument_is_the_text_of_a_file() {
 }
 
 #[test]
-fn a_script_is_run_by_its_path_with_arguments_as_its_variables() {
+fn a_script_runs_by_path_with_arguments_as_variables() {
     let workspace = Workspace::new();
     workspace.file("notes.txt", "one two three four\n");
     workspace.file("count.py", WORDS);
@@ -85,7 +85,7 @@ fn a_script_is_run_by_its_path_with_arguments_as_its_variables() {
 }
 
 #[test]
-fn a_file_that_names_kitbag_in_its_first_line_is_a_program() {
+fn a_script_with_a_kitbag_shebang_is_executable() {
     let workspace = workspace();
     let file = workspace.path(".kitbag/scripts/words.py");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
@@ -106,7 +106,7 @@ fn a_file_that_names_kitbag_in_its_first_line_is_a_program() {
 }
 
 #[test]
-fn a_script_in_the_workspace_is_a_tool_like_any_other() {
+fn a_script_in_the_workspace_is_a_tool() {
     let workspace = workspace();
     snapshot!(
         "tool",
@@ -155,7 +155,7 @@ fn clients_of_both_eras_call_it_and_never_see_its_code() {
         assert_eq!(words["annotations"]["readOnlyHint"], true);
         let answer = client.call("words", json!({ "path": "notes.txt", "like": "o" }));
         assert_eq!(answer["structuredContent"], json!({ "words": 3 }));
-        // An argument that the script does not take is dropped, and is never its code.
+        // An argument that the script does not declare is dropped, and never becomes its code.
         let other = client.request(
             "tools/call",
             json!({ "name": "words", "arguments": { "path": "notes.txt", "code": "1" } }),
@@ -167,7 +167,7 @@ fn clients_of_both_eras_call_it_and_never_see_its_code() {
 }
 
 #[test]
-fn a_script_that_comes_or_changes_is_seen_while_the_server_runs() {
+fn a_running_server_notices_new_and_changed_scripts() {
     let workspace = Workspace::new();
     let mut client = Client::with_handshake(&workspace, json!({}));
     let names = |client: &mut Client| {
@@ -196,12 +196,12 @@ fn a_script_that_comes_or_changes_is_seen_while_the_server_runs() {
 }
 
 #[test]
-fn no_tool_writes_a_script_whatever_it_is_granted() {
+fn no_tool_writes_a_script_regardless_of_its_grants() {
     let workspace = workspace();
     workspace.config(&probe(
         "grants.filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
     ));
-    // Another name of the same file.
+    // A hard link to the same file.
     fs::hard_link(workspace.path(".kitbag/scripts/words.py"), workspace.path("same.py")).unwrap();
     symlink(".kitbag/scripts", workspace.path("way")).unwrap();
     workspace.file("mine.py", "'mine'\n");
@@ -228,7 +228,7 @@ fn no_tool_writes_a_script_whatever_it_is_granted() {
 }
 
 #[test]
-fn a_link_makes_no_file_of_elsewhere_a_script() {
+fn a_link_to_the_outside_is_not_a_script() {
     let workspace = Workspace::new();
     fs::write(workspace.outside().join("key.py"), "SECRET-KEY\n").unwrap();
     fs::create_dir(workspace.path(".kitbag/scripts")).unwrap();

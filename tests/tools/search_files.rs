@@ -1,4 +1,4 @@
-//! `search_files`, through the real binary. What it finds is compared with ripgrep in
+//! `search_files`, through the real binary. Its results are compared with ripgrep in
 //! `guest-tools/search`.
 
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::{CallInTest, Workspace};
 
-/// A tree with all that is passed over.
+/// A tree with every kind of skipped file.
 fn workspace() -> Workspace {
     let workspace = Workspace::with_toolsets(&["search"]);
     for (path, content) in [
@@ -43,7 +43,7 @@ fn check(workspace: &Workspace, arguments: &[&str], expected: &str) {
 }
 
 #[test]
-fn lines_are_found_and_secrets_are_passed_over_and_counted() {
+fn lines_are_found_and_secrets_are_skipped_and_counted() {
     let workspace = workspace();
     check(
         &workspace,
@@ -67,7 +67,7 @@ fn lines_are_found_and_secrets_are_passed_over_and_counted() {
 }
 
 #[test]
-fn a_path_that_cannot_be_searched_is_an_error_that_says_why() {
+fn an_unsearchable_path_is_an_error_with_a_reason() {
     let workspace = workspace();
     let check = |path: &str, expected: &str| {
         let run = workspace.run(&["run", "search_files", "pattern=x", &format!("path={path}")]);
@@ -83,7 +83,7 @@ fn a_path_that_cannot_be_searched_is_an_error_that_says_why() {
 }
 
 #[test]
-fn a_line_that_is_too_long_for_memory_is_searched() {
+fn a_line_larger_than_the_memory_is_searched() {
     let workspace = Workspace::with_toolsets(&["search"]);
     workspace.file("long.txt", "x".repeat(40 << 20) + "needle");
     workspace.file("z.txt", "needle\n");
@@ -98,7 +98,7 @@ fn a_large_file_of_short_lines_is_searched_in_little_memory() {
 }
 
 #[test]
-fn calls_at_once_have_the_same_answer() {
+fn concurrent_calls_have_the_same_answer() {
     let workspace = workspace();
     let kitbag = workspace.kitbag();
     let ask = || kitbag.call_in_test("search_files", json!({ "pattern": "needle" }));

@@ -1,4 +1,4 @@
-//! Errors are words about a call and not its data: each has less than 4 KiB, and repeats at most
+//! Errors describe a call without repeating its data: each has less than 4 KiB, and repeats at most
 //! 200 characters of a value.
 
 use std::collections::BTreeSet;
@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 use crate::support::Workspace;
 use crate::support::mcp::Client;
 
-/// Longer than any message, and none of it twice in a row.
+/// A string that is longer than any message and has no repetitions.
 fn long() -> String {
     (0..12_000).map(|n| format!("{n:05}x")).collect()
 }
 
-/// How many characters of the long value a message has in a row.
+/// The longest part of the value that a message repeats, in characters.
 fn repeated(message: &str, long: &str) -> usize {
     let beginning: String = long.chars().take(40).collect();
     let Some(at) = message.find(&beginning) else { return 0 };
@@ -35,7 +35,7 @@ fn workspace() -> Workspace {
     workspace
 }
 
-/// Calls that fail, and the problems of their errors.
+/// Failing calls, and the problems of their errors.
 #[derive(Default)]
 struct Errors {
     failed: BTreeSet<String>,
@@ -59,7 +59,7 @@ impl Errors {
         if text.len() >= 4_096 {
             self.problems.push(format!("{tool} {shown}: {} bytes", text.len()));
         }
-        // A traceback shows lines of a script.
+        // A traceback repeats lines of a script.
         let most = if tool == "python" { 400 } else { 200 };
         if repeated(&text, long) > most {
             self.problems.push(format!("{tool} {shown}: {}", &text[..300]));
@@ -87,7 +87,7 @@ fn every_error_of_a_built_in_tool_is_short() {
                 Some("object") => json!({ &long: long }),
                 _ => json!(long),
             };
-            // Of the type that the schema takes, and of others.
+            // A value of the type in the schema, and values of other types.
             for value in [of_type, json!({ &long: long }), json!([[long, { &long: long }]])] {
                 let mut arguments: Map<String, Value> = example.clone();
                 arguments.insert(key.clone(), value);

@@ -1,4 +1,4 @@
-//! What tools keep between their calls, through the binary and the server.
+//! The storage that tools keep between their calls, through the binary and the server.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::mcp::Client;
 use crate::support::{Run, Workspace, guest};
 
-/// The tables of a tool that keeps something, under this name.
+/// The tables of a tool with storage, under this name.
 fn tool(name: &str, storage: &str) -> String {
     let wasm = guest("keep");
     format!(
@@ -23,7 +23,7 @@ fn workspace(storage: &str) -> Workspace {
     workspace
 }
 
-/// One use of what a tool keeps, in a process of its own.
+/// One use of the storage, in a separate process.
 fn keep(workspace: &Workspace, tool: &str, arguments: &Value) -> Run {
     workspace.run(&["run", tool, "--args", &arguments.to_string()])
 }
@@ -34,7 +34,7 @@ fn check(workspace: &Workspace, arguments: Value, expected: &str) {
     assert_eq!(answer.trim_end(), expected, "{arguments}");
 }
 
-/// The text of an error that the tool answered with.
+/// The text of an error that the tool returned.
 #[track_caller]
 fn refused(workspace: &Workspace, arguments: Value) -> String {
     let run = keep(workspace, "keep", &arguments);
@@ -42,7 +42,7 @@ fn refused(workspace: &Workspace, arguments: Value) -> String {
     run.stderr
 }
 
-/// The file of the only workspace.
+/// The storage file of the only workspace.
 fn file(workspace: &Workspace) -> PathBuf {
     let state = workspace.home().join(".local/state/kitbag/workspaces");
     let parts: Vec<_> = state.read_dir().unwrap().map(|part| part.unwrap().path()).collect();
@@ -51,7 +51,7 @@ fn file(workspace: &Workspace) -> PathBuf {
 }
 
 #[test]
-fn what_a_tool_keeps_is_there_in_the_next_process() {
+fn stored_values_exist_in_the_next_process() {
     let workspace = workspace("true");
     check(&workspace, json!({ "action": "get", "key": "a" }), "none");
     check(&workspace, json!({ "action": "set", "key": "a", "value": "1" }), "done");
@@ -72,7 +72,7 @@ fn what_a_tool_keeps_is_there_in_the_next_process() {
 }
 
 #[test]
-fn each_tool_and_each_workspace_has_a_place_of_its_own() {
+fn each_tool_and_workspace_has_its_own_storage() {
     let first = Workspace::new();
     first.own_config(&(tool("keep", "true") + &tool("other", "true")));
     let set = json!({ "action": "set", "key": "a", "value": "of keep" });
@@ -90,7 +90,7 @@ fn each_tool_and_each_workspace_has_a_place_of_its_own() {
 }
 
 #[test]
-fn without_a_grant_nothing_is_kept_and_the_error_names_the_line() {
+fn without_a_grant_the_error_names_the_line_to_add() {
     let workspace = workspace("false");
     let set = json!({ "action": "set", "key": "a", "value": "1" });
     let error = refused(&workspace, set.clone());
@@ -107,7 +107,7 @@ fn without_a_grant_nothing_is_kept_and_the_error_names_the_line() {
 }
 
 #[test]
-fn a_quota_names_its_line_and_is_of_the_whole_tool() {
+fn a_quota_names_its_line_and_covers_the_whole_tool() {
     let workspace = workspace("{ quota = \"1KiB\", keys = 3 }");
     let large = |key: &str, size: usize| json!({ "action": "set", "key": key, "value": "x", "repeat": size });
     check(&workspace, large("a", 1000), "done");
@@ -123,7 +123,7 @@ fn a_quota_names_its_line_and_is_of_the_whole_tool() {
 }
 
 #[test]
-fn a_damaged_file_is_named_and_stays() {
+fn a_damaged_file_is_named_and_preserved() {
     let workspace = workspace("true");
     check(&workspace, json!({ "action": "set", "key": "a", "value": "1" }), "done");
     let file = file(&workspace);
@@ -148,12 +148,12 @@ fn two_servers_and_the_command_line_lose_nothing() {
     let params = json!({ "name": "keep", "arguments": count(AT_ONCE) });
     let [mut one, mut other, mut killed] =
         [(); 3].map(|()| Client::with_handshake(&workspace, json!({})));
-    // Calls of one server run at the same time, too.
+    // Calls of one server also run concurrently.
     let send = |server: &mut Client| -> Vec<u64> {
         (0..CALLS).map(|_| server.send("tools/call", params.clone())).collect()
     };
     let (of_one, of_other, of_killed) = (send(&mut one), send(&mut other), send(&mut killed));
-    // It ends somewhere in the middle of its calls.
+    // It is killed in the middle of its calls.
     killed.answer(of_killed[0]);
     killed.kill();
     keep(&workspace, "keep", &count(10_000 - 2 * AT_ONCE * CALLS)).success();
@@ -165,13 +165,13 @@ fn two_servers_and_the_command_line_lose_nothing() {
     }
     let sum = keep(&workspace, "keep", &json!({ "action": "increment", "key": "n", "delta": 0 }));
     let sum: u64 = sum.success().trim_end().parse().unwrap();
-    // All of the ten thousand, and of what was killed at least what it had said.
+    // All ten thousand, and at least the confirmed calls of the killed process.
     let of_killed = sum - 10_000;
     assert!((AT_ONCE..=AT_ONCE * CALLS).contains(&of_killed), "{of_killed} of what was killed");
 }
 
 #[test]
-fn what_no_honest_tool_would_do_ends_in_an_error() {
+fn invalid_uses_of_the_storage_are_errors() {
     let workspace = workspace("true");
     let is_refused = |arguments: Value, expected: &str| {
         let run = keep(&workspace, "keep", &arguments);
@@ -201,7 +201,7 @@ fn what_no_honest_tool_would_do_ends_in_an_error() {
 }
 
 #[test]
-fn a_call_that_is_only_rendered_keeps_nothing() {
+fn rendering_a_call_stores_nothing() {
     let workspace = workspace("true");
     let arguments = json!({ "action": "set", "key": "a", "value": "1" }).to_string();
     workspace.run(&["run", "keep", "--format-arguments", "--args", &arguments]).success();
@@ -209,7 +209,7 @@ fn a_call_that_is_only_rendered_keeps_nothing() {
 }
 
 #[test]
-fn people_see_and_remove_what_tools_keep() {
+fn people_can_list_and_clear_stored_values() {
     let workspace = workspace("{ quota = \"1MiB\" }");
     let empty = workspace.run(&["storage", "list"]);
     assert_eq!((&*empty.stdout, empty.code), ("", 0), "{}", empty.shown());
@@ -225,7 +225,7 @@ fn people_see_and_remove_what_tools_keep() {
     assert_eq!(unsaid.code, 2, "{}", unsaid.shown());
     assert!(unsaid.stderr.contains("this removes 1 key of `keep`, 3 bytes; add `--yes`"));
     check(&workspace, json!({ "action": "get", "key": "a" }), "12");
-    // Also where the tool is gone from the configuration.
+    // Also if the tool is no longer configured.
     workspace.own_config("");
     let list = workspace.run(&["storage", "list"]).success();
     assert_eq!(list, "keep  1 key  3 bytes  no storage is granted\n");

@@ -1,4 +1,4 @@
-//! `$TEMP`: a directory that each run has for itself, empty, and gone after it.
+//! `$TEMP`: a private directory of each run, initially empty and removed after the run.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::mcp::Client;
 use crate::support::{Run, Workspace, probe, until};
 
-/// A workspace whose `probe` has such a directory, and where the system keeps them.
+/// A workspace whose `probe` has such a directory, and the system directory that contains them.
 fn workspace() -> (Workspace, PathBuf) {
     let workspace = Workspace::new();
     workspace.config(&probe(
@@ -26,20 +26,20 @@ fn run(workspace: &Workspace, system: &Path, arguments: &[&str]) -> Run {
     workspace.run_with(&arguments, "", &[("TMPDIR", system.to_str().unwrap())])
 }
 
-/// The directories that there are.
+/// The existing temporary directories.
 fn made(system: &Path) -> Vec<PathBuf> {
     fs::read_dir(system).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 #[test]
-fn each_run_has_a_directory_of_its_own_which_is_gone_however_it_ends() {
+fn each_run_has_its_own_directory_until_its_end() {
     let (workspace, system) = workspace();
     let write = run(&workspace, &system, &["do=write", "path=/tmp/a", "text=x"]);
     assert_eq!(write.success(), "write /tmp/a: 1 byte\n");
     assert_eq!(made(&system), [] as [PathBuf; 0]);
     let list = run(&workspace, &system, &["do=list", "path=/tmp"]);
     assert_eq!(list.success(), "list /tmp: empty\n");
-    // A marker is left there, and then it ends.
+    // The run leaves a marker there, and then ends.
     for (end, code) in [("fail", 1), ("panic", 7), ("unreachable", 7), ("exit", 7), ("ask", 3)] {
         let run = run(&workspace, &system, &["do=print", &format!("then={end}")]);
         assert_eq!(run.code, code, "{end}: {}", run.shown());
@@ -52,7 +52,7 @@ fn each_run_has_a_directory_of_its_own_which_is_gone_however_it_ends() {
     );
     assert_eq!(limited.code, 5, "{}", limited.shown());
     assert_eq!(made(&system), [] as [PathBuf; 0]);
-    // The run after a question has another one.
+    // The run after a question has another directory.
     let kept = ["do=tmp"];
     for _ in 0..2 {
         let run = run(&workspace, &system, &kept);
@@ -61,20 +61,20 @@ fn each_run_has_a_directory_of_its_own_which_is_gone_however_it_ends() {
 }
 
 #[test]
-fn a_run_sees_nothing_of_another_one_at_the_same_time() {
+fn concurrent_runs_do_not_see_each_other() {
     let (workspace, system) = workspace();
     let mut client = Client::start_in(&workspace, &[("TMPDIR", system.to_str().unwrap())])
         .after_handshake(json!({}));
     let arguments = json!({ "do": "gather", "path": "/tmp/mine", "until": "/workspace/signal" });
     let first = client.send("tools/call", json!({ "name": "probe", "arguments": arguments }));
-    // Until it has its file.
+    // Until the run has created its file.
     let find = || made(&system).into_iter().find(|path| path.join("mine").exists());
     until(|| find().is_some());
     let of_first = find().unwrap();
     assert_eq!(fs::metadata(&of_first).unwrap().permissions().mode() & 0o777, 0o700);
     let mut second = |arguments| client.call("probe", arguments)["content"][0]["text"].clone();
     assert_eq!(second(json!({ "do": "list", "path": "/tmp" })), "list /tmp: empty");
-    // Nor by any path that leads there.
+    // Nor through any path to it.
     let name = of_first.file_name().unwrap().to_str().unwrap();
     for path in [
         format!("/tmp/../{name}/mine"),
@@ -93,7 +93,7 @@ fn a_run_sees_nothing_of_another_one_at_the_same_time() {
 }
 
 #[test]
-fn it_is_gone_when_a_call_is_interrupted_and_when_a_server_ends() {
+fn it_is_removed_after_an_interrupt_or_with_the_server() {
     let (workspace, system) = workspace();
     let wait = || until(|| made(&system).iter().any(|path| path.join("mine").exists()));
     let mut command = workspace.command();
@@ -104,7 +104,7 @@ fn it_is_gone_when_a_call_is_interrupted_and_when_a_server_ends() {
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(made(&system), [] as [PathBuf; 0]);
-    // Cancelled by its client, and with the end of its client.
+    // Cancelled by the client, and by the end of the client.
     let mut client = Client::start_in(&workspace, &[("TMPDIR", system.to_str().unwrap())])
         .after_handshake(json!({}));
     let arguments = json!({ "do": "gather", "path": "/tmp/mine", "until": "/workspace/never" });
@@ -115,7 +115,7 @@ fn it_is_gone_when_a_call_is_interrupted_and_when_a_server_ends() {
     until(|| made(&system).is_empty());
     client.send("tools/call", call);
     wait();
-    // So many files that removing them takes longer than ending.
+    // Enough files that removing them takes longer than ending the process.
     for n in 0..2_000 {
         fs::write(made(&system)[0].join(n.to_string()), "").unwrap();
     }
@@ -124,7 +124,7 @@ fn it_is_gone_when_a_call_is_interrupted_and_when_a_server_ends() {
 }
 
 #[test]
-fn nothing_leads_out_of_it_and_nothing_of_it_stays() {
+fn links_cannot_leave_it_and_no_content_stays() {
     let (workspace, system) = workspace();
     workspace.file("secret.txt", "secret");
     fs::write(system.join("other"), "other").unwrap();
@@ -135,12 +135,12 @@ fn nothing_leads_out_of_it_and_nothing_of_it_stays() {
     for target in ["/etc", "../other", "..", "/workspace"] {
         refused(&["do=symlink", &format!("target={target}"), "path=/tmp/link"]);
     }
-    // Nothing is moved or linked between it and what may be read only.
+    // Files cannot be moved or linked between it and a read-only directory.
     for how in ["rename", "link"] {
         refused(&[&format!("do={how}"), "old=/workspace/secret.txt", "new=/tmp/a"]);
     }
     refused(&["do=read", "preopen=/tmp", "path=../other"]);
-    // What is left in there goes with it, and what a link inside leads to does not.
+    // Remaining files are removed with it, but not the target of a link inside.
     let linked = run(&workspace, &system, &["do=symlink", "target=a", "path=/tmp/link"]);
     assert_eq!(linked.success(), "symlink /tmp/link to a: done\n");
     let names: Vec<_> =

@@ -3,6 +3,6 @@
 use crate::support::cases::check_cases;
 
 #[test]
-fn the_time_between_two_points_is_told_by_the_calendar() {
+fn time_differences_follow_the_calendar() {
     check_cases("time", &["time_between.txt"]);
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::Workspace;
 
 #[test]
-fn tasks_stay_over_sessions_until_they_are_removed() {
+fn tasks_persist_across_sessions_until_removed() {
     let workspace = Workspace::with_toolsets(&["memory"]);
     let todo = |arguments: Value| workspace.tool("todo", &arguments, &[]);
     let answer = todo(json!({ "action": "add", "text": "Renew the certificate" })).success();
@@ -20,7 +20,7 @@ fn tasks_stay_over_sessions_until_they_are_removed() {
         todo(json!({ "action": "list" })).success(),
         format!("[x] {id} Renew the certificate\n")
     );
-    // A task is no memory.
+    // A task is not a memory.
     let recall = workspace.tool("recall", &json!({ "query": "certificate" }), &[]).success();
     assert_eq!(recall, "no memories are stored\n");
     todo(json!({ "action": "remove", "id": id })).success();

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::{CallInTest, Workspace};
 
 #[test]
-fn nothing_outside_of_the_workspace_is_retrieved() {
+fn no_schema_outside_the_workspace_is_retrieved() {
     let workspace = Workspace::with_toolsets(&["data"]);
     fs::write(workspace.outside().join("o.json"), "{}").unwrap();
     workspace.file(".env", "{}");
@@ -35,7 +35,7 @@ fn a_pattern_takes_linear_time_and_errors_are_counted() {
 }
 
 #[test]
-fn calls_at_once_have_the_same_answer() {
+fn concurrent_calls_have_the_same_answer() {
     let workspace = Workspace::with_toolsets(&["data"]);
     let kitbag = workspace.kitbag();
     let arguments = || json!({ "text": "1", "schema": { "type": "integer" } });

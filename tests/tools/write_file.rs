@@ -9,7 +9,7 @@ use crate::support::files::names;
 use crate::support::{Workspace, snapshot};
 
 #[test]
-fn files_are_written_and_what_cannot_be_written_is_named() {
+fn files_are_written_and_unwritable_files_are_named() {
     let workspace = Workspace::of_files();
     workspace.file("a.txt", "one\ntwo\n");
     workspace.file(".env", "token = 1234\n");
@@ -38,7 +38,7 @@ fn files_are_written_and_what_cannot_be_written_is_named() {
 }
 
 #[test]
-fn a_file_that_is_written_keeps_its_mode_and_a_new_one_has_the_usual() {
+fn an_existing_file_keeps_its_mode() {
     let workspace = Workspace::of_files();
     for (before, after) in [(0o755, 0o755), (0o600, 0o600), (0o644, 0o644), (0o4755, 0o755)] {
         let file = workspace.file("script", "1");
@@ -54,10 +54,10 @@ fn a_file_that_is_written_keeps_its_mode_and_a_new_one_has_the_usual() {
 }
 
 #[test]
-fn on_a_full_disk_the_old_content_stays_and_nothing_is_left_behind() {
+fn a_full_disk_keeps_the_old_content() {
     let workspace = Workspace::of_files();
     let file = workspace.file("a", "old");
-    // What a call may write is a limit, which fails like a disk that is full.
+    // The limit for written bytes fails like a full disk.
     workspace.config("[tools.write_file]\nsource = \"builtin\"\nlimits.written = \"16KiB\"\n");
     let content = "x".repeat(100_000);
     let run = workspace.tool("write_file", &json!({ "path": "a", "content": content }), &[]);

@@ -1,4 +1,5 @@
-//! One file per command, in a folder per subject. The doc comments of its arguments are the help.
+//! One file per command, in a folder per subject. The doc comments of the arguments are the help
+//! text.
 
 pub(crate) mod consent;
 pub(crate) mod data;
@@ -23,7 +24,7 @@ use crate::console::listener::Screen;
 use crate::console::output;
 use crate::error::CliError;
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
     /// Use this workspace [default: the nearest parent directory with `.kitbag`, otherwise with
@@ -38,7 +39,8 @@ pub(crate) struct Global {
     pub(crate) json: bool,
 }
 
-// Limits for every tool, instead of the configured ones. No doc comment, which clap would take for the command's.
+// Limits for every tool in place of the configured ones. No doc comment: clap would use it as the
+// command's help.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct LimitArgs {
     /// Limit the memory of a call, such as 128MiB [default: as configured, otherwise 64MiB]
@@ -93,26 +95,26 @@ pub(crate) struct ToolArg {
 }
 
 impl ToolArg {
-    /// The words that name the tool on a command line.
+    /// Returns the words that name the tool on a command line.
     pub(crate) fn as_typed(&self) -> Vec<String> {
         let own = self.own.iter().flat_map(|own| ["--tool".to_owned(), own.clone()]);
         [self.tool.clone()].into_iter().chain(own).collect()
     }
 
-    /// The path of the component, where that is what was named.
+    /// Returns the path of the component, if the argument is a path.
     fn path(&self) -> Option<&Path> {
         let tool = &*self.tool;
         (tool.ends_with(".wasm") || tool.contains('/')).then_some(Path::new(tool))
     }
 
-    /// The path of the script, where that is what was named.
+    /// Returns the path of the script, if the argument is a script.
     fn script(&self) -> Option<&Path> {
         let path = Path::new(&self.tool);
         path.extension().is_some_and(|extension| extension == "py").then_some(path)
     }
 
-    /// Reads the configuration, to which a component adds a tool that is named by its path:
-    /// that, and the name of the tool.
+    /// Reads the configuration and the name of the tool. If the tool is given by the path of its
+    /// component, adds it.
     pub(crate) fn kitbag(
         self,
         global: &Global,
@@ -145,7 +147,7 @@ impl ToolArg {
             let builder = global.builder().limits(limits.into());
             return Ok((built(grants.add_to(builder, &self.tool))?, self.tool));
         };
-        // The advice for a configured component that is missing does not apply here.
+        // The advice for a missing component of the configuration does not apply here.
         path.metadata().map_err(|source| CliError::Read { path: self.tool.clone(), source })?;
         let name = match &self.own {
             Some(own) => ToolName::new(&**own)
@@ -173,7 +175,7 @@ impl ToolArg {
     }
 }
 
-/// Reads the configuration, to which a script adds a tool: that, and the name of the tool.
+/// Reads the configuration, adds a script as a tool, and returns the tool's name.
 pub(crate) fn script_kitbag(
     path: &Path,
     global: &Global,
@@ -199,7 +201,7 @@ impl GrantArgs {
     }
 }
 
-/// The name of the tool that a file is: its own as far as it can be one.
+/// Derives a tool name from a file name, replacing invalid characters.
 fn name_of(path: &Path) -> ToolName {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -209,14 +211,13 @@ fn name_of(path: &Path) -> ToolName {
     ToolName::new(name).unwrap_or_else(|_| fallback())
 }
 
-/// Puts a toolbox together for one call, and warns of what is wrong.
+/// Builds a toolbox for one call, and warns of problems.
 ///
-/// What is put together here is never taken apart: the process ends with the
-/// command, and the system is quicker at it.
+/// The toolbox is leaked: the process ends with the command, and the system frees memory faster.
 fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
     let kitbag = builder.single_call().build()?;
     let config = kitbag.toolbox().config();
-    // A rule for a tool that another workspace has is none of this one's.
+    // An invalid rule for another workspace's tool is not relevant here.
     for broken in &config.broken {
         let level = if broken.is_own { "error" } else { "warning" };
         output::note(&printable(&format!("{level}: {broken}")).to_string());
@@ -234,7 +235,7 @@ fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
     Ok(Box::leak(Box::new(kitbag)))
 }
 
-/// Returns the effective limits: those of a workspace apply only as far as it is trusted.
+/// Returns the effective limits. Those of a workspace apply only as far as it is trusted.
 fn limits_now(global: &Global) -> Result<kitbag::host::Limits, CliError> {
     let kitbag = global.builder().single_call().build()?;
     Ok(kitbag.toolbox().config().limits.limits())
@@ -247,16 +248,15 @@ fn nowhere(global: &Global) -> Result<&'static Kitbag, CliError> {
 }
 
 impl Global {
-    /// Starts to put a toolbox for many calls together, from this and the
-    /// environment.
+    /// Starts to build a toolbox for many calls, from these options and the environment.
     fn builder(&self) -> Builder {
         let mut places = Places::from_environment(std::env::vars_os());
         if let Some(root) = &self.workspace {
             places.workspace =
                 Some(Sourced { value: root.clone(), origin: Origin::flag("--workspace") });
         }
-        // Itself, whatever has become of its file. Where there is no `/proc`, it
-        // cannot be started and compiles in this process.
+        // This binary, even if its file was replaced. Without `/proc` it cannot be started, and
+        // components are compiled in this process.
         let program: Option<PathBuf> = match cfg!(target_os = "linux") {
             true => Some("/proc/self/exe".into()),
             false => std::env::current_exe().ok(),
@@ -279,7 +279,7 @@ impl Global {
         Places::from_environment(std::env::vars_os()).home
     }
 
-    /// The user's own configuration, whether it exists or not.
+    /// Returns the path of the user config, which need not exist.
     fn own_file() -> Option<PathBuf> {
         let places = Places::from_environment(std::env::vars_os());
         let usual = places.config_dir.map(|directory| directory.join("config.toml"));

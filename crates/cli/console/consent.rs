@@ -1,4 +1,4 @@
-//! Asking a person for consent at the terminal: one vocabulary for all commands.
+//! Consent prompts at the terminal: one vocabulary for all commands.
 
 use std::io::{self, BufRead, IsTerminal};
 
@@ -10,19 +10,19 @@ use crate::console::output;
 use crate::error::CliError;
 use crate::sys;
 
-/// The answers to a question that takes yes or no.
+/// The answers to a yes-or-no question.
 pub(crate) const YES_OR_NO: &str = "[y]es / [n]o";
 
-/// The most lines of a screen, with the question.
+/// Maximum lines of a screen, including the question.
 const MOST_LINES: usize = 40;
 
-/// The fewest lines that a screen is taken to have, with the question.
+/// Minimum lines of a screen, including the question.
 const FEWEST_LINES: usize = 16;
 
-/// The lines that the question and its answer take.
+/// Lines of the question and its answer.
 const QUESTION_LINES: usize = 2;
 
-/// The columns of a text that goes to no terminal.
+/// Columns of text that is not written to a terminal.
 const COLUMNS: usize = 100;
 
 /// An answer that a person can give.
@@ -30,17 +30,17 @@ const COLUMNS: usize = 100;
 pub(crate) enum Choice {
     Yes,
     YesOnce,
-    /// Approve this call and those like it in this session.
+    /// Approve this call and similar calls in this session.
     Always,
     No,
-    /// Choose each group of grants.
+    /// Decide on each group of grants.
     Customize,
-    /// Show what was cut, and ask again.
+    /// Show the omitted lines, then ask again.
     ShowAll,
 }
 
 impl Choice {
-    /// The words that a person types for it: the short one and the long one.
+    /// Returns the short and the long word for a choice.
     fn words(self) -> [&'static str; 2] {
         match self {
             Self::Yes | Self::YesOnce => ["y", "yes"],
@@ -67,7 +67,7 @@ pub(crate) fn is_interactive(as_json: bool) -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal() && !as_json
 }
 
-/// Shows a request for consent: on the terminal on which a person is asked, else as data. `all`
+/// Shows a consent request: on the terminal if a person is asked there, otherwise as data. `all`
 /// shows everything first, in a pager if there is one.
 pub(crate) fn show(consent: &Consent, all: bool, is_interactive: bool) -> Result<(), CliError> {
     match (is_interactive, all) {
@@ -83,8 +83,8 @@ pub(crate) fn show(consent: &Consent, all: bool, is_interactive: bool) -> Result
     }
 }
 
-/// Asks until one of these answers is typed. Enter alone, and what was typed before the question
-/// was shown, answer nothing. `None`: the input has ended.
+/// Asks until one of these answers is typed. An empty line, or input typed before the question was
+/// shown, is not an answer. `None`: the input ended.
 pub(crate) fn ask(question: &str, choices: &[Choice]) -> Result<Option<Choice>, CliError> {
     let labels: Vec<_> = choices.iter().map(|choice| choice.label()).collect();
     let prompt = format!("{question} {}: ", labels.join(" / "));
@@ -99,8 +99,8 @@ pub(crate) fn ask(question: &str, choices: &[Choice]) -> Result<Option<Choice>, 
     }
 }
 
-/// Asks whether a call may be made. The lines of others are cut to a screen, and all of them are
-/// shown on request. `None`: the input has ended.
+/// Asks for approval of a call. Untrusted lines are cut to a screen, and all of them are shown on
+/// request. `None`: the input ended.
 pub(crate) fn approve(text: &str, has_always: bool) -> Result<Option<Choice>, CliError> {
     let (call, question) = text.rsplit_once('\n').unwrap_or(("", text));
     let (shown, is_cut) = cut_barred(call, screen_size(), "`s` shows everything");
@@ -120,12 +120,12 @@ pub(crate) fn approve(text: &str, has_always: bool) -> Result<Option<Choice>, Cl
     }
 }
 
-/// Asks for yes or no. The end of the input is a no.
+/// Asks for yes or no. The end of the input means no.
 pub(crate) fn agrees(question: &str) -> Result<bool, CliError> {
     Ok(ask(question, &[Choice::Yes, Choice::No])? == Some(Choice::Yes))
 }
 
-/// Writes a question and reads a line. `None`: the input has ended.
+/// Writes a question and reads a line. `None`: the input ended.
 pub(crate) fn typed(prompt: &str) -> Result<Option<String>, CliError> {
     let mut line = String::new();
     let asked = output::ask(prompt);
@@ -134,7 +134,7 @@ pub(crate) fn typed(prompt: &str) -> Result<Option<String>, CliError> {
     Ok((read > 0).then_some(line))
 }
 
-/// The room on the terminal above the question.
+/// Returns the space on the terminal above the question.
 pub(crate) fn screen_size() -> ScreenSize {
     let default = ScreenSize::default();
     let (lines, columns) = sys::terminal_size().unwrap_or((default.lines, default.columns));
@@ -142,7 +142,7 @@ pub(crate) fn screen_size() -> ScreenSize {
     ScreenSize { lines, columns, is_wrapped: true }
 }
 
-/// Paths that a tool cannot access although a parent directory is granted.
+/// Escapes control characters and wraps lines for the screen.
 pub(crate) fn on_screen(text: &str) -> String {
     wrapped(&printable(text).to_string(), screen_size().columns)
 }

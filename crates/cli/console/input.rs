@@ -1,4 +1,4 @@
-//! Files, and standard input, that stand for arguments: `@FILE` and `@-`.
+//! Files and standard input as arguments: `@FILE` and `@-`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ const STDIN: &str = "-";
 
 const STDIN_NAME: &str = "standard input";
 
-/// Reads what arguments name, all of it together no more than arguments may have.
+/// Reads the files of arguments, up to the maximum total size of arguments.
 pub(crate) struct Input {
     left: usize,
     is_stdin_read: bool,
@@ -29,7 +29,7 @@ impl Input {
         Self { left: ARGUMENTS_BYTES, is_stdin_read: false }
     }
 
-    /// Reads a file, or standard input, which is there once.
+    /// Reads a file, or standard input, which can be read only once.
     pub(crate) fn read<'a>(&mut self, path: &'a str) -> Result<Content<'a>, CliError> {
         let name = if path == STDIN { STDIN_NAME } else { path };
         let read = match path {
@@ -56,8 +56,8 @@ impl Input {
         Ok(bytes)
     }
 
-    /// Puts what a file has in the place of `key=@FILE`, and JSON in that of `key:=@FILE`; a
-    /// text that begins with `@` stands there as `@@`.
+    /// Replaces `key=@FILE` with the content of the file, and `key:=@FILE` with its JSON. A string
+    /// that begins with `@` is written as `@@`.
     pub(crate) fn pair(
         &mut self,
         (key, value): (String, String),

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one ends the call, the next one the process.
+//! Ctrl-C: the first one cancels the call, the second one ends the process.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -23,8 +23,7 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Takes Ctrl-C over. Where that cannot be had, it ends the process as it
-    /// always does.
+    /// Installs the handler. If that fails, Ctrl-C ends the process as usual.
     pub(crate) fn take_over() -> Self {
         let leave = Arc::default();
         let cancellation = handle(&leave).unwrap_or_default();
@@ -44,18 +43,18 @@ impl Interrupt {
 
 fn handle(leave: &Arc<AtomicBool>) -> io::Result<Cancellation> {
     let (reader, writer) = io::pipe()?;
-    // In the order in which they are to happen.
+    // In the order of their effects.
     flag::register_conditional_shutdown(SIGINT, Exit::Interrupted as i32, Arc::clone(leave))?;
     flag::register(SIGINT, Arc::clone(leave))?;
     low_level::pipe::register(SIGINT, writer)?;
     Ok(Cancellation::on_readable(reader.into()))
 }
 
-/// What ends with the process where a signal ends that, such as a program that asks for a
+/// Returns the cleanup when a signal ends the process, such as ending a program that asks for a
 /// passphrase.
 pub(crate) fn call_end() -> Arc<CallEnd> {
     let end = Arc::new(CallEnd::default());
-    // Where that cannot be had, a signal ends the process alone.
+    // If that fails, a signal ends only this process.
     let _ = end_with_signals(Arc::clone(&end));
     end
 }
@@ -68,12 +67,12 @@ fn end_with_signals(end: Arc<CallEnd>) -> io::Result<()> {
         if reader.read_exact(&mut [0]).is_ok() {
             end.end();
             let signal = signal.load(Ordering::SeqCst);
-            // It does not return for one of these.
+            // Does not return for these signals.
             let _ = low_level::emulate_default_handler(signal as i32);
         }
     })?;
     for signal in [SIGHUP, SIGINT, SIGTERM] {
-        // In the order in which they are to happen.
+        // In the order of their effects.
         flag::register_usize(signal, Arc::clone(&last), signal as usize)?;
         low_level::pipe::register(signal, writer.try_clone()?)?;
     }

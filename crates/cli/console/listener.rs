@@ -1,4 +1,4 @@
-//! Shows the reports of a running tool and of the host to the person at the terminal.
+//! Shows the events of a running tool and of the host on the terminal.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +11,11 @@ use unicode_width::UnicodeWidthChar as _;
 use crate::console::interrupt::Interrupt;
 use crate::console::output;
 
-/// Shortest time that a progress line is shown. A tool may report a thousand steps in a moment.
+/// Minimum time that a progress line is visible. A tool may report a thousand steps in a moment.
 const STANDS: Duration = Duration::from_millis(50);
 
-/// The longest line of progress, in columns of a terminal, with the mark where it is
-/// cut: it is rewritten in place, which takes one line.
+/// Maximum length of a progress line in terminal columns, including the truncation mark: the line
+/// is rewritten in place, so it must not wrap.
 const LINE_COLUMNS: usize = 73;
 
 /// Shows log messages and progress on standard error.
@@ -23,11 +23,11 @@ pub(crate) struct Screen {
     logs: bool,
     progress: bool,
     line: Mutex<Line>,
-    /// Ctrl-C, from the time on that the tool runs.
+    /// Ctrl-C, once the tool runs.
     interrupt: Option<Interrupt>,
 }
 
-/// The line of progress, which is the last one on the terminal.
+/// The progress line, which is the last line on the terminal.
 #[derive(Default)]
 struct Line {
     is_there: bool,
@@ -35,20 +35,19 @@ struct Line {
 }
 
 impl Screen {
-    /// Shows log messages where more detail was asked for, and progress where a
-    /// person sits there and no program listens.
+    /// Shows log messages with `--verbose`, and progress if a person is at the terminal and no
+    /// program reads the output.
     pub(crate) fn new(verbose: bool, as_json: bool) -> Self {
         let progress = io::stderr().is_terminal() && !as_json;
         Self { logs: verbose, progress, line: Mutex::default(), interrupt: None }
     }
 
-    /// The same for a call that `interrupt` cancels.
+    /// Like [`Self::new`], for a call that `interrupt` cancels.
     pub(crate) fn of_call(verbose: bool, as_json: bool, interrupt: &Interrupt) -> Self {
         Self { interrupt: Some(interrupt.clone()), ..Self::new(verbose, as_json) }
     }
 
-    /// Does something for which tools may have to be compiled, and shows how long that
-    /// takes.
+    /// Shows the progress of work that may have to compile tools.
     pub(crate) fn during<T>(as_json: bool, work: impl FnOnce(EventSink) -> T) -> T {
         let screen = Arc::new(Self::new(false, as_json));
         let result = work(EventSink::new(Arc::<Self>::clone(&screen)));
@@ -69,7 +68,7 @@ impl Listener for Screen {
         }
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         line.clear();
-        // Each line says what it is, so that no message forges another.
+        // Each line has a label, so that a message cannot forge a line.
         for text in message.split('\n') {
             output::note(&format!("log: {level}: {}", printable(text)));
         }
@@ -125,10 +124,10 @@ fn text(progress: &Progress) -> String {
     })
 }
 
-/// Cuts what is longer than a line of progress.
+/// Truncates text to a progress line.
 ///
-/// Each character counts by itself, as a terminal shows it that joins none, and where its
-/// width depends on the terminal, as the wide one: so the line is never longer than this.
+/// Counts each character separately, like a terminal that joins none, and as wide if its width
+/// depends on the terminal: the line is never longer than the limit.
 fn short(mut line: String) -> String {
     let mut columns = 0;
     let mut end = 0;
@@ -139,7 +138,7 @@ fn short(mut line: String) -> String {
             line.push('…');
             break;
         }
-        // The mark may take two.
+        // The mark may take two columns.
         if columns + 2 <= LINE_COLUMNS {
             end = start + c.len_utf8();
         }
@@ -164,7 +163,7 @@ mod tests {
         check(1e300, None, None, &format!("1{}…", "0".repeat(70)));
         check(1.0, None, Some(&"a".repeat(70)), &format!("1  {}", "a".repeat(70)));
         check(1.0, None, Some(&"a".repeat(71)), &format!("1  {}…", "a".repeat(68)));
-        // Two columns each, and marks that take none.
+        // Two columns each, and marks without width.
         check(1.0, None, Some(&"漢".repeat(35)), &format!("1  {}", "漢".repeat(35)));
         check(1.0, None, Some(&"漢".repeat(36)), &format!("1  {}…", "漢".repeat(34)));
         check(1.0, None, Some(&"e\u{301}".repeat(68)), &format!("1  {}", "e\u{301}".repeat(68)));

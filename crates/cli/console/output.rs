@@ -1,7 +1,7 @@
 //! Data goes to standard output, everything else to standard error.
 //!
-//! Everything is written here, with everything spelled out that a terminal would act
-//! on. What a tool answers is data for a program where it does not go to a terminal.
+//! Everything is written here, with terminal control characters escaped. The output of a tool is
+//! raw data for a program if it is not written to a terminal.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::error::CliError;
 use crate::sys;
 
-/// Writes a text for a person. It ends with a line break, whether the text does or not.
+/// Writes text for a person, and ends it with a line break.
 pub(crate) fn data(text: &str) -> Result<(), CliError> {
     raw(&printable(text).to_string())
 }
@@ -24,8 +24,7 @@ fn raw(text: &str) -> Result<(), CliError> {
     write(&[text, end])
 }
 
-/// Writes text that a tool made: on a terminal with everything spelled out that
-/// a terminal would act on, elsewhere as it is.
+/// Writes text from a tool. On a terminal, control characters are escaped.
 pub(crate) fn untrusted(text: &str) -> Result<(), CliError> {
     match io::stdout().is_terminal() {
         true => data(text),
@@ -33,13 +32,13 @@ pub(crate) fn untrusted(text: &str) -> Result<(), CliError> {
     }
 }
 
-/// Writes one JSON value on one line, with everything spelled out that a terminal
-/// would act on: in JSON that is the same value.
+/// Writes one JSON value on one line. Terminal control characters are escaped, which does not
+/// change the value.
 pub(crate) fn json(value: &Value) -> Result<(), CliError> {
     write(&[&escaped(value.to_string()), "\n"])
 }
 
-/// As [`json`], on several lines for a person to read and copy.
+/// Like [`json`], on several lines for a person to read and copy.
 #[cfg(feature = "serve")]
 pub(crate) fn json_lines(value: &Value) -> Result<(), CliError> {
     write(&[&escaped(format!("{value:#}")), "\n"])
@@ -66,32 +65,32 @@ fn escaped(json: String) -> String {
     escaped
 }
 
-/// Whether [`note`] writes nothing any more.
+/// True if [`note`] no longer writes.
 static IS_UNREAD: AtomicBool = AtomicBool::new(false);
 
-/// Has [`note`] write nothing from now on: standard error is a pipe that is full, and
-/// writing to it would wait for its reader.
+/// Disables [`note`]: standard error is a full pipe, and writing would block until its reader
+/// continues.
 #[cfg(feature = "serve")]
 pub(crate) fn stop_notes() {
     IS_UNREAD.store(true, Ordering::Relaxed);
 }
 
-/// Writes a note for a person to standard error.
+/// Writes a note to standard error.
 pub(crate) fn note(text: &str) {
     if IS_UNREAD.load(Ordering::Relaxed) {
         return;
     }
-    // There is nowhere to report that standard error is closed.
+    // A closed standard error cannot be reported anywhere.
     let _ = writeln!(io::stderr().lock(), "{}", printable(text.trim_end()));
 }
 
-/// Writes a warning for a person to standard error.
+/// Writes a warning to standard error.
 pub(crate) fn warn(text: &str) {
     note(&labelled("warning", text));
 }
 
-/// A text of unknown origin behind a word of kitbag's, such as `error`: its further lines are
-/// indented, so that none of them looks like a line of kitbag's.
+/// Formats untrusted text after one of kitbag's labels, such as `error`. Further lines are
+/// indented, so that they do not look like kitbag's own.
 pub(crate) fn labelled(label: &str, text: &str) -> String {
     let mut labelled = format!("{label}: ");
     for (index, line) in printable(text).to_string().split('\n').enumerate() {
@@ -103,16 +102,15 @@ pub(crate) fn labelled(label: &str, text: &str) -> String {
     labelled
 }
 
-/// Writes a line for a person to the terminal on standard error, in place of the
-/// one that was written so before. An empty one leaves nothing.
+/// Rewrites the last line of the terminal on standard error. Empty text clears it.
 pub(crate) fn rewrite(line: &str) {
     let mut terminal = io::stderr().lock();
-    // To the start of the line, and erase it.
+    // Moves to the start of the line and erases it.
     let line = printable(line);
     let _ = write!(terminal, "\r\u{1b}[K{line}").and_then(|()| terminal.flush());
 }
 
-/// Rows as lines with their columns aligned; the last one is as long as it is.
+/// Formats rows with aligned columns, except for the last column.
 pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -132,8 +130,8 @@ pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Writes a question to standard error, and stays on its line. It is written at once, so that what
-/// is typed before it can be seen is not an answer.
+/// Writes a question to standard error without a line break. It is flushed at once, so that input
+/// typed before the question is not an answer.
 pub(crate) fn ask(text: &str) -> io::Result<()> {
     let text = printable(text).to_string();
     let (before, line) = text.split_at(text.rfind('\n').map_or(0, |at| at + 1));
@@ -143,8 +141,7 @@ pub(crate) fn ask(text: &str) -> io::Result<()> {
     terminal.write_all(line.as_bytes()).and_then(|()| terminal.flush())
 }
 
-/// Shows a long text to a person who is asked something: in their pager, if standard output is a
-/// terminal, else as a note.
+/// Shows long text to a person: in a pager if standard output is a terminal, otherwise as a note.
 pub(crate) fn paged(text: &str) -> Result<(), CliError> {
     if !io::stdout().is_terminal() {
         note(text);
@@ -156,7 +153,7 @@ pub(crate) fn paged(text: &str) -> Result<(), CliError> {
     let mut pager = Command::new(program);
     pager.args(words).stdin(Stdio::piped());
     if std::env::var_os("LESS").is_none() {
-        // As git does: leave at the end of a text that fits, and leave the text on the screen.
+        // Like git: quit if the text fits on one screen, and leave it on the screen.
         pager.env("LESS", "FRX");
     }
     let Ok(mut child) = pager.spawn() else { return data(text) };
@@ -166,20 +163,20 @@ pub(crate) fn paged(text: &str) -> Result<(), CliError> {
         .map_or(Ok(()), |mut stdin| stdin.write_all(printable(text).to_string().as_bytes()));
     let ended = child.wait().map_err(CliError::Output)?;
     match written {
-        // The reader has closed the pager before the end.
+        // The reader closed the pager before the end.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Output(error)),
         _ if ended.code() == Some(127) => data(text),
         _ => Ok(()),
     }
 }
 
-/// Shows a page of the manual, written as roff, in the viewer of the system. `false`: it has none
-/// that reads a page from standard input.
+/// Shows a manual page in roff format in the system's viewer. Returns `false` if no viewer reads a
+/// page from standard input.
 pub(crate) fn manual(page: &[u8]) -> Result<bool, CliError> {
     let mut viewer = Command::new("man");
     viewer.args(["-l", "-"]).stdin(Stdio::piped()).stderr(Stdio::null());
     let Ok(mut child) = viewer.spawn() else { return Ok(false) };
-    // One that does not know `-l` ends before it has read the page.
+    // A viewer that does not know `-l` ends before it has read the page.
     let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(page));
     let ended = child.wait().map_err(CliError::Output)?;
     match written {
@@ -188,13 +185,13 @@ pub(crate) fn manual(page: &[u8]) -> Result<bool, CliError> {
     }
 }
 
-/// A line of the log, with everything spelled out that a terminal would act on.
-/// `is_json` says whether it is a JSON value.
+/// Escapes terminal control characters in a line of the log. `is_json` means that the line is a
+/// JSON value.
 #[cfg(feature = "serve")]
 pub(crate) fn log_line(text: &str, is_json: bool) -> String {
     match is_json {
         true => escaped(text.to_owned()),
-        // The text of an event has lines of its own, which do not look like events.
+        // Further lines in the text of an event must not look like events.
         false => match text.strip_suffix('\n') {
             Some(event) => format!("{}\n", printable(event).to_string().replace('\n', "\n    ")),
             None => printable(text).to_string(),
@@ -202,10 +199,10 @@ pub(crate) fn log_line(text: &str, is_json: bool) -> String {
     }
 }
 
-/// Writes a line of the log to standard error, which has its line break already.
+/// Writes a line of the log, including its line break, to standard error.
 #[cfg(feature = "serve")]
 pub(crate) fn log(line: &str) {
-    // There is nowhere to report that standard error is closed.
+    // A closed standard error cannot be reported anywhere.
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 
@@ -216,7 +213,7 @@ fn write(parts: &[&str]) -> Result<(), CliError> {
         .try_for_each(|part| stdout.write_all(part.as_bytes()))
         .and_then(|()| stdout.flush());
     match written {
-        // The reader has closed the pipe, which is no error.
+        // The reader closed the pipe, which is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(CliError::Output),
     }

@@ -1,4 +1,5 @@
-//! Content that a tool emitted besides its text: a sentence for a person, JSON for a program.
+//! Content that a tool emitted in addition to its text: a sentence for a person, JSON for a
+//! program.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use kitbag::base::text::shown;
 use kitbag::contract::{Media, ResourceBody};
 use serde_json::{Value, json};
 
-/// The name of the document that holds notes on an answer.
+/// The name of the document with notes on the output.
 const NOTES: &str = "kitbag:notes";
 
 /// Returns the line that represents the content if only text is shown.
@@ -35,7 +36,7 @@ pub(crate) fn sentence(content: &Content) -> String {
     format!("the tool also returned {what}")
 }
 
-/// The notes of a tool on its answer, which built-ins give apart from it.
+/// Returns a tool's notes on its output, which built-ins emit separately.
 pub(crate) fn notes(content: &Content) -> Option<String> {
     let Content::Resource(resource) = content else { return None };
     let ResourceBody::Text(text) = &resource.body else { return None };
@@ -43,7 +44,7 @@ pub(crate) fn notes(content: &Content) -> Option<String> {
     (resource.uri == NOTES).then(|| notes.collect::<Vec<_>>().join("\n"))
 }
 
-/// The JSON of what was written to a file: without its content, and with the file.
+/// Returns the JSON of content that was saved: the path in place of the content.
 pub(crate) fn saved_json(content: &Content, path: &Path) -> Value {
     let mut value = json(content);
     let contents = match content {
@@ -57,7 +58,7 @@ pub(crate) fn saved_json(content: &Content, path: &Path) -> Value {
     value
 }
 
-/// The JSON of a content block of MCP, whether this binary has the server or not.
+/// Returns content as an MCP content block, also in a binary without the server.
 ///
 /// Source: Model Context Protocol 2025-11-25, `ContentBlock`.
 pub(crate) fn json(content: &Content) -> Value {
@@ -88,7 +89,7 @@ pub(crate) fn json(content: &Content) -> Value {
     }
 }
 
-/// An object without the fields that have no value.
+/// Removes the fields without a value.
 fn without_nulls(mut value: Value) -> Value {
     if let Value::Object(fields) = &mut value {
         fields.retain(|_, field| !field.is_null());

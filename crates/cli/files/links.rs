@@ -1,4 +1,4 @@
-//! Files in a workspace that kitbag writes for a person: no link leads them elsewhere.
+//! Files in a workspace that kitbag writes for a person. Links are refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use kitbag::base::text::shown;
 
 use crate::error::CliError;
 
-/// Refuses a path in a workspace on which a symbolic link lies: the author of the workspace could
-/// have placed the link. Paths outside of the workspace are those of the user, who may use links.
+/// Refuses a path in a workspace that contains a symbolic link, which the author of the workspace
+/// could have placed. Paths outside of the workspace belong to the user, who may use links.
 pub(crate) fn refuse_links(root: &Path, path: &Path) -> Result<(), CliError> {
     let Some((mut at, below)) = in_workspace(root, path) else { return Ok(()) };
     for component in below.components() {
@@ -25,7 +25,8 @@ pub(crate) fn refuse_links(root: &Path, path: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The root of a workspace, and the path of a file below it. `None`: the file is elsewhere.
+/// Returns the root of a workspace, and the path of a file below it. `None` if the file is
+/// elsewhere.
 pub(crate) fn in_workspace(root: &Path, path: &Path) -> Option<(PathBuf, PathBuf)> {
     let path = std::path::absolute(path).ok()?;
     let roots = [root.to_owned(), fs::canonicalize(root).unwrap_or_else(|_| root.to_owned())];

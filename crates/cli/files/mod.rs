@@ -1,4 +1,4 @@
-//! Files that the program writes: whole or not at all, and never through a link.
+//! Files that the program writes atomically and never through a link.
 
 pub(crate) mod links;
 pub(crate) mod new_file;

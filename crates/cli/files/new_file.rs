@@ -1,4 +1,4 @@
-//! Files that did not exist before: whole or not there at all.
+//! New files, written atomically.
 
 use std::fs::Permissions;
 use std::io::{self, Write};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use kitbag_fs_guard::sys::{new_permissions, private_permissions};
 use tempfile::NamedTempFile;
 
-/// Writes a file under a name that nothing else has, synced, ready to be persisted. It
-/// gets the permissions of another file, `like`, or those of any new one.
+/// Writes a temporary file, synced and ready to be persisted. It gets the permissions of another
+/// file, `like`, or the default ones.
 pub(crate) fn write(
     directory: &Path,
     content: &[u8],
@@ -27,8 +27,7 @@ pub(crate) fn write(
     Ok(file)
 }
 
-/// Gives a file the first of some paths at which nothing lies, and returns that. `None`,
-/// where all are taken.
+/// Moves a file to the first free path and returns that path. `None` if all paths are taken.
 pub(crate) fn persist(
     mut file: NamedTempFile,
     paths: impl IntoIterator<Item = PathBuf>,

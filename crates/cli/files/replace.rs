@@ -1,5 +1,4 @@
-//! Replacing a file of the user's: whole or not at all, and where it is asked for with what was
-//! there kept beside it.
+//! Atomic replacement of the user's files, with an optional backup.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -20,14 +19,14 @@ pub(crate) struct Original {
 }
 
 impl Original {
-    /// Reads a file, by whatever links lead to it. One that does not exist is empty.
+    /// Reads a file and follows links. A missing file is empty.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         match fs::canonicalize(path) {
             Ok(path) => {
                 let content = Some(fs::read(&path)?);
                 Ok(Self { path, content })
             }
-            // A link that leads nowhere stays what it is.
+            // A dangling link is not replaced.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
                 Ok(Self { path: path.to_owned(), content: None })
             }
@@ -43,7 +42,7 @@ impl Original {
         self.content.as_deref()
     }
 
-    /// Puts something else in its place. Its permissions stay, and links that lead to it.
+    /// Replaces the content. Permissions and links to the file are kept.
     pub(crate) fn replace(&mut self, content: &[u8]) -> io::Result<()> {
         self.put(content, |_| Ok(None))?;
         self.content = Some(content.to_owned());
@@ -61,7 +60,7 @@ impl Original {
         })
     }
 
-    /// Puts something else in its place, once `keep` has done what it does with what it held.
+    /// Replaces the content after `keep` has run on the old file.
     fn put(
         &self,
         content: &[u8],

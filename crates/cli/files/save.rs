@@ -1,8 +1,8 @@
-//! Files for content that a tool emitted besides its text.
+//! Files for content that a tool emitted in addition to its text.
 //!
-//! The tool chooses only the name of a file. The file is in the directory that the user named, is
-//! written whole or not at all, and replaces no other file. Its name is never a protected name or
-//! one that looks like a secret, and no link in the workspace is followed.
+//! The tool chooses only the name of a file. The file is written atomically in the directory that
+//! the user named, and replaces no other file. Its name is never a protected name or one that looks
+//! like a secret, and links in the workspace are not followed.
 
 use std::fs;
 use std::io;
@@ -17,11 +17,11 @@ use crate::error::CliError;
 use crate::files::links::{in_workspace, refuse_links};
 use crate::files::new_file;
 
-/// The longest name that is taken from a URI, in bytes. File systems have 255, of which
-/// a number and an extension need some.
+/// Maximum length of a name from a URI in bytes. File systems allow 255, including the number and
+/// the extension.
 const NAME_BYTES: usize = 120;
 
-/// How many numbers are tried where files of a name exist.
+/// Maximum number that is tried if files of a name exist.
 const NUMBERS: u32 = 10_000;
 
 pub(crate) struct Saved {
@@ -32,8 +32,8 @@ pub(crate) struct Saved {
 }
 
 impl Saved {
-    /// Makes the directory where it is missing, and makes sure that files can be written
-    /// there: a call may be too expensive to find that out afterwards.
+    /// Creates the directory if missing, and checks that files can be written there: otherwise an
+    /// expensive call could fail at its end.
     pub(crate) fn open(directory: &Path, config: &Config) -> Result<Self, CliError> {
         let failed = |source| CliError::Save { path: directory.display().to_string(), source };
         let (protected, secrets) = (ProtectedNames::default(), config.guard().secrets().clone());
@@ -64,10 +64,10 @@ impl Saved {
         !is_protected && !is_guarded(name) && !self.secrets.matches_in(above, name)
     }
 
-    /// Writes what a tool gave as a file and returns its path. A link has no content:
-    /// nothing is written for it.
+    /// Writes emitted content to a file and returns its path. A link has no content, so no file is
+    /// written.
     ///
-    /// `number` counts what the tool gave, from 1.
+    /// `number` is the position of the content in the output, from 1.
     pub(crate) fn write(
         &self,
         number: usize,
@@ -109,7 +109,7 @@ impl Saved {
         })
     }
 
-    /// Writes a file that did not exist: `stem.extension`, or the same with a number.
+    /// Writes a new file `stem.extension`, with a number if the name is taken.
     fn write_new(&self, stem: &str, extension: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let file = new_file::write(&self.directory, bytes, None)?;
         let paths = (1..=NUMBERS).map(|number| match number {
@@ -130,16 +130,15 @@ fn content_kind(content: &Content) -> &'static str {
     }
 }
 
-/// The name that a URI ends in, as far as a file may have it. `None`, where nothing is
-/// left of it.
+/// Returns the last part of a URI as a valid file name. `None` if no character is left.
 fn name_of(uri: &str) -> Option<String> {
     let path = uri.split(['?', '#']).next()?;
     let last = path.rsplit(['/', '\\', ':']).next()?;
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
     let name: String = last.chars().map(|c| if fits(c) { c } else { '_' }).collect();
-    // No hidden file, and none that a command takes for an option.
+    // Not a hidden file or a name that commands would parse as an option.
     let name = name.trim_start_matches(['.', '-']).trim_end_matches('.');
-    // The end, which tells what it is.
+    // The end of a name is the most specific.
     let name = &name[name.ceil_char_boundary(name.len().saturating_sub(NAME_BYTES))..];
     (!name.is_empty()).then(|| name.to_owned())
 }

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 /// Larger than most arguments and answers.
 const BYTES: c_int = 4 << 20;
 
-/// The settings that get a bound, each with the variable by which a person sets it.
+/// The bounded settings, each with the environment variable that overrides it.
 const SETTINGS: [(c_int, &str); 2] = [
     (libc::M_MMAP_THRESHOLD, "MALLOC_MMAP_THRESHOLD_"),
     (libc::M_TRIM_THRESHOLD, "MALLOC_TRIM_THRESHOLD_"),
@@ -13,9 +13,9 @@ const SETTINGS: [(c_int, &str); 2] = [
 
 /// Bounds the freed memory that glibc keeps, unless a person set a bound.
 ///
-/// By default glibc raises its bounds with each buffer of up to 32 MiB that is freed, for each
-/// thread: a server with 384 MiB came to hold 481 MiB. With fixed bounds, larger buffers
-/// return to the system at once. Must be called before the process has a second thread.
+/// By default glibc raises its bounds for each thread whenever a buffer of up to 32 MiB is freed: a
+/// server that used 384 MiB held 481 MiB. With fixed bounds, larger buffers return to the system at
+/// once. Must be called before a second thread starts.
 #[expect(unsafe_code, reason = "glibc's bounds can be set by no safe function")]
 pub(crate) fn bound_allocator() {
     for setting in settings(|variable| std::env::var_os(variable).is_some()) {
@@ -28,7 +28,7 @@ pub(crate) fn bound_allocator() {
     }
 }
 
-/// The settings for which a person set no variable.
+/// Returns the settings that no environment variable overrides.
 fn settings(is_set: impl Fn(&str) -> bool) -> impl Iterator<Item = c_int> {
     SETTINGS.into_iter().filter(move |(_, variable)| !is_set(variable)).map(|(setting, _)| setting)
 }

@@ -1,5 +1,4 @@
-//! Platform-specific code: how many files a process may open, the memory that the allocator
-//! keeps, and the terminal.
+//! Platform-specific code: the limit on open files, memory kept by the allocator, and the terminal.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod allocator;

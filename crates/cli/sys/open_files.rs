@@ -1,4 +1,4 @@
-//! Detects that this process may open too few files.
+//! Detects a limit on open files that is too low.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use kitbag_fs_guard::sys::is_too_many_files;
 use rustix::process::{Resource, getrlimit};
 
-/// As many as kitbag opens at once for one step of a call: to start a compiler.
+/// Number of files that kitbag opens for one step of a call: to start a compiler.
 const NEEDED: usize = 8;
 
-/// The limit on open files, where fewer are left than one step of a call needs:
-/// whatever failed has failed for want of them, most likely.
+/// Returns the limit on open files if fewer are left than one step of a call needs: the failure was
+/// likely caused by the limit.
 ///
-/// Looked at only where something failed, so that a start spends no system call on it.
+/// Checked only after a failure, so that a start needs no system call for it.
 pub(crate) fn shortage() -> Option<u64> {
     let opened: io::Result<Vec<OwnedFd>> =
         (0..NEEDED).map(|_| io::stderr().as_fd().try_clone_to_owned()).collect();

@@ -1,28 +1,25 @@
-//! Configuration: `config.toml`, the manifests of tools, and what they amount
-//! to.
+//! Reads the configuration: `config.toml` and the manifests of tools.
 //!
-//! [`load`] reads the files, merges the layers, checks everything that can be
-//! checked without opening a component, and says of each value where it came
-//! from. It prints nothing, and knows of the environment, the command line and
-//! the home directory only what its caller hands over in [`Sources`].
+//! [`load`] reads the files, merges the layers, checks everything that can be checked without
+//! opening a component, and records the origin of each value. It prints nothing. It receives the
+//! environment, the command line and the home directory from its caller, in [`Sources`].
 //!
-//! From the weakest layer to the strongest: built-in defaults, manifests beside
-//! the tools, the person's own `config.toml`, `.kitbag/config.toml` of the
-//! workspace, `KITBAG_*` variables, flags. Tables are merged key by key; any
-//! other value, and an array as a whole, is replaced.
+//! From the weakest layer to the strongest: built-in defaults, manifests beside the tools, the user
+//! config, `.kitbag/config.toml` of the workspace, `KITBAG_*` variables, flags. Tables are merged
+//! key by key; any other value, including an array, is replaced as a whole.
 //!
-//! Limits are bound by a ceiling: what the files of a workspace ask for above it
-//! is an error. Only the person's own file raises or lowers it, under
-//! `[ceiling]`, and neither that file nor variables nor flags are bound by it. What the
-//! files of a workspace grant of the user's own, such as variables of the environment,
-//! counts only within `[ceiling.grants]`, where that names its kind.
+//! Ceilings bound the limits: a limit above its ceiling in a file of a workspace is an error. Only
+//! the user config can raise or lower a ceiling, under `[ceiling]`. Ceilings do not apply to the
+//! user config, variables and flags. If `[ceiling.grants]` names a kind of grants, grants of that
+//! kind in the files of a workspace, such as environment variables, take effect only within it.
 //!
-//! A workspace's files take effect once a person trusts what they ask for, which a record in the
-//! state directory says (`kitbag_state::trust`); until then only settings that restrict access take
-//! effect, and [`Config::workspace_trust`] has the reason. After an edit, what asks for more than
-//! was trusted is off: see [`Config::review`]. The configuration of a workspace that another user can
-//! change is not read at all, and [`Config::ignored`] says why; `[trust]` in the person's own
-//! file names the workspaces that count all the same. Running tools is left to `kitbag-host`.
+//! The files of a workspace take effect once a person trusts their requests, which a record in the
+//! state directory confirms (`kitbag_state::trust`). Until then only settings that restrict access
+//! take effect, and [`Config::workspace_trust`] has the reason. After an edit, tools and topics
+//! that request more than was trusted are off: see [`Config::review`]. If another user can change
+//! the configuration of a workspace, it is not read at all, and [`Config::ignored`] has the reason;
+//! `[trust]` in the user config names the workspaces that take effect despite that. `kitbag-host`
+//! runs the tools.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -94,13 +91,12 @@ use kitbag_state::trust::{TrustRecord, TrustStore};
 use read::Reading;
 use report::Report;
 
-/// Reads, merges and checks everything that is configured.
+/// Reads, merges and checks the whole configuration.
 ///
 /// # Errors
 ///
-/// [`ConfigErrors`] holds all that is wrong, as far as it could be found in one
-/// go. Where a file is not even TOML, how the layers fit together is not
-/// checked, since what that file was to say is not known.
+/// [`ConfigErrors`] holds all mistakes that were found in one pass. If a file is not valid TOML,
+/// the combination of the layers is not checked, because the content of that file is unknown.
 pub fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
     match load_lenient(sources) {
         (_, Some(errors)) => Err(errors),
@@ -108,37 +104,36 @@ pub fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
     }
 }
 
-/// As [`load`], but a mistake in the files of a workspace spoils no more than the tool, the topic
-/// or the table that it is in: [`Config::broken`] names these pieces.
+/// Reads the configuration like [`load`], but a mistake in the files of a workspace disables only
+/// the tool, the topic or the table that contains it. [`Config::broken`] lists these pieces.
 ///
-/// A tool runs with no fewer restrictions than without the mistake: one that a piece restricts
-/// which cannot be read is off ([`Disabled::Unrestricted`]). In a workspace that is not trusted
-/// such pieces are left out, and no tool is off for them.
+/// A mistake never removes a restriction from a tool: a tool that an unreadable piece may restrict
+/// is off ([`Disabled::Unrestricted`]). In an untrusted workspace such pieces are omitted, and turn
+/// no tool off.
 ///
 /// # Errors
 ///
-/// [`ConfigErrors`] holds what is wrong with the user's own file, unless
-/// [`Sources::isolates_own`], with variables and with flags.
+/// [`ConfigErrors`] holds the mistakes in variables, in flags, and, unless
+/// [`Sources::isolates_own`] is set, in the user config.
 pub fn load_isolated(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
     let (config, report) = read(sources);
     report.finish_isolated(sources.isolates_own)?;
     Ok(config.expect(NO_CONFIG))
 }
 
-/// A configuration is made unless there is no workspace.
+/// A configuration is returned unless there is no workspace.
 const NO_CONFIG: &str = "what keeps a configuration from being made is reported";
 
-/// As [`load`], but returns what can be made out of a faulty configuration
-/// along with what is wrong with it.
+/// Reads the configuration like [`load`], but returns the valid part of a faulty configuration
+/// together with the mistakes.
 ///
-/// What is faulty is left out as by [`load_isolated`]. For reporting everything that is wrong at
-/// once.
+/// Omits the same pieces as [`load_isolated`]. Use it to report all mistakes at once.
 pub fn load_lenient(sources: &Sources<'_>) -> (Option<Config>, Option<ConfigErrors>) {
     let (config, report) = read(sources);
     (config, report.finish().err())
 }
 
-/// Reads, merges and checks everything, once it is known whether the workspace is trusted.
+/// Reads, merges and checks everything, again if the workspace turns out to be untrusted.
 fn read(sources: &Sources<'_>) -> (Option<Config>, Report) {
     let (mut config, mut report) = attempt(sources, Reading::Found);
     if let Some(found) = &mut config
@@ -153,11 +148,12 @@ fn read(sources: &Sources<'_>) -> (Option<Config>, Report) {
     (config, report)
 }
 
-/// Compares an edited workspace with what a person trusted, and turns off what asks for more.
+/// Compares an edited workspace with its trusted version, and turns off tools and topics that
+/// request more.
 ///
 /// # Errors
 ///
-/// The workspace is not trusted: what was trusted is not known any more.
+/// The workspace is not trusted: its trusted version is no longer known.
 fn review_edits(
     config: &mut Config,
     sources: &Sources<'_>,
@@ -166,7 +162,7 @@ fn review_edits(
     let is_asked = sources.trust == TrustSource::Asked;
     let record = match &config.workspace_trust {
         WorkspaceTrust::Trusted(TrustedBy::Record(record)) => Arc::clone(record),
-        // Files that are gone can have held a restriction.
+        // The removed files may have held a restriction.
         WorkspaceTrust::Nothing if sources.trust == TrustSource::Recorded => {
             match config.record_of_nothing() {
                 Some(record) => record,
@@ -182,7 +178,7 @@ fn review_edits(
     if config.review.is_none() && config.named_places() == record.places {
         return Ok(());
     }
-    // A mistake that a link makes is not one of the text, which is as it was trusted.
+    // The files are as they were trusted, so the mistake comes from a link.
     let is_text_trusted = config.review.is_none() && config.workspace_trust.record().is_some();
     if is_text_trusted && report.has_problem() {
         return Err(UntrustedWorkspace::edited(&config.root.value, Vec::new()));
@@ -190,7 +186,7 @@ fn review_edits(
     match trusted(&record, sources) {
         Some(trusted) if is_asked => drop(config.compare_with(&trusted, &record)),
         Some(trusted) => config.keep_to(&trusted, &record),
-        // Without files nothing is asked for.
+        // A workspace without files requests nothing.
         None if is_asked || !config.workspace_trust.is_trusted() => config.review = None,
         None => {
             let edits = config.review.take().unwrap_or_default().files;
@@ -200,8 +196,8 @@ fn review_edits(
     Ok(())
 }
 
-/// The configuration that a person trusted, as it would be now. `None`: its texts are not kept,
-/// or cannot be understood.
+/// Resolves the trusted version of the configuration under the present circumstances. `None`: its
+/// files are not stored, or cannot be understood.
 fn trusted(record: &Arc<TrustRecord>, sources: &Sources<'_>) -> Option<Config> {
     let texts = TrustStore::new(&sources.state.as_ref()?.value).texts(record).ok()??;
     let (config, report) = attempt(sources, Reading::Trusted(record, &texts));
@@ -209,11 +205,11 @@ fn trusted(record: &Arc<TrustRecord>, sources: &Sources<'_>) -> Option<Config> {
     if report.has_problem_of_files() { None } else { config }
 }
 
-/// Where the workspace is, without links, whatever its files hold.
+/// Returns the canonical path of the workspace, regardless of the content of its files.
 ///
 /// # Errors
 ///
-/// [`ConfigErrors`] where the one that was named is not there.
+/// [`ConfigErrors`] if the named workspace does not exist.
 pub fn find_workspace(sources: &Sources<'_>) -> Result<PathBuf, ConfigErrors> {
     let mut report = Report::default();
     let workspace = read::workspace(sources, &mut report);
@@ -221,7 +217,6 @@ pub fn find_workspace(sources: &Sources<'_>) -> Result<PathBuf, ConfigErrors> {
     Ok(workspace.expect("one that is not there is reported").canonical)
 }
 
-/// Reads, merges and checks everything.
 fn attempt(sources: &Sources<'_>, reading: Reading<'_>) -> (Option<Config>, Report) {
     let mut report = Report::default();
     let overrides = resolve::overrides(sources, &mut report);

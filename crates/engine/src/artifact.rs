@@ -89,7 +89,7 @@ impl EmbeddedArtifact {
     ///
     /// # Errors
     ///
-    /// As [`pack`](Self::pack).
+    /// See [`pack`](Self::pack).
     pub fn pack_native(native: Vec<u8>, level: i32) -> io::Result<Vec<u8>> {
         if native.len() < LARGE { Ok(native) } else { Self::pack(&native, level) }
     }

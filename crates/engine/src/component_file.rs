@@ -86,8 +86,8 @@ impl<'a> OpenComponent<'a> {
         Ok(Self { pins: &file.pins, ..Self::of(path, opened?)? })
     }
 
-    /// Wraps an open file. The file may still grow; reading stops at the size limit. Messages name
-    /// it as `path`.
+    /// Wraps an open file, which messages name as `path`. The file may still grow; reading stops at
+    /// the size limit.
     fn of(path: &'a Path, (file, stat): (File, Stat)) -> Result<Self, LoadError> {
         let found = match stat.kind() {
             FileKind::File => None,

@@ -27,10 +27,10 @@ struct EmbeddedTool {
 }
 
 impl EmbeddedComponent {
-    /// Reads the tools of a component from its section `kitbag:describe`; nothing runs.
+    /// Reads the tools of a component from its section `kitbag:describe`, without running it.
     ///
-    /// `native` is the file of what [`EmbeddedArtifact::pack_native`] returned, `packed` that of the
-    /// packed component.
+    /// `native` is the file with the result of [`EmbeddedArtifact::pack_native`], and `packed` the
+    /// file of the packed component.
     ///
     /// # Errors
     ///
@@ -48,12 +48,12 @@ impl EmbeddedComponent {
         Ok(Self { name: name.to_owned(), native, packed, tools })
     }
 
-    /// The Rust source of the table: a call of the macro `builtins!`, and the macro
+    /// Returns the Rust source of the table: a call of the macro `builtins!`, and the macro
     /// `for_each_tool!`.
     ///
     /// # Errors
     ///
-    /// Two components have a tool of one name.
+    /// Two components have a tool of the same name.
     pub fn table(components: &[Self]) -> Result<String, String> {
         let mut entries = String::new();
         let mut names: Vec<&str> = Vec::new();

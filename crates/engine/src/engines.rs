@@ -46,7 +46,7 @@ pub fn config(metering: Metering) -> Config {
         // Deadlines and cancellation; see `timer`.
         .epoch_interruption(true)
         .consume_fuel(metering == Metering::Fuel)
-        // A guest's native addresses are never shown, and both take space and time.
+        // A guest's native addresses are never shown, and both tables take space and time.
         .generate_address_map(false)
         .native_unwind_info(false)
         // Explicit, since `WASMTIME_BACKTRACE_DETAILS` in a user's environment would otherwise

@@ -14,7 +14,7 @@ use crate::metering::Metering;
 
 /// Why a component cannot be loaded.
 ///
-/// Cloneable, since several callers may receive the same error.
+/// Implements `Clone`, since several callers may receive the same error.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file does not exist.
@@ -238,7 +238,7 @@ pub enum InvalidComponent {
         /// Imports and exports of another host.
         other: Vec<String>,
     },
-    /// The component exports `wasi:cli/run` of a program and not a function `run`.
+    /// The component exports `wasi:cli/run` of a program, but no function `run`.
     #[error(
         "the component is a program and not a tool: it exports `wasi:cli/run`, not `run`; build a \
          library, in Rust with `crate-type = [\"cdylib\"]`, which exports the world `tool` of \

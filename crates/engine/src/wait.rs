@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use kitbag_base::ByteSize;
 use kitbag_base::text::shown;
 
-/// The time until the first report; later ones follow every second. Most components are compiled
+/// Delay before the first report; later reports follow every second. Most components are compiled
 /// before that.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// The longest delay until a cancelled wait ends.
+/// Maximum delay until a cancelled wait ends.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The first and the last polling interval.
@@ -156,8 +156,8 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// As [`until`](Self::until), for a condition that must be polled: often at first, and then
-    /// less often.
+    /// Like [`until`](Self::until), for a condition that must be polled: often at first, then less
+    /// often.
     pub fn poll<T>(&self, time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         let [mut pause, longest] = PAUSES;
         self.until(time, |slice| {
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(never, None);
         // Without a listener, nothing interrupts the wait, and the last step has no time.
         assert_eq!(slices, [time, Duration::ZERO]);
-        // It ends when it is cancelled.
+        // The wait ends when it is cancelled.
         let mut steps = 0;
         let never = wait.until(Duration::MAX, |slice| {
             steps += 1;

@@ -4,7 +4,7 @@
 //! (2026-07-28). `rmcp` implements the protocol. This crate maps tools, outcomes and questions of
 //! kitbag to it, and has the two transports: standard input and output, and HTTP.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
 //! | `server` | the state that all connections share, and the handler behind each |
 //! | `transport` | stdio and HTTP, up to a message that was read |

@@ -68,8 +68,8 @@ pub fn is_global(address: IpAddr) -> bool {
     }
 }
 
-/// Returns true if one of the blocks contains an address. For an IPv6 address that embeds IPv4: if
-/// they contain the address itself or all embedded addresses.
+/// Returns true if one of the blocks contains an address. An IPv6 address that embeds IPv4 is
+/// contained if the blocks contain the address itself or all embedded addresses.
 pub fn is_within(address: IpAddr, blocks: &[IpNet]) -> bool {
     let within = |address: IpAddr| blocks.iter().any(|block| block.contains(&address));
     let within_v4 = |address: Ipv4Addr| within(address.into());

@@ -93,7 +93,7 @@ impl ApprovalRule {
     /// The key of the conditions.
     pub const WHEN: &str = "when";
 
-    /// The most conditions of one rule.
+    /// Maximum number of conditions of one rule.
     pub const MOST_CONDITIONS: usize = 64;
 
     /// The rules without conditions, by name.

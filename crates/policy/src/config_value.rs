@@ -56,13 +56,13 @@ impl ConfigValues {
     /// The key of these grants.
     pub const KEY: &'static str = "config";
 
-    /// The most values of one tool.
+    /// Maximum number of values of one tool.
     pub const MOST: usize = 64;
 
-    /// The longest key, in bytes.
+    /// Maximum length of a key in bytes.
     pub const KEY_BYTES: usize = 128;
 
-    /// The longest value, in bytes: 32 KiB.
+    /// Maximum length of a value in bytes: 32 KiB.
     pub const VALUE_BYTES: usize = 32 << 10;
 
     /// Sets a value. Replaces an existing value with the same key.

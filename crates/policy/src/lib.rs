@@ -285,8 +285,8 @@ impl RequestedGrants {
 }
 
 impl RequestedGrants {
-    /// As [`missing`](Self::missing), but only for required kinds without any grant. If a
-    /// part is granted, a person has chosen the extent.
+    /// Like [`missing`](Self::missing), but only for required kinds without any grant. If part of a
+    /// kind is granted, a person has chosen the extent.
     pub fn missing_required<'a>(
         &'a self,
         grants: &'a Grants,
@@ -318,7 +318,8 @@ impl Request {
         self.of_kind().brief()
     }
 
-    /// Returns true if a person must choose the directory to grant: any but the workspace.
+    /// Returns true if a person must choose the directory to grant: every directory except the
+    /// workspace.
     pub fn needs_directory(&self) -> bool {
         matches!(self, Self::Path(request) if !request.is_workspace())
     }
@@ -340,8 +341,8 @@ impl Request {
         }
     }
 
-    /// Returns true if a part of the request is granted: for a path, a directory that contains it
-    /// or is below it; otherwise any grant of the kind.
+    /// Returns true if a part of the request is granted: a path by a directory that contains it or
+    /// is below it, other requests by any grant of the kind.
     fn is_granted_in_part(&self, grants: &Grants) -> bool {
         match self {
             Self::Path(request) => {

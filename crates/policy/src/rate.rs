@@ -74,7 +74,7 @@ pub struct ParseRatesError {
 
 impl Rates {
     /// The highest number of calls per period. The interval between calls is rounded down to
-    /// nanoseconds, so that with far more calls per second one too many would pass.
+    /// nanoseconds, so with a much higher limit one extra call per second could pass.
     pub const MOST_CALLS: u32 = 10_000;
 
     /// Iterates over the rates, shortest period first.

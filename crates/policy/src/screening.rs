@@ -1,8 +1,8 @@
 //! Finds text in answers that looks like instructions to a model.
 //!
 //! The rules are in `data/instructions.toml`. A text is scanned once, in linear time. A finding is
-//! a hint: a text that is written to avoid these rules has none, and an honest text on the subject
-//! has many. This module does not decide how answers are handled.
+//! a hint: text written to avoid these rules has none, and honest text on the subject has many.
+//! This module does not decide how answers are handled.
 
 mod finding;
 mod rules;

@@ -140,7 +140,7 @@ impl SecretGrant {
     /// The key of these grants.
     pub const KEY: &'static str = "secrets";
 
-    /// The most secrets of one tool.
+    /// Maximum number of secrets of one tool.
     pub const MOST: usize = 32;
 
     /// Returns true if `other` is the same secret and the tool uses it for no more destinations.

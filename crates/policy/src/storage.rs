@@ -12,9 +12,9 @@ use crate::kind::{Effects, Kind, KindRequest, Reach};
 /// Persistent values of a tool, by key, that no other tool can access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageGrant {
-    /// The most bytes of all keys and values. Default 16 MiB.
+    /// Maximum total size of all keys and values. Default 16 MiB.
     quota: ByteSize,
-    /// The most keys. Default 10,000.
+    /// Maximum number of keys. Default 10,000.
     keys: u64,
 }
 
@@ -50,10 +50,10 @@ pub enum RequestedStorage {
     Default(bool),
     /// A quota, a number of keys, or both.
     Sized {
-        /// The most bytes of all keys and values.
+        /// Maximum total size of all keys and values.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quota: Option<ByteSize>,
-        /// The most keys.
+        /// Maximum number of keys.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         keys: Option<u64>,
     },
@@ -91,12 +91,12 @@ impl StorageGrant {
         }
     }
 
-    /// Returns the most bytes of all keys and values.
+    /// Returns the maximum total size of all keys and values.
     pub fn quota(&self) -> ByteSize {
         self.quota
     }
 
-    /// Returns the most keys.
+    /// Returns the maximum number of keys.
     pub fn keys(&self) -> u64 {
         self.keys
     }

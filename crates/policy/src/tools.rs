@@ -1,7 +1,7 @@
 //! Nested calls: other tools that a tool may call, by alias, and the permitted arguments.
 //!
-//! A nested call is a complete call with the grants, limits and rate of the called tool. They are
-//! these is decided here.
+//! A nested call is a complete call with the grants, limits and rate of the called tool. This
+//! module decides which calls are permitted.
 
 mod condition;
 mod pattern;
@@ -182,7 +182,7 @@ impl ToolGrants {
     /// The value that replaces the aliases to permit the caller's tools.
     pub const CALLER: &'static str = "caller";
 
-    /// The most aliases of one tool.
+    /// Maximum number of aliases of one tool.
     pub const MOST: usize = 64;
 
     /// Grants these aliases.
@@ -273,7 +273,7 @@ enum Found<'a> {
 const CALLER_LINE: &str = "tools → every tool that its caller may call";
 
 impl ToolGrant {
-    /// The most conditions of an alias.
+    /// Maximum number of conditions of an alias.
     pub const MOST_CONDITIONS: usize = 32;
 
     /// Grants a tool with any arguments.
@@ -312,7 +312,7 @@ impl ToolGrant {
         Some(grant)
     }
 
-    /// Returns true if this grant allows every call of another grant, as often.
+    /// Returns true if this grant allows every call of another grant, at the same rate or higher.
     fn holds(&self, other: &Self) -> bool {
         // Names every field, so that a new field cannot allow more by accident.
         let Self { tool, conditions, rate } = other;

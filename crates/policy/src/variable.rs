@@ -81,7 +81,7 @@ impl VariableGrant {
     /// The key of these grants.
     pub const KEY: &'static str = "env";
 
-    /// The most variables of one tool.
+    /// Maximum number of variables of one tool.
     pub const MOST: usize = 64;
 
     /// The longest value for a guest, in bytes: 32 KiB.

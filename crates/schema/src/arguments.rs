@@ -75,7 +75,7 @@ impl Schema {
     /// Converts arguments to the object for a tool with this input schema.
     ///
     /// Coerces values and adds defaults. Drops keys for which `is_overwritten` returns true: the
-    /// host sets them itself. Calls `may_go_on` regularly; an error of it ends the check.
+    /// host sets them itself. Calls `may_go_on` regularly; its error ends the check.
     ///
     /// # Errors
     ///

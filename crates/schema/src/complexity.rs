@@ -29,22 +29,23 @@ pub(crate) use self::patterns::options;
 /// The base URI that the library uses for a schema without an id.
 const BASE: &str = "json-schema:///";
 
-/// The most values in a schema. The cost of reading one in which each value refers to the next is
-/// more than linear.
+/// Maximum number of values in a schema. The cost of reading a schema in which each value refers to
+/// the next is more than linear.
 const SCHEMA_VALUES: u64 = 40_000;
 
-/// The most schemas that apply within each other. Arguments of the maximum depth need four per
-/// level.
+/// Maximum number of schemas that apply within each other. Arguments of the maximum depth need four
+/// per level.
 const LEVELS: usize = 512;
 
-/// The most schemas that apply to the values of each nested schema, in total: the library examines
-/// them when it reads the schema.
+/// Maximum total number of schemas that apply to the values of each nested schema: the library
+/// examines them when it reads the schema.
 const BRANCHES: u64 = 1_000_000;
 
 /// The memory of a value in a schema, or of an applied schema, after reading.
 const BYTES_PER_SCHEMA: u64 = 128;
 
-/// The most evaluations, and the most further ones for each value within the checked one.
+/// Maximum number of evaluations, and of additional evaluations for each value within the checked
+/// one.
 const STEPS: u64 = 100_000;
 const STEPS_PER_VALUE: u64 = 64;
 
@@ -57,8 +58,8 @@ const COMPARISONS_PER_STEP: u64 = 16;
 /// The number of evaluations between two checks of the deadline.
 const STEPS_PER_LOOK: u64 = 1024;
 
-/// The most bytes of text times program states that are matched in one check: a second, at the 8 ns
-/// of the slowest engine.
+/// Maximum of bytes of text times program states that are matched in one check: one second at the 8
+/// ns of the slowest engine.
 const MATCHING: u64 = 1 << 27;
 
 /// A schema that can be read and whose evaluations can be counted.
@@ -104,7 +105,7 @@ impl SchemaComplexity {
     }
 
     /// Checks that a value can be checked against the schema at a fragment of this one. Returns the
-    /// most evaluations that this takes.
+    /// maximum number of evaluations.
     ///
     /// # Errors
     ///
@@ -313,8 +314,8 @@ impl<'r> Branches<'r> {
     }
 }
 
-/// Visits everything that may be evaluated: every branch of a choice, whatever the result of the
-/// others.
+/// Visits everything that may be evaluated: every branch of a choice, regardless of the results of
+/// the others.
 struct Steps<'e, E> {
     left: u64,
     limit: u64,
@@ -356,7 +357,7 @@ impl<E> Steps<'_, E> {
             return Err(too_deep().into());
         }
         self.level += 1;
-        // For these two, all other keywords are evaluated again.
+        // For these two keywords, all others are evaluated again.
         let again = ["unevaluatedItems", "unevaluatedProperties"];
         let times = if again.iter().any(|keyword| rules.contains_key(*keyword)) { 2 } else { 1 };
         for _ in 0..times {

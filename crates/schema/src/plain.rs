@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::types::Types;
 
-/// The most steps of a fast check.
+/// Maximum number of steps of a fast check.
 const PLAIN_STEPS: u64 = 1_000_000;
 
 /// Returns true if a schema is certainly valid, because it uses only keywords that are checked
@@ -49,7 +49,7 @@ pub(crate) fn fits_plainly(schema: &Value, value: &Value) -> bool {
     fits_within(schema, value, &mut { PLAIN_STEPS })
 }
 
-/// As [`fits_plainly`], with at most `left` steps.
+/// Like [`fits_plainly`], with at most `left` steps.
 fn fits_within(schema: &Value, value: &Value, left: &mut u64) -> bool {
     let Value::Object(rules) = schema else { return false };
     let property = |key: &str| rules.get("properties").and_then(|properties| properties.get(key));

@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::complexity::size;
 use kitbag_base::json::pointer;
 
-/// The most problems of one value that are reported. A value with more usually repeats one mistake.
+/// Maximum number of reported problems of a value. A value with more problems usually repeats one
+/// mistake.
 pub(crate) const PROBLEMS: usize = 100;
 
 /// The longest pointer of a problem, in bytes: the caller chooses the keys.

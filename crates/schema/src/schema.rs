@@ -14,16 +14,16 @@ use crate::plain::{fits_plainly, is_plain_schema};
 use crate::problems::{ArgumentProblem, PROBLEMS, explain};
 use crate::types::Types;
 
-/// The most bytes of pointers to all values if all problems are collected: the library holds one
-/// per problem before it returns the first.
+/// Maximum total size of pointers to all values if all problems are collected: the library holds
+/// one pointer per problem before it returns the first.
 const ALL_POINTER_BYTES: usize = 4 << 20;
 
-/// The most evaluations for which all problems are collected: the library keeps all of them in
-/// memory.
+/// Maximum number of evaluations for which all problems are collected: the library keeps all of
+/// them in memory.
 const STEPS_IN_FULL: u64 = 100_000;
 
-/// The most estimated memory of a schema that is kept for later checks. Larger ones are read again
-/// each time: an untrusted schema must not fill the memory of a server.
+/// Maximum estimated memory of a schema that is kept for later checks. Larger schemas are read
+/// again each time: an untrusted schema must not fill the memory of a server.
 const KEPT_BYTES: u64 = 1 << 20;
 
 /// The JSON Schema of a tool. Dereferences to its JSON.
@@ -75,8 +75,8 @@ impl Schema {
             .map_err(|error| SchemaError { reason: misformed(&error) })
     }
 
-    /// As [`check_form`](Self::check_form), and checks that the schema accepts objects, since
-    /// arguments are an object.
+    /// Like [`check_form`](Self::check_form), and also checks that the schema accepts objects,
+    /// since arguments are an object.
     ///
     /// # Errors
     ///
@@ -91,8 +91,8 @@ impl Schema {
         self.check_form()
     }
 
-    /// As [`check_form`](Self::check_form), and checks that every reference has a schema as its
-    /// target: a client may refuse all tools because of a dangling reference.
+    /// Like [`check_form`](Self::check_form), and also checks that every reference has a schema as
+    /// its target: a client may refuse all tools because of a dangling reference.
     ///
     /// # Errors
     ///
@@ -117,8 +117,8 @@ impl Schema {
         }
     }
 
-    /// Returns all problems of a value; none if it matches. Calls `may_go_on` regularly; an error
-    /// of it ends the check.
+    /// Returns all problems of a value; none if it matches. Calls `may_go_on` regularly; its error
+    /// ends the check.
     ///
     /// # Errors
     ///

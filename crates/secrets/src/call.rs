@@ -55,7 +55,7 @@ struct Secret {
 pub struct PreparedRequest {
     /// The request, including the parts that the host adds.
     pub request: PlainRequest,
-    /// Findings that look like keys or tokens but do not block the request, for the log.
+    /// Findings that look like keys or tokens but do not block the request. They are logged.
     pub warnings: Vec<String>,
     /// The secrets in the request.
     pub sent: Vec<SecretName>,
@@ -153,7 +153,7 @@ impl CallSecrets {
         Ok(PreparedRequest { request, warnings, sent })
     }
 
-    /// Reads a value and checks that it can be added as its grant requires.
+    /// Reads a value and checks that it can be added in the way that its grant requires.
     fn read(&self, grant: &SecretGrant) -> Result<SecretValue, ReadError> {
         let value = self.source.read(&grant.name, &self.end)?;
         if let Some(placement) = &grant.added {

@@ -20,8 +20,8 @@ use crate::value::{SecretValue, ValueError};
 /// The default time limit of a command: long enough to unlock something.
 pub const COMMAND_TIME: Duration = Duration::from_secs(60);
 
-/// The most bytes of output that are read: a value, a line ending, and one byte more than
-/// permitted.
+/// Maximum size of the output that is read: a value, a line ending, and one more byte to detect
+/// longer output.
 const MOST_OUTPUT: usize = SecretValue::MOST_BYTES + 3;
 
 /// An event while a command runs.

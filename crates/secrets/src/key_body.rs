@@ -15,14 +15,14 @@ const RUN_BYTES: usize = 8;
 /// The minimum size of a body.
 const BODY_BYTES: usize = 64;
 
-/// The most bytes between two lines of a body, and between the body and the first or last line of
-/// the block: a prefix with a file name, or a hunk header.
+/// Maximum number of bytes between two lines of a body, and between the body and the first or last
+/// line of the block: a prefix with a file name, or a hunk header.
 const GAP_BYTES: usize = 256;
 
 /// The minimum number of dashes on either side of the words in a first or last line.
 const DASHES: usize = 4;
 
-/// The most bytes of the words in such a line.
+/// Maximum length of the words in such a line.
 const WORDS_BYTES: usize = 64;
 
 /// The first or last line of a block.

@@ -11,20 +11,21 @@ use crate::chars::Chars;
 use crate::leak_rules::{is_filler, last_example};
 use crate::placeholder::PREFIX;
 
-/// The most backslashes before a quote.
+/// Maximum number of backslashes before a quote.
 const MOST_ESCAPES: usize = 7;
 
-/// The most spaces on either side of an operator.
+/// Maximum number of spaces on either side of an operator.
 const MOST_SPACE: usize = 32;
 
-/// The most lines between the first line of a block and its data, and their most bytes.
+/// Maximum number of lines between the first line of a block and its data, and their maximum total
+/// length.
 const MOST_HEADERS: usize = 6;
 const HEADER_BYTES: usize = 120;
 
-/// The most bytes of the last line of a block.
+/// Maximum length of the last line of a block.
 const LAST_LINE_BYTES: usize = 80;
 
-/// The most bytes of the user in a URL, and of the password.
+/// Maximum length of the user and of the password in a URL.
 const USER_BYTES: usize = 64;
 const PASSWORD_BYTES: usize = 128;
 

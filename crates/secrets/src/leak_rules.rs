@@ -12,7 +12,7 @@ const RULES: &str = include_str!("../data/leaks.toml");
 /// The minimum number of different characters. A run with fewer is filler.
 const LEAST_DIFFERENT: u32 = 6;
 
-/// The most bytes of the longest prefix.
+/// Maximum length of a prefix.
 pub(crate) const LONGEST_PREFIX: usize = 64;
 
 /// The start of every mask. The name of a rule and `]` follow.
@@ -93,7 +93,7 @@ pub(crate) enum Form {
     Block,
     /// The prefix is a name to which the run is assigned. The finding is the run.
     Assignment,
-    /// As `Assignment`, but a person may have chosen the value.
+    /// Like `Assignment`, but a person may have chosen the value.
     Password,
     /// The prefix precedes the user and password of a URL.
     Url,

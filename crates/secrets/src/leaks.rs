@@ -19,11 +19,11 @@ use crate::markdown_escapes::{Unescaped, unescaped};
 use crate::prefixes::{Starts, ends_with_escape};
 use crate::redact::MASK;
 
-/// The most findings in one text that are named.
+/// Maximum number of findings in one text that are named.
 const MOST_NAMED: usize = 20;
 
-/// The most findings in one text that are compared with allowed fingerprints, since each comparison
-/// hashes the finding. Further findings are not allowed.
+/// Maximum number of findings in one text that are compared with allowed fingerprints, since each
+/// comparison hashes the finding. Further findings are not allowed.
 const MOST_HASHED: usize = 10_000;
 
 /// The minimum length of a truncated key or token.
@@ -137,7 +137,7 @@ impl Leaks {
         self.redact_cut(text, None)
     }
 
-    /// As [`redact`](Self::redact), for a text that was cut at a position: an incomplete key or
+    /// Like [`redact`](Self::redact), for a text that was cut at a position: an incomplete key or
     /// token is also masked.
     pub fn redact_cut(&self, text: &mut String, cut: Option<usize>) -> Vec<Leak<'_>> {
         let mut named = Vec::new();
@@ -275,7 +275,7 @@ impl Leaks {
                     return Some(finding);
                 }
                 let (at, groups) = self.starts.next(bytes, from)?;
-                // Not after the prefix, since its length would have to be known first.
+                // Not after the prefix, since its length is not known yet.
                 from = at + 1;
                 self.findings_at(&mut look, at, groups, &mut found);
             }
@@ -408,7 +408,7 @@ impl Leaks {
         let is_allowed = is_looked_up && {
             let is =
                 |span: Range<usize>| self.allowed.contains(&Fingerprint::of(&look.bytes[span]));
-            // The name was complete, including the quote before it.
+            // The name was complete, including a quote before it.
             let name = Chars::Word.run_back(&look.bytes[..before.start], LONGEST_PREFIX);
             let name = if self.rules[index].form == Form::Assignment { name } else { 0 };
             let start = before.start - name;

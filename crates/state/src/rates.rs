@@ -20,7 +20,8 @@ pub use error::{CountsError, TakeError};
 use crate::rates::entries::Entries;
 use crate::rates::file::CountsFile;
 
-/// The most entries for tools and callers. Beyond that, the entries that expire first are removed.
+/// Maximum number of entries for tools and callers. Beyond that, the entries that expire first are
+/// removed.
 const MOST_ENTRIES: usize = 10_000;
 
 /// The spent part of the rates of one workspace's tools.
@@ -73,7 +74,7 @@ impl Counts {
         self.take_at(counted, caller, now())
     }
 
-    /// As [`take`](Self::take), at a time in nanoseconds since 1970.
+    /// Like [`take`](Self::take), at a time in nanoseconds since 1970.
     fn take_at(&self, counted: &[RatedTool<'_>], caller: &str, now: u64) -> Result<(), TakeError> {
         let counted: Vec<_> = counted.iter().map(|it| (it.rates, key(it.tool, caller))).collect();
         match &self.place {

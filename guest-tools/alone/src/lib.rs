@@ -1,14 +1,13 @@
-//! The parts that a tool needs without `std`: a memory allocator and a panic handler.
+//! The parts of `std` that a tool needs if it is `no_std`: a memory allocator and a panic handler.
 //!
-//! `std` imports standard streams, a terminal, the environment and an exit, all of
-//! them for the report of a panic. To decode and to link those is a quarter of what
-//! starting a small tool takes. A tool that names this crate, and is `no_std` with all
-//! that it depends on, imports what it uses and nothing else.
+//! `std` imports standard streams, a terminal, the environment and an exit, all of them only to
+//! report a panic. Decoding and linking these imports takes a quarter of the start time of a small
+//! tool. A tool that uses this crate, and is `no_std` with all of its dependencies, imports only
+//! the interfaces that it uses.
 //!
-//! Memory is the C library's, as with `std`, and not that of an allocator in Rust: it
-//! begins with what is left of the pages that an instance starts with, so that a call
-//! that needs little makes no memory grow. And the C library has the function through
-//! which the host asks for memory.
+//! Memory comes from the C library, as with `std`, and not from an allocator written in Rust: the C
+//! library first uses the rest of the initial pages of an instance, so that small calls need no
+//! `memory.grow`. The C library also contains the function through which the host allocates memory.
 
 #![cfg_attr(target_family = "wasm", no_std)]
 #![cfg(target_family = "wasm")]
@@ -18,7 +17,7 @@ use core::ffi::c_void;
 use core::panic::PanicInfo;
 use core::ptr;
 
-/// How everything that `malloc` returns is aligned, in bytes.
+/// The alignment in bytes of memory returned by `malloc`.
 const ALIGNMENT: usize = 16;
 
 /// The C library's memory.
@@ -42,14 +41,14 @@ unsafe extern "C" {
     fn realloc(memory: *mut c_void, size: usize) -> *mut c_void;
 }
 
-/// Exported by the C library, where something refers to it.
+/// Exported by the C library if a reference to it exists.
 #[used]
 static REALLOC: unsafe extern "C" fn(*mut c_void, usize, usize, usize) -> *mut c_void =
     cabi_realloc;
 
-// SAFETY: the functions of the C library return memory of at least that size that is not in use, or
-// null; `malloc` and `realloc` align it to `ALIGNMENT`, and larger alignments use `aligned_alloc`.
-// None of these functions panics.
+// SAFETY: the functions of the C library return unused memory of at least that size, or null;
+// `malloc` and `realloc` align it to `ALIGNMENT`, and larger alignments use `aligned_alloc`. None
+// of these functions panics.
 #[expect(unsafe_code, reason = "an allocator is")]
 unsafe impl GlobalAlloc for Memory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -65,15 +64,15 @@ unsafe impl GlobalAlloc for Memory {
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, _: Layout) {
-        // SAFETY: by the contract of `GlobalAlloc` it came from here and is not used
-        // any more.
+        // SAFETY: by the contract of `GlobalAlloc` the memory came from this allocator and is no
+        // longer used.
         unsafe { free(memory.cast()) };
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if layout.align() <= ALIGNMENT {
-            // SAFETY: by the contract of `GlobalAlloc` it came from here, and the size
-            // is not zero.
+            // SAFETY: by the contract of `GlobalAlloc` the memory came from this allocator, and the
+            // size is not zero.
             return unsafe { realloc(memory.cast(), size) }.cast();
         }
         // SAFETY: as above; the copied length is the shorter of both, which do not overlap since

@@ -11,10 +11,10 @@ use crate::fail::Fail;
 use crate::interval::{Interval, Precise};
 use crate::number::{Context, Number};
 
-/// The most digits of an exact result, unless the caller requests fewer.
+/// Maximum number of digits of an exact result, unless the caller requests fewer.
 const EXACT_DIGITS: usize = 1_000;
 
-/// The longest fraction that is written next to its decimal number, in bytes.
+/// Maximum length of a fraction that is added to its decimal number, in bytes.
 const FRACTION_BYTES: usize = 200;
 
 /// The answer of the tool.
@@ -30,7 +30,7 @@ pub(crate) struct Answer {
     /// The exact result, if its decimal expansion is infinite.
     #[serde(skip_serializing_if = "Option::is_none")]
     fraction: Option<String>,
-    /// How the expression was read, or what else there is to know.
+    /// The interpretation of the expression, or another remark.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -46,7 +46,7 @@ pub(crate) fn answer(expression: &str, digits: usize) -> Result<Answer, String> 
     if !(1..=MOST_DIGITS).contains(&digits) {
         return Err(format!("`digits` is {digits}, but must be from 1 to 100000"));
     }
-    // More than this are worth it for an exact result only.
+    // Only exact results are worth more digits.
     let wanted = digits.min(MOST_INEXACT_DIGITS);
     let most = 8 * wanted + 1_200;
     let mut precision = wanted + 15;
@@ -84,7 +84,7 @@ fn exact(number: &RBig, digits: usize) -> Answer {
         let scaled = number.numerator() * IBig::from(power_of_ten(places))
             / IBig::from(number.denominator().clone());
         let text = scaled.clone().unsigned_abs().to_string();
-        // Zeros at the end of a large number, and those behind the point, are digits too.
+        // Zeros at the end of a large number, and trailing zeros after the point, are also digits.
         if text.len().max(places) <= most {
             return plain(signed(number, &with_point(&text, places)));
         }
@@ -117,7 +117,7 @@ fn exact(number: &RBig, digits: usize) -> Answer {
     }
 }
 
-/// Formats a number in an interval: the digits on which both rounded ends agree. `None` if more
+/// Formats a number in an interval with the digits on which both rounded ends agree. `None` if more
 /// precision may give more digits.
 fn near(interval: &Interval, wanted: usize, asked: usize, is_last: bool) -> Option<Answer> {
     let (low, high) = interval.ends();
@@ -137,7 +137,7 @@ fn near(interval: &Interval, wanted: usize, asked: usize, is_last: bool) -> Opti
         let note = format!("the result is within {} of 0; it may be 0", rounded(&bound, 1).text);
         return answer("0".into(), 0, Some(note));
     }
-    // The most digits on which both ends agree.
+    // The maximum number of digits on which both ends agree.
     for digits in (1..wanted).rev() {
         let Rounded { text: result, digits, .. } = rounded(&low, digits);
         if result == rounded(&high, digits).text {
@@ -160,9 +160,9 @@ fn places(denominator: &UBig) -> Option<usize> {
 
 /// A number that was rounded.
 struct Rounded {
-    /// The number as it is written.
+    /// The number in decimal notation.
     text: String,
-    /// To how many significant digits it was rounded.
+    /// The number of significant digits after rounding.
     digits: usize,
     /// True if the number had no further digits.
     is_exact: bool,
@@ -174,7 +174,7 @@ fn rounded(number: &RBig, digits: usize) -> Rounded {
         return Rounded { text: "0".into(), digits, is_exact: true };
     }
     let absolute = number.clone().abs();
-    // The power of ten of the first digit, or one less: it is corrected below.
+    // The exponent of the first digit, or one less, which is corrected below.
     let length = |number: &UBig| number.ilog(&UBig::from(10u8)) as isize;
     let numerator = absolute.numerator().clone().unsigned_abs();
     let mut exponent = length(&numerator) - length(absolute.denominator());
@@ -204,7 +204,7 @@ fn rounded(number: &RBig, digits: usize) -> Rounded {
     Rounded { text: signed(number, &shown), digits, is_exact }
 }
 
-/// Ten to a power, also a negative one.
+/// Returns ten to a power, which may be negative.
 fn power(exponent: isize) -> RBig {
     let power = power_of_ten(exponent.unsigned_abs());
     match exponent < 0 {
@@ -220,7 +220,7 @@ fn signed(number: &RBig, absolute: &str) -> String {
     }
 }
 
-/// Puts a point before the last digits.
+/// Inserts a point before the last digits.
 fn with_point(digits: &str, places: usize) -> String {
     if places == 0 {
         return digits.to_owned();
@@ -230,7 +230,7 @@ fn with_point(digits: &str, places: usize) -> String {
     format!("{whole}.{fraction}")
 }
 
-/// Without the zeros at the end of what is behind the point.
+/// Removes trailing zeros after the point.
 fn trimmed(text: &str) -> String {
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),

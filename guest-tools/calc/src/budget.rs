@@ -6,33 +6,33 @@ use dashu_ratio::RBig;
 
 use crate::fail::{Fail, error};
 
-/// The most decimal digits of a whole number, of a numerator or of a denominator.
+/// Maximum number of decimal digits of an integer, a numerator or a denominator.
 pub(crate) const MOST_DIGITS: usize = 100_000;
 
-/// The same in bits, with log2(10) for each digit.
+/// The same limit in bits, with log2(10) per digit.
 pub(crate) const MOST_BITS: usize = 332_193;
 
-/// The most digits of what is not exact.
+/// Maximum number of digits of an inexact result.
 pub(crate) const MOST_INEXACT_DIGITS: usize = 1_000;
 
-/// The most bytes of an expression.
+/// Maximum length of an expression in bytes.
 pub(crate) const MOST_BYTES: usize = 64 << 10;
 
-/// The deepest nesting of parentheses, calls and powers.
+/// Maximum nesting of parentheses, calls and powers.
 pub(crate) const MOST_DEPTH: usize = 64;
 
-/// The most work of a calculation, in products of two 32-bit words. A call may take 30 s; this
-/// takes a few.
+/// Maximum work of a calculation, in products of two 32-bit words. It takes a few seconds; a call
+/// may take 30 s.
 const MOST_WORK: u64 = 3_000_000_000;
 
-/// The work that is done.
+/// The work done in a calculation.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     spent: u64,
 }
 
 impl Budget {
-    /// Counts the work on two numbers of these sizes in bits.
+    /// Adds the work on two numbers of these sizes in bits.
     pub(crate) fn spend(&mut self, bits: usize, other_bits: usize) -> Result<(), Fail> {
         let words = |bits: usize| bits as u64 / 32 + 1;
         self.spent = self.spent.saturating_add(words(bits).saturating_mul(words(other_bits)));
@@ -42,16 +42,16 @@ impl Budget {
         }
     }
 
-    /// Counts the work of one operation on two exact numbers.
+    /// Adds the work of one operation on two exact numbers.
     pub(crate) fn spend_on(&mut self, one: &RBig, other: &RBig) -> Result<(), Fail> {
         // A common denominator is reduced after each operation.
         let bits = bits(one) + bits(other);
         self.spend(bits, bits)
     }
 
-    /// Counts the work of a function with this many decimal digits.
+    /// Adds the work of a function with this many decimal digits.
     pub(crate) fn spend_on_function(&mut self, digits: usize) -> Result<(), Fail> {
-        // Also one of few digits has a hundred steps or more.
+        // A function takes at least a hundred steps, even with few digits.
         let bits = digits * 10 / 3 + 3_200;
         self.spend(bits, bits * 40)
     }
@@ -71,17 +71,17 @@ pub(crate) fn checked(number: RBig) -> Result<RBig, Fail> {
     Ok(number)
 }
 
-/// The error of a number with too many digits.
+/// Returns the error for a number with too many digits.
 pub(crate) fn too_large<T>() -> Result<T, Fail> {
     error("a result has more than 100,000 digits, the limit")
 }
 
-/// A whole number that fits a small type.
+/// Converts an integer that fits into a small type.
 pub(crate) fn small(number: &IBig) -> Option<u32> {
     u32::try_from(number).ok()
 }
 
-/// Ten to a power.
+/// Returns ten to a power.
 pub(crate) fn power_of_ten(exponent: usize) -> UBig {
     UBig::from(10u8).pow(exponent)
 }

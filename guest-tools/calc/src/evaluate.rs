@@ -1,7 +1,7 @@
-//! Reads an expression and calculates it on the way.
+//! Parses and evaluates an expression in one pass.
 //!
-//! Precedence, the strongest first: `!` and `%` behind a number; `^` from the right; signs;
-//! `* / // mod of`; `+ -`. So `-2^2` is -4 and `2^3^2` is 512.
+//! Precedence from high to low: postfix `!` and `%`; right-associative `^`; signs; `* / // mod of`;
+//! `+ -`. So `-2^2` is -4 and `2^3^2` is 512.
 
 use crate::budget::MOST_DEPTH;
 use crate::fail::{Fail, error};
@@ -9,7 +9,7 @@ use crate::functions;
 use crate::lexer::{Lexer, Token, quoted};
 use crate::number::{Context, Number};
 
-/// A number, and whether it is written as a percentage alone: `10%`.
+/// A number, and whether it was written as a percentage: `10%`.
 struct Operand {
     number: Number,
     is_percent: bool,
@@ -34,7 +34,7 @@ const REMAINDER: &str = "`a % b` was read as the remainder, with the sign of b";
 const PERCENT: &str = "`%` was read as percent; `mod` is the remainder";
 
 impl<'a> Evaluation<'a> {
-    /// Calculates a whole expression.
+    /// Evaluates a whole expression.
     pub(crate) fn run(text: &'a str, context: Context) -> Result<(Number, Self), Fail> {
         let mut evaluation = Self {
             lexer: Lexer::new(text),
@@ -127,7 +127,7 @@ impl<'a> Evaluation<'a> {
                 self.note(PERCENT);
             }
             let mut number = right.number;
-            // As a pocket calculator does: 200 + 10% is 220. 5% + 10% is 15%.
+            // Like a pocket calculator: 200 + 10% is 220, and 5% + 10% is 15%.
             if right.is_percent && !left.is_percent {
                 self.note(OF_PERCENT);
                 number = left.number.clone().multiply(number, &mut self.context)?;
@@ -145,7 +145,7 @@ impl<'a> Evaluation<'a> {
         loop {
             let operator = match self.next {
                 Token::Sign(sign @ ('*' | '/' | '⌊')) => sign,
-                // A number follows, since otherwise it is taken as percent.
+                // The remainder operator, since a number follows; otherwise `%` means percent.
                 Token::Sign('%') => {
                     self.note(REMAINDER);
                     '%'
@@ -170,7 +170,7 @@ impl<'a> Evaluation<'a> {
     fn signed(&mut self) -> Result<Operand, Fail> {
         let mut is_negative = false;
         let mut has_sign = false;
-        // In a loop: a thousand signs need no stack.
+        // A loop, so that a thousand signs use no stack.
         while let Token::Sign(sign @ ('+' | '-')) = self.next {
             self.advance()?;
             is_negative ^= sign == '-';
@@ -275,8 +275,8 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// The arguments of a function, and the parenthesis behind them. `open` is the place of the
-    /// one before them.
+    /// Parses the arguments of a function and the closing parenthesis. `open` is the position of
+    /// the opening parenthesis.
     fn arguments(&mut self, open: usize) -> Result<Vec<Number>, Fail> {
         self.calls += 1;
         let mut arguments = Vec::new();

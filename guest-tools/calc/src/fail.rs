@@ -1,11 +1,12 @@
-//! Why a calculation has no result.
+//! Errors of a calculation.
 
-/// Why there is no result.
+/// The reason why a calculation has no result.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fail {
-    /// The expression has none; the message says why.
+    /// The expression has no result; the message gives the reason.
     Error(String),
-    /// More digits may decide it; the message is for when there are no more.
+    /// More digits may lead to a result. The message applies if the maximum number of digits is
+    /// reached.
     Undecided(String),
 }
 

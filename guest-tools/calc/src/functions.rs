@@ -10,7 +10,7 @@ use crate::interval::Interval;
 use crate::lexer::quoted;
 use crate::number::{Context, Number, exact_root};
 
-/// Functions, with how many arguments they take.
+/// Functions, with the minimum and maximum number of arguments.
 pub(crate) const FUNCTIONS: &[(&str, usize, usize)] = &[
     ("abs", 1, 1),
     ("acos", 1, 1),
@@ -63,7 +63,7 @@ pub(crate) fn exists(name: &str) -> bool {
     CONSTANTS.contains(&&*lower) || FUNCTIONS.iter().any(|(function, ..)| *function == lower)
 }
 
-/// The error of a name that is none.
+/// Returns the error for an unknown name.
 pub(crate) fn unknown(name: &str) -> String {
     let names: Vec<_> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
     format!(
@@ -74,7 +74,7 @@ pub(crate) fn unknown(name: &str) -> String {
     )
 }
 
-/// The value of a constant.
+/// Returns the value of a constant.
 pub(crate) fn constant(name: &str, context: &mut Context) -> Result<Option<Number>, Fail> {
     Ok(Some(match name {
         "pi" | "π" => Number::Near(context.precise.pi()),
@@ -130,7 +130,7 @@ pub(crate) fn call(
     }
 }
 
-/// Functions of one number that are irrational nearly everywhere.
+/// Evaluates functions of one number that are irrational nearly everywhere.
 fn of_one(name: &str, number: Number, context: &mut Context) -> Result<Number, Fail> {
     if let Some(exact) = exact_value(name, &number, context)? {
         return Ok(exact);
@@ -180,7 +180,7 @@ fn of_one(name: &str, number: Number, context: &mut Context) -> Result<Number, F
     Ok(Number::Near(value))
 }
 
-/// The value of a function where it is rational.
+/// Returns the value of a function at a point where it is rational.
 fn exact_value(name: &str, number: &Number, context: &mut Context) -> Result<Option<Number>, Fail> {
     let Number::Exact(value) = number else { return Ok(None) };
     let is_negative = value.numerator().sign() == Sign::Negative && !value.is_zero();
@@ -217,7 +217,7 @@ fn of_two(
     }
 }
 
-/// A root of a whole degree, also of a negative number where the degree is odd.
+/// Returns a root of integer degree. A negative number has a root if the degree is odd.
 fn root(number: Number, degree: usize, context: &mut Context) -> Result<Number, Fail> {
     let is_negative = match &number {
         Number::Exact(value) => value.numerator().sign() == Sign::Negative && !value.is_zero(),
@@ -262,7 +262,7 @@ fn logarithm(number: Number, base: Number, context: &mut Context) -> Result<Numb
     context.precise.divide(&above, &below).map(Number::Near)
 }
 
-/// A logarithm that is a whole number: that of 1,000 or 0.001 to the base 10.
+/// Returns a logarithm that is an integer, such as the logarithm of 1,000 or 0.001 to base 10.
 fn exact_logarithm(
     number: &RBig,
     base: &RBig,
@@ -289,7 +289,7 @@ fn exact_logarithm(
     Ok(Some(Number::integer(if is_below_one { -exponent } else { exponent })))
 }
 
-/// The angle of a point, from -pi to pi.
+/// Returns the angle of a point, from -pi to pi.
 fn atan2(y: Number, x: Number, context: &mut Context) -> Result<Number, Fail> {
     context.budget.spend_on_function(2 * context.precise.digits())?;
     let sign_of = |number: &Number| match number {
@@ -370,7 +370,7 @@ fn least(one: Number, two: Number, context: &mut Context) -> Result<Number, Fail
         }
         _ => {
             let (first, second) = (one.near(context)?, two.near(context)?);
-            // A value that is certainly smaller is the result, exact if it was.
+            // A value that is certainly smaller is the result, and is exact if it was exact.
             let difference = Number::Near(context.precise.add(&first, &second.negated()));
             let sign = match &difference {
                 Number::Near(interval) => Interval::sign(interval),
@@ -448,7 +448,7 @@ fn whole(name: &str, number: &Number) -> Result<IBig, Fail> {
     }
 }
 
-/// The product of the whole numbers up to one.
+/// Returns the factorial of an integer.
 pub(crate) fn factorial(number: &Number, context: &mut Context) -> Result<Number, Fail> {
     let Some(whole) = number.as_integer() else {
         return error("a factorial takes a whole number from 0 to 25,000");
@@ -469,8 +469,8 @@ pub(crate) fn factorial(number: &Number, context: &mut Context) -> Result<Number
     }
 }
 
-/// The product of the whole numbers from one to another, halved again and again, so that
-/// numbers of the same size are multiplied.
+/// Multiplies the integers of a range by halving the range, so that both factors have similar
+/// sizes.
 fn product(from: u64, to: u64) -> UBig {
     match to.checked_sub(from) {
         None => UBig::ONE,

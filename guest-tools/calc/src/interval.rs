@@ -1,7 +1,7 @@
-//! Intervals that hold the true value of what is not exact.
+//! Intervals that contain the true value of an inexact number.
 //!
-//! Each operation rounds to the precision of the calculation, to the nearest; its interval is
-//! made two units of the last digit wider on both sides, so that the true value stays inside.
+//! Each operation rounds to nearest at the precision of the calculation. The interval is then
+//! widened by two units of the last digit on both sides, so that it still contains the true value.
 
 use dashu_base::Sign;
 use dashu_float::round::mode::HalfAway;
@@ -18,16 +18,16 @@ pub(crate) struct Interval {
     high: DBig,
 }
 
-/// The largest logarithm of a result: 10 to the power of 100,000.
+/// Maximum natural logarithm of a result: that of 10 to the power of 100,000.
 const MOST_EXPONENT: i32 = 230_258;
 
 impl Interval {
-    /// Both ends, exactly.
+    /// Returns both ends exactly.
     pub(crate) fn ends(&self) -> (RBig, RBig) {
         (exact(&self.low), exact(&self.high))
     }
 
-    /// The sign that all numbers of it have; `None` where zero may be among them.
+    /// Returns the sign of all numbers in the interval. `None` if zero may be among them.
     pub(crate) fn sign(&self) -> Option<Sign> {
         let is_zero = |end: &DBig| end.repr().significand().is_zero();
         match (self.low.sign(), self.high.sign()) {
@@ -69,14 +69,14 @@ impl Interval {
         }
     }
 
-    /// The smaller of both numbers, wherever they are in their intervals.
+    /// Returns the minimum of both numbers, for all values in their intervals.
     pub(crate) fn least(&self, other: &Self) -> Self {
         let of = |one: &DBig, two: &DBig| if one < two { one.clone() } else { two.clone() };
         Self { low: of(&self.low, &other.low), high: of(&self.high, &other.high) }
     }
 }
 
-/// Calculates with this many digits.
+/// Arithmetic with this many digits.
 pub(crate) struct Precise {
     digits: usize,
     // Digits of pi and logarithms, which most functions need.
@@ -105,7 +105,7 @@ impl Precise {
         self.digits * 10 / 3
     }
 
-    /// The interval around a rational number.
+    /// Returns the interval around a rational number.
     pub(crate) fn rational(&self, number: &RBig) -> Interval {
         let rounded = |whole: &IBig| DBig::from(whole.clone()).with_precision(self.digits).value();
         let quotient =
@@ -113,7 +113,7 @@ impl Precise {
         self.around(quotient.clone(), quotient)
     }
 
-    /// Widens an interval by what rounding may have moved its ends.
+    /// Widens an interval by the maximum rounding error of its ends.
     fn around(&self, low: DBig, high: DBig) -> Interval {
         let margin = |end: &DBig| match end.repr().significand().is_zero() {
             // Only an exact zero is rounded to zero.
@@ -159,7 +159,7 @@ impl Precise {
         ]))
     }
 
-    /// A function that rises with its argument, at both ends.
+    /// Evaluates an increasing function at both ends.
     fn rising(&mut self, of: &Interval, function: Function) -> Result<Interval, Fail> {
         let low = self.at(&of.low, function)?;
         let high = self.at(&of.high, function)?;
@@ -205,7 +205,7 @@ impl Precise {
         self.rising(of, |context, value, cache| context.exp(value, cache))
     }
 
-    /// Sine and cosine: neither moves further than its argument.
+    /// Sine and cosine change by at most the change of their argument.
     pub(crate) fn sin(&mut self, of: &Interval) -> Result<Interval, Fail> {
         self.wave(of, |context, value, cache| context.sin(value, cache))
     }
@@ -260,7 +260,7 @@ impl Precise {
     }
 }
 
-/// The exact value of a decimal number.
+/// Returns the exact value of a decimal number.
 fn exact(number: &DBig) -> RBig {
     let (significand, exponent) = (number.repr().significand(), number.repr().exponent());
     let scale = crate::budget::power_of_ten(exponent.unsigned_abs());

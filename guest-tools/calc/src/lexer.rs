@@ -1,4 +1,4 @@
-//! The words of an expression.
+//! The tokens of an expression.
 
 use dashu_int::{IBig, UBig};
 use dashu_ratio::RBig;
@@ -6,13 +6,13 @@ use dashu_ratio::RBig;
 use crate::budget::{MOST_DIGITS, power_of_ten};
 use crate::fail::{Fail, error};
 
-/// A word of an expression.
+/// A token of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token<'a> {
     Number(RBig),
     /// A function or a constant.
     Name(&'a str),
-    /// A sign, in the form in which it is calculated with: `×` is `*`.
+    /// A sign in normalized form: `×` is `*`.
     Sign(char),
     End,
 }
@@ -20,7 +20,7 @@ pub(crate) enum Token<'a> {
 /// Reads an expression from left to right.
 pub(crate) struct Lexer<'a> {
     text: &'a str,
-    /// The start of the next word, in bytes.
+    /// The position of the next token in bytes.
     at: usize,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Lexer<'a> {
         Self { text: other.text, at: other.at }
     }
 
-    /// The next word, and where it begins.
+    /// Returns the next token and its position.
     pub(crate) fn next(&mut self) -> Result<(Token<'a>, usize), Fail> {
         let rest = &self.text[self.at..];
         let spaces = rest.len() - rest.trim_start().len();
@@ -61,7 +61,7 @@ impl<'a> Lexer<'a> {
             ('+' | '-' | '*' | '/' | '^' | '!' | '%' | '(' | ')' | ',', _) => (first, 1),
             ('\u{d7}' | '\u{b7}' | '\u{22c5}', _) => ('*', first.len_utf8()),
             ('\u{f7}', _) => ('/', first.len_utf8()),
-            // Dashes that typesetting makes of a minus.
+            // Dashes that typesetting substitutes for a minus sign.
             ('\u{2212}' | '\u{2013}', _) => ('-', first.len_utf8()),
             ('\u{221a}', _) => ('√', first.len_utf8()),
             ('[' | '{', _) => {
@@ -88,13 +88,13 @@ impl<'a> Lexer<'a> {
         Ok((Token::Sign(sign), start))
     }
 
-    /// Fails with the place: its column, in characters from 1.
+    /// Returns an error with the position: the column in characters, from 1.
     pub(crate) fn fail<T>(&self, at: usize, message: &str) -> Result<T, Fail> {
         let column = self.text[..at].chars().count() + 1;
         error(format!("column {column}: {message}"))
     }
 
-    /// A number and its length in bytes.
+    /// Parses a number. Returns its value and length in bytes.
     fn number(&self, start: usize) -> Result<(RBig, usize), Fail> {
         let rest = &self.text.as_bytes()[start..];
         for (prefix, radix) in [(b"0x", 16), (b"0b", 2), (b"0o", 8)] {
@@ -154,7 +154,8 @@ impl<'a> Lexer<'a> {
         Ok((number, length))
     }
 
-    /// `e-5` behind a number: its value, and its length in bytes. `2e` is a number and a name.
+    /// Parses an exponent such as `e-5` after a number. Returns its value and length in bytes. `2e`
+    /// is a number and a name.
     fn exponent(&self, rest: &[u8]) -> Option<(i64, usize)> {
         if !matches!(rest.first()?, b'e' | b'E') {
             return None;
@@ -170,7 +171,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// A part of an expression in an error: short, on one line.
+/// Formats part of an expression for an error: short and on one line.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN: usize = 40;
     let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();

@@ -1,8 +1,8 @@
-//! The tool `calculate`: arithmetic that is exact where it can be.
+//! The tool `calculate`: arithmetic that is exact if possible.
 //!
 //! Integers, decimals and fractions are exact rational numbers. An irrational number is an interval
 //! that contains the true value: the result has the digits on which both ends agree, and a rounded
-//! answer is marked. The numbers are from the crates `dashu-*`. The expression is evaluated during
+//! answer is marked. The crates `dashu-*` implement the numbers. The expression is evaluated during
 //! parsing, so that a long one needs no tree.
 
 #![forbid(unsafe_code)]

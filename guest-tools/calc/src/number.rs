@@ -1,4 +1,4 @@
-//! Numbers: exact, or an interval that holds the true value.
+//! Numbers: exact, or an interval that contains the true value.
 
 use dashu_base::{Abs, BitTest, Sign, UnsignedAbs};
 use dashu_int::IBig;
@@ -13,15 +13,15 @@ use crate::interval::{Interval, Precise};
 pub(crate) enum Number {
     /// A rational number.
     Exact(RBig),
-    /// A number that lies between two others.
+    /// A number in an interval.
     Near(Interval),
 }
 
 /// The context of operations.
 pub(crate) struct Context {
-    /// The digits of intervals.
+    /// Arithmetic with the digits of intervals.
     pub(crate) precise: Precise,
-    /// The work that is left.
+    /// The work done and its limit.
     pub(crate) budget: Budget,
 }
 
@@ -32,7 +32,7 @@ impl Number {
         Exact(RBig::from(number.into()))
     }
 
-    /// As an interval.
+    /// Converts to an interval.
     pub(crate) fn near(&self, context: &mut Context) -> Result<Interval, Fail> {
         match self {
             Exact(number) => {
@@ -43,7 +43,7 @@ impl Number {
         }
     }
 
-    /// The whole number that it is.
+    /// Returns the number if it is an integer.
     pub(crate) fn as_integer(&self) -> Option<&IBig> {
         match self {
             Exact(number) if number.is_int() => Some(number.numerator()),
@@ -113,7 +113,7 @@ impl Number {
         }
     }
 
-    /// The largest whole number that is not larger.
+    /// Returns the largest integer that is not larger than the number.
     pub(crate) fn floor(&self) -> Result<IBig, Fail> {
         match self {
             Exact(number) => Ok(number.floor()),
@@ -150,7 +150,7 @@ impl Number {
         self.near_power(exponent, context)
     }
 
-    /// A power by the exponential function.
+    /// Computes a power with the exponential function.
     fn near_power(self, exponent: Self, context: &mut Context) -> Result<Self, Fail> {
         let base = self.near(context)?;
         let (base, is_negative) = match (base.sign(), exponent.as_integer()) {
@@ -184,8 +184,8 @@ fn zero_power(exponent: &Number, context: &mut Context) -> Result<Number, Fail> 
     }
 }
 
-/// A whole power; `None` where it has too many digits to be exact, and still is a number that
-/// can be written. The exponent is not zero.
+/// Computes an integer power. `None` if it has too many digits to be exact but is within the range
+/// of results. The exponent is not zero.
 fn exact_power(base: &RBig, exponent: &IBig, context: &mut Context) -> Result<Option<RBig>, Fail> {
     let is_negative = exponent.sign() == Sign::Negative;
     if base.is_zero() && is_negative {
@@ -225,7 +225,7 @@ fn exact_power(base: &RBig, exponent: &IBig, context: &mut Context) -> Result<Op
 /// Returns the approximate number of digits of a power before or after the point.
 fn digits_of_power(base: &RBig, times: &IBig) -> f64 {
     let log2 = |number: &IBig| {
-        // The highest 60 bits say enough.
+        // The highest 60 bits are precise enough.
         let shift = number.bit_len().saturating_sub(60);
         let head: IBig = number.clone().abs() >> shift;
         head.to_f64().value().log2() + shift as f64
@@ -234,7 +234,7 @@ fn digits_of_power(base: &RBig, times: &IBig) -> f64 {
     (log * std::f64::consts::LOG10_2 * times.to_f64().value()).abs()
 }
 
-/// A count for an error: `602,060` or `10^18`.
+/// Formats a count for an error: `602,060` or `10^18`.
 fn written_count(count: f64) -> String {
     match count {
         count if count < 1e9 => {

@@ -1,5 +1,5 @@
-//! The tool natively: calls and answers from `cases/`, and properties against the rational
-//! numbers of another crate and the floating-point numbers of the machine.
+//! Native tests of the tool: calls and answers in `cases/`, and properties compared with another
+//! crate's rational numbers and with floating-point numbers.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn check(file: &str) {
 }
 
 #[test]
-fn arguments_that_do_not_fit_are_refused() {
+fn invalid_arguments_are_refused() {
     check("arguments.txt");
 }
 
@@ -44,7 +44,7 @@ fn irrational_results_have_certain_digits() {
 }
 
 #[test]
-fn percent_is_read_as_on_a_pocket_calculator_and_said() {
+fn percent_works_as_on_a_pocket_calculator_and_is_noted() {
     check("percent.txt");
 }
 
@@ -84,11 +84,11 @@ fn the_definition_stays_within_its_budget() {
     let text = |key: &str| description[key].as_str().unwrap().len();
     let characters =
         text("name") + text("description") + description["inputSchema"].to_string().len();
-    // Four characters a token, 150 tokens.
+    // A token has four characters; the limit is 150 tokens.
     assert!(characters <= 600, "{characters}");
 }
 
-/// An expression, and its value by another crate; `None` where it divides by zero.
+/// Generates an expression and its value computed by another crate. `None` if it divides by zero.
 fn expressions() -> impl Strategy<Value = (String, Option<BigRational>)> {
     let whole = (0u64..1_000_000_000_000)
         .prop_map(|number| (number.to_string(), Some(BigRational::from(BigInt::from(number)))));
@@ -119,7 +119,8 @@ fn expressions() -> impl Strategy<Value = (String, Option<BigRational>)> {
     })
 }
 
-/// Expressions of all functions and constants, and of the numbers that they treat apart.
+/// Generates expressions with all functions and constants, and with numbers that they treat
+/// specially.
 fn expressions_of_functions() -> impl Strategy<Value = String> {
     let number = prop::sample::select(vec!["0", "1", "2", "0.5", "1e-40", "1e9", "(1/3)"]);
     let constant = prop::sample::select(CONSTANTS);
@@ -139,10 +140,10 @@ fn expressions_of_functions() -> impl Strategy<Value = String> {
     })
 }
 
-/// A function of the machine's numbers, and what it is called.
+/// A floating-point function and its name.
 type Named = (&'static str, fn(f64) -> f64);
 
-/// The value of a decimal number.
+/// Parses a decimal number.
 fn decimal(text: &str) -> BigRational {
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -154,7 +155,7 @@ fn decimal(text: &str) -> BigRational {
 
 proptest! {
     #[test]
-    fn rational_results_are_those_of_another_crate(
+    fn rational_results_match_another_crate(
         (expression, expected) in expressions(), digits in 1usize..60,
     ) {
         let answer = calculate(&expression, digits);
@@ -171,7 +172,7 @@ proptest! {
         if let Some(fraction) = answer["fraction"].as_str() {
             prop_assert_eq!(fraction.parse::<BigRational>().unwrap(), expected.clone());
         }
-        // Half a unit of the last digit, of what is at most ten times as large.
+        // Half a unit of the last digit, relative to a value that is at most ten times as large.
         let digits = answer["digits"].as_u64().unwrap() as i32;
         let zero = BigRational::from(BigInt::from(0));
         let absolute = |number: BigRational| if number < zero { -number } else { number };
@@ -181,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn functions_are_close_to_those_of_the_machine(number in -700.0f64..700.0, index in 0usize..14) {
+    fn functions_are_close_to_floating_point_functions(number in -700.0f64..700.0, index in 0usize..14) {
         let functions: [Named; 14] = [
             ("sqrt", f64::sqrt), ("cbrt", f64::cbrt), ("exp", f64::exp), ("ln", f64::ln),
             ("log10", f64::log10), ("log2", f64::log2), ("sin", f64::sin), ("cos", f64::cos),
@@ -206,7 +207,7 @@ proptest! {
     }
 
     #[test]
-    fn more_digits_begin_with_the_fewer(
+    fn more_digits_start_with_the_same_digits(
         index in 0usize..8, number in 1u32..10_000, digits in 5usize..60,
     ) {
         let name = ["sqrt", "ln", "sin", "exp", "tan", "atan", "cbrt", "tanh"][index];
@@ -220,14 +221,14 @@ proptest! {
     }
 
     #[test]
-    fn no_text_breaks_the_calculation(
+    fn any_text_has_a_result_or_error(
         text in "\\PC{0,30}|[0-9+*/^!%(),. e-]{0,20}|(sin|ln|round|gcd|pi|mod|[0-9]{1,3}|[-+*/^%(),!]){1,12}",
     ) {
         let _ = calculate(&text, 20);
     }
 
     #[test]
-    fn no_expression_breaks_the_calculation(text in expressions_of_functions()) {
+    fn any_expression_has_a_result_or_error(text in expressions_of_functions()) {
         let _ = calculate(&text, 20);
     }
 }

@@ -1,8 +1,8 @@
 //! Checks calls of tools against files of calls and answers.
 //!
-//! A file of cases has one call a line, a tool's name and its arguments as JSON, and below it
-//! the answer after `= ` or the error after `! `, of one line or several, each with the same
-//! sign. Lines that begin with `#` and empty lines are kept as they are.
+//! Each call of a case file is one line with the tool's name and its arguments as JSON. The lines
+//! below it have the answer after `= `, or the error after `! `, with the sign on each line. Lines
+//! that begin with `#` and empty lines are kept.
 //!
 //! ```text
 //! # Fractions are exact.
@@ -10,20 +10,20 @@
 //! = {"result":"0.5","exact":true}
 //! ```
 //!
-//! With the environment variable `BLESS`, the answers in a file are rewritten; reviewing the diff
-//! is reviewing behaviour.
+//! With the environment variable `BLESS`, the answers in a file are rewritten. Reviewing the diff
+//! then reviews the behaviour.
 
 #![forbid(unsafe_code)]
 
 use std::fs;
 use std::path::Path;
 
-/// Makes each call of a file and compares the answers with those of the file. `call` is given
-/// the name of a tool and its arguments.
+/// Makes each call of a file and compares the answers with those in the file. `call` receives the
+/// name of a tool and its arguments.
 ///
 /// # Panics
 ///
-/// With a list of what differs, or where the file cannot be read or has no case.
+/// Lists the differences. Also panics if the file cannot be read or has no cases.
 #[track_caller]
 pub fn check(path: impl AsRef<Path>, call: impl Fn(&str, &str) -> Result<String, String>) {
     let path = path.as_ref();
@@ -62,7 +62,7 @@ pub fn check(path: impl AsRef<Path>, call: impl Fn(&str, &str) -> Result<String,
     }
 }
 
-/// An answer as a file has it.
+/// Formats an answer for the file.
 fn answer(result: Result<String, String>) -> String {
     let (sign, text) = match result {
         Ok(text) => ('=', text),

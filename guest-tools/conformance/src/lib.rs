@@ -45,12 +45,12 @@ impl Tool for Conformance {
     }
 }
 
-/// Adds to the answer.
+/// Emits content.
 fn emit(content: &Content) -> Result<(), ErrorInfo> {
     host::emit(content).map_err(ErrorInfo::new)
 }
 
-/// An argument that the host has checked.
+/// Returns an argument that the host has checked.
 fn text<'a>(arguments: &'a Value, key: &str) -> &'a str {
     arguments[key].as_str().unwrap_or_default()
 }

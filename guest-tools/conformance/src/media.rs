@@ -1,4 +1,4 @@
-//! The smallest files of their kind.
+//! The smallest possible media files.
 
 use kitbag_sdk::host::Media;
 

@@ -10,7 +10,7 @@ const STATIC_TEXT: &str = "test://static-text";
 const STATIC_BINARY: &str = "test://static-binary";
 const WATCHED: &str = "test://watched-resource";
 
-/// Read with an answer only; the suite knows of none.
+/// Requires an answer. The suite does not read it.
 const WITH_QUESTION: &str = "test://with-question";
 
 /// The parts of a URI around its parameter.
@@ -56,7 +56,7 @@ pub(crate) fn read(call: &Call, arguments: &Value) -> Result<String, Stop> {
         }
         _ => {
             let id = uri.strip_prefix(TEMPLATE.0).and_then(|rest| rest.strip_suffix(TEMPLATE.1));
-            // The template is the host's to match, the ids are ours to know.
+            // The host matches the template; the component knows the ids.
             let id = id.filter(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric()));
             let id = id.ok_or_else(|| ErrorInfo::new(format!("`{uri}` has no such id")))?;
             let data = format!("Data for ID: {id}");

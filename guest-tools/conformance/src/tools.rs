@@ -37,7 +37,7 @@ const TOOLS: &[(&str, &str, Fixture)] = &[
     ("test_trigger_prompt_change", "Has the list of prompts changed.", trigger_prompts),
     ("test_custom_headers", "A text, from an argument that is a header too.", arguments),
     ("json_schema_2020_12_tool", "Its schema has all that schemas can have.", arguments),
-    // The suite has none with an output schema.
+    // The suite has no tool with an output schema.
     ("test_structured_content", "The text that it is given, which should be a count.", given),
 ];
 
@@ -245,7 +245,7 @@ fn input_name(call: &Call, _: &Value) -> Result<String, Stop> {
 
 fn input_state(call: &Call, _: &Value) -> Result<String, Stop> {
     let answer = form(call, "confirm", "Please confirm", [field("ok", "boolean")])?;
-    // The host gives no answer out of a state that is not its own.
+    // The host passes no answer from a state that does not belong to the call.
     Ok(format!("state-ok: {}", Value::Object(answer)))
 }
 
@@ -265,7 +265,7 @@ fn trigger_prompts(_: &Call, _: &Value) -> Result<String, Stop> {
     trigger("prompts")
 }
 
-/// A tool changes no configuration. It can leave a note for a person who does.
+/// A tool cannot change the configuration. It leaves a note for the person who can.
 fn trigger(what: &str) -> Result<String, Stop> {
     let path = format!("{TRIGGERS}/{what}");
     std::fs::write(&path, "")

@@ -1,4 +1,4 @@
-//! `convert_data`: a document in another format.
+//! `convert_data`: converts a document to another format.
 
 #[cfg(test)]
 mod tests;
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     max_bytes: usize,
 }
 
-/// Rows on their way into another format.
+/// The rows of a conversion.
 struct Conversion {
     to: Format,
     /// The name of the converted document in errors.
@@ -41,11 +41,11 @@ struct Conversion {
     offset: usize,
     limit: usize,
     max_bytes: usize,
-    /// None before the first.
+    /// `None` before the first row.
     rows: Option<Rows>,
     /// The number of rows, including those before the offset.
     seen: usize,
-    /// The first row for which there was no room after others.
+    /// The first row that no longer fit.
     next: Option<usize>,
 }
 
@@ -81,7 +81,7 @@ fn convert(call: &Call, arguments: &Arguments, notes: &mut Notes) -> Result<Stri
         return conversion.finish();
     }
     let loaded = source.load(call, notes)?;
-    // Only a second one says that there are several.
+    // Only a second document shows that there are several.
     let mut first: Option<Document<'_>> = None;
     loaded.documents(notes, &mut |document| {
         if conversion.seen == 0 && first.is_none() {
@@ -124,8 +124,8 @@ fn convert(call: &Call, arguments: &Arguments, notes: &mut Notes) -> Result<Stri
 }
 
 impl Conversion {
-    /// Adds a row, which is an item of the document or the whole, and says whether more are
-    /// wanted.
+    /// Adds a row, which is an item of the document or the whole document. Returns whether more
+    /// rows are wanted.
     fn add(
         &mut self,
         document: &Document<'_>,
@@ -186,7 +186,7 @@ impl Conversion {
 }
 
 impl Stop {
-    /// The error for rows that cannot be one text.
+    /// Returns the error for rows that cannot be combined in one text.
     fn error(self, name: &str, to: Format, max_bytes: usize) -> ErrorInfo {
         ErrorInfo::new(match self {
             Self::TooLong => {
@@ -221,7 +221,7 @@ fn unfit(
     mistake.error(&document.name)
 }
 
-/// A delimiter, as a byte.
+/// Parses a delimiter as a byte.
 fn separator(delimiter: &str) -> Result<u8, ErrorInfo> {
     match delimiter.as_bytes() {
         [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte) => Ok(*byte),

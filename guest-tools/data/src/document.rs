@@ -7,22 +7,22 @@ use serde_json::Value;
 use crate::pointer;
 use crate::read::{relaxed, toml, yaml};
 
-/// A document and what it is called in errors.
+/// A document and its name in errors.
 pub(crate) struct Document<'a> {
     pub(crate) name: String,
     pub(crate) value: Value,
     pub(crate) place: Place<'a>,
 }
 
-/// The text of a document, to find a value in it.
+/// The source text of a document, for finding the position of a value.
 #[derive(Clone, Copy)]
 pub(crate) enum Place<'a> {
-    /// A text that begins at a line of its file, from 1.
+    /// Text that starts at a line of its file, from 1.
     Json {
         text: &'a str,
         first_line: usize,
     },
-    /// One document of a text that is not strict JSON, by its number from 0.
+    /// One document of text that is not strict JSON, by its number from 0.
     Relaxed {
         text: &'a str,
         first_line: usize,
@@ -36,15 +36,15 @@ pub(crate) enum Place<'a> {
     Toml {
         text: &'a str,
     },
-    /// A row of CSV that begins at this line.
+    /// A row of CSV that starts at this line.
     Row {
         line: usize,
     },
 }
 
 impl<'a> Document<'a> {
-    /// The line and the column at which a value begins; of one that an alias or a merge of
-    /// YAML has put there, those of the alias.
+    /// Returns the line and column at which a value starts. For a value from a YAML alias or merge
+    /// key, returns the position of the alias.
     pub(crate) fn place(&self, pointer: &str) -> (usize, usize) {
         match self.place {
             Place::Json { text, first_line } => {
@@ -61,7 +61,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The line at which the document ends, as far as it is known.
+    /// Returns the line at which the document ends, if known.
     pub(crate) fn last_line(&self) -> usize {
         match self.place {
             Place::Json { text, first_line } | Place::Relaxed { text, first_line, .. } => {
@@ -72,7 +72,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Returns the document as JSON: as written, if it is JSON.
+    /// Returns the document as JSON: unchanged if it is JSON.
     pub(crate) fn into_json(self) -> Cow<'a, str> {
         match self.place {
             Place::Json { text, .. } => Cow::Borrowed(text),

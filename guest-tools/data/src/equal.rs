@@ -19,9 +19,8 @@ pub(crate) fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Sign, digits without zeros at either end, and the power of ten that they are multiplied
-/// with. None where the exponent is beyond 64 bits: such numbers are the same where they are
-/// written the same.
+/// Returns sign, digits without leading and trailing zeros, and the power of ten. `None` if the
+/// exponent exceeds 64 bits: such numbers are equal only if their notation is equal.
 fn decimal(number: &Number) -> Option<(bool, String, i64)> {
     let text = number.as_str();
     let (is_negative, text) = match text.strip_prefix('-') {
@@ -53,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_the_same_by_their_value() {
+    fn numbers_are_compared_by_value() {
         check("1.0", "1", true);
         check("100", "1e2", true);
         check("0.010", "1E-2", true);
@@ -67,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_and_arrays_are_the_same_by_what_they_hold() {
+    fn objects_and_arrays_are_compared_by_content() {
         check(r#"{"a":[1,{"b":2.0}],"c":0}"#, r#"{"c":0.0,"a":[1e0,{"b":2}]}"#, true);
         check(r#"{"a":1}"#, r#"{"a":1,"b":null}"#, false);
         check(r#"{"a":1}"#, r#"{"b":1}"#, false);

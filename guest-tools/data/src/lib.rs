@@ -1,5 +1,5 @@
-//! The tools `query_data`, `validate_data`, `patch_data` and `convert_data`: what is in a
-//! document, whether it fits a schema, what it is with a change, and in another format.
+//! The tools `query_data`, `validate_data`, `patch_data` and `convert_data`: they query a document,
+//! validate it against a schema, change it, and convert it to another format.
 //!
 //! [`source`] finds the document and [`read`] parses it to a JSON value whose numbers keep their
 //! digits and whose objects keep their order; [`document`] finds positions in its text.
@@ -63,7 +63,7 @@ impl Tool for Data {
 /// The answer of a tool.
 struct Answer {
     text: String,
-    /// Notes that do not fit into the text, which is a document.
+    /// Notes that are not part of the text, since the text is a document.
     notes: Vec<String>,
 }
 

@@ -5,15 +5,15 @@ use kitbag_sdk::ErrorInfo;
 use crate::format::Format;
 use crate::shown;
 
-/// The deepest nesting of values in a document: the limit of `serde_json` for JSON.
+/// Maximum nesting of values in a document: the limit of `serde_json` for JSON.
 pub(crate) const DEPTH: usize = 127;
 
-/// The limit that is [`DEPTH`], and the way to stay below it.
+/// The message about [`DEPTH`], with a fix.
 const TOO_DEEP: &str = ": values are nested more than 127 deep; pass a part of it";
 
 /// A problem in a text and its position. Line and column start at 1; a column is a character.
 pub(crate) struct Mistake {
-    /// Follows the name of the document.
+    /// The problem, which follows the name of the document.
     pub(crate) what: String,
     pub(crate) line: usize,
     pub(crate) column: usize,
@@ -22,19 +22,19 @@ pub(crate) struct Mistake {
 }
 
 impl Mistake {
-    /// A text that is not of its format.
+    /// Creates the problem of invalid syntax.
     pub(crate) fn syntax(format: Format, what: &str, (line, column): (usize, usize)) -> Self {
         let limit = if what.starts_with("recursion limit exceeded") { TOO_DEEP } else { "" };
         Self { what: format!("is not {format}: {what}{limit}"), line, column, pointer: None }
     }
 
-    /// A value that JSON has not.
+    /// Creates the problem of a value that JSON does not have.
     pub(crate) fn unfit(what: &str, (line, column): (usize, usize), pointer: String) -> Self {
         let what = format!("contains what JSON cannot express: {what}");
         Self { what, line, column, pointer: Some(pointer) }
     }
 
-    /// The error of the document that is called so.
+    /// Creates the error for the document of this name.
     pub(crate) fn error(self, name: &str) -> ErrorInfo {
         let Self { what, line, column, pointer } = self;
         let what = shown::message(&what);

@@ -1,12 +1,12 @@
 //! Assumptions that were made while a document was read. The answer states them.
 
-/// The most names in a note.
+/// Maximum number of names in a note.
 const NAMES: usize = 5;
 
-/// The longest name in a note, in characters.
+/// Maximum length of a name in a note, in characters.
 const NAME_CHARACTERS: usize = 60;
 
-/// The assumptions about one document or several.
+/// The assumptions about one or several documents.
 #[derive(Debug, Default)]
 pub(crate) struct Notes(Vec<Note>);
 
@@ -18,17 +18,17 @@ struct Note {
     names: Vec<String>,
     has_more_names: bool,
     count: usize,
-    /// The line of the first place, if the note is about places.
+    /// The line of the first position, if the note is about positions.
     line: Option<usize>,
 }
 
 impl Notes {
-    /// Adds what holds for the whole document.
+    /// Adds a note about the whole document.
     pub(crate) fn add(&mut self, what: impl Into<String>) {
         self.note(what.into(), None);
     }
 
-    /// Adds a place, for which there is one note with each other that is called the same.
+    /// Adds a position. Positions with the same note share one.
     pub(crate) fn place(&mut self, what: &str, line: usize) {
         self.note(what.to_owned(), Some(line));
     }
@@ -62,7 +62,7 @@ impl Notes {
         &mut self.0[at]
     }
 
-    /// Takes over the notes about a document.
+    /// Adds the notes about a document.
     pub(crate) fn append(&mut self, document: &str, notes: Self) {
         self.0.extend(notes.0.into_iter().map(|note| {
             let is_named = !note.document.is_empty();
@@ -70,7 +70,7 @@ impl Notes {
         }));
     }
 
-    /// Takes over the notes about another part of the same document.
+    /// Adds the notes about another part of the same document.
     pub(crate) fn join(&mut self, notes: Self) {
         for note in notes.0 {
             let (count, line) = (note.count, note.line);
@@ -86,7 +86,7 @@ impl Notes {
         }
     }
 
-    /// Each note as a sentence.
+    /// Returns each note as a sentence.
     pub(crate) fn sentences(&self) -> Vec<String> {
         self.0.iter().map(Note::sentence).collect()
     }

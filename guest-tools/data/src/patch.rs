@@ -23,14 +23,14 @@ pub(crate) struct Arguments {
     text: Option<String>,
     from: Option<Format>,
     patch: Option<Vec<Value>>,
-    /// `null` is a merge patch as well.
+    /// `null` is also a merge patch.
     #[serde(default, deserialize_with = "present")]
     merge: Option<Value>,
     #[serde(default = "answer_bytes")]
     max_bytes: usize,
 }
 
-/// Runs a call. No file is changed: the answer is the document as it would be.
+/// Runs a call. No file is changed: the answer is the changed document.
 pub(crate) fn run(call: &Call, arguments: Arguments) -> Result<Answer, ErrorInfo> {
     let Arguments { path, text, from, patch, merge, max_bytes } = arguments;
     let (path, text) = (path.as_deref(), text.as_deref());
@@ -57,8 +57,8 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Parses a merge patch that was written as text if it is an object: a document that is such a text
-/// is never meant.
+/// Parses a merge patch given as a string with the JSON of an object. A string as the whole
+/// document is never intended.
 fn parsed(merge: Value) -> Value {
     let object = match &merge {
         Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
@@ -72,7 +72,8 @@ fn apply(document: &mut Value, operations: Vec<Value>) -> Result<(), ErrorInfo> 
     let mut patch = Vec::new();
     for (index, mut operation) in operations.into_iter().enumerate() {
         let shown = operation.to_string();
-        // An operation is read through a buffer, which has no numbers of more than 64 bits.
+        // An operation is deserialized through a buffer, which cannot hold numbers of more than 64
+        // bits.
         let given = operation.get_mut("value").map(Value::take).unwrap_or_default();
         let mut operation: PatchOperation = serde_json::from_value(operation).map_err(|error| {
             ErrorInfo::new(format!(
@@ -90,7 +91,7 @@ fn apply(document: &mut Value, operations: Vec<Value>) -> Result<(), ErrorInfo> 
         patch.push(operation);
     }
     for (index, operation) in patch.iter().enumerate() {
-        // Undoing is not needed: after an error nothing is answered.
+        // No rollback is needed: after an error no document is returned.
         let applied = match operation {
             PatchOperation::Test(test) => match document.pointer(test.path.as_str()) {
                 None => Err(PatchErrorKind::InvalidPointer),

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-/// An object or an array that a place is in.
+/// An object or array that encloses a position.
 enum Frame<'a> {
-    /// With the text of the key, without its quotes. None before the first.
+    /// The text of the current key without quotes. `None` before the first key.
     Object(Option<&'a str>),
     Array(usize),
 }
@@ -15,7 +15,7 @@ pub(crate) fn find(text: &str, wanted: &str) -> Option<usize> {
     let depth = wanted.matches('/').count();
     let mut found = None;
     visit(text, &mut |frames, start| {
-        // Few values are that deep, and only of those a pointer is written.
+        // Few values are that deep, and a pointer is formatted only for those.
         if frames.len() == depth && pointer(frames) == wanted {
             found = Some(start);
         }
@@ -24,7 +24,7 @@ pub(crate) fn find(text: &str, wanted: &str) -> Option<usize> {
     found
 }
 
-/// The line and the column of a byte, both from 1. A column is a character.
+/// Returns the line and column of a byte, both from 1. A column is a character.
 pub(crate) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -32,11 +32,12 @@ pub(crate) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     (line, String::from_utf8_lossy(&before[start..]).chars().count() + 1)
 }
 
-/// Calls `visit` at each value, with what it is in and where it begins, until that says no.
+/// Calls `visit` at each value with its enclosing frames and its start, until `visit` returns
+/// false.
 fn visit(text: &str, visit: &mut dyn FnMut(&[Frame<'_>], usize) -> bool) {
     let bytes = text.as_bytes();
     let mut frames: Vec<Frame<'_>> = Vec::new();
-    // In an object: a string is a key.
+    // In an object, a string may be a key.
     let mut is_key = false;
     let mut position = 0;
     while let Some(byte) = bytes.get(position) {
@@ -87,7 +88,7 @@ fn visit(text: &str, visit: &mut dyn FnMut(&[Frame<'_>], usize) -> bool) {
     }
 }
 
-/// Behind the quote that ends a string.
+/// Returns the position after the closing quote of a string.
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut position = start + 1;
     while let Some(byte) = bytes.get(position) {
@@ -100,7 +101,7 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// RFC 6901, from the keys as they are written.
+/// Formats a pointer (RFC 6901) from keys in source form.
 fn pointer(frames: &[Frame<'_>]) -> String {
     let mut pointer = String::new();
     for frame in frames {
@@ -121,14 +122,14 @@ pub(crate) fn push(pointer: &mut String, key: &str) {
     let _ = write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1"));
 }
 
-/// The pointer of these keys.
+/// Formats a pointer from keys.
 pub(crate) fn written(keys: &[String]) -> String {
     let mut pointer = String::new();
     keys.iter().for_each(|key| push(&mut pointer, key));
     pointer
 }
 
-/// The keys of a pointer.
+/// Returns the keys of a pointer.
 pub(crate) fn keys(pointer: &str) -> Vec<String> {
     pointer.split('/').skip(1).map(|key| key.replace("~1", "/").replace("~0", "~")).collect()
 }
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_too_odd_to_look_at() {
+    fn any_text_can_be_searched() {
         for text in ["", "}", "\"", "\"\\", "{\"a", "[,,]", "{,}", "]]", "{\"a\":\"b\\"] {
             find(text, "/a");
         }

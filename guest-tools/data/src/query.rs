@@ -37,7 +37,7 @@ fn results() -> usize {
     100
 }
 
-/// The results, as JSON texts.
+/// The results as JSON text.
 struct Results {
     offset: usize,
     limit: usize,
@@ -47,7 +47,7 @@ struct Results {
     found: Vec<String>,
     bytes: usize,
     has_more: bool,
-    /// The first result, if it is too long for an answer.
+    /// The first result, if it is too long for the answer.
     too_long: Option<String>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
     let (path, text) = (path.as_deref(), text.as_deref());
     let source = Source { path, text, from: *from, delimiter: None };
     let mut notes = Notes::default();
-    // In jq, `$` begins the name of a variable.
+    // In jq, `$` starts the name of a variable.
     let is_name = |char: char| char.is_alphabetic() || char == '_';
     let is_path = |rest: &str| !rest.starts_with(is_name);
     if query.trim_start().strip_prefix('$').is_some_and(is_path) {
@@ -112,7 +112,7 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
 }
 
 impl Results {
-    /// Adds a result, and says whether more are wanted.
+    /// Adds a result. Returns whether more are wanted.
     fn add(&mut self, json: String) -> bool {
         self.seen += 1;
         if self.seen <= self.offset {
@@ -129,7 +129,7 @@ impl Results {
     }
 }
 
-/// The error for a result that is longer than an answer: what it holds and how to get parts.
+/// Returns the error for a result that exceeds the answer: its content, and how to request parts.
 fn too_long(json: &str, offset: usize, max_bytes: usize) -> ErrorInfo {
     let bytes = json.len();
     let (what, part) = match serde_json::from_str::<Vec<&RawValue>>(json) {
@@ -170,7 +170,7 @@ fn apply(
 ) -> Result<bool, ErrorInfo> {
     let name = mem::take(&mut document.name);
     let line = document.last_line();
-    // The memory of each is needed for what is made from it.
+    // Converts the document before the filter runs, which needs its memory.
     let json = document.into_json();
     let input = Input { json: &json, file, line };
     let ended = filter.run(&input, &mut |output| {

@@ -1,26 +1,26 @@
-//! Values inside messages, which are cut: a document must not come back as its own error.
+//! Values in messages, which are truncated: an error must not repeat a whole document.
 
 use serde_json::value::RawValue;
 
-/// The most characters of a shown value.
+/// Maximum number of characters of a displayed value.
 const VALUE_CHARACTERS: usize = 200;
 
-/// The most characters of a shown pointer. It is data: a shorter one would refer to a different
-/// value.
+/// Maximum number of characters of a displayed pointer. It is data: a shorter pointer would refer
+/// to a different value.
 const POINTER_CHARACTERS: usize = 1_000;
 
-/// The most characters of a shown message whose values cannot be distinguished from its words.
+/// Maximum number of characters of a displayed message whose values cannot be distinguished from
+/// its words.
 const MESSAGE_CHARACTERS: usize = 400;
 
-/// The beginning of a value.
+/// Returns the start of a value.
 pub(crate) fn value(text: &str) -> String {
     head(text, VALUE_CHARACTERS)
 }
 
-/// A message in which every JSON value and every text in backticks is cut, and which is cut
-/// itself.
+/// Truncates every JSON value and every text in backticks in a message, and the message itself.
 pub(crate) fn message(text: &str) -> String {
-    // Most messages are short, and a scan would only cost time.
+    // Most messages are short and need no scan.
     if text.len() <= VALUE_CHARACTERS {
         return text.to_owned();
     }
@@ -47,13 +47,13 @@ pub(crate) fn message(text: &str) -> String {
     if shown.chars().nth(2 * MESSAGE_CHARACTERS).is_none() {
         return shown;
     }
-    // Words that are as long as a value: the beginning and the end say most.
+    // Unquoted text as long as a value: keeps the start and the end.
     let start = shown.chars().count() - MESSAGE_CHARACTERS;
     let end: String = shown.chars().skip(start).collect();
     head(&shown, MESSAGE_CHARACTERS) + &end
 }
 
-/// A JSON pointer, whose keys are as long as the document has them.
+/// Formats a JSON pointer, whose keys may have any length.
 pub(crate) fn pointer(pointer: &str) -> String {
     head(pointer, POINTER_CHARACTERS)
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_of_a_message_is_cut() {
+    fn values_in_messages_are_truncated() {
         let long = format!("[{}0]", "0,".repeat(1_000));
         let shown = message(&format!("cannot calculate {long} + {long} here"));
         let cut = &long[..200];
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_values_is_cut_in_the_middle() {
+    fn messages_without_values_are_cut_in_the_middle() {
         let shown = message(&format!("begin [NaN {}end", "x".repeat(5_000)));
         assert!(shown.starts_with("begin [NaN xxx") && shown.ends_with("xxxend"), "{shown}");
         assert_eq!(shown.chars().count(), 2 * MESSAGE_CHARACTERS + 1);

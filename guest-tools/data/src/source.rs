@@ -1,4 +1,4 @@
-//! The documents that a call is about: a text of the arguments, or a file.
+//! The documents of a call: text in the arguments, or a file.
 
 use std::fs::File;
 use std::io::{BufRead, Cursor, Read};
@@ -15,10 +15,10 @@ use crate::read::csv::Rows;
 use crate::read::{relaxed, toml, yaml};
 use crate::shown;
 
-/// The largest document that is read whole, and the longest line.
+/// Maximum size of a document that is read as a whole, and of a line.
 const DOCUMENT_BYTES: u64 = 16 << 20;
 
-/// The longest row of CSV.
+/// Maximum size of a CSV row.
 const ROW_BYTES: usize = 4 << 20;
 
 /// The source of documents.
@@ -26,13 +26,13 @@ const ROW_BYTES: usize = 4 << 20;
 pub(crate) struct Source<'a> {
     pub(crate) path: Option<&'a str>,
     pub(crate) text: Option<&'a str>,
-    /// The format, where the extension of the file does not say it.
+    /// The format, unless the extension of the file determines it.
     pub(crate) from: Option<Format>,
     /// The delimiter of CSV cells, if it is not guessed.
     pub(crate) delimiter: Option<u8>,
 }
 
-/// A text that was read whole.
+/// Text that was read as a whole.
 pub(crate) struct Loaded {
     name: String,
     text: String,
@@ -40,12 +40,12 @@ pub(crate) struct Loaded {
 }
 
 impl<'a> Source<'a> {
-    /// A file whose extension says its format.
+    /// Creates a source for a file whose extension determines the format.
     pub(crate) fn file(path: &'a str) -> Self {
         Self { path: Some(path), ..Self::default() }
     }
 
-    /// The format of the documents.
+    /// Returns the format of the documents.
     pub(crate) fn format(self) -> Format {
         self.from.unwrap_or_else(|| self.path.map_or(Format::Json, Format::of))
     }
@@ -55,7 +55,7 @@ impl<'a> Source<'a> {
         self.path.map_or_else(|| "`text`".to_owned(), |path| format!("`{}`", shown::value(path)))
     }
 
-    /// Reads a text whole, which has no rows.
+    /// Reads a text without rows as a whole.
     pub(crate) fn load(self, call: &Call, notes: &mut Notes) -> Result<Loaded, ErrorInfo> {
         let name = self.name();
         let text = match (self.path, self.text) {
@@ -70,7 +70,7 @@ impl<'a> Source<'a> {
         Ok(Loaded { name, text, format: self.format() })
     }
 
-    /// Reads one value: of several documents or rows an array.
+    /// Reads one value. Several documents or rows become an array.
     pub(crate) fn read(self, call: &Call, notes: &mut Notes) -> Result<Value, ErrorInfo> {
         let mut values = Vec::new();
         self.each(call, notes, &mut |document| {
@@ -81,7 +81,7 @@ impl<'a> Source<'a> {
         Ok(if is_one { values.remove(0) } else { Value::Array(values) })
     }
 
-    /// Reads each document or row. `visit` says whether it wants more.
+    /// Reads each document or row. `visit` returns whether it wants more.
     pub(crate) fn each(
         self,
         call: &Call,
@@ -94,7 +94,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Reads a format that has rows, one by one: the text may be of any length. `visit` says
+    /// Reads a format with rows one row at a time: the text may have any length. `visit` returns
     /// whether it wants more.
     pub(crate) fn rows(
         self,
@@ -111,7 +111,7 @@ impl<'a> Source<'a> {
             _ => return Err(neither()),
         };
         let file = open(call, path)?;
-        // As a whole, the encoding is known for sure.
+        // If the file is read as a whole, its encoding is known for sure.
         if file.metadata().is_ok_and(|it| it.len() <= DOCUMENT_BYTES) {
             let (text, encoding) = read_all(file, path)?;
             note_encoding(notes, &self.name(), encoding);
@@ -181,7 +181,7 @@ impl<'a> Source<'a> {
             if read > 0 && text.is_empty() {
                 continue;
             }
-            // The first line of a document on several.
+            // The first line of a document that spans several lines.
             let is_begun = text.ends_with(['{', '[', ',']);
             let hint = |error: ErrorInfo| match is_begun {
                 true => ErrorInfo::new(format!(
@@ -199,8 +199,7 @@ impl<'a> Source<'a> {
 }
 
 impl Loaded {
-    /// Reads each document: of YAML and JSON there may be several. `visit` says whether it
-    /// wants more.
+    /// Reads each document: YAML and JSON may have several. `visit` returns whether it wants more.
     pub(crate) fn documents<'a>(
         &'a self,
         notes: &mut Notes,
@@ -251,7 +250,7 @@ impl Loaded {
     }
 }
 
-/// Reads each document of a text that begins at a line of its file, and says whether more are
+/// Reads each document of a text that starts at a line of its file. Returns whether more are
 /// wanted.
 fn json<'a>(
     text: &'a str,
@@ -286,13 +285,13 @@ fn note_encoding(notes: &mut Notes, name: &str, encoding: Encoding) {
     }
 }
 
-/// Opens a file of the arguments.
+/// Opens a file that the arguments name.
 fn open(call: &Call, path: &str) -> Result<File, ErrorInfo> {
     let location = Location::new(call, path)?;
     File::open(&location.path).map_err(|error| explain(&location, "read", &error))
 }
 
-/// Reads a text file that is not too large.
+/// Reads a text file up to the size limit.
 fn read_all(file: File, path: &str) -> Result<(String, Encoding), ErrorInfo> {
     let name = format!("`{}`", shown::value(path));
     let failed = |error| ErrorInfo::new(format!("{name} cannot be read: {error}"));
@@ -300,7 +299,7 @@ fn read_all(file: File, path: &str) -> Result<(String, Encoding), ErrorInfo> {
     if size > DOCUMENT_BYTES {
         return Err(too_large(&name));
     }
-    // Growing would take up to three times as much.
+    // A growing buffer would take up to three times as much memory.
     let mut bytes = Vec::with_capacity(size as usize + 1);
     file.take(DOCUMENT_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > DOCUMENT_BYTES {

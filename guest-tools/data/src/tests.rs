@@ -1,4 +1,4 @@
-//! The tools without a host: the suites of others, and cases.
+//! Native tests of the tools: third-party suites, and cases.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json_path::JsonPath;
 
 use crate::Data;
 
-/// A directory of this crate.
+/// Returns a directory of this crate.
 fn directory(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
@@ -20,7 +20,7 @@ fn read_json(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Compares what fails with the list of it.
+/// Compares the failures with the list of expected failures.
 #[track_caller]
 fn check_failing(list: &str, failing: &[String]) {
     let path = directory("suites").join(list);
@@ -41,7 +41,7 @@ pub(crate) fn call(root: &str, tool: &str, arguments: &str) -> Result<String, St
 }
 
 #[test]
-fn the_definitions_cost_a_model_at_most_800_tokens() {
+fn definitions_have_at_most_800_tokens() {
     let described: Value = serde_json::from_str(crate::DESCRIPTION).unwrap();
     let tools = described["tools"].as_array().unwrap();
     let bytes = tools.iter().map(|tool| {
@@ -58,7 +58,7 @@ fn the_definitions_cost_a_model_at_most_800_tokens() {
 }
 
 #[test]
-fn a_result_that_is_too_long_names_its_parts() {
+fn oversized_results_name_their_parts() {
     let text = json!({ "a": vec![1; 200_000], "b": "x".repeat(100_000) }).to_string();
     let check = |query: &str, expected: &str| {
         let arguments = json!({ "text": text, "query": query }).to_string();
@@ -81,7 +81,7 @@ fn a_result_that_is_too_long_names_its_parts() {
     assert!(call("/", "query_data", &all).unwrap().len() > 500_000);
 }
 
-/// Reads an answer of `query_data` on, until there is no more.
+/// Continues an answer of `query_data` until the end.
 fn read_on(mut arguments: Value) -> (usize, Vec<Value>) {
     let (mut calls, mut all) = (0, Vec::new());
     loop {
@@ -98,7 +98,7 @@ fn read_on(mut arguments: Value) -> (usize, Vec<Value>) {
 }
 
 #[test]
-fn results_are_read_on_from_next_offset() {
+fn results_continue_at_next_offset() {
     let items: Vec<_> = (0..3_000).map(|n| json!({ "n": n, "text": "x".repeat(50) })).collect();
     let text = json!(items).to_string();
     for query in ["$[*]", ".[]"] {
@@ -109,7 +109,7 @@ fn results_are_read_on_from_next_offset() {
 }
 
 #[test]
-fn rows_are_read_on_from_the_offset_named() {
+fn rows_continue_at_the_named_offset() {
     let items: Vec<_> = (0..1_000).map(|n| json!({ "n": n, "text": "x\"y".repeat(40) })).collect();
     let text = json!(items).to_string();
     for to in ["json", "yaml", "jsonl", "csv"] {
@@ -189,13 +189,13 @@ fn an_error_does_not_repeat_the_document() {
 }
 
 #[test]
-fn an_answer_is_never_cut_in_the_middle() {
+fn answers_are_never_cut_within_a_result() {
     let text = json!({ "a": vec![1; 200_000] }).to_string();
     let arguments = json!({ "text": text, "merge": {} }).to_string();
     let error = call("/", "patch_data", &arguments).unwrap_err();
     assert!(error.starts_with("the result is longer than `max_bytes` 49152"), "{error}");
 
-    // The pointer of each error has the key.
+    // The pointer of each error contains the key.
     let key = "k".repeat(100_000);
     let text = json!({ &key: [1, 2, 3, 4, 5] }).to_string();
     let arguments = json!({
@@ -237,7 +237,7 @@ fn jsonpath_compliance_suite_passes_with_listed_exceptions() {
     check_failing("jsonpath/failing.txt", &failing);
 }
 
-/// The documents that the suite expects at an address of its own.
+/// The documents that the suite expects at its own address.
 struct Remotes;
 
 impl Retrieve for Remotes {
@@ -251,7 +251,7 @@ impl Retrieve for Remotes {
 }
 
 #[test]
-fn the_suite_of_json_schema_passes_but_for_what_is_listed() {
+fn json_schema_suite_passes_with_listed_exceptions() {
     let mut files: Vec<PathBuf> = Vec::new();
     for below in ["", "optional", "optional/format"] {
         let entries = fs::read_dir(directory("suites/json-schema/tests").join(below)).unwrap();
@@ -282,7 +282,7 @@ fn the_suite_of_json_schema_passes_but_for_what_is_listed() {
 }
 
 #[test]
-fn answers_are_those_of_the_cases() {
+fn answers_match_the_cases() {
     let workspace = tempfile::tempdir().unwrap();
     let root = workspace.path().to_str().unwrap().to_owned();
     let files: BTreeMap<String, String> =
@@ -292,7 +292,7 @@ fn answers_are_those_of_the_cases() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
-    // Those that are not UTF-8, as hexadecimal digits.
+    // Files that are not UTF-8, as hexadecimal digits.
     let files: BTreeMap<String, String> =
         serde_json::from_str(include_str!("../cases/encodings.json")).unwrap();
     for (path, digits) in files {

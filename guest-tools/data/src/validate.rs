@@ -16,13 +16,13 @@ use crate::shown;
 use crate::source::Source;
 use crate::write::ANSWER_BYTES;
 
-/// The most errors that are shown.
+/// Maximum number of displayed errors.
 const ERRORS: usize = 20;
 
-/// The largest compiled pattern, in bytes.
+/// Maximum size of a compiled pattern in bytes.
 const PATTERN_BYTES: usize = 4 << 20;
 
-/// The most backtracking steps of a pattern with look-around or a back-reference.
+/// Maximum number of backtracking steps of a pattern with look-around or a back-reference.
 const PATTERN_STEPS: usize = 100_000;
 
 /// The arguments of `validate_data`.
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     from: Option<Format>,
     schema_path: Option<String>,
     schema: Option<Map<String, Value>>,
-    /// The schemas that URLs of `$ref` name, each a path or a schema.
+    /// The schemas for URLs in `$ref`, each given as a path or a schema.
     #[serde(default)]
     refs: Map<String, Value>,
 }
@@ -43,13 +43,13 @@ pub(crate) struct Arguments {
 #[derive(Default)]
 struct Found {
     errors: Vec<Value>,
-    /// Their length as JSON.
+    /// The length of the errors as JSON.
     bytes: usize,
     left_out: u64,
 }
 
-/// Finds the schemas that a schema refers to: in the arguments, or in files that the call may
-/// read. Nothing is fetched.
+/// Finds the schemas that a schema refers to: in the arguments, or in files that the call may read.
+/// Nothing is downloaded.
 struct References {
     call: Call,
     given: Map<String, Value>,
@@ -76,7 +76,7 @@ impl Retrieve for References {
             }
             None => {}
         }
-        // A copy beside the schema, which says whose copy it is.
+        // A copy next to the schema, which declares its own id.
         let name = uri.path().as_str().rsplit('/').next().unwrap_or_default();
         let is_name = |name: &str| !name.is_empty() && !name.starts_with('.');
         let names = [name.to_owned(), format!("{name}.json"), format!("{name}.schema.json")];
@@ -103,7 +103,8 @@ impl References {
     }
 }
 
-/// Escapes what no URI has in each `$ref`, such as the `<` in the name of a definition.
+/// Escapes characters in each `$ref` that are invalid in URIs, such as `<` in the name of a
+/// definition.
 fn escape_references(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(escape_references),
@@ -164,7 +165,7 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
     Ok(answer.to_string())
 }
 
-/// Compiles a schema: draft 2020-12 unless it names another one.
+/// Compiles a schema: as draft 2020-12 unless it names another draft.
 fn compile(
     call: &Call,
     schema: &Value,
@@ -197,7 +198,7 @@ fn compile(
     })
 }
 
-/// Why a reference leads nowhere.
+/// Explains why a reference cannot be resolved.
 fn unresolved(error: &ReferencingError) -> String {
     match error {
         ReferencingError::Unretrievable { uri, source } => {
@@ -211,7 +212,7 @@ fn unresolved(error: &ReferencingError) -> String {
     }
 }
 
-/// Why a pattern cannot be used.
+/// Explains why a pattern cannot be used.
 fn wrong_pattern(pattern: &str) -> String {
     let regex = RegexBuilder::new(pattern)
         .delegate_size_limit(PATTERN_BYTES)
@@ -229,8 +230,8 @@ fn wrong_pattern(pattern: &str) -> String {
     }
 }
 
-/// How every schema is read. The time of a pattern is limited: by the length of the text, or if
-/// it has look-around or a back-reference by the steps that it takes back.
+/// Returns the options for every schema. The time of a pattern is limited by the length of the
+/// text, or by the number of backtracking steps if it has look-around or a back-reference.
 pub(crate) fn options<'a>() -> ValidationOptions<'a> {
     let patterns = PatternOptions::fancy_regex()
         .backtrack_limit(PATTERN_STEPS)
@@ -239,7 +240,7 @@ pub(crate) fn options<'a>() -> ValidationOptions<'a> {
     jsonschema::options().with_pattern_options(patterns)
 }
 
-/// A path in a URI.
+/// Escapes a path for a URI.
 fn escaped(path: &str) -> String {
     let escape = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {

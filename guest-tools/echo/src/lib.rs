@@ -1,5 +1,5 @@
-//! A tool that answers with its arguments, as they are: what is left of a call
-//! when the tool itself does nothing. The benchmarks measure that.
+//! A tool that returns its arguments unchanged. The benchmarks use it to measure the overhead of a
+//! call.
 
 use crate::bindings::kitbag::tool::types::{Context, Outcome};
 

@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     pub(crate) offset: usize,
 }
 
-/// The methods that read.
+/// The methods that only read.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum Method {
@@ -32,9 +32,9 @@ pub(crate) enum Format {
     /// The main content as Markdown.
     #[default]
     Markdown,
-    /// All of it as Markdown.
+    /// The whole page as Markdown.
     Full,
-    /// Nothing: the page as it came.
+    /// The unchanged page.
     Raw,
 }
 

@@ -1,4 +1,4 @@
-//! A response as a model reads it: Markdown, text or an image, with notes.
+//! A response in the form for a model: Markdown, text or an image, with notes.
 
 use std::io::Cursor;
 
@@ -14,10 +14,11 @@ use crate::redirect::Exchange;
 use crate::request::Request;
 use crate::response::{Body, Response};
 
-/// The most elements and texts that are read from a page: a call has 64 MiB of memory.
+/// Maximum number of elements and text nodes that are parsed from a page: a call has 64 MiB of
+/// memory.
 const MOST_NODES: usize = 200_000;
 
-/// The most bytes of an error page that are shown.
+/// Maximum size of a displayed error page in bytes.
 const ERROR_BYTES: usize = 2_000;
 
 /// Answers with a response.
@@ -62,7 +63,7 @@ struct Kind {
     charset: Option<&'static encoding_rs::Encoding>,
 }
 
-/// A body as it is shown.
+/// A body in displayed form.
 enum Shown {
     Text(Markdown),
     Image(Media),
@@ -111,7 +112,7 @@ impl Kind {
                 Ok(Shown::Text(text))
             }
             None => {
-                // What is there decides, also where the server says `text/plain`.
+                // The actual content decides, even if the server declares `text/plain`.
                 let found = found.map(|found| found.mime_type().to_owned());
                 let media_type = found.or_else(|| self.media_type.clone());
                 let media_type = media_type.as_deref().unwrap_or("of an unknown type");
@@ -124,7 +125,8 @@ impl Kind {
         }
     }
 
-    /// Returns whether it is an HTML page: by its type, or by its beginning if it has none.
+    /// Returns whether the body is an HTML page, by its type, or by its first bytes if it has no
+    /// type.
     fn is_page(&self, bytes: &[u8]) -> bool {
         match self.media_type.as_deref() {
             Some("text/html" | "application/xhtml+xml") => true,
@@ -137,7 +139,7 @@ impl Kind {
         }
     }
 
-    /// The body if it is text.
+    /// Decodes the body if it is text.
     fn text(&self, request: &Request, mut bytes: Vec<u8>, is_truncated: bool) -> Option<Markdown> {
         if let Some(charset) = self.charset {
             if charset == encoding_rs::UTF_8 && looks_binary(&bytes) {
@@ -150,7 +152,7 @@ impl Kind {
             && let Err(error) = str::from_utf8(&bytes)
             && error.error_len().is_none()
         {
-            // The last character is not whole.
+            // The last character is incomplete.
             let whole = error.valid_up_to();
             bytes.truncate(whole);
         }
@@ -158,7 +160,7 @@ impl Kind {
         if decoded.encoding != Encoding::Latin1 {
             return Some(Markdown { text: decoded.text, notes: Vec::new() });
         }
-        // Bytes in an encoding that nothing declares.
+        // Bytes in an undeclared encoding.
         let bytes = decoded.encoding.encode(&decoded.text).ok()?;
         let (text, note) = kitbag_page::guess(&bytes, Some(&request.url));
         Some(Markdown { text: text.into_owned(), notes: vec![note] })
@@ -177,18 +179,18 @@ fn image(request: &Request, media: Media) -> Result<String, ErrorInfo> {
     Ok(shown)
 }
 
-/// Status and header fields.
+/// Formats the status and header fields.
 fn head(response: &Response) -> String {
     let lines = response.headers.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value);
-        // One line each, with any content.
+        // One line per field, regardless of its value.
         let value: String = value.chars().filter(|char| !char.is_control()).collect();
         format!("\n{name}: {value}")
     });
     format!("status {}{}", response.status, lines.collect::<String>())
 }
 
-/// An error of the server, with the beginning of its page.
+/// Returns the error for an error status, with the start of the page.
 fn failed(request: &Request, response: Response) -> ErrorInfo {
     let status = response.status;
     let retry = response.header("retry-after");

@@ -1,8 +1,8 @@
-//! The tool `fetch`: a request, GET or HEAD, and its response as a model reads it.
+//! The tool `fetch`: sends a GET or HEAD request and formats the response for a model.
 //!
-//! `arguments` are those of a call, `request` is what is sent, `response` what came back,
-//! `redirect` follows redirects within an origin, and `content` makes text or an image of the
-//! response. `network` sends requests over `wasi:http`; the host decides which are allowed.
+//! `arguments` has the arguments of a call, `request` the request, and `response` the response.
+//! `redirect` follows redirects within an origin, and `content` converts the response to text or an
+//! image. `network` sends requests over `wasi:http`; the host decides which are allowed.
 
 #![forbid(unsafe_code)]
 
@@ -48,7 +48,7 @@ impl Tool for Fetch {
     }
 }
 
-/// Serves a call. `send` is the way to the network.
+/// Serves a call. `send` sends the requests.
 fn run(
     call: &Call,
     send: impl Fn(&Request) -> Result<Response, ErrorInfo>,
@@ -62,7 +62,7 @@ fn run(
 #[cfg(target_family = "wasm")]
 use network::send;
 
-/// There is no network in a tool's own tests.
+/// The tool's own tests have no network.
 #[cfg(not(target_family = "wasm"))]
 fn send(request: &Request) -> Result<Response, ErrorInfo> {
     let Request { accept, .. } = request;

@@ -1,4 +1,4 @@
-//! The way to the network, which is `wasi:http`.
+//! Network access through `wasi:http`.
 
 use std::io::{self, Read};
 
@@ -16,7 +16,7 @@ use crate::response::Response;
 
 const AGENT: &str = concat!("kitbag/", env!("CARGO_PKG_VERSION"));
 
-/// Sends a request, and waits until its response begins.
+/// Sends a request and waits for the start of its response.
 pub(crate) fn send(request: &Request) -> Result<Response, ErrorInfo> {
     let response = exchange(request).map_err(|code| explain(request, &code))?;
     let status = response.status();
@@ -88,7 +88,7 @@ impl Read for Body {
     }
 }
 
-/// Why no response.
+/// Explains why there is no response.
 fn explain(request: &Request, code: &ErrorCode) -> ErrorInfo {
     let error = ErrorInfo::new(format!("`{}` failed: {}", request.shown(), words(code)));
     match code {
@@ -104,7 +104,7 @@ fn explain(request: &Request, code: &ErrorCode) -> ErrorInfo {
     }
 }
 
-/// An error code in words.
+/// Describes an error code.
 fn words(code: &ErrorCode) -> String {
     let text = match code {
         ErrorCode::InternalError(Some(text)) => return text.clone(),

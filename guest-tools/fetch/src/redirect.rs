@@ -7,7 +7,7 @@ use kitbag_workspace::quoted;
 use crate::request::Request;
 use crate::response::Response;
 
-/// The most redirects of a call that are followed.
+/// Maximum number of redirects that a call follows.
 const MOST: usize = 5;
 
 /// The last request of a call and its response.
@@ -52,18 +52,18 @@ pub(crate) fn follow(
     Ok(Exchange { request, response, start, refusal })
 }
 
-/// The URL that a response redirects to.
+/// Returns the URL that a response redirects to.
 fn target(request: &Request, response: &Response) -> Option<Url> {
     let location = response.location()?;
     let mut url = request.url.join(&location).ok()?;
     url.set_fragment(None);
-    // Credentials are added by the host alone.
+    // Only the host adds credentials.
     let is_plain = url.username().is_empty() && url.password().is_none();
     (matches!(url.scheme(), "http" | "https") && is_plain).then_some(url)
 }
 
 impl Exchange {
-    /// The note that redirects were followed.
+    /// Returns a note if redirects were followed.
     pub(crate) fn note(&self) -> Option<String> {
         let start = self.start.as_ref()?;
         Some(format!(
@@ -73,7 +73,7 @@ impl Exchange {
         ))
     }
 
-    /// A redirect that was not followed.
+    /// Describes a redirect that was not followed.
     pub(crate) fn redirect(&self) -> Option<String> {
         let location = self.response.location()?;
         let url = &self.request.url;

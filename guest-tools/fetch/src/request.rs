@@ -9,14 +9,14 @@ use crate::arguments::{Format, Method};
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: Method,
-    /// By `http` or `https`, without user name, password and fragment.
+    /// The URL, with `http` or `https`, and without user name, password and fragment.
     pub(crate) url: Url,
-    /// The preferred types, as the header field `accept`.
+    /// The preferred types, in the form of the header field `accept`.
     pub(crate) accept: &'static str,
 }
 
 impl Request {
-    /// A request for what a person would type into a browser.
+    /// Creates a request for a URL in the form that a person would type into a browser.
     pub(crate) fn new(url: &str, method: Method, format: Format) -> Result<Self, ErrorInfo> {
         let given = kitbag_workspace::quoted(&kitbag_workspace::shown(url));
         let url = match kitbag_url::read(url) {

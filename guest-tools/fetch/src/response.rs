@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use flate2::read::{GzDecoder, ZlibDecoder};
 use kitbag_sdk::ErrorInfo;
 
-/// The most bytes of a body that are read, unpacked. A call has 64 MiB for everything.
+/// Maximum size of a body that is read, decompressed. A call has 64 MiB of memory in total.
 const MOST_BYTES: u64 = 8 << 20;
 
-/// A response, whose body is still to be read.
+/// A response whose body has not been read.
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, Vec<u8>)>,
@@ -18,30 +18,30 @@ pub(crate) struct Response {
 /// A body.
 pub(crate) struct Body {
     pub(crate) bytes: Vec<u8>,
-    /// Why it is not all of it.
+    /// The reason why the body is incomplete.
     pub(crate) truncated: Option<String>,
 }
 
 impl Response {
-    /// The value of a header field as text.
+    /// Returns the value of a header field as a string.
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         let (_, value) = self.headers.iter().find(|(is, _)| is.eq_ignore_ascii_case(name))?;
         Some(String::from_utf8_lossy(value).trim().to_owned())
     }
 
-    /// The target of a redirect.
+    /// Returns the target of a redirect.
     pub(crate) fn location(&self) -> Option<String> {
         matches!(self.status, 300..=399).then(|| self.header("location")).flatten()
     }
 
-    /// The type of the content without its parameters, in lower case.
+    /// Returns the media type without parameters, in lower case.
     pub(crate) fn media_type(&self) -> Option<String> {
         let value = self.header("content-type")?;
         let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         (!essence.is_empty()).then_some(essence)
     }
 
-    /// The encoding that the type of the content names.
+    /// Returns the encoding that the media type names.
     pub(crate) fn charset(&self) -> Option<&'static encoding_rs::Encoding> {
         let value = self.header("content-type")?;
         let mut parameters = value.split(';').skip(1);
@@ -55,7 +55,7 @@ impl Response {
         })
     }
 
-    /// Reads the body, or so much of it as there is and may be.
+    /// Reads the body up to the limit, as far as it arrives.
     pub(crate) fn read(self) -> Result<Body, ErrorInfo> {
         let coding = self.header("content-encoding").unwrap_or_default().to_ascii_lowercase();
         let body: Box<dyn Read> = match &*coding {
@@ -82,7 +82,7 @@ impl Response {
     }
 }
 
-/// The error with which reading a body ended.
+/// Returns the error that ended the reading of a body.
 fn broken(error: &io::Error) -> ErrorInfo {
     ErrorInfo::new(format!("the response has no readable body: {error}")).transient()
 }

@@ -24,8 +24,7 @@ fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
 }
 
-/// A response as a file has it: a line with the status, header fields, an empty line, the
-/// body.
+/// Parses a response file: a status line, header fields, an empty line, the body.
 fn parse(file: &[u8]) -> Response {
     let end = file.windows(2).position(|two| two == b"\n\n").unwrap();
     let head = str::from_utf8(&file[..end]).unwrap();
@@ -78,7 +77,7 @@ fn non_web_urls_are_refused_before_sending() {
 }
 
 #[test]
-fn an_error_that_may_pass_is_transient() {
+fn temporary_errors_are_transient() {
     for (status, expected) in [(404, false), (403, false), (429, true), (500, true), (503, true)] {
         let send = |_: &Request| Ok(response(status, &[], ""));
         let error = call_with(r#"{"url":"https://a.test/"}"#, send).unwrap_err();
@@ -119,7 +118,7 @@ fn compressed_bodies_are_decompressed() {
     assert_eq!(error, "the response has the encoding `br`, which was not requested");
 }
 
-/// A body that breaks off.
+/// A body that ends with an error.
 struct Broken(&'static [u8]);
 
 impl Read for Broken {
@@ -148,7 +147,7 @@ fn incomplete_bodies_are_marked_as_truncated() {
 }
 
 #[test]
-fn a_body_without_end_is_read_to_a_limit() {
+fn endless_bodies_are_read_up_to_the_limit() {
     let endless = |content_type: &str| Response {
         status: 200,
         headers: vec![("content-type".into(), content_type.into())],
@@ -177,7 +176,7 @@ fn oversized_pages_are_read_up_to_the_limit() {
 }
 
 #[test]
-fn titles_and_image_texts_are_escaped() {
+fn titles_and_image_text_are_escaped() {
     let text = "a [b](https://c.test) `d` <e> \\";
     let escaped = "a \\[b\\](https://c.test) \\`d\\` \\<e> \\\\";
     let encoded = text.replace('<', "&lt;");
@@ -188,7 +187,7 @@ fn titles_and_image_texts_are_escaped() {
 }
 
 #[test]
-fn a_bomb_is_unpacked_to_a_limit() {
+fn compression_bombs_are_read_up_to_the_limit() {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     for _ in 0..32 {
         gzip.write_all(&vec![b' '; 1 << 20]).unwrap();
@@ -209,7 +208,7 @@ fn an_image_is_content() {
 }
 
 #[test]
-fn a_call_is_one_line_for_a_person() {
+fn calls_are_rendered_on_one_line() {
     let call = Call::new("fetch", "/", "{}", "{}");
     let arguments = serde_json_from(json!({ "url": "https://a.test/\n", "method": "HEAD" }));
     assert_eq!(Fetch::format_arguments(&call, arguments), r#"HEAD "https://a.test/\n""#);
@@ -221,7 +220,7 @@ fn serde_json_from(value: kitbag_sdk::serde_json::Value) -> crate::Arguments {
 
 proptest! {
     #[test]
-    fn no_response_breaks_the_tool(
+    fn any_response_has_an_answer_or_error(
         status in 100u16..600,
         content_type in "(text/(html|plain)|image/png|application/json|\\PC{0,12})(; ?charset=(utf-8|utf-16|x|iso-8859-1))?",
         location in proptest::option::of("\\PC{0,12}"),
@@ -236,7 +235,7 @@ proptest! {
     }
 
     #[test]
-    fn no_url_breaks_the_tool(url in "(https?:)?(//)?[a-z@:/\\\\.?#%\\[\\] ]{0,20}|\\PC{0,20}") {
+    fn any_url_has_an_answer_or_error(url in "(https?:)?(//)?[a-z@:/\\\\.?#%\\[\\] ]{0,20}|\\PC{0,20}") {
         if let Ok(request) = Request::new(&url, Method::Get, Format::Markdown) {
             prop_assert!(matches!(request.url.scheme(), "http" | "https"));
             prop_assert!(request.url.username().is_empty());

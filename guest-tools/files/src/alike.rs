@@ -1,8 +1,7 @@
-//! Characters that look alike, such as a no-break space and a space, and characters that are
-//! invisible.
+//! Characters that look alike, such as a no-break space and a space, and invisible characters.
 //!
-//! Models write the usual character for any that looks like it. A passage that is in a file but
-//! for such characters is the one that was meant.
+//! Models write the common character in place of any that looks like it. So a passage of a file
+//! that differs only in such characters is a match.
 
 use std::ops::Range;
 
@@ -11,13 +10,13 @@ use unicode_normalization::char::decompose_canonical;
 
 use crate::shown::count;
 
-/// The most differences that are named.
+/// Maximum number of differences that are named.
 const NAMED: usize = 3;
 
-/// The most characters that are compared after common ends are removed.
+/// Maximum number of characters that are compared after common ends are removed.
 const COMPARED: usize = 2_000;
 
-/// Letters of other scripts, and below each the one of ASCII that it looks like.
+/// Letters of other scripts, with the similar ASCII letters below.
 const LETTERS: &str = "АВЕЅІЈКМНОРСТХУаеѕіјорсухһԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧο";
 const THEIR_LOOKS: &str = "ABESIJKMHOPCTXYaesijopcyxhdqwABEZHIKMNOPTYXo";
 
@@ -37,7 +36,7 @@ pub(crate) fn look(text: &str) -> String {
     looks
 }
 
-/// The passages of a file that look like a text: at most two.
+/// Returns the passages of a file that look like a text: at most two.
 pub(crate) fn places(content: &str, text: &str) -> Vec<Place> {
     let (file, text) = (look(content), look(text));
     if text.trim().is_empty() {
@@ -67,7 +66,7 @@ fn range(content: &str, file: &str, part: Range<usize>) -> Option<Place> {
     let mut at = file[..part.start].rfind('\n').map_or(0, |end| end + 1);
     let (mut start, mut end) = (None, None);
     for (index, char) in content[line_start..].char_indices() {
-        // Invisible characters before the range are excluded, those inside are included.
+        // Invisible characters before the range are excluded; those inside are included.
         let length = length(char);
         if at == part.start && length > 0 && start.is_none() {
             start = Some(line_start + index);
@@ -94,8 +93,8 @@ fn length(char: char) -> usize {
     length
 }
 
-/// Makes the change from `old` to `new` in a passage that looks like `old`: what both have in
-/// common stays as it is in the file.
+/// Applies the change from `old` to `new` to a passage that looks like `old`. Text common to both
+/// keeps the spelling of the file.
 pub(crate) fn changed(passage: &str, old: &str, new: &str) -> String {
     let groups = groups(passage, old);
     let (old, new): (Vec<char>, Vec<char>) = (old.chars().collect(), new.chars().collect());
@@ -129,14 +128,14 @@ pub(crate) fn changed(passage: &str, old: &str, new: &str) -> String {
     written
 }
 
-/// Characters of a passage and those of a text that they look like: `…` and three dots.
+/// Characters of a passage and the similar ones of a text: `…` and three dots.
 struct Group<'a> {
     passage: &'a str,
-    /// By their positions, in characters.
+    /// Range in the text, in characters.
     text: Range<usize>,
 }
 
-/// The smallest groups that a passage and a text, which look alike, are made of.
+/// Splits a passage and a text that look alike into the smallest matching groups.
 fn groups<'a>(passage: &'a str, text: &str) -> Vec<Group<'a>> {
     let mut groups = Vec::new();
     let mut found = passage.char_indices().peekable();
@@ -180,8 +179,8 @@ fn kept(groups: &[Group<'_>], text: &[char], range: Range<usize>) -> String {
     kept
 }
 
-/// Names the characters in which a passage of a file differs from a text that it looks like. The
-/// passage starts in `line` at `column`, both from 1.
+/// Names the differences between a passage of a file and a text that looks like it. The passage
+/// starts in `line` at `column`, both from 1.
 pub(crate) fn differences(passage: &str, text: &str, line: usize, column: usize) -> String {
     let (mut line, mut column) = (line, column);
     let mut named = Vec::new();
@@ -191,7 +190,7 @@ pub(crate) fn differences(passage: &str, text: &str, line: usize, column: usize)
     while found.peek().is_some() || given.peek().is_some() {
         let (mut in_file, mut in_text) = (String::new(), String::new());
         let at = (line, column);
-        // As many characters of both as look the same together.
+        // Adds characters of both until they look alike.
         loop {
             let [file_looks, text_looks] = [look(&in_file), look(&in_text)];
             if file_looks == text_looks && !(in_file.is_empty() && in_text.is_empty()) {
@@ -244,19 +243,19 @@ pub(crate) fn hidden(line: &str) -> Option<String> {
     (!named.is_empty()).then(|| named.join(", "))
 }
 
-/// The code points of characters.
+/// Formats the code points of characters.
 fn points(chars: &str) -> String {
     let points: Vec<_> = chars.chars().map(|char| format!("U+{:04X}", u32::from(char))).collect();
     if points.is_empty() { "nothing".into() } else { points.join(" ") }
 }
 
-/// Gives the characters that a character looks like: none for an invisible one.
+/// Passes the characters that a character looks like to `give`: none for an invisible one.
 fn look_of(char: char, give: &mut impl FnMut(char)) {
     if char.is_ascii() {
         return give(char);
     }
     match char {
-        // Soft hyphen, joiners, marks of direction, byte order mark, variation selectors.
+        // Soft hyphen, joiners, direction marks, byte order mark, variation selectors.
         '\u{ad}'
         | '\u{34f}'
         | '\u{61c}'
@@ -298,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn look_alike_texts_are_equal() {
+    fn look_alike_text_is_equal() {
         for (one, other) in [
             ("in\u{a0}order", "in order"),
             ("in\u{202f}order\u{3000}x", "in order x"),
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_change_keeps_what_both_have_in_common() {
+    fn changes_keep_common_text() {
         let check = |passage: &str, old: &str, new: &str, expected: &str| {
             assert_eq!(changed(passage, old, new), expected);
         };
@@ -352,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_named_by_code_point_and_place() {
+    fn differences_are_named_by_code_point_and_position() {
         assert_eq!(
             differences("in\u{a0}order\u{200b}\n\u{2026}", "in order\n...", 3, 21),
             "line 3 column 23: U+00A0 for U+0020, line 3 column 29: U+200B for nothing, \

@@ -53,8 +53,8 @@ pub(crate) fn rendered(call: &Call) -> Option<String> {
     Some(format!("apply_patch\n{}", arguments.patch))
 }
 
-/// Chooses the path of a patch that may mean two: the one that exists. For a new file it is the one
-/// without the letter before it, unless a directory with that name exists.
+/// Chooses the path of a patch that may refer to two: the existing one. For a new file it is the
+/// path without the leading letter, unless a directory with that name exists.
 fn resolve(call: &Call, patch: &mut FilePatch) -> Result<(), ErrorInfo> {
     let Some(other) = patch.other_path.take() else { return Ok(()) };
     let kind = |path: &str| {
@@ -80,8 +80,8 @@ fn resolve(call: &Call, patch: &mut FilePatch) -> Result<(), ErrorInfo> {
     Ok(())
 }
 
-/// Refuses to remove or move a link: a patch is of what the link leads to, which would be
-/// removed instead.
+/// Refuses to remove or move a link: a patch describes the target of the link, but the link itself
+/// would be removed.
 fn refuse_links(call: &Call, patches: &[FilePatch]) -> Result<(), ErrorInfo> {
     let gone = patches.iter().filter_map(|patch| match &patch.action {
         Action::Remove => Some(&patch.path),
@@ -100,7 +100,7 @@ fn refuse_links(call: &Call, patches: &[FilePatch]) -> Result<(), ErrorInfo> {
     Ok(())
 }
 
-/// Asks for consent to remove files whose content the patch does not have.
+/// Asks for consent to remove files whose content is not in the patch.
 fn ask_to_remove(call: &Call, patches: &[FilePatch]) -> Result<(), Stop> {
     let is_removed = |patch: &&FilePatch| patch.action == Action::Remove && patch.hunks.is_empty();
     let removed: Vec<_> =
@@ -115,29 +115,29 @@ fn ask_to_remove(call: &Call, patches: &[FilePatch]) -> Result<(), Stop> {
     }
 }
 
-/// The files that a patch names, as they are after the parts of it that were read.
+/// The files of a patch, with the parts applied that were read.
 struct Files<'a> {
     call: &'a Call,
     files: Vec<Pending>,
 }
 
-/// A file before and after.
+/// The old and new state of a file.
 struct Pending {
     target: Target,
     /// The previous text; `None` if the file did not exist.
     old: Option<Text>,
     new: Option<Text>,
-    /// The file that it was until now, by its position.
+    /// The file that is moved here, by its index.
     from: Option<usize>,
-    /// It is another file now.
+    /// The file is moved to another path.
     is_moved: bool,
-    /// The patch changes lines of it.
+    /// The patch changes lines of the file.
     has_hunks: bool,
     notes: Vec<String>,
 }
 
 impl Files<'_> {
-    /// The file at a path, read unless it was before.
+    /// Returns the index of the file at a path, and reads it if necessary.
     fn file(&mut self, path: &str) -> Result<usize, ErrorInfo> {
         let location = Location::of_file(self.call, path)?;
         let same = |file: &Pending| file.target.location.path == location.path;
@@ -285,7 +285,7 @@ fn endings(old: &Text, new: &Text) -> String {
     }
 }
 
-/// The content of a file that a patch makes.
+/// Returns the content of a file that a patch creates.
 fn content(hunks: &[Hunk]) -> Result<String, String> {
     let mut content = String::new();
     for line in hunks.iter().flat_map(|hunk| &hunk.lines) {

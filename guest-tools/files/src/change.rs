@@ -1,12 +1,11 @@
-//! Changing files: all of them, or none where one cannot be changed.
+//! Changes files atomically: all of them, or none if one cannot be changed.
 //!
-//! The new content of each file is written beside it, to the disk, and then takes its place
-//! by a rename. So whenever a call is killed, each file is the old one or the new one.
+//! The new content of each file is written to a temporary file, synced, and renamed. If a call is
+//! killed, each file has either the old or the new content.
 //!
-//! Between reading a file and replacing it, another call may change it. Therefore the file is
-//! locked with another file next to it and compared with the content that was read; if it differs,
-//! nothing is changed and the caller plans the change again. The lock of a killed call is taken
-//! over.
+//! Another call may change a file between reading and replacing it. So the file is locked with a
+//! lock file next to it and compared with the content that was read. If it differs, nothing is
+//! changed and the caller plans the change again. The lock of a killed call is taken over.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -19,22 +18,22 @@ use kitbag_workspace::{Kind, Location, explain, stat, stat_link};
 use crate::file::{Opened, WHOLE_BYTES};
 use crate::leftover::{Purpose, leftovers, lock_name, temporary_name};
 
-/// The most links that are followed, as in Linux.
+/// Maximum number of links that are followed, as in Linux.
 const LINKS: usize = 40;
 
-/// The most times that a change is planned again because another call was faster.
+/// Maximum number of times that a change is planned again because another call was faster.
 const ATTEMPTS: usize = 100;
 
-/// After how long a lock that stays the same is taken over. Its call needs it for a few
-/// operations, and for no write to the disk.
+/// Time after which an unchanged lock is taken over. A call holds a lock for a few operations
+/// without waiting for the disk.
 const ABANDONED: Duration = Duration::from_secs(2);
 
 /// A file that is about to be changed.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    /// As the caller gave it.
+    /// The path as the caller gave it.
     pub(crate) location: Location,
-    /// The location of the file, behind symbolic links.
+    /// The location of the file after following symbolic links.
     file: Location,
     /// The content; `None` if the file does not exist.
     pub(crate) content: Option<Vec<u8>>,
@@ -47,22 +46,22 @@ pub(crate) struct Change {
     pub(crate) target: Target,
     /// The new content; `None` to remove the file.
     pub(crate) content: Option<Vec<u8>>,
-    /// The file that it was until now, whose mode it keeps. Nothing is at the target then.
+    /// The file that is moved here. The change keeps its mode, and the target must not exist.
     pub(crate) from: Option<Target>,
 }
 
 impl Change {
-    /// A change of the content, or a new file; with `None`, its removal.
+    /// Creates a change of the content, or a new file. With `None`, creates a removal.
     pub(crate) fn new(target: Target, content: Option<Vec<u8>>) -> Self {
         Self { target, content, from: None }
     }
 
-    /// The paths that are other ones afterwards.
+    /// Returns the paths that the change affects.
     fn targets(&self) -> impl Iterator<Item = &Target> {
         [Some(&self.target), self.from.as_ref()].into_iter().flatten()
     }
 
-    /// Makes the change, with its new content beside the file.
+    /// Applies the change. `temporary` is the file with the new content.
     fn make(&self, temporary: &str) -> io::Result<()> {
         let path = &self.target.file.path;
         match (&self.content, &self.from) {
@@ -79,7 +78,7 @@ impl Change {
         }
     }
 
-    /// Takes it back.
+    /// Reverts the change.
     fn undo(&self, temporary: &str) -> io::Result<()> {
         let path = &self.target.file.path;
         let restore = |content: &[u8]| {
@@ -106,7 +105,8 @@ impl Target {
         Self::read_as(location, false)
     }
 
-    /// As [`read`](Self::read). With `preview` nothing is written, so that it need not be writable.
+    /// Like [`read`](Self::read). With `preview` no file is written, so the file need not be
+    /// writable.
     pub(crate) fn read_as(location: Location, preview: bool) -> Result<Self, ErrorInfo> {
         let file = follow(&location)?;
         let found = match stat(&file.path) {
@@ -150,7 +150,7 @@ impl Target {
         }
     }
 
-    /// The directory that holds the file, and its name.
+    /// Returns the directory of the file and its name.
     fn place(&self) -> (String, &str) {
         match self.file.split() {
             Some((directory, name)) => (directory.path, name),
@@ -203,7 +203,7 @@ fn follow(location: &Location) -> Result<Location, ErrorInfo> {
     Err(explain(location, "followed", &circle))
 }
 
-/// Plans changes and makes them. Plans again if another call was faster.
+/// Plans and applies changes. Plans again if another call was faster.
 ///
 /// `plan` returns the changes and their description.
 pub(crate) fn change(
@@ -224,7 +224,7 @@ pub(crate) fn change(
     Err(ErrorInfo::new("other calls keep changing the same files").transient().into())
 }
 
-/// Makes changes. `false` where another call was first, and nothing was changed.
+/// Applies changes. Returns `false` if another call was faster, in which case nothing was changed.
 fn commit(changes: &[Change]) -> Result<bool, ErrorInfo> {
     let mut leavings: Vec<String> = Vec::new();
     for target in changes.iter().flat_map(Change::targets) {
@@ -239,7 +239,7 @@ fn commit(changes: &[Change]) -> Result<bool, ErrorInfo> {
         }
     }
     let mut targets: Vec<&Target> = changes.iter().flat_map(Change::targets).collect();
-    // In one order, so that no two calls wait for each other.
+    // In a fixed order, so that calls do not deadlock.
     targets.sort_by(|one, other| one.file.path.cmp(&other.file.path));
     let mut locks = Locks::default();
     for target in &targets {
@@ -282,13 +282,13 @@ fn commit(changes: &[Change]) -> Result<bool, ErrorInfo> {
     Ok(true)
 }
 
-/// The new content of files, beside them.
+/// Temporary files with the new content.
 #[derive(Default)]
 struct Staged {
-    /// One for each change, in order: where its content is, or where a file goes that is
-    /// removed.
+    /// One path for each change, in order: its temporary file, or the temporary path of a removed
+    /// file.
     files: Vec<String>,
-    /// Directories that were made for them.
+    /// Directories that were created for the changes.
     directories: Vec<String>,
 }
 
@@ -320,14 +320,14 @@ impl Staged {
     }
 }
 
-/// Not every file system can write to the disk when it is asked to.
+/// Ignores the error of a file system that cannot sync.
 fn synced(result: io::Result<()>) -> io::Result<()> {
     let is_missing = |code| matches!(code, Some(libc::EINVAL | libc::ENOTSUP));
     result.or_else(|error| if is_missing(error.raw_os_error()) { Ok(()) } else { Err(error) })
 }
 
-/// Makes a directory and those above it, all or none. Gives those that were made, the
-/// outermost first.
+/// Creates a directory and its missing parents, all or none. Returns the created ones, outermost
+/// first.
 pub(crate) fn make_directories(path: &str) -> io::Result<Vec<String>> {
     let mut made = Vec::new();
     match make_missing(path, &mut made) {
@@ -353,21 +353,21 @@ fn make_missing(path: &str, made: &mut Vec<String>) -> io::Result<()> {
     }
     match fs::create_dir(path) {
         Ok(()) => made.push(path.to_owned()),
-        // Another call was first.
+        // Another call was faster.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// Removes directories that were made, as far as nothing is in them.
+/// Removes created directories if they are empty.
 pub(crate) fn remove_directories(made: &[String]) {
     for directory in made.iter().rev() {
         let _ = fs::remove_dir(directory);
     }
 }
 
-/// Takes changes back that were made, the last one first. Names what is lost by that.
+/// Reverts applied changes, last one first. Returns the changes that are lost.
 fn undo(done: &[(&Change, &String)]) -> Option<String> {
     let mut lost = Vec::new();
     for (change, temporary) in done.iter().rev() {
@@ -378,7 +378,7 @@ fn undo(done: &[(&Change, &String)]) -> Option<String> {
     (!lost.is_empty()).then(|| format!("{} could not be changed back", lost.join(", ")))
 }
 
-/// Removes what a change left behind.
+/// Removes a leftover file.
 fn remove(path: &str) {
     if fs::remove_file(path).is_err() {
         let _ = fs::remove_dir_all(path);
@@ -391,11 +391,11 @@ struct Locks(Vec<String>);
 
 impl Locks {
     fn lock(&mut self, target: &Target) -> io::Result<()> {
-        /// A lock is held for a fraction of that.
+        /// A lock is held for a fraction of this time.
         const PAUSE: Duration = Duration::from_millis(1);
         let (directory, name) = target.place();
         if stat(&directory).is_err() {
-            // A file that is removed, in a directory that is gone.
+            // The file was removed and its directory no longer exists.
             return Ok(());
         }
         let lock = target.beside(&lock_name(name));

@@ -7,24 +7,24 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::shown::count;
 
-/// The lines of context that are shown before and after a change.
+/// Number of context lines before and after a change.
 const CONTEXT: usize = 2;
 
-/// The most that is shown of one change.
+/// Maximum size of a displayed change in bytes.
 const SHOWN_BYTES: usize = 6 << 10;
 
-/// The most lines that are compared with each other.
+/// Maximum number of lines that are compared.
 const COMPARED_LINES: usize = 20_000;
 
-/// The most that is compared: lines may be long.
+/// Maximum size of the compared text, since lines may be long.
 const COMPARED_BYTES: usize = 1 << 20;
 
-/// The time limit of a diff. At the limit, the diff is longer than necessary.
+/// Time limit of a diff. At the limit the diff is longer than necessary.
 const TIME: Duration = Duration::from_millis(500);
 
 /// Returns the difference of two texts, as a unified diff without header.
 pub(crate) fn diff(old: &str, new: &str) -> String {
-    // Common lines at the start and the end are not compared, and may be millions.
+    // Common lines at the start and the end are not compared. There may be millions.
     let lines = || old.split_inclusive('\n').zip(new.split_inclusive('\n'));
     let same = lines().take_while(|(one, other)| one == other);
     let (same_lines, same_bytes) =

@@ -124,8 +124,8 @@ pub(crate) fn apply(text: &mut Text, edit: &Edit) -> Result<Option<String>, Stri
     }
 }
 
-/// Makes an edit where the file has other characters that look like those of `old`, in one place
-/// alone. The file keeps its characters.
+/// Applies an edit if the file has other characters that look like those of `old` in exactly one
+/// position. The file keeps its characters.
 fn apply_alike(text: &mut Text, old: &str, new: &str) -> Result<Option<String>, String> {
     let content = text.as_str();
     let missing = |why: &str| Err(format!("{}{why}", mismatch("`old_text`", content, old, new)));

@@ -1,4 +1,4 @@
-//! Opening what a tool reads.
+//! Opens files for reading.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::shown::size;
 
-/// The largest file that is read whole, and that can be edited: text, endings and a changed
-/// copy have to fit into the memory of a call, which is 64 MiB by default.
+/// Maximum size of a file that is read as a whole and can be edited: text, line endings and a
+/// changed copy must fit into the memory of a call, 64 MiB by default.
 pub(crate) const WHOLE_BYTES: u64 = 8 << 20;
 
 /// The number of hexadecimal digits of a shown digest.
@@ -27,12 +27,12 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Opens a file, and nothing else.
+    /// Opens a regular file.
     pub(crate) fn open(call: &Call, given: &str) -> Result<Self, ErrorInfo> {
         Self::at(Location::new(call, given)?)
     }
 
-    /// As [`open`](Self::open), at a location.
+    /// Like [`open`](Self::open), for a location.
     pub(crate) fn at(location: Location) -> Result<Self, ErrorInfo> {
         let failed = |error: io::Error| explain(&location, "read", &error);
         let is_directory = || {
@@ -68,24 +68,24 @@ impl Opened {
         Ok(content)
     }
 
-    /// Reads the whole file; `None` where it is larger than [`WHOLE_BYTES`].
+    /// Reads the whole file. `None` if it is larger than [`WHOLE_BYTES`].
     pub(crate) fn read_whole(&mut self) -> Result<Option<Vec<u8>>, ErrorInfo> {
         if self.size > WHOLE_BYTES {
             return Ok(None);
         }
-        // It may grow while it is read.
+        // The file may grow while it is read.
         let content = self.read(0, WHOLE_BYTES + 1)?;
         Ok((content.len() as u64 <= WHOLE_BYTES).then_some(content))
     }
 
-    /// The error for a file that is too large for what is asked.
+    /// Returns the error for a file that is too large for an operation.
     pub(crate) fn too_large(&self, what: &str) -> ErrorInfo {
         let (given, found, limit) = (&self.location.given, size(self.size), size(WHOLE_BYTES));
         ErrorInfo::new(format!("`{given}` has {found}; the limit for {what} is {limit}; split it"))
     }
 }
 
-/// The content of a file as text.
+/// Decodes the content of a file as text.
 pub(crate) fn text(location: &Location, content: Vec<u8>) -> Result<Decoded, ErrorInfo> {
     decode(content).map_err(|content| binary(location, &content))
 }
@@ -102,7 +102,7 @@ pub(crate) fn binary(location: &Location, content: &[u8]) -> ErrorInfo {
     ErrorInfo::new(format!("`{}` is binary{shown}, not text{advice}", location.given))
 }
 
-/// Returns true if `read_media` returns files of this type as an image or sound.
+/// Returns true if `read_media` returns files of this type as an image or audio.
 pub(crate) fn is_media(mime_type: &str) -> bool {
     mime_type.starts_with("image/") || mime_type.starts_with("audio/")
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     {
         put("link", json!(target.to_string_lossy()));
     }
-    // A link that leads nowhere, or out of what is granted, is no more than a link.
+    // A link that is dangling or leads outside of the grant is only described as a link.
     let found = found.unwrap_or(itself);
     let kind = match found.kind {
         Kind::File => "file",

@@ -1,7 +1,7 @@
-//! The names of temporary files of a change, and cleaning up after killed calls.
+//! The names of temporary files, and the cleanup after killed calls.
 //!
-//! All begin with `.kitbag-`, then what the file is for, the digest of the name of the file
-//! that is changed, the time and a random number. A lock has neither time nor number.
+//! All names start with `.kitbag-`, followed by the purpose, the digest of the changed file's name,
+//! the time and a random number. A lock has neither time nor number.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::ControlFlow;
@@ -11,30 +11,30 @@ use kitbag_workspace::list;
 
 use crate::file::digest;
 
-/// How all of them begin. Listings pass over them.
+/// The common prefix. Listings skip these files.
 const START: &str = ".kitbag-";
 
-/// The age in seconds after which any temporary file was left behind: no call runs that long.
+/// The age in seconds after which a temporary file is a leftover: no call runs that long.
 const OLD_SECONDS: u64 = 600;
 
 /// The purpose of a temporary file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The new content of a file that exists. The host keeps others from reading it, and
-    /// gives it the mode of the file whose place it takes.
+    /// The new content of an existing file. The host hides it from other users, and gives it the
+    /// mode of the file that it replaces.
     Replace,
-    /// The content of a file that does not exist yet.
+    /// The content of a new file.
     Create,
-    /// The file that is being removed.
+    /// The file that is removed.
     Remove,
 }
 
-/// Returns true if a name is that of a temporary file.
+/// Returns true if a name belongs to a temporary file.
 pub(crate) fn is_leftover(name: &str) -> bool {
     name.starts_with(START)
 }
 
-/// A name for a further file, for a change of the file of this name.
+/// Returns a temporary name for a change of the file with this name.
 pub(crate) fn temporary_name(purpose: Purpose, target: &str) -> String {
     let purpose = match purpose {
         Purpose::Replace => "tmp",
@@ -45,18 +45,18 @@ pub(crate) fn temporary_name(purpose: Purpose, target: &str) -> String {
     format!("{START}{purpose}-{}-{:x}-{random:x}", short(target), now())
 }
 
-/// The name of the lock for the file of this name.
+/// Returns the name of the lock for the file with this name.
 pub(crate) fn lock_name(target: &str) -> String {
     format!("{START}lock-{}", short(target))
 }
 
-/// Returns the files in a directory that killed calls left behind, which changed a file with this
-/// name, or any file long ago. A running call that changes the same file may still need its files:
-/// they are removed once that file has changed.
+/// Returns leftovers of killed calls in a directory: those for the file with this name, and old
+/// ones for any file. A running call that changes the same file may still need its files: those are
+/// removed once the file has changed.
 pub(crate) fn leftovers(directory: &str, target: &str) -> Vec<String> {
     let (target, now) = (short(target), now());
     let mut found = Vec::new();
-    // A directory that cannot be listed keeps what is in it.
+    // A directory that cannot be listed keeps its files.
     let _ = list(directory, |name, _| {
         if let Some((of, time)) = parse(name)
             && (of == target || now.saturating_sub(time) > OLD_SECONDS)
@@ -68,7 +68,7 @@ pub(crate) fn leftovers(directory: &str, target: &str) -> Vec<String> {
     found
 }
 
-/// The digest and the time in a name.
+/// Returns the digest and the time in a name.
 fn parse(name: &str) -> Option<(&str, u64)> {
     let rest = name.strip_prefix(START)?;
     let (purpose, rest) = rest.split_once('-')?;
@@ -78,7 +78,7 @@ fn parse(name: &str) -> Option<(&str, u64)> {
     is_ours.then_some((of, u64::from_str_radix(time, 16).ok()?))
 }
 
-/// A name in a few characters: the whole would be too long for some.
+/// Returns a short digest of a name, since a whole name could make the new name too long.
 fn short(name: &str) -> String {
     digest(name.as_bytes())
 }

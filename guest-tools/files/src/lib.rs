@@ -1,6 +1,6 @@
 //! The tools that read and change the files of a workspace.
 //!
-//! Every tool is a module with its `run`. `file` opens what they read.
+//! Each tool is a module with a function `run`. `file` opens files for reading.
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ const DESCRIPTION: &str = include_str!("../describe.json");
 
 kitbag_sdk::describe_section!(DESCRIPTION);
 
-/// A tool: its name, and how it serves a call.
+/// A tool: its name and the function that serves a call.
 type Served = (&'static str, fn(&Call) -> Result<String, Stop>);
 
 const TOOLS: [Served; 10] = [
@@ -53,7 +53,7 @@ const TOOLS: [Served; 10] = [
 ];
 
 impl Tool for Files {
-    // Each tool reads its own.
+    // Each tool parses its own arguments.
     type Arguments = IgnoredAny;
 
     fn describe() -> Description {

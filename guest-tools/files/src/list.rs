@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::leftover::is_leftover;
 use crate::shown::{count, size};
 
-/// Directories whose content is not shown in a listing of their parents.
+/// Directories whose content is not shown in listings of their parents.
 const CLOSED: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
 
 /// The minimum number of entries that are shown of each nested directory, while there is room.
@@ -72,7 +72,7 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     Ok(answer)
 }
 
-/// A directory, as far as it is shown.
+/// The displayed part of a directory.
 struct Directory {
     location: Location,
     entries: Vec<Entry>,
@@ -85,7 +85,7 @@ struct Entry {
     kind: Kind,
     /// The content, for a directory that is shown.
     inside: Option<Directory>,
-    /// Why it is not.
+    /// The reason why the content is not shown.
     note: &'static str,
 }
 
@@ -125,8 +125,7 @@ struct Page {
     unnamed: u64,
 }
 
-/// Reads the first entries of a directory behind a name. However many there are, no more
-/// than these are kept.
+/// Reads the first entries of a directory after a name. Memory use is limited to these entries.
 fn page(location: &Location, after: Option<&str>, limit: usize) -> std::io::Result<Page> {
     let mut first: BinaryHeap<(String, Kind)> = BinaryHeap::new();
     let (mut more, mut secrets) = (0, 0);
@@ -153,8 +152,8 @@ fn page(location: &Location, after: Option<&str>, limit: usize) -> std::io::Resu
     Ok(Page { entries: first.into_sorted_vec(), more, secrets, unnamed: listed.unnamed })
 }
 
-/// Opens the directories below, one level after the other, while there is room. Those of a
-/// level share what is left.
+/// Lists nested directories level by level while there is room. Directories of a level share the
+/// remaining room.
 fn grow(arguments: &Arguments, top: &Location, page: Page, left_out: &mut LeftOut) -> Directory {
     left_out.add(&page);
     let mut room = arguments.limit.saturating_sub(page.entries.len());
@@ -193,7 +192,7 @@ impl Directory {
         Self { location, entries: page.entries.into_iter().map(entry).collect(), more: page.more }
     }
 
-    /// The directories of a level, counted from those in this one.
+    /// Collects the directories of a level relative to this one.
     fn collect<'a>(&'a mut self, level: usize, closed: &mut VecDeque<(Location, &'a mut Entry)>) {
         for entry in &mut self.entries {
             if level > 1 {
@@ -236,7 +235,7 @@ impl Directory {
 }
 
 fn details(location: &Location, kind: Kind) -> String {
-    // It may be gone by now.
+    // The file may have been removed.
     let Ok(found) = stat_link(&location.path) else { return String::new() };
     let time = found.modified.map(|time| humantime::format_rfc3339_seconds(time).to_string());
     let time = time.unwrap_or_default();

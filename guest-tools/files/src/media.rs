@@ -8,13 +8,12 @@ use serde::Deserialize;
 use crate::file::{Opened, is_media};
 use crate::shown::size;
 
-/// The formats that models take.
+/// The formats that models accept.
 const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// The most pixels on a side, and the most bytes (5 MB in base64), that the interfaces of models
-/// take.
+/// Maximum number of pixels per side, and of bytes (5 MB in base64), that model interfaces accept.
 ///
-/// Source: Anthropic, "Vision"; those of OpenAI and Google take more.
+/// Source: Anthropic, "Vision"; OpenAI and Google accept more.
 const MOST_PIXELS: usize = 8_000;
 const MOST_BYTES: usize = 3_932_160;
 
@@ -57,7 +56,7 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     Ok(told)
 }
 
-/// The size of an image in pixels.
+/// Returns the size of an image in pixels.
 ///
 /// # Errors
 ///
@@ -101,7 +100,7 @@ fn has_end(data: &[u8], mime_type: &str) -> bool {
     }
 }
 
-/// A JPEG from its first scan on: a thumbnail before that has an end of its own.
+/// Returns a JPEG from its first scan on: a thumbnail before the scan has its own end marker.
 fn jpeg_scan(data: &[u8]) -> &[u8] {
     let mut rest = &data[2.min(data.len())..];
     while let [0xff, marker, high, low, ..] = rest {
@@ -114,7 +113,7 @@ fn jpeg_scan(data: &[u8]) -> &[u8] {
     rest
 }
 
-/// The type of an image or a sound.
+/// Returns the type of an image or audio file.
 fn media_type(location: &Location, data: &[u8]) -> Result<&'static str, ErrorInfo> {
     let given = &location.given;
     let found = infer::get(data).map(|kind| kind.mime_type());

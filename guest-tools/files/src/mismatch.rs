@@ -8,25 +8,26 @@ use kitbag_workspace::cut;
 use crate::alike;
 use crate::shown::count;
 
-/// The most lines of a passage that are shown.
+/// Maximum number of displayed lines of a passage.
 const SHOWN_LINES: usize = 12;
 
-/// The most lines that are compared in words.
+/// Maximum number of lines whose differences are described.
 const COMPARED_LINES: usize = 5;
 
-/// The most bytes of a line that are shown and compared.
+/// Maximum number of bytes of a line that are shown and compared.
 const LINE_BYTES: usize = 200;
 
-/// The most lines of a file that are compared letter by letter.
+/// Maximum number of lines of a file that are compared by letters.
 const LETTERS_LINES: usize = 20_000;
 
-/// The most lines with equal text that vote for a position.
+/// Maximum number of equal lines that vote for a position.
 const SAME_LINES: usize = 50;
 
-/// The shortest line that is searched for in others, in characters: shorter ones occur too often.
+/// Minimum length of a line that is searched for in other lines, in characters: shorter ones occur
+/// too often.
 const SHORTEST: usize = 4;
 
-/// How similar a line has to be to be shown, of 1.
+/// Minimum similarity of a displayed line, from 0 to 1.
 const SIMILAR: f64 = 0.5;
 
 /// Explains why a text is not in a file. `what` is the caller's name for the text.
@@ -56,7 +57,7 @@ pub(crate) fn mismatch(what: &str, content: &str, old: &str, new: &str) -> Strin
     let mut differences: Vec<String> = Vec::new();
     let mut left = 0;
     for (number, (wanted, found)) in (start + 1..).zip(wanted.iter().zip(found)) {
-        // A passage may begin within a line.
+        // A passage may start within a line.
         let is_within = number == start + 1 && wanted.trim_start().len() == wanted.len();
         let found = found.map(|found| if is_within { found.trim_start() } else { found });
         let Some(difference) = difference(wanted, found, number) else { continue };
@@ -74,7 +75,7 @@ pub(crate) fn mismatch(what: &str, content: &str, old: &str, new: &str) -> Strin
     format!("{missing}. Nearest, {range}:\n{passage}Different: {}", differences.join("\n"))
 }
 
-/// Names the places of a text that is there several times.
+/// Lists the positions of a text with several matches.
 pub(crate) fn several_places(content: &str, old: &str, places: &[usize]) -> String {
     let all = content.matches(old).count().max(places.len());
     let lines: Vec<&str> = content.lines().collect();
@@ -91,12 +92,12 @@ pub(crate) fn several_places(content: &str, old: &str, places: &[usize]) -> Stri
     )
 }
 
-/// The line of a place, from 1.
+/// Returns the line of a position, from 1.
 pub(crate) fn line_of(content: &str, at: usize) -> usize {
     content[..at].matches('\n').count() + 1
 }
 
-/// Lines with their numbers.
+/// Formats lines with their numbers.
 fn passage(lines: &[&str], start: usize, end: usize) -> String {
     let mut shown = String::new();
     for (number, line) in (start + 1..).zip(&lines[start..end]).take(SHOWN_LINES) {
@@ -113,7 +114,7 @@ fn short(line: &str) -> String {
     if part.len() < line.len() { format!("{part}…") } else { line.to_owned() }
 }
 
-/// Describes a mistake of a model without which the text would be in the file.
+/// Describes a model's mistake: without it, the text would be in the file.
 fn miswritten(content: &str, old: &str) -> Option<String> {
     let numbered = |line: &&str| {
         let rest = line.trim_start().trim_start_matches(|it: char| it.is_ascii_digit());
@@ -177,13 +178,13 @@ fn nearest(lines: &[&str], wanted: &[&str]) -> Option<usize> {
     Some(part.or_else(similar)?.saturating_sub(offset))
 }
 
-/// A line without what is easily written differently: whitespace, quotes, dashes and case.
+/// Normalizes whitespace, quotes, dashes and case, which are easily written differently.
 fn plain(line: &str) -> String {
     let words: Vec<_> = line.split_whitespace().collect();
     words.join(" ").chars().map(straight).flat_map(char::to_lowercase).collect()
 }
 
-/// Quotes and dashes as keyboards have them.
+/// Replaces typographic quotes and dashes by ASCII characters.
 fn straight(char: char) -> char {
     match char {
         '\u{2018}'..='\u{201b}' => '\'',
@@ -193,7 +194,7 @@ fn straight(char: char) -> char {
     }
 }
 
-/// Describes the difference between a given line and that of the file.
+/// Describes the difference between a given line and the file's line.
 fn difference(wanted: &str, found: Option<&str>, line: usize) -> Option<String> {
     let Some(found) = found else { return Some("the file ends before".into()) };
     if wanted == found {
@@ -254,7 +255,7 @@ fn difference(wanted: &str, found: Option<&str>, line: usize) -> Option<String> 
     Some(kinds.join(", "))
 }
 
-/// Whitespace in words.
+/// Describes whitespace in words.
 fn blanks(text: &str) -> String {
     let tabs = text.chars().filter(|it| *it == '\t').count() as u64;
     let spaces = text.chars().filter(|it| *it == ' ').count() as u64;

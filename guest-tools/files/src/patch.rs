@@ -1,4 +1,4 @@
-//! Reading patches: unified diffs, and the form that begins with `*** Begin Patch`.
+//! Parses patches: unified diffs, and the format that starts with `*** Begin Patch`.
 
 mod envelope;
 mod paths;
@@ -10,8 +10,7 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilePatch {
     pub(crate) path: String,
-    /// Another path that it may mean: `a/x` is the file `x` before a change, or `x` in a
-    /// directory `a`.
+    /// An alternative path: `a/x` may be the file `x` before a change, or `x` in the directory `a`.
     pub(crate) other_path: Option<String>,
     pub(crate) action: Action,
     pub(crate) hunks: Vec<Hunk>,
@@ -19,41 +18,41 @@ pub(crate) struct FilePatch {
     pub(crate) mode: Option<String>,
 }
 
-/// The further change of the file.
+/// The action on the file, in addition to its hunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// It is changed where it is.
+    /// The file is changed in place.
     Update,
-    /// It is made.
+    /// The file is created.
     Create,
-    /// It is removed. The patch has its content where it has hunks.
+    /// The file is removed. If the patch has hunks, they contain its content.
     Remove,
-    /// It comes from another path.
+    /// The file is moved from another path.
     MoveFrom(String),
 }
 
-/// A passage that is changed.
+/// A changed passage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hunk {
-    /// The line of the file where it begins, from 1; 0 for an empty file. `None` where the
-    /// patch does not say.
+    /// The first line of the hunk in the file, from 1; 0 for an empty file. `None` if the patch
+    /// does not specify it.
     pub(crate) line: Option<usize>,
-    /// Lines above it, in order.
+    /// Headings: lines above the hunk, in order.
     pub(crate) headings: Vec<String>,
     pub(crate) lines: Vec<Line>,
-    /// It is at the end of the file.
+    /// The hunk is at the end of the file.
     pub(crate) is_at_end: bool,
-    /// The last old, and the last new line of the file have no newline, says the patch.
+    /// The patch declares that the last old line, and the last new line, have no newline.
     pub(crate) no_newline: [bool; 2],
     /// True if the patch determines the line endings of new lines. Otherwise they have no carriage
-    /// return and are adapted to the lines around them.
+    /// return, and get the endings of the surrounding lines.
     pub(crate) says_endings: bool,
 }
 
 /// A line of a hunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// Before or behind what is changed.
+    /// Before or after the changed lines.
     Same(String),
     Old(String),
     New(String),
@@ -62,7 +61,7 @@ pub(crate) enum Line {
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
 
-/// Reads a patch. An error names the line of the patch.
+/// Parses a patch. An error names the line of the patch.
 pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     // If every line ends with CRLF, the patch itself was written that way. Otherwise a carriage
     // return is part of a file.
@@ -72,7 +71,7 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     };
     let lines: Vec<&str> = patch.strip_suffix('\n').unwrap_or(&patch).split('\n').collect();
     let begin = lines.iter().position(|line| envelope::is_frame(line, BEGIN));
-    // Models leave the first marker out.
+    // Models may omit the first marker.
     let begin = begin.map(|at| at + 1).or_else(|| envelope::first_section(&lines));
     let mut files = match begin {
         Some(begin) => envelope::read(&lines, begin)?,
@@ -125,7 +124,7 @@ impl Hunk {
 }
 
 impl Line {
-    /// Reads a line of a hunk. An empty one is an empty line of context, whose space was lost.
+    /// Parses a line of a hunk. An empty line is an empty context line without its space.
     fn parse(line: &str) -> Option<Self> {
         if matches!(line, "" | "\r") {
             return Some(Self::Same(String::new()));

@@ -14,14 +14,14 @@ use crate::change::{make_directories, remove_directories};
 use crate::leftover::{Purpose, leftovers, temporary_name};
 use crate::shown::{count, size};
 
-/// The most entries of a directory that are counted before it is removed.
+/// Maximum number of entries that are counted before a directory is removed.
 const COUNTED: u64 = 100_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Make {
     path: String,
-    /// The host alone asks for one, here and below: no caller has this argument.
+    /// Only the host sets this, here and below: callers do not have this argument.
     #[serde(default)]
     preview: bool,
 }
@@ -209,8 +209,8 @@ pub(crate) fn remove(call: &Call) -> Result<String, Stop> {
     }
     let rests = leftovers(&above.path, name);
     if inside.is_some() {
-        // Out of the way at once, and then piece by piece: what is left of it where the call
-        // is killed has a name that the next one removes.
+        // First moved away atomically, then removed in steps: if the call is killed, the rest has a
+        // name that the next call removes.
         let away = format!(
             "{}/{}",
             above.path.trim_end_matches('/'),
@@ -247,9 +247,9 @@ fn sync(directory: &Location) {
 struct Inside {
     entries: u64,
     bytes: u64,
-    /// There is more than was counted.
+    /// The directory has more entries than were counted.
     is_more: bool,
-    /// The path of something in it that no tool removes.
+    /// The path of an entry that no tool may remove.
     sealed: Option<String>,
 }
 

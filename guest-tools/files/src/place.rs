@@ -24,15 +24,15 @@ impl Replacement {
 /// The positions of a file's hunks.
 #[derive(Default)]
 pub(crate) struct Placed {
-    /// The line behind the last hunk, from 0.
+    /// The line after the last hunk, from 0.
     end: usize,
-    /// By how many lines the last hunk was further down than the patch says.
+    /// Number of lines by which the last hunk was below its line in the patch.
     offset: isize,
     /// The differences from the patch.
     pub(crate) notes: Vec<String>,
 }
 
-/// The most lines of context that may differ at the start and at the end of a hunk.
+/// Maximum number of context lines that may differ at the start and at the end of a hunk.
 const FUZZ: usize = 3;
 
 /// The comparison of context lines.
@@ -48,7 +48,7 @@ enum Context {
 }
 
 impl Placed {
-    /// Finds all hunks, in order, and says which parts of the text become what.
+    /// Finds all hunks in order. Returns the replacements of the text.
     pub(crate) fn place(&mut self, text: &str, hunks: &[Hunk]) -> Result<Vec<Replacement>, String> {
         let file = FileLines::new(text);
         let mut parts = Vec::new();
@@ -111,7 +111,7 @@ impl Placed {
             hunk.lines.iter().filter(|line| !matches!(line, Line::New(_))).collect();
         // The line in the patch, from 0.
         let said = hunk.line.map(|line| match wanted.is_empty() {
-            // Without old lines, it is behind that line.
+            // Without old lines, the position is after that line.
             true => line,
             false => line.saturating_sub(1),
         });
@@ -130,7 +130,7 @@ impl Placed {
         let leading = hunk.lines.iter().take_while(same).count();
         let trailing = hunk.lines.iter().rev().take_while(same).count();
         let contexts = [Context::Exact, Context::Trimmed, Context::Alike].into_iter();
-        // Without any of its lines a hunk could be anywhere.
+        // A hunk without any matching line could be anywhere.
         let has_old = wanted.iter().any(|line| matches!(line, Line::Old(_)));
         let most = if has_old { leading.max(trailing).min(FUZZ) } else { 0 };
         let contexts = contexts.chain((1..=most).map(Context::Without));
@@ -189,7 +189,7 @@ impl Placed {
         Err(mismatch(&format!("hunk {number}"), file.text, &old, &new))
     }
 
-    /// The place that is nearest to where the patch says, or the only one.
+    /// Returns the position nearest to the line in the patch, or the only position.
     fn choose(&self, places: &[usize], said: Option<usize>) -> Option<usize> {
         let Some(said) = said else {
             return match places {
@@ -205,20 +205,20 @@ impl Placed {
     }
 }
 
-/// Lines of a hunk that are replaced.
+/// Replaced lines of a hunk.
 struct Run {
-    /// The line of the file where they begin, from 0.
+    /// The first line in the file, from 0.
     start: usize,
     old: String,
     new: String,
 }
 
-/// A text and where its lines begin.
+/// A text with the starts of its lines.
 struct FileLines<'a> {
     text: &'a str,
-    /// Without their ends.
+    /// The lines without their endings.
     lines: Vec<&'a str>,
-    /// The look of the lines, computed if a hunk is not found otherwise.
+    /// The look of the lines, computed only if a hunk is not found otherwise.
     looks: OnceCell<Vec<String>>,
     starts: Vec<usize>,
 }
@@ -257,7 +257,7 @@ impl<'a> FileLines<'a> {
         (from..=last).filter(|at| fits(*at)).collect()
     }
 
-    /// Names the characters in which lines of the file differ from those of a hunk.
+    /// Names the characters that differ between lines of the file and of a hunk.
     fn differences(&self, wanted: &[&Line], at: usize) -> String {
         let wanted: Vec<_> = wanted.iter().map(|line| line.text()).collect();
         let found = self.lines[at..at + wanted.len()].join("\n");
@@ -281,8 +281,8 @@ impl<'a> FileLines<'a> {
         self.part(start..end, new, hunk, is_last)
     }
 
-    /// The part of the text that these lines are, and what it becomes. The end of the file
-    /// keeps its newline, or its lack of one, unless the patch says otherwise.
+    /// Returns the part of the text with these lines and its replacement. The end of the file keeps
+    /// its newline, or its lack of one, unless the patch specifies otherwise.
     fn part(
         &self,
         lines: Range<usize>,
@@ -298,7 +298,7 @@ impl<'a> FileLines<'a> {
             if range.start == self.text.len() && lacks_newline {
                 new.insert(0, '\n');
             }
-            // The patch gives it one where it says that there was none.
+            // Adds a newline if the patch declares that the old text had none.
             if new_lacks || lacks_newline && !old_lacks {
                 new.pop();
             }

@@ -64,7 +64,7 @@ fn check(arguments: &Arguments) -> Result<(), ErrorInfo> {
     }
 }
 
-/// Reads several files into one answer. One that cannot be read does not keep the others out.
+/// Reads several files into one answer. An unreadable file does not affect the others.
 fn several(call: &Call, arguments: &Arguments, paths: &[String]) -> Result<String, Stop> {
     let mut answer = String::new();
     let mut left = Vec::new();
@@ -95,7 +95,7 @@ fn several(call: &Call, arguments: &Arguments, paths: &[String]) -> Result<Strin
     Ok(answer)
 }
 
-/// Reads one file: a line on what it is, and its lines.
+/// Reads one file: a line that describes it, and its lines.
 fn read(
     call: &Call,
     arguments: &Arguments,
@@ -138,7 +138,7 @@ pub(crate) fn oddities(decoded: &Decoded) -> Vec<String> {
     found
 }
 
-/// The lines that were asked for: which they are, what reads on, and their text.
+/// Returns the requested lines: their range, the arguments that continue, and their text.
 fn select(
     text: &str,
     arguments: &Arguments,
@@ -171,14 +171,14 @@ fn select(
 /// The lines that fit into an answer.
 struct Page {
     lines: String,
-    /// The last one in it.
+    /// The last line in the answer.
     last: u64,
     /// The column at which the line continues, in characters, if it was cut.
     column: Option<usize>,
 }
 
 impl Page {
-    /// The arguments that read on, up to a line.
+    /// Returns the arguments that continue, up to a line.
     fn more(&self, end: u64) -> Option<String> {
         match self.column {
             Some(column) => Some(format!("start_line={} start_column={column}", self.last)),
@@ -188,7 +188,7 @@ impl Page {
     }
 }
 
-/// Takes lines as far as there is room. With `begins_at_column` the first one begins at
+/// Takes lines while there is room. With `begins_at_column` the first line starts at
 /// `start_column`.
 fn page<'a>(
     wanted: impl Iterator<Item = &'a str>,
@@ -215,7 +215,7 @@ fn page<'a>(
         if line.len() > left {
             page.lines.truncate(if number > start { before } else { page.lines.len() });
             if number == start {
-                // At least one character: else the next call would start at the same column.
+                // At least one character: otherwise the next call would start at the same column.
                 let one = line.chars().next().map_or(0, char::len_utf8);
                 let part = &line[..line.floor_char_boundary(left).max(one)];
                 page.lines.push_str(part);
@@ -235,7 +235,7 @@ fn page<'a>(
     page
 }
 
-/// As [`read`], for a large file: lines are counted up to the requested ones.
+/// Like [`read`], for a large file: lines are counted up to the requested ones.
 fn large(
     opened: &mut Opened,
     arguments: &Arguments,
@@ -260,7 +260,7 @@ fn large(
         let tail = lossless(&content);
         let lines: Vec<_> = tail.split_inclusive('\n').collect();
         let wanted = arguments.start_line.unsigned_abs() as usize;
-        // The first line may have started before.
+        // The first line may be incomplete.
         let whole = lines.len() - usize::from(from > 0 && lines.len() > 1);
         let given = &lines[lines.len() - wanted.min(whole)..];
         let facts = format!("last {} of {all}", count(given.len() as u64, "line", "lines"));
@@ -316,7 +316,7 @@ fn line_start(opened: &mut Opened, line: u64) -> Result<Option<u64>, ErrorInfo> 
     Ok(Some(at))
 }
 
-/// The offset of a column of the line that begins at an offset.
+/// Returns the offset of a column in the line that starts at an offset.
 fn column_start(
     opened: &mut Opened,
     line_start: u64,
@@ -327,7 +327,7 @@ fn column_start(
     loop {
         let chunk = opened.read(at, CHUNK_BYTES)?;
         for (index, byte) in chunk.iter().enumerate() {
-            // All bytes of a character but its first begin with the bits 10.
+            // All bytes of a character except its first start with the bits 10.
             let is_first = byte & 0xc0 != 0x80;
             if is_first && before + 1 == column {
                 return Ok(at + index as u64);
@@ -348,7 +348,7 @@ fn column_start(
     }
 }
 
-/// A piece of a text, whose last character may be cut.
+/// Decodes a piece of text whose last character may be truncated.
 fn lossless(piece: &[u8]) -> String {
     let whole = match str::from_utf8(piece) {
         Ok(text) => return text.to_owned(),

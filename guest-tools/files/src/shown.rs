@@ -1,6 +1,6 @@
-//! Numbers as answers show them.
+//! Formats numbers for answers.
 
-/// A size, such as `34.2 KiB`.
+/// Formats a size, such as `34.2 KiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {

@@ -1,11 +1,11 @@
-//! A text that is changed and keeps how its file writes it: encoding and line endings.
+//! Text that keeps the encoding and line endings of its file when it is changed.
 
 use std::ops::Range;
 
 use kitbag_sdk::ErrorInfo;
 use kitbag_workspace::{Decoded, Encoding, Location};
 
-/// The text of a file. Its lines end with `\n` alone, however they do in the file.
+/// The text of a file. Lines end with `\n`, regardless of the file's line endings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Text {
     text: String,
@@ -13,27 +13,27 @@ pub(crate) struct Text {
     encoding: Encoding,
 }
 
-/// How the lines end in the file.
+/// The line endings of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Endings {
-    /// All of them alike: `true` for CRLF.
+    /// Uniform: `true` for CRLF.
     All(bool),
-    /// Each in its own way.
+    /// Mixed, one per line.
     Each(Vec<bool>),
 }
 
-/// A part of a text that becomes another.
+/// A replacement of a part of a text.
 #[derive(Clone)]
 pub(crate) struct Part<'a> {
     pub(crate) range: Range<usize>,
     pub(crate) new: &'a str,
-    /// True if lines end as in `new`. Otherwise each line ends as the one that it replaces, and an
-    /// added line as the one above.
+    /// True if lines end as in `new`. Otherwise each line keeps the ending of the line that it
+    /// replaces, and an added line has that of the line above.
     pub(crate) says_endings: bool,
 }
 
 impl Text {
-    /// A text of a new file, as it is.
+    /// Creates the text of a new file.
     pub(crate) fn new(text: &str) -> Self {
         Self::from(Decoded { text: text.to_owned(), encoding: Encoding::UTF_8 })
     }
@@ -46,7 +46,7 @@ impl Text {
         self.encoding
     }
 
-    /// How its lines end, in words.
+    /// Describes the line endings.
     pub(crate) fn endings(&self) -> &'static str {
         match self.endings {
             Endings::All(false) => "LF",
@@ -55,7 +55,7 @@ impl Text {
         }
     }
 
-    /// Replaces parts, which are in order and apart.
+    /// Replaces parts, which are in order and do not overlap.
     pub(crate) fn replace<'a>(&mut self, parts: impl Iterator<Item = Part<'a>> + Clone) {
         let lines = |text: &str| text.matches('\n').count();
         let mut changed = String::with_capacity(self.text.len());
@@ -79,7 +79,7 @@ impl Text {
                 }
                 let above = replaced.last().or(new_endings.last()).copied();
                 let below = old.as_slice().first().copied();
-                // Within a line that is split, its own ending.
+                // Within a split line, that line's own ending.
                 let usual = match replaced.is_empty() && !written.ends_with('\n') {
                     true => below.or(above),
                     false => above.or(below),
@@ -109,14 +109,14 @@ impl Text {
         *self = Self { endings: all.unwrap_or(new.endings), ..new };
     }
 
-    /// Writes it in UTF-8 where its encoding does not have all of its characters.
+    /// Changes to UTF-8 if the encoding does not have all of the characters.
     pub(crate) fn widen(&mut self) {
         if self.encoding.encode(&self.text).is_err() {
             self.encoding = Encoding::UTF_8;
         }
     }
 
-    /// The content of the file.
+    /// Returns the content of the file.
     pub(crate) fn to_bytes(&self, location: &Location) -> Result<Vec<u8>, ErrorInfo> {
         let text = match &self.endings {
             Endings::All(false) => self.text.clone(),
@@ -166,13 +166,13 @@ impl Endings {
     }
 }
 
-/// How each line ends: `true` for CRLF.
+/// Returns the ending of each line: `true` for CRLF.
 fn each_ending(text: &str) -> Vec<bool> {
     let ends = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     ends.map(|line| line.ends_with("\r\n")).collect()
 }
 
-/// A text whose lines end with `\n`.
+/// Converts line endings to `\n`.
 pub(crate) fn unix(text: &str) -> String {
     text.replace("\r\n", "\n")
 }

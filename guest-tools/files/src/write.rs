@@ -20,7 +20,7 @@ struct Arguments {
     expect: Option<String>,
     #[serde(default)]
     dry_run: bool,
-    /// The host alone asks for one, with grants to read only: no caller has this argument.
+    /// Only the host sets this, with read-only grants: callers do not have this argument.
     #[serde(default)]
     preview: bool,
 }

@@ -1,13 +1,14 @@
-//! Globs of a configuration and of the tool `learn`: `*` stays within one level, `**`
-//! crosses levels.
+//! Globs of a configuration and of the tool `learn`: `*` stays within one level, `**` crosses
+//! levels.
 //!
-//! They mean what they mean to the crate `glob`, which the tests compare them with. That
-//! crate needs `std`, which `learn` does without, and takes exponential time for some
-//! patterns. A leading dot is a character like any other.
+//! The semantics are those of the crate `glob`, with which the tests compare them. That crate needs
+//! `std`, which `learn` does not use, and takes exponential time for some patterns. A leading dot
+//! is an ordinary character.
 //!
-//! `globset` needs `std` and a regular-expression engine, and reads some patterns differently: braces
-//! are alternatives, `[^a]` is a negated class, `[!a]` matches `/`, and `a**b` is accepted. A file or a
-//! grant with a brace in its name would change its meaning, and a class would cross levels.
+//! `globset` needs `std` and a regular-expression engine, and parses some patterns differently:
+//! braces are alternatives, `[^a]` is a negated class, `[!a]` matches `/`, and `a**b` is accepted.
+//! A file or a grant with a brace in its name would change its meaning, and a class would cross
+//! levels.
 
 #![no_std]
 
@@ -16,11 +17,11 @@ extern crate alloc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Globs of paths in a directory that are let in where a rule keeps their names out.
+/// Globs of paths that are included although a rule excludes their names.
 #[derive(Clone, Debug, Default)]
 pub struct Include {
     globs: Vec<Glob>,
-    /// The part of each glob before each of its slashes: the directories on the way.
+    /// The part of each glob before each of its slashes: the parent directories.
     above: Vec<Glob>,
 }
 
@@ -32,9 +33,9 @@ pub struct Glob(Vec<Token>);
 enum Token {
     /// This character.
     Literal(char),
-    /// `?`: a character, but no `/`.
+    /// `?`: any character except `/`.
     Any,
-    /// `[a-z]` or `[!a-z]`: a character in, or not in, one of the ranges, but no `/`.
+    /// `[a-z]` or `[!a-z]`: a character in, or not in, one of the ranges, but not `/`.
     Class { ranges: Vec<(char, char)>, is_negated: bool },
     /// `*`: any characters within a level.
     Star,
@@ -45,7 +46,7 @@ enum Token {
 }
 
 impl Include {
-    /// Reads the globs.
+    /// Parses the globs.
     ///
     /// # Errors
     ///
@@ -69,7 +70,7 @@ impl Include {
     /// path up to that name, or a glob matches the whole path. A directory is also included if a
     /// glob matches a path in it.
     ///
-    /// `keeps_out` is asked with a name and whether it is a directory's.
+    /// `keeps_out` receives a name, and whether it is a directory.
     pub fn lets_in(
         &self,
         path: &str,
@@ -92,11 +93,11 @@ fn names(globs: &[Glob], path: &str) -> bool {
 }
 
 impl Glob {
-    /// Reads a glob.
+    /// Parses a glob.
     ///
     /// # Errors
     ///
-    /// Why it is none, in the words of the crate `glob`.
+    /// The reason why it is invalid, in the words of the crate `glob`.
     pub fn new(text: &str) -> Result<Self, &'static str> {
         let chars: Vec<char> = text.chars().collect();
         let mut tokens = Vec::new();
@@ -128,7 +129,7 @@ impl Glob {
                 '[' => {
                     let is_negated = rest.first() == Some(&'!');
                     let class = &rest[usize::from(is_negated)..];
-                    // The first character is one of the class, be it a `]`.
+                    // The first character belongs to the class, even a `]`.
                     let end = class.iter().skip(1).position(|char| *char == ']');
                     let end = end.ok_or("invalid range pattern")? + 1;
                     rest = &class[end + 1..];
@@ -142,10 +143,9 @@ impl Glob {
 
     /// Returns true if the glob matches the whole path.
     ///
-    /// Every way to match is followed at once, so that the time does not depend on how
-    /// many there are.
+    /// All possible matches are followed at once, so that the time does not depend on their number.
     pub fn matches(&self, path: &str) -> bool {
-        // For each token, whether it may be next; the last entry is the end.
+        // For each token, whether it may be the next one. The last entry is the end.
         let mut states = vec![false; self.0.len() + 1];
         let mut next = states.clone();
         self.reach(&mut states, 0);
@@ -182,7 +182,7 @@ impl Glob {
 }
 
 impl Token {
-    /// Returns true if it matches this character.
+    /// Returns true if the token matches this character.
     fn takes(&self, char: char) -> bool {
         match self {
             Self::Literal(literal) => *literal == char,
@@ -196,7 +196,7 @@ impl Token {
     }
 }
 
-/// The ranges of a class: `a-z`, or a single character.
+/// Returns the ranges of a class: `a-z`, or a single character.
 fn ranges(mut class: &[char]) -> Vec<(char, char)> {
     let mut ranges = Vec::new();
     while let [from, rest @ ..] = class {
@@ -238,7 +238,7 @@ mod tests {
         check(&["*/.b"], "a/.b", false, true);
         check(&[".a/b/.c"], ".a/b/.c", false, true);
         check(&[".a/b/.c"], ".a/b/d", false, false);
-        // The directories on the way, and no files there.
+        // The parent directories, but not files there.
         check(&[".a/b/.c"], ".a/b", true, true);
         check(&[".a/b/.c"], ".a", true, true);
         check(&[".a/b/.c"], ".a", false, false);
@@ -268,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_glob_is_what_the_crate_glob_takes_it_for(
+        fn globs_match_the_crate_glob(
             pattern in "[ab/*?!\\[\\]-]{0,10}|[ab]?([*?/ab]|[*][*]/|\\[!?[a-c]-[a-c]?\\]){0,6}",
             paths in prop::collection::vec("[abc\\-!\\]/]{0,8}", 1..20),
         ) {

@@ -1,7 +1,7 @@
-//! A tool that keeps values between its calls by `wasi:keyvalue`, one use of it a call, as
-//! its arguments say. Some of these are what no honest tool would do.
+//! A tool that stores values with `wasi:keyvalue`. Each call performs the single operation in its
+//! arguments, some of which no honest tool would perform.
 //!
-//! It is for tests only and no part of kitbag.
+//! For tests only; not part of kitbag.
 
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
 
@@ -20,7 +20,7 @@ enum Action {
     GetMany,
     SetMany,
     DeleteMany,
-    /// Opens as often as `count` says and keeps all handles.
+    /// Opens the store `count` times and keeps all handles.
     Handles,
 }
 
@@ -34,18 +34,18 @@ struct Arguments {
     key: String,
     #[serde(default)]
     value: String,
-    /// Keys of several; without them it is `count` times `key`, with a number each to set
-    /// them.
+    /// Keys for operations on several keys. If empty, `key` is repeated `count` times. When setting
+    /// values, a number is appended to each key unless `count` is 1.
     #[serde(default)]
     keys: Vec<String>,
     #[serde(default = "one")]
     delta: u64,
     #[serde(default = "one")]
     count: u64,
-    /// The value is repeated so often.
+    /// Number of times that the value is repeated.
     #[serde(default = "one")]
     repeat: usize,
-    /// The key is repeated so often.
+    /// Number of times that the key is repeated.
     #[serde(default = "one")]
     repeat_key: usize,
     cursor: Option<u64>,
@@ -132,7 +132,7 @@ impl Tool for Keep {
     }
 }
 
-/// All keys, page by page, or those of one page after a cursor.
+/// Lists all keys page by page, or one page after a cursor.
 fn list(bucket: &Bucket, cursor: Option<u64>) -> Result<String, Stop> {
     let (mut keys, mut after) = (Vec::new(), cursor);
     loop {

@@ -1,5 +1,5 @@
-//! The answers: a listing, the subjects asked for, a topic's part of the system
-//! prompt. Each keeps to the call's output limit and says what did not fit.
+//! The answers: a listing, requested subjects, and a topic's part of the system prompt. Each obeys
+//! the output limit of the call and names the parts that did not fit.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -21,16 +21,16 @@ use crate::subject::Subject;
 const LEFT_OUT: &str =
     "Omitted, because the output has a limit; load them by name, or set `max_bytes`";
 
-/// The most bytes of a reason in a note.
+/// Maximum length of a reason in a note.
 const REASON_BYTES: usize = 120;
 
-/// The bytes of a subject in a note besides its slug.
+/// The length of a subject in a note, in addition to its slug.
 const NAME_BYTES: usize = "``, ".len();
 
-/// The longest tags around a part of the system prompt, and its line ends.
+/// The maximum length of the tags around a part of the system prompt, and of their line endings.
 const FRAME_BYTES: usize = "<topic-1000000 name=\"\">\n\n\n</topic-1000000>".len();
 
-/// Lists the subjects of a topic, or of the directories that were asked for.
+/// Lists the subjects of a topic, or of the requested directories.
 pub(crate) fn listing(
     name: &str,
     topic: &Topic,
@@ -100,14 +100,14 @@ pub(crate) fn listing(
     cut(answer, limit)
 }
 
-/// Returns the line of a subject in a list; for a skill, with its front matter.
+/// Returns the line of a subject in a list. The line of a skill includes its front matter.
 fn line(files: &impl Files, catalog: &Catalog, subject: &Subject) -> String {
     let skill = Skill::read(files, catalog, subject);
     let skill = skill.map(|skill| format!(": {}", skill.shown())).unwrap_or_default();
     format!("{}{skill}", one_line(&subject.slug))
 }
 
-/// Loads the subjects that were selected.
+/// Loads the selected subjects.
 ///
 /// # Errors
 ///
@@ -139,9 +139,9 @@ pub(crate) fn load(
     if is_delivered { Ok(answer) } else { Err(ErrorInfo::new(answer)) }
 }
 
-/// Writes a topic's part of the system prompt, as JSON: `learned` is a block of
-/// what is learned, or null; `available` says whether there is something to
-/// load, `unlisted` whether some of that is not listed.
+/// Writes a topic's part of the system prompt as JSON. `learned` is a block with the learned
+/// subjects, or null; `available` tells whether other subjects can be loaded, and `unlisted`
+/// whether some of those are not listed.
 pub(crate) fn prompt(files: &impl Files, topic: &Topic, catalog: &Catalog) -> String {
     let subjects: Vec<&Subject> = catalog.learned().collect();
     let is_available = catalog.available().next().is_some();
@@ -156,15 +156,15 @@ pub(crate) fn prompt(files: &impl Files, topic: &Topic, catalog: &Catalog) -> St
         if answer.len() <= topic.output_bytes || limit == 0 {
             return answer;
         }
-        // JSON takes two bytes for a line end or a quote, and cannot be cut. So
-        // once more, with that much less room for what it holds.
+        // JSON needs two bytes for a line ending or a quote, and cannot be truncated. So the part
+        // is written again with proportionally less room.
         let scaled = limit as u64 * topic.output_bytes as u64 / answer.len() as u64;
         limit = usize::try_from(scaled).unwrap_or(limit).min(limit.saturating_sub(1));
     }
 }
 
-/// Writes the names of the subjects that are listed, as JSON: `subjects` has the
-/// slugs, `left_out` how many more there are than fit.
+/// Writes the names of the listed subjects as JSON: `subjects` has the slugs, and `left_out` the
+/// number of subjects that did not fit.
 pub(crate) fn names(topic: &Topic, catalog: &Catalog) -> String {
     const FRAME_BYTES: usize = "{\"subjects\":[],\"left_out\":1000000}".len();
     let mut room = topic.output_bytes.saturating_sub(FRAME_BYTES);
@@ -204,15 +204,16 @@ fn learned(
 /// The form of a subject in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// On its own.
+    /// Alone.
     Bare,
     /// Between tags that name it.
     Block,
 }
 
-/// Writes subjects one after the other and notes the missing ones; `None` if nothing is missing.
+/// Writes subjects in order and notes the missing ones. `None` if none is missing.
 ///
-/// The first subject is cut if it does not fit. Later ones are omitted, and others may fit instead.
+/// The first subject is truncated if it does not fit. Later ones are omitted if they do not fit,
+/// and subsequent smaller ones may be written.
 fn deliver(
     files: &impl Files,
     catalog: &Catalog,
@@ -230,8 +231,8 @@ fn deliver(
     };
     let mut answer = String::new();
     let mut is_delivered = false;
-    // Each of the subjects to come may end up in the notes, so there has to be
-    // room for their names; but the notes never take more than half of it all.
+    // Each remaining subject may have to be named in the notes, so room for the names is reserved,
+    // but at most half of the total.
     let note_bytes = |subject: &Subject| subject.slug.len() + NAME_BYTES;
     let mut ahead_bytes: usize = subjects.iter().map(|subject| note_bytes(subject)).sum();
     for subject in subjects {
@@ -278,7 +279,7 @@ fn deliver(
     is_delivered.then_some(answer)
 }
 
-/// Writes a list into this many bytes, and the number of further entries.
+/// Writes a list in this many bytes, and the number of omitted entries.
 fn bullets(answer: &mut String, lines: &[String], room: usize) {
     let end = answer.len() + room;
     let mut left_out = 0;
@@ -310,8 +311,8 @@ fn note_unreadable(notes: &mut Notes, catalog: &Catalog) {
     }
 }
 
-/// Cuts what nothing else has kept within the limit: a description or notes that
-/// alone are longer.
+/// Truncates an answer that still exceeds the limit because a description or the notes alone are
+/// longer.
 fn cut(mut answer: String, limit: usize) -> String {
     answer.truncate(answer.floor_char_boundary(limit));
     answer

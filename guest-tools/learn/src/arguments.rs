@@ -1,8 +1,7 @@
-//! The arguments of a call, checked.
+//! The checked arguments of a call.
 //!
-//! The host checks a caller's arguments against the input schema; they are
-//! checked here again, since the tool does not have to trust that, and for the
-//! part that the host adds.
+//! The host checks a caller's arguments against the input schema. They are checked here again, so
+//! that the tool does not depend on that check, and because the host adds an argument.
 
 use alloc::format;
 use alloc::string::String;
@@ -13,10 +12,10 @@ use kitbag_sdk::ErrorInfo;
 use kitbag_sdk::serde_json::{self, Map, Value};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-/// The output limit where the host names none: 1 MiB, as everywhere.
+/// Default output limit if the host sets none: 1 MiB, as everywhere.
 const OUTPUT_BYTES: usize = 1 << 20;
 
-/// The length of an answer by default.
+/// Default length of an answer.
 const BUDGET_BYTES: usize = 64 << 10;
 
 /// The arguments of a call.
@@ -24,15 +23,15 @@ const BUDGET_BYTES: usize = 64 << 10;
 pub(crate) struct Arguments {
     /// The topic as the caller wrote it.
     pub(crate) topic: String,
-    /// The subjects asked for, as names or patterns; empty for a listing.
+    /// The requested subjects, as names or patterns. Empty for a listing.
     pub(crate) subjects: Vec<String>,
-    /// Words to rank the subjects by.
+    /// Words by which the subjects are ranked.
     pub(crate) query: Option<String>,
-    /// The length of the answer, if the caller sets it.
+    /// Length of the answer, if the caller sets it.
     max_bytes: Option<usize>,
     /// The requested view.
     pub(crate) view: View,
-    /// The topic as the host resolved it.
+    /// The topic that the host resolved.
     resolved: Option<Topic>,
 }
 
@@ -47,33 +46,33 @@ pub(crate) enum View {
     Names,
 }
 
-/// A topic as the host resolved it: its part of the configuration.
+/// A topic that the host resolved, with its part of the configuration.
 #[derive(Debug)]
 pub(crate) struct Topic {
     /// The key in the configuration.
     pub(crate) id: String,
-    /// The display name; by default the id.
+    /// The display name. Defaults to the id.
     pub(crate) title: String,
-    /// Text for the head of the listing.
+    /// Text at the start of the listing.
     pub(crate) description: Option<String>,
-    /// Names and patterns of what can never be loaded.
+    /// Names and patterns of subjects that can never be loaded.
     pub(crate) disabled: Vec<String>,
-    /// Names and patterns of what is in the system prompt.
+    /// Names and patterns of subjects in the system prompt.
     pub(crate) learned: Vec<String>,
-    /// Patterns of dot directories that are entered all the same. The host reads them too,
-    /// for files that look like secrets.
+    /// Patterns of dot directories that are included. The host also applies them to files that look
+    /// like secrets.
     pub(crate) include: Vec<String>,
-    /// The most bytes of the whole answer.
+    /// Maximum length of the whole answer in bytes.
     pub(crate) output_bytes: usize,
 }
 
 impl Arguments {
-    /// Returns the most bytes of an answer to a caller.
+    /// Returns the maximum length of an answer to a caller.
     pub(crate) fn budget(&self, topic: &Topic) -> usize {
         self.max_bytes.unwrap_or(BUDGET_BYTES).min(topic.output_bytes)
     }
 
-    /// The topic as the host resolved it.
+    /// Returns the topic that the host resolved.
     pub(crate) fn resolved(&self) -> Result<&Topic, ErrorInfo> {
         self.resolved.as_ref().ok_or_else(|| {
             ErrorInfo::new("invalid arguments: `_topic` is missing, which the host adds")
@@ -143,7 +142,7 @@ fn read_topic(object: Map<String, Value>) -> Result<Topic, String> {
     Ok(Topic { id, title, description, disabled, learned, include, output_bytes })
 }
 
-/// A text, or the list that some models write as one.
+/// Parses a string, or a list that some models write as a string.
 fn one_or_list(text: String) -> Vec<String> {
     match text.trim_start().starts_with('[').then(|| serde_json::from_str(&text)) {
         Some(Ok(list)) => list,

@@ -15,28 +15,27 @@ use crate::include::Filter;
 use crate::pattern::Pattern;
 use crate::subject::{Subject, is_hidden, slug_of, without_dots};
 
-/// The most entries of a topic: files and directories, each counted once per path that leads to it.
-/// Together with [`PATH_BYTES`], it limits the memory for them to about half of the 64 MiB of a
-/// tool.
+/// Maximum number of entries of a topic: files and directories, counted once per path. Together
+/// with [`PATH_BYTES`], it limits the memory for them to about half of the 64 MiB of a tool.
 const ENTRIES: usize = 100_000;
 
-/// The most bytes of all paths.
+/// Maximum total length of all paths in bytes.
 const PATH_BYTES: usize = 8 << 20;
 
 /// The subjects of a topic.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    /// By slug, byte by byte; no two have the same.
+    /// Sorted by slug bytes. All slugs are unique.
     pub(crate) subjects: Vec<Subject>,
-    /// Symbolic links that leave the directory.
+    /// Symbolic links that lead outside of the topic.
     leaving: Vec<String>,
-    /// Directories that could not be listed, without the hidden ones.
+    /// Directories that could not be listed, without hidden ones.
     pub(crate) unreadable: Vec<(String, Fault)>,
     /// Patterns of subjects that can never be loaded.
     disabled: Vec<Pattern>,
     /// The files that match those patterns, under any name.
     disabled_files: BTreeSet<Identity>,
-    /// True if a directory that could not be listed may contain more of them.
+    /// A directory that could not be listed may contain more disabled files.
     has_more_disabled: bool,
 }
 
@@ -44,8 +43,8 @@ impl Catalog {
     /// Walks the topic's directory.
     ///
     /// Links to directories are followed, except to a parent of the link, so that the walk ends. A
-    /// target that several paths lead to is listed under each of them. Links that leave the topic
-    /// are kept separately; dangling links, devices, FIFOs and sockets are not subjects.
+    /// target with several paths is listed under each of them. Links that leave the topic are
+    /// stored separately; dangling links, devices, FIFOs and sockets are not subjects.
     pub(crate) fn read(files: &impl Files, topic: &Topic) -> Result<Self, ErrorInfo> {
         let mut walk = Walk {
             filter: Filter::new(topic)?,
@@ -60,7 +59,7 @@ impl Catalog {
                 Ok(()) => {}
                 Err(Fault::NO_ENTRY) if directory.is_empty() => return Err(missing(topic)),
                 Err(fault) if directory.is_empty() => return Err(unreadable(topic, fault)),
-                // Removed since its parent was listed.
+                // Removed after its parent was listed.
                 Err(Fault::NO_ENTRY) => walk.removed.push(directory),
                 Err(fault) => walk.unreadable.push((directory, fault)),
             }
@@ -77,22 +76,22 @@ impl Catalog {
         Self::named(files, walk, topic)
     }
 
-    /// The subjects that a pattern can match, in order, with their positions.
+    /// Iterates over the subjects that a pattern can match, in order, with their positions.
     pub(crate) fn visible(&self) -> impl Iterator<Item = (usize, &Subject)> {
         self.subjects.iter().enumerate().filter(|(_, subject)| !subject.hidden && !subject.disabled)
     }
 
-    /// The subjects that a listing offers, in order: visible and not learned.
+    /// Iterates over the subjects that a listing offers, in order: visible and not learned.
     pub(crate) fn available(&self) -> impl Iterator<Item = &Subject> {
         self.visible().map(|(_, subject)| subject).filter(|subject| !subject.learned)
     }
 
-    /// The subjects that are in the system prompt, in order.
+    /// Iterates over the subjects in the system prompt, in order.
     pub(crate) fn learned(&self) -> impl Iterator<Item = &Subject> {
         self.subjects.iter().filter(|subject| subject.learned && !subject.disabled)
     }
 
-    /// The position of the subject with exactly this slug.
+    /// Returns the position of the subject with exactly this slug.
     pub(crate) fn find(&self, slug: &str) -> Option<usize> {
         self.subjects.binary_search_by(|subject| subject.slug.as_str().cmp(slug)).ok()
     }
@@ -125,7 +124,7 @@ impl Catalog {
             || self.has_more_disabled && files.names(path) != Ok(1)
     }
 
-    /// The visible subject of another case, or with the file's extension behind its name.
+    /// Finds visible subjects whose slug or path equals a name, ignoring case.
     pub(crate) fn find_like(&self, name: &str) -> impl Iterator<Item = (usize, &Subject)> {
         let name = name.to_lowercase();
         self.visible().filter(move |(_, subject)| {
@@ -143,7 +142,7 @@ impl Catalog {
         self.subjects.iter().any(|it| it.hidden && !it.disabled && !it.learned)
     }
 
-    /// Names what a walk has found, and sets who may load it.
+    /// Assigns names to the files of a walk, and sets which subjects may be loaded.
     fn named(files: &impl Files, walk: Walk, topic: &Topic) -> Result<Self, ErrorInfo> {
         let patterns = |texts: &[String]| -> Vec<Pattern> {
             texts.iter().map(|text| Pattern::new(text)).collect()
@@ -151,7 +150,7 @@ impl Catalog {
         let (disabled, learned) = (patterns(&topic.disabled), patterns(&topic.learned));
         for (key, patterns) in [("disabled", &disabled), ("learned", &learned)] {
             if let Some(error) = patterns.iter().find_map(Pattern::error) {
-                // The configuration's fault, which nothing else would show.
+                // A mistake in the configuration that would not be reported otherwise.
                 return Err(ErrorInfo::new(format!("topic `{}`: in `{key}`, {error}", topic.id)));
             }
         }
@@ -160,8 +159,8 @@ impl Catalog {
         let mut subjects: Vec<Subject> = walk.files.into_iter().map(Subject::new).collect();
         resolve_shared(&mut subjects);
         for subject in &mut subjects {
-            // By any of its names: a file that comes or goes beside it changes
-            // the slug, and must not give back what was taken away.
+            // By any of its names: adding or removing a file next to it changes the slug, and must
+            // not enable a disabled subject.
             subject.disabled = is_disabled(&subject.slug)
                 || is_disabled(&subject.path)
                 || subject.shared.as_deref().is_some_and(is_disabled);
@@ -191,25 +190,25 @@ impl Catalog {
 #[derive(Default)]
 struct Walk {
     filter: Filter,
-    /// Directories that were not listed yet. A stack, not the program's own: a
-    /// topic can be deeper than that.
+    /// Directories that are not listed yet. An explicit stack, since a topic can be nested more
+    /// deeply than the call stack allows.
     directories: Vec<String>,
-    /// Links in the directory that is being listed.
+    /// Links in the current directory.
     links: Vec<String>,
     files: Vec<String>,
     leaving: Vec<String>,
-    /// Links that lead to what is in the topic.
+    /// Links with a target in the topic.
     followed: BTreeSet<String>,
     unreadable: Vec<(String, Fault)>,
-    /// Directories that were gone when they were to be listed.
+    /// Directories that were removed before they could be listed.
     removed: Vec<String>,
-    /// Files, and directories, that the filter keeps out.
+    /// Files and directories that the filter excludes.
     kept_out: Vec<(String, Kind)>,
     /// The identities of directories above links, to detect cycles.
     identities: BTreeMap<String, Identity>,
     entries_left: usize,
     path_bytes_left: usize,
-    /// There is more than a catalog can hold.
+    /// The limits of the catalog were reached.
     is_full: bool,
 }
 
@@ -261,7 +260,7 @@ impl Walk {
                 }
                 Ok(_) => {}
                 Err(Fault::NOT_PERMITTED) => self.leaving.push(link),
-                // It leads nowhere, or in a circle.
+                // A dangling or circular link.
                 Err(_) => {}
             }
         }
@@ -415,7 +414,7 @@ fn resolve_shared(subjects: &mut [Subject]) {
     }
 }
 
-/// The topic's directory is not there.
+/// Returns the error for a missing topic directory.
 pub(crate) fn missing(topic: &Topic) -> ErrorInfo {
     ErrorInfo::new(format!(
         "the directory of topic `{}` is missing: `/subjects` does not exist",
@@ -423,7 +422,7 @@ pub(crate) fn missing(topic: &Topic) -> ErrorInfo {
     ))
 }
 
-/// The directory of the topic exists but cannot be listed.
+/// Returns the error for a topic directory that exists but cannot be listed.
 fn unreadable(topic: &Topic, fault: Fault) -> ErrorInfo {
     ErrorInfo::new(format!("the directory of topic `{}` cannot be read ({fault})", topic.id))
 }

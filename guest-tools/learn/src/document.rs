@@ -1,4 +1,4 @@
-//! One subject: read, cut and written.
+//! One subject: reading, truncating and formatting it.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -10,17 +10,17 @@ use crate::catalog::Catalog;
 use crate::files::{Fault, Files};
 use crate::subject::Subject;
 
-/// The most bytes of a delivered subject.
+/// Maximum length of a delivered subject in bytes.
 pub(crate) const SUBJECT_BYTES: usize = 1 << 20;
 
 /// The part of a file in which a NUL marks it as binary: its first 8,192 bytes, as in git.
 const BINARY_BYTES: usize = 8192;
 
-/// The most digits of a tag's number that are examined. A content would need a million different
-/// numbers to exhaust them.
+/// Maximum number of digits of a tag's number that are examined. Content would need a million
+/// different numbers to exhaust them.
 const TAG_DIGITS: usize = 7;
 
-/// The text of a subject, as far as it was read.
+/// The text of a subject, up to the part that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Document {
     /// Complete characters.
@@ -30,7 +30,7 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// Reads at most this many bytes of a subject, but always enough to detect binary files.
+    /// Reads at most this many bytes of a subject, and at least enough to detect binary files.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Document {
     ) -> Result<Self, String> {
         let limit = limit.max(BINARY_BYTES);
         let mut bytes = match files.read(&subject.path, limit + 1) {
-            // A further name of it, or exchanged since the topic was listed.
+            // Another name of a disabled file, or replaced since the topic was listed.
             Ok((file, _)) if catalog.disables_file(files, &subject.path, file) => {
                 return Err("Disabled".into());
             }
@@ -58,7 +58,7 @@ impl Document {
         bytes.truncate(limit);
         let text = String::from_utf8(bytes).or_else(|error| {
             let fault = error.utf8_error();
-            // The end may have torn a character apart; anywhere else is none.
+            // Only the last character may be incomplete because the read stopped.
             if !has_more || fault.error_len().is_some() {
                 return Err("Skipped, because it is not UTF-8 text");
             }
@@ -69,7 +69,7 @@ impl Document {
         Ok(Self { text, has_more })
     }
 
-    /// Cuts to at most this many bytes, at the end of a line if possible.
+    /// Truncates to at most this many bytes, at the end of a line if possible.
     pub(crate) fn cut(&mut self, limit: usize) {
         if self.text.len() > limit {
             self.has_more = true;
@@ -91,8 +91,7 @@ impl Document {
     }
 }
 
-/// Writes a text as its kind of file asks for: as it is, or in a fence that
-/// nothing in it can close.
+/// Formats text according to its file type: unchanged, or in a fence that the text cannot close.
 pub(crate) fn formatted(subject: &Subject, text: &str) -> String {
     let extension = subject.extension();
     let lower = extension.to_ascii_lowercase();
@@ -102,14 +101,14 @@ pub(crate) fn formatted(subject: &Subject, text: &str) -> String {
     let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat((longest + 1).max(3));
     let language = language(&lower).unwrap_or(extension);
-    // A file's name can hold anything, but what follows the fence must not end
-    // the line, or be taken for a part of the fence.
+    // A file name may contain any characters, but the text after the fence must not end the line or
+    // be parsed as part of the fence.
     let is_name = |character: char| character.is_alphanumeric() || "+-_#".contains(character);
     let language = if language.chars().all(is_name) { language } else { "" };
     format!("{fence}{language}\n{}{fence}", with_line_end(text))
 }
 
-/// Writes a content between tags that nothing in it can close.
+/// Formats content between tags that it cannot close.
 pub(crate) fn block(slug: &str, content: &str) -> String {
     let tag = tag("subject", &[content]);
     format!("<{tag} name=\"{}\">\n{}</{tag}>", escaped(slug), with_line_end(content))
@@ -127,7 +126,7 @@ pub(crate) fn tag(name: &str, contents: &[&str]) -> String {
     if !contents.iter().any(closes) {
         return name.to_owned();
     }
-    // In one pass: a content of a megabyte can hold a hundred thousand of them.
+    // In one pass: content of one megabyte can contain a hundred thousand of them.
     let prefix = format!("{name}-");
     let mut numbers = Vec::new();
     for content in contents {
@@ -146,7 +145,7 @@ pub(crate) fn tag(name: &str, contents: &[&str]) -> String {
             }
         }
     }
-    // Among one more number than there are contents, one is free.
+    // One more candidate than there are numbers, so at least one is free.
     let mut is_taken = vec![false; numbers.len() + 2];
     for number in numbers {
         if let Some(is_taken) = is_taken.get_mut(number) {
@@ -157,7 +156,7 @@ pub(crate) fn tag(name: &str, contents: &[&str]) -> String {
     format!("{prefix}{free}")
 }
 
-/// Escapes what begins a tag or an entity, or ends an attribute.
+/// Escapes characters that start a tag or an entity, or end an attribute.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }

@@ -7,8 +7,8 @@ use core::ops::ControlFlow;
 
 /// A directory of documents, read-only.
 ///
-/// Paths are relative to it, with `/` as separator; `""` is the directory itself. Paths that leave
-/// it are refused with [`Fault::NOT_PERMITTED`].
+/// Paths are relative to the directory, with `/` as separator; `""` is the directory itself. Paths
+/// that leave it are refused with [`Fault::NOT_PERMITTED`].
 pub(crate) trait Files {
     /// Lists one directory, in any order, until `visit` breaks. Skips names that are not Unicode.
     fn list(
@@ -20,20 +20,20 @@ pub(crate) trait Files {
     /// Returns the type of a symbolic link's final target.
     fn target(&self, link: &str) -> Result<Kind, Fault>;
 
-    /// The text of a symbolic link; `None` for what is none.
+    /// Returns the text of a symbolic link. `None` for other entries.
     fn link(&self, path: &str) -> Option<String>;
 
-    /// Identifies directories and files: two paths to the same one have equal values.
+    /// Returns the identity of a file or directory. Two paths to the same entry have equal values.
     fn identity(&self, path: &str) -> Result<Identity, Fault>;
 
     /// Returns the number of hard links of a file.
     fn names(&self, file: &str) -> Result<u64, Fault>;
 
-    /// The size of a file in bytes.
+    /// Returns the size of a file in bytes.
     fn size(&self, file: &str) -> Result<u64, Fault>;
 
-    /// Reads a file from its start, at most this many bytes. The identity is that of the opened
-    /// file, even if the path changes meanwhile.
+    /// Reads a file from its start, at most this many bytes. The identity belongs to the opened
+    /// file, even if the path changes in the meantime.
     fn read(&self, file: &str, limit: usize) -> Result<(Identity, Vec<u8>), Fault>;
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum Kind {
 pub(crate) struct Fault(pub(crate) &'static str);
 
 impl Fault {
-    /// There is nothing at that path.
+    /// No entry exists at the path.
     pub(crate) const NO_ENTRY: Self = Self("no-entry");
     /// The path leads out of the directory.
     pub(crate) const NOT_PERMITTED: Self = Self("not-permitted");

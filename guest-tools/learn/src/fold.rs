@@ -1,4 +1,4 @@
-//! A long list of subjects, folded by directory.
+//! A long list of subjects, grouped by directory.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -11,21 +11,22 @@ use crate::notes::{one_line, size};
 use crate::skill::Skill;
 use crate::subject::Subject;
 
-/// Up to how many subjects each has a line of its own.
+/// Maximum number of subjects that are listed on separate lines.
 pub(crate) const UNFOLDED: usize = 100;
 
-/// The number of headings for a directory, and the most that are read in all.
+/// Number of headings for a directory, and maximum total number of headings that are read.
 const HEADINGS: usize = 3;
 const ALL_HEADINGS: usize = 300;
 
-/// The bytes of a subject that are read for its heading, and the shown characters of it.
+/// Number of bytes of a subject that are read for its heading, and number of its displayed
+/// characters.
 const HEADING_BYTES: usize = 512;
 const HEADING_CHARS: usize = 60;
 
-/// Up to how many subjects their sizes are looked up: each is a call of the host.
+/// Maximum number of subjects whose sizes are read: each is a host call.
 const SIZED: usize = 10_000;
 
-/// A line for each directory and each subject beside them. Slugs are in order.
+/// Writes a line for each directory, and for each subject outside of them. Slugs are in order.
 pub(crate) fn folded(files: &impl Files, catalog: &Catalog, subjects: &[&Subject]) -> Vec<String> {
     let above = common_directory(subjects);
     let mut groups: Vec<(&str, Vec<&Subject>)> = Vec::new();
@@ -69,7 +70,7 @@ pub(crate) fn folded(files: &impl Files, catalog: &Catalog, subjects: &[&Subject
 /// Returns the length of the directory in slugs that all subjects share, including its `/`.
 fn common_directory(subjects: &[&Subject]) -> usize {
     let (Some(first), Some(last)) = (subjects.first(), subjects.last()) else { return 0 };
-    // In order, so that what these two share all of them do.
+    // Slugs are in order, so all of them share the common prefix of the first and last one.
     let pairs = first.slug.bytes().zip(last.slug.bytes());
     let shared = pairs.take_while(|(one, other)| one == other).count();
     first.slug.as_bytes()[..shared].iter().rposition(|byte| *byte == b'/').map_or(0, |it| it + 1)

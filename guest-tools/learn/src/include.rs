@@ -9,16 +9,16 @@ use kitbag_sdk::ErrorInfo;
 use crate::arguments::Topic;
 use crate::notes::shortened;
 
-/// Selects possible subjects.
+/// Selects files that may be subjects.
 #[derive(Debug, Default)]
 pub(crate) struct Filter(Include);
 
 impl Filter {
-    /// Reads the patterns of a topic.
+    /// Parses the patterns of a topic.
     ///
     /// # Errors
     ///
-    /// One of them is none.
+    /// A pattern is invalid.
     pub(crate) fn new(topic: &Topic) -> Result<Self, ErrorInfo> {
         let include = Include::new(&topic.include).map_err(|(text, reason)| {
             let (id, text) = (&topic.id, shortened(text));
@@ -37,7 +37,7 @@ impl Filter {
         }
     }
 
-    /// As [`takes_entry`](Self::takes_entry), for any path.
+    /// Like [`takes_entry`](Self::takes_entry), for any path.
     pub(crate) fn takes(&self, path: &str, is_directory: bool) -> bool {
         self.0.lets_in(path, is_directory, is_dot_directory)
     }

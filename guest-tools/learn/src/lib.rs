@@ -1,17 +1,16 @@
-//! The tool `learn`: reads a knowledge base a piece at a time, so that the
-//! prompt stays small.
+//! The tool `learn`: reads a knowledge base piece by piece, so that the prompt stays small.
 //!
-//! A **topic** is a directory of documents, a **subject** is one document in
-//! it. The host resolves the topic, hands it over in the argument `_topic` and
-//! grants its directory, read-only, as `/subjects`; what is a subject, how it
-//! is called, who may load it and how it is written is decided here.
+//! A **topic** is a directory of documents, a **subject** is one document in it. The host resolves
+//! the topic, passes it in the argument `_topic`, and grants its directory, read-only, as
+//! `/subjects`. This tool decides which files are subjects, and determines their names, access and
+//! formatting.
 //!
-//! It does without `std`, which would have it import what only the report of a panic
-//! uses: standard streams, a terminal, the environment, an exit. Half of what a start
-//! decodes and links would be that.
+//! It does not use `std`, which imports standard streams, a terminal, the environment and an exit
+//! only to report a panic. These imports would be half of the code that is decoded and linked at
+//! every start.
 //!
-//! Everything but `wasi.rs` works on the small trait in `files.rs`, so that it is
-//! tested natively, on a directory in memory.
+//! Everything except `wasi.rs` uses the small trait in `files.rs`, so that it is tested natively on
+//! a directory in memory.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(target_family = "wasm", no_std)]
@@ -68,8 +67,8 @@ impl Tool for Learn {
     }
 
     fn run(call: &Call, arguments: Arguments) -> Result<String, Stop> {
-        // Before the directory: a missing topic is the host's fault, and its
-        // directory would then be missing too.
+        // Before the directory: a missing topic is a host error, and its directory would also be
+        // missing.
         let topic = arguments.resolved()?;
         let files = Preopen::open("/subjects").ok_or_else(|| missing(topic))?;
         Ok(run(call.name(), &arguments, topic, &files)?)
@@ -86,7 +85,7 @@ impl Tool for Learn {
     }
 }
 
-/// Answers a call on the files of its topic. `name` is what the tool is called.
+/// Answers a call with the files of its topic. `name` is the name of the tool.
 fn run(
     name: &str,
     arguments: &Arguments,

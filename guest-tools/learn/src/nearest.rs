@@ -1,17 +1,17 @@
-//! The names that are nearest to one that does not exist.
+//! Finds the names that are most similar to a name that does not exist.
 
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// The most requested names that are examined, and the most characters of each.
+/// Maximum number of requested names that are examined, and maximum number of characters of each.
 const ASKED: usize = 5;
 const ASKED_CHARS: usize = 64;
 
-/// How near a name is: a class, the part of it to change in percent, and the length.
+/// The distance of a name: a class, the percentage of it to change, and its length.
 type Distance = (usize, usize, usize);
 
-/// The names that are nearest to any of those asked for, the nearest first.
+/// Returns the names that are most similar to any of the requested names, most similar first.
 pub(crate) fn nearest<'a>(asked: &[&str], names: &[&'a str], count: usize) -> Vec<&'a str> {
     let asked: Vec<Vec<char>> = asked.iter().take(ASKED).map(|name| folded(name)).collect();
     let mut found: Vec<(Distance, &str)> = Vec::with_capacity(count + 1);
@@ -27,7 +27,7 @@ pub(crate) fn nearest<'a>(asked: &[&str], names: &[&'a str], count: usize) -> Ve
     found.into_iter().map(|(_, name)| name).collect()
 }
 
-/// In lower case and without wildcards.
+/// Converts to lower case and removes wildcards.
 fn folded(name: &str) -> Vec<char> {
     let lower = name.chars().flat_map(char::to_lowercase);
     let mut folded: Vec<char> =

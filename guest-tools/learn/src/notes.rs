@@ -1,4 +1,4 @@
-//! Notes of an answer besides the subjects: missing parts and the reasons.
+//! Notes in addition to the subjects of an answer: missing parts and the reasons.
 
 use alloc::borrow::Cow;
 use alloc::borrow::ToOwned;
@@ -7,10 +7,10 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// The most bytes of a caller's name that are shown.
+/// Maximum displayed length of a caller's name in bytes.
 const SHOWN_BYTES: usize = 200;
 
-/// The most bytes of a list of names in an answer: a model reads all of them.
+/// Maximum length of a list of names in an answer, since a model reads all of them.
 const NAMES_BYTES: usize = 2 << 10;
 
 /// The text at the end of a list in place of further names.
@@ -51,7 +51,7 @@ impl Notes {
         }
     }
 
-    /// Returns the greatest length, with every name.
+    /// Returns the maximum length, with every name.
     pub(crate) fn len(&self) -> usize {
         self.bytes
     }
@@ -63,7 +63,7 @@ impl Notes {
             answer.push_str(if answer.ends_with('\n') { "\n" } else { "\n\n" });
         }
         for (position, note) in self.notes.iter().enumerate() {
-            // The bytes that later lines need at least, even without names.
+            // The minimum length of the later lines, without names.
             let behind = self.notes[position + 1..].iter();
             let behind: usize = behind.map(|note| note.reason.len() + 4 + MORE_BYTES).sum();
             let used = answer.len() + note.reason.len() + "\n: .".len() + behind;
@@ -75,7 +75,7 @@ impl Notes {
 }
 
 /// Formats a list of names in backticks for a sentence: as many as fit into this many bytes, and
-/// the number of further ones.
+/// the number of omitted ones.
 pub(crate) fn quoted<T: AsRef<str>>(names: impl IntoIterator<Item = T>, limit: usize) -> String {
     list(names.into_iter().map(|name| format!("`{}`", one_line(name.as_ref()))), limit)
 }
@@ -102,15 +102,15 @@ fn list<T: AsRef<str>>(names: impl IntoIterator<Item = T>, limit: usize) -> Stri
     list
 }
 
-/// A name that the caller chose, which can be of any length, on one line.
+/// Shortens a name from the caller, which may have any length, to one line.
 pub(crate) fn shortened(name: &str) -> String {
     let end = name.floor_char_boundary(SHOWN_BYTES);
     let ellipsis = if end < name.len() { "…" } else { "" };
     format!("{}{ellipsis}", one_line(&name[..end]))
 }
 
-/// A name on one line: that of a file may hold line breaks, and would write
-/// lines of its own.
+/// Formats a name on one line: a file name may contain line breaks, which would add lines to the
+/// answer.
 pub(crate) fn one_line(name: &str) -> Cow<'_, str> {
     if name.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return Cow::Borrowed(name);
@@ -126,7 +126,7 @@ pub(crate) fn one_line(name: &str) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// A size for a reader: `12 bytes`, `3 KiB`, `1.5 MiB`.
+/// Formats a size for people: `12 bytes`, `3 KiB`, `1.5 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),

@@ -9,7 +9,7 @@ use kitbag_glob::Glob;
 use crate::notes::shortened;
 use crate::subject::Subject;
 
-/// The longest pattern, since it is matched with every subject.
+/// Maximum length of a pattern, since it is compared with every subject.
 const PATTERN_BYTES: usize = 1024;
 
 /// The name of one subject, or a glob for several.
@@ -56,7 +56,7 @@ impl Pattern {
         }
     }
 
-    /// Returns the reason why it can only be an exact slug, if that is a mistake.
+    /// Returns the error if the pattern is an invalid glob, which matches only its exact slug.
     pub(crate) fn error(&self) -> Option<String> {
         let Some(Err(reason)) = &self.glob else { return None };
         Some(format!("`{}` is not a valid pattern: {reason}", shortened(&self.text)))

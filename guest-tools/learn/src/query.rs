@@ -1,4 +1,4 @@
-//! Subjects by what is written in them: those of a query, best first.
+//! Full-text search: subjects that match a query, best match first.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -16,34 +16,34 @@ use crate::notes::{one_line, shortened};
 use crate::select::Selection;
 use crate::subject::Subject;
 
-/// The most words of a query: each is searched for in every subject.
+/// Maximum number of words of a query: each is searched for in every subject.
 const WORDS: usize = 32;
 
-/// The most subjects in an answer.
+/// Maximum number of subjects in an answer.
 const SHOWN: usize = 20;
 
-/// The most bytes that are read from all subjects.
+/// Maximum total number of bytes that are read from all subjects.
 const READ_BYTES: usize = 64 << 20;
 
-/// The most characters of a line that are shown.
+/// Maximum number of displayed characters of a line.
 const LINE_CHARS: usize = 120;
 
-/// A subject that has words of the query.
+/// A subject that contains words of the query.
 struct Hit<'a> {
     subject: &'a Subject,
-    /// The points for each word of the query; zero for a missing word.
+    /// The score for each word of the query. Zero for a missing word.
     points: Vec<u32>,
-    /// The line with most of the words; empty where only the name has any.
+    /// The line with most of the words. Empty if only the name has any.
     line: String,
 }
 
-/// Ranks subjects by the words of a query: all that are available, or those of a selection.
+/// Ranks subjects by the words of a query: all available subjects, or a selection.
 ///
-/// A word counts the more, the fewer subjects have it, and in a name more than in a text.
+/// A word has a higher weight if fewer subjects contain it, and in a name rather than in the text.
 ///
 /// # Errors
 ///
-/// The query has no word, or too many.
+/// The query has no words, or too many.
 pub(crate) fn ranked(
     name: &str,
     topic: &Topic,
@@ -113,7 +113,7 @@ pub(crate) fn ranked(
     Ok(answer)
 }
 
-/// The words of a query, in lower case, each once.
+/// Returns the distinct words of a query in lower case.
 fn words(query: &str) -> Result<Vec<String>, ErrorInfo> {
     let mut words: Vec<String> = Vec::new();
     for word in query.to_lowercase().split(|character: char| !character.is_alphanumeric()) {
@@ -130,7 +130,7 @@ fn words(query: &str) -> Result<Vec<String>, ErrorInfo> {
     }
 }
 
-/// The visible subjects of a selection, with those in its directories.
+/// Returns the visible subjects of a selection, and those in its directories.
 fn selected<'a>(catalog: &'a Catalog, selection: &Selection) -> Vec<&'a Subject> {
     let is_selected = |(position, subject): &(usize, &Subject)| {
         selection.positions.contains(position)
@@ -146,7 +146,7 @@ fn hit<'a>(subject: &'a Subject, text: &str, words: &[String]) -> Option<Hit<'a>
     let points: Vec<u32> = words
         .iter()
         .map(|word| {
-            // Once is half of often: a text that repeats a word says little more of it.
+            // Repetitions add little: two occurrences score 3, and four or more score 4.
             let count = occurrences(&lower, word).take(4).count();
             let in_text = count.checked_ilog2().map_or(0, |log| 2 + log);
             let in_name = if occurrences(&slug, word).next().is_some() { 4 } else { 0 };

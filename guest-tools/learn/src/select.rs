@@ -1,4 +1,4 @@
-//! Which subjects a call asks for.
+//! Selects the subjects that a call requests.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeSet;
@@ -18,32 +18,32 @@ use crate::pattern::Pattern;
 use crate::skill::Skill;
 use crate::subject::Subject;
 
-/// The most bytes of a list of subjects in an error.
+/// Maximum length of a list of subjects in an error.
 const LIST_BYTES: usize = 16 << 10;
 
-/// The most bytes of the list of names without matches.
+/// Maximum length of the list of names without matches.
 const UNMATCHED_BYTES: usize = 1 << 10;
 
-/// The most subjects that an error suggests for a missing one.
+/// Maximum number of subjects that an error suggests for a missing one.
 const NEAREST: usize = 5;
 
-/// The most refused names in an error.
+/// Maximum number of refused names in an error.
 const REFUSALS: usize = 20;
 
-/// The subjects that a call asks for.
+/// The subjects that a call requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
-    /// Positions in the catalog, in order, each once.
+    /// Distinct positions in the catalog, in order.
     pub(crate) positions: Vec<usize>,
-    /// The patterns that match nothing, in order.
+    /// The patterns without matches, in order.
     pub(crate) unmatched: Vec<String>,
-    /// The directories that were named.
+    /// The requested directories.
     pub(crate) directories: Vec<String>,
-    /// One subject was asked for, by its exact slug.
+    /// True if one subject was requested by its exact slug.
     pub(crate) is_exact: bool,
 }
 
-/// Finds what the patterns of a call mean.
+/// Resolves the patterns of a call.
 ///
 /// # Errors
 ///
@@ -61,8 +61,7 @@ pub(crate) fn select(
     let mut directories = Vec::new();
     let (asked, mut is_pattern) = (patterns.len(), false);
     for text in patterns {
-        // The exact slug comes first: a literal finds what is hidden, and what
-        // has a `[` in its name.
+        // The exact slug has priority: it also finds hidden subjects, and names that contain `[`.
         if let Some(position) = catalog.find(text) {
             if catalog.subjects[position].disabled {
                 refusals.push(disabled(text));

@@ -11,10 +11,10 @@ use crate::files::Files;
 use crate::notes::one_line;
 use crate::subject::Subject;
 
-/// The bytes of a file that are read for its front matter.
+/// Number of bytes of a file that are read for its front matter.
 const HEAD_BYTES: usize = 4 << 10;
 
-/// The most characters of a description that are shown.
+/// Maximum number of displayed characters of a description.
 const DESCRIPTION_CHARS: usize = 200;
 
 /// The front matter of a skill.
@@ -25,7 +25,7 @@ pub(crate) struct Skill {
 }
 
 impl Skill {
-    /// Reads the beginning of a subject. `None`: it is not a skill, or may not be read.
+    /// Reads the front matter of a subject. `None` if it is not a skill, or may not be read.
     pub(crate) fn read(files: &impl Files, catalog: &Catalog, subject: &Subject) -> Option<Self> {
         let name = subject.path.rsplit('/').next().unwrap_or_default();
         if !name.eq_ignore_ascii_case("SKILL.md") {
@@ -81,10 +81,10 @@ impl Skill {
     }
 }
 
-/// The text of a scalar whose lines were joined.
+/// Returns the text of a scalar whose lines were joined.
 fn scalar(written: &str) -> String {
     let written = written.trim();
-    // `>-` and `|` begin a text of several lines.
+    // `>-` and `|` start text with several lines.
     let first = written.split(' ').next().unwrap_or_default();
     let is_block = first.starts_with(['>', '|'])
         && first[1..].chars().all(|char| char.is_ascii_digit() || matches!(char, '+' | '-'));

@@ -1,4 +1,4 @@
-//! A document of a topic, and what it is called.
+//! A document of a topic, and its names.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -7,17 +7,18 @@ use alloc::vec::Vec;
 /// A document of a topic.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Subject {
-    /// The file, relative to the topic's directory.
+    /// The path of the file, relative to the topic's directory.
     pub(crate) path: String,
-    /// The name under which it is loaded.
+    /// The name by which it is loaded.
     pub(crate) slug: String,
-    /// The slug that it would have if no other file had the same one; `None` if none does.
+    /// The slug without the disambiguation from other files. `None` if no other file has the same
+    /// slug.
     pub(crate) shared: Option<String>,
-    /// A component of the path starts with a dot. The slug has lost that dot.
+    /// True if a component of the path starts with a dot. The slug does not contain that dot.
     pub(crate) hidden: bool,
-    /// It can never be loaded.
+    /// True if the subject can never be loaded.
     pub(crate) disabled: bool,
-    /// It is in the system prompt.
+    /// True if the subject is in the system prompt.
     pub(crate) learned: bool,
 }
 
@@ -27,15 +28,15 @@ impl Subject {
         Self { path, slug, shared: None, hidden, disabled: false, learned: false }
     }
 
-    /// The extension of the file's name, or "".
+    /// Returns the extension of the file name, or "".
     pub(crate) fn extension(&self) -> &str {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         split_extension(without_dot(name)).1
     }
 }
 
-/// The name under which a file is loaded: its path without the extension, and
-/// without the leading dot of any component.
+/// Returns the name by which a file is loaded: its path without the extension, and without the
+/// leading dot of any component.
 pub(crate) fn slug_of(path: &str) -> String {
     let mut slug = without_dots(path);
     let name = slug.rfind('/').map_or(0, |slash| slash + 1);

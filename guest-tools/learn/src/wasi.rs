@@ -1,7 +1,7 @@
 //! The granted directory, through WASI.
 //!
-//! `std::fs` would make two calls where one does, and `read_dir` a further one
-//! for each entry; listing is most of what the tool does.
+//! `std::fs` would make two calls in place of one, and `read_dir` one more for each entry; listing
+//! is most of the tool's work.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,16 +15,16 @@ use wasip2::filesystem::types::{
 use crate::files::{Fault, Files, Identity, Kind};
 
 /// The number of bytes of the first read and of later ones. The host clears a buffer of this size
-/// for each call, so a short document should not request much; Wasmtime returns at most 64 KiB at
+/// for each call, so short documents should use a small one; Wasmtime returns at most 64 KiB at
 /// once.
 const FIRST_READ_BYTES: usize = 16 << 10;
 const NEXT_READ_BYTES: usize = 64 << 10;
 
-/// A directory that the host opened beforehand.
+/// A preopened directory.
 pub(crate) struct Preopen(Descriptor);
 
 impl Preopen {
-    /// Finds it by its guest path.
+    /// Finds a preopened directory by its guest path.
     pub(crate) fn open(path: &str) -> Option<Self> {
         let directories = get_directories();
         directories.into_iter().find(|(_, guest)| guest == path).map(|(found, _)| Self(found))
@@ -96,8 +96,7 @@ impl Files for Preopen {
         while content.len() < limit {
             let wanted = step.min(limit - content.len());
             let (chunk, at_end) = file.read(wanted as u64, content.len() as u64)?;
-            // A host that gives more than was asked for must not lead to a
-            // longer content either.
+            // A host that returns more bytes than requested must not increase the length.
             let taken = chunk.len().min(wanted);
             if content.is_empty() {
                 content = chunk;

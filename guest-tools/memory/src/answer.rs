@@ -2,20 +2,20 @@
 
 use crate::entry::Stored;
 
-/// The most characters of a line that are shown.
+/// Maximum number of displayed characters of a line.
 const LINE_CHARS: usize = 160;
 
-/// A memory on one line: its id, day and tags, and `line` of its text.
+/// Formats a memory on one line: its id, day and tags, and `line` of its text.
 pub(crate) fn line_of(id: &str, stored: &Stored<'_>, line: &str) -> String {
     format!("{}  {}", head(id, &stored.created.day(), stored.words()), cut(line, stored.text))
 }
 
-/// An id, a date and tags.
+/// Formats an id, a date and tags.
 pub(crate) fn head<'a>(id: &str, date: &str, tags: impl Iterator<Item = &'a str>) -> String {
     tags.fold(format!("{id} {date}"), |head, tag| format!("{head} #{tag}"))
 }
 
-/// The first line of a text that says something.
+/// Returns the first line of a text with content.
 pub(crate) fn first_line(text: &str) -> &str {
     text.lines().find(|line| line.chars().any(char::is_alphanumeric)).unwrap_or(text)
 }

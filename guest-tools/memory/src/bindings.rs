@@ -1,3 +1,3 @@
-//! `wasi:keyvalue` as Rust sees it.
+//! Bindings of `wasi:keyvalue`.
 
 wit_bindgen::generate!({ world: "imports", path: "../keep/wit" });

@@ -1,4 +1,4 @@
-//! Points in time, as people write them and as they are kept.
+//! Points in time, in the formats for people and for storage.
 
 use std::fmt;
 
@@ -13,11 +13,12 @@ use crate::shortened::shortened;
 pub(crate) struct Moment(Timestamp);
 
 impl Moment {
-    /// The beginning of 1970.
+    /// The start of 1970.
     #[cfg(target_family = "wasm")]
     pub(crate) const EARLIEST: Self = Self(Timestamp::UNIX_EPOCH);
 
-    /// From 1970 on; `None` is before, or farther than there are dates.
+    /// Creates a moment from 1970 on. `None` for earlier times and for times beyond the range of
+    /// dates.
     pub(crate) fn from_millis(millis: i64) -> Option<Self> {
         (millis >= 0).then(|| Timestamp::from_millisecond(millis).ok().map(Self)).flatten()
     }
@@ -26,16 +27,16 @@ impl Moment {
         self.0.as_millisecond()
     }
 
-    /// Reads `2026-11-24`, whose first moment it is, or `2026-11-24T10:00:00Z`.
+    /// Parses `2026-11-24`, which means its first moment, or `2026-11-24T10:00:00Z`.
     ///
     /// # Errors
     ///
-    /// The accepted forms.
+    /// The accepted formats.
     pub(crate) fn first(text: &str) -> Result<Self, String> {
         Self::read(text, false)
     }
 
-    /// As [`first`](Self::first), with the last moment of a day.
+    /// Like [`first`](Self::first), with the last moment of a day.
     ///
     /// # Errors
     ///
@@ -65,14 +66,14 @@ impl Moment {
         })
     }
 
-    /// The day (UTC), as `2026-11-24`.
+    /// Formats the day (UTC), as `2026-11-24`.
     pub(crate) fn day(self) -> String {
         self.0.to_zoned(TimeZone::UTC).date().to_string()
     }
 }
 
 impl fmt::Display for Moment {
-    /// As RFC 3339 has it, with no more digits than it takes.
+    /// Formats as RFC 3339, without unnecessary digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

@@ -1,7 +1,7 @@
-//! Memories and tasks: what they may hold, and how they are kept.
+//! Memories and tasks: their limits and storage format.
 //!
-//! The value of a key is one line and the text. The line has the version of this form, the
-//! milliseconds since 1970, and words: the tags of a memory, or `open` or `done` of a task.
+//! The value of a key is a header line and the text. The header has the version of the format, the
+//! milliseconds since 1970, and words: the tags of a memory, or `open` or `done` for a task.
 
 use kitbag_sdk::ErrorInfo;
 
@@ -10,34 +10,34 @@ use crate::shortened::shortened;
 use crate::store::{AT_ONCE, Clock, Store};
 use crate::visible::{first_invisible, is_invisible};
 
-/// The longest text of a memory. As many as are read at once have less than 16 MiB.
+/// Maximum length of a memory's text. All memories that are read at once have less than 16 MiB.
 pub(crate) const TEXT_BYTES: usize = 64 << 10;
 
-/// The longest text of a task.
+/// Maximum length of a task's text.
 pub(crate) const TASK_BYTES: usize = 1000;
 
-/// The most tags of a memory.
+/// Maximum number of tags of a memory.
 pub(crate) const TAGS: usize = 20;
 
-/// The longest tag.
+/// Maximum length of a tag.
 pub(crate) const TAG_BYTES: usize = 64;
 
-/// The version of the form in which entries are kept.
+/// The version of the storage format.
 const VERSION: &str = "1";
 
-/// The digits of an id after its letter.
+/// Number of digits of an id after its letter.
 const ID_DIGITS: usize = 12;
 
-/// The words of a task.
+/// The state words of a task.
 const OPEN: &str = "open";
 const DONE: &str = "done";
 
 /// The kind of entry under an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
-    /// A memory, whose id begins with `m`.
+    /// A memory, whose id starts with `m`.
     Memory,
-    /// A task, whose id begins with `t`.
+    /// A task, whose id starts with `t`.
     Task,
 }
 
@@ -50,16 +50,16 @@ pub(crate) struct Entry {
     pub(crate) text: String,
 }
 
-/// The content of an entry besides its text.
+/// The content of an entry in addition to its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// The tags of a memory: those of [`tag`], each once.
+    /// The distinct tags of a memory, normalized by [`tag`].
     Memory(Vec<String>),
     /// True if a task is done.
     Task(bool),
 }
 
-/// An entry as it is kept.
+/// An entry in storage format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored<'a> {
     pub(crate) created: Moment,
@@ -67,7 +67,7 @@ pub(crate) struct Stored<'a> {
     pub(crate) text: &'a str,
 }
 
-/// A character that a text may not have: which it is, and where.
+/// An invalid character of a text and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hidden {
     pub(crate) character: char,
@@ -103,7 +103,7 @@ impl Kind {
         format!("{}{digits:0ID_DIGITS$}", self.letter())
     }
 
-    /// An id that nothing has.
+    /// Returns an unused id.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl Kind {
         }
     }
 
-    /// Checks an id that a caller gives.
+    /// Checks an id from a caller.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl Kind {
         }
     }
 
-    /// The ids that are kept.
+    /// Returns the stored ids.
     ///
     /// # Errors
     ///
@@ -150,11 +150,11 @@ impl Kind {
         Ok(ids)
     }
 
-    /// Reads entries in turn. Skips those that were removed meanwhile.
+    /// Reads entries in order. Skips entries that were removed in the meantime.
     ///
     /// # Errors
     ///
-    /// Those of the store, and where an entry cannot be read.
+    /// Those of the store, or an entry cannot be read.
     pub(crate) fn each<S: Store>(
         self,
         store: &S,
@@ -192,7 +192,7 @@ impl Entry {
         self.content.kind()
     }
 
-    /// Returns the key and value.
+    /// Returns the key and the value in storage format.
     pub(crate) fn kept(&self) -> (String, Vec<u8>) {
         let Self { id, created, content, text } = self;
         let mut value = format!("{VERSION} {}", created.millis());
@@ -212,11 +212,11 @@ impl Entry {
 }
 
 impl<'a> Stored<'a> {
-    /// Reads the value of a key.
+    /// Parses the value of a key.
     ///
     /// # Errors
     ///
-    /// It was not written here.
+    /// The value does not have the storage format.
     pub(crate) fn read(kind: Kind, id: &str, value: &'a [u8]) -> Result<Self, ErrorInfo> {
         let read = || {
             let (line, text) = std::str::from_utf8(value).ok()?.split_once('\n')?;
@@ -245,7 +245,7 @@ impl<'a> Stored<'a> {
         self.words == DONE
     }
 
-    /// The entry itself.
+    /// Converts to an entry.
     pub(crate) fn entry(&self, kind: Kind, id: &str) -> Entry {
         let content = match kind {
             Kind::Memory => Content::Memory(self.words().map(str::to_owned).collect()),
@@ -255,7 +255,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// A tag as it is kept: in lower case, without a `#` in front.
+/// Normalizes a tag: lower case, without a leading `#`.
 ///
 /// # Errors
 ///
@@ -274,11 +274,11 @@ pub(crate) fn tag(text: &str) -> Result<String, String> {
     }
 }
 
-/// Several tags, each once.
+/// Normalizes tags and removes duplicates.
 ///
 /// # Errors
 ///
-/// One is none, or there are too many.
+/// A tag is invalid, or there are too many.
 pub(crate) fn tags(texts: &[impl AsRef<str>]) -> Result<Vec<String>, String> {
     if texts.len() > TAGS {
         return Err(too_many_tags(texts.len()));
@@ -297,7 +297,7 @@ pub(crate) fn too_many_tags(count: usize) -> String {
     format!("{count} tags; the limit is {TAGS}")
 }
 
-/// The text of an entry as it is kept: its lines end with `\n`.
+/// Normalizes the text of an entry: lines end with `\n`.
 ///
 /// # Errors
 ///
@@ -318,11 +318,11 @@ pub(crate) fn text(kind: Kind, text: &str) -> Result<String, String> {
     })
 }
 
-/// Checks how long a text is.
+/// Checks the length of a text.
 ///
 /// # Errors
 ///
-/// It is empty or too long.
+/// The text is empty or too long.
 pub(crate) fn size(kind: Kind, text: &str) -> Result<(), String> {
     let (noun, most) = match kind {
         Kind::Memory => ("memory", TEXT_BYTES),
@@ -337,15 +337,15 @@ pub(crate) fn size(kind: Kind, text: &str) -> Result<(), String> {
     }
 }
 
-/// The first character that a text may not have: a person who reads it in a terminal or an
-/// editor has to see what a model reads.
+/// Returns the first invalid character of a text: a person who reads the text in a terminal or an
+/// editor must see everything that a model reads.
 pub(crate) fn hidden(kind: Kind, text: &str) -> Option<Hidden> {
     let line_break = text.find('\n').filter(|_| kind == Kind::Task).map(|at| (at, '\n'));
     let found = [line_break, first_invisible(text)].into_iter().flatten().min();
     found.map(|(at, character)| Hidden { character, at })
 }
 
-/// Why a character is refused.
+/// Explains why a character is refused.
 pub(crate) fn explained(kind: Kind, character: char) -> String {
     match (kind, character) {
         (Kind::Task, '\n') => "a task must be one line".to_owned(),

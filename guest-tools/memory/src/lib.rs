@@ -1,10 +1,10 @@
-//! The tools `remember`, `recall`, `forget`, `list_memories` and `todo`, and what exports and
-//! imports all that they keep.
+//! The tools `remember`, `recall`, `forget`, `list_memories` and `todo`, and the export and import
+//! of their data.
 //!
 //! Each memory and each task is one value of the standard `wasi:keyvalue` under a random id:
 //! concurrent writers lose nothing, and an id has the same meaning in the store of another
-//! workspace. The host decides which memories a call sees, since it opens a different store for
-//! each caller. This crate stores, finds and exports them.
+//! workspace. The host decides which memories a call can access: it opens a different store for
+//! each caller. This crate stores, finds and exports the memories.
 
 #![forbid(unsafe_code)]
 
@@ -40,7 +40,7 @@ const DESCRIPTION: &str = include_str!("../describe.json");
 kitbag_sdk::describe_section!(DESCRIPTION);
 
 impl Tool for Memory {
-    // Each tool has arguments of its own.
+    // Each tool has its own arguments.
     type Arguments = IgnoredAny;
 
     fn describe() -> Description {

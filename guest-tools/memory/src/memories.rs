@@ -13,14 +13,14 @@ use crate::rank::{Ranking, best_line};
 use crate::store::{Clock, Store};
 use crate::words;
 
-/// The default number of memories in an answer, which is also the limit.
+/// Default and maximum number of memories in an answer.
 pub(crate) const SHOWN: usize = 10;
 pub(crate) const MOST_SHOWN: usize = 100;
 
-/// The most ids of one call.
+/// Maximum number of ids of one call.
 const IDS: usize = 100;
 
-/// The most tags in a list.
+/// Maximum number of tags in a list.
 const TAGS: usize = 30;
 
 #[derive(Deserialize)]
@@ -62,17 +62,17 @@ fn shown() -> usize {
     SHOWN
 }
 
-/// Which memories count.
+/// The conditions on memories.
 struct Filter {
     tags: Vec<String>,
     since: Option<Moment>,
     until: Option<Moment>,
 }
 
-/// When a memory was made, and which it is: greater is newer.
+/// The time and id of a memory; a greater value is newer.
 type Age<'a> = (Moment, &'a str);
 
-/// Keeps a text.
+/// Stores a text.
 pub(crate) fn remember(
     Remember { text, tags }: Remember,
     store: &impl Store,
@@ -86,7 +86,7 @@ pub(crate) fn remember(
     Ok(format!("remembered {}", memory.id))
 }
 
-/// Finds memories: a line of each, or one as a whole.
+/// Finds memories: a line of each, or one complete memory.
 pub(crate) fn recall(arguments: Recall, store: &impl Store) -> Result<String, ErrorInfo> {
     let Recall { query, id, tags, since, until, limit } = arguments;
     if let Some(id) = id {
@@ -97,7 +97,7 @@ pub(crate) fn recall(arguments: Recall, store: &impl Store) -> Result<String, Er
         since: since.as_deref().map(Moment::first).transpose().map_err(ErrorInfo::new)?,
         until: until.as_deref().map(Moment::last).transpose().map_err(ErrorInfo::new)?,
     };
-    // An empty one asks for the newest.
+    // An empty query requests the newest memories.
     let query = query.filter(|query| !query.trim().is_empty());
     let asked = query.as_deref().map(words::of_query).transpose().map_err(ErrorInfo::new)?;
     let asked = asked.unwrap_or_default();
@@ -156,7 +156,7 @@ pub(crate) fn forget(Forget { ids }: Forget, store: &impl Store) -> Result<Strin
     Ok(format!("forgot {}", counted(checked.len(), "memory", "memories")))
 }
 
-/// Lists the newest memories, with the tags of all.
+/// Lists the newest memories, with the tags of all memories.
 pub(crate) fn list(List { after, limit }: List, store: &impl Store) -> Result<String, ErrorInfo> {
     let after = match &after {
         None => None,
@@ -203,14 +203,14 @@ pub(crate) fn list(List { after, limit }: List, store: &impl Store) -> Result<St
     Ok(answer)
 }
 
-/// A memory as it is.
+/// Returns a complete memory.
 fn whole(id: &str, store: &impl Store) -> Result<String, ErrorInfo> {
     let value = store.value(id)?.ok_or_else(|| Kind::Memory.unknown(&[id]))?;
     let stored = Stored::read(Kind::Memory, id, &value)?;
     Ok(format!("{}\n{}", head(id, &stored.created.to_string(), stored.words()), stored.text))
 }
 
-/// The memories that count, the newest first.
+/// Returns the memories that match a filter, newest first.
 fn newest<'a>(
     store: &impl Store,
     ids: &'a [String],
@@ -226,7 +226,7 @@ fn newest<'a>(
     Ok(found)
 }
 
-/// A line of each of the first ones.
+/// Returns one line for each of the first memories.
 fn lines(
     store: &impl Store,
     found: &[Age<'_>],

@@ -1,12 +1,12 @@
 //! Ranking by BM25: the weight of a word grows as fewer texts contain it, and with its frequency
 //! relative to the length of the text.
 //!
-//! Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond"
-//! (2009), with the weight of a word that is never negative.
+//! Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009),
+//! with a weight that is never negative.
 
 use crate::words::{each_word, weight};
 
-/// How fast a further occurrence counts less.
+/// How quickly further occurrences lose weight.
 const K1: f32 = 1.2;
 
 /// The influence of the length of a text.
@@ -20,7 +20,7 @@ pub(crate) struct Ranking<'a, T> {
     found: Vec<Found<T>>,
 }
 
-/// A text that has a word.
+/// A text with a word of the query.
 struct Found<T> {
     text: T,
     words: usize,
@@ -29,7 +29,7 @@ struct Found<T> {
 }
 
 impl<'a, T: Ord> Ranking<'a, T> {
-    /// Begins with the words of a query.
+    /// Creates a ranking for the words of a query.
     pub(crate) fn new(asked: &'a [String]) -> Self {
         Self { asked, texts: 0, words: 0, found: Vec::new() }
     }
@@ -76,7 +76,7 @@ impl<'a, T: Ord> Ranking<'a, T> {
     }
 }
 
-/// The line of a text with most of the words; the first one of several.
+/// Returns the line of a text with most of the words; the first one if several have equally many.
 pub(crate) fn best_line<'a>(text: &'a str, asked: &[String]) -> Option<&'a str> {
     let points = |line: &str| {
         let mut best = vec![0.0_f32; asked.len()];

@@ -4,18 +4,18 @@ use kitbag_sdk::ErrorInfo;
 
 use crate::date::Moment;
 
-/// The number of values that are read at once: together they do not exceed the host's limit.
+/// The number of values that are read at once: their total size is below the host's limit.
 pub(crate) const AT_ONCE: usize = 200;
 
-/// The most entries that are written at once, which the host sets.
+/// Maximum number of entries that are written at once, set by the host.
 pub(crate) const MOST_WRITTEN: usize = 10_000;
 
-/// Values by key. All errors are those of the host, in words.
+/// Values by key. All errors are messages of the host.
 pub(crate) trait Store {
-    /// The keys, in no order that means something.
+    /// Returns the keys in arbitrary order.
     fn keys(&self) -> Result<Vec<String>, ErrorInfo>;
 
-    /// The values of these keys at one moment, in their order.
+    /// Returns the values of these keys at one moment, in order.
     fn get(&self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, ErrorInfo>;
 
     /// Sets values, all or none.
@@ -24,18 +24,18 @@ pub(crate) trait Store {
     /// Removes keys, all or none.
     fn delete(&self, keys: &[String]) -> Result<(), ErrorInfo>;
 
-    /// The value of one key.
+    /// Returns the value of one key.
     fn value(&self, key: &str) -> Result<Option<Vec<u8>>, ErrorInfo> {
         Ok(self.get(&[key.to_owned()])?.pop().flatten())
     }
 }
 
-/// The environment of a tool besides the store.
+/// The time and random numbers.
 pub(crate) trait Clock {
-    /// The time.
+    /// Returns the time.
     fn now(&self) -> Moment;
 
-    /// A random number.
+    /// Returns a random number.
     fn random(&self) -> u64;
 }
 
@@ -54,13 +54,13 @@ mod host {
     use crate::bindings::wasi::keyvalue::store::{self, Bucket, Error};
     use crate::date::Moment;
 
-    /// The store that the host opens for the caller.
+    /// The store that the host opened for the caller.
     pub(crate) struct HostStore(Bucket);
 
-    /// The clock and the random numbers of the host.
+    /// The host's clock and random numbers.
     pub(crate) struct HostClock;
 
-    /// Opens what is kept for the caller.
+    /// Opens the caller's store.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ mod host {
         }
     }
 
-    /// The host adds the line that would allow it.
+    /// Converts a store error. The host adds the grant that would allow the access.
     fn failed(error: Error) -> ErrorInfo {
         ErrorInfo::new(match error {
             Error::NoSuchStore => "no storage is available".to_owned(),
@@ -118,13 +118,13 @@ mod host {
     }
 }
 
-/// In a tool's own tests there is no host.
+/// The tool's own tests have no host.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn open() -> Result<(NoHost, NoHost), ErrorInfo> {
     Err(ErrorInfo::new("there is no host"))
 }
 
-/// Stands in for the host in native builds.
+/// Replaces the host in native builds.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) enum NoHost {}
 

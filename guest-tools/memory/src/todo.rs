@@ -7,7 +7,7 @@ use crate::answer::counted;
 use crate::entry::{self, Content, Entry, Kind, Stored};
 use crate::store::{Clock, Store};
 
-/// The most tasks in a list.
+/// Maximum number of tasks in a list.
 const SHOWN: usize = 100;
 
 #[derive(Deserialize)]
@@ -66,7 +66,7 @@ pub(crate) fn todo(
     }
 }
 
-/// The open tasks and then those that are done, each by age.
+/// Lists the open tasks, then the completed ones, each by age.
 fn list(store: &impl Store) -> Result<String, ErrorInfo> {
     let ids = Kind::Task.ids(store)?;
     let mut tasks = Vec::new();

@@ -1,9 +1,9 @@
-//! Characters that a person does not see in a terminal or an editor, and a model reads.
+//! Characters that a person does not see in a terminal or an editor, but that a model reads.
 
-/// The first invisible character of a text, and the byte at which it is.
+/// Returns the first invisible character of a text and its byte offset.
 ///
-/// Line breaks and tabs are visible. So are joiners and variation selectors where writing needs
-/// them: one after a visible character that it changes.
+/// Line breaks and tabs are visible. So are joiners and variation selectors that follow a visible
+/// character which they change.
 pub(crate) fn first_invisible(text: &str) -> Option<(usize, char)> {
     let mut before = None;
     let mut chars = text.char_indices().peekable();
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn every_invisible_character_is_found() {
-        // Each range of the list, by its ends.
+        // The first and last character of each range in the list.
         let hidden = [
             0x00, 0x08, 0x0b, 0x0d, 0x1b, 0x7f, 0x80, 0x9f, 0xad, 0x34f, 0x61c, 0x115f, 0x1160,
             0x17b4, 0x17b5, 0x180b, 0x180e, 0x180f, 0x200b, 0x200c, 0x200d, 0x200e, 0x200f, 0x2028,
@@ -112,18 +112,18 @@ mod tests {
     }
 
     #[test]
-    fn joiners_and_selectors_need_what_they_change() {
+    fn joiners_and_selectors_need_a_base_character() {
         let check = |text: &str, at: usize| {
             assert_eq!(first_invisible(text).map(|(at, _)| at), Some(at), "{text:?}");
         };
-        // Bytes that are hidden in selectors after one picture.
+        // Bytes hidden in variation selectors after a pictograph.
         check("😀\u{fe0f}\u{fe01}", 7);
         check("😀\u{e0141}", 4);
         check("a\u{fe0f}", 1);
         check("1\u{fe0f}2", 1);
         check(" \u{fe0f}", 1);
         check("\u{2800}\u{fe0f}", 0);
-        // Bits that are hidden in joiners.
+        // Bits hidden in joiners.
         check("a\u{200c}b", 1);
         check("a\u{200d}b", 1);
         check("😀\u{200d}", 4);

@@ -1,28 +1,28 @@
-//! Words of a text, as they are compared: without case and without the accents of letters.
+//! Words of a text in normalized form: without case and accents.
 //!
 //! A word is a run of letters and digits. The crate `unicode-segmentation` would keep `a_b` and
-//! `example.com` together, whose parts people search for, and part what is written without
-//! spaces into single characters; here each two that follow each other are a word.
+//! `example.com` together, although people search for their parts, and would split scripts without
+//! spaces into single characters. Here each pair of adjacent characters is a word in such scripts.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// The most words of a query: each is compared with each word of every text.
+/// Maximum number of words of a query: each is compared with every word of every text.
 pub(crate) const QUERY_WORDS: usize = 32;
 
-/// The weight of a word that is another form of the requested one.
+/// The weight of another form of a requested word.
 const FORM: f32 = 0.4;
 
 /// The class of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Word,
-    /// A script that is written without spaces.
+    /// A script without spaces between words.
     Dense,
     Between,
 }
 
-/// Gives each word of a text, folded.
+/// Passes each normalized word of a text to `visit`.
 pub(crate) fn each_word(text: &str, mut visit: impl FnMut(&str)) {
     let mut folded = String::new();
     let mut word = |text: &str| {
@@ -51,11 +51,11 @@ pub(crate) fn each_word(text: &str, mut visit: impl FnMut(&str)) {
     }
 }
 
-/// The words of a query, each once.
+/// Returns the distinct words of a query.
 ///
 /// # Errors
 ///
-/// There is none, or there are too many.
+/// The query has no words, or too many.
 pub(crate) fn of_query(query: &str) -> Result<Vec<String>, String> {
     let mut words: Vec<String> = Vec::new();
     let mut count = 0_usize;
@@ -81,7 +81,7 @@ pub(crate) fn weight(word: &str, asked: &str) -> f32 {
     match () {
         () if word == asked => 1.0,
         () if word.as_bytes()[0] == asked.as_bytes()[0] && is_form(word, asked) => FORM,
-        // One character of a script without spaces.
+        // A single character of a script without spaces.
         () if !asked.is_ascii() && asked.chars().nth(1).is_none() && word.contains(asked) => FORM,
         () => 0.0,
     }
@@ -108,7 +108,7 @@ fn class(c: char) -> Class {
         return if c.is_ascii_alphanumeric() { Class::Word } else { Class::Between };
     }
     match c {
-        // They choose how an emoji looks.
+        // They determine the presentation of an emoji.
         '\u{fe00}'..='\u{fe0f}' => Class::Between,
         _ if !c.is_alphanumeric() && !is_combining_mark(c) => Class::Between,
         // Thai, Lao, Burmese, Khmer, kana, Han.
@@ -126,7 +126,7 @@ fn class(c: char) -> Class {
     }
 }
 
-/// Folds a word.
+/// Normalizes a word.
 fn fold(word: &str, folded: &mut String) {
     if word.is_ascii() {
         folded.push_str(word);

@@ -2,10 +2,10 @@
 //!
 //! `cargo run -p kitbag-page --example measure_pages -- DIRECTORY [WORST]`
 //!
-//! DIRECTORY is `test/test-pages` of <https://github.com/mozilla/readability>: each directory in
-//! it has a page, `source.html`, and what a reader is expected to see, `expected.html`. Recall is
-//! the share of expected words that are found, precision the share of found words that are
-//! expected. The WORST pages of either are listed.
+//! DIRECTORY is `test/test-pages` of <https://github.com/mozilla/readability>: each directory in it
+//! has a page, `source.html`, and its expected content, `expected.html`. Recall is the share of
+//! expected words that are found, precision the share of found words that are expected. The WORST
+//! pages of either are listed.
 
 #![expect(clippy::print_stdout, reason = "it prints figures")]
 

@@ -1,6 +1,7 @@
-//! Finds the article in a page that does not mark it, by where its running text is.
+//! Finds the article in a page that does not mark it, by the positions of its running text.
 //!
-//! Only a page with running text is narrowed: an index, a search or a short page keeps everything.
+//! Only pages with running text are narrowed: an index, search results or a short page keep
+//! everything.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -19,7 +20,7 @@ const ARTICLE: u32 = 600;
 /// Larger pages are not reduced to their article, because of the memory.
 const MOST_NODES: usize = 200_000;
 
-/// Parts of a class or an id that name what is put around an article.
+/// Parts of a class or an id that name elements around an article.
 const EXTRAS: [&str; 26] = [
     "related",
     "recommend",
@@ -49,7 +50,7 @@ const EXTRAS: [&str; 26] = [
     "subscribe",
 ];
 
-/// Names of the comments of readers.
+/// Names of comment sections.
 const COMMENTS: [&str; 6] = [
     "comments",
     "comment-list",
@@ -59,11 +60,11 @@ const COMMENTS: [&str; 6] = [
     "comments-section",
 ];
 
-/// A node of a page with the text below it, in characters.
+/// A node of a page with the length of the text below it, in characters.
 struct Weighed {
     node: Handle,
     parent: u32,
-    /// The nearest block.
+    /// The nearest enclosing block.
     block: u32,
     is_in_link: bool,
     text: u32,
@@ -76,7 +77,7 @@ struct Weighed {
     blocks: u32,
 }
 
-/// Removes what is around the article of a page.
+/// Removes the elements around the article of a page.
 pub(crate) fn narrow(root: &Handle) {
     let Some(nodes) = weigh(root) else { return };
     let all = nodes[0].prose;
@@ -103,7 +104,7 @@ pub(crate) fn narrow(root: &Handle) {
     }
 }
 
-/// Returns whether an element may hold a part of a page, and not only a part of its text.
+/// Returns whether an element may hold a section of a page, not only part of its text.
 fn is_box(node: &Handle) -> bool {
     matches!(
         name(node),
@@ -133,7 +134,7 @@ fn width(text: &str) -> u32 {
     text.chars().filter(|it| !it.is_whitespace()).map(width).sum()
 }
 
-/// All nodes in their order, each with what is below it.
+/// Returns all nodes in document order, each with the weight of its content.
 fn weigh(root: &Handle) -> Option<Vec<Weighed>> {
     let mut nodes: Vec<Weighed> = Vec::new();
     let mut open = vec![(root.clone(), 0)];
@@ -166,7 +167,7 @@ fn weigh(root: &Handle) -> Option<Vec<Weighed>> {
             blocks: 0,
         });
     }
-    // The text of each block that is in no other block below it.
+    // The text of each block without the text of nested blocks.
     let mut own = vec![(0_u32, 0_u32); nodes.len()];
     for weighed in &nodes {
         let (text, link) = &mut own[weighed.block as usize];
@@ -193,7 +194,7 @@ fn weigh(root: &Handle) -> Option<Vec<Weighed>> {
     Some(nodes)
 }
 
-/// The elements from the root down to the one that holds nearly all running text.
+/// Returns the elements from the root down to the one with nearly all running text.
 fn path(nodes: &[Weighed]) -> Vec<u32> {
     let most = nodes[0].prose;
     let mut path = vec![0];
@@ -213,7 +214,7 @@ fn path(nodes: &[Weighed]) -> Vec<u32> {
                 | "font"
                 | "span"
         );
-        // Nodes are in document order, so that a part follows its parent.
+        // Nodes are in document order, so a child follows its parent.
         if path.last() == Some(&weighed.parent)
             && is_container
             && u64::from(weighed.prose) * 10 >= u64::from(most) * 9
@@ -247,7 +248,7 @@ fn is_part(weighed: &Weighed, nodes: &[Weighed], index: usize) -> bool {
 /// Returns whether an element in an article is not part of it: links to other pages, or comments.
 fn is_extra(weighed: &Weighed, parent: &Weighed, all: u32) -> bool {
     let node = &weighed.node;
-    // A part of a table is not a part of a page.
+    // A part of a table is not a section of a page.
     if matches!(name(node), "tr" | "td") {
         return false;
     }

@@ -8,10 +8,10 @@
 
 use html5ever::tendril::StrTendril;
 
-/// The most attributes of a tag that are read.
+/// Maximum number of attributes of a tag that are parsed.
 pub(crate) const MOST_ATTRIBUTES: usize = 256;
 
-/// The position of the reader in a page.
+/// The state of the scanner in a page.
 pub(crate) struct Attributes {
     most: usize,
     state: State,
@@ -19,8 +19,7 @@ pub(crate) struct Attributes {
     count: usize,
     /// True if the rest of the tag is skipped.
     skips: bool,
-    /// True if the tokenizer has processed input since the assumed tag started: then it is not a
-    /// tag.
+    /// True if the tokenizer has produced output since the assumed tag started, so it is not a tag.
     is_over: bool,
 }
 
@@ -51,8 +50,8 @@ impl Attributes {
         Self { most, state: State::Text, count: 0, skips: false, is_over: false }
     }
 
-    /// Gives a piece of a page to the tokenizer, but for attributes that are too many. `give`
-    /// tells whether the tokenizer has made something of what it got.
+    /// Passes a piece of a page to the tokenizer, without excess attributes. `give` returns whether
+    /// the tokenizer has produced output.
     pub(crate) fn pass(&mut self, text: &StrTendril, give: impl Fn(StrTendril) -> bool) {
         let mut piece = Piece { text, given: 0, tag: 0, give };
         let bytes = text.as_bytes();
@@ -75,7 +74,7 @@ impl Attributes {
         };
         self.state = match (self.state, byte) {
             (Text | Open, b'<') => return self.begin(at, piece),
-            // It would be an attribute.
+            // The text would be an attribute.
             (Between | AfterAttribute, b'<') if self.is_none(at, piece) => {
                 return self.begin(at, piece);
             }
@@ -124,7 +123,7 @@ impl Attributes {
         };
     }
 
-    /// At the `<` of what may be a tag.
+    /// Handles a `<` that may start a tag.
     fn begin(&mut self, at: usize, piece: &mut Piece<impl Fn(StrTendril) -> bool>) {
         piece.tag = at + 1;
         self.state = State::Open;
@@ -141,7 +140,7 @@ impl Attributes {
     }
 }
 
-/// A piece of a page that is given to the tokenizer.
+/// A piece of a page for the tokenizer.
 struct Piece<'a, G> {
     text: &'a StrTendril,
     /// The number of bytes that were passed on.
@@ -153,7 +152,8 @@ struct Piece<'a, G> {
 }
 
 impl<G: Fn(StrTendril) -> bool> Piece<'_, G> {
-    /// Gives what comes up to here; whether the tokenizer has made something of the last tag.
+    /// Passes the input up to this position. Returns whether the tokenizer has produced output
+    /// since the last tag.
     fn give_to(&mut self, end: usize) -> bool {
         if self.given < self.tag {
             self.give(self.tag);

@@ -6,24 +6,24 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8};
 use url::{Host, Url};
 
-/// The bytes of a page that are examined for its encoding.
+/// Number of bytes of a page that are examined for its encoding.
 pub(crate) const HEAD_BYTES: usize = 4 << 10;
 
-/// The bytes after the first non-ASCII byte that are examined to guess the encoding.
+/// Number of bytes after the first non-ASCII byte that are examined to guess the encoding.
 const GUESS_BYTES: usize = 256 << 10;
 
-/// An encoding, and how it was found.
+/// An encoding and its source.
 #[derive(Clone)]
 pub(crate) enum Charset {
-    /// From a byte order mark, a declaration, or because it is UTF-8.
+    /// From a byte order mark or a declaration, or because the page is UTF-8.
     Known(&'static Encoding),
-    /// The bytes need a guess. A declared label that is not known is kept for the note.
+    /// The encoding must be guessed. An unknown declared label is kept for the note.
     Unknown { label: Option<String> },
 }
 
 impl Charset {
-    /// Finds the encoding: from the byte order mark, else `known`, else from the declaration in
-    /// the page, else UTF-8 if all bytes of the page are.
+    /// Finds the encoding: from the byte order mark, otherwise `known`, otherwise from the
+    /// declaration in the page, otherwise UTF-8 if all bytes of the page are valid UTF-8.
     pub(crate) fn find(head: &[u8], known: Option<&'static Encoding>, validity: &Validity) -> Self {
         if let Some((encoding, _)) = Encoding::for_bom(head) {
             return Self::Known(encoding);
@@ -40,13 +40,13 @@ impl Charset {
             _ => {}
         }
         let label = match declared(head) {
-            // A declaration that can be read as ASCII is not in UTF-16.
+            // A page whose declaration is readable as ASCII is not in UTF-16.
             Some(Ok(encoding))
                 if encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE =>
             {
                 return Self::Known(UTF_8);
             }
-            // Many pages declare something else and are UTF-8.
+            // Many pages declare another encoding but are UTF-8.
             Some(Ok(_)) if validity.is_utf8() && !head.is_ascii() => return Self::Known(UTF_8),
             Some(Ok(encoding)) => return Self::Known(encoding),
             Some(Err(label)) => Some(label),
@@ -59,7 +59,7 @@ impl Charset {
     }
 }
 
-/// A guess at the encoding of bytes that come in pieces.
+/// Guesses the encoding of bytes that arrive in pieces.
 pub(crate) struct Guess {
     detector: EncodingDetector,
     seen: usize,
@@ -70,7 +70,7 @@ impl Guess {
         Self { detector: EncodingDetector::new(Iso2022JpDetection::Allow), seen: 0 }
     }
 
-    /// Looks at the next bytes. Returns whether more of them would help.
+    /// Examines the next bytes. Returns whether more bytes would help.
     pub(crate) fn look(&mut self, bytes: &[u8]) -> bool {
         if self.detector.feed(bytes, false) {
             self.seen += bytes.len();
@@ -78,7 +78,7 @@ impl Guess {
         self.seen < GUESS_BYTES
     }
 
-    /// Ends the bytes.
+    /// Marks the end of the bytes.
     pub(crate) fn end(&mut self) {
         self.detector.feed(&[], true);
     }
@@ -89,12 +89,12 @@ impl Guess {
             Some(Host::Domain(domain)) => domain.trim_end_matches('.').rsplit('.').next(),
             _ => None,
         };
-        // The URL is parsed: its host is in lower case and in Punycode.
+        // The URL was parsed, so its host is in lower case and in Punycode.
         self.detector.guess(domain.map(str::as_bytes), Utf8Detection::Allow)
     }
 }
 
-/// Text in an encoding that nothing declares, with the note that names the guess.
+/// Decodes text without a declared encoding. Also returns the note that names the guess.
 pub fn guess<'a>(bytes: &'a [u8], url: Option<&Url>) -> (Cow<'a, str>, String) {
     let mut guess = Guess::new();
     if bytes.chunks(64 << 10).all(|piece| guess.look(piece)) {
@@ -104,7 +104,7 @@ pub fn guess<'a>(bytes: &'a [u8], url: Option<&Url>) -> (Cow<'a, str>, String) {
     (encoding.decode_without_bom_handling(bytes).0, note(encoding, None))
 }
 
-/// The note that names a guess.
+/// Returns the note that names a guess.
 pub(crate) fn note(encoding: &'static Encoding, label: Option<&str>) -> String {
     let name = encoding.name();
     match label {
@@ -116,8 +116,8 @@ pub(crate) fn note(encoding: &'static Encoding, label: Option<&str>) -> String {
     }
 }
 
-/// The encoding that a page names in `<meta charset="…">`, `<meta content="…; charset=…">` or
-/// `<?xml encoding="…"?>`, or the label if it is not known.
+/// Returns the encoding that a page declares in `<meta charset="…">`,
+/// `<meta content="…; charset=…">` or `<?xml encoding="…"?>`, or the label if it is unknown.
 fn declared(head: &[u8]) -> Option<Result<&'static Encoding, String>> {
     let head = String::from_utf8_lossy(&head[..head.len().min(HEAD_BYTES)]).to_ascii_lowercase();
     let tags = head.split('<').filter(|tag| tag.starts_with("meta") || tag.starts_with("?xml"));
@@ -142,11 +142,11 @@ fn declared(head: &[u8]) -> Option<Result<&'static Encoding, String>> {
 #[derive(Default)]
 pub(crate) struct Validity {
     is_invalid: bool,
-    /// True if there is an escape sequence, as ISO-2022-JP has them.
+    /// True if there is an escape sequence, as in ISO-2022-JP.
     has_escape: bool,
-    /// True if there is a whole character that is not ASCII.
+    /// True if there is a complete non-ASCII character.
     has_others: bool,
-    /// The beginning of a character at the end of the last piece.
+    /// The start of a character at the end of the last piece.
     rest: Vec<u8>,
 }
 
@@ -157,7 +157,7 @@ impl Validity {
         }
         self.has_escape |= bytes.windows(2).any(|it| matches!(it, [0x1b, b'$' | b'(']));
         let mut bytes = bytes;
-        // A character has four bytes at most.
+        // A character has at most four bytes.
         while !self.rest.is_empty() && !bytes.is_empty() {
             self.rest.push(bytes[0]);
             bytes = &bytes[1..];
@@ -182,7 +182,7 @@ impl Validity {
         self.has_others |= !bytes[..valid].is_ascii();
     }
 
-    /// Returns whether it is UTF-8. The last character may be incomplete.
+    /// Returns whether the bytes are UTF-8. The last character may be incomplete.
     pub(crate) fn is_utf8(&self) -> bool {
         !self.is_invalid && (self.rest.is_empty() || self.has_others)
     }

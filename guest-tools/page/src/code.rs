@@ -1,4 +1,4 @@
-//! Code: preformatted text, and the gutters that pages put beside it.
+//! Code: preformatted text, and the line-number gutters beside it.
 
 use htmd::Element;
 use htmd::element_handler::{HandlerResult, Handlers};
@@ -6,14 +6,14 @@ use markup5ever_rcdom::{Handle, NodeData};
 
 use crate::dom::{ancestors, attribute, elements, has_word, is, name, text_of};
 
-/// Writes preformatted text as a block of code, character by character.
+/// Writes preformatted text as a code block, character by character.
 pub(crate) fn pre(_: &dyn Handlers, element: Element) -> Option<HandlerResult> {
     let mut writer = Writer::default();
     writer.children(element.node);
     Some(block(&writer.text, language(element.node).as_deref()).into())
 }
 
-/// A block of code; nothing if it has only white space.
+/// Formats a code block. Returns an empty string if the code has only white space.
 pub(crate) fn block(code: &str, language: Option<&str>) -> String {
     if code.trim().is_empty() {
         return String::new();
@@ -24,7 +24,7 @@ pub(crate) fn block(code: &str, language: Option<&str>) -> String {
     format!("\n\n{fence}{}\n{code}\n{fence}\n\n", language.unwrap_or_default())
 }
 
-/// The text of an element with its white space, without gutters.
+/// Returns the text of an element with its white space, without gutters.
 pub(crate) fn text(node: &Handle) -> String {
     let mut writer = Writer::default();
     writer.children(node);
@@ -34,7 +34,7 @@ pub(crate) fn text(node: &Handle) -> String {
 #[derive(Default)]
 struct Writer {
     text: String,
-    /// True if a block has ended, so that what follows begins a line.
+    /// True if a block has ended, so that the next text starts a line.
     ends_line: bool,
 }
 
@@ -132,7 +132,7 @@ fn is_gutter_word(word: &str) -> bool {
     )
 }
 
-/// Returns whether an element holds the numbers of the lines beside it.
+/// Returns whether an element holds the line numbers of the code beside it.
 pub(crate) fn is_gutter(node: &Handle) -> bool {
     has_word(node, is_gutter_word)
 }
@@ -144,17 +144,17 @@ fn is_numbers(cell: &Handle) -> bool {
         && text.chars().all(|it| it.is_ascii_digit() || it.is_whitespace() || it == '.')
 }
 
-/// Returns whether a cell holds code.
+/// Returns whether a cell contains code.
 pub(crate) fn has_pre(cell: &Handle) -> bool {
     elements(cell).iter().any(|node| is(node, "pre"))
 }
 
-/// Returns whether a cell is a gutter of a table that holds code.
+/// Returns whether a cell is a gutter of a table that contains code.
 pub(crate) fn is_gutter_cell(cell: &Handle) -> bool {
     is_gutter(cell) || is_numbers(cell)
 }
 
-/// The language of code, from the classes that highlighters give it and what is around it.
+/// Returns the language of code, from the classes of highlighters on the element and its ancestors.
 pub(crate) fn language(node: &Handle) -> Option<String> {
     let inner = elements(node).into_iter().filter(|inner| is(inner, "code")).take(1);
     let around = ancestors(node).take(6).filter(|above| {

@@ -1,10 +1,10 @@
 //! Finds the content of a page.
 //!
-//! It is the element `main`, else the element with the role `main`, else the only `article`, else
-//! the body. Scripts, forms, hidden elements and navigation are removed from it, and from a body
-//! also header, footer, sidebars and what is named or looks like them. If nothing would be left,
-//! or `main` is false, it is the whole body. If most of a page is hidden, the hidden part is
-//! content.
+//! The content is the element `main`, otherwise the element with the role `main`, otherwise the
+//! only `article`, otherwise the body. Scripts, forms, hidden elements and navigation are removed
+//! from it. From a body, the header, the footer, sidebars and similar elements are also removed. If
+//! no content would remain, or if `main` is false, the whole body is the content. If most of a page
+//! is hidden, the hidden part is content.
 
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use url::Url;
@@ -16,7 +16,7 @@ use crate::{View, image, link};
 
 /// The content of a page.
 pub(crate) struct Content {
-    /// The element that holds it.
+    /// The element with the content.
     pub(crate) node: Handle,
     /// The title of the page.
     pub(crate) title: Option<String>,
@@ -26,13 +26,13 @@ pub(crate) struct Content {
     pub(crate) scripts: usize,
 }
 
-/// Elements that are not read unless all of a page is.
+/// Elements that are skipped unless the whole page is requested.
 const UNREAD: [&str; 13] = [
     "noscript", "template", "iframe", "svg", "button", "input", "textarea", "dialog", "canvas",
     "object", "audio", "video", "map",
 ];
 
-/// Words of a class or an id that name the surroundings of content.
+/// Words of a class or an id that name elements around content.
 const SURROUNDINGS: [&str; 18] = [
     "nav",
     "navbar",
@@ -54,7 +54,7 @@ const SURROUNDINGS: [&str; 18] = [
     "skip-link",
 ];
 
-/// Elements that `htmd` does not join with what follows: blocks and links.
+/// Elements that `htmd` does not merge with the next one: blocks and links.
 pub(crate) const UNJOINED: [&str; 67] = [
     "a",
     "address",
@@ -126,14 +126,14 @@ pub(crate) const UNJOINED: [&str; 67] = [
 ];
 
 /// Selects the content of a page, cleans it and makes its links absolute. `room` is the number of
-/// elements and texts that may be added to the page.
+/// elements and text nodes that may be added to the page.
 pub(crate) fn select(tree: &RcDom, view: &View, room: usize) -> Content {
     let document = &tree.document;
     let all = elements(document);
     let title = hidden::title(&all);
     let scripts = hidden::scripts(&all);
     let body = all.iter().find(|node| is(node, "body")).unwrap_or(document).clone();
-    // The page may declare what its links are relative to.
+    // The page may declare the base URL of its links.
     let own = all.iter().find(|node| is(node, "base")).and_then(|node| attribute(node, "href"));
     let base = match (own, view.base) {
         (Some(own), Some(base)) => base.join(&own).ok(),
@@ -162,7 +162,7 @@ pub(crate) fn select(tree: &RcDom, view: &View, room: usize) -> Content {
     Content { node, title, notes, scripts }
 }
 
-/// The main content of a page.
+/// Returns the main content of a page.
 fn main_content(document: &Handle, body: &Handle, view: &View, notes: &mut Vec<String>) -> Handle {
     let weight = Weight::of(body, |node| {
         !is_silent(node) && !is_surrounding(node) && (is_hidden(node) || !is_unread(node))
@@ -181,7 +181,7 @@ fn main_content(document: &Handle, body: &Handle, view: &View, notes: &mut Vec<S
     if let Some(node) = center(&elements) {
         let seen =
             |root: &Handle| Weight::of(root, |node| !is_unread(node) && !is_surrounding(node));
-        // A marked element with next to nothing is not the content of a page with much.
+        // A marked element with almost no text is not the content of a page with much text.
         let found = seen(&node).seen;
         if found >= hidden::LITTLE || found * 20 > seen(body).seen {
             clean(&node, false);
@@ -191,7 +191,7 @@ fn main_content(document: &Handle, body: &Handle, view: &View, notes: &mut Vec<S
             return node;
         }
     }
-    // If all of a page looks like surroundings, they are its content.
+    // If the whole page looks like surroundings, they are its content.
     if has_text_outside_of_surroundings(body) {
         clean(body, true);
         article::narrow(body);
@@ -201,7 +201,7 @@ fn main_content(document: &Handle, body: &Handle, view: &View, notes: &mut Vec<S
     body.clone()
 }
 
-/// The element that a page marks as its content, if it has text.
+/// Returns the element that a page marks as its content, if it has text.
 fn center(elements: &[Handle]) -> Option<Handle> {
     let is_seen = |node: &&Handle| {
         !is_unread(node) && has_text(node) && !ancestors(node).any(|above| is_hidden(&above))
@@ -214,7 +214,7 @@ fn center(elements: &[Handle]) -> Option<Handle> {
     if let Some(node) = marked {
         return Some(node.clone());
     }
-    // Those that are in no other.
+    // Articles that are not nested in others.
     let mut articles = elements
         .iter()
         .filter(|node| is(node, "article") && !ancestors(node).any(|above| is(&above, "article")))
@@ -239,7 +239,7 @@ fn has_text_outside_of_surroundings(body: &Handle) -> bool {
     false
 }
 
-/// Removes elements that are not read, and from a whole body the surroundings of the content.
+/// Removes skipped elements, and from a whole body the surroundings of the content.
 fn clean(root: &Handle, is_body: bool) {
     let is_kept = |node: &Handle| {
         let surrounds = match is_body {
@@ -259,7 +259,7 @@ fn retain(root: &Handle, is_kept: &dyn Fn(&Handle) -> bool) {
     }
 }
 
-/// Returns whether an element has no text for a reader at all.
+/// Returns whether an element never has text for a reader.
 fn is_silent(node: &Handle) -> bool {
     matches!(name(node), "script" | "style" | "iframe" | "input")
 }
@@ -268,12 +268,12 @@ fn is_unread(node: &Handle) -> bool {
     if name(node).is_empty() {
         return false;
     }
-    // The heading of a part that opens is often a button.
+    // The heading of an expandable section is often a button.
     let is_title = is(node, "button") && ancestors(node).take(2).any(|above| is_heading(&above));
     is_silent(node) || (UNREAD.contains(&name(node)) && !is_title) || is_hidden(node)
 }
 
-/// Returns whether its role is one of the surroundings of the content.
+/// Returns whether an element has the role of surroundings.
 fn has_role(node: &Handle) -> bool {
     const ROLES: [&str; 5] = ["navigation", "banner", "contentinfo", "search", "complementary"];
     attribute(node, "role").is_some_and(|role| ROLES.contains(&&*role))
@@ -283,12 +283,12 @@ fn is_surrounding(node: &Handle) -> bool {
     if matches!(name(node), "nav" | "header" | "footer" | "aside") || has_role(node) {
         return true;
     }
-    // Containers alone: a class of a heading tells how it looks.
+    // Only containers: the class of a heading describes its appearance.
     matches!(name(node), "div" | "section" | "ul" | "ol" | "table" | "td" | "a")
         && has_word(node, |word| SURROUNDINGS.contains(&word))
 }
 
-/// Makes links absolute, and joins what is alike.
+/// Makes links absolute, and merges equal adjacent elements.
 fn finish(root: &Handle, base: Option<&Url>) {
     for node in elements(root) {
         join(&node);
@@ -306,8 +306,8 @@ fn finish(root: &Handle, base: Option<&Url>) {
     }
 }
 
-/// Joins children that follow each other and are alike but for their text. `htmd` would do
-/// that, for each of them again with all that follow; nothing is left for it.
+/// Merges adjacent children that are equal except for their text. `htmd` would do so in quadratic
+/// time; here no work is left for it.
 fn join(parent: &Handle) {
     // `htmd` does not join its children.
     if is(parent, "ol") {
@@ -323,7 +323,7 @@ fn join(parent: &Handle) {
     *children = joined;
 }
 
-/// Adds the text of an element to the previous one if they are alike and have no other content, as
+/// Adds the text of an element to the previous one if they are equal and have no other content, as
 /// `htmd` does.
 fn takes_text(before: &Handle, node: &Handle) -> bool {
     let NodeData::Element { name, attrs, .. } = &before.data else { return false };
@@ -345,7 +345,7 @@ fn takes_text(before: &Handle, node: &Handle) -> bool {
     true
 }
 
-/// The text that is all that a node holds.
+/// Returns the text node of a node without other content.
 fn only_text(node: &Handle) -> Option<Handle> {
     match &**node.children.borrow() {
         [only] if matches!(only.data, NodeData::Text { .. }) => Some(only.clone()),

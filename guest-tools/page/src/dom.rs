@@ -8,7 +8,7 @@ use markup5ever_rcdom::{Handle, Node, NodeData};
 
 pub(crate) use crate::tree::parent;
 
-/// An element and all elements below it, in their order.
+/// Returns an element and all elements below it, in document order.
 pub(crate) fn elements(root: &Handle) -> Vec<Handle> {
     let mut found = Vec::new();
     let mut open = vec![root.clone()];
@@ -21,7 +21,7 @@ pub(crate) fn elements(root: &Handle) -> Vec<Handle> {
     found
 }
 
-/// The name of an element, or nothing.
+/// Returns the name of an element, or an empty string.
 pub(crate) fn name(node: &Handle) -> &str {
     match &node.data {
         NodeData::Element { name, .. } => &name.local,
@@ -54,7 +54,7 @@ pub(crate) fn set_attribute(node: &Handle, key: &str, value: Option<&str>) {
     }
 }
 
-/// Returns whether one of the words of its class or id fits.
+/// Returns whether `fits` accepts one of the words of an element's class or id.
 pub(crate) fn has_word(node: &Handle, fits: impl Fn(&str) -> bool) -> bool {
     ["class", "id"].iter().any(|key| {
         attribute(node, key)
@@ -66,7 +66,7 @@ pub(crate) fn ancestors(node: &Handle) -> impl Iterator<Item = Handle> {
     std::iter::successors(parent(node), parent)
 }
 
-/// A new element without a parent.
+/// Creates an element without a parent.
 pub(crate) fn element(tag: &str, attrs: Vec<Attribute>) -> Handle {
     Node::new(NodeData::Element {
         name: QualName::new(None, ns!(html), LocalName::from(tag)),
@@ -89,7 +89,7 @@ pub(crate) fn take_children(node: &Handle) -> Vec<Handle> {
     std::mem::take(&mut *node.children.borrow_mut())
 }
 
-/// Puts a node in the place of a child, or removes the child.
+/// Replaces a child by a node, or removes the child.
 pub(crate) fn replace(child: &Handle, node: Option<Handle>) {
     let Some(parent) = parent(child) else { return };
     let mut siblings = parent.children.borrow_mut();
@@ -101,7 +101,7 @@ pub(crate) fn replace(child: &Handle, node: Option<Handle>) {
     siblings.splice(index..=index, node);
 }
 
-/// The beginning of the text below a node.
+/// Returns the start of the text below a node.
 pub(crate) fn text_of(root: &Handle) -> String {
     const ENOUGH: usize = 300;
     let mut text = String::new();
@@ -131,7 +131,7 @@ pub(crate) fn letters(text: &str) -> usize {
     text.chars().filter(|it| !it.is_whitespace()).count()
 }
 
-/// A text on one line.
+/// Returns a text on one line.
 pub(crate) fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ")

@@ -1,4 +1,4 @@
-//! Content that browsers do not show, or not until the scripts of a page have run.
+//! Content that browsers do not show, or show only after the scripts of a page have run.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,18 +11,18 @@ use crate::dom::{
 };
 use crate::{image, parse};
 
-/// A page with less text than this, in characters, has next to nothing to read.
+/// A page with fewer characters of text has almost nothing to read.
 pub(crate) const LITTLE: usize = 250;
 
 /// Hidden text of fewer characters is not worth a note.
 const NOTABLE: usize = 500;
 
-/// The most pieces of a streamed page that are put in their places.
+/// Maximum number of streamed pieces of a page that are moved to their positions.
 const MOST_STREAMED: usize = 256;
 
 /// Adds the content of `template` and `noscript` to the tree, as hidden elements, and moves
-/// streamed content to its position. `room` is the number of elements and texts that may be added
-/// to the tree.
+/// streamed content to its position. `room` is the number of elements and text nodes that may be
+/// added to the tree.
 pub(crate) fn open(document: &Handle, body: &Handle, room: usize) {
     place_streamed(document);
     let mut opener = Opener { room, moved: Vec::new() };
@@ -58,7 +58,7 @@ fn place_streamed(document: &Handle) {
     }
 }
 
-/// Opens what browsers do not show.
+/// Opens elements that browsers do not show.
 struct Opener {
     room: usize,
     /// Hidden elements of the head, which become part of the body.
@@ -103,7 +103,7 @@ impl Opener {
             Some(NodeData::Text { contents }) => contents.borrow().to_string(),
             _ => return Vec::new(),
         };
-        // A document has three elements itself.
+        // A document itself has three elements.
         if text.trim().is_empty() || self.room < 8 {
             return Vec::new();
         }
@@ -118,8 +118,8 @@ impl Opener {
         let is_shown = |node: &&Handle| is(node, "img") && image::has_address(node);
         let images: Vec<Handle> = inner.iter().filter(is_shown).cloned().collect();
         let Some(first) = images.first() else { return Vec::new() };
-        // Images here are those that a script loads later. They give an image beside them its
-        // address, or are shown themselves.
+        // Images here are loaded later by a script. They provide the address of an adjacent image,
+        // or are shown themselves.
         match beside.into_iter().flatten().find_map(image_in) {
             Some(image) if !image::has_address(&image) => {
                 for key in ["src", "alt", "title"] {
@@ -146,7 +146,7 @@ fn open_template(node: &Handle) -> Vec<Handle> {
     }
 }
 
-/// A hidden element.
+/// Creates a hidden element.
 fn hidden(children: Vec<Handle>) -> Handle {
     let hidden = element("div", Vec::new());
     set_attribute(&hidden, "hidden", Some(""));
@@ -154,7 +154,7 @@ fn hidden(children: Vec<Handle>) -> Handle {
     hidden
 }
 
-/// The image that an element is or holds, such as a `picture` or a box that keeps its space.
+/// Returns the image that an element is or contains, such as in a `picture` or a placeholder box.
 fn image_in(node: &Handle) -> Option<Handle> {
     const MOST: usize = 16;
     let mut open = vec![node.clone()];
@@ -182,7 +182,7 @@ pub(crate) fn is_hidden(node: &Handle) -> bool {
         || attribute(node, "style").is_some_and(|style| hides(&style))
 }
 
-/// Returns whether a style keeps an element from being seen.
+/// Returns whether a style hides an element.
 pub(crate) fn hides(style: &str) -> bool {
     let style: String = style.to_ascii_lowercase().split_ascii_whitespace().collect();
     ["display:none", "visibility:hidden", "content-visibility:hidden"]
@@ -190,7 +190,7 @@ pub(crate) fn hides(style: &str) -> bool {
         .any(|hidden| style.contains(hidden))
 }
 
-/// Makes all that is hidden in an element visible.
+/// Makes all hidden elements visible.
 pub(crate) fn reveal(root: &Handle) {
     for node in elements(root).iter().chain([root]).filter(|node| is_hidden(node)) {
         for key in ["hidden", "aria-hidden", "style"] {
@@ -207,7 +207,7 @@ pub(crate) struct Weight {
 }
 
 impl Weight {
-    /// Weighs the text below an element, without that of elements which are not read.
+    /// Measures the text below an element, without elements that are skipped.
     pub(crate) fn of(root: &Handle, is_read: impl Fn(&Handle) -> bool) -> Self {
         let mut weight = Self::default();
         let mut open = vec![(root.clone(), is_hidden(root))];
@@ -226,7 +226,7 @@ impl Weight {
         weight
     }
 
-    /// Returns whether what is hidden is the content of the page.
+    /// Returns whether the hidden text is the content of the page.
     pub(crate) fn is_in_hidden(&self) -> bool {
         self.hidden > self.seen && (self.seen < LITTLE || self.hidden > self.seen * 5)
     }
@@ -237,7 +237,7 @@ impl Weight {
     }
 }
 
-/// The address to which the `meta` of a page makes browsers go.
+/// Returns the address to which a `meta` element redirects browsers.
 pub(crate) fn refresh(all: &[Handle]) -> Option<String> {
     let metas = all.iter().filter(|node| is(node, "meta"));
     metas.filter_map(|node| attribute(node, "content")).find_map(|content| {
@@ -263,7 +263,7 @@ pub(crate) fn scripts(all: &[Handle]) -> usize {
     all.iter().filter(|node| is(node, "script")).count()
 }
 
-/// The title of a page.
+/// Returns the title of a page.
 pub(crate) fn title(all: &[Handle]) -> Option<String> {
     let title = all.iter().find(|node| is(node, "title"))?;
     let title = line(&text_of(title));

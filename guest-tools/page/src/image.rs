@@ -1,11 +1,11 @@
 //! Images.
 //!
 //! Real pages load images late: the address is in one of many attributes, in a `source` beside the
-//! image or in a `noscript`, while `src` has a placeholder. [`resolve`] leaves each image one
+//! image or in a `noscript`, while `src` has a placeholder. [`resolve`] reduces each image to one
 //! address.
 //!
-//! `htmd` writes the text of an image as it is in the page, so that a `]` would end it and what
-//! follows would be a link or a line of the document that the page's author chose.
+//! `htmd` does not escape the text of an image: a `]` would end it, and the page's author could
+//! insert a link or a line into the document.
 
 use htmd::Element;
 use htmd::element_handler::{HandlerResult, Handlers};
@@ -38,13 +38,14 @@ const LAZY: [&str; 16] = [
 /// Attributes with a list of addresses, best first.
 const SETS: [&str; 4] = ["data-srcset", "data-lazy-srcset", "data-original-set", "srcset"];
 
-/// The widest image of a list that is taken, in pixels, if there is a choice.
+/// Maximum width of an image from a list, in pixels, if there is a choice.
 const WIDE: f64 = 1600.0;
 
-/// The longest address of an image, in bytes.
+/// Maximum length of an image's address, in bytes.
 const MOST_BYTES: usize = 8 << 10;
 
-/// Leaves an `img` or a `source` its best address, as `src`. Returns false for a tracking pixel.
+/// Reduces an `img` or a `source` to its best address, as `src`. Returns false for a tracking
+/// pixel.
 pub(crate) fn resolve(attributes: &mut Vec<Attribute>) -> bool {
     let of = |key: &str| {
         let found = attributes.iter().find(|it| &*it.name.local == key);
@@ -72,7 +73,8 @@ pub(crate) fn resolve(attributes: &mut Vec<Attribute>) -> bool {
     true
 }
 
-/// Returns whether a value may be the address of an image. An image in the page itself has none.
+/// Returns whether a value may be the address of an image. An image embedded in the page has no
+/// address.
 fn is_address(value: &str) -> bool {
     let is_inline = value.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("data:"));
     !is_inline
@@ -91,7 +93,7 @@ fn has_extension(value: &str) -> bool {
             .any(|end| path.ends_with(end))
 }
 
-/// Returns whether a URL is that of a placeholder image.
+/// Returns whether a URL refers to a placeholder image.
 fn is_placeholder(address: &str) -> bool {
     let name = address.split(['?', '#']).next().unwrap_or_default();
     let name = name.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
@@ -100,14 +102,14 @@ fn is_placeholder(address: &str) -> bool {
         .any(|word| name.contains(word))
 }
 
-/// The best address of a `srcset`: the widest that is not too wide, else the narrowest.
+/// Returns the best address of a `srcset`: the widest up to the limit, otherwise the narrowest.
 fn best_of(set: &str) -> Option<&str> {
     let mut best: Option<(f64, &str)> = None;
     let mut rest = set.trim_start_matches(|it: char| it.is_whitespace() || it == ',');
     while !rest.is_empty() {
         let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
         let (address, after) = rest.split_at(end);
-        // An address may have commas, but does not end with one.
+        // An address may contain commas, but does not end with one.
         let (address, descriptor, next) = match address.strip_suffix(',') {
             Some(address) => (address, "", after),
             None => {
@@ -132,18 +134,18 @@ fn best_of(set: &str) -> Option<&str> {
     best.map(|(_, address)| address)
 }
 
-/// Returns whether an image has an address that is not that of a placeholder.
+/// Returns whether an image has an address that is not a placeholder.
 pub(crate) fn has_address(image: &Handle) -> bool {
     attribute(image, "src").is_some_and(|it| !it.trim().is_empty() && !is_placeholder(&it))
 }
 
-/// Returns whether an image is there to be seen, and not to count readers.
+/// Returns whether an image is visible content and not a tracking pixel.
 pub(crate) fn is_content(image: &Handle) -> bool {
     let source = attribute(image, "src").unwrap_or_default();
     has_extension(source.trim()) || attribute(image, "alt").is_some_and(|it| !it.trim().is_empty())
 }
 
-/// Gives an image without an address that of a `source` of its `picture`.
+/// Copies the address of a `source` of its `picture` to an image without an address.
 pub(crate) fn take_source(image: &Handle) {
     if has_address(image) {
         return;
@@ -156,7 +158,7 @@ pub(crate) fn take_source(image: &Handle) {
     }
 }
 
-/// Writes an image: with its address, or its text alone if it has none.
+/// Writes an image with its address, or only its text if it has none.
 pub(crate) fn image(_: &dyn Handlers, element: Element) -> Option<HandlerResult> {
     let of = |name| attribute(element.node, name).unwrap_or_default();
     let alt = escaped(&of("alt"), &SPECIAL);
@@ -171,10 +173,10 @@ pub(crate) fn image(_: &dyn Handlers, element: Element) -> Option<HandlerResult>
     Some(format!("![{alt}]({source}{title})").into())
 }
 
-/// Characters that would make a text of a page a link, code or an element.
+/// Characters that would turn a page's text into a link, code or an element.
 pub(crate) const SPECIAL: [char; 5] = ['\\', '[', ']', '`', '<'];
 
-/// The text on one line, with a backslash before each of these characters.
+/// Returns the text on one line, with a backslash before each of these characters.
 pub(crate) fn escaped(text: &str, special: &[char]) -> String {
     let mut escaped = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -191,17 +193,17 @@ pub(crate) fn escaped(text: &str, special: &[char]) -> String {
     escaped
 }
 
-/// The address, with what would end it percent-encoded.
+/// Returns the address with characters percent-encoded that would end it.
 pub(crate) fn destination(source: &str) -> String {
     encoded(source, "()")
 }
 
-/// The address, with these and all other characters percent-encoded that would end it.
+/// Returns the address with these characters, and all others that would end it, percent-encoded.
 pub(crate) fn encoded(source: &str, special: &str) -> String {
     let mut encoded = String::with_capacity(source.len());
     for character in source.trim().chars() {
         match character {
-            // As a browser reads it.
+            // Removed, as in browsers.
             '\t' | '\n' | '\r' => {}
             '\0'..=' ' | '<' | '>' | '\\' | '\x7f' => {
                 encoded.push_str(&format!("%{:02X}", u32::from(character)));
@@ -220,7 +222,7 @@ mod tests {
     use super::best_of;
 
     #[test]
-    fn the_widest_image_that_is_not_too_wide_is_taken() {
+    fn the_widest_image_within_the_limit_is_used() {
         let check = |set, expected| assert_eq!(best_of(set), expected, "{set}");
         check("a.png", Some("a.png"));
         check("a.png 1x, b.png 2x, c.png 3x", Some("b.png"));

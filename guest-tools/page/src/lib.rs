@@ -1,9 +1,9 @@
-//! HTML pages as Markdown, for the tools that read them: `parse` makes a bounded tree of the page
-//! in the encoding that `charset` finds, `content` selects what the page is about, and the crate
-//! `htmd` writes it as Markdown, with our own `table`, `code`, `link` and `image`.
+//! HTML pages as Markdown: `parse` builds a bounded tree of the page in the encoding that `charset`
+//! finds, `content` selects the main content, and the crate `htmd` writes it as Markdown, with our
+//! own `table`, `code`, `link` and `image`.
 //!
-//! A page is anything that a server on the web answers. Input for which these crates take time
-//! that grows with its square is kept from them.
+//! A page is untrusted: it is any response of a web server. Input for which these crates take
+//! quadratic time is never passed to them.
 
 #![forbid(unsafe_code)]
 
@@ -37,20 +37,20 @@ pub use crate::charset::guess;
 /// The default length of an answer in bytes.
 pub const MAX_BYTES: usize = 40_000;
 
-/// Text of a page that is so short, in characters, may be all that there is without its scripts.
+/// A page with less text, in characters, may need its scripts to show more.
 const LITTLE: usize = 100;
 
-/// A page, as a tree of elements. It has at most a million elements and texts, and at most 128
+/// A page, as a tree of elements. It has at most a million elements and text nodes, and at most 128
 /// levels.
 pub struct Page(parse::Parsed);
 
-/// The part of a page that is written, and how.
+/// The part of a page to write, and its options.
 pub struct View<'a> {
     /// The URL of the page, which makes links absolute.
     pub base: Option<&'a Url>,
-    /// Only the main content, not all of the page.
+    /// True for only the main content, false for the whole page.
     pub main: bool,
-    /// The argument with which the caller gets all of a page, for notes.
+    /// The caller's argument for the whole page, for notes.
     pub all: &'a str,
 }
 
@@ -63,18 +63,18 @@ pub struct Markdown {
 }
 
 impl Page {
-    /// Reads a page that is text.
+    /// Parses a page from text.
     ///
     /// # Errors
     ///
-    /// [`ErrorInfo`] if the page has more elements than a page may have.
+    /// [`ErrorInfo`] if the page has too many elements.
     pub fn parse(text: String) -> Result<Self, ErrorInfo> {
         parse::text(text).map(Self)
     }
 
-    /// Reads a page twice, first for its encoding: from the byte order mark, else `encoding`,
-    /// which its sender declared, else from the page as browsers do, else a guess, in which the
-    /// host of `url` helps.
+    /// Reads a page twice, first for its encoding: from the byte order mark, otherwise `encoding`
+    /// as declared by the sender, otherwise from the page as browsers do, otherwise a guess based
+    /// on the bytes and the host of `url`.
     ///
     /// # Errors
     ///
@@ -91,8 +91,8 @@ impl Page {
         }
     }
 
-    /// Reads a page as [`read`](Self::read), or the start of one with more than `most_nodes`
-    /// elements and texts. Returns whether the page is complete.
+    /// Reads a page like [`read`](Self::read), or the start of a page with more than `most_nodes`
+    /// elements and text nodes. Returns whether the page is complete.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ impl Page {
             .add_handler(vec!["pre"], code::pre)
             .add_handler(vec!["table"], table::table)
             .add_handler(vec!["sup", "sub"], |handlers: &dyn Handlers, element: Element| {
-                // Markdown has no other form, and without one 10<sup>6</sup> would be 106.
+                // Markdown has no equivalent, and without the tags 10<sup>6</sup> would be 106.
                 around(
                     handlers,
                     &element,
@@ -155,8 +155,8 @@ impl Page {
 }
 
 impl Markdown {
-    /// A piece of the text from `offset` on, of at most `max_bytes`, with the way to read on and
-    /// the notes behind it.
+    /// Returns a piece of the text from `offset` on, with at most `max_bytes`, followed by the
+    /// arguments that continue and the notes.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl Markdown {
     }
 }
 
-/// An answer with notes behind it, each in brackets on a line of its own.
+/// Appends notes to an answer, each in brackets on a separate line.
 pub fn with_notes(text: String, notes: &[String]) -> String {
     let mut answer = text;
     for note in notes {
@@ -179,7 +179,7 @@ pub fn with_notes(text: String, notes: &[String]) -> String {
     answer
 }
 
-/// The note on a page with next to no text.
+/// Returns the note on a page with almost no text.
 fn shortage(text: &str, scripts: usize) -> Option<String> {
     let scripts = match scripts {
         0 => String::new(),
@@ -193,7 +193,7 @@ fn shortage(text: &str, scripts: usize) -> Option<String> {
     }
 }
 
-/// The content of an element between two marks; nothing if it is empty.
+/// Returns the content of an element between two marks, or an empty string if it is empty.
 fn around(
     handlers: &dyn Handlers,
     element: &Element,
@@ -207,12 +207,13 @@ fn around(
     }
 }
 
-/// Returns whether it begins with a heading of the first level.
+/// Returns whether the Markdown starts with a top-level heading.
 fn has_title(markdown: &str) -> bool {
     markdown.lines().take(40).any(|line| line.starts_with("# "))
 }
 
-/// A piece of a text from `offset` on, of at most `max_bytes`, with the way to read on behind it.
+/// Returns a piece of a text from `offset` on, with at most `max_bytes`, followed by the arguments
+/// that continue.
 ///
 /// # Errors
 ///

@@ -12,7 +12,7 @@ use crate::dom::{
 };
 use crate::image::{SPECIAL, encoded, escaped};
 
-/// URL parameters that identify the origin of a visit and do not affect the page.
+/// URL parameters that track the origin of a visit and do not affect the page.
 const TRACKING: [&str; 28] = [
     "fbclid",
     "gclid",
@@ -44,8 +44,8 @@ const TRACKING: [&str; 28] = [
     "vero_id",
 ];
 
-/// Pages that send a reader on to the address in a parameter: the host and the path that it ends
-/// and begins with, and the parameter.
+/// Pages that redirect to the address in a parameter: the suffix of the host, the prefix of the
+/// path, and the parameter.
 const REDIRECTORS: [(&str, &str, &str); 9] = [
     ("google.com", "/url", "q"),
     ("google.com", "/url", "url"),
@@ -58,8 +58,7 @@ const REDIRECTORS: [(&str, &str, &str); 9] = [
     ("linkedin.com", "/redir/", "url"),
 ];
 
-/// Makes a link absolute and drops what only tracks readers; removes an address that leads
-/// nowhere.
+/// Makes a link absolute, removes tracking parameters, and removes an invalid address.
 pub(crate) fn clean(link: &Handle, base: Option<&Url>) {
     let Some(href) = attribute(link, "href") else { return };
     let href = href.trim();
@@ -74,7 +73,7 @@ pub(crate) fn clean(link: &Handle, base: Option<&Url>) {
     set_attribute(link, "href", Some(&without_tracking(target.as_deref().unwrap_or(href))));
 }
 
-/// The address that a redirector leads to.
+/// Returns the target of a redirector.
 fn redirected(href: &str) -> Option<String> {
     if !REDIRECTORS.iter().any(|(host, ..)| href.contains(host)) {
         return None;
@@ -116,8 +115,8 @@ fn without_tracking(href: &str) -> String {
     cleaned
 }
 
-/// Moves a link that holds blocks into the first heading of them, or the first text: Markdown has
-/// no other form for it.
+/// Moves a link that contains blocks into their first heading or first text: Markdown has no
+/// equivalent.
 pub(crate) fn move_into_block(link: &Handle) {
     if attribute(link, "href").is_none() {
         return;
@@ -143,7 +142,7 @@ pub(crate) fn move_into_block(link: &Handle) {
     }
 }
 
-/// Writes a link on one line; nothing if it has no text.
+/// Writes a link on one line. Returns an empty string if it has no text.
 pub(crate) fn link(handlers: &dyn Handlers, element: Element) -> Option<HandlerResult> {
     let content = handlers.walk_children(element.node).content;
     let of = |key| attribute(element.node, key).filter(|it| !it.trim().is_empty());
@@ -163,14 +162,14 @@ pub(crate) fn link(handlers: &dyn Handlers, element: Element) -> Option<HandlerR
     }
     let title = of("title").map(|title| escaped(&title, &['\\', '"'])).filter(|it| *it != text);
     let title = title.map_or_else(String::new, |title| format!(" \"{title}\""));
-    // White space at the ends is outside of the link.
+    // Leading and trailing white space stays outside of the link.
     let at = |is_there: bool| if is_there { " " } else { "" };
     let (before, after) = (content.starts_with(' '), content.ends_with([' ', '\n']));
     let target = address(&href);
     Some(format!("{}[{text}]({target}{title}){}", at(before), at(after)).into())
 }
 
-/// Returns whether a link is the mark beside a heading that leads to it.
+/// Returns whether a link is the anchor symbol beside its heading.
 fn is_permalink(link: &Handle, href: &str) -> bool {
     href.contains('#')
         && match text_of(link).trim() {
@@ -180,7 +179,7 @@ fn is_permalink(link: &Handle, href: &str) -> bool {
         }
 }
 
-/// The address as Markdown has it: parentheses that are not in pairs would end it.
+/// Escapes unbalanced parentheses in an address, which would end it in Markdown.
 fn address(href: &str) -> String {
     let mut depth = 0_i32;
     let are_paired = href.chars().all(|it| {
@@ -190,7 +189,7 @@ fn address(href: &str) -> String {
     encoded(href, if are_paired && depth == 0 { "" } else { "()" })
 }
 
-/// Writes a heading on one line; nothing if it has no text.
+/// Writes a heading on one line. Returns an empty string if it has no text.
 pub(crate) fn heading(handlers: &dyn Handlers, element: Element) -> Option<HandlerResult> {
     let text = one_line(&handlers.walk_children(element.node).content);
     if text.is_empty() {

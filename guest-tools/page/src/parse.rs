@@ -1,10 +1,10 @@
-//! Makes a tree of a page: of any bytes, in any encoding, of bounded depth and size.
+//! Builds a tree of a page: any bytes in any encoding, with bounded depth and size.
 //!
 //! `html5ever` builds the tree as browsers do, and repairs errors. Between its tokenizer and its
-//! tree builder, a filter removes parts that Markdown does not have: scripts, styles, comments and
+//! tree builder, a filter removes parts that Markdown cannot express: scripts, styles, comments and
 //! most attributes. It also removes the tags of elements that are nested too deeply, and keeps
-//! their text. `attributes` precedes the tokenizer, and `tree` is the tree, so that all of it takes
-//! linear time.
+//! their text. `attributes` precedes the tokenizer, and `tree` is the tree, so that everything
+//! takes linear time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -28,28 +28,28 @@ use crate::hidden::hides;
 use crate::tree::Tree;
 use crate::{code, image};
 
-/// The deepest nesting of elements. Pages have up to a hundred levels; writing a level as Markdown
-/// uses some stack.
+/// Maximum nesting of elements. Pages have up to a hundred levels; writing a level as Markdown uses
+/// stack.
 pub(crate) const MOST_DEPTH: usize = 128;
 
-/// The most elements and texts of a page that is read completely.
+/// Maximum number of elements and text nodes of a page that is parsed completely.
 const MOST_NODES: usize = 1_000_000;
 
-/// The number of bytes that are read and decoded at once.
+/// Number of bytes that are read and decoded at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// A page that has been read.
+/// A parsed page.
 pub(crate) struct Parsed {
     pub(crate) tree: RcDom,
-    /// True if the tree has all elements and texts of the page.
+    /// True if the tree has all elements and text nodes of the page.
     pub(crate) is_whole: bool,
-    /// The number of elements and texts that may be added to the page.
+    /// The number of elements and text nodes that may be added to the page.
     pub(crate) room: usize,
     /// The note that names the encoding if it was guessed.
     pub(crate) guess: Option<String>,
 }
 
-/// Makes a tree of a page that is text.
+/// Builds the tree of a page from text.
 pub(crate) fn text(text: String) -> Result<Parsed, ErrorInfo> {
     let mut parser = Parser::new(MOST_NODES, MOST_DEPTH);
     parser.feed(text);
@@ -59,15 +59,15 @@ pub(crate) fn text(text: String) -> Result<Parsed, ErrorInfo> {
     }
 }
 
-/// Parses a part of a page that browsers do not show, of at most `most_nodes` elements and texts
-/// and `most_depth` levels.
+/// Parses a part of a page that browsers do not show, with at most `most_nodes` elements and text
+/// nodes and `most_depth` levels.
 pub(crate) fn fragment(text: String, most_nodes: usize, most_depth: usize) -> Parsed {
     let mut parser = Parser::new(most_nodes, most_depth);
     parser.feed(text);
     parser.finish(None)
 }
 
-/// The reason why a page is not read as a whole.
+/// Returns the error for a page with too many elements.
 pub(crate) fn too_many() -> ErrorInfo {
     ErrorInfo::new(format!(
         "the page has more than {MOST_NODES} elements and text nodes, the limit; pass a part of it \
@@ -76,7 +76,7 @@ pub(crate) fn too_many() -> ErrorInfo {
 }
 
 /// Parses a page that is read twice, and a third time if its encoding is guessed. If it has more
-/// elements and texts than `most_nodes`, the tree has the start of the page.
+/// elements and text nodes than `most_nodes`, the tree has the start of the page.
 pub(crate) fn read(
     mut file: impl Read + Seek,
     known: Option<&'static Encoding>,
@@ -113,7 +113,7 @@ pub(crate) fn read(
                 }
             }
             match guess.encoding(url) {
-                // An escape sequence in a page that is UTF-8, or a page that breaks off.
+                // An escape sequence in a UTF-8 page, or a truncated page.
                 encoding if validity.is_utf8() && encoding != ISO_2022_JP => (UTF_8, None),
                 encoding if encoding == UTF_8 => (encoding, None),
                 encoding => (encoding, Some(charset::note(encoding, label.as_deref()))),
@@ -171,13 +171,13 @@ impl Parser {
         attributes.pass(&StrTendril::from(text), |text| {
             tokenizer.sink.has_token.set(false);
             input.push_back(text);
-            // A script would run here.
+            // A browser would run a script here.
             while let TokenizerResult::Script(_) = tokenizer.feed(input) {}
             tokenizer.sink.has_token.get()
         });
     }
 
-    /// Returns whether the page has reached its limit of elements and texts.
+    /// Returns whether the page has reached its limit of elements and text nodes.
     fn is_full(&self) -> bool {
         self.tokenizer.sink.is_full()
     }
@@ -194,20 +194,20 @@ impl Parser {
 /// A filter between the tokenizer and the tree builder.
 struct Filter {
     builder: TreeBuilder<Handle, Tree>,
-    /// True if the tokenizer has made something of what it got last.
+    /// True if the tokenizer has produced output for its last input.
     has_token: Cell<bool>,
-    /// As many elements are open at most, but for those that the tree builder adds.
+    /// Upper bound on the number of open elements, without those that the tree builder adds.
     depth: Cell<usize>,
     most_depth: usize,
     most_nodes: usize,
-    /// The number of elements and texts in the page.
+    /// The number of elements and text nodes in the page.
     nodes: Cell<usize>,
     /// The number of open elements by name that were removed, so that their end tags are removed as
     /// well.
     left_out: RefCell<HashMap<LocalName, usize>>,
-    /// In a script or a style.
+    /// True in a script or a style.
     is_silent: Cell<bool>,
-    /// In an option of a form.
+    /// True in an option of a form.
     is_option: Cell<bool>,
 }
 
@@ -247,7 +247,8 @@ impl TokenSink for Filter {
 }
 
 impl Filter {
-    /// Returns whether the page has reached its limit of elements and texts: the rest is dropped.
+    /// Returns whether the page has reached its limit of elements and text nodes, so that the rest
+    /// is dropped.
     fn is_full(&self) -> bool {
         self.nodes() > self.most_nodes
     }
@@ -256,7 +257,7 @@ impl Filter {
         self.nodes.get().max(self.builder.sink.elements())
     }
 
-    /// Returns whether a tag goes into the tree.
+    /// Returns whether a tag is added to the tree.
     fn takes(&self, tag: &mut Tag) -> bool {
         if &*tag.name == "amp-img" {
             if tag.kind == TagKind::EndTag {
@@ -270,7 +271,7 @@ impl Filter {
         let name = &*tag.name;
         let is_start = tag.kind == TagKind::StartTag;
         self.is_option.set(is_start && name == "option");
-        // The options of a form are not text of the page.
+        // The options of a form are not part of the text.
         if matches!(name, "select" | "option" | "optgroup" | "datalist" | "selectedcontent") {
             return false;
         }
@@ -324,8 +325,8 @@ impl Filter {
 
     fn takes_start(&self, tag: &Tag) -> bool {
         if self.depth.get() >= self.most_depth {
-            // Which elements an end tag ends, and which end without one, the tree builder
-            // knows: count those that are open.
+            // Only the tree builder knows which elements an end tag closes, and which close without
+            // one, so open elements are counted.
             let count = Count(Cell::new(0));
             self.builder.trace_handles(&count);
             self.depth.set(count.0.get());
@@ -358,7 +359,7 @@ fn refreshes(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Counts the elements that a tree builder holds.
+/// Counts the open elements of a tree builder.
 struct Count(Cell<usize>);
 
 impl Tracer for Count {
@@ -369,12 +370,12 @@ impl Tracer for Count {
     }
 }
 
-/// Elements that are in a page once: their tags add no depth.
+/// Elements that occur once per page, so their tags add no depth.
 fn is_structure(name: &LocalName) -> bool {
     [local_name!("html"), local_name!("head"), local_name!("body")].contains(name)
 }
 
-/// Elements whose content is text for the tokenizer, which the tree builder tells it.
+/// Elements whose content is raw text: the tree builder switches the tokenizer.
 fn is_raw(name: &str) -> bool {
     matches!(
         name,
@@ -391,7 +392,7 @@ fn is_raw(name: &str) -> bool {
     )
 }
 
-/// Elements that hold nothing.
+/// Elements without content.
 fn is_void(name: &str) -> bool {
     matches!(
         name,

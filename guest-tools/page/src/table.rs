@@ -1,7 +1,7 @@
 //! Tables.
 //!
-//! `htmd` pads the columns, drops row headings and cells that span rows, and takes a table without
-//! headings apart; padding costs tokens, and memory if one cell is long.
+//! `htmd` pads the columns, drops row headings and cells that span rows, and splits up a table
+//! without headings. Padding costs tokens, and memory if one cell is long.
 
 use std::rc::Rc;
 
@@ -12,21 +12,21 @@ use markup5ever_rcdom::Handle;
 use crate::code;
 use crate::dom::{ancestors, attribute, is, name};
 
-/// The most columns of a table, however wide its cells claim to be.
+/// Maximum number of columns of a table, regardless of `colspan`.
 const MOST_COLUMNS: usize = 50;
 
-/// The most rows that a cell spans, as in browsers.
+/// Maximum number of rows that a cell spans, as in browsers.
 const MOST_ROWS: usize = 65_534;
 
-/// The most bytes of cells that span rows which are repeated in a table.
+/// Maximum number of bytes of cells with a row span that are repeated in a table.
 const MOST_REPEATED: usize = 64 << 10;
 
-/// The longest heading that is repeated for each of its columns, in bytes.
+/// Maximum length of a heading that is repeated for each of its columns, in bytes.
 const SHORT: usize = 200;
 
 /// Writes a table. A table that is nested, contains another table or has one column without a
-/// heading is used for layout: its cells are written one after the other. A table with preformatted
-/// text is code with line numbers or remarks.
+/// heading is used for layout: its cells are written in order. A table with preformatted text is
+/// code with line numbers or remarks.
 pub(crate) fn table(handlers: &dyn Handlers, element: Element) -> Option<HandlerResult> {
     let node = element.node;
     let parts = parts(node);
@@ -51,7 +51,7 @@ pub(crate) fn table(handlers: &dyn Handlers, element: Element) -> Option<Handler
         markdown.push_str(&format!("{}\n\n", caption.trim()));
     }
     let mut grid = Grid::new(columns);
-    // Markdown has no table without headings: they are empty then.
+    // Markdown requires headings, so missing headings are empty.
     let (headings, rows) = parts.rows.split_at(parts.headings);
     let headings: Vec<Vec<Cell>> = headings.iter().map(|row| grid.row(handlers, row)).collect();
     write_row(&mut markdown, &joined(&headings, columns), columns);
@@ -72,14 +72,14 @@ struct Parts {
     rows: Vec<Row>,
     /// The number of first rows that are column headings.
     headings: usize,
-    /// True if a table is in it.
+    /// True if it contains a table.
     has_table: bool,
 }
 
 /// A row.
 struct Row {
     cells: Vec<Handle>,
-    /// The number of its `thead`, `tbody` or `tfoot`, beyond which no cell reaches.
+    /// The number of its `thead`, `tbody` or `tfoot`, which limits the row span of its cells.
     group: usize,
     is_heading: bool,
 }
@@ -109,7 +109,7 @@ fn parts(table: &Handle) -> Parts {
             open.push((inner.clone(), group, is_head || is(inner, "thead")));
         }
     }
-    // The rows before the first that has a cell say nothing.
+    // Leading rows without cells have no content.
     let first = parts.rows.iter().position(|row| !row.cells.is_empty());
     parts.rows.drain(..first.unwrap_or(parts.rows.len()));
     let headings = parts.rows.iter().take_while(|row| row.is_heading).count();
@@ -129,7 +129,7 @@ fn has_table(node: &Handle) -> bool {
     false
 }
 
-/// A table each of whose rows is a numbered line of code, as a block of code.
+/// Returns a table whose rows are numbered lines of code as a code block.
 fn lines_of_code(table: &Handle, parts: &Parts) -> Option<String> {
     let is_line = |row: &Row| {
         row.cells.iter().any(code::is_gutter)
@@ -150,7 +150,7 @@ fn lines_of_code(table: &Handle, parts: &Parts) -> Option<String> {
     })
 }
 
-/// Empties the cells that hold the numbers of lines beside code.
+/// Removes the content of cells with line numbers beside code.
 fn drop_gutters(parts: &Parts) {
     for row in &parts.rows {
         if row.cells.iter().any(|cell| !code::is_gutter_cell(cell)) {
@@ -167,13 +167,13 @@ fn span(cell: &Handle, key: &str, most: usize) -> usize {
     span.unwrap_or(1).min(most)
 }
 
-/// How wide a table is.
+/// Returns the number of columns of a table.
 fn columns(rows: &[Row]) -> usize {
     let mut spans = Spans::default();
     rows.iter().map(|row| spans.place(row).len()).max().unwrap_or(0)
 }
 
-/// Which columns of the next rows are taken by cells of rows above.
+/// The columns of the next rows that are covered by cells of previous rows.
 #[derive(Default)]
 struct Spans {
     /// The number of further rows that each column is occupied.
@@ -184,16 +184,16 @@ struct Spans {
 /// The content of one column of a row.
 #[derive(Clone, Copy, PartialEq)]
 enum Slot {
-    /// The cell of this number begins.
+    /// A cell with this number starts.
     Cell(usize),
-    /// The cell before it reaches here.
+    /// The previous cell extends to this column.
     Reached,
-    /// A cell of a row above reaches here.
+    /// A cell of a previous row extends to this row.
     Spanned,
 }
 
 impl Spans {
-    /// The columns of the next row.
+    /// Returns the columns of the next row.
     fn place(&mut self, row: &Row) -> Vec<Slot> {
         if row.group != self.group {
             self.left.clear();
@@ -208,7 +208,7 @@ impl Spans {
         };
         for (index, cell) in row.cells.iter().enumerate() {
             take_spanned(&mut self.left, &mut slots);
-            // 0 is as far as the group of rows goes.
+            // 0 means up to the end of the row group.
             let rows = match span(cell, "rowspan", MOST_ROWS) {
                 0 => MOST_ROWS,
                 rows => rows,
@@ -225,7 +225,7 @@ impl Spans {
             }
         }
         take_spanned(&mut self.left, &mut slots);
-        // Columns that are taken behind a gap.
+        // Covered columns after a gap.
         for left in self.left.iter_mut().skip(slots.len()) {
             *left = left.saturating_sub(1);
         }
@@ -237,11 +237,11 @@ impl Spans {
 #[derive(Clone)]
 struct Cell {
     text: Rc<str>,
-    /// True if the cell begins in a column before it.
+    /// True if the cell starts in a previous column.
     is_reached: bool,
 }
 
-/// The rows of a table as they are written.
+/// The written rows of a table.
 struct Grid {
     spans: Spans,
     /// The cell that was last written in each column.
@@ -256,7 +256,7 @@ impl Grid {
         Self { spans: Spans::default(), above: vec![empty; columns], repeated: 0 }
     }
 
-    /// The next row.
+    /// Returns the next row.
     fn row(&mut self, handlers: &dyn Handlers, row: &Row) -> Vec<Cell> {
         let slots = self.spans.place(row);
         for (column, slot) in slots.iter().enumerate() {
@@ -284,7 +284,7 @@ impl Grid {
     }
 }
 
-/// Joins rows of headings: each column has their texts one above the other.
+/// Merges heading rows: each column has all of its texts in order.
 fn joined(headings: &[Vec<Cell>], columns: usize) -> Vec<Cell> {
     if let [only] = headings {
         return only.clone();
@@ -304,8 +304,8 @@ fn joined(headings: &[Vec<Cell>], columns: usize) -> Vec<Cell> {
     (0..columns).map(of_column).collect()
 }
 
-/// Writes a row, with empty cells up to the given number. A cell over several columns is in the
-/// first.
+/// Writes a row with empty cells up to a number of columns. A cell that spans columns is written in
+/// the first.
 fn write_row(markdown: &mut String, cells: &[Cell], columns: usize) {
     markdown.push('|');
     for column in 0..columns {

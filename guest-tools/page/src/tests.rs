@@ -1,5 +1,5 @@
-//! Encodings, and pages that are made to take long. Each of these is so large that it would take
-//! many minutes if its time grew with its square.
+//! Tests of encodings, and of pages that are designed to be slow: each would take many minutes in
+//! quadratic time.
 
 use std::cell::{Cell, RefCell};
 
@@ -33,7 +33,7 @@ fn markdown_of(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn an_encoding_that_is_not_declared_is_guessed_and_named() {
+fn undeclared_encodings_are_guessed_and_named() {
     let check = |bytes: &[u8], expected: &str, note: &str| {
         let note = format!("\n[encoding guessed: {note}]");
         assert_eq!(markdown_of(bytes), format!("{expected}{note}"));
@@ -56,7 +56,7 @@ fn an_encoding_that_is_not_declared_is_guessed_and_named() {
         let note = format!("{}; none is declared", encoding.name());
         check(&encoding.encode(&page).0, rain, &note);
     }
-    // The first letters that are not ASCII come late.
+    // The first non-ASCII letters occur late.
     let page = format!("{}<p>Größe", "<p>a</p>".repeat(20_000));
     let shown = markdown_of(&encoding_rs::WINDOWS_1252.encode(&page).0);
     assert!(shown.ends_with("Größe\n[encoding guessed: windows-1252; none is declared]"));
@@ -83,7 +83,7 @@ fn tag_look_alikes_do_not_hide_tags() {
 }
 
 #[test]
-fn end_tags_of_nothing_do_not_make_a_page_deep() {
+fn unmatched_end_tags_do_not_change_the_depth() {
     for tag in ["<div></x>", "<b></x></x>", "<p><font color=1></x></x></p>", "<a><b><div></x></a>"]
     {
         let page = format!("<p>before</p>{}deep", tag.repeat(20_000));
@@ -107,7 +107,7 @@ fn misplaced_table_content_moves_before_the_table() {
 }
 
 #[test]
-fn elements_that_are_alike_are_joined() {
+fn equal_adjacent_elements_are_merged() {
     let many = 200_000;
     let check = |one: &str, expected: String| assert!(markdown(one.repeat(many)) == expected);
     check("<b>a</b>", format!("**{}**", "a".repeat(many)));
@@ -115,7 +115,7 @@ fn elements_that_are_alike_are_joined() {
 }
 
 #[test]
-fn hidden_parts_take_time_in_proportion() {
+fn hidden_parts_take_linear_time() {
     let many = 100_000;
     let page =
         format!("<p>seen</p>{}", "<noscript>a</noscript><template>b</template>".repeat(many));
@@ -128,7 +128,7 @@ fn hidden_parts_take_time_in_proportion() {
 }
 
 #[test]
-fn a_cell_that_spans_rows_is_repeated_to_a_limit() {
+fn repetition_of_spanning_cells_is_limited() {
     let cell = "long ".repeat(2_000);
     let rows = "<tr><td>b".repeat(10_000);
     let page = format!("<table><tr><th>a<th>b<tr><td rowspan=0>{cell}<td>c{rows}</table>");
@@ -144,7 +144,7 @@ const NAMES: &str = "a abbr acronym address article aside b bdi bdo big blink bl
     ruby s samp search section small span strike strong sub summary sup time tt u ul var x-y";
 
 #[test]
-fn htmd_joins_the_same() {
+fn merging_matches_htmd() {
     let children = |node: &Handle| node.children.borrow().len();
     for name in NAMES.split_whitespace() {
         for (one, other) in [(name, name), (name, "em"), ("strong", name)] {
@@ -166,7 +166,7 @@ fn htmd_joins_the_same() {
     }
 }
 
-/// A sink that keeps the tags and the text it gets.
+/// A sink that records tags and text.
 struct Recorder {
     builder: TreeBuilder<Handle, Tree>,
     has_token: Cell<bool>,
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn a_page_keeps_all_but_attributes(pieces in pieces(&[&IN_TAGS, &AROUND_TAGS, &COMMENTS])) {
+    fn only_attributes_are_removed(pieces in pieces(&[&IN_TAGS, &AROUND_TAGS, &COMMENTS])) {
         for pieces in [&*pieces, &[&*pieces.concat()]] {
             let (tags, text) = tokens(pieces, 2);
             let (all, all_text) = tokens(pieces, usize::MAX);

@@ -14,7 +14,7 @@ use html5ever::tree_builder::TreeSink;
 use html5ever::{Attribute, ExpandedName, QualName};
 use markup5ever_rcdom::{Handle, Node, NodeData, RcDom};
 
-/// A tree that is being built.
+/// A tree under construction.
 #[derive(Default)]
 pub(crate) struct Tree {
     tree: RcDom,
@@ -134,14 +134,14 @@ impl TreeSink for Tree {
     }
 }
 
-/// The node in which a node lies.
+/// Returns the parent of a node.
 pub(crate) fn parent(node: &Handle) -> Option<Handle> {
     let parent = node.parent.take();
     node.parent.set(parent.clone());
     parent.and_then(|parent| parent.upgrade())
 }
 
-/// The parent of a node and its place there.
+/// Returns the parent of a node and the node's index in it.
 fn position(node: &Handle) -> Option<(Handle, usize)> {
     let parent = parent(node)?;
     let index = parent.children.borrow().iter().rposition(|child| Rc::ptr_eq(child, node))?;

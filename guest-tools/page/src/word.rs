@@ -1,5 +1,5 @@
-//! Underscores inside words. `htmd` escapes each of them, but CommonMark knows no emphasis inside a
-//! word: `a_b` is text as it is, and a name or a key stays one that can be copied.
+//! Underscores inside words. `htmd` escapes them, but CommonMark has no emphasis inside a word:
+//! `a_b` is literal text, and an unescaped identifier can be copied.
 
 use html5ever::tendril::StrTendril;
 use markup5ever_rcdom::{Handle, NodeData};
@@ -8,7 +8,7 @@ use markup5ever_rcdom::{Handle, NodeData};
 /// for internal use.
 const UNDERSCORE: char = '\u{fdd0}';
 
-/// Puts a character that is not escaped in place of each underscore inside a word.
+/// Replaces each underscore inside a word by a character that is not escaped.
 pub(crate) fn keep_underscores(root: &Handle) {
     let mut open = vec![root.clone()];
     while let Some(node) = open.pop() {
@@ -21,7 +21,7 @@ pub(crate) fn keep_underscores(root: &Handle) {
     }
 }
 
-/// The text with its underscores.
+/// Restores the underscores of a text.
 pub(crate) fn with_underscores(markdown: String) -> String {
     match markdown.contains(UNDERSCORE) {
         true => markdown.replace(UNDERSCORE, "_"),
@@ -29,7 +29,7 @@ pub(crate) fn with_underscores(markdown: String) -> String {
     }
 }
 
-/// `None`: there is nothing to change.
+/// `None` if the text is unchanged.
 fn kept(text: &str) -> Option<String> {
     if !text.contains(['_', UNDERSCORE]) {
         return None;

@@ -4,14 +4,14 @@ use kitbag_sdk::ErrorInfo;
 use kitbag_sdk::serde_json::Value;
 use serde::Deserialize;
 
-/// The arguments of a call. They are not checked as a whole: an action takes
-/// what it needs and leaves the rest.
+/// The arguments of a call. They are not checked as a whole: an action uses the ones that it needs
+/// and ignores the others.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Arguments(Value);
 
 impl Arguments {
-    /// A text that has to be there.
+    /// Returns a required string.
     pub(crate) fn text(&self, key: &str) -> Result<&str, ErrorInfo> {
         self.0[key].as_str().ok_or_else(|| self.invalid(key, "a text"))
     }
@@ -32,7 +32,7 @@ impl Arguments {
         values.filter_map(Value::as_str).collect()
     }
 
-    /// A number that has to be there.
+    /// Returns a required number.
     pub(crate) fn number(&self, key: &str) -> Result<u64, ErrorInfo> {
         self.0[key].as_u64().ok_or_else(|| self.invalid(key, "a whole number"))
     }

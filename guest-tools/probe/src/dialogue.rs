@@ -1,4 +1,4 @@
-//! The input of a tool and its results.
+//! The dialogue of a tool: questions, answers and results.
 
 use kitbag_sdk::serde_json::{self, Map, Value};
 use kitbag_sdk::{Call, ErrorInfo, Question, Stop};
@@ -21,8 +21,7 @@ pub(crate) fn context(call: &Call, _: &Arguments) -> Result<String, Stop> {
     Ok(format!("context: root {}, action run, name {}", call.root(), call.name()))
 }
 
-/// The question is made by hand: the types of the sdk would not let a wrong one
-/// through.
+/// The question is built by hand: the types of the sdk would not allow an invalid one.
 pub(crate) fn ask(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
     let question = Question {
         id: arguments.text_or("id", "go-on").to_owned(),
@@ -59,7 +58,7 @@ pub(crate) fn panic(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
     panic!("{}", arguments.text_or("message", "it panicked"));
 }
 
-/// Asks the first question that has no answer yet.
+/// Asks the first question without an answer.
 fn answered<const N: usize>(call: &Call, questions: [Question; N]) -> Result<(), Stop> {
     let answers: Map<String, Value> = serde_json::from_str(call.answers_json())
         .map_err(|error| ErrorInfo::new(format!("invalid answers: {error}")))?;
@@ -69,8 +68,8 @@ fn answered<const N: usize>(call: &Call, questions: [Question; N]) -> Result<(),
     }
 }
 
-/// Ends the instance. The interface tells success from failure and no more; the
-/// function that takes a number is not stable, and hosts need not offer it.
+/// Ends the instance. The interface only distinguishes success and failure; the function with an
+/// exit code is unstable, and hosts need not provide it.
 pub(crate) fn exit(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
     let is_success = arguments.number_or("code", 0) == 0;
     wasip2::cli::exit::exit(if is_success { Ok(()) } else { Err(()) });

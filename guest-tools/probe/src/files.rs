@@ -1,4 +1,4 @@
-//! File operations through WASI itself: `std` would check, resolve and translate paths before the
+//! File operations through WASI directly: `std` would check, resolve and translate paths before the
 //! host receives them.
 
 use kitbag_sdk::{Call, ErrorInfo, Stop};
@@ -16,10 +16,10 @@ use crate::sentence::{Refusal, Tried, content, count, list as listed, sentence, 
 
 const DONE: &str = "done";
 
-/// The most entries in `list`.
+/// Maximum number of entries in `list`.
 const ENTRIES: usize = 100;
 
-/// The file that `tmp` leaves behind.
+/// The file that `tmp` creates.
 const MARKER: &str = "/tmp/kitbag-probe-marker";
 
 pub(crate) fn preopens(_: &Call, _: &Arguments) -> Result<String, Stop> {
@@ -160,7 +160,7 @@ pub(crate) fn list_all(call: &Call, arguments: &Arguments) -> Result<String, Sto
         while let Some(path) = ahead.pop() {
             let found = match entries(&Place { directory: place.directory, path: path.clone() }) {
                 Ok(found) => found,
-                // The first one's refusal is the answer; those below are counted.
+                // A refusal of the first path is the answer; refusals below it are counted.
                 Err(code) if path == place.path => return Err(code.into()),
                 Err(_) => {
                     refused += 1;
@@ -319,7 +319,7 @@ pub(crate) fn stream_refusal(error: StreamError) -> Refusal {
     }
 }
 
-/// Tries something with one path.
+/// Tries an operation on one path.
 fn at_path(
     call: &Call,
     arguments: &Arguments,
@@ -331,7 +331,7 @@ fn at_path(
     Ok(sentence(&format!("{action} {}", shown(arguments.text("path")?)), result))
 }
 
-/// Tries something with two paths.
+/// Tries an operation on two paths.
 fn between(
     call: &Call,
     arguments: &Arguments,
@@ -349,7 +349,7 @@ fn between(
     Ok(sentence(&format!("{action} {old} to {new}"), result))
 }
 
-/// An entry's name and type, or why it has none.
+/// An entry's name and type, or the error.
 type Entry = Result<(String, DescriptorType), ErrorCode>;
 
 fn entries(place: &Place<'_>) -> Result<Vec<Entry>, ErrorCode> {
@@ -400,7 +400,7 @@ fn described(stat: DescriptorStat) -> String {
             let size = usize::try_from(stat.size).unwrap_or(usize::MAX);
             format!("{kind}, {}", count(size, "byte", "bytes"))
         }
-        // Each file system has sizes of its own for anything else.
+        // Other entries have sizes that depend on the file system.
         _ => kind.to_owned(),
     }
 }

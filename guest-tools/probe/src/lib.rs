@@ -1,7 +1,6 @@
-//! The tool `probe`: tries, at a call's request, what a tool does and what it
-//! must not be able to do, and answers with a sentence that says what was tried
-//! and what came of it. The host's tests keep these sentences as reviewed
-//! snapshots, so they hold no address, inode or time, and are the same
+//! The tool `probe`: tries the operations of tools, permitted and forbidden, as a call requests. It
+//! answers with a sentence that names the operation and its result. The host's tests store these
+//! sentences as reviewed snapshots, so they contain no address, inode or time, and are the same
 //! everywhere.
 //!
 //! It is an ordinary tool: loaded from disk, never part of kitbag.
@@ -12,11 +11,11 @@
 //! brackets with their defaults. A refusal is content, not an error: `refused (CODE)` with the name
 //! of WASI's code.
 //!
-//! | `do` | arguments | what it says, and where it is refused |
+//! | `do` | arguments | answer, also if refused |
 //! |---|---|---|
 //! | `echo` | `text` | the text itself |
-//! | `arguments` | anything | the arguments' JSON as it came |
-//! | `answers` | | the answers' JSON as it came |
+//! | `arguments` | anything | the arguments' JSON, unchanged |
+//! | `answers` | | the answers' JSON, unchanged |
 //! | `context` | | `context: root /workspace, action run, name probe` |
 //! | `preopens` | | `preopens: /workspace, /data` or `preopens: none` |
 //! | `read` | PATH, [`limit` 1048576] | `read a.txt: 6 bytes: hello\n` or `read ../a: refused (not-permitted)` |
@@ -25,7 +24,7 @@
 //! | `truncate` | PATH | `truncate a.txt: opened, 0 bytes left`; opens with `truncate` and `read`, not with `write` |
 //! | `set-size` | PATH, `bytes`, [`write` false, `abort` false] | `set-size a.txt: done`; through a descriptor that was opened with `read`, or with `write`; with `abort` a refusal traps |
 //! | `open` | PATH, [`open` [], `flags` [], `follow` true] | `open a.txt: a regular-file with read`; `open` of `create`, `directory`, `exclusive`, `truncate`, `flags` of `read`, `write`, `mutate-directory`, `file-integrity-sync`, `data-integrity-sync`, `requested-write-sync` |
-//! | `list` | PATH | `list .: a.txt (regular-file), sub (directory)` or `list .: empty`; an entry that has no name for us is `? (illegal-byte-sequence)` |
+//! | `list` | PATH | `list .: a.txt (regular-file), sub (directory)` or `list .: empty`; an entry whose name cannot be represented is `? (illegal-byte-sequence)` |
 //! | `list-all` | PATH | `list-all .: 3 files, 1 directory, 0 links, 0 others, 0 refused`; follows no link |
 //! | `stat`, `lstat` | PATH | `stat a.txt: regular-file, 5 bytes`; a directory has no size |
 //! | `readlink` | PATH | `readlink l: ../a.txt` |
@@ -34,53 +33,53 @@
 //! | `symlink` | `target`, PATH | `symlink l to ../a.txt: done` |
 //! | `link` | OLD, NEW, [`follow` false] | `link a.txt to b.txt: done`; a hard link |
 //! | `rename` | OLD, NEW | `rename a.txt to b.txt: done` |
-//! | `held` | PATH, OLD, NEW, `name` | `held a, rename a to b: written`: opens the directory PATH, renames, and writes a file of that name in the directory that it has open |
-//! | `gather` | PATH, `until`, [`then` ""] | `gather a.txt: let go`: creates the file, and waits until there is one at the path `until`; with `then` of `spin`, it loops without end after that |
+//! | `held` | PATH, OLD, NEW, `name` | `held a, rename a to b: written`: opens the directory PATH, renames, and writes a file of that name in the open directory |
+//! | `gather` | PATH, `until`, [`then` ""] | `gather a.txt: let go`: creates the file, and waits until a file exists at the path `until`; with `then` of `spin`, it then loops forever |
 //! | `tmp` | | `tmp: no directory`, `tmp: marker absent, left one`, `tmp: marker present` |
 //! | `print` | [`text` "", `to` "stdout", `repeat` 1], THEN | `print: 5 bytes to stdout` or `print: 65536 bytes to stdout, then refused (closed)`; `to` of `stdout`, `stderr`, `both` |
 //! | `stdin` | | `stdin: 0 bytes` |
 //! | `environment` | | `environment: A=1, B=2` or `environment: none` |
 //! | `argv` | | `argv: none` or `argv: a, b` |
 //! | `cwd` | | `cwd: none` or `cwd: /workspace` |
-//! | `exit` | [`code` 0] | nothing: it ends the instance through `wasi:cli/exit`, as a failure unless the code is 0 |
+//! | `exit` | [`code` 0] | none: it ends the instance through `wasi:cli/exit`, as a failure unless the code is 0 |
 //! | `ask` | [`id` "go-on", `text` "Go on?", `answer_type` "boolean", `default`] | asks; with an answer, `ask: {"go-on":true}` |
 //! | `ask-twice` | | asks `first` (text), then `second` (boolean); `ask-twice: {"first":"a","second":true}` |
 //! | `fail` | [`message` "it failed", `trace` [], `transient` false] | the error |
-//! | `panic` | [`message` "it panicked"] | nothing: it traps, the message is in stderr |
-//! | `spin` | | nothing: a loop without end and without calls |
-//! | `spin-hostcall` | | nothing: a loop without end that reads the clock |
+//! | `panic` | [`message` "it panicked"] | none: it traps, the message is in stderr |
+//! | `spin` | | none: an endless loop without calls |
+//! | `spin-hostcall` | | none: an endless loop that reads the clock |
 //! | `sleep` | `ms` | `sleep 10 ms: awake` |
 //! | `allocate` | `bytes`, [`step` = `bytes`, `abort` false] | `allocate 1048576 bytes: done` or `allocate 99999999 bytes: refused in step 62 of 95`; touches every page; with `abort` a refusal traps |
-//! | `recurse` | [`memory` false] | nothing: it recurs until the host's stack is used up or, with `memory`, the one in its own memory |
-//! | `output` | `bytes` | `xxx…`, exactly that long |
-//! | `random` | `bytes` | `random 16 bytes: 16 bytes`, asked for at once |
-//! | `handles` | `n`, [`of` "descriptors"] | `handles 9 descriptors: 9 are open`; `of` of `descriptors`, `streams` (of a file that it finds in the root), `listings` |
-//! | `pollables` | `n`, [`poll` false] | `pollables 9: 9 are open`, or, waited for all at once, `pollables 9: 9 are ready` |
+//! | `recurse` | [`memory` false] | none: it recurses until the host's stack overflows or, with `memory`, the stack in its own memory |
+//! | `output` | `bytes` | `xxx…` of exactly that length |
+//! | `random` | `bytes` | `random 16 bytes: 16 bytes`, in one request |
+//! | `handles` | `n`, [`of` "descriptors"] | `handles 9 descriptors: 9 are open`; `of` of `descriptors`, `streams` (of a file in the root), `listings` |
+//! | `pollables` | `n`, [`poll` false] | `pollables 9: 9 are open`, or, if all are polled at once, `pollables 9: 9 are ready` |
 //! | `connect` | `address` | `connect 127.0.0.1:80: connected` or `connect 127.0.0.1:80: refused (access-denied) at start-connect` |
 //! | `udp` | `address` | `udp 127.0.0.1:53: sent` or `udp 127.0.0.1:53: refused (access-denied) at start-bind` |
 //! | `resolve` | `name` | `resolve localhost: 127.0.0.1` or `resolve localhost: refused (access-denied)` |
-//! | `log` | [`level` "info", `text` "hello" or `bytes`, `repeat` 1], THEN | `log: 1 info`; with `level` of `all`, one of each; `bytes` for a text of that length |
-//! | `progress` | [`steps` [], `total`, `text` or `bytes`, `more` 0], THEN | `progress: 3 steps`; a step is the text of a number, such as `NaN`; `more` counts on from the last one |
-//! | `emit` | [`kind` "image", `bytes` 4 or `data`, `repeat` 1, `mime` "image/png", `uri` "file:///a", `name` "a", `title`, `description`], THEN | `emit: 1 item taken` or `emit: 2 items taken, then refused (REASON)`; `kind` of `image`, `audio`, `text`, `blob`, `link`, or `all` for one of each; an empty `mime` is none |
+//! | `log` | [`level` "info", `text` "hello" or `bytes`, `repeat` 1], THEN | `log: 1 info`; with `level` of `all`, one message per level; `bytes` for a text of that length |
+//! | `progress` | [`steps` [], `total`, `text` or `bytes`, `more` 0], THEN | `progress: 3 steps`; a step is the text of a number, such as `NaN`; `more` continues from the last step |
+//! | `emit` | [`kind` "image", `bytes` 4 or `data`, `repeat` 1, `mime` "image/png", `uri` "file:///a", `name` "a", `title`, `description`], THEN | `emit: 1 item taken` or `emit: 2 items taken, then refused (REASON)`; `kind` of `image`, `audio`, `text`, `blob`, `link`, or `all` for one of each kind; an empty `mime` is omitted |
 //! | `state` | | `state: call 1 of this instance, marker absent`, in a fresh instance |
 //!
 //! PATH is `path` and optionally `preopen`; OLD and NEW are `old` and `new` with `old_preopen` and
 //! `new_preopen`. Without a preopen, an absolute path selects the longest one that contains it, and
 //! a relative path starts at the context's root. With a preopen, which is named by its guest path,
-//! the path is sent to the host unchanged: the empty one, `.`, `a/../../b`, `/etc/passwd`, `a/`,
-//! NUL bytes and all. A path outside all preopens is `refused (no directory)`. Bytes that are not
-//! Unicode cannot be tested, since the interface's strings cannot contain them.
+//! the path is sent to the host unchanged, even if it is empty, `.`, `a/../../b`, `/etc/passwd` or
+//! `a/`, or contains NUL bytes. A path outside all preopens is `refused (no directory)`. Bytes that
+//! are not Unicode cannot be tested, because strings of the interface cannot contain them.
 //!
-//! THEN is [`then` ""], of `spin`, `panic`, `fail`, `ask`, `exit` and `recurse`: what it
-//! does next, as the action of that name does it; or `unreachable`, the instruction.
+//! THEN is [`then` ""], of `spin`, `panic`, `fail`, `ask`, `exit` and `recurse`: the next action;
+//! or `unreachable`, the instruction.
 //!
-//! In what is shown, control characters are escaped, and what is longer than 60
-//! characters (200 for contents) is shortened and tells its length.
+//! Control characters in answers are escaped, and values longer than 60 characters (200 for
+//! contents) are shortened and state their length.
 //!
-//! `format-arguments` answers `probe read (0 directories)`: the number of
-//! directories that it could reach while it did that. For `emit` it says too what
-//! came of emitting something there, and so it does when it describes itself. With the
-//! argument `rendered` it answers that text, loops without end (`spin`) or traps (`panic`).
+//! `format-arguments` answers `probe read (0 directories)`: the number of directories that it could
+//! reach during the action. For `emit` it also reports the result of emitting content there, and it
+//! does the same in its description. With the argument `rendered` it answers with that text, loops
+//! forever (`spin`) or traps (`panic`).
 
 #![forbid(unsafe_code)]
 
@@ -104,7 +103,7 @@ struct Probe;
 
 kitbag_sdk::export!(Probe);
 
-/// Tries one thing and says what came of it.
+/// Tries one operation and reports the result.
 type Action = fn(&Call, &Arguments) -> Result<String, Stop>;
 
 const ACTIONS: &[(&str, Action)] = &[

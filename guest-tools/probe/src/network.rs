@@ -20,7 +20,7 @@ pub(crate) fn connect(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
     Ok(sentence(&format!("connect {address}"), try_connect(address)))
 }
 
-/// As [`connect`], with an error if there is no connection.
+/// Like [`connect`], with an error if there is no connection.
 pub(crate) fn need_connection(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
     let address = address(arguments)?;
     let tried = try_connect(address);
@@ -85,7 +85,7 @@ fn try_resolve(name: &str) -> Result<String, ErrorCode> {
     Ok(list(&addresses))
 }
 
-/// Finishes a started operation, however often the host must be polled.
+/// Completes a started operation, regardless of the number of polls.
 fn until_ready<T>(
     finish: impl Fn() -> Result<T, ErrorCode>,
     block: impl Fn(),

@@ -7,10 +7,10 @@ use wasip2::filesystem::types::Descriptor;
 use crate::arguments::Arguments;
 use crate::sentence::Refusal;
 
-/// The directories that the host opened.
+/// The directories that the host preopened.
 pub(crate) struct Places(Vec<(Descriptor, String)>);
 
-/// A path in one of them.
+/// A path in a preopened directory.
 pub(crate) struct Place<'a> {
     pub(crate) directory: &'a Descriptor,
     pub(crate) path: String,
@@ -25,7 +25,7 @@ impl Places {
         self.0.len()
     }
 
-    /// Their guest paths, in order.
+    /// Returns the guest paths of the directories, in order.
     pub(crate) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.0.iter().map(|(_, name)| name.clone()).collect();
         names.sort();
@@ -68,8 +68,7 @@ fn split<'a>(
     root: &str,
     path: &str,
 ) -> Option<(String, String)> {
-    // Unchanged if it starts at a preopen: after joining, an empty path or one of dots would be
-    // different.
+    // Unchanged if it starts at a preopen: joining would change an empty path or a path of dots.
     if !path.starts_with('/') && preopens.clone().any(|preopen| preopen == root) {
         return Some((root.to_owned(), path.to_owned()));
     }
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_path_starts_at_the_root_as_it_is() {
+    fn relative_paths_start_at_the_root_unchanged() {
         for path in ["", ".", "..", "a/../../b", "a/", "a\0b"] {
             check(&["/a"], "/a", path, Some(("/a", path)));
         }

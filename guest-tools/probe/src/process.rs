@@ -9,7 +9,7 @@ use crate::files::stream_refusal;
 use crate::reports::end;
 use crate::sentence::{Refusal, count, list, shown};
 
-/// The most that a stream takes in one blocking write.
+/// Maximum number of bytes of one blocking write to a stream.
 const WRITE_BYTES: usize = 4096;
 
 pub(crate) fn print(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
@@ -71,7 +71,7 @@ pub(crate) fn cwd(_: &Call, _: &Arguments) -> Result<String, Stop> {
     Ok(format!("cwd: {}", directory.as_deref().map_or_else(|| "none".to_owned(), shown)))
 }
 
-/// Writes a text as often as it is wanted, in pieces as large as can be.
+/// Writes a text a number of times, in the largest possible pieces.
 fn write(
     stream: &OutputStream,
     text: &[u8],

@@ -1,4 +1,4 @@
-//! Reports during a call, and content besides the text.
+//! Reports during a call, and content in addition to the text.
 
 use kitbag_sdk::host::{self, Content, Level, Link, Media, Resource, ResourceBody};
 use kitbag_sdk::{Call, ErrorInfo, Stop};
@@ -110,7 +110,7 @@ pub(crate) fn unheard() -> String {
     }
 }
 
-/// Ends the call afterwards.
+/// Performs the final action of a call.
 pub(crate) fn end(call: &Call, arguments: &Arguments, sentence: String) -> Result<String, Stop> {
     match arguments.text_or("then", "") {
         "spin" => resources::spin(call, arguments),

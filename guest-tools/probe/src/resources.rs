@@ -1,4 +1,4 @@
-//! Uses up resources: time, memory, tables of the host.
+//! Exhausts resources: time, memory, tables of the host.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ use crate::arguments::Arguments;
 use crate::places::{Place, Places};
 use crate::sentence::{Refusal, sentence};
 
-/// WebAssembly hands out memory in larger pages, but this is the host's.
+/// The host's page size. WebAssembly memory grows in larger pages.
 const PAGE_BYTES: usize = 4096;
 
 const NANOSECONDS: u64 = 1_000_000;
@@ -27,7 +27,7 @@ pub(crate) fn spin(_: &Call, _: &Arguments) -> Result<String, Stop> {
     endless()
 }
 
-/// A loop without end and without calls.
+/// Loops forever without calls.
 pub(crate) fn endless() -> ! {
     let mut number = 0_u64;
     loop {
@@ -90,7 +90,7 @@ pub(crate) fn random(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
     Ok(format!("random {bytes} bytes: {} bytes", get_random_bytes(bytes).len()))
 }
 
-/// Something that stays in the host's table until it is dropped.
+/// A handle that stays in the host's table until it is dropped.
 enum Handle {
     Descriptor(#[expect(dead_code, reason = "held open")] Descriptor),
     Stream(#[expect(dead_code, reason = "held open")] InputStream),
@@ -142,7 +142,7 @@ pub(crate) fn handles(call: &Call, arguments: &Arguments) -> Result<String, Stop
 pub(crate) fn pollables(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
     let n = arguments.number("n")?;
     let waits = arguments.flag_or("poll", false);
-    // An hour, which is longer than any deadline; or none, to be ready at once.
+    // One hour, which is longer than any deadline, or 0 to be ready at once.
     let duration = if waits { 0 } else { 3_600_000 * NANOSECONDS };
     let held: Vec<_> = (0..n).map(|_| monotonic_clock::subscribe_duration(duration)).collect();
     if !waits {
@@ -164,14 +164,14 @@ pub(crate) fn state(_: &Call, _: &Arguments) -> Result<String, Stop> {
     Ok(format!("state: call {calls} of this instance, marker {was}"))
 }
 
-/// Uses up the stack that the host keeps: hardly anything of a call is in the
-/// tool's own memory, and something is left to do behind each.
+/// Exhausts the host's stack: a call uses hardly any of the tool's own memory, and work after it
+/// prevents a tail call.
 #[expect(unconditional_recursion, reason = "the point of it")]
 fn descend(depth: u64) -> u64 {
     descend(depth + 1) ^ black_box(depth)
 }
 
-/// Uses up the stack that the tool keeps in its own memory.
+/// Exhausts the stack in the tool's own memory.
 #[expect(unconditional_recursion, reason = "the point of it")]
 fn descend_in_memory(depth: u64) -> u64 {
     let frame = black_box([depth; 4096]);

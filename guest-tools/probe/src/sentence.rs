@@ -1,23 +1,23 @@
-//! The form of the answers.
+//! The format of the answers.
 
-/// The most characters of a name that are shown, and of a content.
+/// Maximum number of displayed characters of a name, and of content.
 const NAME_CHARS: usize = 60;
 const CONTENT_CHARS: usize = 200;
 
 /// The result of an attempt: a fact, or the code of a refusal.
 pub(crate) type Tried = Result<String, Refusal>;
 
-/// A refusal, as it is formatted in the sentence.
+/// A refusal, formatted for the sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal(pub(crate) String);
 
 impl Refusal {
-    /// By the code that an interface has for it.
+    /// Creates a refusal with an error code of an interface.
     pub(crate) fn of(code: &str) -> Self {
         Self(format!("refused ({code})"))
     }
 
-    /// By such a code, in one of several steps.
+    /// Creates a refusal with an error code in one of several steps.
     #[cfg(feature = "network")]
     pub(crate) fn at(code: &str, step: &str) -> Self {
         Self(format!("refused ({code}) at {step}"))
@@ -30,13 +30,13 @@ impl From<wasip2::filesystem::types::ErrorCode> for Refusal {
     }
 }
 
-/// Writes what was tried and what came of it.
+/// Formats the operation and its result.
 pub(crate) fn sentence(tried: &str, result: Tried) -> String {
     let result = result.unwrap_or_else(|Refusal(refusal)| refusal);
     format!("{tried}: {result}")
 }
 
-/// A name of any length and kind, on one line.
+/// Formats a name of any length and kind on one line.
 pub(crate) fn shown(name: &str) -> String {
     if name.is_empty() {
         return "``".to_owned();
@@ -44,18 +44,18 @@ pub(crate) fn shown(name: &str) -> String {
     shortened(name, NAME_CHARS)
 }
 
-/// A content of any length and kind, on one line.
+/// Formats content of any length and kind on one line.
 pub(crate) fn content(bytes: &[u8]) -> String {
     shortened(&String::from_utf8_lossy(bytes), CONTENT_CHARS)
 }
 
-/// A number of things: `1 directory`, `2 directories`.
+/// Formats a number with its noun: `1 directory`, `2 directories`.
 pub(crate) fn count(number: usize, one: &str, several: &str) -> String {
     let things = if number == 1 { one } else { several };
     format!("{number} {things}")
 }
 
-/// A list of things, or `none`.
+/// Formats a list, or `none`.
 pub(crate) fn list(things: &[String]) -> String {
     if things.is_empty() { "none".to_owned() } else { things.join(", ") }
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_shown_on_one_line_and_not_at_any_length() {
+    fn names_are_shortened_to_one_line() {
         assert_eq!(shown("a/b"), "a/b");
         assert_eq!(shown(""), "``");
         assert_eq!(shown("a\0b\nc\u{1b}"), "a\\u{0}b\\nc\\u{1b}");

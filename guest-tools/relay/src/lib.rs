@@ -1,7 +1,7 @@
-//! A tool that calls others, step by step as its arguments say. Some of these are what no
-//! honest tool would do.
+//! A tool that calls other tools in the steps of its arguments, some of which no honest tool would
+//! perform.
 //!
-//! It is for tests only and no part of kitbag.
+//! For tests only; not part of kitbag.
 
 #![forbid(unsafe_code)]
 
@@ -18,9 +18,9 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Step {
-    /// The aliases.
+    /// Lists the aliases.
     List,
-    /// Calls a tool so often, one call after the other.
+    /// Calls a tool a number of times in sequence.
     Call {
         tool: String,
         #[serde(default)]
@@ -36,28 +36,28 @@ enum Step {
         #[serde(default = "once")]
         times: u32,
     },
-    /// Takes the answers of all that was started, in the order in which they come.
+    /// Takes the answers of all started calls, in the order of their arrival.
     Finish,
-    /// Drops all that was started.
+    /// Drops all started calls.
     Drop,
     /// Returns the clocks and random numbers.
     Readings,
-    /// Calls a tool with an argument that is another in each run.
+    /// Calls a tool with an argument that differs in each run.
     Diverge {
         tool: String,
     },
     Log {
         text: String,
     },
-    /// Asks the person itself.
+    /// Asks the person a question of its own.
     Ask {
         text: String,
     },
-    /// Loops without end.
+    /// Loops forever.
     Spin,
 }
 
-/// The beginning of the URI of a resource, before its steps in JSON.
+/// The prefix of a resource URI, before its steps in JSON.
 const SCHEME: &str = "relay:";
 
 fn once() -> u32 {
@@ -140,7 +140,8 @@ impl Tool for Relay {
     }
 }
 
-/// The steps: the argument of the tool, JSON in that of the prompt, or JSON in the URI.
+/// Parses the steps: the argument of the tool, JSON in the argument of the prompt, or JSON in the
+/// URI.
 fn steps(call: &Call, arguments: &Value) -> Result<Vec<Step>, ErrorInfo> {
     let text = match call.target() {
         Target::Tool(_) => arguments["steps"].to_string(),

@@ -1,11 +1,10 @@
-//! A tool that sends requests over HTTP, by `wstd`, which is what a program for WASI 0.2
-//! would use.
+//! A tool that sends HTTP requests with `wstd`, the client that a program for WASI 0.2 would use.
 //!
 //! It answers with the response as JSON, `status`, `headers` and `body`, or with `error`, the name
 //! and content of the error code, if the host refused or the request failed. If the body was
 //! interrupted, the answer has both.
 //!
-//! It is for tests only and no part of kitbag.
+//! For tests only; not part of kitbag.
 
 #![forbid(unsafe_code)]
 
@@ -29,23 +28,23 @@ struct Arguments {
     url: String,
     #[serde(default = "get")]
     method: String,
-    /// `name: value` each.
+    /// Header fields, each as `name: value`.
     #[serde(default)]
     headers: Vec<String>,
     #[serde(default)]
     body: String,
-    /// How often the body is sent, one after the other.
+    /// Number of times that the body is sent in sequence.
     #[serde(default = "once")]
     repeat: usize,
     /// The number of such requests.
     #[serde(default = "once")]
     times: usize,
-    /// True to send them concurrently instead of one after the other.
+    /// True to send them concurrently instead of in sequence.
     #[serde(default)]
     at_once: bool,
     /// A variable whose value is sent as the header `authorization`, as `Bearer`.
     token: Option<String>,
-    /// For the first byte of the answer.
+    /// Timeout for the first byte of the response.
     timeout_ms: Option<u64>,
 }
 
@@ -103,11 +102,11 @@ impl Tool for Requests {
     }
 }
 
-/// Sends one request, and tells what came of it.
+/// Sends one request and returns the result.
 async fn send(arguments: &Arguments) -> Result<Value, ErrorInfo> {
     let request = match request(arguments) {
         Ok(request) => request,
-        // The library refuses some before the host sees them.
+        // The library refuses some requests before the host receives them.
         Err(error) => return Ok(json!({ "error": format!("{error:#}") })),
     };
     let mut client = Client::new();
@@ -150,7 +149,7 @@ fn request(arguments: &Arguments) -> Result<Request<Body>, Error> {
     Ok(request.body(if body.is_empty() { Body::empty() } else { Body::from(body) })?)
 }
 
-/// An error in words: the host's own code where it is one.
+/// Describes an error: by the host's own code, if it has one.
 fn told(error: &Error) -> String {
     match error.downcast_ref::<ErrorCode>() {
         Some(code) => format!("{code:?}"),

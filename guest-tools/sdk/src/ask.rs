@@ -303,7 +303,7 @@ mod sealed {
 
     use serde_json::{Map, Value};
 
-    /// Limits the kinds of answers to those of the contract.
+    /// Restricts answers to the types of the contract.
     pub trait Sealed {}
 
     impl Sealed for bool {}

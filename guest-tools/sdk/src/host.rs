@@ -1,4 +1,4 @@
-//! Reports during a call, and content besides its text.
+//! Reports during a call, and content in addition to its text.
 //!
 //! A tool that does not use this module does not import the interface `host` of the contract, and
 //! runs on hosts without it. In a tool's own tests, which have no host, log and progress do nothing

@@ -97,7 +97,7 @@ pub use crate::bindings::export_tool as export;
 /// Writes a description into the component's section `kitbag:describe`.
 ///
 /// kitbag reads the section without running the tool, which it would otherwise call once for each
-/// build. The text must be known at compile time, so it is in a file or a constant. Let
+/// build. The text must be known at compile time, so it must be in a file or a constant. Let
 /// [`Tool::describe`] read the same text: if they differ, the section takes precedence.
 ///
 /// ```
@@ -153,8 +153,8 @@ pub trait Tool {
     /// [`Stop`] ends the call before there is a result.
     fn run(call: &Call, arguments: Self::Arguments) -> Result<String, Stop>;
 
-    /// Renders a call as one line for the person who must approve it. It has no grants, so it must
-    /// not access files.
+    /// Renders a call as one line for the person who must approve it. This run has no grants, so it
+    /// must not access files.
     ///
     /// Default: the tool's name and its arguments as JSON.
     fn format_arguments(call: &Call, arguments: Self::Arguments) -> String {

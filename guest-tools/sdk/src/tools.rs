@@ -50,7 +50,7 @@ pub fn call(alias: &str, arguments: &Value) -> Result<Answer, ErrorInfo> {
     call_json(alias, &arguments.to_string())
 }
 
-/// As [`call`], with arguments in JSON text.
+/// Like [`call`], with arguments as JSON text.
 ///
 /// # Errors
 ///
@@ -68,7 +68,7 @@ pub fn start(alias: &str, arguments: &Value) -> Result<Pending, ErrorInfo> {
     start_json(alias, &arguments.to_string())
 }
 
-/// As [`start`], with arguments in JSON text.
+/// Like [`start`], with arguments as JSON text.
 ///
 /// # Errors
 ///

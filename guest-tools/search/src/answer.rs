@@ -1,24 +1,24 @@
-//! The notes of both tools below their results.
+//! The notes below the results of both tools.
 
 use std::fmt::Write as _;
 
 use crate::walk::PassedOver;
 
-/// The most bytes of an answer; further results are only counted.
+/// Maximum length of an answer in bytes; further results are only counted.
 pub(crate) const ANSWER_BYTES: usize = 256 << 10;
 
-/// Why there is no room, and what to do, where [`ANSWER_BYTES`] are used up.
+/// The note for an answer that reached [`ANSWER_BYTES`], with a fix.
 pub(crate) const FULL: &str = "256 KiB are shown, the limit; narrow `path`, `globs` or `types`";
 
-/// The most results that are counted beyond the answer until the search stops.
+/// Maximum number of further results that are counted before the search stops.
 pub(crate) const COUNTED: u64 = 10_000;
 
-/// A number and its noun.
+/// Formats a number and its noun.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// Adds what was passed over, a line each.
+/// Adds a line for each kind of skipped entries.
 pub(crate) fn add_passed_over(answer: &mut String, passed: &PassedOver) {
     let mut note = |text: String| {
         if !answer.is_empty() {

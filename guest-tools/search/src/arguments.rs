@@ -1,4 +1,4 @@
-//! The arguments of both tools, and what they mean to ripgrep's libraries.
+//! The arguments of both tools, converted for ripgrep's libraries.
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -65,11 +65,11 @@ pub(crate) struct FindFiles {
     pub(crate) limit: u64,
 }
 
-/// How letters are compared.
+/// Case sensitivity.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Case {
-    /// Exactly, where the pattern has a capital letter.
+    /// Sensitive only if the pattern has a capital letter.
     #[default]
     Smart,
     Sensitive,
@@ -159,8 +159,8 @@ fn hidden_names(globs: &[String]) -> GlobSet {
     builder.build().unwrap_or_default()
 }
 
-/// Globs as `rg --glob` takes them: one that begins with `!` takes away, and the last that
-/// matches decides.
+/// Builds globs in the form of `rg --glob`: a glob that starts with `!` excludes, and the last
+/// match decides.
 fn globs(globs: &[String]) -> Result<Override, ErrorInfo> {
     let mut builder = OverrideBuilder::new("");
     for glob in globs {
@@ -177,7 +177,7 @@ fn globs(globs: &[String]) -> Result<Override, ErrorInfo> {
     })
 }
 
-/// Types as `rg --type` takes them, also by an extension that one has: `rs` for `rust`.
+/// Builds types in the form of `rg --type`, also from a file extension: `rs` for `rust`.
 fn types(names: &[String]) -> Result<Types, ErrorInfo> {
     let mut builder = TypesBuilder::new();
     if names.is_empty() {

@@ -1,5 +1,4 @@
-//! Directories and files of the machine that runs the tests, as `files_wasi.rs` has those of
-//! the host.
+//! Directories and files of the test machine, with the interface of `files_wasi.rs`.
 
 use std::fs;
 use std::io;

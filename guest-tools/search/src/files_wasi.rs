@@ -1,8 +1,8 @@
 //! Directories and files through WASI.
 //!
-//! `std::fs::read_dir` makes a second call for each entry, and opening a file by its whole
-//! path makes the host walk that path: here a listing says what each entry is, and a file is
-//! opened by its name in the directory that was listed.
+//! `std::fs::read_dir` makes a second call for each entry, and opening a file by its whole path
+//! makes the host walk that path. Here a listing includes the type of each entry, and a file is
+//! opened by its name in the listed directory.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ const LAST_READ_BYTES: usize = 1 << 10;
 /// An open directory.
 pub(crate) struct Directory(Descriptor);
 
-/// An open file, read from its beginning.
+/// An open file, read from its start.
 pub(crate) struct File {
     descriptor: Descriptor,
     offset: u64,
@@ -50,7 +50,8 @@ impl Directory {
         Ok(File { descriptor, offset: 0, step: FIRST_READ_BYTES, at_end: false })
     }
 
-    /// When an entry was modified, since 1970. Zero where the file system does not say.
+    /// Returns the modification time of an entry since 1970. Zero if the file system does not
+    /// report it.
     pub(crate) fn modified(&self, name: &str) -> io::Result<Duration> {
         let found = self.0.stat_at(PathFlags::empty(), name).map_err(error)?;
         let time = found.data_modification_timestamp;

@@ -16,12 +16,12 @@ use crate::walk::{Found, walk};
 /// The state of one listing.
 struct Listing<'a> {
     arguments: &'a FindFiles,
-    /// Paths to show, the oldest first taken; without times the last in order.
+    /// Paths to show. The oldest one is on top; without times, the last in order.
     paths: BinaryHeap<(Reverse<Duration>, String)>,
     /// The length in bytes.
     bytes: usize,
     left_out: u64,
-    /// The answer has no room for more, although the limit would.
+    /// The answer has no room for further paths, although the limit is not reached.
     is_full: bool,
     is_stopped: bool,
 }

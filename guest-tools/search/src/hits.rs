@@ -1,4 +1,4 @@
-//! The lines of one file that match, as `grep-searcher` finds them.
+//! The matching lines of one file that `grep-searcher` finds.
 
 use std::fmt::Write as _;
 use std::io;
@@ -10,27 +10,27 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 use crate::answer::count;
 use crate::arguments::Show;
 
-/// The most bytes of a line that are shown.
+/// Maximum number of displayed bytes of a line.
 const LINE_BYTES: usize = 300;
 
-/// The most bytes of these before the match.
+/// Maximum number of displayed bytes before the match.
 const BYTES_BEFORE: usize = 80;
 
-/// The most lines of one match that are shown.
+/// Maximum number of displayed lines of one match.
 const MATCH_LINES: usize = 40;
 
 /// The matches of one file.
 #[derive(Default)]
 pub(crate) struct Hits {
-    /// The lines to show, each with its number, and whether it matches.
+    /// The lines to show with their numbers, and whether each one matches.
     pub(crate) lines: Vec<(bool, String)>,
     /// The number of matching lines that are shown.
     pub(crate) shown: u64,
     /// The number of matching lines that are not shown.
     pub(crate) left_out: u64,
-    /// It holds a NUL, at which the search of a file that was not named stops.
+    /// The file contains a NUL byte. The search stops there unless the file was named.
     pub(crate) is_binary: bool,
-    /// Enough was counted, here or in files before.
+    /// The limit on counted lines was reached, in this file or before.
     pub(crate) is_stopped: bool,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Collector<'a> {
     pub(crate) room: u64,
     /// The number of lines that may be counted without being shown.
     pub(crate) countable: u64,
-    /// Only matches over several lines are meant.
+    /// Only matches over several lines are wanted.
     pub(crate) spans: bool,
     pub(crate) hits: Hits,
 }
@@ -93,8 +93,8 @@ impl Collector<'_> {
         spans
     }
 
-    /// Takes a part of a line that is too long to be read whole; the match begins at `start` in
-    /// it. `false` where enough was found.
+    /// Takes a part of a line that is too long to be read completely. The match starts at `start`
+    /// in the part. Returns `false` if enough was found.
     pub(crate) fn take_part(&mut self, number: u64, line: &[u8], start: usize) -> io::Result<bool> {
         if self.show != Show::Lines {
             self.hits.shown += 1;
@@ -110,7 +110,7 @@ impl Collector<'_> {
         Ok(true)
     }
 
-    /// Counts a line that is not shown; `false` where enough was counted.
+    /// Counts a line that is not shown. Returns `false` if enough was counted.
     fn leave_out(&mut self) -> bool {
         self.hits.left_out += 1;
         self.hits.is_stopped = self.hits.left_out >= self.countable;
@@ -151,7 +151,7 @@ impl Sink for Collector<'_> {
         self.hits.shown += 1;
         let first = found.line_number();
         for (index, line) in found.lines().take(MATCH_LINES).enumerate() {
-            // A match may take several lines and is one.
+            // A match may have several lines, but is a single match.
             let number = first.map(|first| first + index as u64);
             self.add(number, index == 0, line);
         }
@@ -187,7 +187,7 @@ impl Sink for Collector<'_> {
     }
 }
 
-/// Adds a line without its end, and of a long one the part around the match.
+/// Adds a line without its ending. For a long line, adds only the part around the match.
 fn add_line(text: &mut String, line: &[u8], find: impl Fn() -> usize) {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -14,7 +14,7 @@ use kitbag_workspace::Kind;
 use crate::entry::Entry;
 use crate::files::Directory;
 
-/// The most bytes of an ignore file that are read.
+/// Maximum number of bytes of an ignore file that are read.
 const IGNORE_FILE_BYTES: u64 = 1 << 20;
 
 /// The file with a clone's own ignore rules.
@@ -36,12 +36,12 @@ const SOURCES: [(Source, &str); 4] = [
     (Source::Exclude, EXCLUDE),
 ];
 
-/// The ignore files of a directory that has any, and of those above it.
+/// The ignore files of a directory and of its parents.
 pub(crate) struct Level {
     above: Option<Rc<Self>>,
     /// As in [`SOURCES`]. Empty for a missing file.
     matchers: [Gitignore; SOURCES.len()],
-    /// A repository begins here.
+    /// A repository starts at this directory.
     is_repository: bool,
 }
 

@@ -1,7 +1,7 @@
-//! The tools `search_files` and `find_files`: ripgrep's own libraries on what was granted.
+//! The tools `search_files` and `find_files`: ripgrep's own libraries on granted directories.
 //!
-//! [`walk`] goes through a tree as ripgrep does, [`search`] looks into the files and [`find`]
-//! lists their paths. Both answer with little: what has no room is counted.
+//! [`walk`] walks a tree like ripgrep, [`search`] searches in files, and [`find`] lists paths. The
+//! answers are short: results without room are only counted.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Files with lines that are too long to be searched as lines: they are searched a piece at a
-//! time, without context.
+//! Files with lines that are too long to search as lines. They are searched piece by piece, without
+//! context.
 
 use std::io::{self, Read};
 
@@ -8,21 +8,22 @@ use grep_regex::RegexMatcher;
 
 use crate::hits::Collector;
 
-/// The bytes of a file that are in memory.
+/// Number of bytes of a file that are in memory.
 const WINDOW_BYTES: usize = 4 << 20;
 
-/// The longest match that is surely found: so much of a window is searched again with the next.
+/// Maximum length of a match that is always found: this part of a window is searched again with the
+/// next one.
 const OVERLAP_BYTES: usize = 64 << 10;
 
-/// The bytes that are kept before that, for look-behind of a pattern.
+/// Number of bytes that are kept before the overlap, for look-behind.
 const BEFORE_BYTES: usize = 16;
 
 /// A piece of a file.
 struct Window {
     bytes: Vec<u8>,
-    /// The place at which the search continues.
+    /// The position at which the search continues.
     at: usize,
-    /// The number of the line at `counted`.
+    /// The number of the line at position `counted`.
     line: u64,
     counted: usize,
     at_end: bool,
@@ -35,7 +36,7 @@ pub(crate) fn search(
     collector: &mut Collector<'_>,
 ) -> io::Result<()> {
     let mut window = Window { bytes: Vec::new(), at: 0, line: 1, counted: 0, at_end: false };
-    // The rest of a line that matched.
+    // True in the rest of a line that matched.
     let mut skips = false;
     loop {
         window.fill(&mut file)?;
@@ -86,13 +87,13 @@ impl Window {
         Ok(())
     }
 
-    /// The beginning of the line behind a place.
+    /// Returns the start of the line after a position.
     fn next_line(&self, from: usize) -> Option<usize> {
         let rest = self.bytes.get(from..)?;
         rest.iter().position(|byte| *byte == b'\n').map(|end| from + end + 1)
     }
 
-    /// The number of the line that holds a place.
+    /// Returns the number of the line at a position.
     fn number(&mut self, place: usize) -> u64 {
         let newlines = self.bytes[self.counted..place].iter().filter(|byte| **byte == b'\n');
         self.line += newlines.count() as u64;
@@ -100,7 +101,7 @@ impl Window {
         self.line
     }
 
-    /// Drops what was searched.
+    /// Drops the searched part.
     fn slide(&mut self) {
         let start = self.at.saturating_sub(BEFORE_BYTES);
         if start > self.counted {
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_are_found_wherever_a_window_ends() {
+    fn matches_are_found_across_window_boundaries() {
         let long = "x".repeat(WINDOW_BYTES);
         for before in [1, WINDOW_BYTES - OVERLAP_BYTES - 2, WINDOW_BYTES - 3, WINDOW_BYTES] {
             let text = format!("{}needle{long}needle\nneedle\nno\n", "y".repeat(before));

@@ -1,4 +1,4 @@
-//! The pattern of a search, and how far its matches may reach.
+//! The pattern of a search, and the extent of its matches.
 
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use kitbag_sdk::ErrorInfo;
@@ -7,22 +7,22 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::arguments::{Case, SearchFiles};
 
-/// The most bytes of a compiled pattern and of its caches.
+/// Maximum size of a compiled pattern and of its caches, in bytes.
 const PATTERN_BYTES: usize = 8 << 20;
 
 /// A newline of Unix or Windows. Escaped, since `(?x)` ignores plain ones.
 const NEWLINE: &str = r"(?:\r?\n)";
 
-/// A pattern that is ready to be searched for.
+/// A compiled pattern.
 pub(crate) struct Pattern {
     pub(crate) matcher: RegexMatcher,
-    /// A match may take several lines: the pattern has `\n`, or means every character by `(?s).`
-    /// or `[\s\S]`.
+    /// A match may span several lines: the pattern has `\n`, or matches every character with
+    /// `(?s).` or `[\s\S]`.
     pub(crate) is_multi_line: bool,
     /// The same pattern for matches across lines, if matches within lines are searched for first:
     /// patterns with `\s` in the middle.
     pub(crate) across: Option<RegexMatcher>,
-    /// A class such as `[^"]` would match line ends, which lines do not have.
+    /// A class such as `[^"]` would match line endings, which are not part of lines.
     pub(crate) has_open_class: bool,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Pattern {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Lines,
-    /// Blanks in its middle may be line ends.
+    /// White space in the middle may match line endings.
     Blanks,
     Everything,
 }
@@ -89,12 +89,12 @@ impl Pattern {
                     PATTERN_BYTES >> 20
                 ));
             }
-            // It repeats the pattern, and names the mistake at its end.
+            // The error repeats the pattern, and describes the problem at its end.
             let end = error.rsplit_once('\n').filter(|_| arguments.pattern.len() > 200);
             let error = end.map_or(&*error, |(_, end)| end);
             ErrorInfo::new(format!("invalid `pattern`: {error}{hint}"))
         })?;
-        // One that is too large this way is searched for in lines.
+        // If the pattern is too large in this form, only lines are searched.
         let across = (reach == Reach::Blanks && !is_multi_line).then(|| build(false).ok());
         let has_open_class = !is_multi_line && reach == Reach::Lines && has_open_class(&text);
         Ok(Self { matcher, is_multi_line, across: across.flatten(), has_open_class })
@@ -124,11 +124,11 @@ fn with_newlines(pattern: &str, blanks: bool) -> String {
     text
 }
 
-/// The places of a pattern that match a newline.
+/// The parts of a pattern that match a newline.
 struct Newlines {
     /// True if `\s` is one of them.
     blanks: bool,
-    /// Each place, and whether it is a class.
+    /// Each part, and whether it is a class.
     found: Vec<(ast::Span, bool)>,
 }
 
@@ -220,7 +220,7 @@ fn has(hir: &Hir, is: &dyn Fn(&Hir) -> bool) -> bool {
         }
 }
 
-/// Every character: `(?s).` and `[\s\S]`.
+/// Returns true for every character: `(?s).` and `[\s\S]`.
 fn is_everything(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Class(Class::Unicode(class)) => {
@@ -233,14 +233,15 @@ fn is_everything(hir: &Hir) -> bool {
     }
 }
 
-/// Returns true for blanks and newlines, as `\s`; false for negated classes such as `[^"]`.
+/// Returns true for white space and newlines, such as `\s`. Returns false for negated classes such
+/// as `[^"]`.
 fn is_blank(hir: &Hir) -> bool {
     let HirKind::Class(Class::Unicode(class)) = hir.kind() else { return false };
     let has = |char: char| class.iter().any(|range| range.start() <= char && char <= range.end());
     has('\n') && !has('a')
 }
 
-/// Returns true if blanks are between other parts of a pattern, and not only at its ends.
+/// Returns true if white space is between other parts of a pattern, and not only at its ends.
 fn has_inner_blank(hir: &Hir) -> bool {
     let is_end = |part: &Hir| match part.kind() {
         HirKind::Look(_) => true,
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn newlines_match_those_of_windows() {
+    fn newlines_match_windows_newlines() {
         for (pattern, of_lines, across) in [
             (r"a\nb", r"a(?:\r?\n)b", None),
             ("a\nb", r"a(?:\r?\n)b", None),

@@ -14,16 +14,17 @@ pub(crate) struct Place {
     pub(crate) root: Directory,
     /// The guest path.
     guest: String,
-    /// The prefix of shown paths: empty for the call's root, otherwise the guest path and `/`.
+    /// The prefix of displayed paths: empty for the call's root, otherwise the guest path and `/`.
     pub(crate) shown_root: String,
-    /// The path in it, without `.`, `..` and `/` at its ends. Empty for the directory itself.
+    /// The path in the granted directory, without `.`, `..` and trailing `/`. Empty for the
+    /// directory itself.
     pub(crate) path: String,
     /// True if it is a directory.
     pub(crate) is_directory: bool,
 }
 
 impl Place {
-    /// Finds what a call names by `path`.
+    /// Resolves the `path` argument of a call.
     pub(crate) fn find(call: &Call, path: &str) -> Result<Self, ErrorInfo> {
         let location = Location::new(call, path)?;
         let failed = |error: &io::Error| explain(&location, "searched", error);
@@ -52,7 +53,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// One that begins with another granted directory.
+    /// A glob starts with another granted directory.
     pub(crate) fn globs(&self, globs: &[String]) -> Result<Vec<String>, ErrorInfo> {
         globs.iter().map(|glob| self.glob(glob)).collect()
     }
@@ -79,7 +80,7 @@ impl Place {
             ))),
             None => {
                 let glob = glob.strip_prefix("./").unwrap_or(glob);
-                // What is wanted is in the directory.
+                // The wanted entries are in the directory.
                 let below = if sign.is_empty() && glob.ends_with('/') { "**" } else { "" };
                 Ok(format!("{sign}{glob}{below}"))
             }
@@ -100,7 +101,7 @@ fn root_of(call: &Call, path: &str) -> String {
     roots.max_by_key(String::len).unwrap_or_else(|| "/".into())
 }
 
-/// A relative path without `.`, `..` and empty components, or none where it leads out.
+/// Returns a relative path without `.`, `..` and empty components. `None` if it leads outside.
 fn without_dots(path: &str) -> Option<String> {
     let mut parts = Vec::new();
     for part in path.split('/') {
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dots_are_taken_out_of_a_path_that_stays_inside() {
+    fn dots_are_removed_from_inner_paths() {
         let check = |path: &str, expected: Option<&str>| {
             assert_eq!(without_dots(path).as_deref(), expected, "{path}");
         };
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_one_line() {
+    fn paths_are_shown_on_one_line() {
         assert_eq!(shown("a b/ä.rs"), "a b/ä.rs");
         assert_eq!(shown("a\nb\u{1b}[1m"), "a\\nb\\u{1b}[1m");
     }

@@ -20,18 +20,18 @@ use crate::place::{Place, in_words, is_full, shown};
 use crate::text::{Sniffed, Whole, read_text};
 use crate::walk::{Found, PassedOver, walk};
 
-/// The longest line that is searched as a line, and the largest file where a match may take
-/// several.
+/// Maximum length of a line that is searched as a line, and maximum size of a file in which matches
+/// may span lines.
 const HEAP_BYTES: usize = 16 << 20;
 
-/// The most files that are named with their encoding.
+/// Maximum number of files that are named with their encoding.
 const NAMED_ENCODINGS: usize = 5;
 
-/// The hint for a pattern that may have been meant for several lines.
+/// The hint for a pattern that may have been intended for several lines.
 const ONE_BY_ONE: &str = "; lines are searched one by one, and classes such as `[^x]` match no \
                           line ending; `\\n` or `(?s)` in the pattern spans lines";
 
-/// A file that matches.
+/// A matching file.
 struct FileHits {
     modified: Duration,
     path: String,
@@ -45,7 +45,7 @@ struct Search<'a> {
     arguments: &'a SearchFiles,
     pattern: Pattern,
     searcher: Searcher,
-    /// For matches over several lines that the pattern does not name.
+    /// Searches for matches that span lines although the pattern has no newline.
     across: Searcher,
     /// Files to show, in the order in which they were found.
     files: Vec<FileHits>,
@@ -53,14 +53,14 @@ struct Search<'a> {
     shown: u64,
     /// The length of the output, in bytes.
     bytes: usize,
-    /// Matching lines that are omitted from shown files, and the number of these files.
+    /// The number of matching lines that are omitted from displayed files, and of these files.
     left_out_of_shown: (u64, u64),
-    /// Matching lines of omitted files, and the number of these files.
+    /// The number of matching lines of omitted files, and of these files.
     left_out: (u64, u64),
     /// The first file that is omitted for lack of room.
     first_without_room: Option<String>,
     searched: u64,
-    /// Files that are too large to look for matches over several lines.
+    /// Files that are too large to search for matches over several lines.
     searched_in_lines: u64,
     is_stopped: bool,
 }
@@ -125,7 +125,7 @@ impl Search<'_> {
             matcher,
             show: arguments.show,
             room: room.min(arguments.per_file).min(COUNTED),
-            // All files have to be looked at for the newest of them.
+            // All files must be searched to find the newest ones.
             countable: if arguments.newest { COUNTED } else { COUNTED - counted.min(COUNTED) },
             spans,
             hits: Hits::default(),
@@ -189,7 +189,7 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps the hits of a file as far as there is room.
+    /// Keeps the matches of a file while there is room.
     fn keep(&mut self, found: &Found<'_>, encoding: Option<Encoding>, hits: Hits, room: u64) {
         let modified = match self.arguments.newest {
             true => found.directory.modified(found.name).unwrap_or_default(),
@@ -234,7 +234,7 @@ impl Search<'_> {
         }
     }
 
-    /// Counts a file as shown, or no longer.
+    /// Adds or removes a file's part of the displayed output.
     fn take(&mut self, hits: &Hits, sign: i64) {
         let has_more = hits.left_out > 0;
         self.shown = self.shown.saturating_add_signed(sign * self.weight(hits) as i64);
@@ -310,7 +310,7 @@ impl Search<'_> {
         answer
     }
 
-    /// Names the encodings of the files shown that are not plain UTF-8.
+    /// Names the encodings of displayed files that are not plain UTF-8.
     fn add_encodings(&self, answer: &mut String) {
         let mut others = self.files.iter().filter_map(|file| Some((&file.path, file.encoding?)));
         let named = others.by_ref().take(NAMED_ENCODINGS);
@@ -326,7 +326,7 @@ impl Search<'_> {
         let _ = write!(answer, "\n[{}{more}]", named.join("; "));
     }
 
-    /// Brings what is shown down to the limit where whole files were kept.
+    /// Truncates the last file to the limit, since whole files were kept.
     fn cut_last(&mut self) {
         if self.arguments.show != Show::Lines {
             return;

@@ -1,5 +1,5 @@
-//! The tools on trees of this machine, against ripgrep: what it answered, recorded in
-//! `recorded/`, and its libraries put together in the plainest way.
+//! Tests of the tools on real trees, compared with ripgrep: with its recorded output in
+//! `recorded/`, and with a simple combination of its libraries.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,7 +51,7 @@ fn recorded_tree() -> TempDir {
 }
 
 #[test]
-fn answers_are_those_that_ripgrep_gave() {
+fn answers_match_recorded_ripgrep_output() {
     let directory = recorded_tree();
     let mut checked = 0;
     for case in include_str!("../recorded/cases.txt").split("\n\n").skip(1) {
@@ -72,7 +72,7 @@ fn answers_are_those_that_ripgrep_gave() {
 }
 
 #[test]
-fn answers_are_those_of_the_cases() {
+fn answers_match_the_cases() {
     let directory = recorded_tree();
     let ask = |tool: &str, arguments: &str| {
         let answer = call(directory.path(), tool, &serde_json::from_str(arguments).unwrap());
@@ -157,7 +157,7 @@ fn globs_and_types_restrict_and_reach_hidden_files() {
 }
 
 #[test]
-fn other_encodings_are_searched_as_read_file_shows_them() {
+fn other_encodings_are_searched_as_in_read_file() {
     let directory = tempfile::tempdir().unwrap();
     let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
     for (name, content) in [
@@ -190,7 +190,7 @@ fn other_encodings_are_searched_as_read_file_shows_them() {
 }
 
 #[test]
-fn lines_that_end_with_crlf_end_before_it() {
+fn lines_with_crlf_are_shown_without_it() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a"), "one needle\r\n\r\nneedle\r\nlast").unwrap();
     let check = |pattern: &str, expected: &str| {
@@ -235,7 +235,7 @@ fn links_are_skipped_and_invalid_names_are_counted() {
     check("find_files", json!({ "kind": "any" }), &format!("a.txt\nlink\nround\n{end}"));
 }
 
-/// Lines of ignore files that may meet the names below.
+/// Rules of ignore files that may match the names below.
 const RULES: [&str; 14] = [
     "a", "*.b", "!a", "!*.b", "/a", "c/", "a/c", "**/c", "c/**", "!/c/", "*", "!*/", "?.b",
     "[ac].b",
@@ -254,11 +254,11 @@ fn trees() -> impl Strategy<Value = BTreeMap<String, String>> {
     (prop::collection::vec(file, 1..20), prop::collection::vec(ignores, 0..5)).prop_map(
         |(files, ignores)| {
             let all = files.into_iter().chain(ignores);
-            // Without a repository ripgrep reads no `.gitignore`, which the tools do.
+            // Unlike the tools, ripgrep reads no `.gitignore` outside of a repository.
             let mut tree = BTreeMap::from([(".git/HEAD".to_owned(), String::new())]);
             for (directory, name, content) in all {
                 let path = format!("{directory}{name}");
-                // A name is a file or a directory.
+                // A name is either a file or a directory.
                 let clashes = tree.keys().any(|other| {
                     other.starts_with(&format!("{path}/")) || path.starts_with(&format!("{other}/"))
                 });
@@ -291,7 +291,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_tree_is_walked_and_searched_as_ripgrep_does(
+    fn trees_are_walked_and_searched_like_ripgrep(
         files in trees(),
         hidden: bool,
         ignored: bool,
@@ -323,9 +323,9 @@ proptest! {
     }
 }
 
-/// The case of the field: a pattern over two lines, however the lines end.
+/// A case from practice: a pattern over two lines, with any line endings.
 #[test]
-fn patterns_over_several_lines_match_in_files_of_windows_too() {
+fn multiline_patterns_match_windows_line_endings() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("crlf"), "alpha\r\nbeta\r\n\r\ngamma\r\n").unwrap();
     fs::write(directory.path().join("lf"), "alpha\nbeta\n\ngamma\n").unwrap();
@@ -361,7 +361,7 @@ fn patterns_over_several_lines_match_in_files_of_windows_too() {
 }
 
 #[test]
-fn a_match_of_many_lines_is_shown_in_part() {
+fn long_matches_are_shown_partially() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a"), format!("begin\n{}end\n", "x\n".repeat(100))).unwrap();
     let arguments = json!({ "pattern": "(?s)begin.*end" });
@@ -370,7 +370,7 @@ fn a_match_of_many_lines_is_shown_in_part() {
 }
 
 #[test]
-fn a_search_that_is_full_names_the_budget_and_the_way_on() {
+fn full_answers_name_the_limit_and_a_fix() {
     let directory = tempfile::tempdir().unwrap();
     for file in 0..9 {
         let text = format!("match {}\n", "x".repeat(200)).repeat(500);
@@ -396,7 +396,7 @@ fn a_search_that_is_full_names_the_budget_and_the_way_on() {
 }
 
 #[test]
-fn a_line_that_is_longer_than_memory_is_searched() {
+fn lines_longer_than_memory_are_searched() {
     let directory = tempfile::tempdir().unwrap();
     let long = "x".repeat(9_000_000);
     fs::write(directory.path().join("a.json"), format!("first\n{long}needle{long}\nneedle\n"))
@@ -415,7 +415,7 @@ fn a_line_that_is_longer_than_memory_is_searched() {
 }
 
 #[test]
-fn files_of_a_binary_format_are_passed_over() {
+fn files_of_binary_formats_are_skipped() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("r.pdf"), "%PDF-1.4\n1 0 obj\nendobj\n").unwrap();
     fs::write(directory.path().join("r.txt"), "endobj\n").unwrap();
@@ -428,7 +428,7 @@ fn files_of_a_binary_format_are_passed_over() {
 }
 
 #[test]
-fn a_glob_may_begin_with_the_path_of_the_workspace() {
+fn globs_may_start_with_the_workspace_path() {
     let files = ["src/a.rs", "src/b/c.rs", "d.rs"].map(|path| (path.to_owned(), "q\n".to_owned()));
     let directory = tree(&files.into());
     let root = directory.path().to_str().unwrap();

@@ -1,4 +1,4 @@
-//! Files that are not UTF-8: they are searched as the text that `read_file` shows of them.
+//! Files that are not UTF-8: they are searched in the text form that `read_file` shows.
 
 use std::io::{self, Cursor, Read};
 
@@ -6,14 +6,14 @@ use kitbag_workspace::{Decoded, Encoding, decode, looks_binary};
 
 use crate::walk::Found;
 
-/// The largest file that is searched as another text than its bytes. `read_file` shows no
-/// larger one in another encoding either.
+/// Maximum size of a file that is converted to text for the search. `read_file` has the same limit
+/// for other encodings.
 const WHOLE_BYTES: u64 = 8 << 20;
 
-/// The bytes of the first read: enough to recognize UTF-16.
+/// Size of the first read: enough to recognize UTF-16.
 const FIRST_BYTES: usize = 16 << 10;
 
-/// A file, and whether what was read of it is UTF-8.
+/// A file, and whether the part that was read is UTF-8.
 pub(crate) struct Sniffed<R> {
     /// The bytes of the first read that were not consumed.
     first: Cursor<Vec<u8>>,
@@ -21,7 +21,7 @@ pub(crate) struct Sniffed<R> {
     /// The start of a character that the next piece completes.
     rest: Vec<u8>,
     encoding: Seen,
-    /// It begins as a binary format does. A NUL byte may come later, or never.
+    /// The file starts like a binary format. A NUL byte may follow later, or never.
     pub(crate) is_binary: bool,
 }
 
@@ -29,14 +29,14 @@ pub(crate) struct Sniffed<R> {
 pub(crate) enum Whole {
     Text(Decoded),
     Binary,
-    /// It has more than [`WHOLE_BYTES`].
+    /// The file has more than [`WHOLE_BYTES`].
     TooLarge,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Utf8,
-    /// With a byte order mark, which `grep-searcher` knows.
+    /// UTF-16 with a byte order mark, which `grep-searcher` recognizes.
     Utf16 {
         big_endian: bool,
     },
@@ -44,7 +44,7 @@ enum Seen {
 }
 
 impl<R: Read> Sniffed<R> {
-    /// Reads the beginning of a file.
+    /// Reads the start of a file.
     pub(crate) fn new(mut file: R) -> io::Result<Self> {
         let mut first = vec![0; FIRST_BYTES];
         let read = file.read(&mut first)?;
@@ -52,7 +52,7 @@ impl<R: Read> Sniffed<R> {
         let encoding = match first.as_slice() {
             [0xff, 0xfe, ..] => Seen::Utf16 { big_endian: false },
             [0xfe, 0xff, ..] => Seen::Utf16 { big_endian: true },
-            // UTF-16 without a mark.
+            // UTF-16 without a byte order mark.
             first if first.contains(&0) && !looks_binary(first) => Seen::Other,
             _ => Seen::Utf8,
         };
@@ -65,7 +65,7 @@ impl<R: Read> Sniffed<R> {
         self.encoding != Seen::Other
     }
 
-    /// The encoding by the byte order mark of UTF-16.
+    /// Returns the encoding of a UTF-16 byte order mark.
     pub(crate) fn marked(&self) -> Option<Encoding> {
         match self.encoding {
             Seen::Utf16 { big_endian } => Some(Encoding::Utf16 { big_endian, mark: true }),
@@ -81,7 +81,7 @@ impl<R: Read> Sniffed<R> {
         self.rest.clear();
         if let Err(error) = str::from_utf8(&joined) {
             let rest = &joined[error.valid_up_to()..];
-            // A character may be cut at the end of a piece, not at that of the file.
+            // A character may be truncated at the end of a piece, but not at the end of the file.
             match error.error_len().is_none() && !piece.is_empty() {
                 true => self.rest.extend_from_slice(rest),
                 false => self.encoding = Seen::Other,
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn utf16_is_recognised_by_its_beginning() {
+    fn utf16_is_recognized_by_its_first_bytes() {
         let check = |content: &[u8], expected: bool| {
             assert_eq!(Sniffed::new(content).unwrap().is_utf8(), expected, "{content:?}");
         };

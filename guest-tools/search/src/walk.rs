@@ -1,4 +1,4 @@
-//! The tree below a place, a directory at a time, without what is to be passed over.
+//! Walks the tree below a place directory by directory, without skipped entries.
 //!
 //! The files of a directory come first, then its directories, each by name, so that the order is
 //! deterministic. Links are not followed.
@@ -18,15 +18,15 @@ use crate::files::Directory;
 use crate::ignored::Level;
 use crate::place::{Place, in_words, shown};
 
-/// The most unreadable paths that are named.
+/// Maximum number of unreadable paths that are named.
 const NAMED_FAILURES: usize = 3;
 
 /// The skipped entries, as in ripgrep, except for globs and types.
 pub(crate) struct Filter {
-    /// The globs of the arguments. They narrow what is looked at: what is hidden or ignored
-    /// stays so, unless [`hidden_names`](Self::hidden_names) says otherwise.
+    /// The globs of the arguments. They restrict the walk: hidden and ignored entries are still
+    /// skipped, except those in [`hidden_names`](Self::hidden_names).
     pub(crate) globs: Override,
-    /// The parts of those globs that begin with a dot, and so name what is hidden.
+    /// The parts of the globs that start with a dot, and so select hidden names.
     pub(crate) hidden_names: GlobSet,
     pub(crate) types: Types,
     /// True to include dot files.
@@ -39,14 +39,14 @@ pub(crate) struct Filter {
 
 /// A file of a walk.
 pub(crate) struct Found<'a> {
-    /// The directory in which it is.
+    /// The directory of the file.
     pub(crate) directory: &'a Directory,
     /// The name, or the path if the walk started at a file.
     pub(crate) name: &'a str,
     /// The path below the root.
     pub(crate) path: &'a str,
     pub(crate) kind: Kind,
-    /// The walk began at it.
+    /// The walk started at this file.
     pub(crate) is_named: bool,
 }
 
@@ -61,11 +61,11 @@ pub(crate) struct PassedOver {
     pub(crate) unnamed: u64,
     /// The number of unreadable paths.
     pub(crate) failures: u64,
-    /// The first of those, each with the reason.
+    /// The first unreadable paths, each with the reason.
     pub(crate) named_failures: Vec<String>,
 }
 
-/// A directory that is still to be read.
+/// A directory that has not been read yet.
 struct Pending {
     path: String,
     level: Option<Rc<Level>>,
@@ -181,7 +181,7 @@ pub(crate) fn walk(
                 return Ok(passed);
             }
         }
-        // The last one is taken first.
+        // Reversed, since the last one is taken first.
         pending[first_below..].reverse();
     }
     Ok(passed)
@@ -199,7 +199,7 @@ fn read(root: &Directory, path: &str, follow: bool) -> io::Result<(Directory, Ve
     Ok((directory, entries, listed))
 }
 
-/// The ignore files of the directories above the place, from the root down.
+/// Reads the ignore files of the parent directories of the place, from the root down.
 fn levels_above(place: &Place) -> io::Result<Option<Rc<Level>>> {
     let ends = place.path.match_indices('/').map(|(end, _)| end);
     let above = (!place.path.is_empty()).then_some(0).into_iter().chain(ends);

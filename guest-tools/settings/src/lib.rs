@@ -1,5 +1,5 @@
 //! A tool that returns its configuration: a configuration value by `key`, an environment variable
-//! by `variable`, or all of both. Its description is a file that is also in its component.
+//! by `variable`, or all of both. Its description is a file that is also in its section.
 
 use std::env;
 
@@ -46,7 +46,7 @@ impl Tool for Settings {
     }
 
     fn format_arguments(call: &Call, arguments: Arguments) -> String {
-        // No grant counts here.
+        // This run has no grants.
         let all = Arguments { key: None, variable: None };
         let count = Self::run(call, all).map_or(0, |all| all.lines().count());
         let wanted = arguments.key.or(arguments.variable).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! A tool that counts words, written by an author who knows the types of the contract but not its
-//! names: `wit/gadget.wit` has its own package, interface and types.
+//! A tool that counts words, by a hypothetical author who uses the types of the contract but not
+//! its names: `wit/gadget.wit` has its own package, interface and types.
 //!
-//! Its arguments are `text`, or `path` for a file relative to the context's root, and `confirm`,
-//! which makes it ask before it counts.
+//! The arguments are `text`, or `path` for a file relative to the context's root, and `confirm`,
+//! which makes the tool ask before it counts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn it_tells_what_was_wrong() {
+    fn invalid_arguments_are_explained() {
         let Verdict::Error(error) = run(Task::Run, "{}", "{}") else { panic!("no error") };
         assert_eq!(error.message, "give either text or path");
     }

@@ -35,13 +35,13 @@ enum Named {
     Html,
 }
 
-/// Encodes a text, or the bytes of a file.
+/// Encodes a string, or the bytes of a file.
 pub(crate) fn encode_text(call: &Call, arguments: Arguments) -> Result<String, ErrorInfo> {
     let Arguments { text, path, encoding } = arguments;
     let bytes = Source::new(text, path).bytes(call)?;
     Ok(match encoding {
         Named::Base64 => BASE64.encode(&bytes),
-        // As tokens and URLs have it: without padding.
+        // The form in tokens and URLs: without padding.
         Named::Base64Url => BASE64URL_NOPAD.encode(&bytes),
         Named::Hex => HEXLOWER.encode(&bytes),
         Named::Percent => percent_encode(&bytes, UNRESERVED).to_string(),
@@ -49,14 +49,14 @@ pub(crate) fn encode_text(call: &Call, arguments: Arguments) -> Result<String, E
     })
 }
 
-/// Decodes to a text.
+/// Decodes to text.
 pub(crate) fn decode_text(call: &Call, arguments: Arguments) -> Result<String, ErrorInfo> {
     let Arguments { text, path, encoding } = arguments;
     let text = Source::new(text, path).text(call, ("text", "path"))?.text;
     match encoding {
         Named::Base64 | Named::Base64Url => utf8(base64(&text)?),
         Named::Hex => {
-            // As hex dumps have it: with spaces, colons and a prefix.
+            // The form of hex dumps: with spaces, colons and a prefix.
             let digits = text.trim().trim_start_matches("0x");
             let digits: String =
                 digits.chars().filter(|it| !it.is_whitespace() && *it != ':').collect();
@@ -68,7 +68,7 @@ pub(crate) fn decode_text(call: &Call, arguments: Arguments) -> Result<String, E
     }
 }
 
-/// Both alphabets, with padding or without, with line breaks.
+/// Decodes both alphabets, with or without padding and line breaks.
 fn base64(text: &str) -> Result<Vec<u8>, ErrorInfo> {
     let digits: String = text.chars().filter(|it| !it.is_whitespace()).collect();
     let is_url = digits.contains(['-', '_']);
@@ -83,7 +83,7 @@ fn base64(text: &str) -> Result<Vec<u8>, ErrorInfo> {
 }
 
 fn percent(text: &str) -> Result<String, ErrorInfo> {
-    // The crate keeps an incomplete escape as it is; here it is an error.
+    // The crate accepts an incomplete escape; here it is an error.
     let bytes = text.as_bytes();
     let is_hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
     let broken = bytes
@@ -115,7 +115,7 @@ fn invalid(name: &str, digits: &str, error: DecodeError) -> ErrorInfo {
     ErrorInfo::new(format!("this is not {name}: character {characters}{shown}: {why}"))
 }
 
-/// The text that bytes are, or what they are instead.
+/// Decodes UTF-8. The error describes bytes of another kind.
 fn utf8(bytes: Vec<u8>) -> Result<String, ErrorInfo> {
     String::from_utf8(bytes).map_err(|error| {
         let bytes = error.as_bytes();

@@ -23,7 +23,7 @@ struct Counts {
     encoding: Option<String>,
 }
 
-/// Counts what a text has.
+/// Counts the parts of a text.
 pub(crate) fn count_text(call: &Call, arguments: Arguments) -> Result<String, ErrorInfo> {
     let source = Source::new(arguments.text, arguments.path);
     let text = source.text(call, ("text", "path"))?;
@@ -46,7 +46,7 @@ enum Kind {
     Latin,
     /// Letters of other alphabets.
     Letters,
-    /// Characters that are words of their own: Chinese, Japanese, Korean.
+    /// Characters that are separate words: Chinese, Japanese, Korean.
     Ideographs,
     Digits,
     Space,
@@ -56,10 +56,10 @@ enum Kind {
     Others,
 }
 
-/// Estimates how many tokens a text is for o200k_base.
+/// Estimates the number of o200k_base tokens of a text.
 ///
-/// A tokenizer joins what is frequent. Here each run of one kind of character costs what such
-/// runs cost on average; the rates are measured, and a test compares them with the tokenizer.
+/// A tokenizer merges frequent sequences. This estimate assigns each run of one kind of character
+/// its average cost. The rates are measured, and a test compares the estimate with the tokenizer.
 pub(crate) fn tokens(text: &str) -> usize {
     let mut tokens = 0.0;
     let mut characters = text.chars().peekable();
@@ -79,12 +79,12 @@ pub(crate) fn tokens(text: &str) -> usize {
             Kind::Latin => (1.0 + (length as f64 - 6.0) * 0.12).max(1.0 + 0.9 * humps as f64),
             Kind::Letters => 0.3 + length as f64 / 3.9,
             Kind::Ideographs => length as f64 * 0.75,
-            // Three digits at most are together.
+            // At most three digits form one token.
             Kind::Digits => parts(3.0),
-            // One space belongs to the word behind it.
+            // A single space belongs to the next word.
             Kind::Space if length == 1 => 0.0,
             Kind::Space => 0.8,
-            // A break behind a mark belongs to it.
+            // A line break after punctuation belongs to it.
             Kind::Break if before == Kind::Marks => 0.45,
             Kind::Break => 1.0,
             Kind::Marks if length == 1 => 0.9,

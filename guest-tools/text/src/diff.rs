@@ -8,7 +8,7 @@ use similar::TextDiff;
 
 use crate::input::Source;
 
-/// The time limit for the shortest difference; a longer one is used afterwards.
+/// Time limit of the diff. After that, the diff may be longer than necessary.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]

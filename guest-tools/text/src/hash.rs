@@ -30,7 +30,7 @@ fn sha256() -> String {
     "sha256".into()
 }
 
-/// A hash that is being made.
+/// A hash in progress.
 enum Hasher {
     Sha256(sha2::Sha256),
     Sha512(sha2::Sha512),
@@ -86,7 +86,7 @@ impl Hasher {
     }
 }
 
-/// Hashes the bytes of a file, or of a text in UTF-8, and answers in hex.
+/// Hashes the bytes of a file, or of a string in UTF-8, and returns the hash in hex.
 pub(crate) fn hash_text(call: &Call, arguments: Arguments) -> Result<String, ErrorInfo> {
     let Arguments { text, path, algorithm } = arguments;
     let mut hasher = Hasher::new(&algorithm).ok_or_else(|| {

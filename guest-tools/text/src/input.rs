@@ -7,7 +7,7 @@ use kitbag_sdk::{Call, ErrorInfo};
 use kitbag_workspace::{Location, decode, explain, stat};
 use serde::Deserialize;
 
-/// The most bytes of a file that are held at once. A call has 128 MiB for everything.
+/// Maximum number of bytes of a file that are in memory. A call has 128 MiB in total.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The source of a text.
@@ -17,15 +17,15 @@ pub(crate) struct Source {
     pub(crate) path: Option<String>,
 }
 
-/// A text, and the encoding that its file had where that was not UTF-8.
+/// A text, and the encoding of its file if it was not UTF-8.
 pub(crate) struct Text {
     pub(crate) text: String,
     pub(crate) encoding: Option<String>,
-    /// The number of bytes in its file.
+    /// The size of its file in bytes.
     pub(crate) bytes: u64,
 }
 
-/// The kind of a source: exactly one of both.
+/// The selected source, exactly one of both.
 pub(crate) enum Chosen {
     Text(String),
     File(Location),
@@ -36,7 +36,7 @@ impl Source {
         Self { text, path }
     }
 
-    /// The text or the file. `names` are what the arguments are called.
+    /// Selects the text or the file. `names` are the names of the arguments.
     pub(crate) fn choose(self, call: &Call, names: (&str, &str)) -> Result<Chosen, ErrorInfo> {
         match (self.text, self.path) {
             (Some(text), None) => Ok(Chosen::Text(text)),
@@ -48,7 +48,7 @@ impl Source {
         }
     }
 
-    /// The text as characters.
+    /// Returns the text.
     pub(crate) fn text(self, call: &Call, names: (&str, &str)) -> Result<Text, ErrorInfo> {
         match self.choose(call, names)? {
             Chosen::Text(text) => Ok(Text { bytes: text.len() as u64, text, encoding: None }),
@@ -68,7 +68,7 @@ impl Source {
         }
     }
 
-    /// The text in UTF-8, or the bytes of the file.
+    /// Returns the text in UTF-8, or the bytes of the file.
     pub(crate) fn bytes(self, call: &Call) -> Result<Vec<u8>, ErrorInfo> {
         match self.choose(call, ("text", "path"))? {
             Chosen::Text(text) => Ok(text.into_bytes()),
@@ -85,7 +85,7 @@ pub(crate) fn open(location: &Location) -> Result<File, ErrorInfo> {
         kitbag_workspace::Kind::Directory => {
             Err(ErrorInfo::new(format!("`{}` is a directory", location.given)))
         }
-        // A secret is refused by the host, a pipe would never end.
+        // The host refuses secrets, and a FIFO would never end.
         kitbag_workspace::Kind::File | kitbag_workspace::Kind::Secret => {
             File::open(&location.path).map_err(|error| failed(&error))
         }
@@ -93,7 +93,7 @@ pub(crate) fn open(location: &Location) -> Result<File, ErrorInfo> {
     }
 }
 
-/// The content of a file that is not too large.
+/// Reads a file up to the size limit.
 pub(crate) fn read(location: &Location) -> Result<Vec<u8>, ErrorInfo> {
     let mut content = Vec::new();
     let file = open(location)?;

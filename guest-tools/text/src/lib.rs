@@ -26,7 +26,7 @@ const DESCRIPTION: &str = include_str!("../describe.json");
 kitbag_sdk::describe_section!(DESCRIPTION);
 
 impl Tool for Text {
-    // Each tool has arguments of its own.
+    // Each tool has its own arguments.
     type Arguments = IgnoredAny;
 
     fn describe() -> Description {

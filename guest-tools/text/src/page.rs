@@ -46,7 +46,7 @@ pub(crate) fn html_to_markdown(call: &Call, arguments: Arguments) -> Result<Stri
     page.markdown(&view).piece(offset, max_bytes)
 }
 
-/// The address that links are relative to.
+/// Parses the base URL of links.
 fn absolute(base: &str) -> Result<Url, ErrorInfo> {
     Url::parse(base).map_err(|error| {
         ErrorInfo::new(format!(

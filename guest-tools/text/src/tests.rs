@@ -1,4 +1,4 @@
-//! The tools natively: calls and answers from `cases/`, whose files are the workspace, and
+//! Native tests of the tools: calls and answers from `cases/`, whose files form the workspace, and
 //! properties.
 
 use std::fs;
@@ -36,7 +36,7 @@ fn check(file: &str) {
 }
 
 #[test]
-fn arguments_that_do_not_fit_are_refused() {
+fn invalid_arguments_are_refused() {
     check("arguments.txt");
 }
 
@@ -47,7 +47,7 @@ fn pages_become_markdown() {
     }
 }
 
-/// Pages, by what is special about them.
+/// Pages, named by their special feature.
 const PAGES: [&str; 7] = [
     "html_to_markdown.txt",
     "tables.txt",
@@ -59,7 +59,7 @@ const PAGES: [&str; 7] = [
 ];
 
 #[test]
-fn the_text_of_an_image_ends_where_it_ends() {
+fn image_text_cannot_end_early() {
     let check = |image: &str, expected: &str| assert_eq!(markdown(image).trim(), expected);
     check(
         "<p><img src='a.png' alt='](https://x.example/) [click'></p>",
@@ -92,7 +92,7 @@ fn encoding_and_decoding_match_the_cases() {
 }
 
 #[test]
-fn a_page_is_read_in_the_encoding_that_it_has() {
+fn pages_are_read_in_their_own_encoding() {
     let check = |bytes: &[u8], expected: &str| {
         assert_eq!(markdown_of(bytes).unwrap(), expected);
     };
@@ -108,7 +108,7 @@ fn a_page_is_read_in_the_encoding_that_it_has() {
     check(b"\0<\0p\0>\0a\0b\0c\0d", "abcd");
     check(b"<meta charset=utf-16><p>caf\xc3\xa9", "café");
     check("<meta charset=iso-8859-1><p>schön".as_bytes(), "schön");
-    // A character that lies across two pieces that are read.
+    // A character that spans two pieces.
     let long = format!("<p>{}é", "a".repeat((64 << 10) - 4));
     check(long.as_bytes(), &long[3..]);
     check(b"<meta charset=utf-8><p>a\xffb", "a\u{fffd}b");
@@ -154,7 +154,7 @@ fn elements_without_end_tags_are_not_deep() {
 }
 
 #[test]
-fn a_page_of_ten_megabytes_is_converted() {
+fn pages_of_ten_megabytes_are_converted() {
     let mut page = String::from("<html><head><title>Large</title></head><body><main>");
     let mut count = 0;
     while page.len() < 10_000_000 {
@@ -174,13 +174,13 @@ fn a_page_of_ten_megabytes_is_converted() {
 }
 
 #[test]
-fn a_page_of_too_many_elements_is_refused() {
+fn pages_with_too_many_elements_are_refused() {
     let error = markdown_of("<br>".repeat(1_000_001).as_bytes()).unwrap_err();
     assert!(error.contains("more than 1000000 elements"), "{error}");
 }
 
 #[test]
-fn a_page_is_read_on_where_it_was_cut() {
+fn truncated_pages_can_be_continued() {
     let page = "<p>täxt</p>".repeat(1_000);
     let whole = markdown(&page);
     let (mut read, mut offset) = (String::new(), 0);
@@ -201,7 +201,7 @@ fn a_page_is_read_on_where_it_was_cut() {
 }
 
 #[test]
-fn the_estimate_of_tokens_is_near_the_tokenizer() {
+fn token_estimates_are_close_to_the_tokenizer() {
     let tokenizer = tiktoken_rs::o200k_base().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
@@ -233,7 +233,7 @@ fn the_estimate_of_tokens_is_near_the_tokenizer() {
     assert!(worst.is_empty(), "{worst}");
 }
 
-/// Applies a unified diff of one file, as simply as that can be done.
+/// Applies a unified diff of one file in the simplest way.
 fn applied(old: &str, diff: &str) -> String {
     let old: Vec<&str> = old.split_inclusive('\n').collect();
     let (mut new, mut at) = (String::new(), 0);
@@ -253,7 +253,7 @@ fn applied(old: &str, diff: &str) -> String {
                 let range = line.split(['-', ' ']).nth(2).unwrap();
                 let (start, count) = range.split_once(',').unwrap_or((range, "1"));
                 let start: usize = start.parse().unwrap();
-                // An empty range names the line before it.
+                // An empty range refers to the line before it.
                 let start = if count == "0" { start } else { start - 1 };
                 new.extend(old[at..start].iter().copied());
                 at = start;
@@ -273,7 +273,7 @@ fn applied(old: &str, diff: &str) -> String {
 
 proptest! {
     #[test]
-    fn a_diff_applied_to_the_old_text_is_the_new_one(
+    fn diffs_turn_the_old_text_into_the_new_one(
         old in "([abc]{0,2}\n){0,12}[abc]{0,2}", new in "([abc]{0,2}\n){0,12}[abc]{0,2}", context in 0usize..4,
     ) {
         let arguments = json!({ "old": old, "new": new, "context": context });
@@ -292,13 +292,13 @@ proptest! {
     }
 
     #[test]
-    fn no_text_breaks_the_decoding(text in "\\PC{0,40}|[%=&;#a-zA-Z0-9+/_-]{0,20}", at in 0usize..5) {
+    fn any_text_is_decoded_or_refused(text in "\\PC{0,40}|[%=&;#a-zA-Z0-9+/_-]{0,20}", at in 0usize..5) {
         let arguments = json!({ "text": text, "encoding": crate::code::NAMES[at] });
         let _ = call("decode_text", &arguments.to_string());
     }
 
     #[test]
-    fn no_page_breaks_the_conversion(
+    fn any_page_is_converted_or_refused(
         page in "(<(/?)(p|b|a href=x|table|tr|td|ul|li|pre|code|svg|math|title|template|select|option|form|body|html|head|frameset|script|style|i|em|h1|br|img src=y|plaintext|textarea|main|article|nav)>|text|&amp;|&#0;|<!--|-->|<!\\[CDATA\\[|\n| ){0,40}",
         main: bool,
     ) {

@@ -31,7 +31,7 @@ pub(crate) struct Point {
 pub(crate) struct Between {
     /// An ISO 8601 duration by the calendar.
     pub(crate) iso: String,
-    /// The number of midnights between both.
+    /// The number of midnights between the points.
     pub(crate) days: i64,
     /// Elapsed seconds, rounded towards zero.
     pub(crate) seconds: i64,
@@ -48,7 +48,7 @@ impl Point {
             i64::try_from(nanoseconds.div_euclid(unit)).expect("the years are -9999 to 9999")
         };
         let mut notes: Vec<_> = notes.into_iter().collect();
-        // RFC 3339 has no seconds in an offset: zones had them before about 1900.
+        // RFC 3339 has no seconds in an offset, which zones had before about 1900.
         if time.offset().seconds() % 60 != 0 {
             notes.push(format!("the exact offset is {}", time.offset()));
         }
@@ -65,7 +65,7 @@ impl Point {
     }
 }
 
-/// ISO 8601 with the offset: `Z` in UTC.
+/// Formats as ISO 8601 with the offset: `Z` in UTC.
 pub(crate) fn iso(time: &Zoned) -> String {
     match time.time_zone().iana_name().is_none_or(|name| name == "UTC") && time.offset().is_zero() {
         true => time.timestamp().to_string(),

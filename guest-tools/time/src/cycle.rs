@@ -1,9 +1,9 @@
 //! The last day of the calendar.
 //!
-//! `jiff` ends at 9999-12-30T22:00:00.999999999Z, so that a time has every offset, but
-//! 9999-12-31T23:59:59Z is a usual value for "never". The calendar repeats after 400 years, with
-//! its days of the week, and so do the rules of zones once their table of changes has ended. So
-//! a call that fails runs again with all times 400 years earlier, and the answer is shifted back.
+//! The range of `jiff` ends at 9999-12-30T22:00:00.999999999Z, so that a time can be in any offset,
+//! but 9999-12-31T23:59:59Z is a common value for "never". The calendar repeats every 400 years,
+//! including weekdays, and so do the rules of zones after the end of their transition tables. So a
+//! call that fails runs again with all times 400 years earlier, and the answer is shifted back.
 
 use jiff::civil::DateTime;
 use jiff::{Timestamp, ToSpan, Zoned};
@@ -14,14 +14,14 @@ const YEARS: i16 = 400;
 /// The seconds of a cycle.
 const SECONDS: i64 = 146_097 * 86_400;
 
-/// The year, shifted, from which zones have rules and no table.
+/// The shifted year from which zones have rules in place of a table.
 const RULES: i16 = 2100;
 
-/// The shift of times at a transition.
+/// The shift of the times of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cycle {
     This,
-    /// Times are 400 years earlier than they are meant.
+    /// Times are 400 years earlier than intended.
     Earlier,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn run<T>(call: impl Fn(Cycle) -> Result<T, String>) -> Result<T, Str
 }
 
 impl Cycle {
-    /// The time in this cycle.
+    /// Shifts a time to this cycle.
     pub(crate) fn shift(self, time: DateTime) -> Result<DateTime, jiff::Error> {
         match self {
             Self::This => Ok(time),
@@ -39,7 +39,7 @@ impl Cycle {
         }
     }
 
-    /// Shifts back seconds since 1970.
+    /// Shifts seconds since 1970 back.
     pub(crate) fn unix(self, seconds: i64) -> i64 {
         match self {
             Self::This => seconds,
@@ -47,7 +47,7 @@ impl Cycle {
         }
     }
 
-    /// Shifts back a text that begins with a year of four digits.
+    /// Shifts a text back that starts with a year of four digits.
     pub(crate) fn text(self, text: String) -> String {
         match text.get(..4).map(str::parse::<i16>) {
             Some(Ok(year)) if self == Self::Earlier => format!("{}{}", year + YEARS, &text[4..]),
@@ -55,12 +55,12 @@ impl Cycle {
         }
     }
 
-    /// Checks the times of a call that was shifted.
+    /// Checks the times of a shifted call.
     ///
     /// # Errors
     ///
-    /// No time is on the last day, one is after it, or the offset of one is not that of the
-    /// cycle in which it is meant.
+    /// No time is on the last day, a time is after it, or the offset of a time differs from its
+    /// offset in the intended cycle.
     pub(crate) fn check(self, times: &[&Zoned]) -> Result<(), String> {
         if self == Self::This {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Durations, and what they lead to by the calendar.
+//! Durations, and calendar arithmetic with them.
 
 use jiff::civil::Weekday;
 use jiff::{Span, ToSpan, Zoned};
@@ -6,10 +6,10 @@ use jiff::{Span, ToSpan, Zoned};
 use crate::local::{self, Disambiguation};
 use crate::quoted::quoted;
 
-/// The longest text of a duration that is read, in bytes.
+/// Maximum length of the text of a duration in bytes.
 const LONGEST: usize = 200;
 
-/// The span that is added to a time.
+/// A duration to add to a time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Duration {
     /// By calendar and clock.
@@ -18,7 +18,7 @@ pub(crate) enum Duration {
     BusinessDays(i64),
 }
 
-/// Reads `P1M2DT3H`, `1 month 2 days`, `-90 min` and `5 business days`.
+/// Parses `P1M2DT3H`, `1 month 2 days`, `-90 min` and `5 business days`.
 pub(crate) fn read(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if text.len() > LONGEST {
@@ -33,7 +33,7 @@ pub(crate) fn read(text: &str) -> Result<Duration, String> {
             .unwrap_or(counted)
             .strip_suffix("day")
             .and_then(|rest| rest.trim_end_matches([' ', '-']).strip_suffix(kind));
-        // `week day` is a word of its own, `5 weeks 1 day` is not meant by it.
+        // `week day` is a unit of its own, and does not match `5 weeks 1 day`.
         let Some(number) = number.map(str::trim) else { continue };
         let Ok(days) = number.parse::<i64>() else { break };
         if days.abs() > 5_000_000 {
@@ -52,8 +52,8 @@ pub(crate) fn read(text: &str) -> Result<Duration, String> {
 
 /// Returns the time after a span, and a note.
 ///
-/// Years to days are added to what the clock shows, hours and less to the elapsed time, in
-/// this order.
+/// First, years to days are added to the local time; then hours and smaller units are added to the
+/// elapsed time.
 pub(crate) fn add(
     time: &Zoned,
     span: Span,
@@ -94,7 +94,7 @@ pub(crate) fn add(
 }
 
 /// Returns the same time of day after this many days from Monday to Friday. From a weekend, the
-/// first of them is the Monday, or the Friday before if days are subtracted.
+/// first business day is the Monday after it, or the Friday before it if days are subtracted.
 pub(crate) fn add_business_days(
     time: &Zoned,
     days: i64,
@@ -104,7 +104,7 @@ pub(crate) fn add_business_days(
         |_| format!("{} plus {days} business days is out of range", crate::answer::iso(time));
     let step = if days < 0 { -1 } else { 1 };
     let is_weekend = |day: Weekday| matches!(day, Weekday::Saturday | Weekday::Sunday);
-    // A weekend is left first, so that whole weeks can be taken at once.
+    // Leaves a weekend first, so that whole weeks can be added at once.
     let (mut date, mut left) = (time.date(), days.abs());
     if left > 0 && is_weekend(date.weekday()) {
         while is_weekend(date.weekday()) {
@@ -123,7 +123,8 @@ pub(crate) fn add_business_days(
     Ok((moved, Some("weekends are skipped, holidays are not".into())))
 }
 
-/// The point at which the clock of a time's zone shows this; the same where it shows it now.
+/// Returns the point at which the clock of a time's zone shows this local time. Returns the same
+/// point if the clock shows it now.
 fn move_to(
     time: &Zoned,
     local: jiff::civil::DateTime,

@@ -1,4 +1,4 @@
-//! Reads a text as a point in time.
+//! Parses a string as a point in time.
 
 use jiff::civil::{DateTime, ISOWeekDate};
 use jiff::fmt::temporal::{Pieces, PiecesOffset};
@@ -10,27 +10,27 @@ use crate::local::{self, Disambiguation};
 use crate::quoted::quoted;
 use crate::words::{self, FORMS};
 
-/// The longest text that is read, in bytes: no form of a time has more.
+/// Maximum length of the text in bytes: no format of a time is longer.
 const LONGEST: usize = 200;
 
-/// How a text is read.
+/// Options for parsing a text.
 pub(crate) struct Reader {
-    /// The zone of a time that names none; `None` where it has to name one.
+    /// The default zone. `None` if the text must contain a zone.
     pub(crate) zone: Option<TimeZone>,
     /// The handling of a local time that is skipped or repeated.
     pub(crate) disambiguation: Disambiguation,
-    /// The time of `now` and `today`.
+    /// The time for `now` and `today`.
     pub(crate) clock: Timestamp,
-    /// In which cycle of the calendar the time is read.
+    /// The cycle of the calendar for parsed times.
     pub(crate) cycle: Cycle,
 }
 
 impl Reader {
-    /// The point in time that a text names.
+    /// Parses a point in time.
     ///
     /// # Errors
     ///
-    /// The part that is not understood, does not exist or is ambiguous.
+    /// The part that is unknown, does not exist or is ambiguous.
     pub(crate) fn read(&self, text: &str) -> Result<Zoned, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -48,7 +48,7 @@ impl Reader {
         if let Some(date) = week_or_day_of_year(text)? {
             return self.local(text, date);
         }
-        // The grammar has the second 60, and makes 59 of it.
+        // The grammar accepts the second 60 and converts it to 59.
         if text.split(['T', 't', ' ']).any(|time| time.get(5..8) == Some(":60")) {
             return Err(format!("{}: leap seconds are not supported; write 59", quoted(text)));
         }
@@ -65,7 +65,7 @@ impl Reader {
         }
     }
 
-    /// Reads a text by a format of `strptime`.
+    /// Parses a text with a `strptime` format.
     pub(crate) fn read_as(&self, text: &str, format: &str) -> Result<Zoned, String> {
         if text.len() > LONGEST || format.len() > LONGEST {
             return Err(format!("`time` and `format` may have {LONGEST} bytes each"));
@@ -74,7 +74,7 @@ impl Reader {
             format!("{} does not fit the format {}: {error}", quoted(text), quoted(format))
         };
         let parts = jiff::fmt::strtime::parse(format, text).map_err(failed)?;
-        // A zone or an offset makes it a point in time; a date alone is its first moment.
+        // With a zone or an offset it is a point in time; a date alone is its first moment.
         if let Some(name) = parts.iana_time_zone() {
             let zone = crate::zone::find(name)?;
             return self.in_zone(text, parts.to_datetime().map_err(failed)?, &zone);
@@ -93,7 +93,7 @@ impl Reader {
         self.local(text, local.map_err(failed)?)
     }
 
-    /// A local time in the zone of the call.
+    /// Resolves a local time in the zone of the call.
     fn local(&self, text: &str, local: DateTime) -> Result<Zoned, String> {
         self.in_zone(text, local, self.zone_for(text)?)
     }
@@ -125,7 +125,7 @@ impl Reader {
             .ok_or_else(|| format!("{} has no zone or offset; pass its `zone`", quoted(text)))
     }
 
-    /// `now`, `in 3 days`, `2 hours ago`.
+    /// Parses `now`, `in 3 days`, `2 hours ago`.
     fn relative(&self, text: &str) -> Result<Option<Zoned>, String> {
         let lower = text.to_ascii_lowercase();
         let zone = || self.zone.clone().unwrap_or(TimeZone::UTC);
@@ -190,7 +190,8 @@ impl Reader {
     }
 }
 
-/// A number as Unix time: seconds after `@`, else by how many digits there are.
+/// Parses a number as Unix time: in seconds after `@`, otherwise the unit depends on the number of
+/// digits.
 fn unix(text: &str, cycle: Cycle) -> Result<Option<Timestamp>, String> {
     let (number, is_marked) = match text.strip_prefix('@') {
         Some(number) => (number, true),
@@ -213,7 +214,7 @@ fn unix(text: &str, cycle: Cycle) -> Result<Option<Timestamp>, String> {
         (false, 12 | 13) => 3,
         (false, 15 | 16) => 6,
         (false, 18 | 19) => 9,
-        // A date without separators, which the grammar of ISO 8601 has.
+        // A date without separators, as in ISO 8601.
         (false, 8) if fraction.is_empty() && !number.starts_with('-') => return Ok(None),
         _ => {
             return Err(format!(
@@ -224,7 +225,7 @@ fn unix(text: &str, cycle: Cycle) -> Result<Option<Timestamp>, String> {
         }
     };
     let out_of_range = || format!("{} is out of range: years -9999 to 9999", quoted(text));
-    // The resolution is a nanosecond; a finer value is refused and not rounded.
+    // The resolution is a nanosecond; a finer value is refused instead of rounded.
     let finer = places + fraction.trim_end_matches('0').len();
     if finer > 9 {
         return Err(format!("{} is finer than a nanosecond", quoted(text)));
@@ -238,7 +239,7 @@ fn unix(text: &str, cycle: Cycle) -> Result<Option<Timestamp>, String> {
     Timestamp::from_nanosecond(nanoseconds).map(Some).map_err(|_| out_of_range())
 }
 
-/// `2026-W10`, `2026-W10-4`, `2026W104` and `2026-064`.
+/// Parses `2026-W10`, `2026-W10-4`, `2026W104` and `2026-064`.
 fn week_or_day_of_year(text: &str) -> Result<Option<DateTime>, String> {
     let (date, time) = match text.split_once(['T', 't', ' ']) {
         Some((date, time)) => (date, Some(time)),
@@ -283,7 +284,7 @@ fn week_or_day_of_year(text: &str) -> Result<Option<DateTime>, String> {
     };
     let time = match time {
         None => jiff::civil::Time::midnight(),
-        // A zone or an offset after it is not read with these rare forms.
+        // These rare formats cannot be combined with a zone or an offset.
         Some(time) => time.trim().parse().map_err(|_| {
             format!("{}: {} is not a time such as `14:30:00`", quoted(text), quoted(time))
         })?,

@@ -1,9 +1,8 @@
 //! The tools `now`, `parse_time`, `convert_time`, `add_time` and `time_between`.
 //!
-//! Calendar and zones are those of the crate `jiff`, with the zones inside. This crate reads
-//! the forms in which people and models write times, and refuses to guess: a local time that
-//! a clock change skips or repeats, a date that may be read in two ways and a zone that is
-//! missing where it matters are errors that name the choices.
+//! The crate `jiff` provides the calendar and the embedded zones. This crate parses the formats in
+//! which people and models write times, and refuses to guess: skipped or repeated local times,
+//! ambiguous dates and missing zones are errors that name the choices.
 
 #![forbid(unsafe_code)]
 
@@ -39,7 +38,7 @@ const DESCRIPTION: &str = include_str!("../describe.json");
 kitbag_sdk::describe_section!(DESCRIPTION);
 
 impl Tool for Time {
-    // Each tool has arguments of its own, which `answer` reads.
+    // Each tool has its own arguments, which `answer` parses.
     type Arguments = IgnoredAny;
 
     fn describe() -> Description {
@@ -51,7 +50,7 @@ impl Tool for Time {
     }
 }
 
-/// Serves a call at the time that `clock` says.
+/// Serves a call at the time of `clock`.
 fn run(call: &Call, clock: Timestamp) -> Result<String, ErrorInfo> {
     let (call, local) = with_local(call)?;
     let here = Here { clock, local };
@@ -65,7 +64,7 @@ fn run(call: &Call, clock: Timestamp) -> Result<String, ErrorInfo> {
     }
 }
 
-/// Takes the local zone out of the arguments, where the host has put it.
+/// Takes the local zone that the host added out of the arguments.
 fn with_local(call: &Call) -> Result<(Call, Local), ErrorInfo> {
     let mut arguments: Map<String, Value> = call.arguments()?;
     match arguments.remove("_zone") {

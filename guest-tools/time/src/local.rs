@@ -1,4 +1,4 @@
-//! Local times: what a clock on the wall shows, which a clock change skips or repeats.
+//! Local times, which a clock change may skip or repeat.
 
 use jiff::Zoned;
 use jiff::civil::DateTime;
@@ -8,25 +8,24 @@ use serde::Deserialize;
 use crate::answer::iso;
 use crate::zone;
 
-/// The handling of a local time that does not exist, or exists twice.
+/// The handling of a skipped or repeated local time.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Disambiguation {
-    /// An error that names both readings.
+    /// An error that names both interpretations.
     #[default]
     Reject,
-    /// The earlier of both readings.
+    /// The earlier interpretation.
     Earlier,
-    /// The later of both readings.
+    /// The later interpretation.
     Later,
 }
 
-/// The point at which clocks of the zone show this time.
+/// Returns the point at which clocks of the zone show this time.
 ///
 /// # Errors
 ///
-/// The time is skipped or repeated, and nothing says which reading is meant; or it is out of
-/// range.
+/// The time is skipped or repeated without a chosen interpretation, or out of range.
 pub(crate) fn resolve(
     local: DateTime,
     zone: &TimeZone,
@@ -44,7 +43,7 @@ pub(crate) fn resolve(
     }
 }
 
-/// Names both readings of a local time that is skipped or repeated.
+/// Names both interpretations of a skipped or repeated local time.
 fn choices(ambiguous: &AmbiguousZoned) -> Result<String, jiff::Error> {
     let (what, before, after) = match ambiguous.offset() {
         AmbiguousOffset::Gap { before, after } => ("does not exist", before, after),

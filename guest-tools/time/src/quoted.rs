@@ -1,6 +1,6 @@
-//! Values of the caller in errors.
+//! A caller's values in errors.
 
-/// A value of a caller in an error: short, on one line.
+/// Shortens a caller's value to one line for an error.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN: usize = 60;
     let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();

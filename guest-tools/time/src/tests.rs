@@ -1,4 +1,4 @@
-//! The tools natively: calls and answers from `cases/`, and properties against `jiff` itself.
+//! Native tests of the tools: calls and answers from `cases/`, and properties compared with `jiff`.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use kitbag_sdk::serde_json::{self, Value};
 use kitbag_sdk::{Call, json};
 use proptest::prelude::*;
 
-/// The time of the clock in these tests.
+/// The current time in these tests.
 const CLOCK: &str = "2026-11-23T12:00:00Z";
 
 fn call(tool: &str, arguments: &str) -> Result<String, String> {
@@ -28,7 +28,7 @@ fn check(file: &str) {
 }
 
 #[test]
-fn arguments_that_do_not_fit_are_refused() {
+fn invalid_arguments_are_refused() {
     check("arguments.txt");
 }
 
@@ -38,7 +38,7 @@ fn times_are_read_in_the_forms_that_people_write() {
 }
 
 #[test]
-fn words_that_refer_to_the_clock_are_read_in_the_zone() {
+fn relative_words_are_resolved_in_the_zone() {
     check("relative.txt");
 }
 
@@ -62,7 +62,7 @@ fn time_differences_follow_the_calendar() {
     check("time_between.txt");
 }
 
-/// Points from 1800 to 2300, around which zones change their clocks.
+/// Points from 1800 to 2300, near clock changes of zones.
 fn timestamps() -> impl Strategy<Value = Timestamp> {
     (-5_364_662_400i64..10_413_792_000, 0i32..1_000_000_000)
         .prop_map(|(second, nanosecond)| Timestamp::new(second, nanosecond).unwrap())
@@ -73,7 +73,7 @@ fn zones() -> impl Strategy<Value = String> {
     prop::sample::select(names)
 }
 
-/// A local time near a change of clocks of the zone.
+/// Returns a local time near a clock change of the zone.
 fn near_change(zone: &TimeZone, after: Timestamp, minutes: i64) -> DateTime {
     let change = zone.following(after).next().map_or(after, |change| change.timestamp());
     zone.to_datetime(change).saturating_add(minutes.minutes())
@@ -81,9 +81,9 @@ fn near_change(zone: &TimeZone, after: Timestamp, minutes: i64) -> DateTime {
 
 proptest! {
     #[test]
-    fn every_point_is_read_back_from_its_answer(time in timestamps(), zone in zones()) {
+    fn answers_are_parsed_back_to_the_same_point(time in timestamps(), zone in zones()) {
         let zoned = time.in_tz(&zone).unwrap();
-        // An offset with seconds is not in RFC 3339; the zone in brackets tells it all the same.
+        // RFC 3339 has no offset with seconds, but the zone in brackets determines it.
         prop_assume!(zoned.offset().seconds() % 60 == 0);
         let answer = json("convert_time", json!({ "time": time.to_string(), "to": zone }));
         prop_assert_eq!(&answer["unix"], &json!(time.as_nanosecond().div_euclid(1_000_000_000) as i64));
@@ -125,11 +125,11 @@ proptest! {
     }
 
     #[test]
-    fn adding_is_what_jiff_adds_where_no_clock_change_is_in_the_way(
+    fn additions_match_jiff_without_clock_changes(
         time in timestamps(), zone in zones(),
         years in -50i64..50, months in -30i64..30, days in -400i64..400, hours in -100i64..100,
     ) {
-        // The units of one duration have one sign.
+        // All units of a duration have the same sign.
         let span = match years < 0 {
             true => Span::new().years(years).months(-months.abs()).days(-days.abs()).hours(-hours.abs()),
             false => Span::new().years(years).months(months.abs()).days(days.abs()).hours(hours.abs()),
@@ -138,7 +138,7 @@ proptest! {
         let expected: Zoned = zoned.checked_add(span).unwrap();
         let arguments =
             json!({ "time": time.to_string(), "duration": span.to_string(), "zone": zone });
-        // The time is in UTC, so read it in the zone first.
+        // The time is in UTC, so it is converted to the zone first.
         let bracketed = json!({
             "time": zoned.to_string(), "duration": span.to_string(), "zone": zone,
         });
@@ -154,7 +154,7 @@ proptest! {
             let local = zoned.datetime().checked_add(calendar).unwrap();
             prop_assert!(zoned.time_zone().to_ambiguous_zoned(local).is_ambiguous());
         }
-        // In UTC nothing is in the way.
+        // UTC has no clock changes.
         let in_utc = time.to_zoned(TimeZone::UTC).checked_add(span).unwrap();
         let answer = json("add_time", arguments);
         prop_assert_eq!(
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn the_time_between_added_to_the_first_is_the_second(
+    fn adding_a_difference_gives_the_second_time(
         from in timestamps(), to in timestamps(), zone in zones(),
     ) {
         let (first, second) = (from.in_tz(&zone).unwrap(), to.in_tz(&zone).unwrap());
@@ -202,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_breaks_the_reader(text in "\\PC{0,40}|[0-9TZWa-z:/+. -]{0,40}") {
+    fn any_text_is_parsed_or_refused(text in "\\PC{0,40}|[0-9TZWa-z:/+. -]{0,40}") {
         let _ = call("parse_time", &json!({ "time": text }).to_string());
         let _ = call("add_time", &json!({ "time": "now", "duration": text }).to_string());
         let _ = call("now", &json!({ "zone": text }).to_string());

@@ -73,11 +73,11 @@ enum Largest {
     Seconds,
 }
 
-/// When and where a call is made.
+/// The time and zone of a call.
 pub(crate) struct Here {
-    /// The time of the clock.
+    /// The current time.
     pub(crate) clock: Timestamp,
-    /// The local zone, as the host names it.
+    /// The local zone, as reported by the host.
     pub(crate) local: Local,
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn parse_time(arguments: ParseTime, here: &Here) -> Result<Point, Str
 pub(crate) fn convert_time(arguments: ConvertTime, here: &Here) -> Result<Point, String> {
     let ConvertTime { time, to, zone, disambiguation } = arguments;
     let to = here.local.find(Some(&to))?.unwrap_or(TimeZone::UTC);
-    // An unknown zone must not be replaced by another one.
+    // An unknown zone must not be replaced by a default.
     let zone = here.local.find(zone.as_deref())?;
     cycle::run(|cycle| {
         let reader = Reader { zone: zone.clone(), disambiguation, clock: here.clock, cycle };
@@ -145,7 +145,7 @@ pub(crate) fn time_between(arguments: TimeBetween, here: &Here) -> Result<Betwee
 }
 
 impl Here {
-    /// Reads times in a zone. Without one, in the local zone, else in UTC.
+    /// Creates a reader for times in a zone. Default: the local zone, otherwise UTC.
     fn reader(
         &self,
         zone: Option<&str>,
@@ -157,7 +157,7 @@ impl Here {
     }
 }
 
-/// The time between two points, by the calendar of the first one's zone.
+/// Returns the time between two points, by the calendar of the first one's zone.
 fn between(from: &Zoned, to: &Zoned, largest: Largest) -> Result<Between, String> {
     let to = to.with_time_zone(from.time_zone().clone());
     let unit = match largest {

@@ -1,4 +1,4 @@
-//! Dates and times as people write them: `Thursday, March 5th, 2026 at 2:30 pm Europe/Paris`.
+//! Dates and times in the formats of people: `Thursday, March 5th, 2026 at 2:30 pm Europe/Paris`.
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::TimeZone;
@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use crate::quoted::quoted;
 use crate::zone;
 
-/// The forms that are understood, for errors.
+/// The supported formats, for errors.
 pub(crate) const FORMS: &str = "write it as ISO 8601 (`2026-03-05T14:30:00+01:00`, or with a zone, `2026-03-05 14:30 \
      Europe/Paris`), `March 5, 2026 2:30 PM`, or `@` and Unix seconds";
 
@@ -14,7 +14,7 @@ pub(crate) const FORMS: &str = "write it as ISO 8601 (`2026-03-05T14:30:00+01:00
 pub(crate) struct Words {
     /// The date and the time of day; midnight by default.
     pub(crate) local: DateTime,
-    /// The zone or the offset that it names.
+    /// The zone or offset in the text.
     pub(crate) zone: Option<TimeZone>,
 }
 
@@ -49,15 +49,15 @@ struct Parts {
     zone: Option<TimeZone>,
 }
 
-/// Gives the date of today in a zone, or in that of the call.
+/// Returns today's date in a zone, or in the zone of the call.
 pub(crate) type Today<'a> = &'a dyn Fn(Option<&TimeZone>) -> Result<Date, String>;
 
-/// Reads a text word by word. `today` is asked for where it says `today`, `tomorrow` or
-/// `yesterday`, and where it has a time and no date.
+/// Parses a text word by word. `today` is called for the words `today`, `tomorrow` and `yesterday`,
+/// and for a time without a date.
 ///
 /// # Errors
 ///
-/// Names the word that is not understood, and what is missing, contradictory or ambiguous.
+/// Names the unknown word, or the part that is missing, contradictory or ambiguous.
 pub(crate) fn read(text: &str, today: Today<'_>) -> Result<Words, String> {
     let spaced = separate(text);
     let mut parts = Parts::default();
@@ -79,7 +79,7 @@ pub(crate) fn read(text: &str, today: Today<'_>) -> Result<Words, String> {
     parts.finish(text, today)
 }
 
-/// Puts spaces where a date and a time, or the parts of `5-Mar-2026`, are written together.
+/// Inserts spaces between a date and a time, and between the parts of `5-Mar-2026`.
 fn separate(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len() + 8);
     let characters: Vec<char> = text.chars().collect();
@@ -156,13 +156,13 @@ impl Parts {
             }
         };
         match &self.zone {
-            // `+0200 (CEST)`: what is in brackets is a comment after an offset.
+            // `+0200 (CEST)`: the text in brackets is a comment after an offset.
             Some(_) => Err(format!("{} names two zones; omit one", quoted(text))),
             None => set(text, "zone", &mut self.zone, zone),
         }
     }
 
-    /// `5`, `5th`, `2026`.
+    /// Parses `5`, `5th`, `2026`.
     fn take_number(&mut self, text: &str, word: &str) -> Result<bool, String> {
         let digits = word.trim_end_matches(|it: char| it.is_ascii_alphabetic());
         let suffix = &word[digits.len()..];
@@ -191,7 +191,7 @@ impl Parts {
         Ok(true)
     }
 
-    /// `2026-03-05`, `5.3.2026`, `3/25/2026`.
+    /// Parses `2026-03-05`, `5.3.2026`, `3/25/2026`.
     fn take_date(&mut self, text: &str, word: &str) -> Result<bool, String> {
         for separator in ['-', '/', '.'] {
             let fields: Vec<&str> = word.split(separator).collect();
@@ -209,7 +209,7 @@ impl Parts {
                 [1 | 2, 1 | 2, 4] => {
                     let (first, second, year) = (number(0), number(1), number(2));
                     match separator {
-                        // With points the day comes first wherever they are used.
+                        // With dots, the day comes first in all locales.
                         '.' => (year, second, first),
                         _ if first > 12 => (year, second, first),
                         _ if second > 12 || first == second => (year, first, second),
@@ -235,7 +235,7 @@ impl Parts {
         Ok(false)
     }
 
-    /// `14:30`, `14:30:05.25`, `2pm`, `2:30pm`.
+    /// Parses `14:30`, `14:30:05.25`, `2pm`, `2:30pm`.
     fn take_time(&mut self, text: &str, word: &str) -> Result<bool, String> {
         if !word.starts_with(|it: char| it.is_ascii_digit()) {
             return Ok(false);
@@ -374,7 +374,7 @@ fn date(text: &str, year: i16, month: i8, day: i8) -> Result<Date, String> {
     })
 }
 
-/// The place of a name, or of its first three letters or more.
+/// Returns the index of a name, also by its first three or more letters.
 fn name_in(names: &[&str], word: &str) -> Option<usize> {
     let is_long_enough = word.len() >= 3;
     names.iter().position(|name| is_long_enough && name.starts_with(word))

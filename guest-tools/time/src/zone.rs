@@ -4,16 +4,16 @@ use jiff::tz::{Offset, TimeZone};
 
 use crate::quoted::quoted;
 
-/// The local zone, as far as the host knows it.
+/// The local zone, if the host knows it.
 pub(crate) struct Local(pub(crate) Option<String>);
 
 impl Local {
-    /// The zone that a text names, or the local one without a text and for `local`. `None`: the
-    /// local zone is not known.
+    /// Returns the zone with a name, or the local zone for `None` and `local`. Returns `None` if
+    /// the local zone is not known.
     ///
     /// # Errors
     ///
-    /// As [`find`], with `local` if the zone is not known.
+    /// As for [`find`], and for `local` if the zone is not known.
     pub(crate) fn find(&self, text: Option<&str>) -> Result<Option<TimeZone>, String> {
         let local = self.0.as_deref().and_then(known);
         match text.filter(|text| !text.trim().eq_ignore_ascii_case("local")) {
@@ -27,15 +27,15 @@ impl Local {
         }
     }
 
-    /// The note on a zone of the host that does not exist.
+    /// Returns a note if the host's zone does not exist.
     pub(crate) fn unknown(&self) -> Option<String> {
         let name = self.0.as_deref().filter(|name| known(name).is_none())?;
         Some(format!("the local zone {} is unknown", quoted(name)))
     }
 }
 
-/// The zone that a text names: an IANA name in any case, with spaces for underscores, an
-/// offset such as `+02:00` or `UTC-5`, or `UTC`.
+/// Finds a zone: an IANA name in any case, with spaces for underscores, an offset such as `+02:00`
+/// or `UTC-5`, or `UTC`.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ pub(crate) fn find(text: &str) -> Result<TimeZone, String> {
         true => "pass an IANA name such as `Europe/Berlin`, or an offset such as `+02:00`".into(),
         false => format!("did you mean {}?", similar.join(" or ")),
     };
-    // `CST` is a time in America, in China and in Cuba.
+    // `CST` is a zone in America, in China and in Cuba.
     let is_abbreviation =
         (2..=5).contains(&name.len()) && name.chars().all(|it| it.is_ascii_uppercase());
     match is_abbreviation && similar.is_empty() {
@@ -70,12 +70,12 @@ pub(crate) fn known(name: &str) -> Option<TimeZone> {
     if let Some(offset) = offset(name) {
         return Some(TimeZone::fixed(offset));
     }
-    // The name of a file with no zone in it.
+    // The name of a file without a zone.
     let name = name.replace(' ', "_");
     TimeZone::get(&name).ok().filter(|zone| !zone.is_unknown())
 }
 
-/// The offset that a text is: `+02:00`, `-0530`, `+2`, each after `UTC` or `GMT` too.
+/// Parses an offset: `+02:00`, `-0530`, `+2`, optionally after `UTC` or `GMT`.
 pub(crate) fn offset(text: &str) -> Option<Offset> {
     let rest = match text.get(..3) {
         Some(head) if head.eq_ignore_ascii_case("utc") || head.eq_ignore_ascii_case("gmt") => {
@@ -86,7 +86,7 @@ pub(crate) fn offset(text: &str) -> Option<Offset> {
     let (sign, digits) = match rest.chars().next()? {
         '+' => (1, &rest[1..]),
         '-' => (-1, &rest[1..]),
-        // The minus sign of typesetting.
+        // The typographic minus sign.
         '\u{2212}' => (-1, &rest['\u{2212}'.len_utf8()..]),
         _ => return None,
     };
@@ -116,7 +116,7 @@ pub(crate) fn name(zone: &TimeZone, offset: Offset) -> String {
     }
 }
 
-/// An offset with hours and minutes, as `+02:00`.
+/// Formats an offset with hours and minutes, as `+02:00`.
 pub(crate) fn written(offset: Offset) -> String {
     let seconds = offset.seconds();
     let sign = if seconds < 0 { '-' } else { '+' };
@@ -127,8 +127,8 @@ pub(crate) fn written(offset: Offset) -> String {
     }
 }
 
-/// At most three names, the most similar first: those of the same city, else those that are
-/// written similarly.
+/// Returns at most three similar names, most similar first: those of the same city, otherwise those
+/// with a similar spelling.
 pub(crate) fn similar(name: &str) -> Vec<String> {
     let plain = |text: &str| text.to_ascii_lowercase().replace([' ', '-'], "_");
     let wanted = plain(name);

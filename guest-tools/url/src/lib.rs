@@ -1,10 +1,10 @@
-//! Reads a URL as a person or a model writes it. The tool `fetch` sends what comes out of it, and
-//! the host decides on the same when it explains what `fetch` may request.
+//! Parses a URL in the form that a person or a model writes. The tool `fetch` requests the result,
+//! and the host uses the same function to explain the requests that `fetch` may make.
 
 pub use url::{ParseError, Position, Url};
 
-/// Reads a URL as browsers do (WHATWG URL): spaces and angle brackets around it are dropped,
-/// segments `.` and `..` are resolved, and characters that a URL cannot hold are encoded. The
+/// Parses a URL as browsers do (WHATWG URL): spaces and angle brackets around it are dropped,
+/// segments `.` and `..` are resolved, and characters that are invalid in URLs are encoded. The
 /// fragment is dropped, since a server never receives it.
 ///
 /// # Errors
@@ -12,7 +12,7 @@ pub use url::{ParseError, Position, Url};
 /// [`ParseError`] if the text is not an absolute URL.
 pub fn read(text: &str) -> Result<Url, ParseError> {
     let text = text.trim();
-    // As Markdown and RFC 3986 set a URL apart.
+    // The delimiters of Markdown and RFC 3986.
     let inner = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
     let mut url = Url::parse(inner.unwrap_or(text).trim())?;
     url.set_fragment(None);

@@ -1,4 +1,4 @@
-//! Keeping an answer short and on its lines.
+//! Functions to keep answers short and on one line.
 
 use std::borrow::Cow;
 
@@ -15,10 +15,10 @@ pub fn cut(text: &str, bytes: usize) -> &str {
     }
 }
 
-/// The most characters of a caller's value that a message repeats.
+/// Maximum number of characters of a caller's value in a message.
 const SHOWN_CHARACTERS: usize = 200;
 
-/// The beginning of a value, for a message.
+/// Returns the start of a value for a message.
 pub fn shown(value: &str) -> Cow<'_, str> {
     match value.char_indices().nth(SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}…", &value[..end]).into(),
@@ -26,8 +26,8 @@ pub fn shown(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// A name on one line: as it is, or as a JSON string where it holds control characters, a
-/// quotation mark at its beginning, or nothing.
+/// Formats a name on one line: unchanged, or as a JSON string if it is empty, starts with a quote
+/// or contains control characters.
 pub fn quoted(name: &str) -> String {
     let is_plain = !name.is_empty()
         && !name.starts_with('"')
@@ -35,7 +35,7 @@ pub fn quoted(name: &str) -> String {
     if is_plain { name.to_owned() } else { kitbag_sdk::json!(name).to_string() }
 }
 
-/// Separators of lines, which JSON does not escape.
+/// Returns whether a character separates lines without being escaped in JSON.
 fn is_mark(char: char) -> bool {
     matches!(char, '\u{2028}' | '\u{2029}')
 }

@@ -16,7 +16,7 @@ const SAMPLE_BYTES: usize = 8 << 10;
 /// The private-use characters that represent invalid bytes: this plus the byte.
 const INVALID: u32 = 0x0010_f700;
 
-/// How a text is written in its file.
+/// The encoding of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// UTF-8, with or without a byte order mark.
@@ -34,8 +34,8 @@ pub enum Encoding {
         /// True if the file starts with a byte order mark.
         mark: bool,
     },
-    /// Latin-1 as the web reads it (windows-1252), in which every byte is a character: what
-    /// has more invalid bytes than characters of UTF-8 outside of ASCII.
+    /// Latin-1 as browsers define it (windows-1252), in which every byte is a character. Used if a
+    /// file has more invalid bytes than non-ASCII UTF-8 characters.
     Latin1,
 }
 
@@ -44,17 +44,17 @@ pub enum Encoding {
 pub struct Decoded {
     /// The text.
     pub text: String,
-    /// How the file writes it.
+    /// The encoding of the file.
     pub encoding: Encoding,
 }
 
-/// Reads the whole content of a file as text; gives it back where it is binary.
+/// Decodes the whole content of a file as text.
 ///
 /// [`Encoding::encode`] converts the unchanged text to the same bytes.
 ///
 /// # Errors
 ///
-/// The bytes, if they are not text.
+/// The bytes, if they are binary.
 pub fn decode(bytes: Vec<u8>) -> Result<Decoded, Vec<u8>> {
     if let Some(encoding) = utf16(&bytes) {
         let Encoding::Utf16 { big_endian, mark } = encoding else { return Err(bytes) };
@@ -149,7 +149,7 @@ impl Encoding {
     /// UTF-8 without a byte order mark.
     pub const UTF_8: Self = Self::Utf8 { mark: false, has_invalid: false };
 
-    /// Writes a text.
+    /// Encodes a text.
     ///
     /// # Errors
     ///
@@ -199,11 +199,11 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// Which UTF-16 it is, by its mark, or by where its NUL bytes are.
+/// Detects UTF-16 by its byte order mark, or by the positions of NUL bytes.
 pub(crate) fn utf16(bytes: &[u8]) -> Option<Encoding> {
     let of = |big_endian, mark| Some(Encoding::Utf16 { big_endian, mark });
     match bytes {
-        // A mark of UTF-32.
+        // A byte order mark of UTF-32.
         [0xff, 0xfe, 0, 0, ..] => return None,
         [0xff, 0xfe, ..] => return of(false, true),
         [0xfe, 0xff, ..] => return of(true, true),
@@ -216,7 +216,7 @@ pub(crate) fn utf16(bytes: &[u8]) -> Option<Encoding> {
         first += usize::from(pair[0] == 0);
         second += usize::from(pair[1] == 0);
     }
-    // Without a mark: a text in a Latin script, in which every other byte is NUL.
+    // Without a byte order mark: in Latin text every other byte is NUL.
     match all >= 4 && bytes.len().is_multiple_of(2) {
         true if first == 0 && second * 10 >= all * 9 => of(false, false),
         true if second == 0 && first * 10 >= all * 9 => of(true, false),
@@ -281,14 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_an_encoding_does_not_have_is_named() {
+    fn unencodable_characters_are_named() {
         assert_eq!(Encoding::Latin1.encode("a\u{2192}b"), Err('\u{2192}'));
         assert!(Encoding::Latin1.encode("\u{20ac}").is_ok());
     }
 
     proptest! {
         #[test]
-        fn a_text_that_was_decoded_is_encoded_to_the_same_bytes(
+        fn decoded_text_is_encoded_to_the_same_bytes(
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
             mark in proptest::sample::select(vec![
                 &b""[..], b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf", "\u{10f7ff}éé".as_bytes(),

@@ -1,8 +1,8 @@
 //! Directory entries, and targets of paths.
 //!
-//! `std::fs` ends a listing at a name that is not Unicode, and cannot tell a file that looks
-//! like a secret, whose type the host keeps, from a device. In a tool's own tests, without a
-//! host, `std::fs` is used all the same.
+//! `std::fs` ends a listing at a name that is not Unicode, and cannot distinguish a file that looks
+//! like a secret, whose type the host hides, from a device. A tool's own tests, which have no host,
+//! use `std::fs`.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -37,7 +37,7 @@ pub struct Stat {
     pub size: u64,
     /// The number of hard links.
     pub links: u64,
-    /// When its content was last changed.
+    /// The time of the last change of its content.
     pub modified: Option<SystemTime>,
 }
 
@@ -57,11 +57,11 @@ pub struct Granted {
     pub is_writable: bool,
 }
 
-/// Looks at what a path leads to, through symbolic links.
+/// Returns the metadata at a path. Follows symbolic links.
 ///
 /// # Errors
 ///
-/// [`explain`](crate::explain) puts them in words.
+/// Errors of the system; [`explain`](crate::explain) describes them.
 pub fn stat(path: &str) -> io::Result<Stat> {
     system::stat(path, true)
 }
@@ -70,27 +70,27 @@ pub fn stat(path: &str) -> io::Result<Stat> {
 ///
 /// # Errors
 ///
-/// [`explain`](crate::explain) puts them in words.
+/// Errors of the system; [`explain`](crate::explain) describes them.
 pub fn stat_link(path: &str) -> io::Result<Stat> {
     system::stat(path, false)
 }
 
-/// Visits the entries of a directory, in any order, until `visit` breaks off.
+/// Visits the entries of a directory in arbitrary order, until `visit` breaks.
 ///
 /// # Errors
 ///
-/// [`explain`](crate::explain) puts them in words.
+/// Errors of the system; [`explain`](crate::explain) describes them.
 pub fn list(path: &str, visit: impl FnMut(&str, Kind) -> ControlFlow<()>) -> io::Result<Listed> {
     system::list(path, visit)
 }
 
-/// The directories that the tool is granted. In a tool's own tests: `/`, to be changed.
+/// Returns the directories that the tool is granted. In a tool's own tests: `/`, writable.
 pub fn granted() -> Vec<Granted> {
     system::granted()
 }
 
-/// Sends the host an absolute path outside the granted directories, so that it logs the refusal:
-/// otherwise the guest would refuse such a path.
+/// Sends the host an absolute path outside the granted directories, so that it logs the refusal.
+/// Otherwise the guest itself would refuse such a path.
 pub(crate) fn report_outside(path: &str) {
     system::report_outside(path);
 }
@@ -103,7 +103,7 @@ impl From<wasip2::filesystem::types::DescriptorType> for Kind {
             DescriptorType::RegularFile => Self::File,
             DescriptorType::Directory => Self::Directory,
             DescriptorType::SymbolicLink => Self::Link,
-            // The host shows this type for a name that looks like a secret.
+            // The host reports this type for a name that looks like a secret.
             DescriptorType::Unknown => Self::Secret,
             _ => Self::Other,
         }
@@ -155,11 +155,11 @@ pub mod wasi {
         list_open(&directory.open_at(flags(true), &path, open, read).map_err(error)?, visit)
     }
 
-    /// Visits the entries of an open directory, in any order, until `visit` breaks off.
+    /// Visits the entries of an open directory in arbitrary order, until `visit` breaks.
     ///
     /// # Errors
     ///
-    /// [`explain`](crate::explain) puts them in words.
+    /// Errors of the system; [`explain`](crate::explain) describes them.
     pub fn list_open(
         directory: &Descriptor,
         mut visit: impl FnMut(&str, Kind) -> ControlFlow<()>,
@@ -174,7 +174,7 @@ pub mod wasi {
                     }
                 }
                 Ok(None) => return Ok(listed),
-                // Each error is for one entry; more may follow.
+                // Each error is for a single entry; more entries may follow.
                 Err(ErrorCode::IllegalByteSequence) => listed.unnamed += 1,
                 Err(ErrorCode::NoEntry) => {}
                 Err(code) => return Err(error(code)),
@@ -220,7 +220,7 @@ pub mod wasi {
         if follow { PathFlags::SYMLINK_FOLLOW } else { PathFlags::empty() }
     }
 
-    /// An error as `std::fs` has it.
+    /// Converts an error code to the error of `std::fs`.
     pub fn error(code: ErrorCode) -> io::Error {
         io::Error::from_raw_os_error(match code {
             ErrorCode::Access => libc::EACCES,

@@ -1,4 +1,4 @@
-//! Errors of the system in words.
+//! Descriptions of system errors.
 
 use std::fs::File;
 use std::io;
@@ -10,22 +10,22 @@ use crate::entries::{Granted, Kind, granted, report_outside, stat, stat_link};
 use crate::location::Location;
 use crate::nearest::nearest_paths;
 
-/// The names of what no tool changes.
+/// The names of entries that no tool may change.
 const SEALED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
 
-/// Explains why an operation on a path failed, and how to fix it. `action` is the attempted one,
+/// Explains why an operation on a path failed, and how to fix it. `action` is the attempted action,
 /// such as `read` or `written`.
 ///
-/// The host has one error for all that it refuses (`EPERM`): a path that leads out of the
-/// granted directories, a secret, a change in a directory that is granted for reading or of
-/// what no tool changes. This function finds out which it was. After the error for a secret
-/// the host adds the line of configuration that allows it.
+/// The host has a single error (`EPERM`) for all refusals: a path outside of the granted
+/// directories, a secret, a change in a read-only directory, or a change of an entry that no tool
+/// may change. This function determines the reason. After the error for a secret the host adds the
+/// configuration line that allows it.
 pub fn explain(location: &Location, action: &str, error: &io::Error) -> ErrorInfo {
     let given = shown(&location.given);
     let failed = |why: &str| ErrorInfo::new(format!("`{given}` cannot be {action}: {why}"));
     match error.raw_os_error() {
         Some(libc::EPERM) => failed(&refused(location)),
-        // The C library of the guest knows the granted directories, and finds no other.
+        // The guest's C library knows only the granted directories.
         Some(libc::ENOENT) if !is_granted(location) => failed(&refused(location)),
         Some(libc::ENOENT) => missing(location),
         Some(libc::EACCES) => failed("the permissions of the file system do not allow it"),
@@ -50,12 +50,12 @@ pub fn explain(location: &Location, action: &str, error: &io::Error) -> ErrorInf
     }
 }
 
-/// Refuses what the host would refuse to change, as far as that can be known before: for a tool
-/// that asks a person first.
+/// Refuses a change that the host would refuse, as far as that is known in advance: for a tool that
+/// asks a person first.
 ///
 /// # Errors
 ///
-/// As [`explain`] puts them in words.
+/// As for [`explain`].
 pub fn check_changeable(location: &Location, action: &str) -> Result<(), ErrorInfo> {
     let directories = granted();
     let inside = directories.iter().filter(|directory| is_inside(location, directory));
@@ -64,7 +64,7 @@ pub fn check_changeable(location: &Location, action: &str) -> Result<(), ErrorIn
         return Err(explain(location, action, &io::Error::from_raw_os_error(libc::EPERM)));
     }
     match stat_link(&location.path) {
-        // The host refuses to open it, and says what would allow it.
+        // The host refuses to open it, and names the setting that would allow it.
         Ok(found) if found.kind == Kind::Secret => match File::open(&location.path) {
             Err(error) => Err(explain(location, action, &error)),
             Ok(_) => Ok(()),
@@ -89,7 +89,7 @@ fn is_inside(location: &Location, directory: &Granted) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The paths of granted directories, for a message.
+/// Lists the paths of granted directories for a message.
 fn listed(directories: &[Granted]) -> String {
     let paths: Vec<_> = directories.iter().map(|it| format!("`{}`", it.path)).collect();
     match paths.as_slice() {
@@ -98,8 +98,8 @@ fn listed(directories: &[Granted]) -> String {
     }
 }
 
-/// Returns true if a path starts with a drive or server of Windows, as in `C:\src` and
-/// `\\host\share`. The host has replaced those of granted directories.
+/// Returns true if a path starts with a Windows drive or server, as in `C:\src` and `\\host\share`.
+/// The host has already replaced such paths of granted directories.
 fn is_of_windows(path: &str) -> bool {
     match path.as_bytes() {
         [drive, b':', b'\\' | b'/', ..] => drive.is_ascii_alphabetic(),
@@ -107,7 +107,7 @@ fn is_of_windows(path: &str) -> bool {
     }
 }
 
-/// Why the host refuses a path.
+/// Explains why the host refuses a path.
 fn refused(location: &Location) -> String {
     let directories = granted();
     let inside = |directory: &&Granted| is_inside(location, directory);
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_names_the_path_as_it_was_given_and_the_way_out() {
+    fn errors_name_the_given_path_and_a_fix() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("main.rs"), "").unwrap();
         symlink("nowhere", directory.path().join("link")).unwrap();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_the_host_is_explained() {
+    fn host_refusals_are_explained() {
         let refused = |path: &str| {
             let location = Location { given: path.into(), path: path.into() };
             let error = io::Error::from_raw_os_error(libc::EPERM);

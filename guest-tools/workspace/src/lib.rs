@@ -1,12 +1,10 @@
 //! Shared code of tools that work on files.
 //!
-//! [`Location`] is a path of the arguments with the guest path that it means.
-//! [`explain`] says in words why an operation on it failed. [`list`] and [`stat`] are what
-//! `std::fs` cannot do over WASI: they recognise secrets, and count names that are not
-//! Unicode.
-//! [`Decoded`] is a text with the encoding that it has in its file, [`Transcoder`] reads one of
-//! any length, and [`cut`] keeps an
-//! answer within a limit.
+//! [`Location`] is a path of the arguments with its guest path. [`explain`] describes why an
+//! operation on it failed. [`list`] and [`stat`] add features that `std::fs` does not have over
+//! WASI: they recognize secrets, and count names that are not Unicode. [`Decoded`] is a text with
+//! the encoding of its file, [`Transcoder`] reads text of any length, and [`cut`] keeps an answer
+//! within a limit.
 
 #![forbid(unsafe_code)]
 

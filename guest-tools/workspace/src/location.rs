@@ -4,15 +4,15 @@ use kitbag_sdk::{Call, ErrorInfo};
 
 use crate::cut::shown;
 
-/// The longest path that a system takes.
+/// Maximum length of a path on common systems.
 const PATH_BYTES: usize = 4_096;
 
-/// A path as the caller gave it, and the guest path that it means.
+/// A path as the caller gave it, and its guest path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// As the caller gave it: for answers and errors.
+    /// The path as the caller gave it, for answers and errors.
     pub given: String,
-    /// Absolute: for `std::fs` and the functions of this crate.
+    /// The absolute guest path, for `std::fs` and the functions of this crate.
     pub path: String,
 }
 
@@ -22,7 +22,7 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// An empty path, one that is too long, one with a NUL byte, and a URL.
+    /// The path is empty, is too long, contains a NUL byte or is a URL.
     pub fn new(call: &Call, given: &str) -> Result<Self, ErrorInfo> {
         if given.is_empty() {
             return Err(ErrorInfo::new("a path is empty; `.` is the working directory"));
@@ -52,11 +52,11 @@ impl Location {
         Ok(Self { given: trimmed.to_owned(), path: call.path(trimmed) })
     }
 
-    /// As [`new`](Self::new), for a path that must be a file.
+    /// Like [`new`](Self::new), for a path that must be a file.
     ///
     /// # Errors
     ///
-    /// Also if the path ends with `/`, like that of a directory.
+    /// As for [`new`](Self::new), and if the path ends with `/`, like the path of a directory.
     pub fn of_file(call: &Call, given: &str) -> Result<Self, ErrorInfo> {
         match given.ends_with('/') {
             true => Err(ErrorInfo::new(format!(
@@ -67,7 +67,7 @@ impl Location {
         }
     }
 
-    /// An entry of this directory.
+    /// Returns the location of an entry of this directory.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
         let join = |directory: &str| match directory.trim_end_matches('/') {
@@ -80,8 +80,8 @@ impl Location {
         }
     }
 
-    /// The directory that holds it, and its name there. `None` for `/` and for a path that
-    /// ends with `.` or `..`.
+    /// Returns the parent directory, and the name in it. `None` for `/` and for a path that ends
+    /// with `.` or `..`.
     pub fn split(&self) -> Option<(Self, &str)> {
         let (directory, name) = self.path.rsplit_once('/')?;
         if matches!(name, "" | "." | "..") {
@@ -93,7 +93,7 @@ impl Location {
     }
 }
 
-/// The scheme of a text that is a URL with a host, and so no path that anyone means.
+/// Returns the scheme of a text that is a URL with a host, and so is not meant as a path.
 fn url_scheme(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once("://")?;
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_none_is_refused() {
+    fn invalid_paths_are_refused() {
         let call = Call::new("t", "/workspace", "{}", "{}");
         let message = |given| Location::new(&call, given).unwrap_err().message;
         assert_eq!(message(""), "a path is empty; `.` is the working directory");

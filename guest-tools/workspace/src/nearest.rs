@@ -1,4 +1,4 @@
-//! The names that are nearest to one that does not exist.
+//! Finds the names that are most similar to a name that does not exist.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -6,16 +6,16 @@ use std::ops::ControlFlow;
 use crate::entries::{Kind, list, stat};
 use crate::location::Location;
 
-/// The most names that are suggested.
+/// Maximum number of suggested names.
 const SUGGESTED: usize = 3;
 
-/// The most entries that are examined for a path.
+/// Maximum number of entries that are examined for a path.
 const ENTRIES: usize = 5_000;
 
-/// How similar a name has to be, of 1.
+/// Minimum similarity, from 0 to 1.
 const SIMILAR: f64 = 0.6;
 
-/// The names that are nearest to one, the nearest first, at most three.
+/// Returns at most three similar names, most similar first.
 pub fn nearest<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let asked = asked.to_lowercase();
     let mut found: Vec<(f64, &str)> = Vec::new();
@@ -30,8 +30,8 @@ pub fn nearest<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> Vec
     found.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The paths that are nearest to one that does not exist, at most three: those with a
-/// similar name where the path stops, else those with the same name elsewhere.
+/// Returns at most three paths similar to a path that does not exist: those with a similar name in
+/// the last existing directory, otherwise those with the same name elsewhere.
 pub fn nearest_paths(location: &Location) -> Vec<String> {
     let Some((above, missing, rest)) = stop(location) else { return Vec::new() };
     let mut names = Vec::new();
@@ -75,7 +75,7 @@ fn stop(location: &Location) -> Option<(Location, String, Option<String>)> {
     Some((above, missing, rest))
 }
 
-/// The paths below a directory that end with this name.
+/// Returns the paths below a directory that end with this name.
 fn elsewhere(above: &Location, name: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut seen = 0;
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_names_are_suggested_and_others_are_not() {
+    fn only_similar_names_are_suggested() {
         let names = ["main.rs", "mail.rs", "lib.rs", "README.md"];
         assert_eq!(nearest("mian.rs", names), ["main.rs", "mail.rs"]);
         assert_eq!(nearest("readme.md", names), ["README.md"]);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn near_paths_are_suggested_where_the_path_stops_or_elsewhere() {
+    fn similar_paths_are_suggested() {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir_all(directory.path().join("source/deep")).unwrap();
         fs::write(directory.path().join("source/main.rs"), "").unwrap();

@@ -1,10 +1,10 @@
-//! Formats that are binary although a file of them may look like text.
+//! Binary formats whose files may look like text.
 
-/// The most bytes that may precede `%PDF-`: `Adobe Acrobat` allows 1,024, and some programs write a
-/// blank line or a byte order mark.
+/// Maximum number of bytes that may precede `%PDF-`: `Adobe Acrobat` allows 1,024, and some
+/// programs write a blank line or a byte order mark.
 const PDF_BYTES: usize = 16;
 
-/// The first bytes of formats whose files may have no NUL byte at their beginning.
+/// The first bytes of formats whose files may start without a NUL byte.
 const BEGINNINGS: [&[u8]; 24] = [
     b"\x89PNG\r\n\x1a\n",
     b"\xff\xd8\xff",
@@ -44,7 +44,7 @@ pub(crate) fn is_known_binary(bytes: &[u8]) -> bool {
         || bytes.starts_with(b"BZh") && bytes.get(4..10) == Some(b"1AY&SY")
 }
 
-/// Returns true if bytes may precede a PDF: blanks, or a byte order mark.
+/// Returns true if bytes may precede a PDF: white space, or a byte order mark.
 fn is_lead(bytes: &[u8]) -> bool {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).iter().all(u8::is_ascii_whitespace)
 }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_known_by_their_beginnings() {
+    fn formats_are_detected_by_their_first_bytes() {
         for binary in [
             &b"%PDF-1.4\n%\x93\x8c"[..],
             b"\r\n%PDF-2.0",

@@ -11,27 +11,28 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// Reads a text in any encoding as UTF-8, without its byte order mark.
 ///
-/// [`decode`](crate::decode) sees the whole text and decides by all of it. This reader decides
-/// between Latin-1 and UTF-8 with invalid bytes at the first invalid byte: Latin-1, if no
-/// character outside of ASCII was valid before and most bytes of the piece are not.
+/// [`decode`](crate::decode) uses the whole text to detect the encoding. This reader decides
+/// between Latin-1 and UTF-8 with invalid bytes at the first invalid byte. It chooses Latin-1 if no
+/// valid non-ASCII character precedes it and the piece has more invalid bytes than valid non-ASCII
+/// characters.
 ///
 /// # Errors
 ///
-/// Besides those of the inner reader, [`io::ErrorKind::InvalidData`]: the content is binary.
+/// Those of the inner reader, and [`io::ErrorKind::InvalidData`] if the content is binary.
 pub struct Transcoder<R> {
     inner: R,
     encoding: Option<Encoding>,
-    /// For encodings other than UTF-8.
+    /// Decoder for encodings other than UTF-8.
     decoder: Option<Decoder>,
     has_valid: bool,
-    /// The beginning of a character whose end was not read.
+    /// The start of a character that the next piece completes.
     rest: Vec<u8>,
     decoded: Vec<u8>,
     position: usize,
 }
 
 impl<R: Read> Transcoder<R> {
-    /// Reads nothing yet.
+    /// Creates a reader. Reads no bytes yet.
     pub fn new(inner: R) -> Self {
         Self {
             inner,
@@ -44,12 +45,12 @@ impl<R: Read> Transcoder<R> {
         }
     }
 
-    /// The encoding of the text, as far as it was read.
+    /// Returns the encoding of the text that was read.
     pub fn encoding(&self) -> Encoding {
         self.encoding.unwrap_or(Encoding::UTF_8)
     }
 
-    /// Decodes the next piece. Nothing is decoded at the end.
+    /// Decodes the next piece. Has no effect at the end.
     fn fill(&mut self) -> io::Result<()> {
         self.position = 0;
         self.decoded.clear();
@@ -76,7 +77,7 @@ impl<R: Read> Transcoder<R> {
         Ok(())
     }
 
-    /// Recognises UTF-16 and what is binary, and drops the byte order mark.
+    /// Detects UTF-16 and binary content, and removes the byte order mark.
     fn begin(&mut self, piece: &mut Vec<u8>) -> io::Result<()> {
         let encoding = utf16(piece);
         if let Some(Encoding::Utf16 { big_endian, mark }) = encoding {
@@ -113,7 +114,7 @@ impl<R: Read> Transcoder<R> {
         if let Some(Encoding::Utf8 { has_invalid, .. }) = &mut self.encoding {
             *has_invalid = true;
         }
-        // The end of the piece may be the beginning of a character.
+        // The end of the piece may be the start of a character.
         let last = piece.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());
         let end = match str::from_utf8(&piece[piece.len() - last..]) {
             Err(error) if error.error_len().is_none() && !is_end => piece.len() - last,
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
     use crate::encoding::decode;
 
-    /// Gives few bytes at a time.
+    /// A reader that returns few bytes at a time.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {

@@ -1,4 +1,4 @@
-//! Mistakes of a person: what is said of them names what was wrong, where, and what helps.
+//! Mistakes of a person: each message names the mistake, its location, and the fix.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn a_missing_component_names_its_line_and_the_nearest_file() {
             &["check"],
         ]),
     );
-    // A client is answered, and other tools are served.
+    // A client gets an answer, and other tools are served.
     let mut client = Client::with_handshake(&workspace, json!({}));
     let answer = client.call("count", json!({}));
     assert_eq!(answer["isError"], true);
@@ -32,7 +32,7 @@ fn a_missing_component_names_its_line_and_the_nearest_file() {
 }
 
 #[test]
-fn an_answer_that_was_cut_ends_like_a_limit_and_is_no_json() {
+fn a_truncated_answer_exits_like_a_limit_without_json() {
     let workspace = Workspace::with_probe("");
     let text = "x".repeat(5_000);
     let echo = ["run", "probe", "do=echo", &format!("text={text}"), "--output", "1KiB"];
@@ -50,11 +50,11 @@ fn an_answer_that_was_cut_ends_like_a_limit_and_is_no_json() {
     );
     let run = workspace.run(&[&echo[..], &["--json"]].concat());
     assert_eq!((run.code, &run.json()["cut"]), (5, &json!({ "bytes": 5000, "limit": "1 KiB" })));
-    // What fits is whole.
+    // Output that fits is printed completely.
     let run = workspace.run(&["run", "probe", "do=echo", "text=x", "--json"]);
     assert_eq!((run.code, run.json().get("cut")), (0, None));
 
-    // A client gets no half of a JSON document.
+    // A client gets no truncated JSON document.
     let workspace = Workspace::with_toolsets(&["time"]);
     let serve = ["serve", "--output", "10B"];
     let mut client = Client::start(&workspace, &serve[1..]).after_handshake(json!({}));

@@ -1,4 +1,4 @@
-//! What is trusted is what the shown files ask for: an edit that asks for more is off.
+//! Trust covers the requests of the shown files: an edit that requests more has no effect.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ const FILES: [&str; 4] = [
     ".kitbag/scripts/steal.py",
 ];
 
-/// Each tool that is off, with the reason.
+/// The disabled tools, each with the reason.
 fn off(workspace: &Workspace) -> Vec<(String, String)> {
     let listed = workspace.run(&["list", "--json"]).json();
     let tools = listed.as_array().unwrap().iter();
@@ -38,7 +38,7 @@ fn a_comment_keeps_trust_and_is_shown_as_a_difference() {
         fs::write(&path, format!("{before}# changed\n")).unwrap();
         assert!(workspace.runs_planted(), "{file}");
         let expected = match file.ends_with(".py") {
-            // The bytes of a script are what runs.
+            // A script runs exactly as its bytes were trusted.
             true => vec![(
                 "steal".to_owned(),
                 format!("off because `{file}` changed since you trusted it; run `kitbag trust`"),
@@ -64,7 +64,7 @@ fn a_record_of_0_1_0_keeps_its_trust() {
     workspace.file(".kitbag/scripts/hello.py", "print(\"hello\")\n");
     let root = workspace.root().canonicalize().unwrap();
     let directory = workspace.home().join(".local/state/kitbag/trust");
-    // Makes the directory, and names the files of the workspace.
+    // Creates the directory, and names the files of the workspace.
     workspace.trust();
     let record = workspace.record();
     let copies = repository().join("tests/cli/trusting/0.1.0");
@@ -81,7 +81,7 @@ fn a_record_of_0_1_0_keeps_its_trust() {
     workspace.config("# edited\n[limits]\ntime = \"10s\"\n");
     let run = hello();
     assert_eq!((&*run.stdout, &*run.stderr), ("hello\n", ""), "{}", run.shown());
-    // Without the texts nothing is known of what was trusted but the digests.
+    // Without the stored content, only the digests of the trusted files are known.
     fs::remove_file(record.with_extension("shown")).unwrap();
     let run = hello();
     assert_untrusted(&run);
@@ -114,7 +114,7 @@ fn a_component_runs_only_as_it_was_trusted() {
         let call = ["run", tool, "do=echo", "text=here"];
         assert_eq!(workspace.run(&call).success(), "here\n");
         let before = fs::read(&path).unwrap();
-        // A section of its own with one byte, which changes nothing of what it does.
+        // A custom section with one byte, which does not change the behaviour.
         fs::write(&path, [&*before, b"\x00\x03\x01x\x00"].concat()).unwrap();
         let run = workspace.run(&call);
         assert_untrusted(&run);
@@ -139,7 +139,7 @@ fn another_workspace_at_a_trusted_path_gets_nothing_more() {
     trusted.trust();
     let (root, aside) = (trusted.root(), trusted.outside().join("aside"));
     let evil = trusted.outside().join("evil");
-    // The same tools, and a configuration that asks for more.
+    // The same tools, and a configuration that requests more.
     let copied = std::process::Command::new("cp").arg("-r").arg(&root).arg(&evil).status();
     assert!(copied.unwrap().success());
     let config = fs::read_to_string(evil.join(".kitbag/config.toml")).unwrap();
@@ -148,7 +148,7 @@ fn another_workspace_at_a_trusted_path_gets_nothing_more() {
 
     rename(&root, &aside);
     rename(&evil, &root);
-    // Only what was trusted runs.
+    // Only the trusted content runs.
     assert_untrusted(&trusted.run(&["run", "greedy"]));
     assert!(trusted.runs_planted());
     rename(&root, &evil);
@@ -171,7 +171,7 @@ fn a_trusted_workspace_is_not_trusted_at_another_path() {
     let at = |path: &Path| trusted.run(&[&call[..], &[path.to_str().unwrap()]].concat());
     assert_eq!(at(&trusted.root()).code, 0);
     assert_untrusted(&at(&other));
-    // A link to what is trusted leads to that, and is no other workspace.
+    // A link to a trusted workspace is the same workspace.
     let link = trusted.outside().join("link");
     symlink(trusted.root(), &link).unwrap();
     assert_eq!(at(&link).code, 0);
@@ -190,7 +190,7 @@ fn a_trust_record_in_the_workspace_is_ignored() {
     };
     let call = ["run", "planted", "do=echo", "text=here"];
     assert_eq!(run(&call, &state).code, 0);
-    // Through a link too.
+    // Also through a link.
     let link = workspace.outside().join("state");
     symlink(&inside, &link).unwrap();
     for state in [&inside, &link] {
@@ -219,12 +219,12 @@ fn a_damaged_or_shared_trust_record_is_ignored() {
     let run = workspace.run(&["list"]);
     assert!(run.stderr.contains("it is open to others (mode 622)"), "{}", run.shown());
     fs::set_permissions(&record, fs::Permissions::from_mode(0o600)).unwrap();
-    // A record of another workspace.
+    // The record of another workspace.
     let other = String::from_utf8(whole.clone()).unwrap();
     let root = workspace.root().canonicalize().unwrap();
     fs::write(&record, other.replace(root.to_str().unwrap(), "/another")).unwrap();
     assert!(!workspace.runs_planted());
-    // A new yes takes the place of what cannot be read.
+    // A new approval replaces the unreadable record.
     workspace.trust();
     assert!(workspace.runs_planted());
 }
@@ -245,7 +245,7 @@ fn the_trust_question_mentions_later_builds() {
     let before = fs::read(&path).unwrap();
     fs::write(&path, [&*before, b"\x00\x03\x01x\x00"].concat()).unwrap();
     assert!(workspace.runs_planted());
-    // What the person no longer builds is held against what they trusted.
+    // A component that is no longer a development build is compared with the trusted one.
     fs::write(workspace.own_config_file(), own).unwrap();
     assert!(!workspace.runs_planted());
 }
@@ -255,7 +255,7 @@ fn components_are_bounded_together() {
     let workspace = Workspace::new().untrusted();
     for number in 0..9 {
         let path = workspace.file(&format!(".kitbag/tools/t{number}.wasm"), "");
-        // Without content on the disk.
+        // A sparse file, without content on the disk.
         fs::File::options().write(true).open(path).unwrap().set_len(128 << 20).unwrap();
     }
     let run = workspace.run(&["trust", "--yes"]);

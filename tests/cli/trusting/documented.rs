@@ -1,4 +1,4 @@
-//! The sessions of `docs/trust.md` are real.
+//! The sessions in `docs/trust.md` are real.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn blocks(page: &str) -> Vec<String> {
     blocks.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// A file that the page shows under its name.
+/// The content of a file that the page shows under its name.
 fn file(page: &str, name: &str) -> String {
     let (_, rest) = page.split_once(&format!("<!-- {name} -->\n```")).unwrap();
     let (_, content) = rest.split_once('\n').unwrap();

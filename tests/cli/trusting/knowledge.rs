@@ -1,11 +1,11 @@
-//! Documents of a clone in the instructions of a server.
+//! Documents of a cloned repository in the instructions of a server.
 
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
 use crate::support::mcp::Client;
 
-/// A server's instructions, in both eras.
+/// A server's instructions, in both protocol eras.
 fn instructions(workspace: &Workspace) -> Vec<String> {
     let initialize = json!({
         "protocolVersion": "2025-11-25",
@@ -50,13 +50,13 @@ fn untrusted_documents_are_not_learned() {
     let prompt = workspace.run(&["prompt"]);
     assert!(prompt.stderr.contains("because the workspace is not trusted"), "{}", prompt.shown());
     assert_eq!(prompt.success(), "");
-    // The topics are there for who asks, by their names.
+    // The topics can still be requested by name.
     let mut client = Client::stateless(&workspace, json!({}));
     let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
     let learn = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "learn").unwrap();
     let description = learn["description"].as_str().unwrap();
     assert!(description.ends_with("\n\nTopics:\n- t0\n- t1"), "{description}");
-    // Topics of the user's own file are not those of the clone, unless their documents are.
+    // Topics of the user config do not come from the clone, unless their documents do.
     workspace.own_config(&format!(
         "[knowledge.own]\nsubjects = {:?}\nlearned = [\"*\"]\n\
          [knowledge.inside]\nsubjects = \"kb\"\nlearned = [\"rules\"]\n",

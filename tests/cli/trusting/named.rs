@@ -1,5 +1,4 @@
-//! Workspaces that are trusted by name: by an option, a variable, the user's own file, and a
-//! program.
+//! Trust by name: with an option, a variable, the user config, or a program.
 
 use serde_json::json;
 
@@ -7,7 +6,7 @@ use super::greedy;
 use crate::support::CallInTest;
 
 #[test]
-fn a_program_says_whether_the_workspace_is_trusted() {
+fn a_program_decides_on_trust_in_the_workspace() {
     let workspace = greedy();
     workspace.config("");
     let call = |trust: Option<bool>| {
@@ -23,7 +22,7 @@ fn a_program_says_whether_the_workspace_is_trusted() {
     assert_eq!(call(None), refused);
     assert_eq!(call(Some(false)), refused);
     assert_eq!(call(Some(true)), "here");
-    // By the record where there is a state directory, unless the program says something.
+    // A record is used if there is a state directory, unless the program decides.
     workspace.trust();
     assert_eq!(call(None), refused);
     let state = kitbag::config::Sourced::default(workspace.home().join(".local/state/kitbag"));
@@ -47,7 +46,7 @@ fn a_program_says_whether_the_workspace_is_trusted() {
     };
     assert_eq!(with_state(None), "here");
     assert_eq!(with_state(Some(false)), refused);
-    // What was refused is in the log.
+    // The refused call is in the log.
     let logged = workspace.run(&["audit", "--outcome", "refused", "--json"]).json();
     assert_eq!((&logged["tool"], &logged["reason"]), (&json!("planted"), &json!("trust")));
 }

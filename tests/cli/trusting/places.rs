@@ -1,4 +1,4 @@
-//! What a workspace names outside of itself is part of what is trusted.
+//! Paths outside the workspace that it names are part of its trust.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::SECRET;
 use crate::support::{CallInTest, Workspace};
 
-/// A workspace with a topic in a directory that is a link to the user's `.ssh`.
+/// A workspace with a topic whose directory is a link to the user's `.ssh`.
 fn linked() -> Workspace {
     let workspace = Workspace::new().untrusted();
     for directory in [".ssh", "notes"] {
@@ -21,7 +21,7 @@ fn linked() -> Workspace {
     workspace
 }
 
-/// The library, which trusts what is recorded.
+/// The library, with the state directory that holds the trust records.
 fn with_state(workspace: &Workspace) -> kitbag::Kitbag {
     let state = kitbag::config::Sourced::default(workspace.home().join(".local/state/kitbag"));
     let places = kitbag::Places {

@@ -1,18 +1,18 @@
-//! The screens of workspaces that ask for more than they should: one file for each.
+//! The trust screens of workspaces that request more than they should: one file for each.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::support::{Workspace, guest, repository, snapshot};
 
-/// The most lines of a screen.
+/// Largest number of lines of a screen.
 const MOST_LINES: usize = 40;
 
-/// A workspace that asks for more than it should.
+/// A workspace that requests more than it should.
 struct Greedy {
-    /// The user's own file.
+    /// The user config.
     own: String,
-    /// The file of the workspace.
+    /// The configuration of the workspace.
     config: String,
     /// Other files of the workspace, with their contents.
     files: toml::Table,
@@ -51,7 +51,7 @@ fn cases() -> Vec<(String, Greedy)> {
     paths.into_iter().map(case).collect()
 }
 
-/// Digests of components change with the guests.
+/// Replaces digests of components, which change with the guests.
 fn without_digests(text: &str) -> String {
     let line = |line: &str| match line.split_once(".wasm: ") {
         Some((path, _)) => format!("{path}.wasm: <digest>\n"),

@@ -1,4 +1,4 @@
-//! A server starts untrusted, says so, and takes trust up when it is given.
+//! A server starts untrusted, reports it, and applies trust when it is given.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::greedy;
 use crate::support::Workspace;
 use crate::support::mcp::Client;
 
-/// A session, and what the server said of itself and logged at its start.
+/// A session, and the server's answer to `initialize` with its log at the start.
 fn session(workspace: &Workspace) -> (Client, Value) {
     let mut client = Client::start(workspace, &[]);
     let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
@@ -26,7 +26,7 @@ fn offers_planted(client: &mut Client) -> bool {
     names(client).iter().any(|name| name == "planted")
 }
 
-/// Waits until a server has told how it is with the workspace, and its tools.
+/// Waits until a server has reported the trust of the workspace and changed its tools.
 fn changed(client: &mut Client, expected: &str) {
     let logged = client.notification("notifications/message");
     assert!(logged["data"].as_str().unwrap().contains(expected), "{logged}");
@@ -55,7 +55,7 @@ fn a_server_starts_untrusted_takes_trust_up_and_loses_it() {
     let result = client.call("planted", here.clone());
     assert_eq!(result["content"][0]["text"], "here", "{result}");
 
-    // A comment and a lower limit leave every tool as it is.
+    // A comment and a lower limit change no tool.
     let before = names(&mut client);
     let edited = format!("# changed\n[limits]\ntime = \"9s\"\n{}", super::CONFIG);
     workspace.config(&edited);
@@ -90,7 +90,7 @@ fn two_servers_take_trust_up_at_once() {
         changed(client, "counts now");
         assert!(offers_planted(client));
     }
-    // One that starts now is trusted from the start, and says nothing of it.
+    // A server that starts now is trusted from the start, and does not mention trust.
     let (mut late, answer) = session(&workspace);
     assert!(!answer["instructions"].to_string().contains("kitbag trust"), "{answer}");
     assert!(offers_planted(&mut late));

@@ -1,10 +1,10 @@
-//! A person is asked on their terminal.
+//! Trust is requested on the terminal.
 
 use super::greedy;
 use crate::support::Workspace;
 use crate::support::terminal::{Terminal, on_a_hasty_terminal, unwrapped};
 
-/// The question, with the answers that it takes.
+/// The question, with the accepted answers.
 const QUESTION: &str = "Trust this? [y]es / [n]o: ";
 
 /// Starts a command on a terminal and waits for its question.
@@ -26,7 +26,7 @@ fn answer(mut terminal: Terminal, text: &str) -> (i32, String) {
 #[test]
 fn only_yes_at_the_terminal_grants_trust() {
     let workspace = greedy();
-    // What is no answer is asked again, Enter alone among it.
+    // The question is repeated after an invalid answer, also after Enter alone.
     for unclear in ["\n", "maybe\n", "yes please\n", "trust\n"] {
         let mut terminal = asked(&workspace, &["trust"]);
         terminal.enter(unclear);
@@ -92,7 +92,7 @@ fn the_trust_screen_fits_and_ends_with_the_summary() {
     let summary = unwrapped(screen);
     let last = summary.lines().last().unwrap();
     assert!(last.starts_with("Worst: your secret (`greedy`); "), "{screen}");
-    // All of it goes before the screen, where it does not hide the summary.
+    // The complete list is printed before the screen, so that it does not hide the summary.
     let (_, seen) = answer(asked(&workspace, &["trust", "--all"]), "no\n");
     assert!(seen.contains("| + wasm = \"bin/greedy.wasm\""), "{seen}");
     assert!(seen.contains(screen), "{seen}");

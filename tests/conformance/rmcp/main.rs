@@ -16,7 +16,7 @@ use rmcp::{ClientHandler, ErrorData};
 use serde_json::{Map, Value, json};
 use tokio::process::Command;
 
-/// A person who knows all the answers.
+/// A person who answers every question.
 struct Person;
 
 impl ClientHandler for Person {

@@ -15,12 +15,12 @@ use crate::support::http::HttpServer;
 use crate::support::mcp::{Client, meta};
 use crate::support::{Workspace, guest, peak_mib};
 
-/// How long a test waits for what it waits for. Nothing is measured.
+/// How long a test waits before it fails. It is not a measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const OPEN: &[&str] = &["--no-token"];
 
-/// A server with as little memory as one can have, in MiB: a quarter is for messages.
+/// A server with the least possible memory, in MiB: a quarter is for messages.
 const LITTLE: &[&str] = &["--no-token", "--total-memory", "384MiB"];
 
 #[test]
@@ -37,7 +37,7 @@ fn a_client_that_never_reads_is_disconnected_early() {
     check_disconnected("");
 }
 
-/// Sends this and then pings, and reads nothing.
+/// Sends this and then pings, without reading any answers.
 #[track_caller]
 fn check_disconnected(begin: &str) {
     let workspace = Workspace::new();
@@ -69,13 +69,13 @@ fn check_disconnected(begin: &str) {
     assert!(peak < 300, "{peak} MiB");
 }
 
-/// Arguments of as many bytes, of which reading makes a hundred times as many.
+/// Arguments of this many bytes that take a hundred times as much memory when parsed.
 fn costly(bytes: usize) -> String {
     format!(r#"{{"do":"echo","more":[{}[0]]}}"#, "[0],".repeat(bytes / 4))
 }
 
 #[test]
-fn requests_that_wait_are_bounded_by_what_they_take() {
+fn waiting_requests_are_bounded_by_their_memory() {
     let workspace = Workspace::with_probe("[tools.probe.limits]\nmemory = \"4MiB\"\n");
     let server = HttpServer::start(&workspace, LITTLE);
     let post = |arguments: &str| {
@@ -96,7 +96,7 @@ fn requests_that_wait_are_bounded_by_what_they_take() {
         let _ = stream.write_all(body.as_bytes());
         stream
     };
-    // Every place for a call is taken, so that the others wait.
+    // All call slots are taken, so that the others wait.
     let places = 8 * std::thread::available_parallelism().unwrap().get();
     let sleep = json!({ "do": "sleep", "ms": 25_000 }).to_string();
     let _sleeping: Vec<_> = (0..places).map(|_| post(&sleep)).collect();
@@ -104,7 +104,7 @@ fn requests_that_wait_are_bounded_by_what_they_take() {
     {
         std::thread::yield_now();
     }
-    // Each takes 11 MiB when it is read, and there are 63 MiB for large ones.
+    // Each takes 11 MiB when parsed, and there are 63 MiB for large requests.
     let arguments = costly(80_000);
     let mut waiting: Vec<_> = (0..24).map(|_| post(&arguments)).collect();
     let refused = waiting.iter_mut().map(|stream| {
@@ -113,7 +113,7 @@ fn requests_that_wait_are_bounded_by_what_they_take() {
         stream.read_exact(&mut status).is_ok_and(|()| &status[9..] == b"503")
     });
     assert_eq!(refused.map(usize::from).sum::<usize>(), 24 - 5);
-    // An honest one is answered meanwhile.
+    // An honest client is answered meanwhile.
     assert_eq!(server.message("", "tools/list", json!({})).status, 200);
     let peak = peak_mib(server.child.id());
     assert!(peak < 384, "{peak} MiB");
@@ -128,7 +128,7 @@ fn requests_that_wait_are_bounded_by_what_they_take() {
 }
 
 #[test]
-fn bodies_that_do_not_arrive_are_bounded_by_what_has() {
+fn incomplete_bodies_are_bounded_by_the_received_bytes() {
     let workspace = Workspace::new();
     let server = HttpServer::start(&workspace, LITTLE);
     let half = vec![b' '; 3 << 20];
@@ -137,7 +137,7 @@ fn bodies_that_do_not_arrive_are_bounded_by_what_has() {
         let mut stream = TcpStream::connect(server.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         write!(stream, "{head}{}\r\n\r\n", 4 << 20).unwrap();
-        // One for which there is no memory is refused before that.
+        // A body for which there is no memory is refused before that.
         let _ = stream.write_all(&half);
         stream
     };
@@ -158,7 +158,7 @@ fn bodies_that_do_not_arrive_are_bounded_by_what_has() {
 }
 
 #[test]
-fn a_body_and_a_head_that_do_not_arrive_are_given_up() {
+fn incomplete_heads_and_bodies_time_out() {
     let workspace = Workspace::new();
     let server = HttpServer::start(&workspace, OPEN);
     let open = |text: String| {
@@ -179,7 +179,7 @@ fn a_body_and_a_head_that_do_not_arrive_are_given_up() {
         assert!(answer.contains("a body has 10s to arrive"), "{answer}");
     }
     for mut stream in heads {
-        // Closed, with or without a word.
+        // Closed, with or without an answer.
         let _ = stream.read_to_end(&mut Vec::new()).unwrap();
     }
     assert_eq!(server.message("", "tools/list", json!({})).status, 200);
@@ -202,7 +202,7 @@ fn an_http_client_that_reads_nothing_is_disconnected() {
         server.address,
         body.len()
     );
-    // As many as the buffers in between take, and until the server closes.
+    // Until the buffers in between are full and the server closes the connection.
     let error = (0..1_000_000).find_map(|_| stream.write_all(request.as_bytes()).err()).unwrap();
     assert_ne!(error.kind(), std::io::ErrorKind::WouldBlock, "still connected after a minute");
     let peak = peak_mib(server.child.id());
@@ -211,7 +211,7 @@ fn an_http_client_that_reads_nothing_is_disconnected() {
 }
 
 #[test]
-fn connections_without_a_token_shut_no_client_out() {
+fn connections_without_a_token_lock_no_client_out() {
     let workspace = Workspace::new();
     let server = HttpServer::start(&workspace, &[]);
     let token = format!("Authorization: Bearer {}\r\n", server.token.clone().unwrap());
@@ -222,7 +222,7 @@ fn connections_without_a_token_shut_no_client_out() {
         stream
     };
     let strangers: Vec<_> = (0..1_000).map(|_| connect()).collect();
-    // Well before their heads are late, the oldest have made room.
+    // Well before their heads time out, the oldest connections are closed.
     for mut stream in &strangers[..1_000 - 512] {
         let read = stream.read(&mut [0; 1]);
         let is_closed = match &read {
@@ -232,7 +232,7 @@ fn connections_without_a_token_shut_no_client_out() {
         assert!(is_closed, "{read:?}");
     }
     assert_eq!(server.message(&token, "tools/list", json!({})).status, 200);
-    // One without a token is answered, and does not stay.
+    // A client without a token is answered, but the connection is closed.
     let mut stream = TcpStream::connect(server.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     write!(stream, "GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address).unwrap();
@@ -241,8 +241,8 @@ fn connections_without_a_token_shut_no_client_out() {
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
 }
 
-/// Opens connections that show no token, again and again, while `honest` runs, which
-/// is given how many were opened so far.
+/// Repeatedly opens connections without a token while `honest` runs, which receives the number of
+/// connections opened until now.
 fn during_a_flood<T>(server: &HttpServer, honest: impl FnOnce(&AtomicUsize) -> T) -> T {
     const THREADS: usize = 4;
     let (address, is_over, opened) = (server.address, AtomicBool::new(false), AtomicUsize::new(0));
@@ -267,7 +267,7 @@ fn during_a_flood<T>(server: &HttpServer, honest: impl FnOnce(&AtomicUsize) -> T
 }
 
 #[test]
-fn a_client_with_a_token_gets_in_while_others_open_connections() {
+fn a_client_with_a_token_connects_during_a_flood() {
     let workspace = Workspace::new();
     let server = HttpServer::start(&workspace, &[]);
     let token = server.token.clone().unwrap();
@@ -280,7 +280,8 @@ fn a_client_with_a_token_gets_in_while_others_open_connections() {
         let ask = || {
             let mut stream = TcpStream::connect_timeout(&server.address, PATIENCE).ok()?;
             stream.set_read_timeout(Some(PATIENCE)).ok()?;
-            // As slow as a network: many others come between its connection and its head.
+            // Like a slow network: many other connections are opened between its connection and its
+            // head.
             let others = opened.load(Ordering::Relaxed) + 300;
             while opened.load(Ordering::Relaxed) < others {
                 std::thread::yield_now();
@@ -301,7 +302,7 @@ fn a_client_with_a_token_gets_in_while_others_open_connections() {
 }
 
 #[test]
-fn no_more_connections_with_a_token_are_open_than_may_be() {
+fn connections_with_a_token_are_limited() {
     let workspace = Workspace::new();
     let server = HttpServer::start(&workspace, OPEN);
     let request = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
@@ -354,7 +355,7 @@ fn a_duplicate_request_id_is_refused() {
             refused["error"]["message"],
             "a request with the id `same` is still in flight; use another id"
         );
-        // Nor does one that cannot be read get the answer of the first.
+        // Nor does an invalid request get the answer of the first one.
         client.write(r#"{"jsonrpc":"2.0","id":"same","method":5}"#);
         let refused = client.wait(|message| message.get("error").is_some());
         assert!(refused.get("id").is_none_or(Value::is_null), "{refused}");
@@ -405,7 +406,7 @@ fn a_secret_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn metrics_are_for_allowed_hosts_and_origins_only() {
+fn metrics_require_an_allowed_host_and_origin() {
     let workspace = Workspace::new();
     let server = HttpServer::start(&workspace, OPEN);
     let port = server.address.port();
@@ -423,7 +424,7 @@ fn a_call_waits_for_the_memory_of_the_server() {
     let workspace = Workspace::with_probe(
         "[tools.probe.grants]\nfilesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
     );
-    // One call of the default size fits, and no second one.
+    // One call of the default size fits, but not two.
     workspace.own_config("[serve]\nmemory = \"384MiB\"\n");
     let mut client = Client::start(&workspace, &[]);
     let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
@@ -441,7 +442,7 @@ fn a_call_waits_for_the_memory_of_the_server() {
     }
     assert!(client.others().is_empty(), "a call did not wait");
     workspace.file("go", "");
-    // The second one runs when the first has left its memory, and may be answered before it.
+    // The second call runs when the first has released its memory, and may be answered before it.
     let mut answered = [(); 2].map(|()| {
         client.wait(|message| message["id"] == first || message["id"] == second)["id"].as_u64()
     });
@@ -449,12 +450,12 @@ fn a_call_waits_for_the_memory_of_the_server() {
     assert_eq!(answered, [Some(first), Some(second)]);
 }
 
-/// With as many calls as there may be, of a tool that waits for a server which never answers.
+/// The maximum number of calls of a tool that waits for a server which never answers.
 #[test]
-fn a_tool_whose_server_hangs_keeps_no_other_waiting() {
+fn a_tool_with_a_hanging_server_delays_no_other_tool() {
     let processors = std::thread::available_parallelism().unwrap().get();
-    // A tool gets a share of what its client may take: of 384 MiB, of which a call takes 116, or of
-    // the places for calls, where there is memory for all of them.
+    // A tool gets a share of its client's limit: of 384 MiB (a call takes 116 MiB), or of the call
+    // slots if there is memory for all of them.
     for (memory, share) in [(1, 2), (2 * processors, 7 * processors - 7 * processors / 8)] {
         let silent = Server::start(Behaviour::Silent);
         let workspace = Workspace::with_probe("");
@@ -472,7 +473,7 @@ fn a_tool_whose_server_hangs_keeps_no_other_waiting() {
             let answer = server.message("", "tools/call", params);
             assert!(answer.body.contains("answered"), "{answer:?}");
         };
-        // Compiled where it is not.
+        // Compiled beforehand, while it need not wait.
         check_other();
         let arguments = json!({ "url": silent.url() });
         let params = json!({ "name": "request", "arguments": arguments });
@@ -500,7 +501,7 @@ fn a_call_larger_than_server_memory_is_refused() {
         ["the call may need 276 MiB (its limit `memory` and memory of the host), but the server \
              has 112 MiB for all calls; ask the user to raise `memory` under `[serve]`"]
     );
-    // The command line has no such bound.
+    // The command line has no such limit.
     assert_eq!(workspace.call("probe", json!({ "do": "echo", "text": "x" })), "x");
     let run = workspace.run(&["serve", "--total-memory", "1MiB"]);
     assert_eq!(run.code, 2, "{}", run.shown());

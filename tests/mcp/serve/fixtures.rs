@@ -1,5 +1,5 @@
-//! What a component serves besides calls, shown on the one that serves what the
-//! conformance suite wants.
+//! Everything that a component serves besides calls, with the component that implements the
+//! fixtures of the conformance suite.
 
 use std::fs;
 
@@ -37,8 +37,8 @@ const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
 const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQIAAACAgA==";
 
-/// A workspace with these tools, all of them the same component. It was loaded
-/// before, so that what it serves is known.
+/// A workspace with these tools, all of them the same component. It was loaded before, so that its
+/// capabilities are known.
 fn workspace(tools: &[&str]) -> Workspace {
     let workspace = Workspace::new();
     configure(&workspace, tools);
@@ -68,7 +68,7 @@ fn both(workspace: &Workspace, capabilities: &Value) -> [Client; 2] {
     ]
 }
 
-/// A result without what the stateless revisions add to it.
+/// A result without the fields that the stateless revisions add.
 fn plain(result: &Value) -> Value {
     let mut result = result.clone();
     for key in ["resultType", "ttlMs", "cacheScope", "_meta"] {
@@ -78,7 +78,7 @@ fn plain(result: &Value) -> Value {
 }
 
 #[test]
-fn one_component_is_many_tools_each_by_its_own_entry() {
+fn one_component_serves_many_tools_with_their_own_entries() {
     let mut tools = TOOLS.to_vec();
     tools.push("unheard_of");
     let workspace = workspace(&tools);
@@ -94,7 +94,7 @@ fn one_component_is_many_tools_each_by_its_own_entry() {
         assert_eq!(rich["$schema"], "https://json-schema.org/draft/2020-12/schema");
         assert_eq!(rich["$defs"]["address"]["$anchor"], "addressDef");
         assert_eq!(rich["then"], json!({ "required": ["phone"] }));
-        // One of which it says nothing is a tool all the same.
+        // A tool that the component does not describe is still a tool.
         let unheard_of = tool("unheard_of");
         assert_eq!(unheard_of.get("description"), None, "{unheard_of}");
         let answer = client.call("unheard_of", json!({}));
@@ -104,7 +104,7 @@ fn one_component_is_many_tools_each_by_its_own_entry() {
 }
 
 #[test]
-fn every_kind_of_content_comes_as_the_suite_wants_it() {
+fn every_kind_of_content_matches_the_suite() {
     let workspace = workspace(&TOOLS);
     let text = |text: &str| json!({ "type": "text", "text": text });
     let image = json!({ "type": "image", "data": PNG, "mimeType": "image/png" });
@@ -154,7 +154,7 @@ fn client_writes_a_trigger(workspace: &Workspace) {
 }
 
 #[test]
-fn a_tool_tells_how_far_it_is() {
+fn a_tool_reports_its_progress() {
     let workspace = workspace(&["test_tool_with_logging", "test_tool_with_progress"]);
     for mut client in both(&workspace, &json!({})) {
         let params = json!({
@@ -182,7 +182,7 @@ fn a_tool_tells_how_far_it_is() {
 }
 
 #[test]
-fn prompts_and_resources_are_listed_the_same_in_both_eras() {
+fn prompts_and_resources_are_listed_equally_in_both_eras() {
     let workspace = workspace(&["test_simple_text", "test_image_content"]);
     let [mut old, mut new] = both(&workspace, &json!({}));
     let mut shown = String::new();
@@ -195,7 +195,7 @@ fn prompts_and_resources_are_listed_the_same_in_both_eras() {
 }
 
 #[test]
-fn a_prompt_is_messages_of_what_was_given_and_then_of_the_text() {
+fn a_prompt_has_the_emitted_messages_and_then_the_text() {
     let workspace = workspace(&["test_simple_text"]);
     let message = |content: Value| json!({ "role": "user", "content": content });
     let text = |text: &str| message(json!({ "type": "text", "text": text }));
@@ -287,7 +287,7 @@ fn an_unknown_prompt_is_a_protocol_error() {
 }
 
 #[test]
-fn a_resource_is_what_its_component_answers() {
+fn a_resource_is_the_answer_of_its_component() {
     let workspace = workspace(&["test_simple_text"]);
     let [old, new] = both(&workspace, &json!({}));
     for (mut client, not_found) in [(old, -32002), (new, -32602)] {
@@ -318,7 +318,7 @@ fn a_resource_is_what_its_component_answers() {
                 "test://template/1/2/data",
                 "there is no resource `test://template/1/2/data`: no listed resource has this URI",
             ),
-            // What the component itself refuses.
+            // A request that the component itself refuses.
             (
                 "test://template/..-/data",
                 "there is no resource `test://template/..-/data`: `test://template/..-/data` has \
@@ -335,7 +335,7 @@ fn a_resource_is_what_its_component_answers() {
 }
 
 #[test]
-fn a_prompt_and_a_resource_may_ask_as_a_tool_may() {
+fn prompts_and_resources_may_ask_questions_like_tools() {
     let workspace = workspace(&["test_simple_text"]);
     let forms = json!({ "elicitation": {} });
     let (prompt, resource) = (
@@ -382,7 +382,7 @@ fn a_prompt_and_a_resource_may_ask_as_a_tool_may() {
 }
 
 #[test]
-fn a_tool_asks_for_forms_with_suggestions_and_options() {
+fn forms_have_suggestions_and_options() {
     let workspace = workspace(&TOOLS);
     let mut client = Client::with_handshake(&workspace, json!({ "elicitation": {} }));
     let mut ask = |tool: &str, arguments: Value, content: Value| {
@@ -435,7 +435,7 @@ fn a_tool_asks_for_forms_with_suggestions_and_options() {
 }
 
 #[test]
-fn questions_of_several_rounds_come_to_an_end() {
+fn questions_over_several_rounds_end() {
     let workspace = workspace(&TOOLS);
     let mut client = Client::stateless(&workspace, json!({ "elicitation": {} }));
     let mut call = json!({ "name": "test_input_required_result_multi_round", "arguments": {} });
@@ -456,7 +456,7 @@ fn an_undescribed_tool_is_listed_later_and_found_at_once() {
     configure(&workspace, &["test_simple_text"]);
     let mut client = Client::with_handshake(&workspace, json!({}));
     let mut list = client.request("prompts/list", json!({}))["result"]["prompts"].clone();
-    // Its component is compiled meanwhile, and may be done before the list is asked for.
+    // Its component is compiled meanwhile, and may be ready before the list is requested.
     if list == json!([]) {
         client.notification("notifications/prompts/list_changed");
         list = client.request("prompts/list", json!({}))["result"]["prompts"].clone();
@@ -531,7 +531,7 @@ fn resource_subscribers_are_notified_of_component_changes() {
 }
 
 #[test]
-fn the_methods_of_sessions_are_gone_where_there_are_none() {
+fn stateless_clients_have_no_session_methods() {
     let workspace = workspace(&["test_simple_text"]);
     let mut client = Client::stateless(&workspace, json!({}));
     for (method, params) in [

@@ -62,14 +62,14 @@ fn requests_without_the_token_are_refused() {
         assert!(message.starts_with(&format!("\"{what}")), "{headers}: {reply:?}");
         assert_eq!(server.send("GET", "/metrics", &headers, "").status, 401);
     }
-    // Whether it lives may be asked by anybody.
+    // Any client may ask for the health of the server.
     assert_eq!(server.send("GET", "/healthz", "", "").body, "ok\n");
     assert_eq!(server.send("GET", "/readyz", "", "").status, 200);
     assert_eq!(server.send("GET", "/", "", "").status, 404);
 }
 
 #[test]
-fn the_token_of_a_file_is_the_token() {
+fn a_token_file_sets_the_token() {
     let workspace = Workspace::with_probe("");
     let file = workspace.outside().join("token");
     fs::write(&file, "a-token-of-my-own-1234\n").unwrap();
@@ -82,7 +82,7 @@ fn the_token_of_a_file_is_the_token() {
 }
 
 #[test]
-fn a_server_that_would_let_anybody_in_does_not_start() {
+fn a_server_open_to_everyone_does_not_start() {
     let workspace = Workspace::new();
     let short = workspace.outside().join("short");
     fs::write(&short, "letmein\n").unwrap();
@@ -104,7 +104,7 @@ fn a_server_that_would_let_anybody_in_does_not_start() {
 }
 
 #[test]
-fn localhost_is_an_address_to_listen_at() {
+fn localhost_is_a_valid_listen_address() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start_at(&workspace, "localhost:0", OPEN);
     assert!(server.address.ip().is_loopback(), "{}", server.address);
@@ -118,7 +118,7 @@ fn localhost_is_an_address_to_listen_at() {
 }
 
 #[test]
-fn a_request_outside_of_a_session_is_told_how_one_begins() {
+fn a_request_without_a_session_explains_how_to_start_one() {
     let workspace = Workspace::new();
     let server = HttpServer::start(&workspace, OPEN);
     let send = |headers: &str, body: &str| {
@@ -140,7 +140,7 @@ fn a_request_outside_of_a_session_is_told_how_one_begins() {
 }
 
 #[test]
-fn another_host_and_another_origin_are_refused() {
+fn other_hosts_and_origins_are_refused() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, OPEN);
     let port = server.address.port();
@@ -161,14 +161,14 @@ fn another_host_and_another_origin_are_refused() {
     ] {
         let reply = echo(&server, &headers, "x");
         assert_eq!(reply.status, 403, "{headers}: {reply:?}");
-        // Whatever the body is.
+        // Regardless of the body.
         let with_type = format!("{headers}Content-Type: application/json\r\n");
         for body in ["{nope", "{}", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#] {
             let reply = server.send("POST", "/mcp", &with_type, body);
             assert_eq!(reply.status, 403, "{headers} {body}: {reply:?}");
         }
     }
-    // Its own, under either name.
+    // Its own host, under either name.
     for host in ["localhost", "127.0.0.1"] {
         check_echo(&echo(&server, &format!("Origin: http://{host}:{port}\r\n"), "x"), "x");
     }
@@ -179,7 +179,7 @@ fn another_host_and_another_origin_are_refused() {
 }
 
 #[test]
-fn a_request_that_leaves_its_host_or_origin_open_is_refused() {
+fn a_request_with_an_unclear_host_or_origin_is_refused() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, OPEN);
     let own = server.address;
@@ -223,7 +223,7 @@ fn oversized_or_invalid_json_is_refused() {
 }
 
 #[test]
-fn two_hundred_clients_at_once_get_their_own_answers() {
+fn two_hundred_concurrent_clients_get_their_own_answers() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, OPEN);
     std::thread::scope(|scope| {
@@ -261,7 +261,7 @@ pub(super) fn begin(server: &HttpServer) -> Reply {
     server.send("POST", "/mcp", TYPES, &hello.to_string())
 }
 
-/// The headers of what comes after it.
+/// The headers of later requests of the session.
 pub(super) fn in_session(reply: &Reply) -> String {
     let head = reply.head.to_lowercase();
     let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
@@ -269,7 +269,7 @@ pub(super) fn in_session(reply: &Reply) -> String {
 }
 
 #[test]
-fn a_session_too_many_ends_an_idle_one() {
+fn an_excess_session_ends_an_idle_session() {
     let workspace = Workspace::new();
     let server = HttpServer::start(&workspace, OPEN);
     let other = json!({
@@ -287,7 +287,7 @@ fn a_session_too_many_ends_an_idle_one() {
     }
     let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }).to_string();
     let status = |session: &str| server.send("POST", "/mcp", session, &list).status;
-    // The client that has most of them loses the one that was not used for longest.
+    // The client with the most sessions loses its least recently used session.
     for _ in 0..3 {
         assert_eq!(status(&in_session(&first)), 200);
         assert_eq!(begin(&server).status, 200);
@@ -315,7 +315,7 @@ fn a_session_with_a_handshake_lasts_until_it_is_deleted() {
         "params": { "name": "probe", "arguments": { "do": "echo", "text": "in a session" } },
     });
     check_echo(&server.send("POST", "/mcp", &headers, &call.to_string()), "in a session");
-    // Clients take 202 for a message that was accepted, and warn.
+    // Clients interpret 202 as an accepted message, and warn.
     let deleted = server.send("DELETE", "/mcp", &headers, "");
     assert_eq!((deleted.status, &*deleted.body), (204, ""), "{deleted:?}");
     let gone = server.send("POST", "/mcp", &headers, &call.to_string());
@@ -323,7 +323,7 @@ fn a_session_with_a_handshake_lasts_until_it_is_deleted() {
 }
 
 #[test]
-fn a_client_cancels_no_call_of_another() {
+fn a_client_cannot_cancel_a_call_of_another_client() {
     let workspace = Workspace::with_probe(
         "[tools.probe.grants]\nfilesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
     );
@@ -348,7 +348,7 @@ fn a_client_cancels_no_call_of_another() {
         let body = message(None, "notifications/cancelled", cancel.clone());
         server.send("POST", "/mcp", &second, &body);
         server.message("", "notifications/cancelled", cancel);
-        // Both were handled before this is answered.
+        // Both notifications are handled before this is answered.
         let list = message(Some("list"), "tools/list", json!({}));
         assert_eq!(server.send("POST", "/mcp", &second, &list).status, 200);
         workspace.file("go", "");
@@ -358,7 +358,7 @@ fn a_client_cancels_no_call_of_another() {
 }
 
 #[test]
-fn servers_with_the_same_key_take_over_from_each_other() {
+fn servers_with_the_same_key_continue_each_others_calls() {
     let workspace = Workspace::with_probe("");
     let key = workspace.outside().join("key");
     fs::write(&key, [7; 32]).unwrap();
@@ -389,7 +389,7 @@ fn servers_with_the_same_key_take_over_from_each_other() {
 }
 
 #[test]
-fn a_server_that_is_told_to_end_answers_what_runs_first() {
+fn a_stopped_server_answers_running_calls_first() {
     let workspace = Workspace::with_probe(
         "[tools.probe.grants]\nfilesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
     );
@@ -405,7 +405,7 @@ fn a_server_that_is_told_to_end_answers_what_runs_first() {
             std::thread::yield_now();
         }
         assert!(Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
-        // It listens no longer when it has begun to end.
+        // It stops listening when the shutdown begins.
         while std::net::TcpStream::connect(server.address).is_ok() {
             std::thread::yield_now();
         }

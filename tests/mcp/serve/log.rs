@@ -1,4 +1,4 @@
-//! What a server logs where nothing reads its standard error.
+//! The log of a server whose standard error is not read.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use crate::support::Workspace;
 use crate::support::http::HttpServer;
 use crate::support::mcp::Client;
 
-/// A standard error that takes nothing more until it is read, and its reader.
+/// A full standard error that blocks until it is read, and its reader.
 fn full() -> (UnixStream, Stdio) {
     let (reader, mut writer) = UnixStream::pair().unwrap();
     writer.set_nonblocking(true).unwrap();
@@ -30,7 +30,7 @@ fn start(workspace: &Workspace, arguments: &[&str]) -> (UnixStream, Client) {
 }
 
 #[test]
-fn a_server_whose_log_nothing_reads_answers_and_ends() {
+fn a_server_with_an_unread_log_answers_and_ends() {
     let workspace = Workspace::with_probe("");
     let attacks = [
         (vec![], json!({ "do": "panic", "message": "x" })),
@@ -51,9 +51,9 @@ fn a_server_whose_log_nothing_reads_answers_and_ends() {
 }
 
 #[test]
-fn an_http_server_whose_log_nothing_reads_answers() {
+fn an_http_server_with_an_unread_log_answers() {
     let workspace = Workspace::with_probe("");
-    // The calls log more than a pipe holds. Nothing is read after the server's address.
+    // The log of the calls exceeds the size of a pipe. Only the server's address is read.
     let server = HttpServer::start(&workspace, &["--no-token", "--log", "info"]);
     let call = |arguments: Value| {
         let reply =
@@ -71,7 +71,7 @@ fn an_http_server_whose_log_nothing_reads_answers() {
 fn unread_log_lines_are_dropped_and_counted() {
     let workspace = Workspace::with_probe("");
     let (unread, mut client) = start(&workspace, &["--log", "info"]);
-    // The queue has room for a part of these lines, of 4,000 bytes each.
+    // The queue has room for only a part of these lines of 4,000 bytes each.
     const LINES: usize = 1_500;
     for number in 0..LINES {
         let message = format!("line {number} {}", "x".repeat(3_900));

@@ -1,8 +1,8 @@
-//! What a server holds while it is attacked, against `--total-memory`.
+//! The memory of a server under attack, compared with `--total-memory`.
 //!
-//! The kernel notes the most that a process has ever held, so that no moment is missed.
-//! Each attack goes on until so many of its requests were answered, whatever the answer;
-//! `benches/soak` has all of them at once, for as long as one likes.
+//! The kernel records the peak memory of a process, so no moment is missed. Each attack continues
+//! until a number of its requests were answered, regardless of the answer; `benches/soak` runs all
+//! of them at once, for any duration.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,13 +18,13 @@ use crate::support::http::HttpServer;
 use crate::support::mcp::{Client, meta};
 use crate::support::{Workspace, guest, peak_mib, process_stat};
 
-/// How long a test waits for what it waits for. Nothing is measured.
+/// How long a test waits before it fails. It is not a measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The least that a server can have.
+/// The smallest total memory of a server.
 const TOTAL_MIB: u64 = 384;
 
-/// How many requests of an attack are answered, by how many clients.
+/// Number of answered requests of an attack, and number of clients.
 const ANSWERED: usize = 24;
 const CLIENTS: usize = 16;
 
@@ -61,19 +61,19 @@ impl Attacked {
         )
     }
 
-    /// Sends a request on a connection of its own, and reads the start of the answer.
+    /// Sends a request on its own connection, and reads the start of the answer.
     fn ask(&self, request: &str) -> Option<TcpStream> {
         let mut stream = TcpStream::connect(self.server.address).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
         stream.set_write_timeout(Some(PATIENCE)).ok()?;
-        // A server that refuses a request does not read it to its end.
+        // A server that refuses a request does not read all of it.
         let _ = stream.write_all(request.as_bytes());
         stream.read_exact(&mut [0; 12]).ok()?;
         Some(stream)
     }
 
-    /// Lets all clients attack until so many of their requests were answered, and then
-    /// an honest one ask.
+    /// Runs an attack by all clients until this many requests were answered, and then a request of
+    /// an honest client.
     #[track_caller]
     fn check(&self, name: &str, times: usize, attack: impl Fn(&Self) -> bool + Sync) {
         let (answered, tried) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -97,7 +97,7 @@ impl Attacked {
         assert!(answer.is_some(), "{name}: an honest client was not answered");
     }
 
-    /// The same with calls that have these arguments, whose answers are read.
+    /// Like [`Self::check`], with calls that have these arguments and whose answers are read.
     #[track_caller]
     fn check_calls(&self, name: &str, arguments: &Value) {
         let request = self.request(arguments);
@@ -110,11 +110,11 @@ impl Attacked {
 }
 
 #[test]
-fn a_server_stays_within_its_memory_while_calls_attack_it() {
+fn memory_stays_bounded_while_calls_attack_the_server() {
     let attacked = Attacked::start();
     let check = |name: &str, arguments: Value| attacked.check_calls(name, &arguments);
     check("memory", json!({ "do": "allocate", "bytes": 60_000_000 }));
-    // An answer is copied before it is cut, in a buffer that the allocator may keep.
+    // An answer is copied before it is truncated, into a buffer that the allocator may keep.
     for bytes in [8_000_000, 16_000_000, 31_000_000] {
         check("answers", json!({ "do": "output", "bytes": bytes }));
     }
@@ -132,7 +132,7 @@ fn a_server_stays_within_its_memory_while_calls_attack_it() {
     check("values", json!({ "do": "echo", "more": vec![[0]; 80_000] }));
 }
 
-/// How often a process had to ask the kernel for a page so far.
+/// Number of page faults of a process until now.
 fn page_faults(process: u32) -> u64 {
     // `minflt`
     process_stat(process, 7).unwrap().parse().unwrap()
@@ -152,7 +152,7 @@ fn consecutive_large_calls_reuse_their_memory() {
     };
     let before = (0..CALLS).map(&mut call).last().unwrap();
     let after = (0..CALLS).map(&mut call).last().unwrap();
-    // A megabyte has 244 pages, and lies in several buffers.
+    // A megabyte has 244 pages, and is held in several buffers.
     let each = (after - before) / CALLS;
     assert!(each < 244, "{each} page faults a call");
 }
@@ -169,7 +169,7 @@ fn memory_stays_bounded_during_a_thousand_requests() {
         guest("request"),
         server.url()
     ));
-    // So that several of the calls run at once.
+    // So that several calls run concurrently.
     let attacked = Attacked::start_in(workspace, 1024);
     let arguments = json!({
         "url": server.url(), "method": "POST", "body": "0123456789", "repeat": 10_000,
@@ -178,7 +178,7 @@ fn memory_stays_bounded_during_a_thousand_requests() {
     let params = json!({ "name": "request", "arguments": arguments });
     attacked.check("requests", CALLS, |attacked| {
         let answer = attacked.server.message("", "tools/call", params.clone());
-        // The end of a long answer is cut, and each says that it was answered at its begin.
+        // Long answers are truncated, and each begins with its status.
         assert!(answer.body.contains("\\\"status\\\":200"), "{answer:?}");
         true
     });
@@ -211,7 +211,7 @@ fn memory_stays_bounded_when_clients_give_up() {
     });
 }
 
-/// A session's handshake, which says this of the client and of what it can do.
+/// The handshake of a session with this client information and these capabilities.
 fn hello(client: &Value, capabilities: &Value) -> String {
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client,
@@ -242,7 +242,7 @@ fn sessions_keep_little_of_client_information() {
 }
 
 #[test]
-fn subscriptions_are_bounded_by_what_they_take() {
+fn subscriptions_are_bounded_by_their_memory() {
     let attacked = Attacked::start();
     attacked.workspace.file("notes/a.md", "A\n");
     attacked.workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
@@ -267,7 +267,7 @@ fn subscriptions_are_bounded_by_what_they_take() {
     assert!(reply.body.contains("busy: "), "{reply:?}");
     let peak = peak_mib(server.child.id());
     assert!(peak < TOTAL_MIB, "{peak} MiB");
-    // They are free again with their sessions.
+    // Their memory is free again after the sessions end.
     for session in &sessions {
         assert_eq!(server.send("DELETE", "/mcp", session, "").status, 204);
     }
@@ -294,13 +294,13 @@ fn answers_of_sessions_are_not_kept() {
 }
 
 #[test]
-fn questions_that_wait_are_bounded_by_what_they_take() {
+fn waiting_questions_are_bounded_by_their_memory() {
     let workspace = Workspace::with_probe("");
     let total = format!("{TOTAL_MIB}MiB");
     let forms = json!({ "elicitation": { "form": {} } });
     let mut client = Client::start(&workspace, &["--total-memory", &total]).after_handshake(forms);
     let ask = |text: String| json!({ "name": "probe", "arguments": { "do": "ask", "text": text } });
-    // What the contract does not let a tool ask is refused.
+    // A question that violates the tool's contract is refused.
     let answer = client.request("tools/call", ask("x".repeat(70_000)));
     let text = texts(&answer["result"]).join(" ");
     assert!(text.contains("the text of a question has"), "{text}");
@@ -321,7 +321,7 @@ fn questions_that_wait_are_bounded_by_what_they_take() {
     assert!(asked.len() > 10 && busy > 10, "{} asked, {busy} refused", asked.len());
     let peak = peak_mib(client.process_id());
     assert!(peak < TOTAL_MIB, "{peak} MiB for {} questions", asked.len());
-    // An answer gives its memory back.
+    // An answer releases its memory.
     let declined = json!({ "jsonrpc": "2.0", "id": asked[0], "result": { "action": "decline" } });
     client.write(&declined.to_string());
     client.wait(|message| message["result"]["content"].is_array());
@@ -329,14 +329,14 @@ fn questions_that_wait_are_bounded_by_what_they_take() {
 }
 
 #[test]
-fn heads_that_do_not_arrive_take_little() {
+fn incomplete_heads_take_little_memory() {
     let attacked = Attacked::start();
     let head = format!("GET /healthz HTTP/1.1\r\nX-A: {}", "a".repeat(400_000));
     let open: Vec<_> = (0..300)
         .map(|_| {
             let mut stream = TcpStream::connect(attacked.server.address).unwrap();
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            // A server that has read enough of it closes the connection.
+            // The server closes the connection when it has read enough.
             let _ = stream.write_all(head.as_bytes());
             stream
         })
@@ -345,7 +345,7 @@ fn heads_that_do_not_arrive_take_little() {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).map(|_| answer)
     });
-    // The kernel may have thrown the answer away with what was not read.
+    // The kernel may have discarded the answer together with the unread data.
     assert!(
         answers
             .all(|answer| answer.is_err() || answer.is_ok_and(|a| a.starts_with("HTTP/1.1 431")))

@@ -1,4 +1,4 @@
-//! `kitbag serve`, as its clients meet it.
+//! `kitbag serve`, from the view of its clients.
 
 mod bounds;
 mod fixtures;

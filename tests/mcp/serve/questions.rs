@@ -1,4 +1,4 @@
-//! A tool's questions, and the people behind a client.
+//! Questions of tools to the person behind a client.
 
 use serde_json::{Value, json};
 
@@ -126,14 +126,14 @@ fn a_person_consents_by_the_configuration_or_the_command_line() {
 }
 
 #[test]
-fn a_configured_answer_is_not_asked_for() {
+fn a_configured_answer_is_not_requested() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\ngo-on = true\n");
     let mut client = Client::with_handshake(&workspace, forms());
     let answer = client.call("probe", json!({ "do": "ask" }));
     assert_eq!(texts(&answer), [r#"ask: {"go-on":true}"#]);
 }
 
-/// The form of a question, as the client is asked to show it.
+/// The form of a question that the client receives.
 fn form(client: &mut Client, arguments: Value) -> Value {
     let mut all = json!({ "do": "ask", "id": "q" });
     all.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
@@ -183,7 +183,7 @@ fn a_form_of_a_tool_cannot_pass_for_an_approval() {
             );
         }
     }
-    // Other words are those of the tool, line by line.
+    // Other text belongs to the tool, line by line.
     let mut client = Client::with_handshake(&workspace, forms());
     let arguments = json!({
         "text": "Fine?\n\nCalled by user root. Allow it?\u{1b}[2J\u{202e}",
@@ -214,7 +214,7 @@ fn no_part_of_a_form_has_invisible_characters() {
     assert_eq!(asked["message"], format!("`probe` asks: {escaped}"));
     let expected = json!({ "type": "string", "title": escaped, "description": escaped });
     assert_eq!(properties["a"], expected);
-    // The value is what the tool gets; the title is what a person sees.
+    // The tool receives the value; a person sees the title.
     let option = json!({ "const": bad, "title": escaped });
     assert_eq!(properties["b"]["oneOf"], json!([option, option]));
     let arguments = json!({ "do": "ask", "id": "a\u{202e}", "answer_type": "text" });
@@ -231,7 +231,7 @@ fn a_question_for_a_secret_is_flagged() {
     let arguments = json!({ "text": text, "answer_type": "text" });
     let asked = form(&mut Client::with_handshake(&workspace, forms()), arguments);
     assert_eq!(asked["message"], format!("`probe` asks: {text}\n{note}"));
-    // A model that passes the question on passes the note on.
+    // A model that forwards the question also forwards the note.
     let arguments = json!({ "do": "ask", "text": text, "answer_type": "text" });
     let answer = Client::stateless(&workspace, json!({})).call("probe", arguments);
     let said = texts(&answer).concat();

@@ -14,8 +14,8 @@ fn names(client: &mut Client) -> Vec<String> {
     tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Waits until these are the tools. A list may change more than once on the way: when a
-/// tool has described itself, or an editor writes a file in two steps.
+/// Waits until these are the tools. A list may change more than once meanwhile: when a tool has
+/// described itself, or an editor writes a file in two steps.
 #[track_caller]
 fn wait_for_names(client: &mut Client, expected: &[&str]) {
     loop {
@@ -39,7 +39,7 @@ fn an_edited_configuration_is_seen_with_a_handshake() {
 }
 
 #[test]
-fn an_edited_configuration_is_seen_by_who_listens() {
+fn an_edited_configuration_is_seen_by_subscribers() {
     let workspace = Workspace::with_probe("");
     let mut client = Client::stateless(&workspace, json!({}));
     assert_eq!(names(&mut client), ["learn", "probe"]);
@@ -70,7 +70,7 @@ fn a_broken_edit_turns_off_its_tool_and_is_logged() {
     assert!(message.contains("broken: .kitbag/config.toml:7:10: "), "{message}");
     let answer = client.call("probe", json!({ "do": "echo", "text": "still" }));
     assert_eq!(texts(&answer), ["still"]);
-    // A file that is not TOML holds the tools of the workspace.
+    // If the file is not valid TOML, the tools of the workspace are disabled.
     workspace.config("[tools.probe\n");
     wait_for_names(&mut client, &["learn"]);
     client.logged("unclosed table");
@@ -79,7 +79,7 @@ fn a_broken_edit_turns_off_its_tool_and_is_logged() {
 }
 
 #[test]
-fn a_call_that_runs_ends_on_what_it_began_with() {
+fn a_running_call_keeps_its_configuration() {
     let workspace = Workspace::with_probe(
         "[tools.probe.grants]\nfilesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
     );
@@ -97,7 +97,7 @@ fn a_call_that_runs_ends_on_what_it_began_with() {
 }
 
 #[test]
-fn a_tool_that_is_built_anew_is_called_anew() {
+fn a_rebuilt_tool_is_loaded_again() {
     let workspace = Workspace::new();
     workspace.config("");
     let wasm = workspace.file(".kitbag/tools/tool.wasm", fs::read(guest("stranger")).unwrap());
@@ -112,7 +112,7 @@ fn a_tool_that_is_built_anew_is_called_anew() {
 }
 
 #[test]
-fn the_component_of_a_tool_that_is_gone_leaves_memory() {
+fn the_component_of_a_removed_tool_is_unloaded() {
     let workspace = Workspace::with_probe("");
     let mut client = Client::with_handshake(&workspace, json!({}));
     names(&mut client);
@@ -129,7 +129,7 @@ fn the_component_of_a_tool_that_is_gone_leaves_memory() {
 }
 
 #[test]
-fn new_documents_are_told_and_listed() {
+fn new_documents_are_announced_and_listed() {
     let workspace = Workspace::new();
     workspace.file("notes/a.md", "A\n");
     workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
@@ -141,7 +141,7 @@ fn new_documents_are_told_and_listed() {
     };
     assert_eq!(uris(&mut client), ["kb://team/a"]);
     workspace.file("notes/deep/b.md", "B\n");
-    // The directory may be seen before the document in it.
+    // The directory may be noticed before the document in it.
     loop {
         client.notification("notifications/resources/list_changed");
         if uris(&mut client) == ["kb://team/a", "kb://team/deep/b"] {
@@ -163,12 +163,12 @@ fn a_link_out_of_a_topic_is_not_watched() {
     workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
     let mut client = Client::with_handshake(&workspace, json!({}));
     client.request("resources/list", json!({}));
-    // A change that is seen has been waited for by everything that watches.
+    // When this change is noticed, all watches have handled their events.
     workspace.file("notes/b.md", "B\n");
     client.notification("notifications/resources/list_changed");
     workspace.file("notes/deep/c.md", "C\n");
     client.notification("notifications/resources/list_changed");
-    // The root, `.kitbag`, the cache's or component's directories at most, and the two
+    // At most the root, `.kitbag`, the directories of the cache or the component, and the two
     // directories of the topic.
     assert!(client.watches() <= 8, "{}", client.watches());
 }

@@ -1,4 +1,4 @@
-//! What a tool tells and gives besides its text.
+//! Reports and content of a tool besides its text.
 
 use kitbag::base::json::{self, JsonBudget};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::support::mcp::Client;
 use crate::support::{Workspace, guest, probe, snapshot};
 
 #[test]
-fn everything_that_a_tool_gives_is_a_content_block() {
+fn all_content_of_a_tool_becomes_content_blocks() {
     let workspace = Workspace::with_probe("");
     let old = Client::with_handshake(&workspace, json!({}));
     let new = Client::stateless(&workspace, json!({}));
@@ -19,7 +19,7 @@ fn everything_that_a_tool_gives_is_a_content_block() {
 }
 
 #[test]
-fn progress_goes_to_who_asked_for_it_and_rises() {
+fn progress_rises_and_is_sent_to_its_requester() {
     let workspace = Workspace::with_probe("");
     let old = Client::with_handshake(&workspace, json!({}));
     let new = Client::stateless(&workspace, json!({}));
@@ -42,7 +42,7 @@ fn progress_goes_to_who_asked_for_it_and_rises() {
 }
 
 #[test]
-fn a_tool_that_is_compiled_is_progress_that_rises_into_its_own() {
+fn compile_progress_precedes_the_progress_of_the_tool() {
     let workspace = Workspace::with_own_cache();
     workspace.config(&probe(""));
     workspace.run(&["run", "probe", "do=echo", "text=x"]).success();
@@ -56,7 +56,7 @@ fn a_tool_that_is_compiled_is_progress_that_rises_into_its_own() {
         });
         client.send("tools/call", params)
     };
-    // The second waits for the first.
+    // The second call waits for the first.
     let ids = ["one", "two"].map(&mut call);
     let size = std::fs::metadata(guest("probe")).unwrap().len().div_ceil(1024);
     let line = format!("compiling kitbag_probe.wasm ({size} KiB)");
@@ -76,7 +76,7 @@ fn a_tool_that_is_compiled_is_progress_that_rises_into_its_own() {
     for token in ["one", "two"] {
         let mine = messages.iter().filter(|message| message["params"]["progressToken"] == token);
         let done: Vec<_> = mine.map(|m| m["params"]["progress"].as_f64().unwrap()).collect();
-        // Two were reported before.
+        // Two reports preceded it.
         assert!(done[0] > 0.0 && done.is_sorted_by(|one, next| one < next), "{messages:?}");
         assert_eq!(done.last(), Some(&2.0), "{messages:?}");
     }
@@ -121,7 +121,7 @@ fn a_tool_trap_is_not_logged_as_a_warning() {
 }
 
 #[test]
-fn each_line_of_the_log_is_one_object_with_every_key_once() {
+fn each_log_line_is_an_object_with_unique_keys() {
     let workspace = Workspace::with_probe("");
     let mut client = Client::start(&workspace, &["--log", "debug", "--log-format", "json"]);
     client.request(
@@ -141,7 +141,7 @@ fn each_line_of_the_log_is_one_object_with_every_key_once() {
     let (_, stderr) = client.close();
     let lines: Vec<_> = stderr
         .lines()
-        // The strict reading refuses a key that stands twice.
+        // The strict parser refuses duplicate keys.
         .map(|line| {
             json::parse(line.as_bytes(), JsonBudget::OUTPUT)
                 .unwrap_or_else(|e| panic!("{e}: {line}"))

@@ -1,4 +1,4 @@
-//! A session from its first line to its last, and what may go wrong in between.
+//! A session from its first line to its last, and the failures in between.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::support::Workspace;
 use crate::support::mcp::Client;
 
 #[test]
-fn a_client_that_has_gone_is_still_answered_what_was_wrong() {
+fn errors_are_written_after_the_input_has_ended() {
     let workspace = Workspace::new();
     let run = workspace.run_with(&["serve"], "no json\n{\"id\":1}\n", &[]);
     assert_eq!(run.code, 0, "{}", run.shown());
@@ -17,13 +17,12 @@ fn a_client_that_has_gone_is_still_answered_what_was_wrong() {
 }
 
 #[test]
-fn a_call_that_is_given_up_ends_and_others_go_on() {
+fn cancelled_calls_end_and_others_continue() {
     let workspace = Workspace::with_probe("");
-    // However long this takes, no loop ends for want of time.
+    // A time limit that no loop reaches, however slow the machine is.
     workspace.own_config("[tools.probe.limits]\ntime = \"1h\"\n");
     let mut client = Client::with_handshake(&workspace, json!({}));
-    // More loops than there are places for calls: only when they end do the
-    // others come to run.
+    // More loops than call slots: the next call only runs when they end.
     let loops: Vec<_> = (0..100)
         .map(|_| {
             client.send("tools/call", json!({ "name": "probe", "arguments": { "do": "spin" } }))
@@ -36,7 +35,7 @@ fn a_call_that_is_given_up_ends_and_others_go_on() {
     }
     let answer = client.call("probe", json!({ "do": "echo", "text": "after" }));
     assert_eq!(texts(&answer), ["after"]);
-    // What was given up is not answered.
+    // Cancelled calls are not answered.
     let others = client.others();
     let is_of_a_loop =
         |message: &Value| message["id"].as_u64().is_some_and(|id| loops.contains(&id));
@@ -44,7 +43,7 @@ fn a_call_that_is_given_up_ends_and_others_go_on() {
 }
 
 #[test]
-fn a_closed_input_ends_the_process_whatever_runs() {
+fn a_closed_input_ends_the_process_during_calls() {
     let workspace = Workspace::with_probe("[tools.probe.limits]\ntime = \"30s\"\n");
     let mut client = Client::with_handshake(&workspace, json!({}));
     let answered = client
@@ -104,14 +103,14 @@ fn a_call_that_ends_with_the_input_is_not_answered() {
 }
 
 #[test]
-fn a_client_that_says_nothing_is_no_error() {
+fn a_silent_client_is_not_an_error() {
     let workspace = Workspace::new();
     let run = workspace.run(&["serve"]);
     assert_eq!((run.code, &*run.stdout, &*run.stderr), (0, "", ""));
 }
 
 #[test]
-fn a_wrong_option_is_told_before_the_first_message() {
+fn a_wrong_option_is_reported_before_the_first_message() {
     let workspace = Workspace::new();
     let run = workspace.run(&["serve", "--tools", "nothing"]);
     assert_eq!(run.code, 4);

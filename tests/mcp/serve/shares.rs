@@ -1,4 +1,4 @@
-//! Memory and shares of a server whose clients take as much as they can.
+//! Memory and shares of a server whose clients take as much as possible.
 //!
 //! Budgets are small and attacks are counted, so that no test depends on the machine's speed.
 
@@ -13,10 +13,10 @@ use crate::support::http::{HttpServer, Reply};
 use crate::support::mcp::{Client, meta_of};
 use crate::support::{Workspace, guest, peak_mib};
 
-/// How long a request may take before its test fails. Nothing is measured.
+/// How long a request may take before its test fails. It is not a measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The tools `relay`, which calls others as its arguments say, and `probe`.
+/// The tools `relay`, which calls other tools as its arguments specify, and `probe`.
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
     workspace.own_config(&format!(
@@ -42,7 +42,7 @@ fn call(server: &HttpServer, client: &str, tool: &str, arguments: &Value) -> Rep
     server.message("", "tools/call", params)
 }
 
-/// Checks that a session begins.
+/// Checks that a session can be started.
 #[track_caller]
 fn check_served(server: &HttpServer) {
     let reply = begin(server);
@@ -55,7 +55,7 @@ fn queued_inner_calls_stay_within_the_memory_of_the_server() {
     const TOTAL_MIB: u64 = 640;
     let workspace = workspace();
     let server = start(&workspace, TOTAL_MIB);
-    // As values each takes 8 MB; four slow calls keep them waiting.
+    // Each takes 8 MB when parsed; four slow calls keep them waiting.
     let junk = json!({ "do": "echo", "more": vec![[0]; 49_000] });
     let arguments = json!({ "steps": [
         { "start": { "tool": "probe", "arguments": { "do": "sleep", "ms": 600_000 }, "times": 4 } },
@@ -69,7 +69,7 @@ fn queued_inner_calls_stay_within_the_memory_of_the_server() {
 }
 
 #[test]
-fn arguments_of_inner_calls_that_wait_are_bounded() {
+fn arguments_of_waiting_inner_calls_are_bounded() {
     let workspace = workspace();
     let mut client = Client::with_handshake(&workspace, json!({}));
     let slow = json!({ "do": "gather", "path": "here", "until": "go" });
@@ -124,12 +124,12 @@ fn bodies_of_one_client_leave_memory_for_small_messages() {
                 "POST /mcp HTTP/1.1\r\nHost: {address}\r\n{TYPES}Content-Length: 4000000\r\n\r\n"
             );
             stream.write_all(head.as_bytes()).ok()?;
-            // The server refuses those for which it has no memory.
+            // The server refuses bodies for which it has no memory.
             stream.write_all(&part).ok()?;
             Some(stream)
         })
         .collect();
-    // The server has read as many as it takes.
+    // Until the server refuses further bodies.
     let is_full = || server.send("GET", "/metrics", "", "").body.contains("why=\"memory\"");
     while !is_full() {
         std::thread::yield_now();
@@ -137,7 +137,7 @@ fn bodies_of_one_client_leave_memory_for_small_messages() {
     check_served(&server);
 }
 
-/// A server on which six calls fit, with the tool `probe` under several names.
+/// A server with memory for six calls and the tool `probe` under several names.
 struct Crowded {
     workspace: Workspace,
     server: HttpServer,
@@ -162,7 +162,7 @@ impl Crowded {
         Self { workspace, server, running: Vec::new() }
     }
 
-    /// Has a client begin many calls of all tools, until as many run as this.
+    /// Starts many calls of all tools as a client, until this many run.
     fn fill(&mut self, client: &str, calls: usize) {
         for number in 0..24 {
             let here = format!("{client}{number}");
@@ -176,7 +176,7 @@ impl Crowded {
         }
     }
 
-    /// How many calls of a client have begun.
+    /// Number of calls of a client that have started.
     fn begun(&self, client: &str) -> usize {
         (0..24).filter(|n| self.workspace.path(&format!("{client}{n}")).exists()).count()
     }
@@ -192,9 +192,9 @@ impl Crowded {
 }
 
 #[test]
-fn a_client_leaves_memory_for_calls_of_others() {
+fn a_client_leaves_memory_for_other_clients() {
     let mut crowded = Crowded::start();
-    // More than one client may run, whichever tools it mixes.
+    // The limit of a client is independent of its choice of tools.
     crowded.fill("greedy", 4);
     crowded.check_answered("honest");
     assert_eq!(crowded.begun("greedy"), 4);
@@ -218,8 +218,8 @@ fn niceness_of_calls(server: &HttpServer) -> Vec<i64> {
     stats
         .filter_map(|stat| {
             let (name, fields) = stat.rsplit_once(") ")?;
-            // Of proc_pid_stat(5) the third field is the first behind the name, the 19th the
-            // niceness.
+            // proc_pid_stat(5): the first field after the name is the third, and the niceness is
+            // the 19th.
             let niceness = fields.split(' ').nth(16)?.parse().ok()?;
             name.ends_with("(kitbag-call").then_some(niceness)
         })
@@ -227,7 +227,7 @@ fn niceness_of_calls(server: &HttpServer) -> Vec<i64> {
 }
 
 #[test]
-fn guests_that_compute_for_long_give_way_to_other_calls() {
+fn long_running_guests_yield_to_other_calls() {
     const MOST_CALLS: usize = 10_000;
     let workspace = workspace();
     let processors = std::thread::available_parallelism().unwrap().get();
@@ -236,7 +236,7 @@ fn guests_that_compute_for_long_give_way_to_other_calls() {
     let params = json!({ "name": "probe", "arguments": arguments, "_meta": meta_of("greedy") });
     let _running: Vec<_> =
         (0..processors).map(|_| server.begin("", "tools/call", params.clone())).collect();
-    // A call that comes while every processor runs one lowers the priority of those that are long.
+    // A call that arrives while every processor runs a call lowers the priority of the long ones.
     let have_given_way = (0..MOST_CALLS).any(|_| {
         let reply = call(&server, "honest", "probe", &json!({ "do": "echo", "text": "answered" }));
         assert!(reply.body.contains("answered"), "{reply:?}");

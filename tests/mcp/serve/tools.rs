@@ -1,4 +1,4 @@
-//! Listing and calling.
+//! Listing and calling tools.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn pretty(value: &serde_json::Value) -> String {
 }
 
 #[test]
-fn tools_are_listed_the_same_in_both_eras() {
+fn tools_are_listed_equally_in_both_eras() {
     let workspace = Workspace::with_probe(TYPED);
     let mut old = Client::with_handshake(&workspace, json!({}));
     let mut new = Client::stateless(&workspace, json!({}));
@@ -30,12 +30,12 @@ fn tools_are_listed_the_same_in_both_eras() {
     snapshot!("list", &pretty(&list));
     assert_eq!(new.request("tools/list", json!({}))["result"]["tools"], list);
     assert_eq!(old.request("tools/list", json!({}))["result"]["tools"], list);
-    // The same as for who asks without a server.
+    // The export without a server is the same.
     assert_eq!(workspace.run(&["export", "--format", "mcp"]).json()["tools"], list);
 }
 
 #[test]
-fn a_server_says_what_it_is_in_both_eras() {
+fn a_server_identifies_itself_in_both_eras() {
     let workspace = Workspace::new();
     workspace.file("notes/a.md", "A\n");
     workspace.file("notes/b.md", "B\n");
@@ -77,7 +77,7 @@ fn tool_errors_are_results_and_unknown_tools_are_errors() {
 }
 
 #[test]
-fn an_error_that_may_pass_says_so_and_its_trace_stays_here() {
+fn temporary_errors_are_marked_and_traces_are_withheld() {
     let workspace = Workspace::with_probe("");
     let mut client = Client::start(&workspace, &["--log", "info"]);
     client.request(
@@ -107,7 +107,7 @@ fn printed_output_is_not_a_protocol_message() {
 }
 
 #[test]
-fn a_tool_that_says_more_of_itself_is_listed_with_that_later() {
+fn a_tool_is_listed_again_with_its_description() {
     let workspace = compiled_probe();
     forget(&workspace);
     let compiled_by_another = workspace.claim();
@@ -125,23 +125,23 @@ fn a_tool_that_says_more_of_itself_is_listed_with_that_later() {
 fn cached_descriptions_are_listed_without_native_code() {
     let workspace = compiled_probe();
     let described = workspace.run(&["describe", "probe", "--json"]).json();
-    // As another version of kitbag has it.
+    // As if another version of kitbag had compiled it.
     let compiled_by_another = workspace.claim();
     let mut client = Client::with_handshake(&workspace, json!({}));
     let list = client.request("tools/list", json!({}));
     assert!(probe(&list)["description"].is_string(), "{list}");
     assert_eq!(probe(&list)["inputSchema"], described["inputSchema"]["value"]);
     assert_eq!(workspace.listed()[1]["description"], probe(&list)["description"]);
-    // With nothing compiled.
+    // Without native code.
     assert_eq!(workspace.run(&["describe", "probe", "--json"]).json(), described);
     drop(compiled_by_another);
-    // Of another component nothing is known.
+    // The description of another component is not known.
     forget(&workspace);
     assert_eq!(workspace.listed()[1]["description"], json!(null));
 }
 
 #[test]
-fn a_server_compiles_its_tools_before_they_are_called() {
+fn a_server_compiles_its_tools_before_their_first_call() {
     let workspace = Workspace::with_own_cache();
     let wasm = std::fs::read(guest("probe")).unwrap();
     workspace.file(".kitbag/tools/probe.wasm", wasm);
@@ -153,7 +153,7 @@ fn a_server_compiles_its_tools_before_they_are_called() {
         || std::fs::read_dir(workspace.cache()).is_ok_and(|mut entries| entries.any(is_entry));
     until(is_compiled);
     drop(client);
-    // Other commands compile nothing ahead.
+    // Other commands do not compile ahead.
     std::fs::remove_file(workspace.cached()).unwrap();
     forget(&workspace);
     workspace.run(&["list"]).success();
@@ -161,7 +161,7 @@ fn a_server_compiles_its_tools_before_they_are_called() {
 }
 
 #[test]
-fn a_server_without_tools_of_files_starts_no_thread_to_compile() {
+fn a_server_without_tools_from_files_starts_no_compiler() {
     let is_started = |client: &Client| {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", client.process_id())).unwrap();
         let mut names = tasks.map(|it| std::fs::read_to_string(it.unwrap().path().join("comm")));
@@ -169,15 +169,14 @@ fn a_server_without_tools_of_files_starts_no_thread_to_compile() {
     };
     let client = Client::with_handshake(&Workspace::new(), json!({}));
     assert!(!is_started(&client));
-    // It waits for another process.
+    // The server waits for another process.
     let workspace = compiled_probe();
     let _compiled_by_another = workspace.claim();
     let client = Client::with_handshake(&workspace, json!({}));
     until(|| is_started(&client));
 }
 
-/// A tool that describes itself, in a workspace with a cache of its own that holds what
-/// was compiled of it.
+/// A tool that describes itself, in a workspace with its own cache that holds the compiled tool.
 fn compiled_probe() -> Workspace {
     let workspace = Workspace::with_own_cache();
     workspace.file(".kitbag/tools/probe.wasm", std::fs::read(guest("probe")).unwrap());
@@ -185,7 +184,7 @@ fn compiled_probe() -> Workspace {
     workspace
 }
 
-/// Removes what the cache remembers of components.
+/// Removes the stored descriptions of components from the cache.
 fn forget(workspace: &Workspace) {
     for file in std::fs::read_dir(workspace.cache()).unwrap() {
         let path = file.unwrap().path();

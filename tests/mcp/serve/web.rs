@@ -1,4 +1,4 @@
-//! Web pages and other clients of `kitbag serve --http` that no SDK wrote.
+//! Web pages and other clients of `kitbag serve --http` that use no SDK.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn check_page_may_read(reply: &Reply, origin: &str) {
 }
 
 #[test]
-fn a_page_of_an_allowed_origin_uses_the_server() {
+fn a_page_of_an_allowed_origin_can_use_the_server() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, &["--allow-origin", PAGE]);
     let page = format!("Origin: {PAGE}\r\n");
@@ -50,14 +50,14 @@ fn a_page_of_an_allowed_origin_uses_the_server() {
     let reply = server.message(&admitted, "tools/list", json!({}));
     assert_eq!(reply.status, 200, "{reply:?}");
     check_page_may_read(&reply, PAGE);
-    // A page reads why it is refused.
+    // A page can read why it is refused.
     let reply = server.message(&page, "tools/list", json!({}));
     assert_eq!(reply.status, 401, "{reply:?}");
     check_page_may_read(&reply, PAGE);
 }
 
 #[test]
-fn a_page_of_another_origin_reads_nothing() {
+fn a_page_of_another_origin_can_read_no_response() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, &["--no-token", "--allow-origin", PAGE]);
     for origin in ["http://localhost:6275", "https://localhost:6274", "null", "http://evil.example"]
@@ -74,7 +74,7 @@ fn a_page_of_another_origin_reads_nothing() {
             assert!(message.contains(&option), "{reply:?}");
         }
     }
-    // Two origins are not one that is allowed.
+    // Two origins in one request are never allowed.
     let twice = format!("Origin: {PAGE}\r\nOrigin: http://evil.example\r\n");
     let reply = server.message(&twice, "tools/list", json!({}));
     assert_eq!(reply.status, 400, "{reply:?}");
@@ -86,7 +86,7 @@ fn a_page_of_another_origin_reads_nothing() {
 }
 
 #[test]
-fn the_option_that_a_refusal_names_lets_the_page_in() {
+fn the_option_named_in_a_refusal_allows_the_page() {
     let workspace = Workspace::with_probe("");
     for origin in ["null", "vscode-file://vscode-app", "http://[::1]:6274"] {
         let option = format!("--allow-origin={origin}");
@@ -101,7 +101,7 @@ fn the_option_that_a_refusal_names_lets_the_page_in() {
     assert_eq!(reply.status, 200, "{reply:?}");
 }
 
-/// The headers of a stateless request, with these for `Accept`.
+/// The headers of a stateless request with this `Accept`.
 fn stateless(accept: &str, method: &str) -> String {
     format!(
         "Content-Type: application/json\r\n{accept}MCP-Protocol-Version: 2026-07-28\r\n\
@@ -141,7 +141,7 @@ fn the_answer_has_a_type_that_the_client_accepts() {
 }
 
 #[test]
-fn a_client_of_json_alone_has_a_session_and_gets_no_question() {
+fn a_json_only_client_has_a_session_without_questions() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let json_alone = "Content-Type: application/json\r\nAccept: application/json\r\n";
@@ -176,7 +176,7 @@ fn the_path_may_end_with_a_slash() {
 }
 
 #[test]
-fn every_error_of_the_protocol_is_one_of_json_rpc() {
+fn protocol_errors_are_json_rpc_errors() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, &["--allow-origin", PAGE]);
     let token = format!("Authorization: Bearer {}\r\n", server.token.clone().unwrap());
@@ -206,7 +206,7 @@ fn every_error_of_the_protocol_is_one_of_json_rpc() {
 }
 
 #[test]
-fn clients_that_look_for_oauth_learn_of_the_token() {
+fn clients_that_look_for_oauth_find_the_token() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, &[]);
     for (method, path, status) in [
@@ -230,7 +230,7 @@ fn clients_that_look_for_oauth_learn_of_the_token() {
 }
 
 #[test]
-fn null_in_place_of_meta_and_params_is_taken() {
+fn null_is_accepted_as_meta_and_params() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let headers = in_session(&begin(&server));
@@ -246,12 +246,12 @@ fn null_in_place_of_meta_and_params_is_taken() {
 }
 
 #[test]
-fn a_session_ends_when_unused_and_not_while_a_stream_is_open() {
+fn an_unused_session_ends_unless_a_stream_is_open() {
     let workspace = Workspace::with_probe("");
     workspace.add_to_own_config("[serve]\nsession_idle = \"500ms\"\n");
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let silent = in_session(&begin(&server));
-    // On a busy machine a session may end before its stream is open.
+    // On a slow machine a session may end before its stream is open.
     let (streams, stream) = loop {
         let session = in_session(&begin(&server));
         if let Some(stream) = server.open_stream(&session) {
@@ -263,7 +263,7 @@ fn a_session_ends_when_unused_and_not_while_a_stream_is_open() {
         let line = metrics.lines().find_map(|line| line.strip_prefix("kitbag_sessions "));
         line.and_then(|count| count.parse::<u64>().ok()).unwrap()
     };
-    // The other one has no use, however long this takes.
+    // The other session is unused, and ends eventually.
     while sessions() > 1 {
         std::thread::yield_now();
     }
@@ -278,7 +278,7 @@ fn a_session_ends_when_unused_and_not_while_a_stream_is_open() {
 }
 
 #[test]
-fn only_the_user_says_how_long_sessions_last() {
+fn only_the_user_config_sets_the_session_timeout() {
     let workspace = Workspace::with_probe("");
     workspace.config("[serve]\nsession_idle = \"1s\"\n");
     let run = workspace.run(&["check"]);

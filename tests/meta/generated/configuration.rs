@@ -35,7 +35,7 @@ scripts have only keys of `[tools.NAME]`.
 
 struct Page {
     text: String,
-    /// The written sections, by their properties: a table that appears again becomes a link.
+    /// The finished sections, by their properties: a repeated table becomes a link.
     sections: BTreeMap<String, String>,
 }
 
@@ -58,7 +58,7 @@ fn the_configuration_reference_is_current() {
 }
 
 impl Page {
-    /// A table of the file, with a row for each key, and then the tables in it.
+    /// Adds a table of the file, with a row for each key, followed by its nested tables.
     fn section(&mut self, path: &str, schema: &Value, is_user_only: bool) {
         let (description, here) = scope(schema);
         let is_user_only = is_user_only || here;
@@ -133,7 +133,7 @@ impl Page {
     }
 }
 
-/// The description without [`USER_ONLY`], and whether that was its end.
+/// Returns the description without [`USER_ONLY`], and true if it ended with that sentence.
 fn scope(schema: &Value) -> (String, bool) {
     let description = schema["description"].as_str().unwrap_or_default();
     match description.strip_suffix(USER_ONLY) {
@@ -147,24 +147,24 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&str, &Value)> {
     object.into_iter().flat_map(Map::iter).map(|(key, property)| (key.as_str(), property))
 }
 
-/// The names of the keys of a table: the same for tables that are read by one type.
+/// The names of the keys of a table; tables of the same type have the same keys.
 fn keys(table: &Value) -> String {
     table["properties"].to_string()
 }
 
-/// The table under each name of a table of named tables.
+/// The schema of the values in a table of named tables.
 fn named(schema: &Value) -> Option<&Value> {
     let entry = &schema["additionalProperties"];
     entry["properties"].is_object().then_some(entry)
 }
 
-/// The table of an array of tables.
+/// The schema of the items in an array of tables.
 fn listed(schema: &Value) -> Option<&Value> {
     let entry = &schema["items"];
     entry["properties"].is_object().then_some(entry)
 }
 
-/// The tables that a key may have as its value, or in its value.
+/// The tables in the value of a key.
 fn tables(schema: &Value) -> Vec<&Value> {
     if schema["properties"].is_object() {
         return vec![schema];
@@ -174,7 +174,7 @@ fn tables(schema: &Value) -> Vec<&Value> {
     nested.chain(variants.flatten()).filter(|inner| inner.is_object()).flat_map(tables).collect()
 }
 
-/// The type of a value, in words and literals.
+/// The type of a value, as prose and literals.
 fn kind(schema: &Value) -> String {
     for key in ["oneOf", "anyOf"] {
         if let Some(variants) = schema[key].as_array() {
@@ -204,7 +204,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// A value as it is written in TOML.
+/// A value in TOML syntax.
 fn toml(value: &Value) -> String {
     match value {
         Value::Object(entries) => {

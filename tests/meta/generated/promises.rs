@@ -7,7 +7,7 @@ use toml_edit::{DocumentMut, Item};
 use super::assert_current;
 use crate::meta::test_sources;
 
-/// An area with its promises, each with the names of its tests.
+/// An area and its promises, each with the names of its tests.
 type Area = (String, Vec<(String, Vec<String>)>);
 
 fn areas() -> Vec<Area> {
@@ -24,7 +24,7 @@ fn areas() -> Vec<Area> {
 }
 
 #[test]
-fn each_promise_has_a_test_that_exists() {
+fn each_promise_has_existing_tests() {
     let sources = test_sources();
     let mut missing = Vec::new();
     for (promise, tests) in areas().into_iter().flat_map(|(_, promises)| promises) {

@@ -1,4 +1,4 @@
-//! Several clients of one server over HTTP, of which one tries what another one's person allowed.
+//! Several clients of one server over HTTP: one tries to use approvals for another client.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::support::Workspace;
 use crate::support::http::HttpServer;
 use crate::support::mcp::meta;
 
-/// A workspace with two tools that are the same component, of which each call is asked about.
+/// A workspace with two tools that share a component and need approval for each call.
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
     let probe = probe("approve = \"always\"\n");
@@ -19,7 +19,7 @@ fn workspace() -> Workspace {
     workspace
 }
 
-/// Sends a call of the stateless revision, over a connection of its own.
+/// Sends a call of the stateless revision, over its own connection.
 fn send(server: &HttpServer, tool: &str, mut params: Value) -> Value {
     params["name"] = tool.into();
     params["_meta"] = meta(forms());
@@ -31,7 +31,7 @@ fn send(server: &HttpServer, tool: &str, mut params: Value) -> Value {
     server.send("POST", "/mcp", &headers, &message.to_string()).message()
 }
 
-/// The state and the id of the question of a call that is asked about.
+/// The state and the ID of the question about a call.
 #[track_caller]
 fn asked(answer: &Value) -> (Value, String) {
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
@@ -47,15 +47,15 @@ fn a_state_is_valid_once_for_the_same_call() {
     let arguments = write("a.txt", "1");
     let (state, id) = asked(&send(&server, "probe", json!({ "arguments": arguments })));
     let yes = |arguments: &Value| resumed(arguments, &state, &id, accept("yes"));
-    // Before it is used: for another tool, and with other arguments.
+    // Before its use: for another tool, and with other arguments.
     let answer = send(&server, "other", yes(&arguments));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     let answer = send(&server, "probe", yes(&write("b.txt", "1")));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
-    // For the call that was shown it counts.
+    // It is valid for the shown call.
     let answer = send(&server, "probe", yes(&arguments));
     assert_eq!(text(&answer), "write a.txt: 1 byte");
-    // After that for nothing.
+    // Afterwards it is invalid.
     fs::remove_file(workspace.path("a.txt")).unwrap();
     asked(&send(&server, "probe", yes(&arguments)));
     for (tool, arguments) in [("other", &arguments), ("probe", &write("b.txt", "1"))] {
@@ -82,7 +82,7 @@ fn a_foreign_state_makes_the_server_ask_again() {
         assert_eq!(session.send(&no), 202);
     });
     assert_eq!((forms, &*said), (1, REFUSED));
-    // What was tried for another one is gone, and its own client asks again.
+    // The attempt has used up the state, so that its owner is asked again.
     asked(&send(&server, "probe", yes(&arguments)));
     assert_eq!(content(&workspace, "a.txt"), None);
 }
@@ -109,13 +109,13 @@ fn one_of_several_concurrent_uses_of_a_state_succeeds() {
 }
 
 #[test]
-fn a_client_does_not_answer_the_form_of_another_one() {
+fn a_client_cannot_answer_the_form_of_another_client() {
     let workspace = workspace();
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let (first, second) = (Session::begin(&server), Session::begin(&server));
     let params = json!({ "name": "probe", "arguments": write("a.txt", "1") });
     let said = first.call_with(params, |form| {
-        // With the id of the form in a session of its own, and in ids that are near it.
+        // With the ID of the form in another session, and with similar IDs.
         for id in [form.clone(), json!(0), json!(1), json!(2), json!(form.to_string())] {
             for answer in ["yes", "always"] {
                 second.send(&json!({ "jsonrpc": "2.0", "id": id, "result": accept(answer) }));

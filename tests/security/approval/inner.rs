@@ -1,4 +1,4 @@
-//! Calls that a tool makes of others.
+//! Inner calls that a tool makes.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use crate::support::mcp::Client;
 use crate::support::terminal::on_a_terminal;
 use crate::support::{Workspace, guest};
 
-/// The tools `relay`, which calls others as its arguments say, and `probe`, whose writing needs
-/// approval.
+/// The tools `relay`, which calls other tools as its arguments specify, and `probe`, whose writes
+/// need approval.
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
     workspace.own_config(&format!(
@@ -33,7 +33,7 @@ fn steps(steps: &[Value]) -> String {
 }
 
 #[test]
-fn a_yes_to_a_direct_call_is_none_to_one_that_a_tool_makes() {
+fn approving_a_direct_call_does_not_approve_inner_calls() {
     let workspace = workspace();
     let mut client = Client::with_handshake(&workspace, json!({ "elicitation": {} }));
     let accept = |answer: &str| json!({ "action": "accept", "content": { "approve": answer } });
@@ -52,7 +52,7 @@ fn a_yes_to_a_direct_call_is_none_to_one_that_a_tool_makes() {
 }
 
 #[test]
-fn calls_that_wait_are_shown_together_and_answered_one_by_one() {
+fn waiting_calls_are_shown_together_and_answered_separately() {
     let workspace = workspace();
     let three = ["a", "b", "c"].map(|name| start(&write(&format!("{name}.txt"), name)));
     let all = steps(&[&three[..], &[json!("finish")]].concat());
@@ -83,7 +83,7 @@ fn calls_that_wait_are_shown_together_and_answered_one_by_one() {
 }
 
 #[test]
-fn a_stateless_client_brings_the_answers_of_inner_calls_once() {
+fn a_stateless_client_sends_each_inner_answer_once() {
     let workspace = workspace();
     let mut client = Client::stateless(&workspace, json!({ "elicitation": {} }));
     let arguments = json!({ "steps": [step(&write("a.txt", "1"))] });
@@ -101,7 +101,7 @@ fn a_stateless_client_brings_the_answers_of_inner_calls_once() {
     std::fs::remove_file(workspace.path("a.txt")).unwrap();
     let again = client.request("tools/call", resume.clone());
     assert!(again.get("error").is_some(), "what it had made is gone: {again}");
-    // Without the state the question is another one.
+    // Without the state the question is a different one.
     resume.as_object_mut().unwrap().remove("requestState");
     let again = client.request("tools/call", resume);
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");

@@ -1,4 +1,4 @@
-//! The library: the callback, and native tools.
+//! The library: the callback and native tools.
 
 use std::fs;
 use std::pin::Pin;
@@ -12,8 +12,8 @@ use serde_json::json;
 use super::{content, workspace, write};
 use crate::support::{CallInTest, Workspace, block_on, guest};
 
-/// The library on the workspace, whose callback answers with `answers` in turn, and what it was
-/// asked.
+/// Returns the library on the workspace, whose callback answers with `answers` in turn, and the
+/// questions that it was asked.
 fn asking(
     workspace: &Workspace,
     answers: &[Option<&str>],
@@ -33,7 +33,7 @@ fn asking(
 }
 
 #[test]
-fn the_callback_is_asked_and_its_yes_counts_as_long_as_it_says() {
+fn callback_approvals_last_as_long_as_their_answer_states() {
     let workspace = workspace("\"always\"");
     let (kitbag, asked) =
         asking(&workspace, &[Some("no"), Some("yes"), Some("always"), Some("yes")]);
@@ -75,7 +75,7 @@ fn without_an_answer_the_call_is_refused() {
 }
 
 #[test]
-fn a_yes_for_conditions_holds_for_the_arguments_that_they_name() {
+fn conditional_approval_covers_the_named_arguments() {
     let workspace = workspace("{ when = { path = \"secrets/**\" } }");
     workspace.file("secrets/a", "");
     workspace.file("secrets/b", "");
@@ -100,7 +100,7 @@ fn file_approval_covers_the_same_tool_and_access_only() {
     };
     let read = || kitbag.call_in_test("read_file", json!({ "path": "a.txt" }));
     write("one\n");
-    // A yes to read is none to write.
+    // Approval to read is not approval to write.
     read();
     read();
     assert_eq!(asked.lock().unwrap().len(), 2);
@@ -118,7 +118,7 @@ fn file_approval_covers_the_same_tool_and_access_only() {
 }
 
 #[test]
-fn less_granted_or_more_granted_is_another_call() {
+fn a_call_with_other_grants_is_asked_again() {
     let workspace = workspace("\"always\"");
     let (kitbag, asked) = asking(&workspace, &[Some("always"), Some("no")]);
     let arguments = json!({ "do": "list", "path": "." });
@@ -166,7 +166,7 @@ fn a_component_swapped_during_approval_is_asked_again() {
     assert_eq!(*seen.lock().unwrap(), 2);
 }
 
-/// Native code that calls `probe`, or asks something that is not its own.
+/// Native code that calls `probe`, or imitates a question of the host.
 struct Native(Option<Question>);
 
 impl NativeTool for Native {
@@ -213,7 +213,7 @@ fn native_code_cannot_approve_calls_or_imitate_host_questions() {
 }
 
 #[test]
-fn the_users_default_holds_for_what_a_program_brings() {
+fn the_users_default_applies_to_tools_of_a_program() {
     let workspace = Workspace::new();
     workspace.own_config("[approve]\ndefault = \"always\"\n");
     let mut kitbag = workspace.kitbag();

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Workspace, guest};
 
-/// A workspace whose `probe` may change files, with this rule in the user's own file.
+/// A workspace whose `probe` may change files, with this rule in the user config.
 fn workspace(approve: &str) -> Workspace {
     let workspace = Workspace::new();
     workspace.own_config(&probe(&format!("approve = {approve}\n")));
@@ -37,12 +37,12 @@ fn write(path: &str, text: &str) -> Value {
     json!({ "do": "write", "path": path, "text": text })
 }
 
-/// What is in a file of the workspace, if it is there.
+/// The content of a file of the workspace, if the file exists.
 fn content(workspace: &Workspace, path: &str) -> Option<String> {
     fs::read_to_string(workspace.path(path)).ok()
 }
 
-/// The lines of the audit log on approvals: the answer, by whom, and the tool.
+/// The approval lines of the audit log: the answer, who gave it, and the tool.
 fn logged(workspace: &Workspace) -> Vec<String> {
     let lines = workspace.run(&["audit", "--json", "--all"]).success();
     let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -1,4 +1,4 @@
-//! Who says before which calls a person is asked.
+//! The rules that decide which calls need approval.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn check_refused(workspace: &Workspace, tool: &str) -> String {
     run.stderr
 }
 
-/// The guest `probe` with a section in which it says of itself when it wants to be asked about.
+/// The guest `probe` with a section that declares its approval rule.
 fn with_wish(approve: &str) -> Vec<u8> {
     let description = format!("{{\"name\":\"wishing\",\"approve\":{approve}}}");
     let mut content = vec![15];
@@ -45,14 +45,14 @@ fn a_tools_own_approval_rule_adds_to_the_configuration() {
         fs::remove_file(workspace.path("a.txt")).unwrap();
     };
     config("");
-    // What cannot be read is the strictest.
+    // A rule that cannot be parsed is treated as the strictest rule.
     for wish in ["\"always\"", "\"on-write\"", "{\"when\":{\"do\":\"write\"}}", "\"later\"", "7"] {
         place(wish);
         check_refused(&workspace, "wishing");
     }
     place("\"never\"");
     made();
-    // It takes nothing away, and neither does a workspace from what it says.
+    // It cannot lift other rules, and a workspace cannot lift the tool's rule.
     workspace.own_config("[tools.wishing]\napprove = \"on-write\"\n");
     check_refused(&workspace, "wishing");
     workspace.own_config("");
@@ -60,22 +60,23 @@ fn a_tools_own_approval_rule_adds_to_the_configuration() {
     config("approve = \"never\"\n");
     let refused = check_refused(&workspace, "wishing");
     assert!(refused.contains("`approve = \"never\"` under `[tools.wishing]`"), "{refused}");
-    // Only the person does.
+    // Only the user config can.
     workspace.own_config("[tools.wishing]\napprove = \"never\"\n");
     made();
     workspace.own_config("");
-    // Where configuration says all that a call needs, the component is not asked before it runs.
+    // If the configuration declares everything that a call needs, the component is not asked before
+    // it runs.
     let parameters = "[tools.wishing.parameters]\ndo = {}\npath = {}\ntext = {}\n";
     workspace.config(&format!("[tools.wishing]\ndescription = \"d\"\n{writes}{parameters}"));
     check_refused(&workspace, "wishing");
 }
 
 #[test]
-fn on_write_trusts_the_declarations_of_built_ins_alone() {
+fn on_write_trusts_only_declarations_of_built_ins() {
     let workspace = Workspace::with_toolsets(&["files", "memory", "write"]);
     workspace.own_config("[approve]\ndefault = \"on-write\"\n");
     workspace.file("a.txt", "x");
-    // A local tool that claims to change nothing, and may.
+    // A local tool that claims to be read-only, but may write.
     let claims = json!({ "name": "claims", "annotations": { "readOnlyHint": true } }).to_string();
     workspace.file(".kitbag/tools/claims.wasm", describing_and_saying(&claims, "done"));
     let writes = "grants.filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n";
@@ -97,7 +98,7 @@ fn on_write_trusts_the_declarations_of_built_ins_alone() {
 }
 
 #[test]
-fn a_prompt_or_a_resource_of_such_a_tool_is_asked_about_too() {
+fn prompts_and_resources_of_such_a_tool_need_approval() {
     use serde_json::json;
 
     use crate::support::mcp::Client;
@@ -107,7 +108,7 @@ fn a_prompt_or_a_resource_of_such_a_tool_is_asked_about_too() {
         "[tools.conformance]\nsource = \"local\"\nwasm = {wasm:?}\napprove = \"always\"\n"
     ));
     let mut client = Client::with_handshake(&workspace, json!({ "elicitation": {} }));
-    // Known when the component has been compiled.
+    // Listed after the component has been compiled.
     let mut find = |method: &str, list: &str, key: &str, value: &str| loop {
         let listed = client.request(method, json!({}))["result"][list].clone();
         let all = listed.as_array().unwrap();

@@ -1,4 +1,4 @@
-//! The server: clients with forms in both eras, clients without, and several of them.
+//! The server: clients with forms in both eras, clients without forms, and several clients at once.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -31,7 +31,7 @@ pub(super) const REFUSED: &str =
     "the call of `probe` was not approved: the user declined; nothing was done";
 
 #[test]
-fn a_client_with_a_handshake_shows_a_form_and_each_answer_counts_as_it_says() {
+fn each_answer_of_a_form_has_its_stated_effect() {
     let workspace = workspace("\"always\"");
     let mut client = Client::with_handshake(&workspace, forms());
     let mut ask = |text: &str, reply: Value| {
@@ -65,7 +65,7 @@ fn a_client_with_a_handshake_shows_a_form_and_each_answer_counts_as_it_says() {
     assert_eq!(content(&workspace, "a.txt"), None);
     assert_eq!(ask("1", accept("yes")).1, "write a.txt: 1 byte");
     assert_eq!(ask("1", accept("always")).1, "write a.txt: 1 byte", "one approval is for one call");
-    // Allowed until the process ends: nobody is asked, of such a call and no other.
+    // Allowed until the process ends: repeated without a question, unlike a different call.
     assert_eq!(text(&client.call("probe", write("a.txt", "1"))), "write a.txt: 1 byte");
     let id = client.send("tools/call", call(&write("a.txt", "2")));
     client.reply("elicitation/create", accept("no"));
@@ -79,7 +79,7 @@ fn a_client_with_a_handshake_shows_a_form_and_each_answer_counts_as_it_says() {
     assert_eq!(answers, ["no", "no", "no", "yes", "always", "remembered", "no"]);
 }
 
-/// Makes a call until the person is asked: the state, the id of the question and the form.
+/// Makes a call until there is a question: returns the state, the ID of the question and the form.
 #[track_caller]
 fn asked(client: &mut Client, arguments: &Value) -> (Value, String, Value) {
     let answer = client.request("tools/call", call(arguments));
@@ -101,7 +101,7 @@ pub(super) fn resumed(arguments: &Value, state: &Value, id: &str, response: Valu
 }
 
 #[test]
-fn a_stateless_client_brings_the_answer_to_the_call_that_was_shown() {
+fn a_stateless_client_sends_the_answer_with_the_shown_call() {
     let workspace = workspace("\"always\"");
     let mut client = Client::stateless(&workspace, forms());
     let arguments = write("a.txt", "1");
@@ -110,18 +110,18 @@ fn a_stateless_client_brings_the_answer_to_the_call_that_was_shown() {
     let yes = resumed(&arguments, &state, &id, accept("yes"));
     let answer = client.request("tools/call", yes.clone());
     assert_eq!(text(&answer), "write a.txt: 1 byte");
-    // An old state: the yes was for one call.
+    // An old state: the approval was for one call.
     std::fs::remove_file(workspace.path("a.txt")).unwrap();
     let again = client.request("tools/call", yes);
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
     assert_eq!(content(&workspace, "a.txt"), None);
-    // A no, and a form that was closed.
+    // A refusal, and a form that was closed.
     for response in [accept("no"), json!({ "action": "decline" }), json!({ "action": "cancel" })] {
         let (state, id, _) = asked(&mut client, &arguments);
         let answer = client.request("tools/call", resumed(&arguments, &state, &id, response));
         assert_eq!(text(&answer), REFUSED);
     }
-    // What is no answer is asked again.
+    // An invalid answer leads to another question.
     let (state, id, _) = asked(&mut client, &arguments);
     let answer = client.request("tools/call", resumed(&arguments, &state, &id, accept("perhaps")));
     let message = answer["result"]["inputRequests"][&id]["params"]["message"].as_str();
@@ -133,22 +133,22 @@ fn a_stateless_client_brings_the_answer_to_the_call_that_was_shown() {
 }
 
 #[test]
-fn a_yes_does_not_serve_a_call_with_other_arguments() {
+fn approval_does_not_cover_other_arguments() {
     let workspace = workspace("\"always\"");
     let mut client = Client::stateless(&workspace, forms());
     let (shown, other) = (write("a.txt", "shown"), write("a.txt", "other"));
-    // With the state of the call that was shown.
+    // With the state of the shown call.
     let (state, id, _) = asked(&mut client, &shown);
     let answer = client.request("tools/call", resumed(&other, &state, &id, accept("yes")));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
-    // Without any state.
+    // Without a state.
     let answer = client.request("tools/call", resumed(&other, &Value::Null, &id, accept("yes")));
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
     // With the state of another question about the other call.
     let (others, _, _) = asked(&mut client, &other);
     let answer = client.request("tools/call", resumed(&other, &others, &id, accept("yes")));
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
-    // With ids that could be guessed.
+    // With IDs that could be guessed.
     for id in ["approve", "kitbag/approve", "kitbag/approve/0", "kitbag/ticket"] {
         let answer = client.request("tools/call", resumed(&other, &Value::Null, id, accept("yes")));
         assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
@@ -160,18 +160,18 @@ fn a_yes_does_not_serve_a_call_with_other_arguments() {
     let answer = client.request("tools/call", resumed(&shown, &forged, &id, accept("yes")));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     assert_eq!(content(&workspace, "a.txt"), None);
-    // The state of another process.
+    // With the state of another process.
     let mut second = Client::stateless(&workspace, forms());
     let answer = second.request("tools/call", resumed(&shown, &state, &id, accept("yes")));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     assert_eq!(content(&workspace, "a.txt"), None);
-    // And for the call that was shown it still counts.
+    // It is still valid for the shown call.
     let answer = client.request("tools/call", resumed(&shown, &state, &id, accept("yes")));
     assert_eq!(text(&answer), "write a.txt: 5 bytes");
 }
 
 #[test]
-fn a_yes_does_not_serve_a_tool_that_was_granted_more_meanwhile() {
+fn approval_does_not_cover_grants_added_meanwhile() {
     let workspace = Workspace::new();
     let config = |grants: &str| {
         format!(
@@ -192,7 +192,7 @@ fn a_yes_does_not_serve_a_tool_that_was_granted_more_meanwhile() {
         config(&grant("rw")),
         crate::support::guest("echo")
     ));
-    // Until the server serves the new configuration.
+    // Until the server uses the new configuration.
     while !client.request("tools/list", json!({})).to_string().contains("\"more\"") {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
@@ -202,7 +202,7 @@ fn a_yes_does_not_serve_a_tool_that_was_granted_more_meanwhile() {
 }
 
 #[test]
-fn a_question_of_the_tools_own_follows_and_the_yes_goes_with_it_once() {
+fn approval_accompanies_the_tools_own_question_once() {
     let workspace = workspace("\"always\"");
     let mut client = Client::stateless(&workspace, forms());
     let arguments = json!({ "do": "ask" });
@@ -215,7 +215,7 @@ fn a_question_of_the_tools_own_follows_and_the_yes_goes_with_it_once() {
     let resume = resumed(&arguments, &state, "go-on", go_on);
     let answer = client.request("tools/call", resume.clone());
     assert_eq!(text(&answer), r#"ask: {"go-on":true}"#, "the tool sees its own answers alone");
-    // The same state a second time has no yes in it.
+    // The second use of the same state carries no approval.
     let answer = client.request("tools/call", resume);
     let asked = answer["result"]["inputRequests"].as_object().unwrap();
     assert!(asked.keys().all(|id| id.starts_with("kitbag/approve/")), "{answer}");
@@ -246,7 +246,7 @@ fn a_model_does_not_answer_for_a_person() {
 }
 
 #[test]
-fn a_tool_asks_no_question_under_an_id_of_the_hosts() {
+fn a_tool_cannot_ask_with_a_question_id_of_the_host() {
     let workspace = workspace("{ when = { do = \"write\" } }");
     let mut client = Client::with_handshake(&workspace, forms());
     for id in ["kitbag/approve/0", "kitbag/ticket", "kitbag/"] {
@@ -257,7 +257,7 @@ fn a_tool_asks_no_question_under_an_id_of_the_hosts() {
     }
 }
 
-/// A client over HTTP with a session of its own.
+/// A client over HTTP with its own session.
 pub(super) struct Session<'a> {
     server: &'a HttpServer,
     headers: String,
@@ -285,13 +285,13 @@ impl<'a> Session<'a> {
         session
     }
 
-    /// Sends a message, without waiting for anything but that it was taken.
+    /// Sends a message, and only waits until it is accepted.
     pub(super) fn send(&self, message: &Value) -> u16 {
         self.server.send("POST", "/mcp", &self.headers, &message.to_string()).status
     }
 
-    /// Makes a call, answers the person's form if there is one, and gives whether there was one
-    /// and what the call came to.
+    /// Makes a call, and answers the form if there is one. Returns true if there was a form, and
+    /// the result of the call.
     fn call(&self, arguments: &Value, reply: &Value) -> (bool, String) {
         let mut was_asked = false;
         let text = self.call_with(call(arguments), |id| {
@@ -302,7 +302,7 @@ impl<'a> Session<'a> {
         (was_asked, text)
     }
 
-    /// Makes a call, and gives what it came to. `asked` gets the id of each form that is shown.
+    /// Makes a call, and returns its result. `asked` receives the ID of each form.
     pub(super) fn call_with(&self, params: Value, mut asked: impl FnMut(&Value)) -> String {
         use std::io::Write;
         let message =
@@ -332,7 +332,7 @@ impl<'a> Session<'a> {
 }
 
 #[test]
-fn the_yes_of_one_client_does_not_serve_another() {
+fn approval_by_one_client_does_not_cover_another() {
     let workspace = workspace("\"always\"");
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let (first, second) = (Session::begin(&server), Session::begin(&server));
@@ -340,14 +340,14 @@ fn the_yes_of_one_client_does_not_serve_another() {
     let written = "write a.txt: 1 byte".to_owned();
     assert_eq!(first.call(&arguments, &accept("always")), (true, written.clone()));
     assert_eq!(first.call(&arguments, &accept("no")), (false, written));
-    // The same principal in another session, and in a request without one.
+    // The same principal in another session, and in a request without a session.
     assert_eq!(second.call(&arguments, &accept("no")), (true, REFUSED.to_owned()));
     let reply = server.message("", "tools/call", call(&arguments));
     assert!(text(&reply.message()).contains("needs the approval of a person"), "{reply:?}");
 }
 
 #[test]
-fn where_requests_come_without_a_session_no_yes_counts_longer_than_its_call() {
+fn approval_without_a_session_covers_one_call() {
     let workspace = workspace("\"always\"");
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let send = |params: Value| {

@@ -1,4 +1,4 @@
-//! What a person sees of a call before they allow it.
+//! The description of a call that a person sees before they allow it.
 
 use serde_json::json;
 
@@ -8,12 +8,12 @@ use crate::support::Workspace;
 use crate::support::mcp::Client;
 use crate::support::terminal::on_a_terminal;
 
-/// Has a person refuse the call and gives the lines behind bars that they saw.
+/// Refuses the call as a person, and returns the lines behind bars that the person saw.
 fn barred(workspace: &Workspace, tool: &str, arguments: &serde_json::Value) -> Vec<String> {
     barred_with(workspace, tool, arguments, "no\n")
 }
 
-/// As [`barred`], with a person who types this.
+/// Like [`barred`], with a person who types this.
 fn barred_with(
     workspace: &Workspace,
     tool: &str,
@@ -39,7 +39,7 @@ fn files() -> Workspace {
 }
 
 #[test]
-fn what_a_client_shows_is_escaped_too() {
+fn text_for_clients_is_escaped() {
     use serde_json::json;
 
     use crate::support::mcp::Client;
@@ -57,7 +57,7 @@ fn what_a_client_shows_is_escaped_too() {
 }
 
 #[test]
-fn a_tool_that_loops_or_traps_when_it_renders_is_asked_about_all_the_same() {
+fn a_failed_rendering_does_not_skip_the_question() {
     let workspace = workspace("\"always\"");
     for (rendered, says) in [
         ("spin", "The tool reached the limit `time` while it described the call."),
@@ -73,7 +73,7 @@ fn a_tool_that_loops_or_traps_when_it_renders_is_asked_about_all_the_same() {
 }
 
 #[test]
-fn a_tool_that_may_run_for_an_hour_does_not_keep_a_person_waiting_for_its_rendering() {
+fn rendering_is_limited_even_if_the_tool_may_run_for_an_hour() {
     let workspace = Workspace::new();
     let probe = probe("approve = \"always\"\n");
     workspace.own_config(&format!("{probe}[tools.probe.limits]\ntime = \"1h\"\n"));
@@ -89,11 +89,11 @@ fn a_tool_that_may_run_for_an_hour_does_not_keep_a_person_waiting_for_its_render
 }
 
 #[test]
-fn what_is_shown_of_a_long_call_is_cut_and_says_so() {
+fn a_long_call_is_truncated_with_a_notice() {
     let workspace = files();
     let content: String = (0..2_000).map(|line| format!("line {line}\n")).collect();
     let arguments = json!({ "path": "long.txt", "content": content });
-    // A screen has 24 lines, of which the question takes some.
+    // A screen has 24 lines, and the question takes some of them.
     let shown = barred(&workspace, "write_file", &arguments);
     assert!(shown.len() < 20, "{shown:?}");
     let call = ["run", "write_file", "--args", &arguments.to_string()];
@@ -103,11 +103,11 @@ fn what_is_shown_of_a_long_call_is_cut_and_says_so() {
                     [s]how all: ";
     assert!(terminal.contains(question), "{terminal}");
     assert!(terminal.lines().count() <= 26, "{terminal}");
-    // All of it is shown on request, and the question is asked again.
+    // The complete call is shown on request, and the question is repeated.
     let shown = barred_with(&workspace, "write_file", &arguments, "s\nno\n");
     assert!((100..200).contains(&shown.len()), "{}", shown.len());
     assert!(shown.last().unwrap().ends_with("more bytes are not shown]"), "{shown:?}");
-    // One line without end, and a tool that says too much of its own call.
+    // An extremely long line, and a tool that renders too much text.
     let workspace = self::workspace("\"always\"");
     let show = "show\nno\n";
     let shown = barred_with(&workspace, "probe", &write("a.txt", &"x".repeat(100_000)), show);

@@ -1,5 +1,5 @@
-//! What configuration names is what a call gets, whatever tools did before it
-//! or do meanwhile: directories, topics and components are not exchanged.
+//! A call gets the configured directories, topics and components, regardless of earlier or
+//! concurrent actions of tools, which cannot replace them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::Attempts;
 use crate::support::{CallInTest, Workspace, guest, probe};
 
-/// Two tools: `probe` with these grants, and `writer`, which may write the workspace.
+/// Two tools: `probe` with these grants, and `writer`, which may write to the workspace.
 pub(super) fn two_tools(grants: &str, more: &str) -> Workspace {
     let workspace = Workspace::new();
     let probe = probe(&format!("grants.filesystem = [{grants}]\n"));
@@ -37,8 +37,8 @@ fn read(path: &str) -> Value {
     json!({ "do": "read", "path": path })
 }
 
-/// Replaces a directory by a link, first as the tool `writer`, then as another
-/// process that the tool's refusal does not bind.
+/// Replaces a directory by a link, first as the tool `writer`, then as another process to which the
+/// restrictions of the tool do not apply.
 fn replace(workspace: &Workspace, kitbag: &Kitbag, name: &str, target: &str) {
     let to = |action: &str, more: Value| {
         let mut arguments = json!({ "do": action });
@@ -54,7 +54,7 @@ fn replace(workspace: &Workspace, kitbag: &Kitbag, name: &str, target: &str) {
 }
 
 #[test]
-fn a_granted_directory_replaced_by_a_link_between_calls_is_not_followed() {
+fn a_granted_directory_replaced_by_a_link_is_not_followed() {
     for mode in ["ro", "rw"] {
         let grant = format!("{{ host = \"data\", guest = \"/data\", mode = \"{mode}\" }}");
         let workspace = two_tools(&grant, "");
@@ -65,7 +65,7 @@ fn a_granted_directory_replaced_by_a_link_between_calls_is_not_followed() {
         for arguments in [read("/data/secret.md"), write("/data/secret.md", "changed")] {
             let got = kitbag.call_in_test("probe", arguments.clone());
             assert!(got.starts_with("failed: denied: "), "{got}");
-            // Another process reads the configuration anew.
+            // Another process reads the configuration again.
             let text = arguments.to_string();
             let run = workspace.run(&["run", "probe", "--args", &text]);
             assert_ne!(run.code, 0, "{}", run.shown());
@@ -79,7 +79,7 @@ fn a_granted_directory_replaced_by_a_link_between_calls_is_not_followed() {
 }
 
 #[test]
-fn a_granted_directory_replaced_by_another_one_is_not_given() {
+fn a_replaced_granted_directory_is_not_opened() {
     let workspace = two_tools("{ host = \"data\", guest = \"/data\" }", "");
     workspace.file("data/secret.md", "mine");
     workspace.file("other/secret.md", "of others");
@@ -88,7 +88,7 @@ fn a_granted_directory_replaced_by_another_one_is_not_given() {
     fs::rename(workspace.path("other"), workspace.path("data")).unwrap();
     let got = kitbag.call_in_test("probe", read("/data/secret.md"));
     assert!(got.starts_with("failed: denied: ") && got.contains("another directory"), "{got}");
-    // Read again, the configuration means the one that is there now.
+    // When it is read again, the configuration refers to the current directory.
     let got = workspace.call("probe", read("/data/secret.md"));
     assert!(got.ends_with("of others"), "{got}");
 }
@@ -107,14 +107,14 @@ fn a_topic_replaced_by_a_link_between_calls_is_not_followed() {
     assert!(!got.contains("the secret") && got.contains("is a symbolic link"), "{got}");
     let run = workspace.run(&["run", "learn", "topic=team", "subjects=secret"]);
     assert!(!run.stdout.contains("the secret"), "{}", run.shown());
-    // The same link is followed where no tool may write what it lies in.
+    // The link is followed if no tool may write to its directory.
     workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
     let run = workspace.run(&["run", "learn", "topic=team", "subjects=secret"]);
     assert_eq!(run.success(), "the secret\n");
 }
 
 #[test]
-fn a_topic_is_not_written_through_a_directory_that_holds_it() {
+fn a_topic_is_not_written_through_its_parent_directory() {
     let topic =
         "\n[knowledge.team]\nsubjects = \"notes\"\n[knowledge.later]\nsubjects = \"later\"\n";
     let workspace = two_tools("{ host = \"notes\", guest = \"/notes\", mode = \"rw\" }", topic);
@@ -132,13 +132,13 @@ fn a_topic_is_not_written_through_a_directory_that_holds_it() {
         let is_refused = got.contains("refused (not-permitted)") || got.contains("no-entry");
         assert!(is_refused, "{arguments}: {got}");
     }
-    // A grant that names the topic's directory itself is a person's word.
+    // Granting the directory of the topic explicitly allows writing.
     let got = kitbag.call_in_test("probe", write("/notes/new.md", "Learned."));
     assert!(got.ends_with("8 bytes"), "{got}");
 }
 
 #[test]
-fn a_directory_that_is_swapped_while_calls_are_made_leads_nowhere() {
+fn a_directory_swapped_during_calls_leads_nowhere() {
     let workspace = two_tools("{ host = \"data\", guest = \"/data\", mode = \"rw\" }", "");
     workspace.file("data/secret.md", "mine");
     let kitbag = workspace.kitbag();
@@ -163,7 +163,7 @@ fn a_directory_that_is_swapped_while_calls_are_made_leads_nowhere() {
 }
 
 #[test]
-fn a_grant_of_everything_gives_nothing_of_the_kernels_own_file_systems() {
+fn granting_everything_excludes_kernel_file_systems() {
     let workspace =
         Workspace::with_probe("grants.filesystem = [{ host = \"/\", guest = \"/all\" }]\n");
     let mut attempts = Attempts::new(&workspace);
@@ -203,7 +203,7 @@ fn a_fifo_exchanged_for_a_file_blocks_no_call() {
             }
         });
         let (sender, answered) = mpsc::channel();
-        // Not scoped: a thread that the kernel holds would hold this test for ever.
+        // Not a scoped thread: if the kernel blocked it, the test would never end.
         std::thread::spawn(move || {
             for count in 0..1000 {
                 let arguments =
@@ -223,7 +223,7 @@ fn a_fifo_exchanged_for_a_file_blocks_no_call() {
 }
 
 #[test]
-fn no_link_that_leads_out_is_made_or_moved() {
+fn links_to_the_outside_are_neither_made_nor_moved() {
     let workspace = two_tools("{ host = \"data\", guest = \"/data\", mode = \"rw\" }", "");
     workspace.file("data/sub/deep/x", "");
     symlink("../../treasure", workspace.path("data/old")).unwrap();
@@ -263,7 +263,7 @@ fn no_link_that_leads_out_is_made_or_moved() {
     }
     let got = call(json!({ "do": "rename", "old": "/data/a", "new": "/data/e" }));
     assert!(got.ends_with("done"), "{got}");
-    // Taken away it may be.
+    // It may be removed.
     let got = call(json!({ "do": "remove", "path": "/data/old" }));
     assert!(got.ends_with("done"), "{got}");
 }
@@ -309,7 +309,7 @@ fn the_component_of_another_tool_is_not_replaced() {
     assert_eq!(fs::read(workspace.path("build/out/tool.wasm")).unwrap(), wasm);
     let got = kitbag.call_in_test("probe", write("build/out/other", "mine"));
     assert!(got.ends_with("4 bytes"), "{got}");
-    // A directory on the way is harmless, and what the configuration names in it is not.
+    // A directory on the way is harmless, but the configured file in it is protected.
     let call = |arguments: Value| kitbag.call_in_test("probe", arguments);
     assert_eq!(call(json!({ "do": "mkdir", "path": "new" })), "mkdir new: done");
     for arguments in [

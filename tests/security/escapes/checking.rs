@@ -1,12 +1,12 @@
-//! Schemas of a tool's, which the host checks for it: in linear time, as part of the
-//! call, and never on the thread of the protocol.
+//! Schemas of a tool, which the host checks in linear time, as part of the call, and never on the
+//! thread of the protocol.
 
 use serde_json::{Value, json};
 
 use crate::support::mcp::Client;
 use crate::support::{Workspace, crafted};
 
-/// A workspace with the tool `odd`, which describes itself so.
+/// A workspace with the tool `odd`, which has this description.
 fn odd(description: Value, limits: &str) -> Workspace {
     let workspace = Workspace::new();
     workspace.config(&format!(
@@ -17,7 +17,7 @@ fn odd(description: Value, limits: &str) -> Workspace {
 }
 
 #[test]
-fn an_output_schema_that_backtracks_is_refused_and_the_server_lives() {
+fn a_backtracking_output_schema_is_refused() {
     let schema = json!({ "type": "string", "pattern": "^(?:a(?=a))*b$" });
     let workspace = odd(json!({ "name": "odd", "outputSchema": schema }), "");
     let description = json!({ "name": "odd", "outputSchema": schema }).to_string();
@@ -36,7 +36,7 @@ fn an_output_schema_that_backtracks_is_refused_and_the_server_lives() {
 
 #[test]
 fn the_protocol_is_answered_while_an_answer_is_checked() {
-    // Ten patterns over a long text: linear, and a while in all.
+    // Ten patterns over a long string: linear, but slow in total.
     let patterns: Vec<_> =
         (0..10).map(|n| json!({ "pattern": format!("^(?:[a-c]|[a-d])*z{{0,{n}}}$") })).collect();
     let schema = json!({ "type": "string", "allOf": patterns });
@@ -61,7 +61,7 @@ fn the_protocol_is_answered_while_an_answer_is_checked() {
 }
 
 #[test]
-fn checking_arguments_takes_of_the_time_of_the_call() {
+fn checking_arguments_uses_the_time_of_the_call() {
     let branches: Vec<_> =
         (0..200).map(|_| json!({ "type": "string" })).chain([json!({})]).collect();
     let schema = json!({ "type": "object", "additionalProperties": {

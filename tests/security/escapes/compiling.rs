@@ -1,5 +1,5 @@
-//! Compilers, each in a process of its own: its limits, its end, and what becomes of a
-//! call whose compiler breaks off.
+//! Compilers, which run in separate processes: their limits, their end, and calls whose compiler
+//! fails.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,8 +12,7 @@ use serde_json::json;
 use crate::support::mcp::Client;
 use crate::support::{CallInTest, Workspace, crafted, probe, process_stat, snapshot};
 
-/// A workspace with the tool `odd`, an empty cache, and a component that takes long to
-/// compile.
+/// A workspace with an empty cache and the tool `odd`, whose component takes long to compile.
 fn slow() -> Workspace {
     let workspace = odd();
     let heavy = format!("(func (local{}){})", " i32".repeat(5_000), "(loop)".repeat(5_000));
@@ -29,7 +28,7 @@ fn odd() -> Workspace {
     workspace
 }
 
-/// Looks again and again until there is something to see.
+/// Polls until there is a result.
 fn see<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -41,7 +40,7 @@ fn see<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// The processes that a process has started and not waited for, ended or not.
+/// Child processes that have not been waited for, running or ended.
 fn children(parent: u32) -> Vec<u32> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -52,7 +51,7 @@ fn parent_of(process: u32) -> Option<u32> {
     process_stat(process, 1)?.parse().ok()
 }
 
-/// Whether a process has ended, waited for or not.
+/// Returns true if a process has ended, even if it has not been waited for.
 fn has_ended(process: u32) -> bool {
     process_stat(process, 0).is_none_or(|state| state == "Z")
 }
@@ -74,7 +73,7 @@ fn call(client: &mut Client) -> u64 {
 #[test]
 fn a_compiler_has_limits_three_pipes_and_nothing_else() {
     let workspace = slow();
-    // As a shell's `3<secret` leaves it: it goes on to whatever is started.
+    // An inheritable file descriptor, as a shell's `3<secret` leaves it.
     let secret = workspace.outside().join("secret");
     fs::write(&secret, "the secret").unwrap();
     let left_open = fs::File::open(&secret).unwrap();
@@ -88,7 +87,7 @@ fn a_compiler_has_limits_three_pipes_and_nothing_else() {
         let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
         line[name.len()..].split_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>()
     };
-    // What the server has reserved for it: of the 1,152 MiB for calls and compilations,
+    // The memory that the server has reserved for it: of the 1,152 MiB for calls and compilations,
     // as much as its heaviest function may take.
     let [memory, _] = &limit("Max data size")[..] else { panic!("{limits}") };
     let memory: u64 = memory.parse().unwrap();
@@ -123,7 +122,7 @@ wasm = \"odd.wasm\"
 limits.memory = \"4MiB\"
 ";
     workspace.config(&probe(tables));
-    // One call of the default size, and neither a second one nor a compilation.
+    // One call of the default size, but neither a second call nor a compilation.
     workspace.own_config("[serve]\nmemory = \"384MiB\"\n");
     let component = workspace.path("odd.wasm");
     let content = fs::read(&component).unwrap();
@@ -152,7 +151,7 @@ fn a_compiler_ends_with_the_call_that_needs_it() {
     let workspace = slow();
     let mut client = Client::with_handshake(&workspace, json!({}));
     end_background(&client);
-    // More than there are places for compilers: each is free again.
+    // More than the number of compiler slots: each slot is free again.
     for _ in 0..3 {
         let id = call(&mut client);
         let compiler = compiler(&client);
@@ -167,7 +166,7 @@ fn a_compiler_ends_with_the_call_that_needs_it() {
 }
 
 #[test]
-fn a_compiler_ends_with_its_server_however_that_ends() {
+fn a_compiler_ends_when_its_server_ends_or_is_killed() {
     for is_killed in [false, true] {
         let workspace = slow();
         let mut client = Client::with_handshake(&workspace, json!({}));
@@ -182,7 +181,7 @@ fn a_compiler_ends_with_its_server_however_that_ends() {
 }
 
 #[test]
-fn a_compiler_that_is_killed_is_an_error_and_the_next_call_goes_on() {
+fn a_killed_compiler_is_an_error_and_the_next_call_works() {
     let workspace = slow();
     let mut client = Client::with_handshake(&workspace, json!({}));
     end_background(&client);
@@ -198,18 +197,18 @@ fn a_compiler_that_is_killed_is_an_error_and_the_next_call_goes_on() {
 }
 
 #[test]
-fn what_is_compiled_before_a_call_has_a_low_priority_and_goes_on_without_that_call() {
+fn background_compilation_has_a_low_priority() {
     let workspace = slow();
     let mut client = Client::with_handshake(&workspace, json!({}));
     let niceness = |process: u32| process_stat(process, 16).unwrap().parse::<i32>().unwrap();
     let (own, first) = (niceness(client.process_id()), compiler(&client));
     see("the priority", || (niceness(first) == (own + 5).min(19)).then_some(()));
-    // The call waits for it, and that it ends changes nothing.
+    // The call waits for the compiler, which continues after the call is cancelled.
     let id = call(&mut client);
     client.notify("notifications/cancelled", json!({ "requestId": id }));
     client.request("tools/list", json!({}));
     assert_eq!(children(client.process_id()), [first]);
-    // A call that needs it is not kept from compiling by what becomes of that.
+    // If the background compiler fails, a call that needs the tool compiles it again.
     call(&mut client);
     kill(first);
     see("its end", || has_ended(first).then_some(()));
@@ -218,7 +217,7 @@ fn what_is_compiled_before_a_call_has_a_low_priority_and_goes_on_without_that_ca
     assert_eq!(niceness(second), own);
 }
 
-/// Ends what the server compiles before any call: it does not try that again.
+/// Kills the compiler of the background, which the server does not start again.
 fn end_background(client: &Client) {
     let first = compiler(client);
     kill(first);
@@ -231,7 +230,7 @@ fn kill(process: u32) {
 }
 
 #[test]
-fn what_becomes_of_a_compiler_becomes_of_that_tool_only() {
+fn a_failed_compiler_affects_only_its_tool() {
     let calls = |script: &str| {
         let workspace = odd();
         let program = workspace.file("compiler", format!("#!/bin/sh\n{script}\n"));
@@ -259,17 +258,17 @@ fn what_becomes_of_a_compiler_becomes_of_that_tool_only() {
         calls("exec >&- 2>&- <&-"),
         calls(&frame(1, r"\003\000\000\000\000\000\000\000", "odd")),
         calls(&frame(2, r"\003\000\000\000\000\000\000\000", "odd")),
-        // More than it has, and more than is taken.
+        // A length beyond the end of the output, and a length beyond the limit.
         calls(&frame(0, r"\004\000\000\000\000\000\000\000", "odd")),
         calls(&frame(0, r"\000\000\000\000\000\001\000\000", "odd")),
-        // Not what the engine reads.
+        // An artifact that the engine does not accept.
         calls(&frame(0, r"\003\000\000\000\000\000\000\000", "odd")),
     ];
     snapshot!("what becomes of it", &report.join("\n"));
 }
 
 #[test]
-fn where_no_compiler_can_be_started_the_process_compiles_itself() {
+fn without_a_compiler_the_process_compiles_the_tool() {
     let workspace = odd();
     for program in [workspace.path("nowhere"), workspace.path("odd.wasm")] {
         let builder = workspace.builder().compiler(program);
@@ -279,8 +278,8 @@ fn where_no_compiler_can_be_started_the_process_compiles_itself() {
 }
 
 #[test]
-fn a_component_that_is_taken_in_parts_is_compiled_whole() {
-    // Longer than a pipe, in both directions.
+fn a_component_larger_than_a_pipe_is_compiled() {
+    // Larger than a pipe, in both directions.
     let workspace = odd();
     let called = "(call $f (local.get 0)) (local.set 0)".repeat(200);
     let function = format!("(func $f (param i32) (result i32) {called} (local.get 0))");

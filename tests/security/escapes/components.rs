@@ -1,4 +1,4 @@
-//! Components: what is no tool is refused with a sentence that says why.
+//! Invalid components are refused with a reason.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::support::{CallInTest, Workspace, crafted, snapshot};
 
-/// A workspace with a tool `odd` whose file is still to be written.
+/// A workspace with a tool `odd` whose file has not been written yet.
 fn odd() -> Workspace {
     let workspace = Workspace::new();
     workspace
@@ -21,7 +21,7 @@ fn odd() -> Workspace {
     workspace
 }
 
-/// What `run`, `inspect` and `check` say of a file.
+/// The output of `run`, `inspect` and `check` for a file.
 fn says(workspace: &Workspace) -> String {
     workspace.session(&[
         &["run", "odd"],
@@ -38,7 +38,7 @@ fn check(name: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn a_file_that_is_no_component_is_refused() {
+fn a_file_without_a_component_is_refused() {
     check("not wasm", b"#!/bin/sh\necho hello\n");
     check("empty", b"");
     check("core module", &crafted::core_module());
@@ -48,7 +48,7 @@ fn a_file_that_is_no_component_is_refused() {
 }
 
 #[test]
-fn a_component_that_is_no_tool_is_refused() {
+fn a_component_without_a_tool_is_refused() {
     check("without run", &crafted::without_run());
     check("program", &crafted::program());
     check("another run", &crafted::other_run());
@@ -68,7 +68,7 @@ fn a_component_that_is_no_tool_is_refused() {
 }
 
 #[test]
-fn a_type_without_end_is_not_written_out() {
+fn an_endless_type_is_not_printed() {
     let workspace = odd();
     workspace.file("odd.wasm", crafted::long_type());
     for command in [["run", "odd"], ["inspect", "odd.wasm"]] {
@@ -80,9 +80,9 @@ fn a_type_without_end_is_not_written_out() {
 }
 
 #[test]
-fn the_types_of_many_exports_are_not_all_written_out() {
+fn the_types_of_many_exports_are_not_all_printed() {
     let workspace = odd();
-    // Three megabytes, and six gigabytes when each type is written out.
+    // Three megabytes, and six gigabytes if each type were printed.
     workspace.file("odd.wasm", crafted::long_export(100_000));
     for command in
         [&["inspect", "odd.wasm"][..], &["inspect", "odd.wasm", "--json"], &["run", "odd"]]
@@ -94,7 +94,7 @@ fn the_types_of_many_exports_are_not_all_written_out() {
 }
 
 #[test]
-fn the_names_of_many_imports_are_not_all_named() {
+fn the_names_of_many_imports_are_not_all_printed() {
     let workspace = odd();
     let imports: String = (0..900)
         .map(|number| format!("(import \"x:y/z{number}\" (instance (export \"f\" (func))))\n"))
@@ -110,7 +110,7 @@ fn the_names_of_many_imports_are_not_all_named() {
 }
 
 #[test]
-fn a_type_that_is_deep_is_refused() {
+fn a_deep_type_is_refused() {
     let workspace = odd();
     let types = (1..10_000).map(|n| format!("(type $t{n} (list $t{}))", n - 1)).collect::<String>();
     let imports = format!(r#"(type $t0 (list u8)) {types} (import "f" (func (param "x" $t9999)))"#);
@@ -119,7 +119,7 @@ fn a_type_that_is_deep_is_refused() {
 }
 
 #[test]
-fn what_no_tool_needs_of_webassembly_is_refused() {
+fn unneeded_webassembly_features_are_refused() {
     // In wasmtime 48.0.8 this aborts the whole process unless garbage collection
     // is off: GHSA-rc4p-x33f-vpr2.
     let non_final = "(type $open (sub (func))) (table 1 funcref)";
@@ -133,10 +133,10 @@ fn what_no_tool_needs_of_webassembly_is_refused() {
 }
 
 #[test]
-fn a_function_beyond_all_measure_is_refused_before_it_is_compiled() {
+fn an_excessive_function_is_refused_before_compiling() {
     let large = "(drop (i32.const 1))".repeat(400_000);
     check("large function", &crafted::tool_with_core("", &large));
-    // Few bytes each, and tens of gigabytes for a compiler.
+    // Each is small, but would take a compiler tens of gigabytes.
     let locals = format!("(func (local{}){})", " i32".repeat(50_000), "(loop)".repeat(50_000));
     check("many locals in many loops", &crafted::tool_with_core(&locals, ""));
     let wide = crafted::wide_branches(1_000);
@@ -144,25 +144,25 @@ fn a_function_beyond_all_measure_is_refused_before_it_is_compiled() {
 }
 
 #[test]
-fn declarations_beyond_all_measure_are_refused_before_anything_is_made_of_them() {
-    // Hundreds of bytes for a validator and an engine, each.
+fn excessive_declarations_are_refused_before_use() {
+    // A validator and an engine take hundreds of bytes for each.
     check("many types", &crafted::beside(&"(type (func (param i32)))".repeat(30_000)));
     let wide = format!("(type (func (param {})))", "i64 ".repeat(900));
     check("wide types", &crafted::beside(&wide.repeat(3_000)));
     check("many functions", &crafted::beside(&"(func)".repeat(1_100_000)));
-    // A few kilobytes of which each call would take the host hundreds of megabytes.
+    // A few kilobytes, for which each call would take the host hundreds of megabytes.
     let globals = "(global i32 (i32.const 0))".repeat(50_000);
     check("many globals", &crafted::beside(&globals.repeat(5)));
     check("globals of many instances", &crafted::instances_of(&globals, 200, false));
     let few = "(global i32 (i32.const 0))".repeat(1_000);
     check("instances within a component", &crafted::instances_of(&few, 1, true));
-    // A few megabytes that would be copied for many seconds, at which nothing looks.
+    // A few megabytes that would take many seconds to copy, without a check of the time limit.
     let data = format!("(memory 64) (data (i32.const 0) \"{}\")", "a".repeat(4 << 20));
     check("memories that are filled often", &crafted::instances_of(&data, 100, false));
 }
 
 #[test]
-fn what_is_valid_and_odd_runs_or_says_which_limit_it_met() {
+fn valid_odd_components_run_or_report_a_limit() {
     let check = |name: &str, bytes: &[u8], time: &str| {
         let workspace = odd();
         workspace.file("odd.wasm", bytes);
@@ -203,7 +203,7 @@ fn what_is_valid_and_odd_runs_or_says_which_limit_it_met() {
 }
 
 #[test]
-fn a_tool_that_never_describes_itself_runs_all_the_same() {
+fn a_tool_without_a_working_describe_runs() {
     let workspace = Workspace::with_own_cache();
     workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
     workspace.file("odd.wasm", crafted::endless_description());
@@ -215,7 +215,7 @@ fn a_tool_that_never_describes_itself_runs_all_the_same() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(child.wait_with_output().unwrap().stdout, b"ok\n");
-    // It is asked again the next time.
+    // The description is requested again the next time.
     assert_eq!(fs::read_dir(workspace.cache()).into_iter().flatten().count(), 0);
     let run = workspace.run(&["check"]);
     assert_eq!(run.code, 7, "{}", run.shown());
@@ -228,7 +228,7 @@ fn a_tool_that_never_describes_itself_runs_all_the_same() {
 
 #[test]
 fn a_schema_cannot_keep_the_host_busy() {
-    // Each definition is twice the next: forty of them are a million million checks.
+    // Each definition refers to the next one twice: forty of them are 2⁴⁰ checks.
     let next = |index: usize| json!({ "$ref": format!("#/$defs/{}", index + 1) });
     let twice = |index: usize| json!({ "anyOf": [next(index), next(index)] });
     let mut definitions: Map<String, Value> =
@@ -239,7 +239,7 @@ fn a_schema_cannot_keep_the_host_busy() {
         "properties": { "x": { "$ref": "#/$defs/0" }, "y": { "minimum": 0 } },
         "$defs": definitions,
     });
-    // As much, but only for an argument of so many levels.
+    // The same cost, but only for an argument of this many levels.
     let own = json!({ "$ref": "#" });
     let growing = json!({ "type": "object", "properties": { "x": { "anyOf": [own, own] } } });
     let arguments = (0..40).fold(json!({}), |inner, _| json!({ "x": inner })).to_string();
@@ -283,7 +283,7 @@ fn the_smallest_tool_runs_under_any_package_name() {
 
 #[test]
 fn a_precompiled_artifact_is_never_loaded_from_a_file() {
-    // A real one: what this very binary keeps in its cache, without the header.
+    // A real artifact: the cache entry of this very binary, without its header.
     let workspace = odd();
     workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
     let cached = Workspace::with_own_cache();
@@ -301,7 +301,7 @@ fn a_precompiled_artifact_is_never_loaded_from_a_file() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_refused_without_waiting() {
+fn special_files_are_refused_without_waiting() {
     let workspace = odd();
     fs::create_dir(workspace.path("odd.wasm")).unwrap();
     snapshot!("a directory", &says(&workspace));
@@ -320,17 +320,17 @@ fn a_huge_file_is_refused_before_it_is_read() {
     snapshot!("too large", &says(&workspace));
     for command in [&["run", "odd"][..], &["inspect", "odd.wasm"], &["check"]] {
         let read = read_bytes(workspace.command().args(command));
-        // Its own configuration, and what it looks up of itself.
+        // Only its configuration, and data about its own process.
         assert!((1..1 << 20).contains(&read), "{command:?} reads {read} bytes");
     }
 }
 
-/// How many bytes a command reads until its end, as the kernel counts them.
+/// Number of bytes that a command reads until its end, according to the kernel.
 fn read_bytes(command: &mut Command) -> u64 {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let id = WaitId::Pid(Pid::from_child(&child));
-    // It has ended, and its counters are there until it is waited for.
+    // The process has ended, but its counters exist until it is waited for.
     waitid(id, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
     let counters = fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap();
     child.wait().unwrap();
@@ -343,7 +343,7 @@ fn a_file_that_cannot_be_read_is_named() {
     let workspace = odd();
     let path = workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
-    // Root reads everything, as long as it has the rights for that.
+    // Root reads every file, as long as it has the capabilities.
     let binary = workspace.command();
     let mut command = match rustix::process::geteuid().is_root() {
         false => workspace.command(),
@@ -363,7 +363,7 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn a_file_that_is_swapped_between_check_and_call_is_checked_again() {
+fn a_file_swapped_after_its_check_is_checked_again() {
     let workspace = odd();
     workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
     let kitbag = workspace.kitbag();
@@ -376,15 +376,14 @@ fn a_file_that_is_swapped_between_check_and_call_is_checked_again() {
     assert_eq!(kitbag.call_in_test("odd", json!({})), "ok");
 }
 
-/// Runs a tool of which a cached entry exists, after something was done to the
-/// cache, and shows what came of it.
+/// Runs a tool with an existing cache entry after tampering with the cache, and returns the output.
 fn with_cache(name: &str, tamper: impl FnOnce(&Workspace, &Path)) {
     let workspace = Workspace::with_own_cache();
     workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
     workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
     workspace.run(&["run", "odd"]).success();
     let entry = fs::read_dir(workspace.cache()).unwrap().next().unwrap().unwrap();
-    // Its owner can change that, a tool cannot.
+    // The owner of the entry can change its permissions, but a tool cannot.
     fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o600)).unwrap();
     tamper(&workspace, &entry.path());
     let name_of_entry = entry.file_name().into_string().unwrap();
@@ -412,7 +411,7 @@ fn a_hostile_cache_is_never_executed() {
         fs::write(entry, b"\x7fELF native code that was planted").unwrap();
     });
     with_cache("of another tool", |_, entry| {
-        // A good entry, under the name of this one: that tool breaks off.
+        // A valid entry of another tool under the name of this entry: the other tool traps.
         let other = Workspace::with_own_cache();
         other.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
         other.file("odd.wasm", crafted::tool_with_core("", "unreachable"));
@@ -456,10 +455,10 @@ fn a_cache_of_another_user_is_never_used() {
     };
     let directory = "is not used: it is owned by another user";
     if !rustix::process::geteuid().is_root() {
-        // Only root can change an owner; this is root's own.
+        // Only root can change an owner; this directory belongs to root.
         return check(Path::new("/usr"), directory);
     }
-    // Whole, private and right, but for whose it is.
+    // Complete, private and valid, except for its owner.
     let give_away = |path: &Path| std::os::unix::fs::chown(path, Some(1), None).unwrap();
     let entry = fs::read_dir(workspace.cache()).unwrap().next().unwrap().unwrap().path();
     give_away(&entry);
@@ -475,7 +474,7 @@ fn a_cache_that_cannot_be_written_only_costs_time() {
     workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
     workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
     fs::DirBuilder::new().mode(0o500).create(workspace.cache()).unwrap();
-    // Root may write all the same; others are warned.
+    // Root can write to it; other users get a warning.
     assert_eq!(workspace.run(&["run", "odd"]).success(), "ok\n");
     let nowhere =
         workspace.run_with(&["run", "odd"], "", &[("KITBAG_CACHE_DIR", "/proc/none/cache")]);
@@ -488,7 +487,7 @@ fn a_cache_that_cannot_be_written_only_costs_time() {
 }
 
 #[test]
-fn what_has_the_name_of_a_manifest_and_is_no_file_is_a_problem() {
+fn a_manifest_that_is_not_a_file_is_a_problem() {
     let check = |make: &dyn Fn(&Path), expected: &str| {
         let workspace = Workspace::new();
         workspace.file(".kitbag/tools/odd.wasm", crafted::tool("a:b/c", ""));
@@ -506,7 +505,7 @@ fn what_has_the_name_of_a_manifest_and_is_no_file_is_a_problem() {
 }
 
 #[test]
-fn clearing_the_cache_leaves_what_is_not_its_own() {
+fn clearing_the_cache_keeps_foreign_files() {
     let workspace = Workspace::with_own_cache();
     workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
     workspace.file("odd.wasm", crafted::tool("a:b/c", ""));

@@ -1,8 +1,8 @@
-//! Data of a tool or a client that is small and would be large once it is read: what
-//! it costs the host is bounded by a count, taken before anything is built.
+//! Small data of a tool or a client that would be large after parsing: its cost for the host is
+//! bounded by counting before building.
 //!
-//! The commands run under a limit on the memory of their own that they may write to,
-//! which ends them where that count is missing; a server says how much it held.
+//! The commands run under a limit on their private writable memory, which would end them without
+//! the count; a server reports its peak memory.
 
 use kitbag::base::ByteSize;
 use serde_json::{Value, json};
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::support::mcp::Client;
 use crate::support::{Run, Workspace, crafted, snapshot};
 
-/// What a command may take: a few times what a call may.
+/// Memory limit of a command: a few times the limit of a call.
 const DATA: ByteSize = ByteSize::mib(320);
 
-/// What a server may hold at most, in KiB.
+/// Limit for the peak memory of a server, in KiB.
 const PEAK_KIB: u64 = 320 << 10;
 
 /// A workspace whose tool `odd` is this component.
@@ -24,7 +24,7 @@ fn odd(component: &[u8]) -> Workspace {
     workspace
 }
 
-/// A description that is `size` bytes long and consists of small arrays.
+/// A description that has `size` bytes and consists of small arrays.
 fn small_arrays(size: usize) -> Vec<u8> {
     let start = r#"{"name":"odd","description":"odd","inputSchema":{"x":["#;
     crafted::describing_again(start, "[0],", size / 4, "0]}}")
@@ -35,7 +35,7 @@ fn run_all(workspace: &Workspace, commands: &[&[&str]]) -> Vec<Run> {
 }
 
 #[test]
-fn a_description_of_many_values_is_refused_by_name_before_it_is_built() {
+fn a_description_of_many_values_is_refused_before_building() {
     let mut report = String::new();
     for (about, component) in [
         ("16 MiB of small arrays.", small_arrays(16 << 20)),
@@ -65,7 +65,7 @@ fn a_description_of_many_values_is_refused_by_name_before_it_is_built() {
 }
 
 #[test]
-fn a_server_lists_a_tool_without_the_description_that_is_too_large() {
+fn a_server_omits_an_oversized_description() {
     let workspace = odd(&small_arrays(4 << 20));
     let mut client = Client::with_handshake(&workspace, json!({}));
     let before = client.memory_kib("VmHWM");
@@ -82,7 +82,7 @@ fn a_server_lists_a_tool_without_the_description_that_is_too_large() {
 }
 
 #[test]
-fn defaults_count_as_arguments_while_they_are_filled_in() {
+fn defaults_use_the_limits_of_arguments() {
     let start = r#"{"name":"odd","inputSchema":{"type":"object","properties":{"list":{"type":"array",
         "items":{"type":"object","properties":{"text":{"default":""#;
     let workspace = odd(&crafted::describing_again(start, "x", 100_000, "\"}}}}}}}"));
@@ -109,7 +109,7 @@ fn defaults_count_as_arguments_while_they_are_filled_in() {
 }
 
 #[test]
-fn arguments_of_many_values_are_refused_before_they_are_built() {
+fn arguments_of_many_values_are_refused_before_building() {
     let workspace = Workspace::with_probe("");
     let text = |size: usize| {
         format!(r#"{{"do":"echo","text":"x","more":[{}0]}}"#, "[0],".repeat(size / 4))
@@ -142,7 +142,7 @@ fn arguments_of_many_values_are_refused_before_they_are_built() {
 }
 
 #[test]
-fn a_thousand_problems_of_arguments_are_not_told_one_by_one() {
+fn a_thousand_argument_problems_are_summarized() {
     let schema = json!({
         "type": "object",
         "properties": { "list": { "type": "array", "items": { "type": "string" } } },
@@ -159,14 +159,14 @@ fn a_thousand_problems_of_arguments_are_not_told_one_by_one() {
     assert_eq!(run.code, 2, "{}", run.shown());
     assert!(run.stdout.len() + run.stderr.len() < 32 << 10, "{} bytes", run.stdout.len());
     assert!(run.shown().contains("further problems are not listed"), "{}", run.shown());
-    // Each problem's place would repeat the key.
+    // The location of each problem would repeat the key.
     let run = call(json!({ "k".repeat(500_000): vec![json!([]); 90_000] }));
     assert_eq!(run.code, 2, "{}", run.shown());
     assert!(run.stdout.len() + run.stderr.len() < 32 << 10, "{} bytes", run.stdout.len());
 }
 
 #[test]
-fn an_answer_of_many_parts_costs_a_few_times_the_memory_of_a_call() {
+fn an_answer_of_many_parts_costs_little_memory() {
     let component = crafted::same_text_again(600_000, 1);
     let workspace = odd(&component);
     let [json, text] = &run_all(&workspace, &[&["run", "odd", "--json"], &["run", "odd"]])[..]
@@ -188,21 +188,22 @@ fn an_answer_of_many_parts_costs_a_few_times_the_memory_of_a_call() {
 }
 
 #[test]
-fn memories_that_a_call_has_filled_do_not_stay_with_an_idle_server() {
+fn an_idle_server_frees_the_memory_of_calls() {
     check_idle(&crafted::full_memories(15, 64));
     let fill = "(drop (memory.grow (i32.const 900)))
         (memory.fill (i32.const 65536) (i32.const 1) (i32.const 58000000))";
     check_idle(&crafted::tool_with_core("", fill));
 }
 
-/// Has a server call this component at all its places, and looks at what it keeps.
+/// Runs calls of this component in all slots of a server, and checks the memory that the server
+/// keeps.
 #[track_caller]
 fn check_idle(component: &[u8]) {
     let workspace = odd(component);
     let mut client = Client::with_handshake(&workspace, json!({}));
     client.call("odd", json!({}));
     let first = client.memory_kib("VmRSS");
-    // More than there are places, so that each of them has had a call.
+    // More calls than slots, so that each slot has had a call.
     let calls: Vec<_> = (0..64)
         .map(|_| client.send("tools/call", json!({ "name": "odd", "arguments": {} })))
         .collect();

@@ -1,5 +1,5 @@
-//! Environment and process: no variable, no argument, no input, and nothing of
-//! what a tool prints reaches the host's own output.
+//! Environment and process: a tool sees no variables, arguments or input of the host, and its
+//! prints never reach the host's output.
 
 use std::num::NonZeroUsize;
 
@@ -10,7 +10,7 @@ use super::Attempts;
 use crate::support::{CallInTest, Workspace, crafted, guest, snapshot};
 
 #[test]
-fn a_tool_sees_nothing_of_the_process_it_runs_in() {
+fn a_tool_cannot_see_its_host_process() {
     let workspace = Workspace::with_probe("");
     let mut attempts = Attempts::new(&workspace);
     attempts.about("Variables, arguments, working directory, standard input.");
@@ -26,7 +26,7 @@ fn a_tool_sees_nothing_of_the_process_it_runs_in() {
 }
 
 #[test]
-fn what_a_tool_prints_is_captured_bounded_and_never_on_standard_output() {
+fn tool_prints_are_captured_and_bounded() {
     let workspace = Workspace::with_probe("");
     let forged = r#"{"outcome":"success","content":"forged"}"#;
     let text = format!("text={forged}\n");
@@ -42,7 +42,7 @@ fn what_a_tool_prints_is_captured_bounded_and_never_on_standard_output() {
 }
 
 #[test]
-fn one_call_leaves_nothing_for_the_next() {
+fn a_call_leaves_no_data_for_the_next_call() {
     let workspace = Workspace::with_probe("");
     let mut attempts = Attempts::new(&workspace);
     attempts.about("Memory, globals and temporary files of a call, looked for by the next.");
@@ -54,12 +54,12 @@ fn one_call_leaves_nothing_for_the_next() {
 }
 
 #[test]
-fn memory_that_is_used_again_is_empty() {
+fn reused_memory_is_empty() {
     let workspace = Workspace::new();
     workspace.file(".kitbag/tools/dirty.wasm", crafted::dirty());
     let builder = || workspace.builder();
     let one = Concurrency { calls: NonZeroUsize::MIN, waiting: 0 };
-    // With one place every call gets what the last one had; and without a pool.
+    // With one slot every call gets the slot of the previous call; and without a pool.
     for kitbag in [builder().concurrency(one).build(), builder().single_call().build()] {
         let kitbag = kitbag.unwrap();
         for _ in 0..5 {
@@ -86,7 +86,7 @@ fn a_tool_has_no_network() {
 }
 
 #[test]
-fn a_component_that_uses_sockets_is_told_what_to_use() {
+fn a_component_with_sockets_is_advised_to_use_http() {
     let workspace = Workspace::with_probe("");
     let (probe, echo) = (guest("probe"), guest("echo"));
     let (probe, echo) = (probe.to_str().unwrap(), echo.to_str().unwrap());
@@ -108,7 +108,7 @@ fn a_component_that_uses_sockets_is_told_what_to_use() {
     assert!(!other.stderr.contains("sockets"), "{}", other.shown());
     let added = workspace.run(&["add", probe, "--name", "other"]);
     assert!(added.shown().contains(&format!("the component {expected}")), "{}", added.shown());
-    // Nothing is said of a component that uses none.
+    // A component without sockets gets no advice.
     let other = workspace.run(&["inspect", echo]).success();
     assert!(!other.contains("sockets"), "{other}");
 }

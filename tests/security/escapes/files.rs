@@ -1,5 +1,4 @@
-//! Files: nothing outside what was granted, nothing changed that was not
-//! granted for writing.
+//! Files: no access outside the grants, and no changes without a grant to write.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 use super::Attempts;
 use crate::support::{CallInTest, Workspace, guest, probe, snapshot};
 
-/// `probe` with the workspace at `/workspace`, for reading or for writing.
+/// `probe` with the workspace at `/workspace`, for reading or writing.
 fn workspace(mode: &str) -> Workspace {
     let grant = format!(
         "[tools.probe.grants]\nfilesystem = [{{ host = \".\", guest = \"/workspace\", mode = \"{mode}\" }}]\n"
@@ -26,7 +25,7 @@ fn workspace(mode: &str) -> Workspace {
     workspace
 }
 
-/// Acts on a path below `/workspace` exactly as it is written.
+/// Acts on this exact path below `/workspace`.
 fn raw(action: &str, path: &str) -> Value {
     json!({ "do": action, "preopen": "/workspace", "path": path })
 }
@@ -36,7 +35,7 @@ fn secret(workspace: &Workspace) -> String {
 }
 
 #[test]
-fn nothing_outside_a_granted_directory_is_reached_by_its_path() {
+fn paths_cannot_leave_a_granted_directory() {
     let workspace = workspace("rw");
     let mut attempts = Attempts::new(&workspace);
     attempts.about("What is granted can be read.");
@@ -160,7 +159,7 @@ fn no_symbolic_link_leads_out() {
 }
 
 #[test]
-fn times_beyond_all_dates_are_refused() {
+fn times_beyond_the_valid_dates_are_refused() {
     let workspace = workspace("rw");
     let mut attempts = Attempts::new(&workspace);
     for seconds in [0, u64::MAX] {
@@ -174,7 +173,7 @@ fn times_beyond_all_dates_are_refused() {
 }
 
 #[test]
-fn a_directory_that_is_swapped_for_a_link_leads_nowhere() {
+fn a_directory_swapped_for_a_link_leads_nowhere() {
     let workspace = workspace("rw");
     fs::create_dir(workspace.outside().join("treasure")).unwrap();
     fs::write(workspace.outside().join("treasure/deep.txt"), "the secret").unwrap();
@@ -208,7 +207,7 @@ fn a_directory_that_is_swapped_for_a_link_leads_nowhere() {
 }
 
 #[test]
-fn nothing_in_a_read_only_directory_is_changed() {
+fn a_read_only_directory_cannot_be_changed() {
     let workspace = workspace("ro");
     let mut attempts = Attempts::new(&workspace);
     attempts.about("Reading works.");
@@ -259,7 +258,7 @@ fn nothing_in_a_read_only_directory_is_changed() {
 }
 
 #[test]
-fn nothing_crosses_from_a_directory_into_one_of_other_rights() {
+fn files_cannot_move_between_directories_with_other_rights() {
     let workspace = Workspace::new();
     workspace.config(&probe(
         "[tools.probe.grants]\nfilesystem = [\n  { host = \"in\", guest = \"/in\" },\n  \
@@ -285,7 +284,7 @@ fn nothing_crosses_from_a_directory_into_one_of_other_rights() {
 }
 
 #[test]
-fn the_configuration_and_git_are_never_written_whatever_is_granted() {
+fn the_configuration_and_git_are_never_written() {
     let workspace = workspace("rw");
     workspace.file(".kitbag/tools/other.wasm", "");
     workspace.file(".git/config", "[core]");
@@ -371,7 +370,7 @@ fn the_configuration_and_git_are_never_written_whatever_is_granted() {
 }
 
 #[test]
-fn the_host_itself_refuses_what_the_configuration_let_through() {
+fn the_host_checks_grants_again() {
     use kitbag::contract::{Action, Limits};
     use kitbag::host::{Call, ComponentSource, Guard, GuardedPaths, Host, HostOptions, RunContext};
     use kitbag::policy::{Access, DirectoryGrant, Grants};
@@ -422,7 +421,7 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
         ));
     }
     snapshot!("the host's own check", &text);
-    // What opens no file is not held up by a directory that it does not see.
+    // A call that opens no file is not affected by a missing directory.
     let printed = call(&workspace.path("nowhere"), Access::ReadOnly, r#"{ "do": "print" }"#);
     assert!(printed.starts_with("Ok(Success("), "{printed}");
 }
@@ -459,7 +458,7 @@ fn a_fifo_a_device_and_a_socket_are_not_opened() {
 }
 
 #[test]
-fn a_grant_of_kitbags_own_directories_is_not_given_for_writing() {
+fn kitbags_own_directories_cannot_be_granted_for_writing() {
     let workspace = Workspace::with_own_cache();
     fs::create_dir_all(workspace.cache().join("sub")).unwrap();
     let check = |mode: &str| {

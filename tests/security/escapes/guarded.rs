@@ -1,4 +1,4 @@
-//! What no tool changes, whatever it is granted: repositories, and kitbag's own files.
+//! Files that no tool changes, regardless of its grants: repositories, and kitbag's own files.
 
 use std::fs;
 
@@ -8,13 +8,13 @@ use super::anchors::{two_tools, write};
 use crate::support::{CallInTest, Workspace, probe};
 
 #[test]
-fn a_call_waits_for_another_that_makes_part_of_a_repository() {
+fn a_call_waits_for_a_call_that_makes_parts_of_a_repository() {
     let grant = "{ host = \".\", guest = \"/data\", mode = \"rw\" }";
     let workspace =
         Workspace::with_probe(&format!("grants.filesystem = [{grant}]\nlimits.time = \"1s\"\n"));
     let kitbag = workspace.kitbag();
     let call = || kitbag.call_in_test("probe", write("/data/HEAD", "ref: refs/heads/main"));
-    // As another call holds it, here for longer than this one may take.
+    // As if another call held it, for longer than this call may take.
     let lock = fs::File::open(workspace.root()).unwrap();
     lock.lock().unwrap();
     assert_eq!(call(), "failed: limit: time (1s): request less, or a part of it");
@@ -24,7 +24,7 @@ fn a_call_waits_for_another_that_makes_part_of_a_repository() {
 }
 
 #[test]
-fn of_calls_that_make_a_repository_together_none_is_busy_and_none_succeeds_with_it() {
+fn concurrent_repo_creation_is_refused() {
     let grant = "{ host = \".\", guest = \"/data\", mode = \"rw\" }";
     let workspace = Workspace::with_probe(&format!("grants.filesystem = [{grant}]\n"));
     let kitbag = workspace.kitbag();
@@ -53,7 +53,7 @@ fn of_calls_that_make_a_repository_together_none_is_busy_and_none_succeeds_with_
 }
 
 #[test]
-fn a_directory_that_looks_like_a_repository_is_not_made() {
+fn a_directory_like_a_repository_cannot_be_made() {
     let workspace = two_tools("{ host = \"data\", guest = \"/data\", mode = \"rw\" }", "");
     workspace.file("data/x", "");
     let kitbag = workspace.kitbag();
@@ -71,7 +71,7 @@ fn a_directory_that_looks_like_a_repository_is_not_made() {
     refused(call(json!({ "do": "link", "old": "/data/head", "new": "/data/bare/HEAD" })));
     refused(call(json!({ "do": "symlink", "target": "../head", "path": "/data/bare/HEAD" })));
     refused(mkdir("/data/bare/HEAD"));
-    // The other way round.
+    // In reverse order.
     done(mkdir("/data/other"));
     done(call(write("/data/other/HEAD", "ref: refs/heads/main")));
     done(call(write("/data/other/config", "[core]\nfsmonitor = evil\n")));
@@ -80,13 +80,13 @@ fn a_directory_that_looks_like_a_repository_is_not_made() {
     refused(call(write("/data/other/commondir", "../elsewhere")));
     refused(call(json!({ "do": "rename", "old": "/data/bare/refs", "new": "/data/other/refs" })));
     refused(call(json!({ "do": "symlink", "target": "../bare/refs", "path": "/data/other/refs" })));
-    // One that is there already is left as it is, with all that is in it.
+    // An existing repository is protected, with its entire content.
     workspace.file("data/there/HEAD", "ref: refs/heads/main");
     workspace.file("data/there/refs/heads/main", "");
     refused(call(write("/data/there/config", "[core]\nfsmonitor = evil\n")));
     refused(call(write("/data/there/refs/heads/main", "x")));
     refused(call(json!({ "do": "rename", "old": "/data/there", "new": "/data/moved" })));
-    // Granted as a directory of its own it is refused.
+    // Granting a part of it as a directory is refused.
     workspace.config(&probe(
         "grants.filesystem = [{ host = \"data/there/refs\", guest = \"/refs\", mode = \"rw\" }]\n",
     ));
@@ -142,7 +142,7 @@ fn guarded_names_are_guarded_in_every_spelling() {
 }
 
 #[test]
-fn what_is_kitbags_own_stays_as_it_is_below_a_writable_directory() {
+fn kitbags_own_files_stay_below_a_writable_directory() {
     let workspace = Workspace::with_own_cache();
     workspace.config(&probe(
         "grants.filesystem = [{ host = \"..\", guest = \"/all\", mode = \"rw\" }]\n",
@@ -170,7 +170,8 @@ fn what_is_kitbags_own_stays_as_it_is_below_a_writable_directory() {
     let run =
         workspace.run(&["run", "probe", "--args", &write("/all/home/mine", "fine").to_string()]);
     assert_eq!(run.success(), "write /all/home/mine: 4 bytes\n");
-    // The usual places are another process's, where the environment names others.
+    // Other processes use the default directories, even if the environment of this one names
+    // others.
     let elsewhere = workspace.outside().join("elsewhere");
     let elsewhere = elsewhere.to_str().unwrap();
     fs::create_dir_all(workspace.home().join(".cache/kitbag")).unwrap();
@@ -183,7 +184,7 @@ fn what_is_kitbags_own_stays_as_it_is_below_a_writable_directory() {
 }
 
 #[test]
-fn a_tool_makes_the_directory_of_all_configuration_and_not_that_of_kitbags() {
+fn a_tool_may_create_the_config_home_but_not_kitbags_directory() {
     let workspace = Workspace::new();
     workspace.remove_own_config();
     let home = workspace.home();

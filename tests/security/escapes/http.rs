@@ -1,5 +1,4 @@
-//! Requests over HTTP that a grant does not have, in every spelling; and that none of them
-//! reaches a server.
+//! HTTP requests outside the grants, in every spelling, never reach a server.
 
 use std::fmt::Write;
 
@@ -8,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Workspace, guest, snapshot};
 
-/// What the tool `request` got for each of these, with the server's port left out.
+/// The results of the tool `request` for these requests, without the server's port.
 fn report(grants: &str, server: &Server, requests: &[(&str, Value)]) -> String {
     let workspace = Workspace::new();
     let (port, wasm) = (server.port().to_string(), guest("request"));
@@ -43,7 +42,7 @@ fn get(url: &str) -> Value {
 }
 
 #[test]
-fn a_request_beside_its_grant_reaches_no_server() {
+fn a_request_outside_its_grant_reaches_no_server() {
     let server = Server::start(Behaviour::Echo);
     let base = "http://127.0.0.1:PORT";
     let header = |field: &str| json!({ "url": format!("{base}/docs/a"), "headers": [field] });
@@ -99,7 +98,7 @@ fn a_request_beside_its_grant_reaches_no_server() {
 }
 
 #[test]
-fn a_wildcard_opens_no_address_of_the_machine_or_its_network() {
+fn a_wildcard_excludes_the_machine_and_its_network() {
     let server = Server::start(Behaviour::Echo);
     let hosts = [
         "127.0.0.1",

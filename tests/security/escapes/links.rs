@@ -1,5 +1,5 @@
-//! Links between a path that is configured and what it leads to: no tool replaces one of
-//! them, nor a directory on the way, nor makes what a link does not lead to yet.
+//! Links between a configured path and its target: no tool can replace a link or a directory on the
+//! way, or create the missing target of a link.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,28 +10,26 @@ use serde_json::json;
 use crate::support::mcp::Client;
 use crate::support::{Workspace, guest, probe};
 
-/// A workspace, beside its home, in a directory that the tool `probe` may write. It
-/// finds that as `/all`.
+/// A workspace beside its home, in a directory that the tool `probe` may write as `/all`.
 fn workspace() -> Workspace {
     Workspace::with_probe(GRANT)
 }
 
 const GRANT: &str = "grants.filesystem = [{ host = \"..\", guest = \"/all\", mode = \"rw\" }]\n";
 
-/// One way from a path that is configured to what it means, and how a tool tries to lead
-/// it elsewhere.
+/// A way from a configured path to its target, and attempts of a tool to redirect it.
 struct Case {
     about: &'static str,
-    /// Links that a person made, each with where it leads. These paths and those below
-    /// are relative to the directory that the tool may write.
+    /// Existing links, each with its target. These paths and the following ones are relative to the
+    /// directory that the tool may write.
     links: &'static [(&'static str, &'static str)],
-    /// Directories that a person made before.
+    /// Existing directories.
     directories: &'static [&'static str],
-    /// Files that a person moved before, each with where to.
+    /// Files that a person has moved, each with its new path.
     moved: &'static [(&'static str, &'static str)],
-    /// Variables of the environment that name a path.
+    /// Environment variables that name a path.
     variables: &'static [(&'static str, &'static str)],
-    /// What the tool does, one call after the other: `do`, a path, and a text.
+    /// The calls of the tool, in order: `do`, a path, and a text.
     attempts: &'static [[&'static str; 3]],
 }
 
@@ -254,7 +252,7 @@ const CASES: [Case; 19] = [
     },
 ];
 
-/// Runs what a tool attempts, and says of each attempt what came of it.
+/// Runs the attempts of a tool, and returns the result of each.
 fn attempt(case: &Case, run: &dyn Fn(&[&str]) -> String) -> Vec<String> {
     let attempts = case.attempts.iter().map(|[action, path, text]| {
         let path = format!("path=/all/{path}");
@@ -264,7 +262,7 @@ fn attempt(case: &Case, run: &dyn Fn(&[&str]) -> String) -> Vec<String> {
 }
 
 #[test]
-fn no_link_between_a_configured_path_and_what_it_means_is_replaced_or_completed() {
+fn links_of_configured_paths_cannot_be_changed() {
     for case in &CASES {
         let workspace = workspace();
         workspace.remove_own_config();
@@ -281,7 +279,7 @@ fn no_link_between_a_configured_path_and_what_it_means_is_replaced_or_completed(
         case.directories.iter().for_each(|path| fs::create_dir_all(at(path)).unwrap());
         case.moved.iter().for_each(|(old, new)| fs::rename(at(old), at(new)).unwrap());
         for (path, target) in case.links {
-            // A link that lies at the top leads on by its whole path.
+            // The target of a top-level link is an absolute path.
             let target = if path.contains('/') { (*target).into() } else { at(target) };
             symlink(target, at(path)).unwrap();
         }
@@ -312,7 +310,7 @@ fn no_link_between_a_configured_path_and_what_it_means_is_replaced_or_completed(
 }
 
 #[test]
-fn a_running_server_guards_the_links_of_a_configuration_that_it_reloaded() {
+fn a_server_guards_the_links_of_a_reloaded_configuration() {
     let workspace = Workspace::with_probe(&format!("title = \"At first\"\n{GRANT}"));
     let mut client = Client::with_handshake(&workspace, json!({}));
     let title = |client: &mut Client| {
@@ -331,7 +329,7 @@ fn a_running_server_guards_the_links_of_a_configuration_that_it_reloaded() {
     let link = workspace.path(".kitbag/config.new");
     symlink("../conf/current/kitbag.toml", &link).unwrap();
     fs::rename(link, workspace.path(".kitbag/config.toml")).unwrap();
-    // It is also sent once the component has said what it is.
+    // It is also sent after the component has described itself.
     while title(&mut client).1 == "At first" {
         client.notification("notifications/tools/list_changed");
     }

@@ -2,7 +2,7 @@
 //!
 //! Each attempt is a call through the library, and its result is in a reviewed snapshot. If it is
 //! not obvious that the attempt would succeed without the protection, the snapshot also has the
-//! same attempt where it is allowed.
+//! same attempt with permission.
 
 mod anchors;
 mod checking;
@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use crate::support::{CallInTest, Workspace};
 
-/// A list of attempts by the tool `probe`, and what came of each.
+/// Attempts of the tool `probe`, and the result of each.
 struct Attempts<'a> {
     workspace: &'a Workspace,
     kitbag: Kitbag,
@@ -39,7 +39,7 @@ impl<'a> Attempts<'a> {
         Self { workspace, kitbag: workspace.kitbag(), report: String::new() }
     }
 
-    /// Says what the following attempts are about.
+    /// States the subject of the following attempts.
     fn about(&mut self, text: &str) {
         if !self.report.is_empty() {
             self.report.push('\n');
@@ -47,7 +47,7 @@ impl<'a> Attempts<'a> {
         self.report.push_str(&format!("# {text}\n"));
     }
 
-    /// Lets the tool try, and shows what it got.
+    /// Makes an attempt, and records its result.
     fn attempt(&mut self, arguments: Value) -> String {
         let got = self.workspace.redact(&self.kitbag.call_in_test("probe", arguments));
         self.report.push_str(&got);

@@ -1,7 +1,7 @@
-//! The promises between calls, and by two parties at once: whatever one tool or one
-//! client does, each call of another is answered as if it were alone.
+//! Promises between calls, and between two parties at once: regardless of the actions of one tool
+//! or client, each call of another is answered as if it were alone.
 //!
-//! What a tool tries within one call stands in the other modules.
+//! The other modules test attempts within one call.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -16,8 +16,8 @@ use crate::support::http::HttpServer;
 use crate::support::mcp::Client;
 use crate::support::{CallInTest, Workspace, crafted, guest, probe, snapshot};
 
-/// What the tool `attacker` does: it runs into each of its limits, breaks off, and leaves
-/// behind what it can.
+/// The attacks of the tool `attacker`: it exceeds each of its limits, traps, and leaves behind as
+/// much as possible.
 fn attacks() -> Vec<Value> {
     vec![
         json!({ "do": "state" }),
@@ -36,7 +36,7 @@ fn attacks() -> Vec<Value> {
         json!({ "do": "list", "path": "/proc/self" }),
         json!({ "do": "spin" }),
         json!({ "do": "sleep", "ms": 60_000 }),
-        // What a terminal would act on, in everything that is shown.
+        // Control sequences for a terminal, in every output.
         json!({ "do": "print", "text": ESCAPES, "to": "both", "then": "unreachable" }),
         json!({ "do": "log", "level": "all", "text": ESCAPES }),
         json!({ "do": "progress", "steps": ["1"], "text": ESCAPES }),
@@ -48,10 +48,10 @@ fn attacks() -> Vec<Value> {
     ]
 }
 
-/// Sets the title, clears the screen, turns the line around, and is another line.
+/// Sets the title, clears the screen, reverses the line, and forges another line.
 const ESCAPES: &str = "a\u{1b}]0;b\u{7}c\u{1b}[2Jd\u{202e}e\u{9b}f\r\nerror: forged";
 
-/// What the tool `probe` looks for afterwards, and meanwhile. Each has one answer.
+/// The checks of the tool `probe`, afterwards and meanwhile. Each has one correct answer.
 fn probes() -> Vec<Value> {
     vec![
         json!({ "do": "environment" }),
@@ -72,7 +72,7 @@ fn probes() -> Vec<Value> {
     ]
 }
 
-/// A workspace with both tools. Time is short for the one that uses it up.
+/// A workspace with both tools. The attacker, which uses up its time, has a short time limit.
 fn workspace() -> Workspace {
     let workspace = Workspace::with_probe(&format!(
         "[tools.attacker]\nsource = \"local\"\nwasm = {:?}\n\
@@ -83,7 +83,7 @@ fn workspace() -> Workspace {
     workspace
 }
 
-/// Who calls tools.
+/// A caller of tools.
 enum Party<'a> {
     Library(Kitbag),
     Stdio(Mutex<Client>),
@@ -117,8 +117,7 @@ impl Party<'_> {
     }
 }
 
-/// Lets one party look again and again while another attacks, until that one has tried
-/// everything.
+/// One party checks repeatedly while another attacks, until the attacker has tried everything.
 #[track_caller]
 fn check_together(attack: impl Fn(usize) + Sync, attacks: usize, victim: &Party<'_>) {
     let alone = victim.answers();
@@ -129,7 +128,7 @@ fn check_together(attack: impl Fn(usize) + Sync, attacks: usize, victim: &Party<
                 attack(tried.fetch_add(1, Ordering::SeqCst) % attacks);
             }
         });
-        // The thread ends also where this does not hold.
+        // Do not assert here, so that the attacking thread also ends after a failure.
         let all_as_alone = loop {
             let answers = victim.answers();
             if answers != alone || tried.load(Ordering::SeqCst) > attacks {
@@ -162,7 +161,7 @@ fn no_attack_reaches_a_terminal() {
             let run = workspace.run(&[&["run", "attacker", "--args", &arguments], more].concat());
             let acts = |c: char| is_hidden(c) && c != '\n' && c != '\t';
             assert!(!run.stderr.contains(acts), "{attack} {more:?}: {:?}", run.stderr);
-            // As JSON there is nothing else on standard output either.
+            // With `--json`, standard output contains nothing else either.
             let is_plain = !more.contains(&"--json") || !run.stdout.contains(acts);
             assert!(is_plain, "{attack}: {:?}", run.stdout);
         }
@@ -170,7 +169,7 @@ fn no_attack_reaches_a_terminal() {
 }
 
 #[test]
-fn whatever_becomes_of_the_cache_the_next_call_is_as_if_it_were_the_first() {
+fn a_damaged_cache_does_not_change_answers() {
     let workspace = Workspace::with_own_cache();
     workspace.config(&probe(""));
     workspace.file("a.txt", "A");
@@ -182,7 +181,7 @@ fn whatever_becomes_of_the_cache_the_next_call_is_as_if_it_were_the_first() {
     let directory = workspace.cache().to_owned();
     let intact = fs::read(&entry).unwrap();
     let replace = |content: &[u8]| {
-        // A file of its own in the place of the other: what was mapped stays what it was.
+        // A new file replaces the entry, so that the mapped entry does not change.
         let new = directory.join("new");
         fs::write(&new, content).unwrap();
         fs::set_permissions(&new, fs::Permissions::from_mode(0o600)).unwrap();
@@ -230,7 +229,7 @@ fn whatever_becomes_of_the_cache_the_next_call_is_as_if_it_were_the_first() {
         for (party, first) in loaded.iter().zip(&first) {
             assert_eq!(&party.answers(), first, "{name}");
         }
-        // And one that has loaded nothing yet.
+        // Also a library that has not loaded anything yet.
         let anew = Party::Library(workspace.kitbag()).answers();
         assert_eq!(anew, first[0], "{name}");
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
@@ -240,20 +239,20 @@ fn whatever_becomes_of_the_cache_the_next_call_is_as_if_it_were_the_first() {
 }
 
 #[test]
-fn a_client_is_answered_as_if_alone_while_another_gives_up_its_calls() {
+fn cancelled_calls_do_not_affect_other_clients() {
     let workspace = workspace();
     let attacks = attacks();
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let give_up = |number: usize| {
         let params = json!({ "name": "attacker", "arguments": attacks[number] });
-        // Some are dropped before the call begins, and some while it runs.
+        // Some are dropped before the call starts, and some while it runs.
         drop(server.begin("", "tools/call", params));
     };
     check_together(give_up, attacks.len(), &Party::Http(&server));
 }
 
 #[test]
-fn a_call_that_is_given_up_leaves_nothing_for_the_next() {
+fn a_cancelled_call_leaves_nothing_for_the_next() {
     let workspace = workspace();
     let mut client = Client::with_handshake(&workspace, json!({}));
     let answers = |client: &mut Client| -> Vec<_> {
@@ -269,7 +268,7 @@ fn a_call_that_is_given_up_leaves_nothing_for_the_next() {
 }
 
 #[test]
-fn a_client_is_answered_as_if_alone_while_another_server_of_its_workspace_is_attacked() {
+fn attacks_on_one_server_do_not_affect_another() {
     let workspace = workspace();
     let attacks = attacks();
     let [one, other] = [(); 2].map(|()| HttpServer::start(&workspace, &["--no-token"]));
@@ -281,7 +280,7 @@ fn a_client_is_answered_as_if_alone_while_another_server_of_its_workspace_is_att
 }
 
 #[test]
-fn whatever_a_call_did_the_next_one_is_as_if_it_were_the_first() {
+fn each_call_runs_as_if_it_were_the_first() {
     let workspace = workspace();
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let parties =
@@ -295,13 +294,13 @@ fn whatever_a_call_did_the_next_one_is_as_if_it_were_the_first() {
             assert_eq!(party.answers(), first, "after {attack}");
         }
     }
-    // Nor is anything left for another process.
+    // Another process is not affected either.
     assert_eq!(Party::Process(&workspace).answers(), process);
     assert_eq!(workspace.run(&["list"]).success(), list);
 }
 
 #[test]
-fn a_tool_is_answered_as_if_alone_while_another_runs_into_its_limits() {
+fn tools_that_hit_limits_do_not_affect_other_tools() {
     let workspace = workspace();
     let attacks = attacks();
     let library = Party::Library(workspace.kitbag());
@@ -310,7 +309,7 @@ fn a_tool_is_answered_as_if_alone_while_another_runs_into_its_limits() {
 }
 
 #[test]
-fn a_client_is_answered_as_if_alone_while_anothers_tool_runs_into_its_limits() {
+fn tools_that_hit_limits_do_not_affect_other_clients() {
     let workspace = workspace();
     let attacks = attacks();
     let server = HttpServer::start(&workspace, &["--no-token"]);
@@ -320,7 +319,7 @@ fn a_client_is_answered_as_if_alone_while_anothers_tool_runs_into_its_limits() {
 }
 
 #[test]
-fn a_client_is_answered_as_if_alone_while_another_breaks_the_protocol() {
+fn protocol_violations_do_not_affect_other_clients() {
     let workspace = workspace();
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));

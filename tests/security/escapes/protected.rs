@@ -1,5 +1,5 @@
-//! Files by which another program runs something: no tool changes them where its grant does not
-//! say so, on whatever way.
+//! Files that another program executes: no tool can change them in any way, unless its grant allows
+//! it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,8 +10,7 @@ use super::Attempts;
 use super::anchors::write;
 use crate::support::{CallInTest, Workspace, probe, snapshot};
 
-/// `probe` with the workspace to be written, with further keys of the grant, and files that other
-/// programs run.
+/// `probe` with a writable workspace, further keys of the grant, and files that other programs run.
 fn workspace(keys: &str) -> Workspace {
     let grant = format!("{{ host = \".\", guest = \"/workspace\", mode = \"rw\"{keys} }}");
     let workspace = Workspace::with_probe(&format!("grants.filesystem = [{grant}]\n"));
@@ -37,7 +36,7 @@ fn held(path: &str, old: &str, new: &str, name: &str) -> Value {
     json!({ "do": "held", "path": path, "old": old, "new": new, "name": name })
 }
 
-/// Every way to change what another program runs.
+/// Every way to change files that another program runs.
 fn attacks() -> Vec<Value> {
     vec![
         write(".bashrc", "evil"),
@@ -52,7 +51,7 @@ fn attacks() -> Vec<Value> {
         named("remove", ".bashrc"),
         named("mkdir", "made/.husky"),
         named("mkdir", "made/.idea"),
-        // By another name.
+        // Under another name.
         write("linked", "evil"),
         write("linked-directory/tasks.json", "evil"),
         write("made/../.vscode/tasks.json", "evil"),
@@ -63,35 +62,35 @@ fn attacks() -> Vec<Value> {
         between("rename", "notes.txt", "made/mine.Code-Workspace"),
         write("mine.code-workspace", "evil"),
         json!({ "do": "symlink", "target": "notes.txt", "path": ".zshrc" }),
-        // A directory that gets the name, or gives it up.
+        // A directory that is renamed to the protected name, or from it.
         between("rename", "meta", "made/.vscode"),
         between("rename", "github", "made/.github"),
         between("rename", "empty", "made/.claude"),
         between("rename", ".vscode", "aside"),
         between("rename", ".github", "aside"),
         json!({ "do": "symlink", "target": "../meta", "path": "made/.vscode" }),
-        // Names with a dot configure programs that no list knows.
+        // Dot files configure programs that no list knows.
         write(".unheard-of", "evil"),
         named("mkdir", "made/.unheard-of"),
         between("rename", "notes.txt", "made/.unheard-of"),
         between("link", "notes.txt", ".unheard-of"),
         json!({ "do": "symlink", "target": "notes.txt", "path": ".unheard-of" }),
-        // Families of names.
+        // Name patterns.
         write("lefthook-local.yml", "evil"),
         write("_vimrc", "evil"),
         write("mise.local.toml", "evil"),
         write("opencode.jsonc", "evil"),
-        // One that is open when it gets the name.
+        // A file that is open while it gets the protected name.
         held("empty", "empty", "made/.vscode", "tasks.json"),
         held(".vscode", ".vscode", "aside", "tasks.json"),
         held("made", "made", ".config", "autostart"),
-        // What a protected name, or its directory, leads to.
+        // The target of a protected name or its directory.
         write("env.sh", "evil"),
         write("editor/tasks.json", "evil"),
     ]
 }
 
-/// Links that were there before.
+/// Existing links.
 fn links(workspace: &Workspace) {
     workspace.file("env.sh", "theirs");
     workspace.file("editor/tasks.json", "theirs");
@@ -103,7 +102,7 @@ fn links(workspace: &Workspace) {
 }
 
 #[test]
-fn what_another_program_runs_is_not_changed_by_any_way() {
+fn files_run_by_other_programs_cannot_be_changed() {
     let workspace = workspace("");
     links(&workspace);
     let mut attempts = Attempts::new(&workspace);
@@ -133,18 +132,18 @@ fn what_another_program_runs_is_not_changed_by_any_way() {
 }
 
 #[test]
-fn each_of_these_ways_works_where_the_grant_protects_nothing() {
+fn the_same_attacks_work_without_protection() {
     for attack in attacks() {
         let workspace = workspace(", protected = []");
         links(&workspace);
         let got = workspace.kitbag().call_in_test("probe", attack.clone());
-        // The file system itself tells capitals apart.
+        // The file system may distinguish upper and lower case.
         assert!(!got.contains("not-permitted"), "{attack}: {got}");
     }
 }
 
 #[test]
-fn a_grant_adds_names_to_those_of_the_list() {
+fn a_grant_adds_names_to_the_list() {
     let workspace =
         workspace(", protected = [\"default\", \"AGENTS.md\", \"CLAUDE.md\", \"*.mk\"]");
     let kitbag = workspace.kitbag();
@@ -152,14 +151,14 @@ fn a_grant_adds_names_to_those_of_the_list() {
         let got = kitbag.call_in_test("probe", write(path, "evil"));
         assert!(got.ends_with("refused (not-permitted)"), "{path}: {got}");
     }
-    // Without that they are documents of the project like others.
+    // Without the key they are ordinary documents of the project.
     let workspace = self::workspace("");
     let got = workspace.kitbag().call_in_test("probe", write("AGENTS.md", "fine"));
     assert!(got.starts_with("write "), "{got}");
 }
 
 #[test]
-fn a_grant_protects_the_names_that_it_says_instead() {
+fn a_grant_replaces_the_protected_names() {
     let workspace = workspace(", protected = [\"Makefile\", \"ci/run\"]");
     workspace.file("ci/run", "theirs");
     let kitbag = workspace.kitbag();
@@ -195,7 +194,7 @@ fn existing_dot_files_are_edited_and_named_ones_created() {
 }
 
 #[test]
-fn files_that_the_git_configuration_names_are_not_changed() {
+fn files_named_in_the_git_configuration_are_protected() {
     let workspace = workspace("");
     let config = "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../shared/git.conf\n\
                   [filter \"x\"]\n\tclean = ./clean.sh %f\n";

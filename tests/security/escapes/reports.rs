@@ -1,4 +1,4 @@
-//! Reports: a tool that logs and emits without end, or what is unusable.
+//! Reports: a tool that logs and emits endlessly, or emits unusable content.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::Attempts;
 use crate::support::{CallInTest, Workspace, block_on, guest, snapshot};
 
 #[test]
-fn what_a_tool_tells_without_end_is_cut_and_then_dropped() {
+fn endless_reports_are_truncated_and_then_dropped() {
     let workspace = Workspace::with_probe("");
     let (kitbag, heard) = workspace.kitbag_with_ears();
     let dropped = "the tool logs more than 1,000 messages or 64 KiB; the rest is dropped";
@@ -27,12 +27,12 @@ fn what_a_tool_tells_without_end_is_cut_and_then_dropped() {
     assert_eq!(both[16].1, dropped);
     let bytes: usize = both[..16].iter().map(|(_, message)| message.len()).sum();
     assert_eq!(bytes, 64 << 10);
-    // The next call begins anew.
+    // The next call starts with a full budget.
     assert_eq!(logs(json!({ "do": "log" })).len(), 1);
 }
 
 #[test]
-fn a_tool_that_runs_again_and_again_tells_no_more_than_one_that_runs_once() {
+fn repeated_runs_share_one_report_budget() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\n\"go-on\" = true\n");
     let (kitbag, heard) = workspace.kitbag_with_ears();
     let flood = json!({ "do": "log", "text": "", "repeat": 600, "then": "ask" });
@@ -41,7 +41,7 @@ fn a_tool_that_runs_again_and_again_tells_no_more_than_one_that_runs_once() {
 }
 
 #[test]
-fn progress_that_is_none_is_not_heard() {
+fn invalid_progress_is_dropped() {
     let workspace = Workspace::with_probe("");
     let (kitbag, heard) = workspace.kitbag_with_ears();
     let progress = |arguments: Value| {
@@ -56,18 +56,18 @@ fn progress_that_is_none_is_not_heard() {
     let long = progress(json!({ "do": "progress", "steps": ["1"], "bytes": 12_000_000 }));
     let message = long[0].message.as_ref().unwrap();
     assert_eq!(*message, format!("{}…", "x".repeat(1021)));
-    // How often is the tool's; nothing is kept of it.
+    // The tool may report any number of times; no report is stored.
     let many = progress(json!({ "do": "progress", "steps": ["0"], "more": 100_000 }));
     assert_eq!(many.len(), 100_001);
     assert!(many.is_sorted_by(|one, next| one.done < next.done));
 }
 
 #[test]
-fn what_a_tool_gives_is_bounded_and_has_a_form() {
+fn emitted_content_is_bounded_and_validated() {
     let workspace = Workspace::with_probe("[tools.probe.limits]\noutput = \"1KiB\"\n");
     let mut attempts = Attempts::new(&workspace);
     attempts.about("Everything together has the size of an answer.");
-    // Nine bytes are the MIME type's.
+    // Nine bytes are used by the MIME type.
     attempts.attempt(json!({ "do": "emit", "bytes": 1015 }));
     attempts.attempt(json!({ "do": "emit", "bytes": 1016 }));
     attempts.attempt(json!({ "do": "emit", "bytes": 500, "repeat": 5 }));
@@ -100,7 +100,7 @@ fn what_a_tool_gives_is_bounded_and_has_a_form() {
 }
 
 #[test]
-fn a_tool_gives_no_more_than_a_thousand_items() {
+fn a_tool_emits_a_thousand_items_at_most() {
     let workspace = Workspace::with_probe("");
     let kitbag = workspace.kitbag();
     let flood = json!({ "do": "emit", "bytes": 0, "repeat": 100_000 });
@@ -111,7 +111,7 @@ fn a_tool_gives_no_more_than_a_thousand_items() {
 }
 
 #[test]
-fn a_tool_that_breaks_off_has_given_nothing() {
+fn a_tool_that_traps_emits_no_content() {
     let workspace = Workspace::with_probe(&format!(
         "[tools.hasty]\nsource = \"local\"\nwasm = {:?}\nlimits.time = \"500ms\"\n",
         guest("probe"),
@@ -127,7 +127,7 @@ fn a_tool_that_breaks_off_has_given_nothing() {
         assert!(error.starts_with(expected), "{error}");
         assert_eq!(completion.emitted, []);
         assert_eq!(completion.usage.emitted_bytes, 13);
-        // What it logged was reported at once.
+        // Its log lines were reported immediately.
         let arguments = json!({ "do": "log", "then": then });
         block_on(kitbag.complete(tool, arguments)).unwrap().result.unwrap_err();
         assert_eq!(heard.take().0.len(), 1);

@@ -1,5 +1,5 @@
-//! Resources: whatever a tool uses up without end, the call ends, says which
-//! limit it was, and the next call works.
+//! Resources: if a tool uses up any resource, the call ends with the name of the limit, and the
+//! next call works.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ fn a_tool_that_never_ends_is_ended() {
     ] {
         let start = Instant::now();
         attempts.attempt(arguments);
-        // Long before a sleep would end by itself.
+        // Long before the end of the sleep.
         assert!(start.elapsed() < Duration::from_secs(30));
     }
     attempts.about("The next call works.");
@@ -31,7 +31,7 @@ fn a_tool_that_never_ends_is_ended() {
 }
 
 #[test]
-fn a_tool_that_takes_memory_without_end_is_told_which_limit_it_was() {
+fn endless_allocation_ends_with_the_name_of_the_limit() {
     let workspace = Workspace::with_probe(SMALL);
     workspace.file("one.txt", "");
     let mut attempts = Attempts::new(&workspace);
@@ -58,7 +58,7 @@ fn a_tool_that_takes_memory_without_end_is_told_which_limit_it_was() {
 }
 
 #[test]
-fn a_tool_that_fills_the_disk_is_told_which_limit_it_was() {
+fn filling_the_disk_ends_with_the_name_of_the_limit() {
     let with = |limits: &str| {
         Workspace::with_probe(&format!(
             "[tools.probe.grants]\n\
@@ -109,14 +109,14 @@ fn a_tool_that_fills_the_disk_is_told_which_limit_it_was() {
 }
 
 #[test]
-fn an_answer_without_end_is_cut_and_marked() {
+fn an_oversized_answer_is_truncated_and_marked() {
     let workspace = Workspace::with_probe(SMALL);
     let answer = workspace.call("probe", json!({ "do": "output", "bytes": 5000 }));
     assert_eq!(answer.len(), 1024);
     assert!(answer.ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{answer}");
     let whole = workspace.call("probe", json!({ "do": "output", "bytes": 1024 }));
     assert_eq!(whole, "x".repeat(1024));
-    // What else a tool can answer with.
+    // The other kinds of answers.
     let failed = workspace.call("probe", json!({ "do": "fail", "message": "x".repeat(5000) }));
     assert!(failed.ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{failed}");
     let trace = ["x".repeat(5000), "y".repeat(5000)];
@@ -129,13 +129,13 @@ fn an_answer_without_end_is_cut_and_marked() {
     assert!(kept[0].ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{kept:?}");
     let asked = workspace.call("probe", json!({ "do": "ask", "text": "x".repeat(5000) }));
     assert!(asked.ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{asked}");
-    // Up to what the host copies, 16 MiB.
+    // Up to the size that the host copies, 16 MiB.
     let large = workspace.call("probe", json!({ "do": "output", "bytes": 12_000_000 }));
     assert!(large.ends_with("x\n[cut by kitbag: this answer had 12000000 bytes]"), "{large}");
 }
 
 #[test]
-fn a_tool_that_breaks_off_says_why() {
+fn a_tool_that_traps_reports_the_reason() {
     let workspace = Workspace::with_probe(SMALL);
     let mut attempts = Attempts::new(&workspace);
     attempts.about("A panic's own message reaches the person, and an exit is no answer.");
@@ -163,7 +163,7 @@ fn a_tool_that_breaks_off_says_why() {
 }
 
 #[test]
-fn arguments_that_are_too_large_or_too_deep_do_not_reach_a_tool() {
+fn oversized_arguments_do_not_reach_a_tool() {
     let workspace = Workspace::with_probe("");
     let large = workspace.call("probe", json!({ "do": "echo", "text": "x".repeat(2 << 20) }));
     assert_eq!(large, "failed: limit: arguments (1 MiB): give fewer or shorter ones");
@@ -173,7 +173,7 @@ fn arguments_that_are_too_large_or_too_deep_do_not_reach_a_tool() {
 }
 
 #[test]
-fn arguments_that_are_no_plain_json_do_not_reach_a_tool() {
+fn invalid_json_arguments_do_not_reach_a_tool() {
     let workspace = Workspace::with_probe("");
     let mut report = String::new();
     let mut try_it = |about: &str, arguments: &[u8]| {

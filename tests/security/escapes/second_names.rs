@@ -1,6 +1,5 @@
-//! What has a second name, or is reached through a link, stays what it is: the cache's
-//! native code, the files that a server was started with, kitbag itself, and what a sealed
-//! name leads to.
+//! Files with a second name, or reached through a link, remain protected: the native code in the
+//! cache, the files that a server was started with, kitbag itself, and the targets of sealed names.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -15,7 +14,7 @@ use crate::support::{CallInTest, Run, Workspace, copy_binary, probe};
 const WRITES_WORKSPACE: &str =
     "grants.filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n";
 
-/// A workspace that `probe` may write, with a cache of its own.
+/// A workspace that `probe` may write, with its own cache.
 fn writable_workspace() -> Workspace {
     let workspace = Workspace::with_own_cache();
     workspace.config(&probe(WRITES_WORKSPACE));
@@ -37,7 +36,7 @@ fn write(path: &str) -> Value {
 }
 
 #[test]
-fn a_cache_entry_with_a_second_name_is_made_anew_and_never_written() {
+fn a_hard_linked_cache_entry_is_replaced_and_never_written() {
     let workspace = writable_workspace();
     run(&workspace, &write("a")).success();
     let entry = workspace.cached();
@@ -50,7 +49,7 @@ fn a_cache_entry_with_a_second_name_is_made_anew_and_never_written() {
         json!({ "do": "set-size", "path": "backup/x", "bytes": 0 }),
         json!({ "do": "link", "old": "backup/x", "new": "third" }),
     ] {
-        // The entry that is used has one name: the call before has replaced it.
+        // The previous call has replaced the entry by a file with only one name.
         fs::remove_file(&entry).unwrap();
         fs::hard_link(&second, &entry).unwrap();
         let run = run(&workspace, &arguments);
@@ -59,7 +58,7 @@ fn a_cache_entry_with_a_second_name_is_made_anew_and_never_written() {
         assert_eq!(fs::metadata(&entry).unwrap().nlink(), 1);
         assert_ne!(fs::metadata(&entry).unwrap().ino(), fs::metadata(&second).unwrap().ino());
     }
-    // What got its second name after the entry was looked at.
+    // An entry that got its second name after its check.
     fs::remove_file(&second).unwrap();
     let kitbag = workspace.kitbag();
     let call = |arguments: Value| kitbag.call_in_test("probe", arguments);
@@ -77,7 +76,7 @@ fn a_cache_entry_with_a_second_name_is_made_anew_and_never_written() {
         assert!(got.ends_with("refused (not-permitted)"), "{arguments}: {got}");
     }
     assert!(fs::read(&entry).unwrap() == original, "the entry was changed");
-    // Other files with two names are written as ever.
+    // Other hard-linked files can be written as usual.
     fs::write(workspace.path("one"), "").unwrap();
     fs::hard_link(workspace.path("one"), workspace.path("two")).unwrap();
     assert_eq!(call(write("two")), "write two: 7 bytes");
@@ -92,14 +91,14 @@ fn a_cache_entry_cannot_be_opened_for_writing_by_its_owner() {
 }
 
 #[test]
-fn the_key_and_the_token_of_a_server_are_neither_read_nor_written() {
+fn the_key_and_token_of_a_server_are_protected() {
     let workspace = writable_workspace();
     let files = ["key", "token"].map(|name| {
         let path = workspace.file(name, "k".repeat(40));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         path.to_str().unwrap().to_owned()
     });
-    // Relative to the current directory, and absolute.
+    // A path relative to the current directory, and an absolute path.
     let arguments = ["--state-key-file", "key", "--token-file", &files[1]];
     let server = HttpServer::start(&workspace, &arguments);
     let call = |arguments: Value| {
@@ -124,7 +123,7 @@ fn the_key_and_the_token_of_a_server_are_neither_read_nor_written() {
 }
 
 #[test]
-fn kitbags_own_program_is_not_changed_moved_or_replaced() {
+fn kitbags_binary_is_not_changed_moved_or_replaced() {
     let workspace = writable_workspace();
     let program = workspace.path("bin/kitbag");
     fs::create_dir(workspace.path("bin")).unwrap();
@@ -156,7 +155,7 @@ fn kitbags_own_program_is_not_changed_moved_or_replaced() {
     assert_eq!(run(&write("bin/other")), "write bin/other: 7 bytes\n");
 }
 
-/// The home directory that the system has for the caller, whatever the environment says.
+/// The caller's home directory in the user database, regardless of the environment.
 fn home_of_account() -> PathBuf {
     let output = Command::new("id").arg("-u").stderr(Stdio::inherit()).output().unwrap();
     let user = String::from_utf8(output.stdout).unwrap();
@@ -167,13 +166,13 @@ fn home_of_account() -> PathBuf {
 }
 
 #[test]
-fn the_usual_places_of_the_account_are_kitbags_own_whatever_home_is_set_to() {
+fn the_accounts_home_is_guarded_regardless_of_home() {
     let workspace = Workspace::new();
     let home = home_of_account();
     let grant =
         format!("grants.filesystem = [{{ host = {home:?}, guest = \"/home\", mode = \"rw\" }}]\n");
     workspace.config(&probe(&grant));
-    // What is not there is not removed, and says so where nothing guards it.
+    // Removing a missing directory would return another error if it were not guarded.
     for place in [".config", ".cache", ".local"] {
         assert_refused(&workspace, &json!({ "do": "rmdir", "path": format!("/home/{place}") }));
     }

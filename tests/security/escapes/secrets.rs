@@ -1,5 +1,5 @@
-//! Files that look like secrets: no tool opens, changes, moves or links one that no grant
-//! names.
+//! Files that look like secrets: no tool can open, change, move or link them unless a grant names
+//! them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::Attempts;
 use crate::support::{CallInTest, Workspace, probe, snapshot};
 
-/// What every secret of these tests holds.
+/// The content of every secret in these tests.
 const SECRET: &str = "token = 1234";
 
-/// `probe` with these directories granted, in a workspace that holds secrets.
+/// `probe` with these granted directories, in a workspace that contains secrets.
 fn workspace(grants: &str) -> Workspace {
     let workspace =
         Workspace::with_probe(&format!("[tools.probe.grants]\nfilesystem = {grants}\n"));
@@ -23,7 +23,7 @@ fn workspace(grants: &str) -> Workspace {
     workspace
 }
 
-/// The workspace, to be written, with further keys.
+/// The writable workspace, with further keys.
 fn all(keys: &str) -> String {
     format!("[{{ host = \".\", guest = \"/workspace\", mode = \"rw\"{keys} }}]")
 }
@@ -37,7 +37,7 @@ fn moved(action: &str, old: &str, new: &str) -> Value {
 }
 
 #[test]
-fn no_tool_opens_changes_moves_or_links_what_looks_like_a_secret() {
+fn files_that_look_like_secrets_are_protected() {
     let workspace = workspace(&all(""));
     workspace.file("template/.env.example", "token =");
     symlink(".env", workspace.path("notes.txt")).unwrap();
@@ -131,7 +131,7 @@ fn no_tool_opens_changes_moves_or_links_what_looks_like_a_secret() {
 }
 
 #[test]
-fn what_a_program_keeps_its_credentials_in_is_a_secret_where_that_program_looks_for_it() {
+fn credential_files_of_programs_are_secrets_at_their_paths() {
     let workspace = workspace(&all(""));
     for path in [".docker/config.json", "gh/hosts.yml", ".cargo/credentials"] {
         workspace.file(path, SECRET);
@@ -167,7 +167,7 @@ fn what_a_program_keeps_its_credentials_in_is_a_secret_where_that_program_looks_
     for path in [".docker/config.json", "gh/hosts.yml", ".cargo/credentials"] {
         assert_eq!(fs::read_to_string(workspace.path(path)).unwrap(), SECRET, "{path}");
     }
-    // A grant names it, or is of the directory itself.
+    // A grant names it, or grants the directory itself.
     let read = |grants: &str, path: &str| {
         workspace.config(&probe(&format!("[tools.probe.grants]\nfilesystem = {grants}\n")));
         workspace.run(&["run", "probe", "do=read", &format!("path={path}")])
@@ -180,7 +180,7 @@ fn what_a_program_keeps_its_credentials_in_is_a_secret_where_that_program_looks_
 }
 
 #[test]
-fn a_secret_is_known_in_every_spelling() {
+fn a_secret_is_recognized_in_every_spelling() {
     let workspace = workspace(&all(""));
     let kitbag = workspace.kitbag();
     let names = [
@@ -199,7 +199,7 @@ fn a_secret_is_known_in_every_spelling() {
         ".SSH/config",
     ];
     for name in names {
-        // Where the file system takes it for the secret, this is that.
+        // On a file system that ignores the difference, this file is the secret.
         let file = workspace.path("spelled").join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, SECRET).unwrap();
@@ -209,7 +209,7 @@ fn a_secret_is_known_in_every_spelling() {
 }
 
 #[test]
-fn a_grant_opens_the_secrets_that_it_includes_and_no_others() {
+fn a_grant_opens_only_its_included_secrets() {
     let check = |grants: &str, read: &[&str], refused: &[&str]| {
         let workspace = workspace(grants);
         let kitbag = workspace.kitbag();
@@ -240,8 +240,8 @@ fn a_grant_opens_the_secrets_that_it_includes_and_no_others() {
         &["/workspace/.ssh/id_rsa"],
         &["/workspace/.ssh/config"],
     );
-    // A directory that is a store itself is granted with all that it holds, and through each
-    // of the tool's directories.
+    // A granted directory that is a store itself is granted with its whole content, through each of
+    // the tool's directories.
     check(
         "[{ host = \".\", guest = \"/workspace\" }, { host = \".ssh\", guest = \"/keys\" }]",
         &["/keys/id_rsa", "/keys/config", "/workspace/.ssh/id_rsa"],
@@ -255,7 +255,7 @@ fn a_grant_opens_the_secrets_that_it_includes_and_no_others() {
 }
 
 #[test]
-fn what_a_grant_includes_lets_nothing_else_be_moved_to_it() {
+fn included_secrets_cannot_be_replaced_by_other_files() {
     let workspace = workspace(&all(", include = [\"open/*\"]"));
     workspace.file("open/a.txt", "a");
     let mut attempts = Attempts::new(&workspace);
@@ -271,7 +271,7 @@ fn what_a_grant_includes_lets_nothing_else_be_moved_to_it() {
 }
 
 #[test]
-fn no_tool_reads_what_kitbag_keeps_secrets_in() {
+fn no_tool_reads_the_secret_storage_of_kitbag() {
     let workspace = Workspace::with_probe(
         "[tools.probe.grants]\nfilesystem = [{ host = \"..\", guest = \"/all\", mode = \"rw\", \
          include = [\"**\"] }]\n",

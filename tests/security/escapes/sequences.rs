@@ -1,5 +1,5 @@
-//! Sequences of operations by two tools, the same in each run: nothing outside of what
-//! they are granted is reached, and nothing that no tool may change is changed.
+//! Deterministic sequences of operations by two tools: files outside their grants are not reached,
+//! and sealed files are not changed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{CallInTest, Workspace, guest};
 
-/// Numbers that are the same everywhere.
+/// A pseudo-random generator with a fixed seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -21,7 +21,7 @@ impl Numbers {
         from[self.below(from.len())]
     }
 
-    /// A path of names that mean something, three deep at most.
+    /// A path of meaningful names, at most three levels deep.
     fn path(&mut self, roots: &[&str]) -> String {
         const NAMES: &[&str] = &[
             "data",
@@ -68,7 +68,7 @@ impl Numbers {
     }
 }
 
-/// Every file below a directory with its content, and every link with its text.
+/// Every file below a directory with its content, and every link with its target.
 fn tree(directory: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut ahead = vec![directory.to_owned()];
@@ -89,7 +89,7 @@ fn tree(directory: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn whatever_two_tools_do_nothing_outside_is_reached_and_nothing_sealed_is_changed() {
+fn random_operations_of_two_tools_stay_within_their_grants() {
     let mut done = 0;
     for seed in 0..12 {
         let workspace = Workspace::new();
@@ -133,7 +133,7 @@ fn whatever_two_tools_do_nothing_outside_is_reached_and_nothing_sealed_is_change
                 std::os::unix::fs::MetadataExt::ino(&found)
             })
         };
-        // Beside `tool.wasm` a tool may write, so that alone counts of `build`.
+        // A tool may write beside `tool.wasm`, so only that file of `build` is compared.
         let component = || fs::read(workspace.path("build/tool.wasm")).unwrap();
         let of_sealed = || {
             let mut found = kept(&sealed);
@@ -161,7 +161,7 @@ fn whatever_two_tools_do_nothing_outside_is_reached_and_nothing_sealed_is_change
             let after = (of_sealed(), kinds(), component(), tree(&outside));
             assert!(after == before, "{}", log());
         }
-        // To another process the configuration means the same as before.
+        // The configuration has the same meaning for another process as before.
         let run = workspace.run(&["run", "some", "do=read", "path=/data/a/config"]);
         assert_eq!(run.success(), "read /data/a/config: 6 bytes: inside\n");
         let run = workspace.run(&["run", "learn", "topic=team", "subjects=rules"]);

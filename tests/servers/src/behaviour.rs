@@ -1,4 +1,4 @@
-//! How a server behaves, and the answers that are not HTTP as it should be.
+//! The behaviours of a server, including answers that are not valid HTTP.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,56 +6,56 @@ use std::sync::Arc;
 
 use crate::SeenRequest;
 
-/// How a server answers.
+/// The way in which a server answers.
 #[derive(Clone)]
 pub enum Behaviour {
     /// Answers 200 with the request as JSON: `method`, `target`, `version`, `headers` as a list of
-    /// `[name, value]`, and `body`, both as text in which what is not UTF-8 is replaced.
+    /// `[name, value]`, and `body`. Invalid UTF-8 in values and in the body is replaced.
     Echo,
-    /// Answers every request so.
+    /// Answers every request with this answer.
     Answer(Answer),
-    /// Answers as the function says, of the request with its whole body.
+    /// Answers with the result of the function, which receives the request with its complete body.
     Respond(Arc<dyn Fn(&SeenRequest) -> Answer + Send + Sync>),
     /// Redirects: `/STATUS/N` to `/STATUS/N-1` until `/STATUS/0`, `/loop` to itself,
-    /// `/to/STATUS?TARGET` to `TARGET` as it is written. Any other path is an echo.
+    /// `/to/STATUS?TARGET` to `TARGET` unchanged. Any other path is an echo.
     Redirects,
-    /// Answers 200, and a body of the pieces that [`Server::send`](crate::Server::send) gives,
-    /// until [`Server::end`](crate::Server::end).
+    /// Answers 200, and a body of the pieces from [`Server::send`](crate::Server::send), until
+    /// [`Server::end`](crate::Server::end).
     Pieces,
-    /// Answers 200 and a body that does not end, as fast as the client reads.
+    /// Answers 200 with an endless body, as fast as the client reads.
     Endless,
-    /// Answers 200 and as many zeros, in megabytes of 2²⁰ bytes, compressed.
+    /// Answers 200 with compressed zeros, in this many mebibytes.
     Bomb(Coding, u32),
-    /// Answers 200 with as many header fields, `x-0: value` and so on.
+    /// Answers 200 with this many header fields, `x-0: value` and so on.
     Fields(usize),
-    /// Takes a request, also over TLS, and never answers.
+    /// Accepts a request, also over TLS, and never answers.
     Silent,
-    /// Accepts connections and says nothing: no TLS, no HTTP.
+    /// Accepts connections and never sends anything: neither TLS nor HTTP.
     Mute,
     /// HTTP/1.1: answers each request with these bytes and closes the connection.
     Raw(Vec<u8>),
-    /// HTTP/1.1: answers with the bytes that [`Server::send`](crate::Server::send) gives, the
-    /// head included, until [`Server::end`](crate::Server::end) closes the connection.
+    /// HTTP/1.1: answers with the bytes from [`Server::send`](crate::Server::send), including the
+    /// head, until [`Server::end`](crate::Server::end) closes the connection.
     RawPieces,
-    /// HTTP/1.1: repeats these bytes without end after the first ones.
+    /// HTTP/1.1: sends the first bytes, and then repeats the second ones endlessly.
     RawEndless(Vec<u8>, Vec<u8>),
-    /// A proxy for HTTP/1.1: `CONNECT` leads to this address, whatever it names; any other
-    /// request is an echo.
+    /// A proxy for HTTP/1.1: `CONNECT` connects to this address, regardless of its target; any
+    /// other request is an echo.
     Proxy(SocketAddr),
 }
 
 impl Behaviour {
-    /// Answers as the function says.
+    /// Answers with the result of the function.
     pub fn respond(respond: impl Fn(&SeenRequest) -> Answer + Send + Sync + 'static) -> Self {
         Self::Respond(Arc::new(respond))
     }
 
-    /// Says that the body has 100 bytes, sends 10 and closes the connection.
+    /// Declares a body of 100 bytes, sends 10 and closes the connection.
     pub fn too_short() -> Self {
         Self::Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n0123456789".to_vec())
     }
 
-    /// Says that the body has 10 bytes, and sends a whole second answer after them.
+    /// Declares a body of 10 bytes, and sends a complete second answer after them.
     pub fn too_long() -> Self {
         let forged = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged";
         let text = format!("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789{forged}");
@@ -68,7 +68,7 @@ impl Behaviour {
         Self::Raw(format!("HTTP/1.1 200 OK\r\n{lengths}\r\n\r\n0123456789").into_bytes())
     }
 
-    /// A length beside a chunked body, whose chunks are shorter.
+    /// A length together with a chunked body, whose chunks are shorter.
     pub fn length_and_chunks() -> Self {
         let fields = "Content-Length: 10\r\nTransfer-Encoding: chunked";
         Self::Raw(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n3\r\nabc\r\n0\r\n\r\n").into_bytes())
@@ -80,7 +80,7 @@ impl Behaviour {
         Self::Raw(format!("{head}3\r\nabc\r\nff\r\nshort").into_bytes())
     }
 
-    /// Switches to another protocol, and speaks it at once.
+    /// Switches to another protocol, and uses it immediately.
     pub fn switching_protocols() -> Self {
         let fields = "Connection: upgrade\r\nUpgrade: websocket";
         Self::Raw(
@@ -108,28 +108,28 @@ impl Behaviour {
         Self::with_field(b"X-Latin: caf\xe9")
     }
 
-    /// An answer with a header field as it is given here.
+    /// An answer with this raw header field.
     fn with_field(field: &[u8]) -> Self {
         let head: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n";
         Self::Raw([head, field, b"\r\n\r\nok"].concat())
     }
 
-    /// Header fields without end.
+    /// Endless header fields.
     pub fn endless_fields() -> Self {
         Self::RawEndless(b"HTTP/1.1 200 OK\r\n".to_vec(), b"X-More: of the same\r\n".to_vec())
     }
 
-    /// A header value without end.
+    /// An endless header value.
     pub fn endless_field() -> Self {
         Self::RawEndless(b"HTTP/1.1 200 OK\r\nX-Long: ".to_vec(), vec![b'a'; 4096])
     }
 
-    /// Interim answers without end.
+    /// Endless interim answers.
     pub fn endless_interim() -> Self {
         Self::RawEndless(Vec::new(), b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".to_vec())
     }
 
-    /// Fields after a chunked body, without end.
+    /// Endless trailer fields after a chunked body.
     pub fn endless_trailers() -> Self {
         let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n";
         Self::RawEndless(head.to_vec(), b"X-More: of the same\r\n".to_vec())
@@ -159,7 +159,7 @@ impl fmt::Debug for Behaviour {
     }
 }
 
-/// How a bomb is compressed.
+/// The compression of a bomb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
     /// `gzip`.
@@ -175,7 +175,7 @@ pub enum Coding {
 pub struct Answer {
     /// The status, such as 200.
     pub status: u16,
-    /// The header fields, without a length: that is set by the body.
+    /// The header fields, without the length, which is derived from the body.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
@@ -192,7 +192,7 @@ impl Answer {
         Self::new(200, body).header("content-type", content_type)
     }
 
-    /// A redirection.
+    /// A redirect.
     pub fn redirect(status: u16, location: &str) -> Self {
         Self::new(status, "moved").header("location", location)
     }

@@ -1,4 +1,4 @@
-//! Few bytes that unpack to many.
+//! Small bodies that decompress to large ones.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use flate2::{Compress, Compression, Crc, FlushCompress};
 
 use crate::Coding;
 
-/// 64 MiB of zeros, by `brotli --quality 11`.
+/// 64 MiB of zeros, compressed with `brotli --quality 11`.
 const BROTLI: &[u8] = &[
     0xcb, 0xff, 0xff, 0x3f, 0xf8, 0x27, 0x00, 0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x8f, 0xff, 0xff,
     0x7f, 0xf0, 0x4f, 0x00, 0xc4, 0x61, 0x11, 0x80, 0xee, 0xfd, 0x1f, 0xff, 0xff, 0xff, 0xe0, 0x9f,
@@ -30,7 +30,7 @@ pub(crate) fn zeros(coding: Coding, mebibytes: u32) -> Vec<u8> {
             one.update(&vec![0; MEBIBYTE]);
             (0..mebibytes).for_each(|_| crc.combine(&one));
             let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
-            // The length is held modulo 2³².
+            // The length is stored modulo 2³².
             let tail = [crc.sum().to_le_bytes(), (length as u32).to_le_bytes()].concat();
             [&head[..], &deflated(mebibytes), &tail].concat()
         }
@@ -42,7 +42,7 @@ pub(crate) fn zeros(coding: Coding, mebibytes: u32) -> Vec<u8> {
     }
 }
 
-/// The first megabyte, then the second as often as needed: it refers to what lies before it.
+/// The first mebibyte, followed by the second one as often as needed: it refers to earlier data.
 fn deflated(mebibytes: u32) -> Vec<u8> {
     let mut compress = Compress::new(Compression::best(), false);
     let zeros = vec![0; MEBIBYTE];
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bombs_unpack_to_what_they_say() {
+    fn bombs_unpack_to_the_requested_size() {
         for mebibytes in [1, 3, 20] {
             let gzip = zeros(Coding::Gzip, mebibytes);
             assert!(gzip.len() < 2000 * mebibytes as usize, "{}", gzip.len());
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    /// Read to its end, where the sum is checked.
+    /// Reads to the end, where the checksum is verified.
     fn length(mut reader: impl Read) -> u64 {
         copy(&mut reader, &mut io::sink()).unwrap()
     }

@@ -1,4 +1,4 @@
-//! A DNS server that answers as a test says.
+//! A DNS server with answers from a test.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,7 +15,7 @@ use tokio::task::spawn_local;
 
 use crate::runtime::Running;
 
-/// A DNS server on loopback, over UDP and TCP, with a port of its own.
+/// A DNS server on loopback, over UDP and TCP, with its own port.
 pub struct Dns {
     address: SocketAddr,
     seen: Arc<(Mutex<Vec<DnsQuestion>>, Condvar)>,
@@ -25,44 +25,44 @@ pub struct Dns {
 /// A question that reached the server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DnsQuestion {
-    /// The name in lower case, without a dot at its end.
+    /// The name in lower case, without a trailing dot.
     pub name: String,
-    /// The type, such as `A`, `AAAA` or `HTTPS`.
+    /// The type of the record, such as `A`, `AAAA` or `HTTPS`.
     pub kind: String,
 }
 
-/// What the server answers.
+/// The answer of the server.
 #[derive(Clone, Debug)]
 pub enum DnsAnswer {
-    /// These records, of those that fit the type of the question, and aliases. With none the name
-    /// exists and has nothing of that type.
+    /// The records of these that match the type of the question, and aliases. Without any, the name
+    /// exists but has no record of that type.
     Records(Vec<DnsRecord>),
-    /// There is no such name.
+    /// The name does not exist.
     NoName,
     /// The server has failed.
     Failure,
-    /// Nothing at all.
+    /// No answer.
     Silence,
 }
 
-/// A record, which is valid for no time: nothing keeps it.
+/// A record with a TTL of zero, so it is never cached.
 #[derive(Clone, Debug)]
 pub enum DnsRecord {
     /// An address.
     Address(IpAddr),
     /// Another name, to which the records after it belong.
     Alias(String),
-    /// How a service is reached: RFC 9460.
+    /// How to reach a service: RFC 9460.
     Https {
-        /// 0 is an alias.
+        /// The priority; 0 is an alias.
         priority: u16,
-        /// `.` is the name itself.
+        /// The target; `.` is the name itself.
         target: String,
-        /// Such as `h2`.
+        /// Protocols, such as `h2`.
         alpn: Vec<String>,
-        /// Another port.
+        /// An alternative port.
         port: Option<u16>,
-        /// Addresses that a client may dial without asking for them.
+        /// Addresses that a client may use without resolving them.
         hints: Vec<IpAddr>,
     },
 }
@@ -70,8 +70,8 @@ pub enum DnsRecord {
 type Answering = dyn Fn(&DnsQuestion, usize) -> DnsAnswer + Send;
 
 impl Dns {
-    /// Starts a server. The function answers a question, and gets how often the same one was asked
-    /// before.
+    /// Starts a server. The function answers a question, and receives the number of earlier
+    /// questions that were the same.
     pub fn start(answer: impl Fn(&DnsQuestion, usize) -> DnsAnswer + Send + 'static) -> Self {
         // A port that is free for both.
         let (udp, tcp) = (0..100)
@@ -91,11 +91,11 @@ impl Dns {
         Self { address, seen, _running: running }
     }
 
-    /// Starts a server that knows these names. Each has the addresses of its first list at the first
-    /// question of a type, then those of the next, and so on; the last list stays. A name that
-    /// is not among them does not exist.
+    /// Starts a server for these names. The first question of a type is answered with the addresses
+    /// of the first list, the next one with those of the next list, and so on; the last list is
+    /// repeated. Any other name does not exist.
     ///
-    /// A name that rebinds has two: `("evil.test", &[&["203.0.113.7"], &["127.0.0.1"]])`.
+    /// A name that rebinds has two lists: `("evil.test", &[&["203.0.113.7"], &["127.0.0.1"]])`.
     pub fn of(names: &[(&str, &[&[&str]])]) -> Self {
         let parse = |text: &&str| DnsRecord::Address(text.parse().expect("an address"));
         let names: HashMap<_, Vec<Vec<_>>> = names
@@ -114,17 +114,17 @@ impl Dns {
         })
     }
 
-    /// Where it listens.
+    /// The address that the server listens at.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The questions that it was asked so far, in their order.
+    /// The questions that have reached the server, in order.
     pub fn seen(&self) -> Vec<DnsQuestion> {
         self.seen.0.lock().expect("the server's thread has panicked").clone()
     }
 
-    /// Waits until it was asked as many questions, or more.
+    /// Waits until at least this many questions have reached the server.
     pub fn wait_for_questions(&self, count: usize) -> Vec<DnsQuestion> {
         let seen = self.seen.0.lock().expect("the server's thread has panicked");
         let waited =
@@ -160,7 +160,7 @@ async fn serve(udp: std::net::UdpSocket, tcp: std::net::TcpListener, zone: Zone)
     }
 }
 
-/// Over TCP each message has its length before it.
+/// Over TCP a message is preceded by its length.
 async fn serve_stream(mut stream: TcpStream, zone: Rc<Zone>) {
     while let Ok(length) = stream.read_u16().await {
         let mut bytes = vec![0; length.into()];
@@ -217,7 +217,7 @@ impl Zone {
     }
 }
 
-/// What a record says to a question of this type.
+/// The data of a record for a question of this type.
 fn data(record: &DnsRecord, kind: &str) -> Option<RData> {
     let data = match record {
         DnsRecord::Address(IpAddr::V4(address)) if kind == "A" => RData::A((*address).into()),
@@ -238,7 +238,7 @@ fn data(record: &DnsRecord, kind: &str) -> Option<RData> {
                     IpAddr::V4(_) => None,
                 })
                 .collect();
-            // In the order of their keys, as the wire has them.
+            // In the order of their keys, as in the wire format.
             let mut params = Vec::new();
             if !alpn.is_empty() {
                 params.push((SvcParamKey::Alpn, SvcParamValue::Alpn(Alpn(alpn.clone()))));

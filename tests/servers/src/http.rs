@@ -1,4 +1,4 @@
-//! Answers over HTTP as it should be: 1.1 and 2, by `hyper`.
+//! Valid HTTP answers: 1.1 and 2, with `hyper`.
 
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
@@ -39,18 +39,18 @@ pub(crate) async fn serve(
         let (served, connection) = (served.clone(), connection.clone());
         async move {
             let answered = answer(request, served, &connection).await;
-            // It ends the connection.
+            // The error ends the connection.
             answered.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
         }
     });
     let mut builder = Builder::new(LocalTasks);
     builder.http1().timer(TokioTimer::new()).max_headers(10_000).max_buf_size(1 << 22);
     builder.http2().timer(TokioTimer::new()).max_header_list_size(1 << 22);
-    // It ends with an error where the client breaks the connection off.
+    // This is an error if the client aborts the connection.
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Tasks on the server's own thread.
+/// Spawns tasks on the server's own thread.
 #[derive(Clone)]
 struct LocalTasks;
 
@@ -62,7 +62,7 @@ impl<F: Future + 'static> hyper::rt::Executor<F> for LocalTasks {
     }
 }
 
-/// Answers a request. `None`: its body broke off.
+/// Answers a request. `None`: its body was aborted.
 async fn answer(
     request: Request<Incoming>,
     served: Rc<Served>,
@@ -117,7 +117,7 @@ async fn answer(
             respond(answer)
         }
         Behaviour::Silent => pending().await,
-        // The others do not come here.
+        // The other behaviours are handled elsewhere.
         _ => respond(echo(&request)),
     })
 }
@@ -133,7 +133,7 @@ async fn read(record: &Record, index: usize, body: Incoming) -> Option<SeenReque
     Some(record.complete(index))
 }
 
-/// The request as JSON.
+/// Returns the request as JSON.
 pub(crate) fn echo(request: &SeenRequest) -> Answer {
     let headers: Vec<_> = request
         .headers
@@ -180,7 +180,7 @@ fn respond(answer: Answer) -> Response<AnyBody> {
     response.body(body).expect("an answer that a test wrote is valid")
 }
 
-/// A body of pieces.
+/// A body that is sent in pieces.
 struct Pieces(mpsc::Receiver<Vec<u8>>);
 
 impl Body for Pieces {
@@ -195,7 +195,7 @@ impl Body for Pieces {
     }
 }
 
-/// A body that does not end.
+/// An endless body.
 struct Endless;
 
 impl Body for Endless {

@@ -1,7 +1,7 @@
 //! Real servers on loopback, for the tests of everything that opens connections.
 //!
-//! Each server has a thread and a port of its own, behaves as its [`Behaviour`] says, and
-//! records what reached it. It stops when it is dropped.
+//! Each server has its own thread and port, behaves according to its [`Behaviour`], and records
+//! connections and requests. It stops when it is dropped.
 //!
 //! ```
 //! use kitbag_test_servers::{Behaviour, Server};
@@ -11,9 +11,8 @@
 //! assert_eq!(server.seen().connections, 0);
 //! ```
 //!
-//! Nothing here waits for a time: what is slow is sent when the test says so
-//! ([`Server::send`]), and what a test waits for is an event
-//! ([`Server::wait_for_requests`]).
+//! No test waits for a fixed time: slow bodies are sent by the test ([`Server::send`]), and tests
+//! wait for events ([`Server::wait_for_requests`]).
 
 mod behaviour;
 mod bomb;

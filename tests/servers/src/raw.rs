@@ -1,4 +1,4 @@
-//! Answers byte by byte, for what no library for HTTP would send.
+//! Raw answers that no HTTP library would send.
 
 use std::io::{self, ErrorKind};
 
@@ -9,7 +9,7 @@ use crate::seen::Connection;
 use crate::server::Served;
 use crate::{Behaviour, SeenRequest, http};
 
-/// The most bytes of a request's head.
+/// Maximum length of a request's head.
 const HEAD: usize = 1 << 20;
 
 /// Serves one connection, and closes it after one answer.
@@ -40,7 +40,7 @@ pub(crate) async fn serve(
             stream.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").await?;
             copy_bidirectional(&mut stream, &mut target).await?;
         }
-        // A proxy's other requests.
+        // Other requests to a proxy.
         _ => {
             let body = http::echo(&request).body;
             let fields = "Content-Type: application/json\r\nConnection: close";
@@ -50,13 +50,13 @@ pub(crate) async fn serve(
         }
     }
     stream.shutdown().await?;
-    // Closed at once, what the client did not read would be lost with a reset.
+    // Closing immediately would send a reset, and discard data that the client has not read yet.
     let mut ignored = [0; 4096];
     while stream.read(&mut ignored).await? > 0 {}
     Ok(())
 }
 
-/// Reads one request, whose body has a length or none at all.
+/// Reads one request, whose body has a length or is empty.
 async fn read(
     stream: &mut (impl AsyncRead + Unpin),
     connection: &Connection,
@@ -88,7 +88,8 @@ async fn read(
     Ok(record.complete(index))
 }
 
-/// The request, the length of its body and where that begins; nothing where more has to come.
+/// Parses the request, and returns it with the length and the start of its body; `None` if it is
+/// incomplete.
 fn parse(bytes: &[u8], connection: usize) -> io::Result<Option<(SeenRequest, usize, usize)>> {
     let mut fields = vec![httparse::EMPTY_HEADER; 10_000];
     let mut parsed = httparse::Request::new(&mut fields);

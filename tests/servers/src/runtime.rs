@@ -1,4 +1,4 @@
-//! A thread with a runtime of its own, which ends when it is dropped.
+//! A thread with its own runtime, which ends when it is dropped.
 
 use std::thread::{self, JoinHandle};
 
@@ -6,14 +6,14 @@ use tokio::runtime;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
-/// Something that runs until it is dropped.
+/// A task that runs until it is dropped.
 pub(crate) struct Running {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
-    /// Runs a future, and what it spawns with `spawn_local`, on a thread of its own.
+    /// Runs a future, and the tasks that it spawns with `spawn_local`, on a new thread.
     pub(crate) fn start<F: Future<Output = ()>>(make: impl FnOnce() -> F + Send + 'static) -> Self {
         let (stop, stopped) = oneshot::channel();
         let thread = thread::spawn(move || {

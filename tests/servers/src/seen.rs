@@ -1,26 +1,26 @@
-//! What reached a server.
+//! Connections and requests of a server.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// How long a test waits for what has to come. It fails then.
+/// How long a test waits for an event before it fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The connections and requests that reached a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// How many connections there were.
+    /// Number of connections.
     pub connections: usize,
-    /// How many of them are open.
+    /// Number of open connections.
     pub open: usize,
     /// The number of connections that resumed an earlier TLS session.
     pub resumed: usize,
-    /// The requests, in the order of their heads.
+    /// The requests, in the order in which their heads arrived.
     pub requests: Vec<SeenRequest>,
 }
 
 impl Seen {
-    /// Whether nothing reached the server at all.
+    /// Returns true if there was neither a connection nor a request.
     pub fn is_nothing(&self) -> bool {
         self.connections == 0
     }
@@ -29,20 +29,20 @@ impl Seen {
 /// A request that reached a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenRequest {
-    /// The number of its connection, from 0.
+    /// The number of the connection, from 0.
     pub connection: usize,
-    /// Such as `GET`.
+    /// The method, such as `GET`.
     pub method: String,
-    /// The target as it was sent. Over HTTP/2 it is the whole URL.
+    /// The raw target. Over HTTP/2 it is the complete URL.
     pub target: String,
-    /// Such as `HTTP/1.1`.
+    /// The version, such as `HTTP/1.1`.
     pub version: String,
-    /// The header fields in their order. Names over HTTP/1.1 are as `hyper` has them, in lower case,
-    /// apart from those of raw behaviours.
+    /// The header fields, in order. Names over HTTP/1.1 are in lower case, as `hyper` has them,
+    /// except those of raw behaviours.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// What there was of the body when it ended.
+    /// The received part of the body.
     pub body: Vec<u8>,
-    /// Whether the whole body is there.
+    /// True if the complete body was received.
     pub complete: bool,
 }
 
@@ -65,7 +65,7 @@ impl SeenRequest {
     }
 }
 
-/// What a server writes and a test reads.
+/// The shared record that a server writes and a test reads.
 #[derive(Clone, Default)]
 pub(crate) struct Record(Arc<(Mutex<Seen>, Condvar)>);
 
@@ -74,7 +74,7 @@ impl Record {
         self.lock().clone()
     }
 
-    /// Counts a connection, until what comes back is dropped.
+    /// Counts a connection as open until the returned value is dropped.
     pub(crate) fn connection(&self) -> Connection {
         let number = self.change(|seen| {
             seen.connections += 1;
@@ -84,7 +84,7 @@ impl Record {
         Connection { record: self.clone(), number }
     }
 
-    /// Notes the head of a request, and gives its index.
+    /// Records the head of a request, and returns its index.
     pub(crate) fn head(&self, request: SeenRequest) -> usize {
         self.change(|seen| {
             seen.requests.push(request);
@@ -92,12 +92,12 @@ impl Record {
         })
     }
 
-    /// Adds to the body of a request.
+    /// Appends to the body of a request.
     pub(crate) fn body(&self, index: usize, bytes: &[u8]) {
         self.change(|seen| seen.requests[index].body.extend_from_slice(bytes));
     }
 
-    /// Notes that a body ended, and gives the whole request.
+    /// Records the end of a body, and returns the complete request.
     pub(crate) fn complete(&self, index: usize) -> SeenRequest {
         self.change(|seen| {
             seen.requests[index].complete = true;
@@ -105,7 +105,7 @@ impl Record {
         })
     }
 
-    /// Blocks until something has happened, and panics where it does not.
+    /// Blocks until an event has happened, and panics after [`PATIENCE`].
     pub(crate) fn wait(&self, what: &str, has_happened: impl Fn(&Seen) -> bool) -> Seen {
         let seen = self.lock();
         let waited = self.0.1.wait_timeout_while(seen, PATIENCE, |seen| !has_happened(seen));
@@ -125,14 +125,14 @@ impl Record {
     }
 }
 
-/// A connection while it is open.
+/// An open connection.
 pub(crate) struct Connection {
     pub(crate) record: Record,
     pub(crate) number: usize,
 }
 
 impl Connection {
-    /// Notes that it goes on with an earlier session of TLS.
+    /// Records that the connection resumed a TLS session.
     pub(crate) fn resumes(&self) {
         self.record.change(|seen| seen.resumed += 1);
     }

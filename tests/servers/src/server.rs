@@ -1,4 +1,4 @@
-//! A server: its socket, its connections, and what a test says to it.
+//! A server: its socket, its connections, and its control by a test.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -25,12 +25,12 @@ pub struct Server {
     _running: Running,
 }
 
-/// What each connection of a server has.
+/// The state that all connections of a server share.
 pub(crate) struct Served {
     pub(crate) behaviour: Behaviour,
-    /// What the test sends. A connection holds it while it answers.
+    /// The bytes from the test. A connection locks it while it answers.
     pub(crate) pieces: Mutex<mpsc::UnboundedReceiver<Vec<u8>>>,
-    /// The bytes of a bomb, made once.
+    /// The bytes of a bomb, compressed once.
     pub(crate) bomb: Vec<u8>,
 }
 
@@ -67,7 +67,7 @@ impl Server {
             let served = Rc::new(Served { behaviour, pieces: Mutex::new(receive), bomb });
             let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
             loop {
-                // What ends one connection before it is accepted is nothing for the next.
+                // An error of one connection does not affect the next one.
                 let Ok((stream, _)) = listener.accept().await else { continue };
                 let connection = recorded.connection();
                 spawn_local(accept(stream, acceptor.clone(), served.clone(), connection));
@@ -76,37 +76,37 @@ impl Server {
         Self { address, scheme, record, pieces: RefCell::new(Some(send)), _running: running }
     }
 
-    /// Where it listens.
+    /// The address that the server listens at.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its port.
+    /// The port that the server listens at.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Its origin by its address, such as `http://127.0.0.1:4711`.
+    /// The origin with the address, such as `http://127.0.0.1:4711`.
     pub fn url(&self) -> String {
         format!("{}://{}", self.scheme, self.address)
     }
 
-    /// Its origin by a name, such as `https://localhost:4711`.
+    /// The origin with a host name, such as `https://localhost:4711`.
     pub fn url_as(&self, host: &str) -> String {
         format!("{}://{host}:{}", self.scheme, self.port())
     }
 
-    /// What reached it so far.
+    /// The connections and requests until now.
     pub fn seen(&self) -> Seen {
         self.record.now()
     }
 
-    /// Waits until as many requests, or more, have arrived with their heads.
+    /// Waits until the heads of at least this many requests have arrived.
     pub fn wait_for_requests(&self, count: usize) -> Seen {
         self.record.wait("requests", |seen| seen.requests.len() >= count)
     }
 
-    /// Waits until as many connections, or more, were made.
+    /// Waits until there were at least this many connections.
     pub fn wait_for_connections(&self, count: usize) -> Seen {
         self.record.wait("connections", |seen| seen.connections >= count)
     }
@@ -116,7 +116,7 @@ impl Server {
         self.record.wait("all connections to be closed", |seen| seen.open == 0)
     }
 
-    /// Sends bytes in answer to the first request that is still being answered, or to the next.
+    /// Sends bytes in response to the first unfinished request, or to the next one.
     ///
     /// For [`Behaviour::Pieces`] and [`Behaviour::RawPieces`].
     pub fn send(&self, bytes: impl Into<Vec<u8>>) {
@@ -125,13 +125,13 @@ impl Server {
         pieces.send(bytes.into()).expect("the server is there");
     }
 
-    /// Ends the answer whose bytes `send` gave, and all that come after it.
+    /// Ends the answer whose bytes come from `send`, and all later answers.
     pub fn end(&self) {
         self.pieces.borrow_mut().take();
     }
 }
 
-/// Serves a connection, by TLS where there is an acceptor.
+/// Serves a connection, over TLS if there is an acceptor.
 async fn accept(
     mut stream: TcpStream,
     acceptor: Option<TlsAcceptor>,
@@ -168,7 +168,7 @@ async fn serve(
         | Behaviour::RawPieces
         | Behaviour::RawEndless(..)
         | Behaviour::Proxy(_) => {
-            // It ends with an error where the client closes the connection.
+            // This is an error if the client closes the connection.
             let _ = raw::serve(stream, &served, &connection).await;
         }
         _ => http::serve(stream, served, connection).await,

@@ -1,4 +1,4 @@
-//! Each server does what it is there for.
+//! Each server behaves as declared.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::*;
 
-/// Sends text and reads all that comes.
+/// Sends text and reads until the end of the answer.
 fn ask(server: &Server, text: &str) -> Vec<u8> {
     ask_at(server.address(), text)
 }
@@ -67,7 +67,7 @@ fn an_echo_answers_with_the_request_and_records_it() {
 }
 
 #[test]
-fn redirects_count_down_loop_and_lead_elsewhere() {
+fn redirects_count_down_loop_and_leave_the_site() {
     let server = Server::start(Behaviour::Redirects);
     let location = |path| {
         let answer = get(&server, path);
@@ -103,7 +103,7 @@ fn pieces_arrive_when_they_are_sent() {
 }
 
 #[test]
-fn raw_answers_are_sent_as_they_are() {
+fn raw_answers_are_sent_unchanged() {
     let lengths = [
         (Behaviour::too_short(), "0123456789"),
         (Behaviour::too_long(), "forged"),
@@ -118,7 +118,7 @@ fn raw_answers_are_sent_as_they_are() {
 }
 
 #[test]
-fn what_is_endless_stops_with_the_client() {
+fn endless_answers_stop_with_the_client() {
     for behaviour in [Behaviour::Endless, Behaviour::endless_fields(), Behaviour::endless_interim()]
     {
         let server = Server::start(behaviour);
@@ -131,7 +131,7 @@ fn what_is_endless_stops_with_the_client() {
 }
 
 #[test]
-fn a_bomb_is_small_and_says_how_it_is_packed() {
+fn a_bomb_is_small_and_names_its_encoding() {
     for (coding, name) in
         [(Coding::Gzip, "gzip"), (Coding::Deflate, "deflate"), (Coding::Brotli, "br")]
     {
@@ -144,13 +144,13 @@ fn a_bomb_is_small_and_says_how_it_is_packed() {
 }
 
 #[test]
-fn thousands_of_fields() {
+fn thousands_of_fields_are_sent() {
     let server = Server::start(Behaviour::Fields(5000));
     assert!(get(&server, "/").contains("x-4999: value\r\n"));
 }
 
 #[test]
-fn a_silent_server_takes_the_request_and_a_mute_one_the_connection() {
+fn silent_servers_read_requests_and_mute_ones_only_accept() {
     let silent = Server::start(Behaviour::Silent);
     let mut stream = TcpStream::connect(silent.address()).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").unwrap();
@@ -162,7 +162,7 @@ fn a_silent_server_takes_the_request_and_a_mute_one_the_connection() {
 }
 
 #[test]
-fn a_proxy_leads_to_its_target() {
+fn a_proxy_connects_to_its_target() {
     let target = Server::start(Behaviour::Echo);
     let proxy = Server::start(Behaviour::Proxy(target.address()));
     let inner = "GET /x HTTP/1.1\r\nHost: b.test\r\nConnection: close\r\n\r\n";
@@ -179,7 +179,7 @@ fn a_proxy_leads_to_its_target() {
     assert_eq!(target.seen().requests.len(), 1);
 }
 
-/// One request over TLS, by HTTP/2 where that was agreed on.
+/// Makes one request over TLS, with HTTP/2 if ALPN selects it.
 fn ask_over_tls(server: &Server, name: &str, root: &Authority) -> Result<Value, String> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(root.der())).unwrap();
@@ -218,7 +218,7 @@ fn ask_over_tls(server: &Server, name: &str, root: &Authority) -> Result<Value, 
 }
 
 #[test]
-fn a_client_that_knows_the_root_speaks_http_2_over_tls() {
+fn a_client_that_trusts_the_root_uses_http_2_over_tls() {
     let authority = Authority::new();
     let server = Server::start_tls(Behaviour::Echo, &authority.local());
     let answer = ask_over_tls(&server, "localhost", &authority).unwrap();
@@ -229,7 +229,7 @@ fn a_client_that_knows_the_root_speaks_http_2_over_tls() {
 }
 
 #[test]
-fn another_root_another_name_and_another_time_are_no_connection() {
+fn tls_fails_for_another_root_name_or_time() {
     let authority = Authority::new();
     let server = Server::start_tls(Behaviour::Echo, &authority.local());
     let error = ask_over_tls(&server, "localhost", &Authority::new()).unwrap_err();
@@ -242,7 +242,7 @@ fn another_root_another_name_and_another_time_are_no_connection() {
     assert_eq!(server.seen().requests, []);
 }
 
-/// Asks over UDP, or over TCP.
+/// Sends a question over UDP or TCP.
 fn resolve(dns: &Dns, name: &str, kind: RecordType, tcp: bool) -> Message {
     let mut message = Message::query();
     message.add_query(Query::query(name.parse().unwrap(), kind));
@@ -293,7 +293,7 @@ fn a_name_rebinds_and_another_does_not_exist() {
 }
 
 #[test]
-fn https_records_have_hints_and_aliases_lead_on() {
+fn https_records_have_hints_and_aliases_are_followed() {
     let dns = Dns::start(|question, _| match question.kind.as_str() {
         "HTTPS" => DnsAnswer::Records(vec![DnsRecord::Https {
             priority: 1,

@@ -1,4 +1,4 @@
-//! A certificate authority of a test, and the certificates that it gives.
+//! A certificate authority for tests, and its certificates.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
-/// An authority that nothing trusts but the client that is given its root.
+/// A certificate authority that only clients with its root trust.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     root: rcgen::Certificate,
 }
 
 impl Authority {
-    /// Makes an authority with a key of its own.
+    /// Creates an authority with a new key.
     #[expect(clippy::new_without_default, reason = "each one is another")]
     pub fn new() -> Self {
         let mut params = CertificateParams::default();
@@ -25,12 +25,12 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), root }
     }
 
-    /// Its root certificate, as a file of roots has it.
+    /// The root certificate in PEM, as in a file of roots.
     pub fn pem(&self) -> String {
         self.root.pem()
     }
 
-    /// Its root certificate in DER.
+    /// The root certificate in DER.
     pub fn der(&self) -> Vec<u8> {
         self.root.der().to_vec()
     }
@@ -65,24 +65,24 @@ impl Authority {
     }
 }
 
-/// How a server speaks TLS.
+/// The TLS configuration of a server.
 #[derive(Clone)]
 pub struct Tls {
     certificate: CertificateDer<'static>,
     key: Vec<u8>,
-    /// What it offers by ALPN, at first HTTP/2 and HTTP/1.1. Without any it has no ALPN.
+    /// The protocols that ALPN offers, by default HTTP/2 and HTTP/1.1. If empty, ALPN is disabled.
     pub protocols: Vec<String>,
 }
 
 impl Tls {
-    /// The same with HTTP/1.1 only.
+    /// Returns the same configuration with only HTTP/1.1.
     #[must_use]
     pub fn http1(mut self) -> Self {
         self.protocols = vec!["http/1.1".into()];
         self
     }
 
-    /// What a server of `rustls` is started with.
+    /// Returns the configuration for `rustls`.
     pub(crate) fn server(&self) -> ServerConfig {
         let key = PrivatePkcs8KeyDer::from(self.key.clone()).into();
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -83,7 +83,7 @@ enum GrantFlag {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        // Reads untrusted settings as well: none of the workspace's tools is called.
+        // Also reads untrusted settings, because no tool of the workspace is called.
         let kitbag = built(global.builder().ask_trust())?;
         let config = kitbag.toolbox().config();
         let home = Global::home();
@@ -138,7 +138,7 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    /// Returns the requested tool of a component. `None`: the component has at most one tool.
+    /// Returns the requested tool of a component. `None` if it has at most one.
     fn chosen(&self, described: &DescribeResult) -> Result<Option<ToolName>, CliError> {
         let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -148,7 +148,7 @@ impl Args {
                 let name = ToolName::new(own.as_str());
                 name.map(Some).map_err(|error| CliError::Usage(error.to_string()))
             }
-            // It has chosen one of a configuration.
+            // `--tool` already selected a tool of the configuration.
             Some(_) if self.from.is_some() && names.len() <= 1 => Ok(None),
             Some(own) if !names.is_empty() => Err(CliError::Usage(format!(
                 "the component has no tool `{own}`; its tools are {}",
@@ -187,7 +187,7 @@ impl Args {
             return Err(CliError::NotAgreed(ask_with_yes(name)));
         }
         let path = place.component(name.as_str());
-        // A directory that is no workspace yet is made one.
+        // Turns the directory into a workspace if it is not one yet.
         let into = match addition.is_new_workspace {
             true => path.display().to_string(),
             false => place.shown(&path),
@@ -210,7 +210,7 @@ fn not_added(name: &ToolName) -> CliError {
     CliError::NotAgreed(format!("`{name}` was not added"))
 }
 
-/// Asks about each group of grants. The end of the input adds nothing.
+/// Asks about each group of grants. At the end of the input nothing is added.
 fn customized(name: &ToolName, groups: &[Group]) -> Result<GrantSelection, CliError> {
     let mut kinds = Vec::new();
     // Denials apply regardless of grants.
@@ -230,7 +230,7 @@ fn customized(name: &ToolName, groups: &[Group]) -> Result<GrantSelection, CliEr
     })
 }
 
-/// A component that has several tools knows them by their own names.
+/// Checks that a component with several tools has a tool of this name.
 fn check_known_inside(described: &DescribeResult, name: &ToolName) -> Result<(), CliError> {
     let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
     match tools.len() > 1 && !tools.iter().any(|tool| tool.name == name.as_str()) {
@@ -248,8 +248,8 @@ fn ask_with_yes(name: &ToolName) -> String {
     )
 }
 
-/// Refuses a name that another tool has, and names its location. Returns whether an earlier `add`
-/// was interrupted.
+/// Refuses a name that is already taken, and names the location of the other tool. Returns whether
+/// an earlier `add` was interrupted.
 fn check_free(
     config: &Config,
     place: &ToolFiles,
@@ -360,7 +360,7 @@ impl Addition<'_> {
         trusted.extend(global, &self.name, &changed)
     }
 
-    /// The tool for a program, with the grants that it got once it was added.
+    /// Returns the JSON for `--json`, with the granted grants after the tool was added.
     fn as_value(&self, granted: Option<&GrantSelection>) -> serde_json::Value {
         let (place, name) = (self.place, &self.name);
         let inspection = &self.source.component.inspection;

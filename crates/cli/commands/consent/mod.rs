@@ -1,4 +1,4 @@
-//! Commands that change what a person agreed to.
+//! Commands that change what a person approved.
 
 pub(crate) mod add;
 pub(crate) mod remove;

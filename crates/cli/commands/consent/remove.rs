@@ -1,7 +1,7 @@
 //! `kitbag remove`.
 //!
-//! It works on the text of the files, so that it also removes a tool whose entry is invalid, from a
-//! configuration with mistakes in other places.
+//! Edits the files as text, so that it can also remove a tool whose entry is invalid, or from a
+//! configuration with other mistakes.
 
 use std::fs;
 use std::io;
@@ -34,7 +34,7 @@ impl Args {
         let place = self.place(&global)?;
         let mut locked = place.lock_leniently()?;
         let path = component(&place, &locked, name);
-        // All of the tool is removed or nothing: its table must be found before anything goes.
+        // Removes all of the tool or nothing: the table must be found first.
         let left = locked.config_text().and_then(|text| {
             table::without(text, name.as_str()).map_err(|error| {
                 CliError::Usage(format!(
@@ -49,7 +49,7 @@ impl Args {
             let hint = format!("nothing was removed; repair `{config}`, then run `{command}`");
             CliError::Hinted { error: Box::new(error), hint }
         })?;
-        // The component first: without it nothing of the name runs.
+        // The component first: the tool cannot run without it.
         let trusted = TrustBefore::now_leniently(&global);
         let is_own = is_in(&place.tools, &path);
         if is_own {
@@ -69,7 +69,7 @@ impl Args {
                 place.shown(&place.lock)
             ));
         }
-        // Trust that was not given cannot be kept.
+        // Only an existing trust can be extended.
         if place.layer == Layer::Workspace
             && let Some(trusted) = trusted.filter(|trusted| !matches!(trusted, TrustBefore::None))
         {
@@ -91,10 +91,10 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    /// The files that hold the tool: those of the workspace, else the user's own.
+    /// Returns the files that hold the tool: those of the workspace, or of the user.
     fn place(&self, global: &Global) -> Result<ToolFiles, CliError> {
         let name = &self.tool;
-        // Also a configuration that is not trusted: nothing is called.
+        // Also reads an untrusted configuration, because no tool is called.
         let (kitbag, _) = global.builder().ask_trust().single_call().build_faulty();
         let config = kitbag.as_ref().map(|kitbag| kitbag.toolbox().config());
         let root = match config {
@@ -111,7 +111,7 @@ impl Args {
             }
             let Ok(place) = ToolFiles::at(layer, root.clone(), own_file.clone()) else { continue };
             if place.has_added(name)? {
-                // Links are refused only where something would be written.
+                // Links are refused only if a file would be written.
                 place.check()?;
                 return Ok(place);
             }
@@ -136,7 +136,7 @@ fn not_added(name: &ToolName, config: Option<&Config>) -> String {
     }
 }
 
-/// The component of a tool: as its table says, else where `kitbag add` puts it.
+/// Returns the component of a tool: the path in its table, or the default path of `kitbag add`.
 fn component(place: &ToolFiles, locked: &LockedToolFiles<'_>, name: &ToolName) -> PathBuf {
     let text = locked.config_text().unwrap_or_default();
     let written = table::wasm(text, name.as_str());

@@ -162,7 +162,7 @@ fn revoke(global: Global, directory: Option<PathBuf>) -> Result<Exit, CliError> 
     Ok(Exit::Done)
 }
 
-/// A path without links. A workspace that is gone had none.
+/// Resolves links in a path. A removed workspace had none.
 fn real(directory: &Path) -> PathBuf {
     let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     absolute.canonicalize().unwrap_or(absolute)

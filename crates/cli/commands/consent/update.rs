@@ -55,7 +55,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        // All that was recorded, also where it does not count: nothing is called with its grants.
+        // Reads all recorded tools, including those not in effect, because no tool is called.
         let kitbag = built(global.builder().ask_trust())?;
         let config = kitbag.toolbox().config();
         let name = &self.tool;
@@ -65,7 +65,7 @@ impl Args {
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(CliError::Usage(format!("no tool is named `{name}`{near}")));
         };
-        // `kitbag check` reports it, and no tool runs with it.
+        // `kitbag check` reports the problem, and no tool runs with it.
         if let Some(Disabled::Broken { reason }) = &tool.disabled {
             let about = "configuration".to_owned();
             let finding =
@@ -105,7 +105,7 @@ impl Args {
         let is_there = || {
             self.path.is_none() || read_component(path).is_ok_and(|it| it.digest == new.component)
         };
-        // What was recorded and is not there yet was agreed to: a command was stopped in between.
+        // A recorded component that does not exist yet was approved: a command was interrupted.
         let is_agreed = difference.is_empty();
         if is_agreed && is_there() {
             match global.json {
@@ -216,7 +216,7 @@ impl<'a> Difference<'a> {
         Self { old, new, network, requested }
     }
 
-    /// The difference for a program. Requests are those of the component and of the manifest.
+    /// Returns the difference as JSON, with the requests of the component and of the manifest.
     fn as_value(&self, name: &ToolName, is_recorded: bool) -> Value {
         let then = self.old.map(|old| &*old.wishes).unwrap_or_default();
         let added = self.new.wishes.iter().filter(|request| !then.contains(request)).cloned();
@@ -237,8 +237,8 @@ impl<'a> Difference<'a> {
         self.old.and_then(|old| old.manifest.as_ref())
     }
 
-    /// Whether a line of the manifest was recorded. A line that was cut may stand for another
-    /// grant with the same beginning.
+    /// Returns whether a line of the manifest was recorded. A truncated line may match another
+    /// grant with the same prefix.
     fn is_recorded(&self, line: &str) -> bool {
         let old = self.old_manifest();
         let is_whole = !line.ends_with('…');
@@ -246,7 +246,7 @@ impl<'a> Difference<'a> {
             || (is_whole && old.is_some_and(|old| old.requests.iter().any(|known| known == line)))
     }
 
-    /// The grants that the recorded manifest requests, and the new one does not.
+    /// Returns the grants that only the recorded manifest requests.
     fn removed_grants(&self) -> Vec<RequestedGrant> {
         let old = self.old_manifest().map(requests::recorded_grants).unwrap_or_default();
         let is_kept = |line: &String| self.requested.iter().any(|grant| grant.lines.contains(line));
@@ -272,8 +272,8 @@ impl<'a> Difference<'a> {
         self.keys().is_empty()
     }
 
-    /// The difference for a person. `before` is what the recorded component said of itself,
-    /// where that is known.
+    /// Describes the difference for a person. `before` is the recorded component's own description,
+    /// if known.
     fn consent(
         &self,
         name: &ToolName,
@@ -384,14 +384,14 @@ impl<'a> Difference<'a> {
     }
 }
 
-/// A recorded request, of which nothing but its line is known.
+/// Describes a recorded request that is known only by its line.
 fn untyped(name: &ToolName, request: &str) -> RequestItem {
     let line = format!("tool `{name}` requests {}", escaped(request));
     RequestItem::new(Requester::Tool(name.to_string()), line)
 }
 
-/// Takes over the origin, the manifest and the version that a manifest gave, none of which can be
-/// told from a component in place.
+/// Copies the origin, the manifest and the manifest's version, which cannot be read from a
+/// component in place.
 fn keep_source(new: &mut LockedTool, old: &LockedTool) {
     if old.origin.is_some() {
         new.origin.clone_from(&old.origin);
@@ -403,8 +403,8 @@ fn keep_source(new: &mut LockedTool, old: &LockedTool) {
     }
 }
 
-/// The lines that differ of two manifests: their files, authors and settings. Requested grants are
-/// items of the consent.
+/// Returns the lines that differ between two manifests: files, authors and settings. Requested
+/// grants are items of the consent.
 fn changed_manifest(old: Option<&LockedManifest>, new: Option<&LockedManifest>) -> Vec<String> {
     let lines = |manifest: Option<&LockedManifest>| {
         let Some(manifest) = manifest else { return Vec::new() };
@@ -435,8 +435,8 @@ fn schema(description: &Description, name: &str) -> String {
     schemas.map(|schema| format!("{schema:#}")).collect::<Vec<_>>().join("\n")
 }
 
-/// The imports that were added and those that are gone. One of another version could do as much
-/// as before, so that such are counted alone.
+/// Returns the added and removed imports. Version changes do not allow more, so they are only
+/// counted.
 fn imports(old: &[String], new: &[String]) -> Vec<String> {
     let name = |import: &String| match import.split_once('@') {
         Some((name, _)) => name.to_owned(),
@@ -458,7 +458,7 @@ fn imports(old: &[String], new: &[String]) -> Vec<String> {
     gone_lines.chain(added_lines).chain(others).collect()
 }
 
-/// The lines that differ of two texts, in their order.
+/// Returns the lines that differ between two strings, in their order.
 fn changed_lines(old: &str, new: &str) -> Vec<String> {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();

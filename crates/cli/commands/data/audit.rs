@@ -101,7 +101,7 @@ impl Args {
         let mut left_out = 0_u64;
         let mut unfinished = OpenCalls::default();
         while let Some(entry) = entries.next_entry()? {
-            // The file has the start of each call; a person is shown those without an end.
+            // The file has the start of each call, but a person sees only unfinished starts.
             let seen = if as_json { Some(entry) } else { unfinished.see(entry) };
             let Some(entry) = seen else { continue };
             if self.matches(&entry) {

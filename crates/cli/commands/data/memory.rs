@@ -23,10 +23,10 @@ use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// The largest file that is imported.
+/// Maximum size of an imported file.
 const FILE_BYTES: ByteSize = ByteSize::mib(64);
 
-/// Where the component finds the file, and what it is called there.
+/// Directory of the file in the component.
 const DIRECTORY: &str = "/import";
 const FILE: &str = "file";
 
@@ -86,7 +86,7 @@ fn caller(text: &str) -> Result<Caller, String> {
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let as_json = global.json;
-        // What a person asks for needs more than what a model does.
+        // A person's request needs more than a model's.
         let limits = LimitArgs {
             memory: Some(ByteSize::mib(1024)),
             output: Some(ByteSize::mib(512)),
@@ -149,7 +149,7 @@ impl Format {
     }
 }
 
-/// Calls the component. `Err`: the call failed, and the failure was reported.
+/// Calls the component. `Err`: the call failed, and the failure was already reported.
 fn call(
     toolbox: &Toolbox,
     invocation: Invocation,
@@ -196,12 +196,12 @@ fn configured(config: &Config, builtin: &str) -> ToolName {
     let tool = tools.max_by_key(|tool| tool.is_enabled());
     match tool {
         Some(tool) => tool.name.clone(),
-        // It is not part of this binary, which the call says.
+        // The call reports that the built-in is not part of this binary.
         None => ToolName::new(builtin).expect("a constant in the right form"),
     }
 }
 
-/// Copies a file into a separate directory, which is granted to the component.
+/// Copies a file into a separate directory, and grants the directory to the component.
 fn copy(file: &str) -> Result<tempfile::TempDir, CliError> {
     let failed = |source| CliError::Read { path: file.to_owned(), source };
     let mut content = Vec::new();

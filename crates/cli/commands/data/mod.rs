@@ -1,4 +1,4 @@
-//! Commands for the data that kitbag keeps: secrets, storage, the audit log and the cache.
+//! Commands for stored data: secrets, storage, the audit log and the cache.
 
 pub(crate) mod audit;
 pub(crate) mod cache;

@@ -68,7 +68,7 @@ impl Args {
         match self.command {
             Command::Set(args) => {
                 args.refuse_value()?;
-                // Before the configuration is read, which another process may be changing.
+                // Locked before the configuration is read, which another process may be changing.
                 let own = OwnFile::lock()?;
                 args.run(own, config()?, end, as_json)
             }
@@ -154,7 +154,7 @@ fn delete(
 ) -> Result<Exit, CliError> {
     let new = edit::without(own.text()?, name);
     let new = new.map_err(|error| CliError::Usage(error.to_string()))?;
-    // Before its places: a value without any shows nowhere.
+    // Before the destinations: a value without a destination is never used.
     let store = match &config.secret_store.kind {
         Some(kind) => {
             let store = open(config, kind.value, false, end)?;

@@ -62,7 +62,7 @@ fn list(toolbox: &Toolbox, storage: &Storage, as_json: bool) -> Result<Exit, Cli
     let tools = &toolbox.config().tools;
     let granted = |name: &str| match name.split_once('/') {
         None => tools.get(name)?.grants.value.storage,
-        // Each tool of a component has a grant of its own: the largest says what fits.
+        // Each tool of a component has its own grant. The largest is the maximum size.
         Some((toolset, _)) => {
             let of_toolset = tools.values().filter(|tool| tool.toolset.as_deref() == Some(toolset));
             of_toolset

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     all: bool,
 }
 
-// Which of the two. No doc comment, which clap would take for the command's.
+// Chooses between the two views. No doc comment: clap would use it as the command's help.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct What {
@@ -39,7 +39,7 @@ struct What {
     schema: bool,
 }
 
-/// Returns the keys of values that built-in tools have without configuration: their declarations,
+/// Returns the keys whose values come from built-in tools without configuration: their declarations
 /// and the limits of every tool.
 fn brought_along(config: &Config, rows: &[Row]) -> HashSet<String> {
     let builtins = config.tools.iter().filter(|(_, tool)| tool.toolset.is_some());
@@ -62,10 +62,10 @@ impl Args {
             output::data(&json_schema_text())?;
             return Ok(Exit::Done);
         }
-        // It shows what is in effect, also where the user's own file has mistakes.
+        // Shows the effective values, even if the user config has mistakes.
         let kitbag = built(global.builder().isolate_own())?;
         let config = kitbag.toolbox().config();
-        // Those that were likely mistyped are said by every command.
+        // Every command reports the keys that were likely mistyped.
         for absent in config.absent.iter().filter(|absent| absent.hint.is_none()) {
             output::warn(&absent.to_string());
         }

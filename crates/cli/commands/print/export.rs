@@ -56,7 +56,7 @@ impl Args {
         for (tool, reason) in &definitions.left_out {
             output::warn(&format!("`{tool}` is omitted: {reason}"));
         }
-        // What becomes of the schemas of built-in tools is known, and no concern of the user.
+        // The schema changes of built-in tools are known and not relevant to the user.
         let is_builtin = |tool: &str| {
             toolbox.config().tools.get(tool).is_some_and(|tool| tool.toolset.is_some())
         };

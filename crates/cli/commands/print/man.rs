@@ -25,7 +25,7 @@ impl Args {
     /// `kitbag` is the program with all of its commands.
     pub(crate) fn run(self, kitbag: Command) -> Result<Exit, CliError> {
         let mut kitbag = kitbag.disable_help_subcommand(true);
-        // Gives each command what it has from the one above: options and a name.
+        // Passes global options and names to the subcommands.
         kitbag.build();
         let command = match self.command {
             None => &kitbag,
@@ -35,8 +35,8 @@ impl Args {
         };
         let mut page = Vec::new();
         Man::new(command.clone())
-            // No date: the same binary says the same. An empty one is left out as the
-            // page is written, and what follows would take its place.
+            // No date, for reproducible output. The writer omits an empty date, and the next field
+            // would take its position.
             .date(" ")
             .source(concat!("kitbag ", env!("CARGO_PKG_VERSION")))
             .manual("Manual of kitbag")

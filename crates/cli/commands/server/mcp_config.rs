@@ -60,7 +60,7 @@ impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let kitbag = global.kitbag(LimitArgs::default())?;
         let root = &kitbag.toolbox().config().root;
-        // Without a workspace the root is only where one was looked for.
+        // Without a workspace the root is only the directory where the search started.
         let workspace = (root.origin != Origin::Default).then_some(&*root.value);
         let shared = workspace
             .filter(|_| !self.user)
@@ -70,7 +70,7 @@ impl Args {
         if let Some(workspace) = workspace {
             own.extend(["--workspace".to_owned(), text(workspace)?.to_owned()]);
         }
-        // The file of a workspace is shared, and says nothing of this machine.
+        // The file of a workspace is shared, so it must not have paths of this machine.
         let (command, arguments) = match &shared {
             Some(_) => {
                 let arguments = self.client.portable_arguments().iter();
@@ -124,7 +124,7 @@ impl Args {
     ) -> Result<(), CliError> {
         let (table, name) = (self.client.table(), &*self.name);
         match (as_json, self.client.format()) {
-            // JSON is YAML, too.
+            // JSON is valid YAML.
             (true, _) => output::json(&json!({ table: { name: server } }))?,
             (false, FileFormat::Toml) => {
                 let text =
@@ -162,7 +162,7 @@ impl Args {
         Ok(())
     }
 
-    /// Writes the server into the client's file, and says which that is.
+    /// Writes the server into the client's file and prints the path.
     fn write(
         &self,
         server: Map<String, Value>,
@@ -227,8 +227,8 @@ impl Args {
     }
 }
 
-/// The path of this program by which it was called, which may be a link: where that leads
-/// may be another version tomorrow, and gone.
+/// Returns the path by which this program was called, without following links: the target may be
+/// another version tomorrow.
 fn called_as() -> Result<PathBuf, CliError> {
     let own = std::env::current_exe().map_err(CliError::Program)?;
     let is_own = |path: &PathBuf| {
@@ -237,7 +237,7 @@ fn called_as() -> Result<PathBuf, CliError> {
     };
     let name = PathBuf::from(std::env::args_os().next().unwrap_or_default());
     let called = match name.components().count() {
-        // As a shell found it.
+        // Found by a shell in `PATH`.
         1 if !name.has_root() => {
             let path = std::env::var_os("PATH").unwrap_or_default();
             std::env::split_paths(&path).map(|directory| directory.join(&name)).find(is_own)
@@ -254,7 +254,7 @@ fn text(path: &Path) -> Result<&str, CliError> {
     })
 }
 
-/// The URL of a server. One without a path gets that of `kitbag serve`.
+/// Parses the URL of a server. A URL without a path gets the path of `kitbag serve`.
 fn url(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '<' | '>' | '`');
@@ -269,7 +269,7 @@ fn url(text: &str) -> Result<String, String> {
     }
 }
 
-/// The name of a server, as every client takes it.
+/// Parses the name of a server, which every client must accept.
 fn server_name(name: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     match (1..=64).contains(&name.len()) && name.chars().all(fits) {

@@ -32,7 +32,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::log::{FlushOnDrop, Log};
 
-/// How long calls that were cancelled may take to remove what they had for themselves.
+/// Maximum time that cancelled calls may take to remove their temporary data.
 const ENDING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
@@ -83,7 +83,7 @@ pub(crate) struct Args {
     log_format: LogFormat,
 }
 
-// Where spans go. No doc comment, which clap would take for the command's.
+// Destination of spans. No doc comment: clap would use it as the command's help.
 #[cfg(feature = "otlp")]
 #[derive(Debug, clap::Args)]
 struct OtlpArgs {
@@ -128,7 +128,7 @@ enum LogFormat {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        // Until the end, when it sends what is left.
+        // Kept until the end, when it sends the remaining spans.
         #[cfg(feature = "otlp")]
         let exporter = self.otlp.exporter()?;
         #[cfg(feature = "otlp")]
@@ -194,14 +194,15 @@ impl Args {
             }
             None => runtime.block_on(serve_stdio(&server)),
         };
-        // What calls had for themselves is removed by now, but for one that does not return.
+        // Calls have now removed their temporary data, except calls that do not return.
         let _ = runtime.block_on(async { tokio::time::timeout(ENDING, host.idle()).await });
-        // A compilation ahead of calls does not delay the end.
+        // A running ahead-of-time compilation does not delay the exit.
         runtime.shutdown_background();
         served.map(|()| Exit::Done)
     }
 
-    /// The files with the server's key and token, which no tool may exchange; absolute.
+    /// Returns the absolute paths of the server's key and token files, which tools must not
+    /// replace.
     fn secret_files(&self) -> Result<Vec<PathBuf>, CliError> {
         let files = [&self.state_key_file, &self.token_file].into_iter().flatten();
         files
@@ -209,7 +210,7 @@ impl Args {
             .collect()
     }
 
-    /// Listens at an address, before a token is made up for clients that connect there.
+    /// Listens at an address. Called before a token is generated for its clients.
     fn listen(
         &self,
         address: SocketAddr,
@@ -249,12 +250,11 @@ impl Args {
         Ok((listener, options))
     }
 
-    /// Says what happens on standard error, and to another listener. What the
-    /// protocol's own library says of every message holds arguments and answers,
-    /// so that comes with `trace` only.
+    /// Logs events to standard error, and to another listener. Messages of the protocol library
+    /// include arguments and answers, so they are logged only at level `trace`.
     ///
-    /// `None` rather than a layer that drops everything: without a level of its own such
-    /// a layer would have every span and event of every library made.
+    /// `None` in place of a layer that drops everything: a layer without a level would enable every
+    /// span and event of every library.
     fn start_log(&self, other: Option<impl Layer<Registry> + Send + Sync>) -> FlushOnDrop {
         let level = match self.log {
             LogLevel::Off => LevelFilter::OFF,
@@ -278,8 +278,8 @@ impl Args {
     }
 }
 
-/// Reads an address to listen at. Names are not looked up: `localhost` is the loopback
-/// address everywhere, and any other could be one that others reach.
+/// Parses an address to listen at. Host names are not resolved: `localhost` is the loopback address
+/// everywhere, and any other name could be reachable by others.
 fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
     let loopback = |port: &str| Some((Ipv4Addr::LOCALHOST, port.parse().ok()?).into());
     let named = || text.strip_prefix("localhost:").and_then(loopback);
@@ -354,10 +354,9 @@ fn read_key(path: &Path) -> Result<Vec<u8>, CliError> {
     }
 }
 
-/// Reads a file that no other user may read: it is opened once, and what was opened
-/// is what is checked.
+/// Reads a file that no other user may read. The file is opened once, and the open file is checked.
 fn read_secret(path: &Path) -> Result<Vec<u8>, CliError> {
-    /// Far more than any token or key has.
+    /// Far more than any token or key needs.
     const SECRET_BYTES: u64 = 64 << 10;
     let unreadable = |source| unreadable(path, source);
     let file = File::open(path).map_err(unreadable)?;

@@ -68,7 +68,7 @@ impl Args {
             }
         }
         report(&problems, &warnings, tools, topics, global.json)?;
-        // The first of the kinds in the order of the exit codes.
+        // The first kind in the order of the exit codes.
         Ok(problems
             .iter()
             .map(|problem| exit::of_kind(problem.kind).0)
@@ -77,7 +77,7 @@ impl Args {
     }
 }
 
-/// The names of subjects that no topic has.
+/// Returns a problem for each subject that matches no topic.
 fn unmatched_subjects(toolbox: &Toolbox) -> Result<Vec<Diagnostic>, CliError> {
     let context = CallContext::new(Caller::this_user());
     let asked = || toolbox.unmatched_subjects(context);

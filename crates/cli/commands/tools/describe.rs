@@ -46,8 +46,8 @@ impl Args {
     }
 }
 
-/// Arguments with which a built-in works, sorted by its name. Those that need a file name
-/// `notes.txt`, which the example of `write_file` makes.
+/// Arguments that work with each built-in, sorted by name. Built-ins that need a file use
+/// `notes.txt`, which the example of `write_file` creates.
 const EXAMPLES: [(&str, &[&str]); 25] = [
     ("add_time", &["time=2026-03-01T09:00:00Z", "duration=2 days"]),
     ("apply_patch", &["patch=*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch"]),
@@ -76,7 +76,7 @@ const EXAMPLES: [(&str, &[&str]); 25] = [
     ("write_file", &["path=notes.txt", "content=hello"]),
 ];
 
-/// A command that calls the tool: the example of a built-in, else with a value of each required
+/// Returns a command that calls the tool: the example of a built-in, or a value for each required
 /// argument.
 fn call(called: &[String], tool: &Tool) -> String {
     if let ToolSource::Builtin { name } = &tool.source
@@ -147,7 +147,7 @@ fn as_text(tool: &Tool) -> String {
     }
     let is_builtin = matches!(tool.source, ToolSource::Builtin { .. });
     let requests = tool.requested_grants.requests();
-    // A built-in has what it asks for; which directory that is may depend on the call.
+    // A built-in has its requested grants. Some of its directories depend on the call.
     let (per_call, requested): (Vec<_>, Vec<_>) =
         requests.partition(|request| is_builtin && request.is_given_by_call());
     section("Grants", tool.grants.origin(), &tool.grants.value.lines(&per_call).join("\n"));

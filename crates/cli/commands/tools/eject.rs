@@ -43,7 +43,7 @@ impl Args {
                 return Err(exists(path));
             }
         }
-        // The manifest first: a component without it would only have the built-in's name.
+        // The manifest first: a component without it would only share the built-in's name.
         write(&directory, &manifest, ejected.manifest.as_bytes())?;
         write(&directory, &wasm, &ejected.component)?;
         match global.json {
@@ -54,7 +54,7 @@ impl Args {
     }
 }
 
-/// Writes a file whole, where there is none.
+/// Writes a complete file that must not exist yet.
 fn write(directory: &Path, path: &Path, content: &[u8]) -> Result<(), CliError> {
     let failed = |source| unwritable(path, source);
     let file = new_file::write(directory, content, None).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Problems of a tool: the same for `check`, `add` and `update`.
+//! Problems of a tool, for `check`, `add` and `update`.
 
 use kitbag::contract::{ErrorKind, ToolName};
 use kitbag::host::CacheProblem;
@@ -19,14 +19,14 @@ pub(crate) struct Finding {
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) problems: Vec<Finding>,
-    /// Likely mistakes that stop nothing.
+    /// Likely mistakes that do not prevent use.
     pub(crate) warnings: Vec<String>,
     pub(crate) cache_problems: Vec<CacheProblem>,
 }
 
 impl Findings {
-    /// Loads a tool and examines it. Nothing of it runs, except that a component without a section
-    /// is asked for its description, in the sandbox and without grants.
+    /// Loads a tool and examines it. Runs nothing, except to ask a component without a section for
+    /// its description, in the sandbox and without grants.
     pub(crate) fn of_tool(toolbox: &Toolbox, name: &ToolName, as_json: bool) -> Self {
         let mut findings = Self::default();
         let load = |events| toolbox.with_events(events).load(name.as_str());
@@ -69,7 +69,7 @@ impl Findings {
     }
 }
 
-/// The warning that nothing checks the addresses of hosts that a tool is granted.
+/// Returns the warning that the addresses of granted hosts are not checked.
 fn resolved_by_proxy(toolbox: &Toolbox, name: &ToolName) -> Option<String> {
     let config = toolbox.config();
     let grants = &config.tools.get(name)?.grants.value.http.grants;

@@ -69,7 +69,7 @@ fn as_text(inspection: &Inspection) -> String {
     if inspection.imports.is_empty() {
         text.push_str("  nothing\n");
     }
-    // A bare name is a type that the world uses; its interface stands there too.
+    // An import without a colon is a type that the world uses; its interface is listed as well.
     for import in inspection.imports.iter().filter(|import| import.name.contains(':')) {
         let _ = writeln!(text, "  {}: {}", import.name, import.offered.unwrap_or("NOT OFFERED"));
     }

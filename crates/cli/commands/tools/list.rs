@@ -17,13 +17,13 @@ pub(crate) struct Args {
     names: Vec<String>,
 }
 
-/// The heading of the tools that are in no toolset.
+/// The heading of the tools without a toolset.
 const OWN: &str = "your own";
 
 #[derive(Default)]
 struct Group {
     tools: Vec<Vec<String>>,
-    /// Reasons why tools are off or cannot work, each with the affected tools.
+    /// Reasons why tools are disabled or cannot work, each with the affected tools.
     disabled: Vec<(String, Vec<String>)>,
 }
 
@@ -54,7 +54,7 @@ impl Args {
         self.names.is_empty() || self.names.iter().any(is)
     }
 
-    /// The toolsets in their order, then the tools that are in none.
+    /// Prints the toolsets in order, then the tools without a toolset.
     fn as_text(&self, toolbox: &Toolbox, mut summaries: Vec<Summary>) -> String {
         let mut text = String::new();
         for toolset in TOOLSETS {
@@ -79,7 +79,7 @@ impl Args {
             });
         }
         text.push_str(&Group::new(summaries).shown(OWN));
-        // What holds for all toolsets is said once.
+        // Reasons common to all toolsets are shown once.
         let tools = toolbox.config().tools.values();
         let disabled = tools.filter_map(|tool| tool.disabled.as_ref());
         if let Some(reason) = disabled.filter_map(of_all).next() {
@@ -107,11 +107,11 @@ fn as_json(tool: Summary) -> serde_json::Value {
     })
 }
 
-/// Note on tools that are off because there is no workspace.
+/// Note on tools that need a workspace.
 const OFF: &str = "off without a workspace";
 
-/// The reason for which tools are off, where it is the same for several toolsets: in the
-/// words that hold for all.
+/// Returns the reason why tools are disabled if it is the same for several toolsets, in words for
+/// all of them.
 fn of_all(disabled: &Disabled) -> Option<Disabled> {
     let Disabled::NoWorkspace { root, is_home, file, .. } = disabled else { return None };
     let (root, is_home, file) = (root.clone(), *is_home, file.clone());
@@ -160,8 +160,8 @@ impl Group {
     }
 }
 
-/// A tool in a line: its name, what it may reach, where it comes from where that is not
-/// the binary, and what it does.
+/// Returns the columns of a tool: its name, its access, its origin unless built in, and its
+/// description.
 fn row(tool: &Summary) -> Vec<String> {
     let source = tool.toolset.is_none().then(|| shown(&tool.source).to_string());
     let description = tool.description.as_deref().unwrap_or_default();
@@ -172,7 +172,7 @@ fn row(tool: &Summary) -> Vec<String> {
     row
 }
 
-/// As much of a description as fits beside a name: its first sentence.
+/// Returns the first sentence of a description, which fits beside a name.
 fn first_sentence(description: &str) -> &str {
     let line = description.lines().next().unwrap_or_default();
     line.split_once(". ").map_or(line, |(sentence, _)| sentence).trim_end_matches('.')

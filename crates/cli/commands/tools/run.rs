@@ -50,7 +50,8 @@ pub(crate) struct Args {
     call: Call,
 }
 
-// What is said of a call besides its tool. No doc comment, which clap would take for the command's.
+// Options of a call in addition to its tool. No doc comment: clap would use it as the command's
+// help.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Call {
     /// Arguments. A value without a key is the only required string argument, or `path`
@@ -92,7 +93,7 @@ impl Args {
 }
 
 impl Call {
-    /// Makes the call of the tool that `find` gives, with its toolbox.
+    /// Calls the tool that `find` returns, with its toolbox.
     pub(crate) fn run(
         self,
         global: &Global,
@@ -132,7 +133,7 @@ impl Call {
             interrupt: &interrupt,
             screen: &screen,
         };
-        // Until the tool runs there is nothing that would have to end in order.
+        // Until the tool runs, no cleanup is needed.
         interrupt.set_leave(true);
         let invocation = Invocation::tool(&*name, arguments).with_action(action);
         let ended = kitbag.toolbox().call_blocking(invocation, context, &mut terminal);
@@ -161,7 +162,7 @@ impl Call {
             Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) => None,
             Ok(Outcome::Error(_)) | Err(_) => grant_hint(kitbag.toolbox().config(), &completion),
         };
-        // The tool's own error says it already.
+        // The tool's own error message includes it already.
         let is_said =
             matches!(&completion.result, Ok(Outcome::Error(_)) | Err(CallError::Trap { .. }));
         let blocked = |reason: &str| output::warn(&format!("a request was blocked: {reason}"));
@@ -169,7 +170,7 @@ impl Call {
             let requests = completion.refused.iter().filter_map(RefusedAccess::as_request);
             requests.for_each(|refused| blocked(&refused.reason));
         }
-        // The error of a tool that does not catch those of its calls has them.
+        // The error includes those of nested calls, unless the tool catches them.
         let said = match &completion.result {
             Ok(Outcome::Error(error)) => &*error.message,
             _ => "",
@@ -185,7 +186,7 @@ impl Call {
                 let warning = format!("the {what} looks like instructions to a model: {finding}");
                 output::warn(&warning);
             }
-            // With `--verbose` the log has said it.
+            // With `--verbose` it is already in the log.
             for leak in screening.leaks.iter().filter(|_| !self.verbose) {
                 output::note(&leak_note(what, &name, leak));
             }
@@ -205,7 +206,7 @@ impl Call {
     }
 }
 
-/// Returns the note on content of an answer that looks like a key or a password.
+/// Returns the note on output that looks like a key or a password.
 fn leak_note(what: &str, tool: &str, leak: &FoundLeak) -> String {
     let FoundLeak { rule, what: kind, fingerprint, is_masked } = leak;
     let place = format!("(rule `{rule}`, fingerprint `{fingerprint}`)");
@@ -225,7 +226,7 @@ fn grant_hint(config: &Config, completion: &Completion) -> Option<String> {
     (!flags.is_empty()).then(|| format!("for one call, add {}", flags.join(" ")))
 }
 
-/// Answers questions from the command line, else by asking the person at the terminal.
+/// Answers questions from the command line, or asks the person at the terminal.
 struct Terminal<'a> {
     answers: &'a [(String, String)],
     approve: bool,
@@ -263,8 +264,8 @@ impl Terminal<'_> {
         consent::is_interactive(self.as_json)
     }
 
-    /// Asks whether a call may be made. `--answer` is no answer to that, and `--approve` is one
-    /// for the call of the command line alone.
+    /// Asks for approval of a call. `--answer` does not approve calls, and `--approve` approves
+    /// only the call on the command line.
     fn ask_for_approval(&self, question: &Question, is_inner: bool) -> Result<Reply, CliError> {
         if self.approve && !is_inner {
             let value = Answer::Text(ApprovalRequest::ONCE.into());
@@ -285,7 +286,7 @@ impl Terminal<'_> {
             Some(Choice::YesOnce) => ApprovalRequest::ONCE,
             Some(Choice::Always) => ApprovalRequest::ALWAYS,
             Some(_) => ApprovalRequest::NO,
-            // The input has ended.
+            // The input ended.
             None => return Ok(Reply::NobodyToAsk),
         };
         let value = Answer::Text(value.into());
@@ -293,10 +294,10 @@ impl Terminal<'_> {
     }
 }
 
-/// Prints the answer and says how the process ends.
+/// Prints the output and returns the exit code.
 ///
-/// An answer that was cut is printed as far as it goes, and ends like a limit that was
-/// reached: a program that reads half of a document has to see that it is half.
+/// Truncated output is printed and exits like an exceeded limit, so that a program notices that the
+/// document is incomplete.
 fn finish(
     completion: Completion,
     cut: Option<&Truncation>,
@@ -305,7 +306,7 @@ fn finish(
     as_json: bool,
 ) -> Result<Exit, CliError> {
     let emitted = completion.emitted;
-    // The first that cannot be written is the error; the answer is printed all the same.
+    // The first write error is returned; the output is printed anyway.
     let (mut files, mut unsaved) = (Vec::new(), None);
     for (index, content) in emitted.iter().enumerate() {
         let written = saved.map_or(Ok(None), |saved| saved.write(index + 1, content));
@@ -367,7 +368,7 @@ fn finish(
     }
 }
 
-/// Notifies a person of content that is not text, and of the files that hold it.
+/// Notifies a person of content that is not text, and of its files.
 fn tell(emitted: &[Content], files: &[Option<PathBuf>], as_json: bool) {
     if as_json {
         return;
@@ -387,8 +388,8 @@ fn tell(emitted: &[Content], files: &[Option<PathBuf>], as_json: bool) {
     }
 }
 
-/// How a call ends that has been answered, where a file could not be written: that has
-/// been printed, and nothing else may follow it on standard output.
+/// Returns the result of an answered call if a file could not be written. The output is already
+/// printed, so nothing else may be written to standard output.
 fn end(exit: Exit, unsaved: Option<CliError>) -> Result<Exit, CliError> {
     match unsaved {
         None => Ok(exit),
@@ -434,14 +435,14 @@ fn show_details(completion: &Completion) {
     }
 }
 
-/// A time with three digits: the others differ from run to run.
+/// Rounds a time to three digits: further digits differ from run to run.
 fn rounded(time: Duration) -> Duration {
     let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let unit = 10_u64.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
     Duration::from_nanos(nanos.saturating_add(unit / 2) / unit * unit)
 }
 
-/// Asks on the terminal. The question stays unanswered at the end of the input.
+/// Asks on the terminal. At the end of the input the question stays unanswered.
 fn prompt(question: &Question) -> Result<Reply, CliError> {
     let answer = match &question.answer_type {
         AnswerType::Form(fields) => {
@@ -479,13 +480,13 @@ fn prompt_field(field: &Field) -> Result<Typed, CliError> {
 
 enum Typed {
     Answer(Value),
-    /// An empty line, if it is allowed.
+    /// An empty line, if allowed.
     Nothing,
     End,
 }
 
-/// Asks until the answer fits. An empty line takes what is suggested, except for
-/// yes or no, which has to be said.
+/// Asks until the answer is valid. An empty line selects the default, except for yes or no, which
+/// must be typed.
 fn prompt_line(
     text: &str,
     kind: &AnswerType,
@@ -537,8 +538,8 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The arguments in words of the command line. One word without a key is the only required
-/// argument of the tool, if that is a text.
+/// Parses the arguments in words of the command line. A single word without a key is the only
+/// required argument, if that is a string.
 fn pairs(
     words: Vec<String>,
     tool: &str,
@@ -577,8 +578,8 @@ fn pairs(
     }
 }
 
-/// The name of the only required property of a schema, or `path` if none is required. `None` if
-/// that is not a string.
+/// Returns the name of the only required property of a schema, or `path` if none is required.
+/// `None` if the property is not a string.
 fn required_text(schema: &Value) -> Option<String> {
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
     let key = match required {

@@ -62,7 +62,7 @@ const BY_PROXY: &str = "regardless of the addresses of its host, if the request 
                         `resolve = \"proxy\"` lets the proxy resolve the name";
 
 enum WhyRequest {
-    /// A request over HTTP. How its URL is read depends on the tool.
+    /// An HTTP request. The interpretation of its URL depends on the tool.
     Http {
         method: String,
         url: String,
@@ -75,12 +75,12 @@ impl Args {
         let asked = asked(&words(&self.request), self.write)?;
         let (kitbag, name) = self.tool.kitbag_with(&global, LimitArgs::default(), self.grants)?;
         let config = kitbag.toolbox().config();
-        // A tool that is off because it is granted nothing is what this is asked for.
+        // `why` also explains tools that are disabled because they have no grants.
         let is_known = |tool: &&ConfiguredTool| {
             tool.is_enabled() || matches!(tool.disabled, Some(Disabled::NotGranted { .. }))
         };
         let Some(tool) = config.tools.get(&*name).filter(is_known) else {
-            // Which says what names there are, or why it is off.
+            // The error lists the known names, or the reason why the tool is disabled.
             kitbag.toolbox().tool(&name)?;
             return Err(CliError::Usage(format!("tool `{name}` has no grants")));
         };
@@ -99,7 +99,7 @@ impl Args {
     }
 }
 
-/// The words of a request, which may be one argument: `'GET https://a.example/'`.
+/// Splits a request, which may be a single argument: `'GET https://a.example/'`.
 fn words(given: &[String]) -> Vec<String> {
     let [one] = given else { return given.to_vec() };
     let Some((first, rest)) = one.trim().split_once(char::is_whitespace) else {
@@ -117,7 +117,7 @@ fn words(given: &[String]) -> Vec<String> {
     words.into_iter().map(str::to_owned).collect()
 }
 
-/// Whether a text is meant as a URL, and not as the path of a file.
+/// Returns whether a word is meant as a URL and not as a file path.
 fn is_url(text: &str) -> bool {
     let scheme = text.trim_start().split_once(':').map(|(scheme, _)| scheme);
     let is_http = |scheme: &str| ["http", "https"].iter().any(|it| scheme.eq_ignore_ascii_case(it));
@@ -182,7 +182,7 @@ fn request(tool: &ConfiguredTool, method: &str, url: &str) -> Result<HttpRequest
     }
 }
 
-/// A request that is refused regardless of grants.
+/// Describes a request that is refused regardless of grants.
 fn refused_url(method: &str, url: &str, refusal: &HttpRefusal) -> Answer {
     let (request, HttpRefusal { kind, reason, .. }) = (format!("{method} {url}"), refusal);
     let mut text = format!("denied ({kind}): {}\n  {reason}", shown(&request));
@@ -301,7 +301,7 @@ fn answer(config: &Config, tool: &ConfiguredTool, request: &Request) -> Answer {
     }
 }
 
-/// What a tool does not get although a directory that holds it is granted.
+/// Describes a path that a tool cannot access although a parent directory is granted.
 fn refused_path(
     config: &Config,
     tool: &ConfiguredTool,
@@ -352,8 +352,8 @@ impl<'a> Called<'a> {
     }
 }
 
-/// What would allow a request, for a program: all entries and where they belong, and the option
-/// that grants it for one call.
+/// Returns the grants that would allow a request as JSON: all entries with their locations, and the
+/// option that grants the request for one call.
 fn missing_json(lines: &[(&str, &GrantPlace)], flag: Option<&str>) -> Value {
     let lines = lines.iter().map(|(entry, place)| {
         let file = place.file().map(|file| file.to_string_lossy());

@@ -11,7 +11,7 @@ use kitbag_policy::{Access, DirectoryGrant, FileRefusal, GuestPath, PathRequest,
 use crate::config::{Config, ConfiguredTool};
 use crate::report::text::shown_path;
 
-/// Why a path in a granted directory is refused, regardless of the grant.
+/// The reason why a path in a granted directory is refused, regardless of the grant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathRefusal {
     /// kitbag keeps secrets in this path.

@@ -1,4 +1,4 @@
-//! Where to add a missing grant so that it takes effect.
+//! The place to add a missing grant so that it takes effect.
 
 use std::fmt;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub struct GrantPlace {
 enum GrantFile {
     /// The user config; `None` if its path is unknown.
     Own(Option<Arc<Path>>),
-    /// A file of the workspace, with its displayed path.
+    /// A file of the workspace, by its displayed path.
     Workspace(Arc<Path>),
 }
 
@@ -41,7 +41,7 @@ enum GrantFile {
 pub struct GrantAdvice {
     /// All lines to add.
     pub lines: Vec<GrantLine>,
-    /// The tool, if its file was named for this call alone: grants to a name do not apply to it.
+    /// The tool, if its file was named for this call only: grants to a name do not apply to it.
     unnamed: Option<ToolName>,
 }
 

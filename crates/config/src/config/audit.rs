@@ -9,19 +9,19 @@ use crate::layers::origin::Sourced;
 /// The audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {
-    /// Whether calls are logged.
+    /// `true` logs calls.
     pub enable: Sourced<bool>,
-    /// When lines are written to disk.
+    /// The time at which lines are written to disk.
     pub sync: Sourced<AuditSync>,
     /// The largest size of the log; the oldest lines are removed first.
     pub size: Sourced<ByteSize>,
-    /// Whether arguments are logged in full; otherwise only their digest is logged.
+    /// `true` logs arguments in full; `false` logs only their digest.
     pub arguments: Sourced<bool>,
-    /// Whether calls are refused while they cannot be logged.
+    /// `true` refuses calls that cannot be logged.
     pub required: Sourced<bool>,
 }
 
-/// When lines of the audit log are brought to the disk.
+/// The time at which lines of the audit log are written to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]

@@ -6,7 +6,6 @@ pub(crate) const DIRECTORY: &str = ".kitbag";
 
 pub(crate) const FILE: &str = "config.toml";
 
-/// The lock file.
 pub(crate) const LOCK: &str = "kitbag.lock";
 
 /// The directory of components that are tools without configuration.

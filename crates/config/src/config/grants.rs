@@ -15,7 +15,6 @@ use kitbag_policy::{
 use crate::layers::origin::{Origin, Sourced};
 use crate::report::Diagnostic;
 
-/// The key of denied requests.
 const DENY: &str = "deny";
 
 /// The grants of a tool, each kind with its origin.
@@ -24,7 +23,7 @@ pub struct ConfiguredGrants {
     /// The grants, shared between calls.
     pub value: Arc<Grants>,
     pub(crate) is_of_workspace: bool,
-    /// By the key of the kind.
+    /// The origins, by the key of the kind.
     origins: BTreeMap<&'static str, Origin>,
     /// The place of a single grant, by the key of its kind and its line.
     places: BTreeMap<(&'static str, String), Origin>,

@@ -58,20 +58,20 @@ pub struct Config {
     /// The root of the workspace; absolute. If no workspace was found, the directory in which the
     /// search started.
     pub root: Sourced<PathBuf>,
-    /// Whether the root has a `.kitbag` directory that takes effect.
+    /// `true` if the root has a `.kitbag` directory that takes effect.
     pub has_workspace: bool,
     /// The workspace whose configuration was not read because another user can change it.
     pub ignored: Option<IgnoredWorkspace>,
     /// The workspaces that the user trusts by name.
     pub trust: Trust,
-    /// Whether the files of the workspace take effect.
+    /// The trust state of the workspace: whether its files take effect.
     pub workspace_trust: WorkspaceTrust,
     /// The edits of a trusted workspace since a person trusted it. `None`: no edits. If the
     /// configuration was read to show its requests, the edits turn nothing off.
     pub review: Option<TrustReview>,
     /// The files that configure the workspace, if the configuration was read to show its requests.
     pub content: Option<WorkspaceContent>,
-    /// The pieces that are left out because of mistakes in them.
+    /// The pieces that are omitted because of mistakes in them.
     pub broken: Vec<Broken>,
     /// Likely mistakes without effect: unknown variables, and components of the workspace that have
     /// the name of a tool in the user config.
@@ -93,18 +93,18 @@ pub struct Config {
     pub grant_ceiling: ConfiguredGrants,
     /// Requests over HTTP that no tool may make, regardless of its grants. Default: none.
     pub deny: Sourced<Arc<Deny>>,
-    /// The connections of tools; from the user config only.
+    /// The connections of tools, set in the user config only.
     pub network: Network,
-    /// The audit log; from the user config only.
+    /// The audit log, set in the user config only.
     pub audit: Audit,
     /// The approval rule for tools without a rule of their own in the user config. `None`: no call
     /// needs approval.
     pub approve_default: Option<Sourced<ApprovalRule>>,
     /// The handling of questions of a class, by its name or by a prefix and `*`.
     pub approve_classes: Vec<(String, Sourced<ClassRule>)>,
-    /// The handling of answers before a model reads them; from the user config only.
+    /// The handling of answers before a model reads them, set in the user config only.
     pub output: Output,
-    /// Limits of a tool that sets none of its own.
+    /// Limits of a tool without limits of its own.
     pub limits: EffectiveLimits,
     /// Names of files that look like secrets, in addition to the built-in list.
     pub secret_files: SecretFiles,
@@ -188,9 +188,9 @@ impl Config {
         Guard::new(paths).with_secrets(self.secret_files.secret_names())
     }
 
-    /// The programs that the host runs for secrets, and the files among their arguments, such as a
-    /// script; only absolute paths. A program without a path is found through `PATH`, which holds
-    /// programs that users run themselves.
+    /// Returns the programs that the host runs for secrets, and the files among their arguments,
+    /// such as a script; only absolute paths. A program without a path is found through `PATH`,
+    /// which holds programs that users run themselves.
     fn programs(&self) -> impl Iterator<Item = PathBuf> {
         let commands = self.secrets.values().filter_map(|secret| match &secret.source.value {
             SecretSource::Command(command) => Some(command),
@@ -238,8 +238,8 @@ impl Config {
         approval
     }
 
-    /// The directories in which no other user may have written a component, or replaced a link to a
-    /// topic.
+    /// Returns the directories in which no other user may have written a component or replaced a
+    /// link to a topic.
     pub fn owners(&self) -> Owners {
         let root = self.has_workspace.then_some(&*self.root.value);
         self.trust.owners(root, self.home.as_deref())

@@ -16,7 +16,7 @@ pub struct Network {
     pub proxies: Option<Sourced<ProxyRules>>,
     /// The resolver of host names for connections through a proxy.
     pub resolve: Sourced<NameResolution>,
-    /// An environment variable that names a proxy which the user config ignores.
+    /// An environment variable that names a proxy but that the user config ignores.
     pub ignored_proxy: Option<&'static str>,
     /// Files with root certificates to trust in addition to the system's.
     pub roots: Vec<Sourced<RootFile>>,
@@ -31,7 +31,7 @@ impl Network {
     }
 }
 
-/// Who resolves the names of hosts.
+/// The resolver of host names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]

@@ -9,8 +9,8 @@ use crate::layers::origin::Sourced;
 /// The handling of answers before a model reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// Whether answers of tools that reach the network or run third-party code are enclosed in
-    /// marks. Default: no.
+    /// `true` encloses answers of tools that reach the network or run third-party code in marks.
+    /// Default: `false`.
     pub fence: Sourced<bool>,
     /// The handling of answers that look like instructions to a model. `None`: answers are not
     /// screened.
@@ -26,8 +26,8 @@ pub struct Screening {
     pub except: Vec<String>,
 }
 
-/// What is done with an answer that looks like instructions to a model, from the least to the
-/// most.
+/// The action for an answer that looks like instructions to a model, in increasing order of
+/// strictness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

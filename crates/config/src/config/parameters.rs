@@ -20,7 +20,7 @@ pub struct Parameter {
     pub kind: Option<Sourced<ParameterType>>,
     /// The meaning of the parameter, for the model.
     pub description: Option<Sourced<String>>,
-    /// Whether a call without it is refused. Default `false`.
+    /// `true` refuses a call without it. Default `false`.
     pub required: Sourced<bool>,
     /// The value if a call does not have the argument; fits `kind` and `choices`.
     pub default: Option<Sourced<Value>>,

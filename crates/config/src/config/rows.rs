@@ -33,7 +33,7 @@ impl Config {
     /// ceilings, the limits of all tools, the files that look like secrets, the server, the
     /// toolsets, the tools by name, the topics by id.
     ///
-    /// A key without a value and a default has no row.
+    /// A key without a value or a default has no row.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Rows(Vec::new());
         let root = &KeyPath::ROOT;
@@ -265,8 +265,8 @@ impl Rows {
         }
     }
 
-    /// Grants that a built-in gets only for a call are not grants of the configuration. A kind with
-    /// an empty grant has a row if a file sets it.
+    /// Adds the grants of a tool. Grants that a built-in gets only for a call are not grants of the
+    /// configuration. A kind with an empty grant has a row if a file sets it.
     fn grants(&mut self, key: &KeyPath<'_>, grants: &ConfiguredGrants, is_builtin: bool) {
         for kind in grants.value.kinds() {
             let origin = grants.origin_of(kind.key()).clone();

@@ -19,10 +19,10 @@ pub struct Secret {
     pub source: Sourced<SecretSource>,
     /// The destinations of the secret. Default: none.
     pub to: Sourced<Vec<SecretPlace>>,
-    /// How the host adds the secret to a request. Default: as a bearer token.
+    /// The way the host adds the secret to a request. Default: as a bearer token.
     pub placement: Sourced<Placement>,
-    /// Whether its placeholder is replaced in the query and in the body, in addition to headers.
-    /// Default: in neither.
+    /// `true` if the placeholder is replaced in the query, and in the body, in addition to headers.
+    /// Default: neither.
     pub placeholder: Sourced<(bool, bool)>,
 }
 
@@ -31,8 +31,8 @@ pub struct Secret {
 pub struct SecretStore {
     /// The kind of store. `None`: not chosen yet.
     pub kind: Option<Sourced<SecretStoreKind>>,
-    /// The encrypted file; absolute. Default: `secrets.age` in the state directory. `None`: there
-    /// is no state directory.
+    /// The encrypted file; absolute. Default: `secrets.age` in the state directory. `None`:
+    /// there is no state directory.
     pub file: Option<Sourced<PathBuf>>,
     /// The file with its key; absolute. Default: `secrets.key` beside the user config. `None`: the
     /// path of the user config is unknown.
@@ -42,7 +42,7 @@ pub struct SecretStore {
     pub passphrase_command: Option<Sourced<Vec<String>>>,
 }
 
-/// What a store is, and how it is opened.
+/// The kind of a store, and the way it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]

@@ -1,4 +1,4 @@
-//! A tool, and the source that its name stands for.
+//! A tool, and the source that its name refers to.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub struct ConfiguredTool {
     pub enable: Sourced<bool>,
     /// The group of a built-in tool, which `[toolsets]` switches.
     pub toolset: Option<String>,
-    /// Why the tool is not offered. `None`: it is offered.
+    /// The reason why the tool is not offered. `None`: it is offered.
     pub disabled: Option<Disabled>,
     /// A display name.
     pub title: Option<Sourced<String>>,
@@ -48,8 +48,8 @@ pub struct ConfiguredTool {
     pub approve: ToolApproval,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
-    /// Whether strings that look like a key or a token are masked in the output. Default `true`;
-    /// only the user config can change it.
+    /// `true` masks strings that look like a key or a token in the output. Default `true`; only the
+    /// user config can change it.
     pub mask: Sourced<bool>,
 }
 
@@ -65,7 +65,7 @@ pub struct ToolApproval {
 /// A rate of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRate {
-    /// The rates, all of which apply.
+    /// The rates. All apply.
     pub rates: Sourced<Rates>,
     /// The tool whose calls are counted: the tool itself, or another name for it that the user
     /// config limits.
@@ -95,14 +95,14 @@ pub enum ToolSource {
 pub struct LocalTool {
     /// The path of the component; absolute. The file was not opened and need not exist.
     pub wasm: Sourced<PathBuf>,
-    /// The required digests of the component, all of which must match. Default: any component.
+    /// The required digests of the component; all must match. Default: any component.
     pub pins: Arc<[Pin]>,
     /// The record in `kitbag.lock`. `None`: no record, so that the tool's own description is used
     /// unchecked.
     pub recorded: Option<Arc<Recorded>>,
     /// The layer of the lock file with the record: the workspace or the user.
     pub layer: Layer,
-    /// Whether the user builds the tool. Any component that requests no more than was recorded is
+    /// `true` if the user builds the tool. Any component that requests no more than was recorded is
     /// then accepted. Default `false`.
     pub dev: Sourced<bool>,
     /// The built-in that the tool replaces.

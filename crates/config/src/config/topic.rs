@@ -14,7 +14,7 @@ pub struct Topic {
     /// The directory that must contain the documents when they are read, also through links;
     /// canonical. `None`: no restriction.
     pub within: Option<PathBuf>,
-    /// Whether it is offered. Default `true`.
+    /// `true` offers the topic. Default `true`.
     pub enable: Sourced<bool>,
     /// A display name, which also selects the topic. Default: the id.
     pub title: Sourced<String>,
@@ -24,7 +24,7 @@ pub struct Topic {
     pub description: Option<Sourced<String>>,
     /// Globs of the subjects that are part of the system prompt.
     pub learned: Sourced<Vec<String>>,
-    /// Globs of dot directories and of files that look like secrets that are subjects despite that.
+    /// Globs of dot directories and of files that look like secrets. Matching paths are subjects.
     pub include: Sourced<Vec<String>>,
     /// Globs or exact names of subjects that can never be loaded.
     pub disabled: Sourced<Vec<String>>,

@@ -41,7 +41,7 @@ pub struct IgnoredWorkspace {
     pub root: PathBuf,
     /// The file or directory that another user can change; absolute.
     pub path: PathBuf,
-    /// Why the path is not trusted.
+    /// The reason why the path is not trusted.
     pub reason: Distrust,
     /// The path of the user config, if it is known.
     pub own_file: Option<Arc<Path>>,
@@ -74,7 +74,7 @@ impl Trust {
     /// Returns the directories that no other user may write, on the way to the files that are
     /// opened in them. `root` is a workspace that takes effect.
     pub(crate) fn owners(&self, root: Option<&Path>, home: Option<&Path>) -> Owners {
-        // A path that leads elsewhere when a file is opened is not trusted then.
+        // A path that leads elsewhere when a file is opened is not trusted at that time.
         let id = |path: &Path| Stat::following_links(path).ok().map(|stat| stat.id());
         Owners {
             root: root.and_then(id),

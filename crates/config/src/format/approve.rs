@@ -1,4 +1,4 @@
-//! The calls that need approval, as a file has them.
+//! The form of `[approve]`: the calls that need approval.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ pub(crate) enum ClassConfig {
     Deny,
 }
 
-/// Before which calls a person is asked, as a file has it.
+/// The form of the calls that need approval: a word, or conditions.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ApproveConfig(pub(crate) StringOr<WhenConfig>);

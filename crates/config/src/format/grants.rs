@@ -1,6 +1,6 @@
-//! Grants as a file has them: the list of kinds, and the form of each.
+//! The form of grants in a file: the list of kinds, and the form of each.
 //!
-//! What the values of a kind mean is left to its file in `resolve/grants`.
+//! The modules of `resolve/grants` define the meaning of the values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -109,7 +109,7 @@ pub(crate) struct DirectoryGrantConfig {
     pub(crate) protected: Option<Written<Vec<Written<String>>>>,
 }
 
-/// A list of grants, as a file has it.
+/// The form of the `http` grants.
 pub(crate) type HttpConfig = Vec<Written<StringOr<HttpGrantConfig>>>;
 
 /// Requests to servers.
@@ -169,7 +169,7 @@ pub(crate) struct SecretGrantConfig {
     pub(crate) to: Option<Written<Vec<Written<String>>>>,
 }
 
-/// `true`, `false` or how much, as a file has it.
+/// `true`, `false`, or a table with the size.
 pub(crate) type StorageConfig = BoolOr<StorageGrantConfig>;
 
 /// The size of a tool's storage.
@@ -185,10 +185,10 @@ pub(crate) struct StorageGrantConfig {
     pub(crate) keys: Option<Written<u64>>,
 }
 
-/// The other tools of a tool, as a file has them.
+/// The form of the `tools` grants: `"caller"`, or a table.
 pub(crate) type ToolsConfig = StringOr<Table<StringOr<ToolGrantConfig>>>;
 
-/// The tools of a ceiling, as a file has them.
+/// The form of the `tools` ceiling: `"caller"`, or a list of names.
 pub(crate) type ToolsCeilingConfig = StringOr<Vec<Written<String>>>;
 
 /// A tool that another tool may call.
@@ -211,24 +211,24 @@ pub(crate) struct ToolGrantConfig {
     pub(crate) rate: Option<Written<String>>,
 }
 
-/// What an argument has to be.
+/// A condition on an argument.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ConditionConfig(AnyValue);
 
 impl GrantsConfig {
-    /// What counts of it where it says it of a tool that is there without it, in a workspace
-    /// that is not trusted. The rest is narrowed where it is resolved.
+    /// Returns the part that takes effect for a tool that exists without this table, in an
+    /// untrusted workspace. The rest is narrowed when it is resolved.
     pub(crate) fn narrowed(self) -> Self {
         let Self { filesystem, http, env, config: _, secrets, storage, tools, deny } = self;
         let filesystem = filesystem.map(narrowed_directories);
-        // A value of `config` could send a tool of the user's somewhere else.
+        // A value of `config` could send a tool of the user to another destination.
         Self { filesystem, http, env, config: None, secrets, storage, tools, deny }
     }
 }
 
-/// What counts of grants of directories in a workspace that is not trusted: none is for writing,
-/// shows what looks like a secret, or lets go of what is protected.
+/// Returns the directory grants that take effect in an untrusted workspace: without write access,
+/// without files that look like secrets, and with the default protection.
 fn narrowed_directories(
     mut list: Written<Vec<Written<DirectoryGrantConfig>>>,
 ) -> Written<Vec<Written<DirectoryGrantConfig>>> {
@@ -239,13 +239,13 @@ fn narrowed_directories(
 }
 
 impl ConditionConfig {
-    /// As it was written.
+    /// Returns the value as it was written.
     pub(crate) fn any(&self) -> &toml::Value {
         &self.0.0
     }
 }
 
-// `Access` belongs to `kitbag-policy`, which knows nothing of schemas.
+// `Access` belongs to `kitbag-policy`, which does not depend on schemars.
 fn access_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "oneOf": [

@@ -1,16 +1,16 @@
-//! What had to be taken out of a file before the rest could be read.
+//! The values that were removed from a file so that the rest could be read.
 
 use std::collections::HashSet;
 
 use crate::format::key::KeyPath;
 
-/// The dotted keys of values that were taken out because they were wrong, or
-/// that were likely meant by an unknown key: they are not missing.
+/// The dotted keys of values that were removed because they were invalid, or because an unknown key
+/// was likely meant for them. They are not reported as missing.
 #[derive(Debug, Default)]
 pub(crate) struct InvalidKeys(HashSet<String>);
 
 impl InvalidKeys {
-    /// Whether a value, or a table around it, was taken out.
+    /// Returns whether a value, or a table around it, was removed.
     pub(crate) fn covers(&self, path: &KeyPath<'_>) -> bool {
         let mut outer = Some(path);
         while let Some(path) = outer.filter(|_| !self.0.is_empty()) {

@@ -4,8 +4,8 @@ use std::fmt;
 
 use kitbag_base::text::shown;
 
-/// A dotted key, as a list that grows at its end and lives on the stack, so
-/// that walking a large file allocates nothing for keys that are not shown.
+/// A dotted key, as a list that grows at its end and lives on the stack, so that walking a large
+/// file allocates nothing for keys that are not shown.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyPath<'a> {
     parent: Option<&'a KeyPath<'a>>,
@@ -23,17 +23,17 @@ impl<'a> KeyPath<'a> {
     /// The whole file.
     pub(crate) const ROOT: KeyPath<'static> = KeyPath { parent: None, segment: Segment::Root };
 
-    /// A key of the table at this path.
+    /// Returns the path of a key in the table at this path.
     pub(crate) fn key(&'a self, key: &'a str) -> Self {
         Self { parent: Some(self), segment: Segment::Key(key) }
     }
 
-    /// An element of the array at this path.
+    /// Returns the path of an element of the array at this path.
     pub(crate) fn index(&'a self, index: usize) -> Self {
         Self { parent: Some(self), segment: Segment::Index(index) }
     }
 
-    /// The keys on the way to the value, without the elements of arrays.
+    /// Returns the keys that lead to the value, without the elements of arrays.
     pub(crate) fn keys(&self) -> Vec<&'a str> {
         let mut keys = self.parent.map(KeyPath::keys).unwrap_or_default();
         if let Segment::Key(key) = self.segment {
@@ -42,7 +42,7 @@ impl<'a> KeyPath<'a> {
         keys
     }
 
-    /// The table that holds the value at this path.
+    /// Returns the path of the table that contains this value.
     pub(crate) fn parent(&self) -> Option<&'a KeyPath<'a>> {
         self.parent
     }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_reads_as_it_would_be_typed() {
+    fn keys_are_formatted_as_typed() {
         let tools = KeyPath::ROOT.key("tools");
         let tool = tools.key("word_count");
         assert_eq!(KeyPath::ROOT.to_string(), "");

@@ -1,4 +1,4 @@
-//! Limits as a file has them, and their ceilings.
+//! The form of limits in a file, and their ceilings.
 
 use std::num::NonZeroU64;
 
@@ -44,14 +44,14 @@ macro_rules! define {
         }
 
         impl LimitsConfig {
-            /// What a file says of each limit.
+            /// Returns the value of each limit in a file.
             pub(crate) fn at<'a>(&'a self, file: &'a SourceFile) -> WrittenLimits<'a> {
                 LimitSet { $($key: self.$key.as_ref().map(|written| written.at(file))),* }
             }
         }
 
         impl CeilingConfig {
-            /// What a file says of the ceiling of each limit.
+            /// Returns the ceiling of each limit in a file.
             pub(crate) fn limits<'a>(&'a self, file: &'a SourceFile) -> WrittenLimits<'a> {
                 LimitSet { $($key: self.$key.as_ref().map(|written| written.at(file))),* }
             }
@@ -61,7 +61,7 @@ macro_rules! define {
 
 with_limits!(define);
 
-/// Limits, or ceilings, as a file says them.
+/// Limits or ceilings, as written in a file.
 pub(crate) type WrittenLimits<'a> = LimitSet<
     Option<At<'a, String>>,
     Option<At<'a, String>>,

@@ -1,9 +1,8 @@
-//! What a person types: the tables of `config.toml` and of a manifest.
+//! The form of the files: the tables of `config.toml` and of a manifest.
 //!
-//! These types are the single source of truth for the form of the files. serde
-//! reads them, and the JSON Schema is made from them: what stands in the
-//! comments of a field is what an editor shows. What the values mean, and
-//! whether they fit together, is left to [`crate::resolve`].
+//! These types are the single source of truth. serde reads them, and the JSON Schema is generated
+//! from them: an editor shows the comment of a field. The modules of [`crate::resolve`] define the
+//! meaning of the values, and check that they fit together.
 
 mod approve;
 mod grants;
@@ -101,7 +100,7 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Whether it names the component of a tool.
+    /// Returns whether the file names the component of a tool.
     pub(crate) fn has_components(&self) -> bool {
         let mut tools = self.tools.iter().flat_map(Table::iter);
         tools.any(|entry| entry.value.value.wasm.is_some())
@@ -264,7 +263,7 @@ pub(crate) struct ServeConfig {
     pub(crate) unknown_arguments: Option<Written<UnknownArgumentsConfig>>,
 }
 
-/// The handling of arguments that a tool's schema does not know.
+/// The handling of arguments that a tool's schema does not have.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -358,7 +357,7 @@ pub(crate) struct TopicConfig {
 }
 
 impl ToolsetsConfig {
-    /// What a file says of each toolset, by the names of [`TOOLSETS`].
+    /// Returns the setting of each toolset, by the names of [`TOOLSETS`].
     pub(crate) fn switches(&self) -> [(&'static str, Option<Written<bool>>); TOOLSETS.len()] {
         let Self { write: _, learn, files, search, data, text, time, calc, python, fetch, memory } =
             self;
@@ -381,7 +380,6 @@ impl ToolsetsConfig {
         ]
     }
 
-    /// The local time zone.
     pub(crate) fn zone(&self) -> Option<&Written<String>> {
         match &self.time.as_ref()?.value {
             BoolOr::Short(_) => None,

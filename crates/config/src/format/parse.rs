@@ -1,8 +1,8 @@
-//! From the text of a file to what a person typed.
+//! Parsing of a file.
 //!
-//! The usual way is one pass of serde. Only where that fails, the document is
-//! walked against its JSON Schema: serde stops at the first mistake, the walk
-//! finds them all, and takes them out, so that the rest can be checked too.
+//! Usually serde reads the file in one pass. Only if that fails, the document is checked against
+//! its JSON Schema: serde stops at the first mistake, whereas the check finds all mistakes and
+//! removes them, so that the rest can also be validated.
 
 use std::collections::HashSet;
 use std::num::IntErrorKind;
@@ -23,30 +23,30 @@ use crate::report::text::{
 };
 use crate::report::{Piece, Problem, Report};
 
-/// How deep tables and arrays may nest. The parser bounds the nesting of
-/// brackets and the length of a dotted key, but not their product, which is
-/// enough to overflow the stack of code that recurses into it.
+/// The maximum nesting of tables and arrays. The parser limits the nesting of brackets and the
+/// length of a dotted key, but not their product, which is enough to overflow the stack of
+/// recursive code.
 const MAX_DEPTH: usize = 64;
 
-/// What is said of the key `disabled` where there is none.
+/// The message for the key `disabled` in a table that does not have it.
 const SWITCHED_OFF: &str = "`disabled` belongs to `[knowledge.TOPIC]` and lists subjects; to \
                             switch off a tool, set `enable = false` in `[tools.NAME]`, and for a \
                             toolset `NAME = false` in `[toolsets]`";
 
-/// What the text of a file is read as.
+/// The form in which a file is read.
 pub(crate) struct Form<'a> {
-    /// The table that its top level is.
+    /// The table that the top level of the file is.
     pub(crate) base: &'a KeyPath<'a>,
-    /// Makes its JSON Schema.
+    /// Builds the JSON Schema of the form.
     pub(crate) schema: fn() -> Value,
-    /// The keys that its top level must not have, and what is then wrong.
+    /// The keys that the top level must not have, each with its problem.
     pub(crate) misplaced: Vec<(&'static str, Problem)>,
 }
 
 /// Reads the text of a file.
 ///
-/// `None` where nothing can be said of what the file means, which spoils the piece that
-/// `report` is at. What is wrong goes to `report`, and what was taken out therefore to `invalid`.
+/// Adds problems to `report`, and the values removed because of them to `invalid`. Returns `None`
+/// if the file cannot be understood at all; the current piece of `report` is then broken.
 pub(crate) fn parse<T: DeserializeOwned>(
     file: &SourceFile,
     form: &Form<'_>,
@@ -72,7 +72,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
     walk.table(&root, form.base, &mut table, Range::default());
     match deserialize(table) {
         Ok(value) => Some(value),
-        // What a schema cannot say: `toml` keeps one key for its dates.
+        // A schema cannot express that `toml` reserves one key for its dates.
         Err(error) => {
             let span = error.span().unwrap_or_default();
             report.span(file, span.into(), shown(error.message()));
@@ -85,7 +85,7 @@ fn deserialize<T: DeserializeOwned>(table: DeTable<'_>) -> Result<T, toml::de::E
     T::deserialize(toml::Deserializer::from(Spanned::new(Range::default(), table)))
 }
 
-/// Takes a key out of a table. Returns its place, where it was there.
+/// Removes a key from a table. Returns its place if it existed.
 fn take_out(table: &mut DeTable<'_>, key: &str) -> Option<Range<usize>> {
     let span = table.get_key_value(key)?.0.span();
     table.remove(key);
@@ -108,12 +108,12 @@ fn document<'a>(file: &'a SourceFile, report: &mut Report) -> Option<DeTable<'a>
     None
 }
 
-/// The message for a text that is not TOML.
+/// Returns the message for a text that is not TOML.
 pub(crate) fn syntax_error(error: &toml::de::Error) -> String {
     format!("syntax error: {}", shown(error.message()))
 }
 
-/// The place of a value that nests too deep, if there is one.
+/// Returns the place of a value that is nested too deeply, if any.
 fn too_deep(value: &Spanned<DeValue<'_>>, left: usize) -> Option<Range<usize>> {
     match value.get_ref() {
         DeValue::Array(_) | DeValue::Table(_) if left == 0 => Some(value.span()),
@@ -123,7 +123,7 @@ fn too_deep(value: &Spanned<DeValue<'_>>, left: usize) -> Option<Range<usize>> {
     }
 }
 
-/// Drops a value without recursion: one that nests too deep would take too much of the stack.
+/// Drops a value without recursion: a deeply nested value would overflow the stack.
 pub fn dismantle(value: DeValue<'_>) {
     let mut pending = vec![value];
     while let Some(value) = pending.pop() {
@@ -137,8 +137,8 @@ pub fn dismantle(value: DeValue<'_>) {
     }
 }
 
-/// Takes down what the parser stumbled over. One mistake makes it stumble more
-/// than once; the first time in a line says the most.
+/// Reports the errors of the parser. One mistake can cause several errors; the first error in a
+/// line is the most useful.
 fn report_syntax(file: &SourceFile, mut errors: Vec<toml::de::Error>, report: &mut Report) {
     let text = file.text();
     errors.sort_by_key(|error| error.span().map(|span| span.start));
@@ -154,9 +154,9 @@ fn report_syntax(file: &SourceFile, mut errors: Vec<toml::de::Error>, report: &m
     }
 }
 
-/// A walk over a document, along its JSON Schema.
+/// A check of a document against its JSON Schema.
 ///
-/// Understands what [`crate::format::schema`] produces, not JSON Schema in general.
+/// Understands the output of [`crate::format::schema`], not JSON Schema in general.
 struct Walk<'a> {
     root: &'a Value,
     file: &'a SourceFile,
@@ -165,8 +165,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Checks a table, and takes out what is wrong with it. Returns whether
-    /// what is left has everything it must have.
+    /// Checks a table and removes mistakes from it. Returns whether the rest has all required keys.
     fn table(
         &mut self,
         schema: &Value,
@@ -184,7 +183,7 @@ impl Walk<'_> {
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
 
         let mut accounted = HashSet::new();
-        // Put together anew: taking keys out one by one moves the others.
+        // The table is rebuilt: removing keys one by one would move the others.
         for (key, mut value) in std::mem::take(table) {
             let name = key.get_ref().as_ref();
             let child = path.key(name);
@@ -226,8 +225,7 @@ impl Walk<'_> {
         complete
     }
 
-    /// Checks a value, and takes out what is wrong inside. Returns whether what
-    /// is left can stay.
+    /// Checks a value and removes mistakes inside it. Returns whether the rest can be kept.
     fn value(
         &mut self,
         schema: &Value,
@@ -273,7 +271,7 @@ impl Walk<'_> {
             (Some("string"), DeValue::String(_)) | (Some("boolean"), DeValue::Boolean(_)) => {
                 return true;
             }
-            // The only integers are budgets: positive, as the schema says too.
+            // All integers are budgets: positive, as the schema also requires.
             (Some("integer"), DeValue::Integer(integer)) => {
                 match u64::from_str_radix(integer.as_str(), integer.radix()) {
                     Ok(1..) => return true,
@@ -296,14 +294,14 @@ impl Walk<'_> {
         false
     }
 
-    /// Takes down what is wrong with the value of a key.
+    /// Reports a problem with the value of a key.
     fn wrong(&mut self, path: &KeyPath<'_>, span: Range<usize>, problem: impl Into<Problem>) {
         let piece = (self.piece(path), Vec::new());
         self.report.span_of(self.file, span.into(), problem, piece);
     }
 
-    /// The piece to which the value of a key belongs. Of a lock file that is what was recorded
-    /// of a tool, or all of it.
+    /// Returns the piece that the value of a key belongs to. For a lock file this is the record of
+    /// a tool, or the whole file.
     fn piece(&self, path: &KeyPath<'_>) -> Piece {
         match (self.report.at_piece(), Piece::of_key(path)) {
             (Piece::Everything, _) => Piece::Everything,
@@ -312,13 +310,12 @@ impl Walk<'_> {
         }
     }
 
-    /// Checks a value of which anything may be: whether its numbers are any
-    /// that can be held.
+    /// Checks a value of any type: its numbers must be in range.
     fn any(&mut self, path: &KeyPath<'_>, value: &DeValue<'_>, span: Range<usize>) -> bool {
         let mut is_wrong =
             |value: &&Spanned<DeValue<'_>>| !self.any(path, value.get_ref(), value.span());
         let number = match value {
-            // Counted, not stopped at the first, so that all are reported.
+            // All elements are visited, so that all mistakes are reported.
             DeValue::Array(array) => return array.iter().filter(&mut is_wrong).count() == 0,
             DeValue::Table(table) => return table.values().filter(&mut is_wrong).count() == 0,
             DeValue::Integer(integer) => {
@@ -343,8 +340,8 @@ fn out_of_range(number: &str) -> String {
     format!("number `{}` is out of range", shown(number))
 }
 
-/// The texts in a value by whose key a tool may be restricted that is named there: a key at the
-/// top level that is not known, or one that says for which built-in tool a table is.
+/// Returns the strings in a value that may name a tool which the value restricts: those under an
+/// unknown key at the top level, and under a key that selects the built-in tool of a table.
 fn named(path: &KeyPath<'_>, is_known: bool, value: &Spanned<DeValue<'_>>) -> Vec<String> {
     let names_tools = match &*path.keys() {
         [_] => !is_known,
@@ -367,7 +364,7 @@ fn named(path: &KeyPath<'_>, is_known: bool, value: &Spanned<DeValue<'_>>) -> Ve
     names
 }
 
-/// The schema that a reference leads to.
+/// Returns the target of a reference.
 fn follow<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     loop {
         let all_of = schema["allOf"].as_array().map(Vec::as_slice);
@@ -380,8 +377,8 @@ fn follow<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     }
 }
 
-/// Of several schemas the one that is for values of this type. Where several are, none is,
-/// and what is wrong is left to serde.
+/// Returns the alternative of a schema that accepts values of this type. If several do, returns a
+/// schema that accepts any value, and serde finds the mistake.
 fn choose<'a>(schema: &'a Value, value: &DeValue<'_>) -> &'a Value {
     let kind = match value {
         DeValue::String(_) => "string",
@@ -399,7 +396,7 @@ fn choose<'a>(schema: &'a Value, value: &DeValue<'_>) -> &'a Value {
     }
 }
 
-/// What values of a type are called, with the article.
+/// Returns the name of a type, with its article.
 fn name_of(kind: &str) -> Option<&'static str> {
     match kind {
         "string" => Some("a string"),
@@ -410,13 +407,13 @@ fn name_of(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// The words that a schema allows, where it allows words only.
+/// Returns the strings that a schema allows, if it allows only a fixed set of strings.
 fn words(schema: &Value) -> Vec<&str> {
     let variants = schema["oneOf"].as_array().into_iter().flatten();
     variants.filter_map(|variant| variant["const"].as_str()).collect()
 }
 
-/// What a value is, in a message.
+/// Describes a value for a message.
 fn described(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("the string `{}`", shown(text)),

@@ -1,4 +1,4 @@
-//! The JSON Schema of the files, made from the types that serde reads.
+//! The JSON Schema of the files, generated from the types that serde reads.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
@@ -7,10 +7,9 @@ use serde_json::{Map, Value, json};
 
 use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 
-/// The key of the ceilings.
 pub(crate) const CEILING: &str = "ceiling";
 
-/// The keys that only the person's own file has.
+/// The keys that only the user config has.
 pub(crate) const OWN_KEYS: [&str; 10] = [
     CEILING,
     "deny",
@@ -27,19 +26,19 @@ pub(crate) const OWN_KEYS: [&str; 10] = [
 /// Marks a key that is read but never suggested.
 pub(crate) const UNLISTED: &str = "x-unlisted";
 
-/// The JSON Schema (draft 7, which editors of TOML understand) of `config.toml`.
+/// Returns the JSON Schema of `config.toml` (draft 7, which TOML editors understand).
 pub fn json_schema() -> Value {
     schema_of::<ConfigFile>()
 }
 
-/// The JSON Schema of `config.toml` as the text of a file: indented, with a
-/// newline at its end.
+/// Returns the JSON Schema of `config.toml` as the text of a file: indented, with a trailing
+/// newline.
 pub fn json_schema_text() -> String {
     format!("{:#}\n", json_schema())
 }
 
-/// The JSON Schema of `.kitbag/config.toml`, which lacks what only the
-/// person's own file has.
+/// Returns the JSON Schema of `.kitbag/config.toml`, without the keys that only the user config
+/// has.
 pub(crate) fn workspace_schema() -> Value {
     let mut schema = json_schema();
     for key in OWN_KEYS {
@@ -48,8 +47,8 @@ pub(crate) fn workspace_schema() -> Value {
     schema
 }
 
-/// The JSON Schema of a manifest: the table of a tool. The keys that the file
-/// beside it already answers are left to [`crate::resolve`] to refuse.
+/// Returns the JSON Schema of a manifest: the table of a tool. [`crate::resolve`] refuses the keys
+/// that the component's file name already answers.
 pub(crate) fn manifest_schema() -> Value {
     let mut schema = schema_of::<ToolConfig>();
     for key in ["source", "builtin", "wasm", "script", "dev", "mask"] {
@@ -58,18 +57,18 @@ pub(crate) fn manifest_schema() -> Value {
     schema
 }
 
-/// The JSON Schema of the header of a script.
+/// Returns the JSON Schema of the header of a script.
 pub(crate) fn script_schema() -> Value {
     schema_of::<ScriptConfig>()
 }
 
-/// The JSON Schema of what is read as a type.
+/// Returns the JSON Schema of a type that serde reads.
 pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft07().with_transform(Tidy);
     settings.into_generator().into_root_schema_for::<T>().into()
 }
 
-/// Makes a schema say what a person needs, and no more.
+/// Removes what schemars adds but readers of the schema do not need.
 #[derive(Clone)]
 struct Tidy;
 
@@ -78,9 +77,9 @@ impl Transform for Tidy {
         transform_subschemas(self, schema);
         let Some(object) = schema.as_object_mut() else { return };
         without_null(object);
-        // `uint64` and the like: Rust's, and no format that an editor knows.
+        // `uint64` and the like are Rust's; editors do not know these formats.
         object.shift_remove("format");
-        // A doc comment is wrapped; an editor wraps by itself.
+        // A doc comment is wrapped, and an editor wraps the text again.
         if let Some(Value::String(description)) = object.get_mut("description") {
             *description = description.replace('\n', " ");
         }
@@ -91,8 +90,7 @@ impl Transform for Tidy {
     }
 }
 
-/// Takes out `null`: a field of a struct is optional by being absent, and TOML
-/// has no null.
+/// Removes `null`: a field of a struct is optional by being absent, and TOML has no null.
 fn without_null(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|name| name != "null");
@@ -107,10 +105,10 @@ fn without_null(schema: &mut Map<String, Value>) {
     let only = only.clone();
     schema.shift_remove("anyOf");
     if only.contains_key("$ref") {
-        // Draft 7 ignores what stands beside `$ref`, such as a description.
+        // Draft 7 ignores keys beside `$ref`, such as a description.
         schema.insert("allOf".to_owned(), json!([only]));
     } else {
-        // What is said of the field beats what is said of its type.
+        // The keywords of the field override those of its type.
         for (key, value) in only {
             schema.entry(key).or_insert(value);
         }

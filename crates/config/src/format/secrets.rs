@@ -1,4 +1,4 @@
-//! Secrets as a file has them: where a value comes from and where it may go.
+//! The form of secrets in a file: the source of a value and its destinations.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -68,11 +68,11 @@ pub(crate) struct SecretStoreConfig {
     pub(crate) passphrase_command: Option<Written<Vec<Written<String>>>>,
 }
 
-/// How a secret is added to a request.
+/// The way a secret is added to a request.
 #[derive(Debug)]
 pub(crate) struct PlacementConfig(pub(crate) Placement);
 
-/// How a secret is added, by the keys of a table.
+/// The table form of [`PlacementConfig`].
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlacementTable {
@@ -100,7 +100,7 @@ impl PlacementTable {
     }
 }
 
-/// Why a value does not say how a secret is added.
+/// The reason why a value is not a placement.
 #[derive(Debug, thiserror::Error)]
 enum PlacementFormError {
     #[error("set one of `basic`, `header`, `query` and `path`")]

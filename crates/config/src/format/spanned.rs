@@ -1,4 +1,4 @@
-//! Values as they were written: with the place in the file they stand at.
+//! Values as they were written, with their places in the file.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,14 +19,14 @@ pub(crate) struct Span {
     pub(crate) end: u32,
 }
 
-/// A value and where it stands in its file.
+/// A value and its place in its file.
 #[derive(Clone, Debug)]
 pub(crate) struct Written<T> {
     pub(crate) value: T,
     pub(crate) span: Span,
 }
 
-/// A table whose keys a person chooses, in the order of the file.
+/// A table with keys that the user chooses, in the order of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<V>(Vec<Entry<V>>);
 
@@ -41,7 +41,7 @@ pub(crate) struct Entry<V> {
 #[derive(Clone, Debug)]
 pub(crate) struct AnyValue(pub(crate) toml::Value);
 
-/// A short form, or a value of another form that says more.
+/// A short form, or a longer form of another type.
 #[derive(Clone, Debug)]
 pub(crate) enum Or<S, T> {
     Short(S),
@@ -57,7 +57,7 @@ pub(crate) type BoolOr<T> = Or<bool, T>;
 /// A type of TOML that is a short form.
 pub(crate) trait Short: Sized {
     const EXPECTED: &'static str;
-    /// Its name in a JSON Schema.
+    /// The name of the type in a JSON Schema.
     const TYPE: &'static str;
 
     fn from_str(_: &str) -> Option<Self> {
@@ -87,7 +87,7 @@ impl Short for bool {
     }
 }
 
-/// A written value together with the file it stands in.
+/// A written value together with the file that contains it.
 #[derive(Debug)]
 pub(crate) struct At<'a, T: ?Sized> {
     pub(crate) file: &'a SourceFile,
@@ -95,12 +95,12 @@ pub(crate) struct At<'a, T: ?Sized> {
     pub(crate) value: &'a T,
 }
 
-/// What one file says under a key of a [`Table`].
+/// The entry of one file under a key of a [`Table`].
 #[derive(Debug)]
 pub(crate) struct Part<'a, T> {
-    /// The key, as it was written there.
+    /// The key, as it is written in the file.
     pub(crate) key: At<'a, str>,
-    /// What stands under it.
+    /// The value of the key.
     pub(crate) at: At<'a, T>,
 }
 
@@ -111,22 +111,22 @@ impl<T> Written<T> {
 }
 
 impl<'a, T: ?Sized> At<'a, T> {
-    /// The place, as it is shown to a person.
+    /// Returns the place, as it is shown to a person.
     pub(crate) fn origin(&self) -> Origin {
         self.file.origin(self.span.start)
     }
 
-    /// A resolved value that comes from this place.
+    /// Returns a resolved value with this place as its origin.
     pub(crate) fn sourced<U>(&self, value: U) -> Sourced<U> {
         Sourced { value, origin: self.origin() }
     }
 
-    /// Something else that stands at this place.
+    /// Returns another value at this place.
     pub(crate) fn with<U: ?Sized>(&self, value: &'a U) -> At<'a, U> {
         At { file: self.file, span: self.span, value }
     }
 
-    /// A part of this value.
+    /// Returns a part of this value.
     pub(crate) fn inner<U>(
         &self,
         part: impl FnOnce(&'a T) -> Option<&'a Written<U>>,
@@ -140,12 +140,12 @@ impl<V> Table<V> {
         self.0.iter()
     }
 
-    /// Whether there is such a key.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.iter().any(|entry| entry.key.value == key)
     }
 
-    /// What becomes of each entry, by its key and where that stands.
+    /// Replaces each entry with the result of `change`, which receives the key, the place of the
+    /// key and the value. Removes an entry if the result is `None`.
     pub(crate) fn filter_map(self, mut change: impl FnMut(&str, Span, V) -> Option<V>) -> Self {
         let entries = self.0.into_iter().filter_map(|Entry { key, value }| {
             let Written { value, span } = value;
@@ -155,22 +155,22 @@ impl<V> Table<V> {
         Self(entries.collect())
     }
 
-    /// Takes out the entries that `is_out` picks.
+    /// Removes and returns the entries that `is_out` selects.
     pub(crate) fn take_out(&mut self, is_out: impl FnMut(&V) -> bool) -> Vec<Entry<V>> {
         let mut is_out = is_out;
         self.0.extract_if(.., |entry| is_out(&entry.value.value)).collect()
     }
 
-    /// What a file says under each key.
+    /// Returns the entries with the file that contains them.
     pub(crate) fn parts<'a>(&'a self, file: &'a SourceFile) -> impl Iterator<Item = Part<'a, V>> {
         self.iter().map(move |entry| entry.part(file))
     }
 }
 
-/// Merges the tables of several layers, the lowest first, by their keys.
+/// Merges the tables of several layers by their keys; the weakest layer comes first.
 ///
-/// The keys come in the order of their first appearance, each with what every
-/// layer says of it, again the lowest first.
+/// The keys are in the order of their first appearance, each with its entry in every layer that has
+/// it, again the weakest first.
 pub(crate) fn merge<'a, V>(
     tables: impl IntoIterator<Item = (&'a SourceFile, &'a Table<V>)>,
 ) -> Vec<Vec<Part<'a, V>>> {
@@ -197,7 +197,7 @@ pub(crate) fn merge<'a, V>(
     merged
 }
 
-/// What every layer says of a field, the weakest first.
+/// Returns the value of a field in every layer that sets it, the weakest first.
 pub(crate) fn all<'a, T, U: 'a>(
     parts: &[Part<'a, T>],
     field: impl Fn(&'a T) -> Option<&'a Written<U>>,
@@ -205,7 +205,7 @@ pub(crate) fn all<'a, T, U: 'a>(
     parts.iter().filter_map(move |part| part.at.inner(&field))
 }
 
-/// What the strongest layer says of a field.
+/// Returns the value of a field in the strongest layer that sets it.
 pub(crate) fn last<'a, T, U: 'a>(
     parts: &[Part<'a, T>],
     field: impl Fn(&'a T) -> Option<&'a Written<U>>,
@@ -213,7 +213,7 @@ pub(crate) fn last<'a, T, U: 'a>(
     all(parts, field).next_back()
 }
 
-/// The same, as a value.
+/// Returns a copy of the value of a field in the strongest layer that sets it.
 pub(crate) fn copied<'a, T, U: Clone + 'a>(
     parts: &[Part<'a, T>],
     field: impl Fn(&'a T) -> Option<&'a Written<U>>,
@@ -230,8 +230,7 @@ impl<V> Entry<V> {
     }
 }
 
-// Not derived: a derive would ask for `T: Copy`, and only the reference is
-// copied.
+// A derive would require `T: Copy`, although only the reference is copied.
 impl<T: ?Sized> Clone for At<'_, T> {
     fn clone(&self) -> Self {
         *self
@@ -317,7 +316,7 @@ impl<'de, S: Short, T: Deserialize<'de>> Deserialize<'de> for Or<S, T> {
             }
         }
 
-        // Not by an untagged enum, which loses the places of what it tries.
+        // An untagged enum would lose the places of the values that it tries.
         deserializer.deserialize_any(Either(PhantomData))
     }
 }

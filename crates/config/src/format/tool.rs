@@ -1,4 +1,4 @@
-//! A tool as a file has it: its table, its manifest, or the header of a script.
+//! The form of a tool in a file: its table, its manifest, or the header of a script.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -124,8 +124,8 @@ pub(crate) struct ParameterConfig {
 }
 
 impl ToolConfig {
-    /// Whether it says which tool it is, or what that is: it makes a tool, and does not only
-    /// rule one that is there.
+    /// Returns whether the table defines a tool: it has a key for its source or its description.
+    /// Other tables only configure a tool that exists.
     pub(crate) fn makes_tool(&self) -> bool {
         let Self {
             source,
@@ -149,7 +149,7 @@ impl ToolConfig {
         source.is_some() || parameters.is_some() || texts.iter().any(|text| text.is_some())
     }
 
-    /// The keys that say where the component of a tool is, as far as they are written.
+    /// Returns the keys for the source of a tool that the table has, with their places.
     pub(crate) fn source_keys(&self) -> impl Iterator<Item = (&'static str, Span)> {
         let Self { source, builtin, wasm, .. } = self;
         let spans = [
@@ -162,7 +162,7 @@ impl ToolConfig {
 }
 
 impl ScriptConfig {
-    /// Takes out of a header what any tool may say of itself.
+    /// Moves the keys that a tool may declare for itself out of a header.
     pub(crate) fn take_said(&mut self) -> ToolConfig {
         let Self { title, description, parameters, output: _, grants: _, approve } = self;
         ToolConfig {

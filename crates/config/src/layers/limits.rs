@@ -1,5 +1,5 @@
-//! The limits of a call, with what is known of each: one set for what is in effect, for
-//! ceilings, for flags and for whatever lies between.
+//! The limits of a call: one generic set for the limits in effect, ceilings, flags and intermediate
+//! values.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use kitbag_contract::Limits;
 use crate::layers::origin::{Origin, Sourced};
 use crate::report::Report;
 
-/// Hands the table of limits to another macro. A new limit is a new row here, a field of
-/// [`Limits`] and what enforces it.
+/// Passes the table of limits to another macro. A new limit needs a new row here, a field of
+/// [`Limits`] and code that enforces it.
 ///
-/// First come the names of the functions that map a limit, of which each row names one.
+/// The table starts with the names of the functions that map a limit. Each row names one of them.
 ///
 /// A row has the key, the parameter of [`LimitSet`] with the function that maps it, the type in a
-/// file, the variable of the environment and what parses it, the limit in a workspace that is not
-/// trusted, the default as it is written in a file, and the help for a file. Help that is only for
-/// `[limits]` follows, and then help that is only for `[ceiling]`.
+/// file, the environment variable and its parser, the limit in an untrusted workspace, the default
+/// as it is written in a file, and the help for a file. Then come help only for `[limits]` and help
+/// only for `[ceiling]`.
 macro_rules! with_limits {
     ($then:ident) => {
         $then! {
@@ -57,8 +57,8 @@ pub(crate) use with_limits;
 macro_rules! define {
     ([$size:ident $time:ident $number:ident $fuel:ident] $($key:ident: $param:ident $map:ident $form:ident, $variable:literal $parse:expr,
        $untrusted:expr, [$($default:literal)?], $($help:literal),*;)*) => {
-        /// A value for each limit. The parameters say what is known of a size, of a time, of a
-        /// number and of a budget of instructions. [`Limits`] has the meaning of each.
+        /// A value for each limit. The parameters are the types for a size, a time, a number and an
+        /// instruction budget. [`Limits`] defines each limit.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct LimitSet<S, T, N, F> {
             $(#[doc = concat!("The limit [`Limits::", stringify!($key), "`].")] pub $key: $param,)*
@@ -67,8 +67,8 @@ macro_rules! define {
         pub(crate) const LIMITS: usize = [$(stringify!($key)),*].len();
 
         impl<S, T, N, F> LimitSet<S, T, N, F> {
-            /// Makes another set of this one; each function is given `context`, the key of the
-            /// limit and what is known of it.
+            /// Returns another set with each value mapped. Each function receives `context`, the
+            /// key of the limit and the value.
             pub(crate) fn map<C, S2, T2, N2, F2>(
                 self,
                 context: &mut C,
@@ -80,7 +80,7 @@ macro_rules! define {
                 LimitSet { $($key: $map(context, stringify!($key), self.$key)),* }
             }
 
-            /// Puts what another set knows of each limit beside what this one knows.
+            /// Pairs each value of another set with the value of this set.
             pub(crate) fn zip<S2, T2, N2, F2>(
                 self,
                 other: LimitSet<S2, T2, N2, F2>,
@@ -90,7 +90,7 @@ macro_rules! define {
         }
 
         impl<S, T, N, F> Default for LimitSet<Option<S>, Option<T>, Option<N>, Option<F>> {
-            /// Nothing is known of any of them.
+            /// Returns a set without values.
             fn default() -> Self {
                 Self { $($key: None),* }
             }
@@ -108,11 +108,11 @@ macro_rules! define {
             }
         }
 
-        /// The limits in a workspace that is not trusted: about a quarter of the defaults.
+        /// The limits in an untrusted workspace: about a quarter of the defaults.
         const UNTRUSTED: LimitValues = LimitSet { $($key: $untrusted),* };
 
         impl KnownLimits {
-            /// Reads the variable of a limit. Returns whether the variable is that of a limit.
+            /// Reads the variable of a limit. Returns whether the variable is one of a limit.
             pub(crate) fn read_variable(
                 &mut self,
                 name: &str,
@@ -148,19 +148,19 @@ fn of_variable<T>(
     }
 }
 
-/// Limits that are in effect, or the most that the files of a workspace may set them to.
-/// Without `fuel`, instructions are not counted, and any budget may be set.
+/// Limits in effect, or ceilings for the files of a workspace. Without `fuel`, instructions are not
+/// counted, and any budget may be set.
 ///
-/// A ceiling binds a workspace's files and the defaults, and neither the person's own
-/// file nor the environment nor the command line.
+/// A ceiling applies to the files of a workspace and to the defaults. It does not apply to the user
+/// config, the environment or the command line.
 pub type EffectiveLimits =
     LimitSet<Sourced<ByteSize>, Sourced<Duration>, Sourced<u64>, Option<Sourced<u64>>>;
 
-/// Limits given on the command line; they hold for every tool. `requests`,
-/// `tool_calls` and `fuel` are at least 1.
+/// Limits from the command line; they apply to every tool. `requests`, `tool_calls` and `fuel` are
+/// at least 1.
 pub type LimitFlags = LimitSet<Option<ByteSize>, Option<Duration>, Option<u64>, Option<u64>>;
 
-/// Limits as far as they are known, and from where.
+/// Known limits, with their origins.
 pub(crate) type KnownLimits = LimitSet<
     Option<Sourced<ByteSize>>,
     Option<Sourced<Duration>>,
@@ -169,7 +169,7 @@ pub(crate) type KnownLimits = LimitSet<
 >;
 
 impl EffectiveLimits {
-    /// The values alone.
+    /// Returns the values without their origins.
     pub fn limits(&self) -> Limits {
         let values = self.clone().map(
             &mut (),
@@ -208,7 +208,7 @@ impl fmt::Display for RaisedLimit {
 }
 
 impl EffectiveLimits {
-    /// These limits, none of them higher than the trusted ones. `raised` gets those that were.
+    /// Returns these limits, lowered to the trusted limits. Adds the lowered limits to `raised`.
     pub(crate) fn at_most(self, trusted: &Self, raised: &mut Vec<RaisedLimit>) -> Self {
         self.zip(trusted.clone()).map(
             raised,
@@ -218,7 +218,7 @@ impl EffectiveLimits {
             },
             |raised, key, (now, then)| at_most(raised, key, now, then, u64::to_string),
             |raised, key, (now, then)| {
-                // Without a budget instructions are not counted.
+                // Instructions are not counted without a budget.
                 let Some(then) = then else { return now };
                 let no_budget = Sourced { value: u64::MAX, origin: Origin::Default };
                 let now = now.unwrap_or(no_budget);
@@ -230,30 +230,30 @@ impl EffectiveLimits {
         )
     }
 
-    /// The limits in a workspace that is not trusted, instead of the defaults: about a quarter.
-    /// What the user's own file, a variable or a flag says counts instead of them.
+    /// Returns the limits in an untrusted workspace, which replace the defaults: about a quarter of
+    /// them. The user config, variables and flags override them.
     pub(crate) fn untrusted() -> Self {
         Self::of(UNTRUSTED, &Origin::Untrusted)
     }
 }
 
-/// A limit of one call that is higher than that of its tool.
+/// A limit for one call that is higher than the limit of its tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HigherLimit {
-    /// Its key.
+    /// The key of the limit.
     pub key: &'static str,
-    /// What the call was to have, as it would be typed.
+    /// The requested limit, as it would be typed.
     pub wanted: String,
-    /// What the tool has, as it would be typed, and who set it.
+    /// The limit of the tool, as it would be typed, with its origin.
     pub own: Sourced<String>,
 }
 
 impl EffectiveLimits {
-    /// These limits, with lower ones for a single call.
+    /// Returns these limits, with lower limits for a single call.
     ///
     /// # Errors
     ///
-    /// [`HigherLimit`] for the first one that would be higher.
+    /// [`HigherLimit`] for the first limit that would be higher.
     pub fn lowered(&self, by: LimitFlags) -> Result<Limits, HigherLimit> {
         let mut higher = None;
         let limits = self.clone().zip(by).map(

@@ -1,4 +1,4 @@
-//! Values with the layer that each comes from.
+//! Values with the layers that they come from.
 
 pub(crate) mod limits;
 pub(crate) mod origin;

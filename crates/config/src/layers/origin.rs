@@ -1,4 +1,4 @@
-//! Where a value came from.
+//! The origins of values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,79 +8,79 @@ use std::sync::Arc;
 use crate::report::text::shown_path;
 use kitbag_base::text::shown;
 
-/// A value and where it came from.
+/// A value and its origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sourced<T> {
-    /// The value that is in effect.
+    /// The value in effect.
     pub value: T,
-    /// Where it came from.
+    /// The origin of the value.
     pub origin: Origin,
 }
 
-/// Where a value came from, or what a diagnostic is about.
+/// The origin of a value, or the place that a diagnostic is about.
 ///
-/// Reads as `.kitbag/config.toml:12:1`, `environment KITBAG_LIMITS_TIME`,
-/// `flag --time`, `the tool itself` or `default`.
+/// Reads as `.kitbag/config.toml:12:1`, `environment KITBAG_LIMITS_TIME`, `flag --time`,
+/// `the tool itself` or `default`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// The default: nothing was set.
+    /// The default: no layer sets the value.
     #[default]
     Default,
-    /// A file or a directory is there, such as `.kitbag/tools/count.wasm`.
+    /// An existing file or directory, such as `.kitbag/tools/count.wasm`.
     Found {
-        /// Relative to the workspace where it lies inside, else absolute.
+        /// The path: relative to the workspace if it is inside, otherwise absolute.
         path: Arc<Path>,
     },
     /// A place in a file.
     File {
-        /// Relative to the workspace where it lies inside, else absolute.
+        /// The path: relative to the workspace if it is inside, otherwise absolute.
         path: Arc<Path>,
-        /// The line, counted from 1.
+        /// The line; the first is 1.
         line: u32,
-        /// The character in that line, counted from 1.
+        /// The column in characters; the first is 1.
         column: u32,
     },
-    /// A variable of the environment.
+    /// An environment variable.
     Environment {
-        /// Its name, such as `KITBAG_LIMITS_TIME`.
+        /// The name of the variable, such as `KITBAG_LIMITS_TIME`.
         name: Cow<'static, str>,
     },
-    /// An option of the command line.
+    /// A command line option.
     Flag {
-        /// As it is typed, such as `--time`.
+        /// The option as it is typed, such as `--time`.
         name: Cow<'static, str>,
     },
     /// The workspace is not trusted.
     Untrusted,
-    /// The files of the workspace that a person trusted, which were edited since.
+    /// The trusted version of the workspace's files, which were edited since.
     Trusted,
-    /// The tool says it of itself.
+    /// The tool's own declaration.
     Tool,
-    /// The program that calls, or the person who sits at it.
+    /// The calling program, or the person who uses it.
     Caller,
-    /// A model, which wrote down an answer for a person.
+    /// A model, which wrote an answer on behalf of a person.
     Model,
 }
 
 impl<T> Sourced<T> {
-    /// The default, where nothing was set.
+    /// Returns a default: no layer sets the value.
     pub fn default(value: T) -> Self {
         Self { value, origin: Origin::Default }
     }
 
-    /// Another value from the same place.
+    /// Returns another value with the same origin.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Sourced<U> {
         Sourced { value: change(self.value), origin: self.origin }
     }
 }
 
 impl Origin {
-    /// A variable of the environment.
+    /// Returns the origin of an environment variable.
     pub fn environment(name: impl Into<Cow<'static, str>>) -> Self {
         Self::Environment { name: name.into() }
     }
 
-    /// An option of the command line, as it is typed: `--time`.
+    /// Returns the origin of a command line option, as it is typed: `--time`.
     pub fn flag(name: impl Into<Cow<'static, str>>) -> Self {
         Self::Flag { name: name.into() }
     }

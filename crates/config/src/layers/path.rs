@@ -1,4 +1,4 @@
-//! Paths: what they are relative to, and what they amount to.
+//! Paths in files: their bases and their canonical forms.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,7 +6,7 @@ use crate::report::Problem;
 use kitbag_base::text::shown;
 use kitbag_fs_guard::canonical;
 
-/// What paths in a file can be relative to.
+/// The directories that paths in a file can be relative to.
 pub(crate) struct Bases<'a> {
     /// The workspace; absolute.
     pub(crate) root: &'a Path,
@@ -43,7 +43,7 @@ impl Bases<'_> {
     }
 }
 
-/// Whether a text is a URL, such as `https://example.com/tool.wasm` or `oci://…`.
+/// Returns whether a string is a URL, such as `https://example.com/tool.wasm` or `oci://…`.
 fn is_url(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -51,15 +51,16 @@ fn is_url(text: &str) -> bool {
     })
 }
 
-/// Whether a path means the same in every workspace. A URL does, and is refused where it is read.
+/// Returns whether a path means the same file in every workspace. This is true of a URL, which is
+/// refused when it is read.
 pub(crate) fn is_fixed(text: &str) -> bool {
     is_url(text) || in_home(text).is_some() || Path::new(text).is_absolute()
 }
 
-/// A path without `.`, doubled separators, and `..` at the root.
+/// Returns a path without `.`, doubled separators, and `..` at the root.
 ///
-/// Any other `..` stays: where a component before it is a symbolic link, the
-/// operating system goes up from where the link leads to.
+/// Any other `..` stays: if the component before it is a symbolic link, the operating system
+/// continues from the parent of the link's target.
 pub(crate) fn clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {
@@ -71,24 +72,24 @@ pub(crate) fn clean(path: &Path) -> PathBuf {
     clean
 }
 
-/// A path whose lexical parents are its parents: without `..`, and with links resolved if there
-/// was one.
+/// Returns a path whose lexical parents are its parents: without `..`, and with links resolved if
+/// the path had a `..`.
 pub fn settled(path: &Path) -> PathBuf {
     let clean = clean(path);
     let goes_up = clean.components().any(|component| component == Component::ParentDir);
     if goes_up { canonical(&clean) } else { clean }
 }
 
-/// Whether a directory is the root of the file system, or holds the home directory.
+/// Returns whether a directory is the root of the file system, or contains the home directory.
 pub(crate) fn holds(directory: &Path, home: Option<&Path>) -> bool {
     let directory = canonical(directory);
     directory.parent().is_none() || home.is_some_and(|home| canonical(home).starts_with(&directory))
 }
 
-/// What follows `~` or `~/`, where a path starts with it.
+/// Returns the part after `~` or `~/` if a path starts with it.
 fn in_home(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('~')?;
-    // After the first, separators would make the rest absolute.
+    // Further separators after the first would make the rest absolute.
     if rest.is_empty() {
         Some(rest)
     } else {
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_whose_end_is_missing_has_a_canonical_form() {
+    fn missing_paths_have_a_canonical_form() {
         let directory = tempfile::tempdir().unwrap();
         let real = directory.path().canonicalize().unwrap();
         std::fs::create_dir(real.join("real")).unwrap();

@@ -1,4 +1,4 @@
-//! Toolsets: groups of built-in tools that are switched on and off together, and why a
+//! Toolsets: groups of built-in tools that are switched on and off together. Also the reasons why a
 //! tool is off.
 
 use std::collections::BTreeMap;
@@ -11,40 +11,41 @@ use crate::layers::origin::{Origin, Sourced};
 use crate::report::text::{own_file, shown_path};
 use crate::trust::workspace::COMMAND;
 
-/// The toolsets, each with the name of its component, as `[toolsets]` has them.
+/// The toolsets, each with the name of its component, in the order of `[toolsets]`.
 pub const TOOLSETS: [&str; 10] =
     ["learn", "files", "search", "data", "text", "time", "calc", "python", "fetch", "memory"];
 
-/// The toolsets that are off until `[toolsets]` turns them on.
+/// The toolsets that are off unless `[toolsets]` turns them on.
 pub const OFF_BY_DEFAULT: [&str; 1] = ["memory"];
 
-/// What `[toolsets]` says.
+/// The settings of `[toolsets]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toolsets {
-    /// Whether the built-in tools that change files do so in the workspace. Default
+    /// `true` lets the built-in tools that change files change files in the workspace. Default
     /// `false`.
     pub write: Sourced<bool>,
     /// The toolsets that are switched on or off, by name.
     pub switches: BTreeMap<&'static str, Sourced<bool>>,
     /// The local time zone of the user: an IANA name, which need not exist. Default: none.
     pub zone: Option<Sourced<String>>,
-    /// The file in which a line would turn on what is off.
+    /// The file to edit to turn a toolset on.
     pub(crate) file: Arc<Path>,
 }
 
-/// Why a tool is not offered, and the line that changes it.
+/// The reason why a tool is not offered, and the line that changes it.
 ///
-/// Reads on after "the tool is": ``disabled by `enable = false` (.kitbag/config.toml:2:10)``.
+/// Completes the sentence "the tool is …": ``disabled by `enable = false`
+/// (.kitbag/config.toml:2:10)``.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Disabled {
-    /// Its own table says so.
+    /// The tool's own table disables it.
     #[error("disabled by `enable = false` ({origin})")]
     Tool {
-        /// Where.
+        /// The place of `enable`.
         origin: Origin,
     },
-    /// Its toolset is switched off.
+    /// The tool's toolset is switched off.
     #[error(
         "disabled by `[toolsets] {toolset} = false` ({origin}); set it to `true` to turn on \
          `{toolset}`"
@@ -52,10 +53,10 @@ pub enum Disabled {
     Toolset {
         /// The toolset.
         toolset: &'static str,
-        /// Where.
+        /// The place of the switch.
         origin: Origin,
     },
-    /// It keeps what a later call reads again, and no configuration lets it.
+    /// The tool stores data that later calls read, and no configuration turns it on.
     #[error(
         "disabled: it stores text that later sessions read; to turn on `{toolset}`, set \
          `[toolsets] {toolset} = true` in `{}`",
@@ -64,21 +65,21 @@ pub enum Disabled {
     OffByDefault {
         /// The toolset.
         toolset: &'static str,
-        /// The file that would turn it on.
+        /// The file to edit to turn it on.
         file: Arc<Path>,
     },
-    /// It changes files, and no configuration lets it.
+    /// The tool changes files, and no configuration allows that.
     #[error(
         "disabled: tools that change files are off; to turn them on, set {}",
         write_line(origin, file)
     )]
     Write {
-        /// Where `write` is `false`.
+        /// The place of `write = false`.
         origin: Origin,
-        /// The file that would turn it on.
+        /// The file to edit to turn it on.
         file: Arc<Path>,
     },
-    /// It reads the workspace, and there is none that tools read unasked.
+    /// The tool reads the workspace, but tools read no workspace here by default.
     #[error(
         "disabled: `{}` {}; to turn on `{toolset}` everywhere, set `[toolsets] {toolset} = true` \
          in {}",
@@ -95,14 +96,14 @@ pub enum Disabled {
     NoWorkspace {
         /// The toolset.
         toolset: String,
-        /// Where the workspace would be; absolute.
+        /// The root of the presumed workspace; absolute.
         root: PathBuf,
-        /// Whether that is `/`, or holds the home directory.
+        /// `true` if the root is `/` or contains the home directory.
         is_home: bool,
-        /// The user's own file, where it is known.
+        /// The path of the user config, if it is known.
         file: Option<Arc<Path>>,
     },
-    /// It cannot do without a grant that no configuration gives it.
+    /// The tool requires a grant that no configuration gives it.
     #[error(
         "disabled: it needs a grant; {}",
         match empty {
@@ -116,71 +117,70 @@ pub enum Disabled {
     NotGranted {
         /// The tool.
         tool: ToolName,
-        /// Such a grant, as it stands in a file.
+        /// An example of such a grant, as it is written in a file.
         setting: String,
-        /// Where a list stands that grants nothing of the kind.
+        /// The place of a list of this kind that grants nothing.
         empty: Option<Origin>,
-        /// The user's own file, where it is known.
+        /// The path of the user config, if it is known.
         file: Option<Arc<Path>>,
     },
-    /// A server does not offer it.
+    /// The server does not offer the tool.
     #[error("not served: no pattern of `{key}` ({origin}) matches it")]
     NotServed {
         /// `[serve] tools` or `--tools`.
         key: &'static str,
-        /// Where the patterns stand.
+        /// The place of the patterns.
         origin: Origin,
     },
-    /// It is another name, which the user's own file does not give, for a tool that this file
-    /// turns off.
+    /// The name is a workspace's other name for a tool that the user config turns off.
     #[error("disabled: it is another name for `{other}`, which is {reason}")]
     Alias {
-        /// The name in the user's own file.
+        /// The name in the user config.
         other: ToolName,
-        /// Why that one is off.
+        /// The reason why the tool is off under that name.
         reason: Box<Disabled>,
     },
-    /// Its code is that of a workspace that no person trusts.
+    /// The code of the tool belongs to an untrusted workspace.
     #[error("disabled: its workspace is not trusted; `{COMMAND}` shows its requests")]
     Untrusted,
-    /// There is a mistake in what its name stands for.
+    /// The definition of the tool has a mistake.
     #[error("broken: {reason}")]
     Broken {
         /// The mistake, with its place.
         reason: Arc<str>,
     },
-    /// There is a mistake in what may restrict it.
+    /// A setting that may restrict the tool has a mistake.
     #[error("off, because settings that may restrict it cannot be read: {reason}")]
     Unrestricted {
         /// The mistake, with its place.
         reason: Arc<str>,
     },
-    /// It asks for more than a person trusted, since an edit of its workspace.
+    /// The tool requests more than a person trusted, because of an edit of its workspace.
     #[error("off because {cause}; run `{COMMAND}`")]
     Edited {
         /// The edit.
         cause: String,
     },
-    /// It is a script, and nothing in this binary runs one.
+    /// The tool is a script, and this binary has no Python.
     #[error("disabled: it is a script, and this kitbag was built without `python`")]
     NoPython,
-    /// It changes files, which it cannot in this workspace.
+    /// The tool changes files, which is not possible in this workspace.
     #[error("disabled: it changes files, and {reason}")]
     NeverWritable {
-        /// Why no grant can be given.
+        /// The reason why write access cannot be granted.
         reason: String,
     },
 }
 
 impl Disabled {
-    /// Whether trust in the workspace would turn the tool on.
+    /// Returns whether trust in the workspace would turn the tool on.
     pub fn is_trust(&self) -> bool {
         matches!(self, Self::Untrusted | Self::Edited { .. })
     }
 }
 
 impl Toolsets {
-    /// Why a toolset is off as a whole, where it is.
+    /// Returns the reason why a whole toolset is off, if it is.
     pub fn disabled(&self, name: &str) -> Option<Disabled> {
         match self.switches.get_key_value(name) {
             Some((_, Sourced { value: true, .. })) => None,

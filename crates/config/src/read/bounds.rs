@@ -1,4 +1,4 @@
-//! Bounds on the files of a workspace together: an untrusted clone has to be cheap.
+//! Bounds on all files of a workspace together: reading an untrusted clone must be cheap.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,23 +12,23 @@ use crate::layers::origin::Origin;
 use crate::read::file::{self, Layer, SourceFile};
 use crate::report::{Piece, Report};
 
-/// The most that the files of a workspace have together, in bytes.
+/// The maximum total size of the files of a workspace, in bytes.
 pub(crate) const BYTES: u64 = 16 << 20;
 
-/// The most components and scripts in the directories of a workspace together.
+/// The maximum number of components and scripts in the directories of a workspace.
 pub(crate) const TOOLS: usize = 2_000;
 
-/// The most tables of tools in the file of a workspace.
+/// The maximum number of tables of tools in the file of a workspace.
 pub(crate) const TABLES: usize = 2_000;
 
-/// The most topics in the file of a workspace.
+/// The maximum number of topics in the file of a workspace.
 pub(crate) const TOPICS: usize = 500;
 
-/// The most entries of a directory that are looked at.
+/// The maximum number of entries of a directory that are examined.
 pub(crate) const ENTRIES: usize = 20_000;
 
 impl OwnFiles {
-    /// Leaves out the components and scripts beyond [`TOOLS`], the last ones by name.
+    /// Omits the components and scripts beyond [`TOOLS`], the last ones by name.
     pub(super) fn bound_tools(&mut self) {
         let (mut left, mut beyond) = (TOOLS, BTreeMap::new());
         let mut keep = |name: &ToolName, path: &PathBuf| {
@@ -54,10 +54,10 @@ impl OwnFiles {
     }
 }
 
-/// Leaves out the tables of tools and the topics of a workspace's file beyond what it may have,
-/// the last ones of the file.
+/// Omits the tables of tools and the topics of a workspace's file beyond their maximum numbers, the
+/// last ones in the file.
 ///
-/// A tool whose table is left out is off: the table may restrict it.
+/// A tool whose table is omitted is off: the table may restrict it.
 pub(super) fn bound_tables(
     mut config: ConfigFile,
     file: &SourceFile,
@@ -75,7 +75,7 @@ pub(super) fn bound_tables(
         }
     }
     if let Some(topics) = &mut config.knowledge {
-        // Other tables only change topics of the user's own file.
+        // Other tables only change topics of the user config.
         let beyond = topics.split_off(|topic| topic.subjects.is_some(), TOPICS);
         if let Some(Entry { key, .. }) = beyond.first() {
             let more = beyond.len() - 1;
@@ -89,7 +89,7 @@ pub(super) fn bound_tables(
 }
 
 impl<V> Table<V> {
-    /// Takes out the entries beyond the first `most` of those that count.
+    /// Removes the entries beyond the first `most` entries that match `counts`.
     fn split_off(&mut self, counts: impl Fn(&V) -> bool, most: usize) -> Vec<Entry<V>> {
         let mut left = most;
         self.take_out(|value| {

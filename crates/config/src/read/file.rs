@@ -1,4 +1,4 @@
-//! One file: its text, and the line and column of a place in it.
+//! A file: its text, and the line and column of a place in it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::layers::origin::Origin;
 use crate::read::script::Header;
 use crate::report::{DiagnosticKind, Problem};
 
-/// The largest file that is read, in bytes. A thousand tools take a third.
+/// The maximum size of a file, in bytes. A thousand tools take a third.
 pub const MAX_BYTES: u64 = 1 << 20;
 
 /// The message for a directory where a file should be.
@@ -34,52 +34,51 @@ pub struct SourceFile {
     shown: Arc<Path>,
     layer: Layer,
     text: Arc<str>,
-    /// Whether it begins with a byte order mark, which is no part of the text.
+    /// `true` if the file starts with a byte order mark, which is not part of the text.
     has_mark: bool,
-    /// Made when a place is looked up for the first time.
+    /// The lines, computed when a place is looked up for the first time.
     lines: OnceLock<Lines>,
     is_quoted: bool,
     /// Lines of the file before the first of `text`, and characters before each of its lines.
     before: (u32, u32),
 }
 
-/// Whose file it is, from the weakest to the strongest.
+/// The layer of a file, from the weakest to the strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
     /// `NAME.toml` beside `NAME.wasm` in `.kitbag/tools/`, or a script with its header.
     Manifest,
-    /// The person's own `config.toml`, for all workspaces.
+    /// The user config, which applies to all workspaces.
     User,
     /// `.kitbag/config.toml` of the workspace.
     Workspace,
 }
 
-/// Where the lines start, and how many characters come before a place.
+/// The starts of the lines, and the number of characters before a place.
 #[derive(Clone, Debug)]
 struct Lines {
-    /// Offset of the first byte of each line.
+    /// The offset of the first byte of each line.
     starts: Vec<u32>,
-    /// Number of characters before each block of [`Lines::BLOCK`] bytes, so
-    /// that a column costs the same in a line of 10 bytes and one of a million.
+    /// The number of characters before each block of [`Lines::BLOCK`] bytes, so that a column costs
+    /// the same in a line of 10 bytes and a line of a million bytes.
     chars: Vec<u32>,
 }
 
 impl SourceFile {
-    /// The file; absolute.
+    /// Returns the path of the file; absolute.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whose file it is.
+    /// Returns the layer of the file.
     pub fn layer(&self) -> Layer {
         self.layer
     }
 
-    /// What was read, without a byte order mark. Of the header of a script, what stands in
-    /// its comments.
+    /// Returns the text that was read, without a byte order mark. For the header of a script, this
+    /// is the text in its comments.
     ///
-    /// What is in effect comes from this text and no other, also when the file
-    /// has changed since.
+    /// Only this text takes effect, even if the file has changed since.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -88,7 +87,7 @@ impl SourceFile {
         Arc::clone(&self.text)
     }
 
-    /// All that was read, with the byte order mark.
+    /// Returns the whole content that was read, with the byte order mark.
     pub fn content(&self) -> Cow<'_, str> {
         match self.has_mark {
             false => Cow::Borrowed(&self.text),
@@ -96,20 +95,20 @@ impl SourceFile {
         }
     }
 
-    /// The digest of all that was read.
+    /// Returns the digest of the whole content that was read.
     pub fn digest(&self) -> ContentDigest {
         digest_of(self.content().as_bytes())
     }
 
-    /// Takes a text as the content of a file. `root` is the workspace, to which
-    /// the path is shown relative.
+    /// Returns a file with this content. `root` is the workspace; the path is displayed relative to
+    /// it.
     pub(crate) fn new(path: PathBuf, root: &Path, layer: Layer, text: String) -> Self {
         let (text, lines, before) = (text.into(), OnceLock::new(), (0, 0));
         let shown = relative(&path, root);
         Self { shown, path, layer, text, has_mark: false, lines, is_quoted: true, before }
     }
 
-    /// The header of a script, whose file this is.
+    /// Returns the header of this script as a file.
     pub(crate) fn header(&self, header: Header) -> Self {
         const MARK: &str = "# ";
         let Header { text, lines_before } = header;
@@ -120,13 +119,13 @@ impl SourceFile {
         Self { path, shown, layer: self.layer, text, has_mark: false, lines, is_quoted, before }
     }
 
-    /// The same file, which began with a byte order mark.
+    /// Marks the file as one that starts with a byte order mark.
     pub(crate) fn marked(self) -> Self {
         Self { has_mark: true, ..self }
     }
 
-    /// The same file, of which no message shows anything: a link of a workspace leads to it, and
-    /// it may be a private key.
+    /// Marks the file as one that no message quotes: a link of a workspace leads to it, and it may
+    /// be a private key.
     pub(crate) fn unquoted(self) -> Self {
         Self { is_quoted: false, ..self }
     }
@@ -139,7 +138,7 @@ impl SourceFile {
         &self.shown
     }
 
-    /// The place of a byte.
+    /// Returns the place of a byte.
     pub(crate) fn origin(&self, offset: u32) -> Origin {
         let (line, column) =
             self.lines.get_or_init(|| Lines::new(&self.text)).position(&self.text, offset);
@@ -165,7 +164,7 @@ impl Lines {
         Self { chars: chars.collect(), starts: starts.map(|start| start as u32).collect() }
     }
 
-    /// Line and column of a byte, both counted from 1; the column in characters.
+    /// Returns the line and column of a byte, both starting at 1; the column in characters.
     fn position(&self, text: &str, offset: u32) -> (u32, u32) {
         let offset = offset.min(text.len() as u32);
         let line = self.starts.partition_point(|start| *start <= offset);
@@ -190,15 +189,16 @@ impl Lines {
     }
 }
 
-/// Reads a file whole. It was opened without blocking, so that it may be anything.
+/// Reads a whole file. It was opened without blocking, so it may be of any kind.
 pub(crate) fn read(opened: File) -> Result<Vec<u8>, Problem> {
     read_within(opened, MAX_BYTES, "is larger than the limit of 1 MiB")
 }
 
-/// As [`read`], of a file that has at most `most` bytes; `beyond` says that it has more.
+/// Reads a file like [`read`], with a limit of `most` bytes. `beyond` is the message for a larger
+/// file.
 pub(crate) fn read_within(opened: File, most: u64, beyond: &str) -> Result<Vec<u8>, Problem> {
     let stat = Stat::of(&opened).map_err(|error| unreadable(&error))?;
-    // What the kernel shows there, such as an environment, is not for messages to quote.
+    // Messages must not quote the kernel's own files, such as an environment.
     check_file_system(&opened).map_err(cannot_be_read)?;
     match stat.kind() {
         FileKind::File => {}
@@ -219,7 +219,7 @@ pub(crate) fn read_within(opened: File, most: u64, beyond: &str) -> Result<Vec<u
     Ok(bytes)
 }
 
-/// Takes a byte order mark off. Returns whether there was one.
+/// Removes a byte order mark. Returns whether there was one.
 pub(crate) fn take_mark(bytes: &mut Vec<u8>) -> bool {
     let has_mark = bytes.starts_with(BYTE_ORDER_MARK.as_bytes());
     if has_mark {
@@ -241,7 +241,7 @@ pub(crate) fn not_opened(error: &OpenError) -> Problem {
 
 pub(crate) fn unreadable(error: &io::Error) -> Problem {
     match error {
-        // A socket.
+        // The file is a socket.
         error if has_no_other_end(error) => NOT_A_FILE.into(),
         error if is_too_many_files(error) => {
             Problem { kind: DiagnosticKind::TooManyFiles, ..cannot_be_read(reason(error)) }
@@ -250,7 +250,7 @@ pub(crate) fn unreadable(error: &io::Error) -> Problem {
     }
 }
 
-/// What the operating system says of a failure, without its number.
+/// Returns the operating system's message for a failure, without its number.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {
@@ -259,7 +259,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// A path as it is shown: relative to the workspace where it lies inside.
+/// Returns the displayed form of a path: relative to the workspace if it is inside.
 pub(crate) fn relative(path: &Path, root: &Path) -> Arc<Path> {
     match path.strip_prefix(root) {
         Ok(inside) if !inside.as_os_str().is_empty() => inside.into(),
@@ -267,7 +267,7 @@ pub(crate) fn relative(path: &Path, root: &Path) -> Arc<Path> {
     }
 }
 
-/// The number of characters that start in these bytes of UTF-8.
+/// Returns the number of characters that start in these bytes of UTF-8.
 fn chars(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|byte| (**byte as i8) >= -0x40).count() as u32
 }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_shown_relative_only_inside_the_workspace() {
+    fn paths_outside_the_workspace_are_shown_absolute() {
         let check = |path: &str, expected: &str| {
             assert_eq!(*relative(Path::new(path), Path::new("/w")), *Path::new(expected));
         };
@@ -294,7 +294,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_position_is_what_counting_by_hand_gives(
+        fn positions_equal_a_naive_count(
             text in "([a-zäß\u{1f9f0}\n]|\r\n){0,700}",
             at in any::<prop::sample::Index>(),
         ) {

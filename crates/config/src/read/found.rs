@@ -1,4 +1,4 @@
-//! What was found and read, as it was written.
+//! The files that were found and read, before they are resolved.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,26 +17,26 @@ use crate::trust::untrusted::NamedTool;
 use crate::trust::workspace::{UntrustedWorkspace, WorkspaceContent, WorkspaceTrust};
 
 pub(crate) enum Reading<'a> {
-    /// Those that are there.
+    /// The present files.
     Found,
-    /// Those that are there, which are not trusted for this reason.
+    /// The present files, which are untrusted for this reason.
     Untrusted(UntrustedWorkspace),
-    /// Those that a person trusted.
+    /// The files that a person trusted.
     Trusted(&'a Arc<TrustRecord>, &'a TrustedTexts),
 }
 
-/// Everything that was found and read, as it was written.
+/// The files that were found and read, before they are resolved.
 pub(crate) struct Read {
     pub(crate) workspace: Workspace,
-    /// The workspace that was found or named and does not count.
+    /// The workspace that was found or named but is ignored.
     pub(crate) ignored: Option<IgnoredWorkspace>,
     pub(crate) trust: Trust,
-    /// Whether the files of the workspace count. Where they do not, what is read of them is
-    /// what counts all the same.
+    /// The trust state of the workspace. If it is untrusted, only settings that take effect without
+    /// trust were kept.
     pub(crate) workspace_trust: WorkspaceTrust,
     pub(crate) edits: Vec<WorkspaceEdit>,
     pub(crate) content: Option<WorkspaceContent>,
-    /// The tools that a file names and that do not run, by index into `files`.
+    /// The tools that a file names but that do not run, by index into `files`.
     pub(crate) named: Vec<(usize, NamedTool)>,
     /// The weakest layer first.
     pub(crate) files: Vec<SourceFile>,
@@ -45,7 +45,7 @@ pub(crate) struct Read {
     pub(crate) found: BTreeMap<ToolName, FoundTool>,
     pub(crate) scripts: BTreeMap<ToolName, FoundScript>,
     pub(crate) named_script: Option<(ToolName, FoundScript)>,
-    /// The links among the entries of `.kitbag/tools` that are named like a part of a tool.
+    /// The links in `.kitbag/tools` with the name of a part of a tool.
     pub(crate) tool_links: Vec<PathBuf>,
     pub(crate) locks: Locks,
     pub(crate) invalid: InvalidKeys,
@@ -55,7 +55,7 @@ pub(crate) struct Read {
 #[derive(Default)]
 pub(crate) struct Locks {
     pub(crate) workspace: Lock,
-    /// Beside the user's own file.
+    /// The lock file beside the user config.
     pub(crate) user: Lock,
 }
 
@@ -67,15 +67,15 @@ pub(crate) struct FoundTool {
     pub(crate) manifest: Option<(usize, ToolConfig)>,
 }
 
-/// A script, and what it says of itself.
+/// A script and its own declarations.
 pub(crate) struct FoundScript {
     pub(crate) path: PathBuf,
     pub(crate) shown: Arc<Path>,
     pub(crate) is_named: bool,
-    /// Its text, by index into [`Read::files`]. `None`: the workspace is not trusted, and the
-    /// script was not read.
+    /// The script's text, by index into [`Read::files`]. `None`: the workspace is not trusted, and
+    /// the script was not read.
     pub(crate) file: Option<usize>,
-    /// What its docstring and then its header say of the tool, by index as above.
+    /// The declarations of the docstring and then of the header, by index into [`Read::files`].
     pub(crate) says: Vec<(usize, ToolConfig)>,
     pub(crate) header: Option<(usize, ScriptConfig)>,
 }

@@ -1,8 +1,7 @@
-//! `kitbag.lock`: what was recorded of each tool when a person agreed to it.
+//! `kitbag.lock`: the record of each tool at the time when a person agreed to it.
 //!
-//! The file of a workspace lies in `.kitbag`, the user's own beside their `config.toml`.
-//! `kitbag add` and `kitbag update` write it; here it is read, and given the form that it is
-//! written in.
+//! The lock file of a workspace is in `.kitbag`, the user's lock file is beside the user config.
+//! `kitbag add` and `kitbag update` write it. This module reads it and formats it.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -23,95 +22,91 @@ use crate::read::file::{Layer, SourceFile};
 use crate::report::text::missing_key;
 use crate::report::{ConfigErrors, Piece, Report};
 
-/// The version of the form that this build writes.
+/// The format version that this build writes.
 const VERSION: u64 = 2;
 
-/// The oldest version that it reads: without manifests.
+/// The oldest format version that this build reads: without manifests.
 const OLDEST: u64 = 1;
 
-/// What stands at the start of the file.
+/// The start of the file.
 const HEADER: &str = "\
 # Tools recorded by `kitbag add` and `kitbag update`, for a team to review. A tool whose component,
 # description or schema differs does not run until `kitbag update NAME` records the new version.
 ";
 
-/// What was recorded of tools, by their names.
+/// The records of tools, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lock {
     /// The tools.
     pub tools: BTreeMap<ToolName, LockedTool>,
-    /// Where the digest of each component stands.
+    /// The place of each component's digest.
     places: BTreeMap<ToolName, Origin>,
 }
 
-/// The file as it is written.
+/// The form of the file.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Lock file of kitbag")]
 struct LockFile {
-    /// The version of this form. Required.
+    /// The version of the format. Required.
     version: Option<Written<NonZeroU64>>,
-    /// The tools, by name.
     tools: Option<Table<LockedToolConfig>>,
 }
 
-/// What was recorded of a tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Tool")]
 struct LockedToolConfig {
-    /// Its version.
     version: Option<Written<String>>,
-    /// Where its component came from.
+    /// The origin of its component.
     origin: Option<Written<String>>,
     /// The BLAKE3 digest of its component.
     component: Written<String>,
-    /// The BLAKE3 digest of what it says of itself.
+    /// The BLAKE3 digest of the tool's own description.
     description: Option<Written<String>>,
     /// The BLAKE3 digest of its schemas.
     schema: Option<Written<String>>,
-    /// What it would like to be granted.
+    /// The requested grants.
     wishes: Option<Written<Vec<Written<String>>>>,
-    /// What it imports.
+    /// The imports of the component.
     imports: Option<Written<Vec<Written<String>>>>,
-    /// The manifest that it was added with.
+    /// The manifest that the tool was added with.
     manifest: Option<LockedManifestConfig>,
 }
 
-/// The record of a manifest.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Manifest")]
 struct LockedManifestConfig {
-    /// The name of its file.
+    /// The name of the manifest's file.
     file: Written<String>,
     /// The BLAKE3 digest of its content.
     digest: Written<String>,
-    /// The version that it gives the tool.
+    /// The version of the tool, from the manifest.
     version: Option<Written<String>>,
-    /// The author that it names.
+    /// The author, from the manifest.
     author: Option<Written<String>>,
-    /// Its requested grants and its settings.
+    /// The requested grants and settings in the manifest.
     requests: Option<Written<Vec<Written<String>>>>,
 }
 
 impl Lock {
-    /// The path of the file of a workspace.
+    /// Returns the path of the lock file of a workspace.
     pub fn path_in(root: &Path) -> PathBuf {
         root.join(DIRECTORY).join(LOCK)
     }
 
-    /// The path of the user's own file, beside their `config.toml`.
+    /// Returns the path of the user's lock file, which is beside the user config.
     pub fn path_beside(user_file: &Path) -> PathBuf {
         user_file.with_file_name(LOCK)
     }
 
-    /// Reads the text of a file. Messages name it by its path relative to `root`, where it lies
-    /// there.
+    /// Reads the text of a file. Messages name the file by its path relative to `root` if it is
+    /// inside.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it.
+    /// [`ConfigErrors`] holds all mistakes in the file.
     pub fn read(text: &str, path: &Path, root: &Path) -> Result<Self, ConfigErrors> {
         let file = SourceFile::new(path.to_owned(), root, Layer::Workspace, text.to_owned());
         let mut report = Report::default();
@@ -120,7 +115,7 @@ impl Lock {
         Ok(lock.unwrap_or_default())
     }
 
-    /// Reads a file. `None`, where it cannot be understood.
+    /// Reads a file. Returns `None` if it cannot be understood.
     pub(crate) fn of_file(
         file: &SourceFile,
         report: &mut Report,
@@ -208,7 +203,7 @@ impl Lock {
         Some(lock)
     }
 
-    /// What was recorded of a tool, and where.
+    /// Returns the record of a tool, with its place.
     pub fn recorded(&self, name: &ToolName) -> Option<Recorded> {
         let tool = self.tools.get(name)?.clone();
         let place = self.places.get(name).cloned().unwrap_or_default();
@@ -216,7 +211,7 @@ impl Lock {
     }
 }
 
-/// The text of the file: the tools by name, each with its keys in the same order.
+/// Formats the file: the tools by name, each with its keys in the same order.
 impl std::fmt::Display for Lock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{HEADER}version = {VERSION}")?;
@@ -248,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_lock_files_can_be_read() {
         let bare = LockedTool {
             version: None,
             origin: None,
@@ -302,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn mistakes_are_reported_with_their_places() {
         let check = |text: &str, expected: &str| {
             let error = read(text).unwrap_err();
             assert!(error.contains(expected), "{error}");

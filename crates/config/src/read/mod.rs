@@ -37,7 +37,7 @@ use crate::trust::examiner::{open_named, trust};
 use crate::trust::untrusted::{NamedTool, counts_wholly, narrowed};
 use crate::trust::workspace::{TrustedBy, WorkspaceTrust};
 
-/// Reads the files. One that cannot be understood says nothing.
+/// Reads the files. A file that cannot be understood has no settings.
 pub(crate) fn read(
     mut workspace: Workspace,
     sources: &Sources<'_>,
@@ -94,7 +94,7 @@ pub(crate) fn read(
             content.trust(root, &trust, sources)
         }
     };
-    // Of a workspace that is not trusted nothing is needed but the names of its tools.
+    // Only the names of the tools of an untrusted workspace are needed.
     if workspace_trust.untrusted().is_none()
         && let Some(own) = &mut own
     {
@@ -105,7 +105,7 @@ pub(crate) fn read(
         own = None;
         workspace_trust = WorkspaceTrust::Nothing;
         workspace.exists = false;
-        // A directory of another user above does not decide where the workspace is.
+        // A parent directory that belongs to another user does not determine the workspace.
         if matches!(workspace.root.origin, Origin::Found { .. }) {
             let start = path::settled(&sources.start);
             workspace.canonical = kitbag_fs_guard::canonical(&start);
@@ -177,7 +177,7 @@ pub(crate) fn read(
             (config, file, named)
         }
     });
-    // Beside a file without a tool of its own there is nothing that was recorded.
+    // A user config without own tools needs no lock file.
     if let Some((config, file)) = &user
         && config.has_components()
         && let path = Lock::path_beside(file.path())

@@ -27,7 +27,7 @@ use crate::trust::examiner::{Examiner, Opened};
 const LINKED_SCRIPT: &str =
     "is behind a symbolic link; put the script itself into `.kitbag/scripts` of the workspace";
 
-/// The files of a workspace as they stand there, before they are known to count.
+/// The files of a workspace as they are on disk, before trust is checked.
 pub(super) struct OwnFiles {
     directory: Option<Opened>,
     pub(super) texts: Texts,
@@ -37,11 +37,10 @@ pub(super) struct OwnFiles {
     pub(super) tools: BTreeMap<ToolName, OwnTool>,
     pub(super) scripts: BTreeMap<ToolName, OwnScript>,
     pub(super) tool_links: Vec<PathBuf>,
-    /// The directories of components and of scripts, while their files are to be read.
+    /// The directories of components and of scripts, until their files are read.
     directories: [Option<Opened>; 2],
 }
 
-/// A component, with its manifest.
 pub(super) struct OwnTool {
     pub(super) wasm: PathBuf,
     manifest_path: Option<PathBuf>,
@@ -56,7 +55,7 @@ pub(super) struct OwnScript {
 impl OwnFiles {
     /// Finds the files of a workspace, and reads its configuration and its lock file.
     ///
-    /// Manifests and scripts are read by [`read_tools`](Self::read_tools), if they are needed.
+    /// [`read_tools`](Self::read_tools) reads manifests and scripts, if they are needed.
     pub(super) fn find(root: &Path, home: Option<&Path>) -> Self {
         let mut files = Self::none(root, home);
         let path = root.join(DIRECTORY);
@@ -84,14 +83,14 @@ impl OwnFiles {
         files
     }
 
-    /// Takes a text for the configuration, instead of that of the file.
+    /// Replaces the text of the configuration file with a proposal.
     pub(super) fn propose(&mut self, text: &str) {
         let root = &self.texts.root;
         let path = root.join(DIRECTORY).join(FILE);
         self.config = Some(SourceFile::new(path, root, Layer::Workspace, text.to_owned()));
     }
 
-    /// The files that a person trusted, by the record of that and the texts that are kept.
+    /// Returns the trusted version of the files, from the record of trust and the stored content.
     pub(super) fn trusted(root: &Path, record: &TrustRecord, texts: &TrustedTexts) -> Self {
         let mut files = Self::none(root, None);
         let (own, layer) = (Path::new(DIRECTORY), Layer::Workspace);
@@ -133,7 +132,7 @@ impl OwnFiles {
         self.texts.text(self.texts.root.join(path), layer, text.into_bytes(), false)
     }
 
-    /// The files of a directory that is not a workspace yet.
+    /// Returns the files of a directory that is not a workspace yet.
     pub(super) fn none(root: &Path, home: Option<&Path>) -> Self {
         Self {
             directory: None,
@@ -166,7 +165,8 @@ impl OwnFiles {
         }
     }
 
-    /// Why they do not count, unless the user has named the workspace.
+    /// Returns the reason why the files are ignored. `None` if they are not, or if the user has
+    /// named the workspace.
     pub(super) fn distrusted(
         &mut self,
         trust: &Trust,
@@ -220,7 +220,7 @@ impl OwnFiles {
         self.directories[1] = Some(directory);
     }
 
-    /// Looks at the entries of a directory, at most [`ENTRIES`] of them.
+    /// Visits the entries of a directory, at most [`ENTRIES`] of them.
     fn each_entry(
         &mut self,
         directory: &File,
@@ -267,8 +267,8 @@ impl OwnFiles {
     fn read_script(&mut self, directory: &Opened, script: &Path) -> Option<SourceFile> {
         let file_name = script.file_name().unwrap_or_default();
         let opened = self.examiner.open(directory, Path::new(file_name), script, OpenAs::File);
-        // What a link leads to is no code that a person has put into this directory, and
-        // an error of the script would show lines of it to a model.
+        // The target of a link is not code that a person has put into this directory, and an error
+        // of the script would show lines of it to a model.
         let is_linked = |real: &Path| {
             let root = self.texts.real_root.as_deref().unwrap_or(Path::new(""));
             real != [root, DIRECTORY.as_ref(), SCRIPTS.as_ref(), file_name.as_ref()]
@@ -282,7 +282,7 @@ impl OwnFiles {
         self.texts.read(script.to_owned(), of_tool(script), opened)
     }
 
-    /// Opens a directory of `.kitbag`, which need not be there.
+    /// Opens a directory of `.kitbag`, which need not exist.
     fn directory(&mut self, own: &Opened, name: &str, path: &Path) -> Option<Opened> {
         match self.examiner.open(own, Path::new(name), path, OpenAs::Entries) {
             Ok(directory) => return Some(directory),
@@ -297,8 +297,8 @@ impl OwnFiles {
         None
     }
 
-    /// Whether a directory entry is a script: by its extension. Anything else than a regular
-    /// file with such a name is a mistake.
+    /// Returns whether a directory entry is a script, by its extension. An entry with such a name
+    /// that is not a regular file is a mistake.
     fn script_file(
         &mut self,
         directory: &File,
@@ -306,7 +306,7 @@ impl OwnFiles {
         entry: &Entry,
     ) -> io::Result<Option<PathBuf>> {
         let name = Path::new(entry.name());
-        // An editor puts what it needs for itself beside a file, under a hidden name.
+        // Editors write temporary files with hidden names beside a file.
         let is_hidden = name.as_os_str().as_encoded_bytes().starts_with(b".");
         if is_hidden || name.extension() != Some(OsStr::new("py")) {
             return Ok(None);
@@ -316,7 +316,7 @@ impl OwnFiles {
             Ok(FileKind::File) => return Ok(Some(path)),
             Ok(FileKind::Directory) => self.texts.fail(&path, file::DIRECTORY_HERE, of_tool(&path)),
             Ok(_) => self.texts.fail(&path, file::NOT_A_FILE, of_tool(&path)),
-            // A file that was just removed, or a link that leads nowhere.
+            // The file was just removed, or is a dangling link.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && entry.kind() != FileKind::Link => {}
             Err(error) if leads_nowhere(&error) => {
@@ -327,9 +327,8 @@ impl OwnFiles {
         Ok(None)
     }
 
-    /// Whether a directory entry is part of a tool: a regular file, or a symbolic
-    /// link to one, with one of the two extensions. Anything else with such a name is a
-    /// mistake.
+    /// Returns whether a directory entry is part of a tool: a regular file, or a symbolic link to a
+    /// file, with one of the two extensions. Any other entry with such a name is a mistake.
     fn tool_file(
         &mut self,
         directory: &File,
@@ -352,7 +351,7 @@ impl OwnFiles {
             _ => return Ok(None),
         };
         let path = path.join(name);
-        // Not every file system says of an entry what it is.
+        // Some file systems do not return the type of an entry.
         if entry.kind() != FileKind::File {
             self.tool_links.push(path.clone());
         }
@@ -361,7 +360,7 @@ impl OwnFiles {
             Ok(kind) => {
                 let is_directory = kind == FileKind::Directory;
                 let problem = if is_directory { file::DIRECTORY_HERE } else { file::NOT_A_FILE };
-                // A component that is none says nothing of another tool of its name.
+                // An entry that is not a component does not affect another tool of its name.
                 let piece = match extension {
                     Extension::Toml => of_tool(&path),
                     Extension::Wasm => TOOLS_PIECE,
@@ -369,15 +368,15 @@ impl OwnFiles {
                 self.texts.fail(&path, problem, piece);
                 false
             }
-            // A link that leads nowhere, or a file that was just removed.
+            // A dangling link, or a file that was just removed.
             Err(error) if leads_nowhere(&error) => false,
             Err(error) => return Err(error),
         };
         Ok(is_file.then_some((path, extension)))
     }
 
-    /// Reads a file by its name in a directory. `.kitbag/config.toml` and the lock file need
-    /// not be there.
+    /// Reads a file by its name in a directory. `.kitbag/config.toml` and the lock file need not
+    /// exist.
     fn file(
         &mut self,
         directory: &Opened,
@@ -387,7 +386,7 @@ impl OwnFiles {
     ) -> Option<SourceFile> {
         let path = path.join(name);
         let opened = self.examiner.open(directory, Path::new(name), &path, OpenAs::File);
-        // A link that leads nowhere is a mistake, not an absent file.
+        // A dangling link is a mistake, not an absent file.
         let is_absent =
             opened.as_ref().is_err_and(|error| kind(error) == Some(io::ErrorKind::NotFound))
                 && Stat::at(&directory.file, name).is_err();
@@ -420,13 +419,13 @@ enum Extension {
     Toml,
 }
 
-/// What cannot be read where `.kitbag` cannot be, which holds the configuration.
+/// The piece that cannot be read if `.kitbag` cannot be read: the configuration is inside.
 const CONFIG_PIECE: (Layer, Piece) = (Layer::Workspace, Piece::File(None));
 
-/// What is left out with a file in one of its directories that belongs to no tool.
+/// The piece that is omitted with a file in a directory of tools that belongs to no tool.
 const TOOLS_PIECE: (Layer, Piece) = (Layer::Manifest, Piece::Component);
 
-/// What is left out with a manifest or a script: the tool of its name.
+/// Returns the piece that is omitted with a manifest or a script: the tool of its name.
 fn of_tool(path: &Path) -> (Layer, Piece) {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     match ToolName::new(name) {
@@ -442,7 +441,8 @@ fn kind(error: &OpenError) -> Option<io::ErrorKind> {
     }
 }
 
-/// Whether a path leads to nothing: no file, a file in place of a directory, or links in a circle.
+/// Returns whether a path leads to no file: it does not exist, a component of it is a file, or its
+/// links form a cycle.
 fn leads_nowhere(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || is_link_error(error)

@@ -1,4 +1,4 @@
-//! From the text of files to what a person typed.
+//! Parsing of the files that were read.
 
 use std::path::Path;
 
@@ -28,13 +28,13 @@ pub(super) struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Takes over what is wrong with files that count.
+    /// Adds the problems of files that take effect.
     pub(super) fn take(&mut self, texts: Texts) {
         self.is_complete &= texts.is_complete;
         self.report.append(texts.report);
     }
 
-    /// What a file says: nothing, where it cannot be understood.
+    /// Returns the settings of a file. If it cannot be understood, it has none.
     pub(super) fn config(&mut self, file: &SourceFile) -> ConfigFile {
         let is_own = file.layer() == Layer::User;
         let form = Form {
@@ -52,7 +52,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What was recorded of tools: nothing, where the file cannot be understood.
+    /// Returns the records of a lock file. If it cannot be understood, it has none.
     pub(super) fn lock(&mut self, file: &SourceFile) -> Lock {
         let before = self.report.enter(Piece::Lock);
         let lock = Lock::of_file(file, self.report, &mut InvalidKeys::default());
@@ -65,7 +65,7 @@ impl Parser<'_> {
         let base = KeyPath::ROOT.key("tools");
         let base = base.key(name.as_str());
         let mut misplaced = self.misplaced();
-        // A tool has one, too.
+        // A tool also has this key.
         misplaced.retain(|(key, _)| *key != "approve");
         let form = Form { base: &base, schema: manifest_schema, misplaced };
         let before = self.report.enter(Piece::Tool(name.to_string()));
@@ -82,7 +82,7 @@ impl Parser<'_> {
         is_named: bool,
         keep: &mut impl FnMut(SourceFile) -> usize,
     ) -> FoundScript {
-        // What a person names by its path has to be as they have written it.
+        // A script that the caller names by its path must be valid.
         let piece = if is_named { Piece::Everything } else { Piece::Tool(name.to_string()) };
         let before = self.report.enter(piece);
         let (path, shown) = (file.path().to_owned(), file.shown().clone());
@@ -112,7 +112,7 @@ impl Parser<'_> {
         FoundScript { path, shown, is_named, file: Some(text), says, header }
     }
 
-    /// What a file of the workspace must not have, and what is then wrong.
+    /// Returns the keys that a file of the workspace must not have, each with its problem.
     fn misplaced(&self) -> Vec<(&'static str, Problem)> {
         OWN_KEYS.map(|key| (key, user_only(key, self.own_file))).into()
     }

@@ -1,15 +1,14 @@
-//! A script of Python as its file has it: the header, which is TOML in comments, and the
-//! docstring.
+//! Python scripts: the header, which is TOML in comments, and the docstring.
 //!
-//! The header is a block of the form that PEP 723 gives metadata in scripts: a line
-//! `# /// kitbag`, comments, and a line `# ///`. Nothing else of the file is understood here.
+//! The header is a block in the form of PEP 723 (metadata in scripts): a line `# /// kitbag`,
+//! comments, and a line `# ///`. The rest of the file is not parsed.
 
 use std::ops::Range;
 
-/// The line that a header begins with.
+/// The first line of a header.
 const OPEN: &str = "# /// kitbag";
 
-/// The line that it ends with.
+/// The last line of a header.
 const CLOSE: &str = "# ///";
 
 const UNCLOSED_HEADER: &str =
@@ -21,9 +20,9 @@ const HEADER_FORM: &str =
 /// The TOML of a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Its lines without the marks of the comments.
+    /// The lines without their comment marks.
     pub(crate) text: String,
-    /// How many lines of the file come before the first of them.
+    /// The number of lines of the file before the first of these lines.
     pub(crate) lines_before: u32,
 }
 
@@ -31,7 +30,7 @@ pub(crate) struct Header {
 ///
 /// # Errors
 ///
-/// What is wrong with its first and last line, and at which bytes of the file.
+/// The problem with the first or last line of the header, and its bytes in the file.
 pub(crate) fn header(text: &str) -> Result<Option<Header>, (Range<usize>, &'static str)> {
     let mut found = None;
     let mut open: Option<(Range<usize>, Header)> = None;
@@ -75,7 +74,7 @@ fn is_almost_open(line: &str) -> bool {
     kind.trim().eq_ignore_ascii_case("kitbag")
 }
 
-/// The docstring of a script, without its indentation, and its place.
+/// Returns the docstring of a script, without its indentation, and its place.
 pub(crate) fn docstring(text: &str) -> Option<(Range<usize>, String)> {
     let mut start = 0;
     let mut lines = text.split_inclusive('\n');
@@ -89,7 +88,7 @@ pub(crate) fn docstring(text: &str) -> Option<(Range<usize>, String)> {
     let quote = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|it| unprefixed.starts_with(it))?;
     let (literal, length) = literal(&unprefixed[quote.len()..], quote, is_raw)?;
     let end = rest.len() - unprefixed.len() + 2 * quote.len() + length;
-    // It is a statement by itself, and not a part of one.
+    // The string is a whole statement, not a part of a statement.
     let after = rest[end..].lines().next().unwrap_or_default().trim_start();
     if !after.is_empty() && !after.starts_with(['#', ';']) {
         return None;
@@ -98,8 +97,8 @@ pub(crate) fn docstring(text: &str) -> Option<(Range<usize>, String)> {
     (!clean.is_empty()).then_some((start..start + end, clean))
 }
 
-/// Reads a string literal behind its opening quotes: its value, and the length of its text
-/// without the closing ones.
+/// Reads a string literal after its opening quotes. Returns its value, and the length of its text
+/// without the closing quotes.
 fn literal(text: &str, quote: &str, is_raw: bool) -> Option<(String, usize)> {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -117,7 +116,7 @@ fn literal(text: &str, quote: &str, is_raw: bool) -> Option<(String, usize)> {
                     'n' => value.push('\n'),
                     't' => value.push('\t'),
                     '\\' | '\'' | '"' => value.push(escaped),
-                    // Of other escapes the text is shown.
+                    // Other escapes stay as they are written.
                     _ => value.extend(['\\', escaped]),
                 }
             }
@@ -127,8 +126,8 @@ fn literal(text: &str, quote: &str, is_raw: bool) -> Option<(String, usize)> {
     None
 }
 
-/// A docstring as a person reads it: without the indentation that all lines but the first
-/// have, and without empty lines around it.
+/// Returns a docstring without the common indentation of all lines but the first, and without empty
+/// lines around it.
 fn without_indentation(text: &str) -> String {
     let indentation = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let others = text.lines().skip(1).filter(|line| !line.trim().is_empty());
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_its_lines_is_said_at_their_place() {
+    fn invalid_header_lines_are_reported_at_their_places() {
         let check = |text: &str, expected: (Range<usize>, &'static str)| {
             assert_eq!(header(text), Err(expected), "{text:?}");
         };
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_docstring_is_the_first_statement_where_that_is_a_string() {
+    fn a_docstring_is_a_string_as_first_statement() {
         check_docstring("\"\"\"Count words.\"\"\"\n", Some("Count words."));
         check_docstring("#!x\n# y\n\n'Count \\'em.'  # z\nx = 1\n", Some("Count 'em."));
         check_docstring("r'''a\\nb'''", Some("a\\nb"));
@@ -227,19 +226,19 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_has_a_name_that_python_takes() {
+    fn variables_have_valid_python_names() {
         for name in ["a", "_b2", "None_", "path"] {
             assert!(is_variable(name), "{name}");
         }
         for name in ["", "2a", "a-b", "a.b", "class", "None", "ü", "a b"] {
-            // The empty name is refused before, as that of no parameter.
+            // The empty name is refused earlier: no parameter can have it.
             assert_eq!(is_variable(name), name.is_empty(), "{name}");
         }
     }
 
     proptest! {
         #[test]
-        fn any_text_is_read_and_a_header_is_what_stands_in_it(
+        fn headers_are_found_in_any_text(
             lines in prop::collection::vec(
                 "(# /// kitbag|# ///|#/// kitbag|#|# a = 1|# ü|x = 1|'''|\"a\\\\|r'ü'|[ -~ü]{0,9})\r?",
                 0..12,

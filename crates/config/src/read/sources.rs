@@ -1,4 +1,4 @@
-//! What the caller hands over: this crate reads nothing else of its surroundings.
+//! The input of this crate. It does not access the environment otherwise.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -18,9 +18,9 @@ use crate::read::file::Layer;
 macro_rules! define {
     ([$($function:ident)*] $($key:ident: $param:ident $map:ident $form:ident, $variable:literal $parse:expr,
        $untrusted:expr, [$($default:literal)?], $($help:literal),*;)*) => {
-        /// Every variable of the environment that means something to kitbag.
+        /// All environment variables that affect kitbag.
         ///
-        /// Any other name that starts with `KITBAG_` is a warning. Those of limits are read
+        /// Any other name that starts with `KITBAG_` causes a warning. Variables of limits are read
         /// here; the others are for the caller to act on.
         pub const VARIABLES: [&str; LIMITS + 6] = [
             $($variable,)*
@@ -36,86 +36,87 @@ macro_rules! define {
 
 with_limits!(define);
 
-/// The variable by which the files of the workspace count: `1`, or `0` as if it were not set.
+/// The variable that trusts the workspace: `1`, or `0` as if it were not set.
 pub const TRUST_VARIABLE: &str = "KITBAG_TRUST_WORKSPACE";
 
-/// How it is known whether the files of the workspace count.
+/// The source of trust in the workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TrustSource {
-    /// By [`TRUST_VARIABLE`], else by `[trust] workspaces` of the user's own file, else by the
-    /// record in the state directory. Without any of them they do not.
+    /// [`TRUST_VARIABLE`], otherwise `[trust] workspaces` of the user config, otherwise the record
+    /// in the state directory. Without any of them the workspace is untrusted.
     #[default]
     Recorded,
-    /// The caller says whether they do.
+    /// The caller's decision.
     Said(Sourced<bool>),
-    /// They are read as if they did, to show a person what they ask, and nothing is to be run.
+    /// A review: the files are read as if they were trusted, to show a person their requests. No
+    /// tool may run.
     Asked,
 }
 
-/// Where configuration comes from, and what it is measured against.
+/// The sources of the configuration, and its environment.
 #[derive(Clone, Debug, Default)]
 pub struct Sources<'a> {
-    /// Directory from which the workspace is looked for upwards; absolute.
+    /// The directory in which the search for the workspace starts; absolute. The search continues
+    /// in its parents.
     pub start: PathBuf,
-    /// The workspace where it was named, and by what. Nothing is looked for
-    /// then. Relative to `start`.
+    /// The named workspace, with the origin of the name. Relative to `start`. `None`: the workspace
+    /// is searched for.
     pub workspace: Option<Sourced<PathBuf>>,
-    /// The person's own `config.toml`; absolute. It must exist, so this is
-    /// `None` where there is none.
+    /// The user config; absolute. The file must exist, so this is `None` if there is none.
     pub user_file: Option<PathBuf>,
-    /// Where the person's own `config.toml` would be, whether it exists or not;
-    /// absolute. It is not read: messages name it where `user_file` is `None`.
+    /// The usual path of the user config, which need not exist; absolute. It is not read: messages
+    /// name it if `user_file` is `None`.
     pub usual_user_file: Option<PathBuf>,
-    /// Where kitbag keeps what it has to remember, and by what; absolute. `None`:
-    /// nowhere. No tool may change it.
+    /// The state directory, with its origin; absolute. `None`: no state is kept. No tool may change
+    /// it.
     pub state: Option<Sourced<PathBuf>>,
-    /// How it is known whether the files of the workspace count.
+    /// The source of trust in the workspace.
     pub trust: TrustSource,
-    /// A configuration that is read instead of a file, to check it before it is written.
+    /// A configuration to read instead of a file, to check it before it is written.
     pub proposal: Option<Proposal>,
-    /// What `~/` stands for; absolute.
+    /// The directory for `~/`; absolute.
     pub home: Option<PathBuf>,
-    /// The variables of the environment that start with `KITBAG_`, with their
-    /// values. Others are ignored, and so are empty values of known ones.
+    /// The environment variables that start with `KITBAG_`, with their values. Other variables are
+    /// ignored, and so are empty values of known variables.
     pub environment: Vec<(String, String)>,
-    /// The variables of the environment that tools can be granted. `None`: there are none.
+    /// The environment variables that tools can be granted. `None`: no variables.
     pub variables: Option<&'a Variables>,
-    /// What the command line grants a tool for one call.
+    /// The grants of the command line for one call of a tool.
     pub call_grants: Option<CallGrants>,
-    /// Limits given on the command line.
+    /// Limits from the command line.
     pub flags: LimitFlags,
     /// The built-in tools.
     pub builtins: &'a [BuiltinTool<'a>],
-    /// A tool that no configuration names. It takes the place of one of the same name.
+    /// A tool that is not configured. It replaces a tool of the same name.
     pub component: Option<ComponentTool>,
-    /// A script that no configuration names. It takes the place of a tool of the same name.
+    /// A script that is not configured. It replaces a tool of the same name.
     pub script: Option<ScriptFile>,
-    /// The tools whose components the embedding program brings as bytes. Tables of their
-    /// names configure them; no other tool has such a name.
+    /// The tools whose components the embedding program provides as bytes. Tables with their names
+    /// configure them; no other tool may have such a name.
     pub bytes_tools: Vec<ToolName>,
-    /// Whether a mistake in the user's own file is isolated, too, as one in a workspace is by
-    /// [`load_isolated`](crate::load_isolated).
+    /// `true` isolates mistakes in the user config, as [`load_isolated`](crate::load_isolated)
+    /// isolates those in a workspace.
     pub isolates_own: bool,
-    /// Whether the tools are for a server: then `[serve] tools` chooses those that its
-    /// clients are offered.
+    /// `true` if the tools are for a server: `[serve] tools` then selects the tools that it offers
+    /// to clients.
     pub is_server: bool,
-    /// The tools that a server offers, by names or globs, and by what. Instead of what is
-    /// configured.
+    /// The tools that a server offers, by names or globs, with their origin. They replace the
+    /// configured lists.
     pub served_tools: Option<Sourced<Vec<String>>>,
-    /// Files and directories of the caller's own secrets, which no tool reads or changes:
-    /// absolute, and they need not exist. The state directory, the store of secrets and its
-    /// key need not be named.
+    /// Files and directories with the caller's own secrets, which no tool reads or changes;
+    /// absolute. They need not exist. The state directory, the secret store and its key are
+    /// included automatically.
     pub private: Vec<PathBuf>,
-    /// Directories and files that no tool may change, such as the compile cache
-    /// and the trust store; absolute, and they need not exist. The files that
-    /// are read here, `.git` and `.kitbag` need not be named.
+    /// Directories and files that no tool may change, such as the compile cache and the trust
+    /// store; absolute. They need not exist. The files read here, `.git` and `.kitbag` are included
+    /// automatically.
     pub protected: Vec<PathBuf>,
 }
 
-/// A configuration that is read instead of the file of its layer, whether that exists or not.
+/// A configuration to read instead of the file of its layer, which need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// Whose file it is: the user's own, or that of the workspace.
+    /// The layer: the user config, or the workspace's file.
     pub layer: Layer,
     /// The text of the whole file.
     pub text: String,
@@ -124,77 +125,75 @@ pub struct Proposal {
 /// Grants of the command line, for one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallGrants {
-    /// The tool that is called.
+    /// The called tool.
     pub tool: String,
     /// The grants, each as `KIND=GRANT`: `http=https://api.github.com/**`, `http={ url = "…" }`,
     /// `env=LANG`, `storage` or `storage=1MiB`, `tools=search=search_files` or `tools=caller`.
     pub grants: Vec<String>,
 }
 
-/// Variables of the environment, which tools are granted by name. `Debug` shows none of them.
+/// Environment variables, which tools are granted by name. `Debug` shows none.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Variables(BTreeMap<OsString, OsString>);
 
 pub(crate) enum VariableValue {
-    /// It can be given to a guest.
+    /// A value that can be given to a guest.
     Text(Arc<str>),
-    /// It cannot, and why.
+    /// The reason why a value cannot be given to a guest.
     Unusable(&'static str),
 }
 
-/// A tool whose component was named instead of configured. It has the grants
-/// and limits of a tool of which configuration says nothing else.
+/// A tool whose component the caller names. It has the grants and limits of a tool without
+/// configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComponentTool {
-    /// The name that it is called by.
+    /// The name of the tool in calls.
     pub name: ToolName,
-    /// The file of its component. Relative to [`Sources::start`].
+    /// The file of the component. Relative to [`Sources::start`].
     pub wasm: PathBuf,
 }
 
-/// A tool whose script was named instead of configured. It has the grants and limits of a
-/// script in `.kitbag/scripts` of which configuration says nothing.
+/// A tool whose script the caller names. It has the grants and limits of a script in
+/// `.kitbag/scripts` without configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptFile {
-    /// The name that it is called by.
+    /// The name of the tool in calls.
     pub name: ToolName,
     /// The file. Relative to [`Sources::start`].
     pub path: PathBuf,
 }
 
-/// The built-in tool that runs scripts, by its own name.
+/// The tool's own name of the built-in that runs scripts.
 pub const PYTHON: &str = "python";
 
-/// A built-in tool, as far as configuration has to know it.
+/// The properties of a built-in tool that the configuration depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuiltinTool<'a> {
-    /// Its own name.
+    /// The tool's own name.
     pub name: &'a str,
-    /// The group that `[toolsets]` switches it with: one of [`TOOLSETS`](crate::TOOLSETS).
-    /// One that is none of them is always on.
+    /// The group that `[toolsets]` switches: one of [`TOOLSETS`](crate::TOOLSETS). A tool in any
+    /// other toolset is always on.
     pub toolset: &'a str,
-    /// What it asks of the workspace, which it gets where it is on and configuration says
-    /// nothing.
+    /// The requested access to the workspace. The tool gets it by default while it is on.
     pub workspace: Option<Access>,
-    /// Whether it keeps something between its calls, for which it gets the default of storage
-    /// where it is on and configuration says nothing of that.
+    /// `true` if the tool stores data between its calls. It then gets the default storage while it
+    /// is on, unless storage is configured.
     pub keeps: bool,
-    /// Guest paths of the directories that are given to each of its calls.
+    /// The guest paths of the directories that each call gives to the tool.
     pub given_by_call: &'a [&'a str],
-    /// The kinds of grants that it cannot do without, each as a line of `grants` in TOML:
-    /// it is off where it is granted nothing of one and configuration does not turn it on.
+    /// The required kinds of grants, each as a line of `grants` in TOML. A tool without any grant
+    /// of such a kind is off unless configuration turns it on.
     pub required: &'a [&'a str],
-    /// Whether it asks for the tools that its caller may call, which it gets where
-    /// configuration says nothing.
+    /// `true` if the tool requests the tools that its caller may call. It gets them by default.
     pub calls: bool,
 }
 
 impl BuiltinTool<'_> {
-    /// How many calls of other tools one call makes of a built-in that may make any.
+    /// The default limit of `tool_calls` for a built-in that may call any tool.
     pub(crate) const CALLS: u64 = 200;
 
-    /// The memory that its documented inputs take, if that is more than the default: a document
-    /// of 16 MiB as values, and a page or a text of 16 MiB with what is made of it.
+    /// Returns the memory that the documented inputs need, if that is more than the default: a
+    /// document of 16 MiB as values, or a page or text of 16 MiB with its conversion.
     pub(crate) fn memory(&self) -> Option<ByteSize> {
         match self.toolset {
             "data" => Some(ByteSize::mib(256)),
@@ -205,14 +204,14 @@ impl BuiltinTool<'_> {
 }
 
 impl<'a> From<&'a str> for BuiltinTool<'a> {
-    /// A tool that asks for nothing, in a toolset of its own.
+    /// Returns a tool without requests, in a toolset of its own.
     fn from(name: &'a str) -> Self {
         Self { name, toolset: name, ..Self::default() }
     }
 }
 
 impl Variables {
-    /// Whether there are none.
+    /// Returns whether there are no variables.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -251,8 +250,8 @@ impl Sources<'_> {
         proposal.map(|proposal| &*proposal.text)
     }
 
-    /// The local time zone as the variable `TZ` names it: `Europe/Paris`, also with `:` or the
-    /// path of the zone's file in front.
+    /// Returns the local time zone in the variable `TZ`: `Europe/Paris`, optionally after `:` or as
+    /// the path of the zone's file.
     pub(crate) fn local_zone(&self) -> Option<Sourced<String>> {
         let VariableValue::Text(text) = self.variables?.get("TZ")? else { return None };
         let name = text.strip_prefix(':').unwrap_or(&text);
@@ -263,7 +262,7 @@ impl Sources<'_> {
         is_name.then(|| Sourced { value, origin: Origin::environment("TZ") })
     }
 
-    /// The absolute path of what the caller names relative to `start`.
+    /// Returns the absolute path of a path that the caller names relative to `start`.
     pub(crate) fn named_path(&self, path: &Path) -> PathBuf {
         settled(&settled(&self.start).join(path))
     }

@@ -1,4 +1,4 @@
-//! The text of files.
+//! Reading files as text.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use crate::read::sources::Sources;
 use crate::report::{Piece, Problem, Report};
 use crate::trust::examiner::{Opened, open_own};
 
-/// Reads the text of files, and keeps what is wrong with them.
+/// Reads files as text, and collects the problems with them.
 pub(super) struct Texts {
     pub(super) root: PathBuf,
-    /// The root without links, once it was opened.
+    /// The canonical path of the root, once the root was opened.
     pub(super) real_root: Option<PathBuf>,
-    /// How many more bytes may be read of files that are not the user's own.
+    /// The remaining number of bytes that may be read of files other than the user's.
     left: u64,
     pub(super) is_complete: bool,
     pub(super) report: Report,
@@ -32,8 +32,8 @@ impl Texts {
         Self { root, real_root: None, left: bounds::BYTES, is_complete, report }
     }
 
-    /// Reads a file of the user's own, which was named by the caller and must be there. It is
-    /// `piece` of the configuration.
+    /// Reads a file of the user that the caller named; it must exist. `piece` is its piece of the
+    /// configuration.
     pub(super) fn user_file(
         &mut self,
         path: PathBuf,
@@ -53,7 +53,7 @@ impl Texts {
                         "`{VARIABLE}` names it: correct or unset the variable, or create the file"
                     )
                 });
-                // A file that is named and is not there is a mistake of who names it.
+                // A missing file that the caller named is the caller's mistake.
                 let piece = if hint.is_some() { Piece::Everything } else { piece };
                 self.fail(&path, problem.hint(hint), (Layer::User, piece));
                 None
@@ -102,7 +102,7 @@ impl Texts {
         if layer != Layer::User {
             self.left = self.left.saturating_sub(bytes.len() as u64);
         }
-        // Where what was read lies: a link led there from the workspace.
+        // The path that was read may be outside: a link of the workspace can lead there.
         let is_inside = self.real_root.as_ref().is_some_and(|root| real.starts_with(root));
         let is_outside = layer != Layer::User && !is_inside;
         let before = self.report.enter(piece);
@@ -111,7 +111,7 @@ impl Texts {
         file
     }
 
-    /// What was read as a text. Nothing is shown of what lies outside.
+    /// Returns the content as text. No message quotes a file outside of the workspace.
     pub(super) fn text(
         &mut self,
         path: PathBuf,
@@ -128,7 +128,7 @@ impl Texts {
         match String::from_utf8(bytes) {
             Ok(text) => Some(source(text)),
             Err(error) => {
-                // Only the part that is text can be shown, and counted.
+                // Only the part before is text that can be shown and has columns.
                 let end = error.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned();
                 let file = source(text);

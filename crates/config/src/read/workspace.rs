@@ -13,21 +13,21 @@ use crate::report::text::shown_path;
 use crate::trust::content::lies_in;
 use crate::trust::examiner::Examiner;
 
-/// What makes a directory a workspace that holds no `.kitbag`.
+/// The directory or file that marks a workspace without `.kitbag`.
 const GIT: &str = ".git";
 
 pub(crate) struct Workspace {
-    /// Absolute, as it was found or named.
+    /// The absolute path, as it was found or named.
     pub(crate) root: Sourced<PathBuf>,
     /// The same directory, with symbolic links resolved.
     pub(crate) canonical: PathBuf,
-    /// Whether it holds a directory `.kitbag`.
+    /// `true` if the directory contains `.kitbag`.
     pub(crate) exists: bool,
 }
 
-/// Finds the workspace: the one that was named, else the nearest directory
-/// upwards that holds `.kitbag` or that a person trusted, else the nearest that holds `.git`, else where the search
-/// starts.
+/// Finds the workspace: the named one, otherwise the nearest directory upwards that contains
+/// `.kitbag` or that a person trusted, otherwise the nearest that contains `.git`, otherwise the
+/// start of the search.
 pub(crate) fn workspace(sources: &Sources<'_>, report: &mut Report) -> Option<Workspace> {
     let holds_kitbag = |directory: &Path| directory.join(DIRECTORY).is_dir();
     let start = path::settled(&sources.start);
@@ -63,8 +63,8 @@ pub(crate) fn workspace(sources: &Sources<'_>, report: &mut Report) -> Option<Wo
     }
 }
 
-/// The nearest directory upwards, below `above`, that a person trusted as a workspace. It holds no
-/// `.kitbag` any more, and a restriction that was there is not lifted by removing it.
+/// Returns the nearest directory upwards, below `above`, that a person trusted as a workspace. It
+/// no longer contains `.kitbag`, but removing `.kitbag` does not lift its restrictions.
 fn trusted_below<'a>(
     start: &'a Path,
     above: Option<&Path>,
@@ -80,9 +80,9 @@ fn trusted_below<'a>(
     })
 }
 
-/// The nearest directory upwards that holds `.git`, which is a file in a worktree. It does
-/// not count where another user could have put that there, and neither does one that holds
-/// the home directory.
+/// Returns the nearest directory upwards that contains `.git`, which is a file in a worktree.
+/// Returns `None` if another user could have put it there, or if the directory contains the home
+/// directory.
 fn repository(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let holds_git = |directory: &&Path| directory.join(GIT).symlink_metadata().is_ok();
     let root = start.ancestors().find(holds_git)?;

@@ -5,8 +5,8 @@ use std::fmt;
 use super::excerpt::Excerpt;
 use crate::layers::origin::Origin;
 
-/// Everything that is wrong with a configuration, as far as it could be found
-/// in one go: at least one [`Diagnostic`], in the order of files and lines.
+/// All mistakes in a configuration that were found in one pass: at least one [`Diagnostic`], in the
+/// order of files and lines.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}", self.render())]
 pub struct ConfigErrors {
@@ -28,11 +28,11 @@ pub struct ConfigErrors {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// What other code distinguishes about the mistake.
+    /// The kind of the mistake.
     pub kind: DiagnosticKind,
     /// The mistake, as a fragment: ``unknown key `speed` in `limits` ``.
     pub message: String,
-    /// How to fix the mistake, as a fragment: ``did you mean `description`?``.
+    /// The fix, as a fragment: ``did you mean `description`?``.
     pub hint: Option<String>,
     /// A line and column of a file, a file, a variable or a flag.
     pub place: Origin,
@@ -47,26 +47,26 @@ pub enum DiagnosticKind {
     /// A mistake without a kind of its own.
     #[default]
     Other,
-    /// A file cannot be read now, since this process has too many files open.
+    /// A file cannot be read at the moment, because this process has too many open files.
     TooManyFiles,
     /// A workspace sets a limit above its ceiling. The ceiling applies instead.
     AboveCeiling,
     /// A workspace sets a value that only the user config may set.
     UserOnly,
-    /// A topic of an untrusted workspace is left out.
+    /// A topic of an untrusted workspace is omitted.
     UntrustedTopic,
-    /// A grant of an untrusted workspace is left out.
+    /// A grant of an untrusted workspace is omitted.
     UntrustedGrant,
     /// A grant of the kind with this key is invalid, or gives nothing.
     Grant(&'static str),
     /// A workspace's grant of the kind with this key is not within `[ceiling.grants]`.
     BeyondGrantCeiling(&'static str),
-    /// A workspace's grants of the kind with this key replace the user's, and are not all in
-    /// effect.
+    /// A workspace's grants of the kind with this key replace the user's, and some of them do not
+    /// take effect.
     ReplacesOwnGrants(&'static str),
     /// A granted variable looks like a secret. The tool can read it.
     SecretVariable,
-    /// A tool is granted the secret of this name, which the user does not have.
+    /// A tool is granted the secret of this name, but the user has no such secret.
     NoSecret(String),
     /// The user config has a table for the tool of this name, which does not exist.
     AbsentTool(String),
@@ -81,7 +81,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// A mistake of a kind that code distinguishes.
+    /// Returns a mistake of a kind that code distinguishes.
     pub(crate) fn new(kind: DiagnosticKind, message: impl fmt::Display) -> Self {
         Self { kind, ..Self::from(message) }
     }
@@ -90,14 +90,14 @@ impl Problem {
         Self { hint, ..self }
     }
 
-    /// The mistake at a place, without an excerpt.
+    /// Returns the mistake at a place, without an excerpt.
     pub(crate) fn at(self, place: Origin) -> Diagnostic {
         let Self { kind, message, hint } = self;
         Diagnostic { kind, message, hint, place, excerpt: None }
     }
 }
 
-/// Not for [`Problem`] itself, which has no text form.
+/// Not for [`Problem`] itself, which has no `Display`.
 impl<T: fmt::Display> From<T> for Problem {
     fn from(message: T) -> Self {
         Self { kind: DiagnosticKind::Other, message: message.to_string(), hint: None }
@@ -105,13 +105,13 @@ impl<T: fmt::Display> From<T> for Problem {
 }
 
 impl ConfigErrors {
-    /// The diagnostics, in the order of files and lines; never empty.
+    /// Returns the diagnostics, in the order of files and lines; never empty.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 
     fn render(&self) -> String {
-        // A hostile file of 1 MiB can be wrong in 100,000 places.
+        // A hostile file of 1 MiB can have mistakes in 100,000 places.
         const MOST: usize = 100;
         let mut lines: Vec<_> =
             self.diagnostics.iter().take(MOST).map(Diagnostic::to_string).collect();
@@ -123,12 +123,12 @@ impl ConfigErrors {
 }
 
 impl Diagnostic {
-    /// The same diagnostic with the line of its file.
+    /// Returns the diagnostic with the line of its file.
     pub(crate) fn quoting(self, excerpt: Excerpt) -> Self {
         Self { excerpt: Some(excerpt), ..self }
     }
 
-    /// The diagnostic in one line: the place, the message, and the hint.
+    /// Returns the diagnostic in one line: the place, the message, and the hint.
     pub fn line(&self) -> String {
         let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
         format!("{}: {}{hint}", self.place, self.message)

@@ -9,19 +9,18 @@ use crate::format::spanned::Span;
 /// The line that a diagnostic is about, or the part of it around the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The line as it is shown: escaped, and cut with `…` where it is long.
+    /// The line as it is shown: escaped, and cut with `…` if it is long.
     pub text: String,
-    /// What is meant: a range of the characters of `text`.
+    /// The marked range of characters in `text`.
     pub mark: Range<usize>,
 }
 
 impl Excerpt {
-    /// Takes the line around a place.
+    /// Returns the line around a place.
     ///
-    /// Looks at a bounded number of characters, so that many mistakes in one
-    /// long line cost no more than in many lines. Widths are counted in
-    /// characters: what takes two cells of a terminal moves the mark, which is
-    /// better than tables of Unicode in the binary.
+    /// Examines a limited number of characters, so that many mistakes in one long line cost no more
+    /// than in many lines. Widths are counted in characters: characters that take two cells of a
+    /// terminal shift the mark, which is better than Unicode tables in the binary.
     pub(crate) fn new(text: &str, span: Span) -> Self {
         const MOST: usize = 120;
         const LEAST_BEFORE: usize = 40;

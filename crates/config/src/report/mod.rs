@@ -22,12 +22,12 @@ use crate::layers::origin::Origin;
 use crate::read::file::{Layer, SourceFile};
 use crate::trust::destinations::is_led;
 
-/// Collects diagnostics, each with the piece of the configuration that it spoils.
+/// Collects diagnostics, each with the piece of the configuration that it breaks.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     found: Vec<Found>,
     piece: Piece,
-    /// Whether a file could not be understood, so that later problems may only follow from that.
+    /// `true` if a file could not be understood, so that later problems may only follow from that.
     is_incomplete: bool,
     is_full: bool,
     /// Likely mistakes, which change nothing.
@@ -36,16 +36,16 @@ pub(crate) struct Report {
 }
 
 /// A granted directory whose path leads through links. The grant is a mistake if a tool may write
-/// the links, which is known once all tools are.
+/// the links, which is known once all tools are known.
 #[derive(Debug)]
 pub(crate) struct GrantedLink {
     pub(crate) file: SourceFile,
     pub(crate) span: Span,
-    /// Absolute.
+    /// The absolute path.
     pub(crate) host: PathBuf,
     canonical: PathBuf,
     pub(crate) links: Vec<Link>,
-    /// The tool that it is granted.
+    /// The tool that the directory is granted to.
     pub(crate) piece: Piece,
 }
 
@@ -54,14 +54,15 @@ impl GrantedLink {
         self.canonical.clone()
     }
 
-    /// Whether a link in a workspace leads to it, and a file of the workspace grants it.
+    /// Returns whether a link in a workspace leads to the directory, and a file of the workspace
+    /// grants it.
     pub(crate) fn is_led_by_workspace(&self, root: &Path) -> bool {
         self.file.layer() != Layer::User && is_led(&self.links, root)
     }
 }
 
-/// The most problems that are kept. What follows is not known then, so that it counts as a file
-/// that cannot be read.
+/// The maximum number of problems. Further problems are unknown, so the file is then treated as
+/// unreadable.
 const MISTAKES: usize = 20_000;
 
 const TOO_MANY_MISTAKES: &str =
@@ -77,27 +78,27 @@ pub(crate) struct Found {
     rank: Rank,
     pub(crate) diagnostic: Diagnostic,
     pub(crate) scope: Scope,
-    /// Whether it may only follow from a file that could not be understood.
+    /// `true` if the problem may only follow from a file that could not be understood.
     pub(crate) is_consequence: bool,
 }
 
-/// Files in the order of their layers and paths, then what has no line.
+/// The order of problems: files by layer and path, then problems without a line.
 type Rank = (u8, Arc<Path>, u32);
 
 impl Found {
-    /// The file, as it is shown.
+    /// Returns the file, as it is shown.
     pub(crate) fn path(&self) -> Arc<Path> {
         Arc::clone(&self.rank.1)
     }
 }
 
 impl Report {
-    /// Takes down what is wrong at a place in a file.
+    /// Reports a problem at a place in a file.
     pub(crate) fn at<T: ?Sized>(&mut self, at: At<'_, T>, problem: impl Into<Problem>) {
         self.span(at.file, at.span, problem);
     }
 
-    /// Takes down what is wrong with a range of bytes.
+    /// Reports a problem with a range of bytes.
     pub(crate) fn span(&mut self, file: &SourceFile, span: Span, problem: impl Into<Problem>) {
         self.spanned(file, span, problem);
     }
@@ -122,8 +123,8 @@ impl Report {
         self.push(rank, diagnostic, scope)
     }
 
-    /// As [`span`](Self::span), for another piece than the one that is being read. `names` are
-    /// those of tools and toolsets that the piece may restrict besides.
+    /// Reports a problem like [`span`](Self::span), for a piece other than the current piece.
+    /// `names` are other tools and toolsets that the piece may restrict.
     pub(crate) fn span_of(
         &mut self,
         file: &SourceFile,
@@ -136,21 +137,21 @@ impl Report {
         }
     }
 
-    /// As [`at`](Self::at), without the line, in which a password may stand.
+    /// Reports a problem like [`at`](Self::at), without the line, which may contain a password.
     pub(crate) fn at_secret<T: ?Sized>(&mut self, at: At<'_, T>, problem: impl Into<Problem>) {
         if let Some(found) = self.spanned(at.file, at.span, problem) {
             found.diagnostic.excerpt = None;
         }
     }
 
-    /// Takes down what is wrong with something that has no lines and that nothing works
-    /// without: a flag, a variable, the workspace itself.
+    /// Reports a problem with a flag, a variable or the workspace itself, which have no lines. It
+    /// breaks the whole configuration.
     pub(crate) fn origin(&mut self, origin: Origin, problem: impl Into<Problem>) {
         let scope = Scope { layer: None, piece: Piece::Everything, names: Vec::new() };
         self.found_at(origin, problem, scope);
     }
 
-    /// Takes down what is wrong with a file or a piece of one that has no lines.
+    /// Reports a problem with a file, or a piece of a file, that has no lines.
     pub(crate) fn piece(
         &mut self,
         origin: Origin,
@@ -160,8 +161,8 @@ impl Report {
         self.piece_of(origin, problem, piece, Vec::new());
     }
 
-    /// As [`piece`](Self::piece). `names` are those of tools that may be restricted by what is
-    /// left out.
+    /// Reports a problem like [`piece`](Self::piece). `names` are the tools that the omitted part
+    /// may restrict.
     pub(crate) fn piece_of(
         &mut self,
         origin: Origin,
@@ -180,7 +181,7 @@ impl Report {
         self.push((u8::MAX, path, 0), problem.into().at(origin), scope);
     }
 
-    /// Keeps a problem. `None`: there are too many, and it is not kept.
+    /// Adds a problem. Returns `None` if there are too many problems, and it was not added.
     fn push(
         &mut self,
         rank: Rank,
@@ -192,11 +193,11 @@ impl Report {
         }
         self.is_full = self.found.len() == MISTAKES;
         if self.is_full {
-            // Any of those that follow could be a restriction.
+            // Any of the following problems could concern a restriction.
             scope.piece = Piece::File(None);
             diagnostic = Problem::from(TOO_MANY_MISTAKES).at(diagnostic.place);
         }
-        // The file itself may be as it should be.
+        // The file itself may be valid.
         if diagnostic.kind == DiagnosticKind::TooManyFiles {
             scope.piece = Piece::Everything;
         }
@@ -205,12 +206,11 @@ impl Report {
         if self.is_full { None } else { self.found.last_mut() }
     }
 
-    /// Reads another piece from now on. Returns the one before, to go back to.
+    /// Sets the current piece. Returns the previous piece, to restore it later.
     pub(crate) fn enter(&mut self, piece: Piece) -> Piece {
         std::mem::replace(&mut self.piece, piece)
     }
 
-    /// Reads the value of a dotted key.
     pub(crate) fn of_key<T>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.enter(Piece::Key(key.to_owned()));
         let value = read(self);
@@ -218,7 +218,7 @@ impl Report {
         value
     }
 
-    /// Takes down what is most likely a mistake.
+    /// Reports a likely mistake.
     pub(crate) fn warn(&mut self, warning: Diagnostic) {
         self.warnings.push(warning);
     }
@@ -227,7 +227,7 @@ impl Report {
         std::mem::take(&mut self.warnings)
     }
 
-    /// Takes down that a grant of a directory leads through links.
+    /// Records that a grant of a directory leads through links.
     pub(crate) fn link(
         &mut self,
         at: At<'_, String>,
@@ -243,7 +243,7 @@ impl Report {
         std::mem::take(&mut self.links)
     }
 
-    /// Says which words are in a file that could be read and not understood.
+    /// Records the words of a file that could be read but not understood.
     pub(crate) fn is_of_text(&mut self, file: &SourceFile) {
         let piece = Piece::of_text(file);
         let own = self.found.iter_mut().filter(|found| {
@@ -261,8 +261,8 @@ impl Report {
         &self.found
     }
 
-    /// Says that a file could not be understood. What is taken down after this may only follow
-    /// from that, and is not reported.
+    /// Records that a file could not be understood. Problems after this may only follow from that,
+    /// and are not reported.
     pub(crate) fn is_incomplete_from_here(&mut self) {
         self.is_incomplete = true;
     }
@@ -276,8 +276,8 @@ impl Report {
         !self.found.is_empty()
     }
 
-    /// Whether something in a file is wrong. A granted directory can be missing, and its grant
-    /// with it.
+    /// Returns whether a file has a problem. A missing granted directory does not matter: its grant
+    /// is missing with it.
     pub(crate) fn has_problem_of_files(&self) -> bool {
         self.found.iter().any(|Found { diagnostic, .. }| {
             let is_of_file = matches!(diagnostic.place, Origin::File { .. } | Origin::Found { .. });
@@ -285,17 +285,17 @@ impl Report {
         })
     }
 
-    /// Everything that was taken down, in order; `Ok` where that is nothing.
+    /// Returns all problems, in order; `Ok` if there are none.
     pub(crate) fn finish(self) -> Result<(), ConfigErrors> {
         self.finish_with(|found| !found.is_consequence)
     }
 
-    /// What cannot be isolated, in order: what is wrong outside of files, and in the user's own
-    /// unless that is to be isolated too (`isolates_own`).
+    /// Returns the problems that cannot be isolated, in order: those outside of files and, unless
+    /// `isolates_own` is set, those in the user config.
     ///
     /// # Errors
     ///
-    /// [`ConfigErrors`] holds all of it.
+    /// [`ConfigErrors`] holds all of them.
     pub(crate) fn finish_isolated(self, isolates_own: bool) -> Result<(), ConfigErrors> {
         self.finish_with(|Found { scope, is_consequence, .. }| match scope.layer {
             None => true,

@@ -1,5 +1,5 @@
-//! Pieces of the configuration: how much a mistake spoils, and what may be less restricted
-//! without it.
+//! Pieces of the configuration: the parts that a mistake breaks, and the tools that may be less
+//! restricted without them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,36 +13,36 @@ use crate::format::key::KeyPath;
 use crate::layers::toolsets::TOOLSETS;
 use crate::read::file::{Layer, SourceFile};
 
-/// How much a mistake spoils.
+/// The part of the configuration that a mistake breaks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// All of it: a flag, a variable, the workspace itself.
+    /// The whole configuration, for a mistake in a flag, a variable or the workspace itself.
     #[default]
     Everything,
-    /// A file that cannot be understood, with the words in it. `None`: they are not known.
+    /// A file that cannot be understood, with the words in it. `None`: the words are unknown.
     File(Option<Arc<BTreeSet<String>>>),
-    /// A lock file: what was recorded of the tools of its layer.
+    /// A lock file: the records of the tools of its layer.
     Lock,
-    /// A file that says nothing of anything else, such as a component with a wrong name.
+    /// A file that affects nothing else, such as a component with an invalid name.
     Component,
     /// The tool of this name.
     Tool(String),
     /// The topic of this id.
     Topic(String),
-    /// The value of this dotted key, which is for more than one tool.
+    /// The value of this dotted key, which affects more than one tool.
     Key(String),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
-    /// The layer of its file. `None`: it is not in a file.
+    /// The layer of its file. `None`: the piece is not in a file.
     pub(crate) layer: Option<Layer>,
     pub(crate) piece: Piece,
-    /// Names of tools and toolsets in a key that is not known: it may restrict them.
+    /// Names of tools and toolsets in an unknown key, which may restrict them.
     pub(crate) names: Vec<String>,
 }
 
-/// Which tools run with fewer restrictions where a value cannot be read.
+/// The tools that may run with fewer restrictions if a value cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restricts<'a> {
     /// No tool.
@@ -55,7 +55,7 @@ pub(crate) enum Restricts<'a> {
     Network,
     /// Components and scripts of a layer.
     Code(Layer),
-    /// Components of a layer, of which something was recorded.
+    /// Components of a layer that have a record.
     Recorded(Layer),
     /// Built-in tools that change files.
     Writing,
@@ -63,31 +63,31 @@ pub(crate) enum Restricts<'a> {
     Builtins,
     /// The tools of a toolset.
     Toolset(&'a str),
-    /// What a server offers.
+    /// The tools that a server offers.
     Served,
-    /// What a server may take.
+    /// The memory of a server.
     ServerMemory,
     /// All topics.
     Topics,
 }
 
-/// A piece of the configuration that is left out, since there is a mistake in it.
+/// A piece of the configuration that is omitted because of a mistake in it.
 ///
 /// Reads as ``.kitbag/config.toml:4:1: unknown key `desciption` in `tools.a`; did you mean
 /// `description`? (the tool `a` is off)``, in one line.
 #[derive(Clone, Debug)]
 pub struct Broken {
-    /// The first mistake in it.
+    /// The first mistake in the piece.
     pub diagnostic: Diagnostic,
-    /// How many more mistakes there are in it.
+    /// The number of further mistakes in the piece.
     pub more: usize,
-    /// Whether it is a piece of the user's own configuration.
+    /// `true` if the piece belongs to the user config.
     pub is_own: bool,
     pub(crate) consequence: String,
 }
 
 impl Piece {
-    /// The piece to which the value of a dotted key belongs.
+    /// Returns the piece that the value of a dotted key belongs to.
     pub(crate) fn of_key(path: &KeyPath<'_>) -> Self {
         match &*path.keys() {
             ["tools", name, ..] => Self::Tool((*name).to_owned()),
@@ -105,13 +105,14 @@ impl Piece {
         }
     }
 
-    /// A file that is not TOML.
+    /// Returns the piece for a file that is not valid TOML.
     pub(crate) fn of_text(file: &SourceFile) -> Self {
         Self::File(words(file.text()).map(Arc::new))
     }
 }
 
-/// The words of a text, any of which may be a key. `None` where an escape may hide one.
+/// Returns the words of a text, any of which may be a key. Returns `None` if an escape may hide a
+/// word.
 fn words(text: &str) -> Option<BTreeSet<String>> {
     let has_escapes = ["\\u", "\\U", "\\x"].iter().any(|escape| text.contains(escape));
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -120,7 +121,7 @@ fn words(text: &str) -> Option<BTreeSet<String>> {
 }
 
 impl<'a> Restricts<'a> {
-    /// The top-level keys that restrict tools by other means than their names.
+    /// The top-level keys that restrict tools without naming them.
     pub(crate) const KEYS: [&'static str; 10] = [
         "limits",
         "secret_files",
@@ -134,7 +135,7 @@ impl<'a> Restricts<'a> {
         "output",
     ];
 
-    /// The restriction that the value of a dotted key may be.
+    /// Returns the restriction that the value of a dotted key may be.
     pub(crate) fn of_key(key: &'a str, layer: Layer) -> Self {
         let mut parts = key.split('.');
         let (table, rest) = (parts.next().unwrap_or_default(), parts.next());
@@ -143,14 +144,14 @@ impl<'a> Restricts<'a> {
             ("limits" | "tools", _) => Self::All,
             ("secret_files", _) => Self::Files,
             ("serve", Some("memory")) => Self::ServerMemory,
-            // They restrict callers, and no tool.
+            // These restrict callers, not tools.
             ("serve", Some("session_idle" | "unknown_arguments")) => Self::Nothing,
             ("serve", _) => Self::Served,
             ("knowledge", _) => Self::Topics,
             ("toolsets", None) => Self::Builtins,
             ("toolsets", Some("write")) => Self::Writing,
             ("toolsets", Some(name)) if TOOLSETS.contains(&name) => Self::Toolset(name),
-            // Other layers have none of these.
+            // Other layers have no such keys.
             ("ceiling" | "approve" | "output", _) if is_own => Self::All,
             ("audit", None | Some("required")) if is_own => Self::All,
             ("deny" | "network", _) if is_own => Self::Network,
@@ -160,7 +161,7 @@ impl<'a> Restricts<'a> {
 }
 
 impl Broken {
-    /// In one line: the place, the problem, what to do about it, and what it means.
+    /// Formats one line: the place, the problem, its fix, and its consequence.
     fn line(&self) -> String {
         let more = match self.more {
             0 => String::new(),
@@ -181,8 +182,8 @@ impl fmt::Display for Broken {
     }
 }
 
-/// What a mistake means, in words. `off` are the tools that are off for it, `is_trusted` whether
-/// the workspace is trusted where the file is one of the workspace.
+/// Describes the consequence of a mistake. `off` are the tools that are off because of it.
+/// `is_trusted`: the file belongs to the user or to a trusted workspace.
 pub(crate) fn consequence(piece: &Piece, off: &BTreeSet<&str>, is_trusted: bool) -> String {
     let left_out = match piece {
         Piece::Tool(name) if is_trusted && ToolName::new(name).is_ok() => {
@@ -214,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_text_are_known_unless_escapes_hide_them() {
+    fn words_are_known_unless_an_escape_hides_them() {
         let found = words("[tools.read_file]\napprove = \"always\" # a-b\n").unwrap();
         let expected = ["a-b", "always", "approve", "read_file", "tools"];
         assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_restricts_tools_is_known_by_its_table() {
+    fn restricting_keys_are_known_by_their_tables() {
         let check = |key, layer, expected| assert_eq!(Restricts::of_key(key, layer), expected);
         check("limits.time", Layer::Workspace, Restricts::All);
         check("toolsets.python", Layer::Workspace, Restricts::Toolset("python"));

@@ -1,4 +1,4 @@
-//! What messages have in common.
+//! Parts of messages that several modules use.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use kitbag_base::text::shown;
 use super::{DiagnosticKind, Problem};
 use crate::format::key::KeyPath;
 
-/// Shows a path of unknown origin, as [`shown`] does a text.
+/// Returns a path of unknown origin, escaped like [`shown`].
 pub(crate) fn shown_path(path: &Path) -> String {
     shown(&path.to_string_lossy()).to_string()
 }
 
-/// The user's own file, as messages name it.
+/// Returns the name of the user config for messages.
 pub(crate) fn own_file(file: Option<&Path>) -> String {
     match file {
         Some(path) => format!("your user config `{}`", shown_path(path)),
@@ -20,7 +20,6 @@ pub(crate) fn own_file(file: Option<&Path>) -> String {
     }
 }
 
-/// A key that no value has.
 pub(crate) fn unknown_key(key: &str, table: &str) -> String {
     format!("unknown key `{}` {}", shown(key), within(table))
 }
@@ -33,17 +32,18 @@ fn within(table: &str) -> String {
     if table.is_empty() { "at the top level".to_owned() } else { format!("in `{table}`") }
 }
 
-/// A value of another type than its key takes. `expected` and `found` have their articles.
+/// Returns the message for a value of the wrong type. `expected` and `found` include their
+/// articles.
 pub(crate) fn wrong_type(key: &KeyPath<'_>, expected: &str, found: &str) -> String {
     format!("`{key}` takes {expected}, not {found}")
 }
 
-/// A value that is not one of those that its key takes, which are quoted.
+/// Returns the message for a value that is not in the list of allowed values. The values are
+/// quoted.
 pub(crate) fn unknown_value(key: &KeyPath<'_>, expected: &str, found: &str) -> String {
     wrong_type(key, expected, &format!("`{}`", shown(found)))
 }
 
-/// An invalid glob.
 pub(crate) fn not_a_glob(glob: &str, reason: &str) -> String {
     format!("`{}` is not a glob: {reason}", shown(glob))
 }
@@ -52,7 +52,7 @@ pub(crate) fn listed_twice(value: &str) -> String {
     format!("`{}` is listed twice", shown(value))
 }
 
-/// A relative path in the user config.
+/// Returns the message for a relative path in the user config.
 pub(crate) fn relative_path(path: &str) -> String {
     format!(
         "`{}` must be absolute or start with `~/`, because this file applies to all workspaces",
@@ -66,12 +66,12 @@ pub(crate) fn user_only(key: &str, user_file: Option<&Path>) -> Problem {
     Problem::new(DiagnosticKind::UserOnly, message)
 }
 
-/// ``did you mean `x`?``, where something was.
+/// Returns ``did you mean `x`?`` if there is a suggestion.
 pub(crate) fn did_you_mean(word: Option<&str>) -> Option<String> {
     word.map(|word| format!("did you mean `{}`?", shown(word)))
 }
 
-/// ``known keys: `a`, `b` ``, where there are any.
+/// Returns ``known keys: `a`, `b` `` if there are any.
 pub(crate) fn known_words<'a>(what: &str, words: impl Iterator<Item = &'a str>) -> Option<String> {
     let words: Vec<_> = words.map(|word| format!("`{}`", shown(word))).collect();
     (!words.is_empty()).then(|| format!("known {what}: {}", words.join(", ")))

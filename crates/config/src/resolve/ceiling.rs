@@ -1,4 +1,4 @@
-//! Ceilings: what the files of a workspace may set a limit to, at most.
+//! Ceilings: the highest limits that the files of a workspace may set.
 
 use super::context::ConfigFiles;
 use super::limits::{Quantity, SIZE, TIME};
@@ -11,8 +11,8 @@ use crate::layers::origin::Sourced;
 use crate::read::file::Layer;
 use crate::report::Report;
 
-/// What the person's own file says of ceilings, over the defaults of the limits. One that
-/// was written wrong is `None`: nothing can be measured against it.
+/// Returns the ceilings of the user config; the default ceilings are the default limits. An invalid
+/// ceiling is `None`, because no limit can be compared with it.
 pub(super) fn ceilings(
     configs: &ConfigFiles<'_>,
     invalid: &InvalidKeys,
@@ -33,15 +33,14 @@ pub(super) fn ceilings(
     )
 }
 
-/// Lowers limits to their ceilings: a default must not exceed a ceiling that the user
-/// has set.
+/// Lowers limits to their ceilings: a default must not exceed a ceiling that the user has set.
 pub(super) fn lowered(limits: EffectiveLimits, ceilings: &KnownLimits) -> EffectiveLimits {
     limits.zip(ceilings.clone()).map(
         &mut (),
         |(), _, (limit, ceiling)| lower(limit, ceiling),
         |(), _, (limit, ceiling)| lower(limit, ceiling),
         |(), _, (limit, ceiling)| lower(limit, ceiling),
-        // No budget is more than any.
+        // An unlimited budget exceeds any ceiling.
         |(), _, (limit, ceiling)| ceiling.or(limit),
     )
 }
@@ -71,7 +70,7 @@ impl Own<'_> {
         }
     }
 
-    /// The default of a ceiling that is not written, if it was not written wrong.
+    /// Returns the default of a ceiling that is not set, unless an invalid ceiling was set.
     fn default<T>(&self, key: &str, default: Sourced<T>) -> Option<Sourced<T>> {
         let table = KeyPath::ROOT.key(CEILING);
         (!self.invalid.covers(&table.key(key))).then_some(default)

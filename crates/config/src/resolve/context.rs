@@ -1,4 +1,4 @@
-//! What every part of resolving needs to know.
+//! The data that all parts of resolving use.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -27,10 +27,10 @@ use crate::report::text::{did_you_mean, known_words};
 use crate::report::{Problem, Report};
 use crate::trust::workspace::WorkspaceTrust;
 
-/// The user config and that of the workspace, the weakest first.
+/// The user config and the workspace's configuration, the weakest first.
 pub(super) type ConfigFiles<'a> = [(&'a SourceFile, &'a ConfigFile)];
 
-/// A table of each file that has it, the weakest first.
+/// Returns a table of each file that has it, the weakest first.
 pub(super) fn tables<'a, T: 'a>(
     configs: &ConfigFiles<'a>,
     table: impl Fn(&'a ConfigFile) -> Option<&'a T>,
@@ -46,13 +46,13 @@ pub(super) fn of_user<'a, T>(
     Some(field(config)?.at(file))
 }
 
-/// The files that were read and the settings that hold for all tools.
+/// The files that were read, and the settings that apply to all tools.
 pub(super) struct Context<'a> {
     pub(super) configs: &'a ConfigFiles<'a>,
     pub(super) sources: &'a Sources<'a>,
     pub(super) bases: Bases<'a>,
     pub(super) builtins: &'a [BuiltinTool<'a>],
-    /// The tools that the embedding program brings.
+    /// The tools that the embedding program provides.
     pub(super) bytes_tools: &'a [ToolName],
     pub(super) files: &'a [SourceFile],
     /// The scripts of the workspace, by the names of their files.
@@ -62,9 +62,9 @@ pub(super) struct Context<'a> {
     /// Limits that variables and flags set.
     pub(super) overrides: &'a KnownLimits,
     pub(super) ceilings: &'a KnownLimits,
-    /// The most that a workspace can grant, by the user config.
+    /// The widest grants that a workspace may give, from the user config.
     pub(super) grant_ceiling: &'a ConfiguredGrants,
-    /// The same, or nothing of any kind if the workspace is not trusted.
+    /// The same ceiling, or an empty ceiling of every kind if the workspace is not trusted.
     pub(super) workspace_ceiling: &'a ConfiguredGrants,
     pub(super) trust: &'a WorkspaceTrust,
     /// Requests over HTTP that no tool may make.
@@ -74,7 +74,7 @@ pub(super) struct Context<'a> {
     /// The user config, for messages.
     pub(super) own_file: Option<&'a Path>,
     pub(super) canonical_root: &'a Path,
-    /// Directories in which no other user may have exchanged a link that leads to a grant.
+    /// Directories in which no other user may have replaced a link that leads to a grant.
     pub(super) owners: Owners,
     pub(super) is_ignored: bool,
     pub(super) directories: Directories,
@@ -100,7 +100,7 @@ impl<'a> Context<'a> {
         Problem::from(format!("no built-in tool is named `{}`", shown(name))).hint(hint)
     }
 
-    /// The built-in that a local tool or a script replaces on purpose.
+    /// Returns the built-in that a local tool or a script explicitly replaces.
     pub(super) fn replaces(
         &self,
         parts: &[Part<'_, ToolConfig>],
@@ -114,12 +114,12 @@ impl<'a> Context<'a> {
         Some(at.sourced(at.value.clone()))
     }
 
-    /// Whether only settings that restrict access take effect of the workspace's files.
+    /// Returns whether only settings that restrict access take effect from the workspace's files.
     pub(super) fn is_untrusted(&self) -> bool {
         self.trust.untrusted().is_some()
     }
 
-    /// The absolute path that was meant at a place. `None`: it is wrong, or relative to a
+    /// Returns the absolute form of a path in a file. `None`: the path is invalid, or relative to a
     /// workspace whose files another user can change.
     pub(super) fn path(&self, at: At<'_, String>, report: &mut Report) -> Option<PathBuf> {
         if self.is_ignored && !at.value.is_empty() && !is_fixed(at.value) {
@@ -129,13 +129,13 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The directories that tools are granted. Many tools are granted the same one, and each is
+/// The directories that tools are granted. Many tools are granted the same directory, which is
 /// opened once.
 #[derive(Default)]
 pub(super) struct Directories(RefCell<HashMap<PathBuf, Result<Directory, String>>>);
 
 impl Directories {
-    /// A directory that can be granted, or why it cannot.
+    /// Returns a directory that can be granted, or the reason why it cannot be granted.
     pub(super) fn get(&self, path: &Path) -> Result<Directory, String> {
         self.0.borrow_mut().entry(path.to_owned()).or_insert_with(|| Directory::open(path)).clone()
     }
@@ -144,10 +144,10 @@ impl Directories {
 /// A directory that can be granted.
 #[derive(Clone)]
 pub(super) struct Directory {
-    /// Canonical.
+    /// The canonical path.
     pub(super) path: PathBuf,
     pub(super) identity: FileId,
-    /// The links that led to it.
+    /// The links that led to the directory.
     pub(super) links: Vec<Link>,
 }
 
@@ -171,7 +171,7 @@ impl Directory {
     }
 }
 
-/// The values of the texts of a list. Invalid texts are reported and left out.
+/// Returns the values of the strings in a list. Invalid strings are reported and omitted.
 pub(super) fn valid<'a, T, E: Into<Problem>>(
     list: At<'a, Vec<Written<String>>>,
     report: &mut Report,

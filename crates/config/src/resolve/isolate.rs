@@ -1,8 +1,9 @@
-//! Isolation of mistakes: which tools and topics are off for them, and what is said of each.
+//! Isolation of mistakes: turns off the tools and topics that a mistake affects, and describes each
+//! mistake.
 //!
-//! A mistake spoils the smallest piece that is safe: a tool, a topic, a table. Where a value that
-//! restricts tools cannot be read, the tools that it may restrict are off. Mistakes in a
-//! workspace that is not trusted turn no tool off: what they spoil is left out.
+//! A mistake disables the smallest safe piece: a tool, a topic, a table. If a value that restricts
+//! tools cannot be read, the tools that it may restrict are off. A mistake in an untrusted
+//! workspace turns no tool off: the broken piece is omitted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -22,11 +23,11 @@ use crate::read::sources::BuiltinTool;
 use crate::report::{Broken, DiagnosticKind, Found, Piece, Report, Restricts, consequence};
 use crate::resolve::tools::aliases;
 
-/// How many broken pieces are named one by one.
+/// The maximum number of broken pieces that are listed separately.
 const MOST: usize = 20;
 
-/// Turns tools off that are broken or that may be less restricted than they should be. One
-/// that cannot be made out at all is listed all the same.
+/// Turns off tools that are broken or that may be less restricted than intended. A broken tool
+/// without a valid definition is still listed.
 pub(super) fn tools(
     context: &Context<'_>,
     tools: &mut BTreeMap<ToolName, ConfiguredTool>,
@@ -59,7 +60,7 @@ pub(super) fn tools(
             tool.disabled = Some(Disabled::Unrestricted { reason });
         }
     }
-    // What the user's own file says of a tool holds for every name of it.
+    // The settings of the user config for a tool apply to all names of the tool.
     for (name, reason) in own_broken {
         for alias in aliases::names_of_same(context, &name, tools) {
             if let Some(tool) = tools.get_mut(&alias).filter(|tool| tool.is_enabled()) {
@@ -69,7 +70,7 @@ pub(super) fn tools(
     }
 }
 
-/// Takes topics away that are broken, or all of them where their table cannot be read.
+/// Removes broken topics, or all topics if their table cannot be read.
 pub(super) fn topics(
     context: &Context<'_>,
     topics: &mut BTreeMap<String, Topic>,
@@ -85,7 +86,7 @@ pub(super) fn topics(
     }
 }
 
-/// Lets a server take the least memory where what it may take cannot be read.
+/// Sets the minimum memory for a server if its memory setting cannot be read.
 pub(super) fn memory(context: &Context<'_>, memory: &mut Sourced<ByteSize>, report: &mut Report) {
     if is_lost(context, Restricts::ServerMemory, report) {
         *memory = Sourced::default(LEAST_SERVER_MEMORY);
@@ -99,7 +100,7 @@ fn is_lost(context: &Context<'_>, restriction: Restricts<'_>, report: &mut Repor
     found.any(|found| restricts(found).contains(&restriction))
 }
 
-/// The pieces that are left out, with the mistakes in each and what these mean.
+/// Returns the omitted pieces, with the mistakes in each and their consequences.
 pub(super) fn broken(
     context: &Context<'_>,
     tools: &BTreeMap<ToolName, ConfiguredTool>,
@@ -110,7 +111,7 @@ pub(super) fn broken(
     let mut known = HashMap::new();
     for found in report.found().iter().filter(|found| !found.is_consequence) {
         let Some(layer) = found.scope.layer else { continue };
-        // Of a workspace that is not trusted one line for each file is enough.
+        // For an untrusted workspace, one line per file is enough.
         let takes_effect = takes_effect(found, is_trusted);
         let piece = takes_effect.then(|| found.scope.piece.label());
         let next = broken.len();
@@ -137,7 +138,7 @@ pub(super) fn broken(
     broken
 }
 
-/// Whether a mistake turns tools off.
+/// Returns whether a mistake turns tools off.
 fn takes_effect(found: &Found, is_trusted: bool) -> bool {
     match found.scope.layer {
         None => false,
@@ -146,16 +147,16 @@ fn takes_effect(found: &Found, is_trusted: bool) -> bool {
     }
 }
 
-/// Whether a mistake is a limit above its ceiling: the ceiling applies instead.
+/// Returns whether a mistake is a limit above its ceiling: the ceiling applies instead.
 fn is_above_ceiling(found: &Found) -> bool {
     found.diagnostic.kind == DiagnosticKind::AboveCeiling
 }
 
-/// The restrictions that cannot be read for a mistake.
+/// Returns the restrictions that cannot be read because of a mistake.
 fn restricts(found: &Found) -> Vec<Restricts<'_>> {
     let layer = found.scope.layer.unwrap_or(Layer::User);
     match &found.scope.piece {
-        // What is asked for can be read, and is not given.
+        // The value can be read, but is not granted.
         Piece::Key(_)
             if matches!(
                 found.diagnostic.kind,
@@ -188,13 +189,13 @@ fn restricts(found: &Found) -> Vec<Restricts<'_>> {
     }
 }
 
-/// What may restrict tools and cannot be read, each with the first mistake.
+/// Unreadable settings that may restrict tools, each with the first mistake.
 #[derive(Default)]
 struct Lost<'a> {
     restricts: Vec<(Restricts<'a>, Arc<str>)>,
-    /// Names of tools and toolsets in keys that are not known.
+    /// Names of tools and toolsets in unknown keys.
     names: HashMap<&'a str, Arc<str>>,
-    /// The words of files that are not TOML.
+    /// The words of files that are not valid TOML.
     files: Vec<(&'a BTreeSet<String>, Arc<str>)>,
 }
 
@@ -215,7 +216,7 @@ impl<'a> Lost<'a> {
         }
     }
 
-    /// The mistake for which a tool may be less restricted than it should be.
+    /// Returns the mistake that may leave a tool less restricted than intended.
     fn restriction_of(&self, tool: &ConfiguredTool, context: &Context<'_>) -> Option<Arc<str>> {
         let builtin = match &tool.source.value {
             ToolSource::Builtin { name } => context.named(&name.value),
@@ -270,7 +271,7 @@ impl Restricts<'_> {
     }
 }
 
-/// A tool of which nothing is known but its name.
+/// Returns a tool with only a name.
 fn stub(root: &Path, name: ToolName, found: &Found, limits: &EffectiveLimits) -> ConfiguredTool {
     let wasm = root.join(DIRECTORY).join(TOOLS).join(format!("{name}.wasm"));
     let local = ToolSource::Local(LocalTool::new(Sourced::default(wasm), None, None));

@@ -1,5 +1,5 @@
-//! Limits: flag over variable over the tool's own over those of all tools, and
-//! none of a workspace's above its ceiling.
+//! Limits, from the strongest: flags, variables, the tool's own limits, the limits of all tools.
+//! Limits of a workspace are at most their ceilings.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::report::{DiagnosticKind, Problem, Report};
 /// The form of a limit in a file.
 pub(super) struct Quantity<T, U> {
     pub(super) parse: fn(&U) -> Result<T, ParseLimitError>,
-    /// Shows a value as it would be typed, without quotation marks.
+    /// Formats a value as it would be typed, without quotation marks.
     show: fn(&T) -> String,
     quote: &'static str,
 }
@@ -39,13 +39,14 @@ pub(super) const TIME: Quantity<Duration, String> = Quantity {
 const NUMBER: Quantity<u64, NonZeroU64> =
     Quantity { parse: |number| Ok(number.get()), show: u64::to_string, quote: "" };
 
-/// The limits that variables and flags set for every tool. An unknown variable is a warning.
+/// Returns the limits that variables and flags set for every tool. An unknown variable causes a
+/// warning.
 pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> KnownLimits {
     const PREFIX: &str = "KITBAG_";
     let mut limits = KnownLimits::default();
     for (name, value) in sources.environment.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
         let origin = Origin::environment(name.clone());
-        // An empty value is how a shell takes a variable back for one command.
+        // Setting a variable to an empty value unsets it for one command in a shell.
         let is_set = !value.is_empty();
         match name.as_str() {
             name if is_set && limits.read_variable(name, value, report) => {}
@@ -58,7 +59,7 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> KnownLimi
             }
             known if VARIABLES.contains(&known) => {}
             name => {
-                // The prefix is in every name, so it does not show which was meant.
+                // The prefix is in every name, so it does not help to find the intended name.
                 let rest = |name: &'static str| name.trim_start_matches(PREFIX);
                 let meant = nearest(&name[PREFIX.len()..], VARIABLES.map(rest));
                 let meant = meant.map(|meant| format!("{PREFIX}{meant}"));
@@ -81,8 +82,8 @@ fn of_flag<T>(key: &str, value: T) -> Sourced<T> {
     Sourced { value, origin: Origin::flag(format!("--{}", key.replace('_', "-"))) }
 }
 
-/// The limits of the layers, the weakest first, over other limits; variables and flags not
-/// considered. `path` is the key of the table in each layer.
+/// Returns the limits of the layers, the weakest first, over other limits, without variables and
+/// flags. `path` is the key of the table in each layer.
 pub(super) fn merged<'a>(
     context: &Context<'_>,
     path: &KeyPath<'_>,
@@ -94,7 +95,7 @@ pub(super) fn merged<'a>(
     if let (Origin::Tool, Some(ceiling)) = (&under.tool_calls.origin, &mut ceilings.tool_calls)
         && ceiling.value < under.tool_calls.value
     {
-        // A built-in has more than others by default, which a workspace may lower.
+        // A built-in has a higher default, which a workspace may lower.
         *ceiling = under.tool_calls.clone();
     }
     layers.fold(under.clone(), |limits, (file, layer)| {
@@ -123,9 +124,9 @@ struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
-    /// The limit that a layer sets, at most the ceiling. A limit above it is reported even if a
-    /// stronger layer sets another one. `None`: the layer sets no valid limit, or raises `limit` in
-    /// a workspace that is not trusted.
+    /// Returns the limit that a layer sets, at most the ceiling. A limit above it is reported even
+    /// if a stronger layer sets the limit. `None`: the layer sets no valid limit, or raises `limit`
+    /// in an untrusted workspace.
     fn limit<T: PartialOrd + Clone, U>(
         &mut self,
         key: &str,
@@ -163,8 +164,8 @@ impl Bounds<'_> {
     }
 }
 
-/// The limits of a tool that has none of its own. If no file says otherwise, a built-in that
-/// calls others makes more calls of them, and one with large inputs has more memory.
+/// Returns the limits of a tool without limits of its own. By default, a built-in that calls other
+/// tools may make more calls, and a built-in with large inputs has more memory.
 pub(super) fn under(
     context: &Context<'_>,
     limits: &EffectiveLimits,
@@ -178,7 +179,7 @@ pub(super) fn under(
     limits
 }
 
-/// Raises a default to that of a built-in, or to a lower ceiling that the user has set.
+/// Raises a default to the default of a built-in, or to a lower ceiling that the user has set.
 fn raise<T: PartialOrd + Clone>(
     limit: &mut Sourced<T>,
     value: Option<T>,
@@ -192,7 +193,7 @@ fn raise<T: PartialOrd + Clone>(
     }
 }
 
-/// The memory of a server, which the workspace may lower.
+/// Returns the memory of a server, which the workspace may lower.
 pub(super) fn server_memory(
     configs: &ConfigFiles<'_>,
     is_untrusted: bool,
@@ -228,7 +229,8 @@ pub(super) fn server_memory(
     memory
 }
 
-/// The time after which an unused session of a server ends, which only the user config sets.
+/// Returns the time after which an unused session of a server ends, which only the user config
+/// sets.
 pub(super) fn session_idle(
     configs: &ConfigFiles<'_>,
     user_file: Option<&Path>,

@@ -1,5 +1,5 @@
-//! From what a person typed to what is in effect: the layers merged, the
-//! defaults filled in, and everything checked.
+//! Resolving the files to the configuration in effect: merges the layers, adds the defaults and
+//! checks everything.
 
 mod ceiling;
 mod context;
@@ -33,7 +33,8 @@ use crate::read::{Read, Workspace};
 use crate::report::{DiagnosticKind, GrantedLink, Report};
 use crate::trust::review::TrustReview;
 
-/// Merges and checks what was read. Mistakes are reported and left out of the result.
+/// Merges and checks the files that were read. Mistakes are reported, and their pieces omitted from
+/// the result.
 pub(crate) fn resolve(
     read: Read,
     overrides: &KnownLimits,
@@ -214,7 +215,7 @@ pub(crate) fn resolve(
     }
 }
 
-/// Files that no tool reads: kitbag's own secrets and counts.
+/// Returns the files that no tool may read: kitbag's own secrets and counters.
 fn private(sources: &Sources<'_>, store: &SecretStore) -> Vec<PathBuf> {
     let state = sources.state.as_ref();
     let own = [state, store.file.as_ref(), store.key_file.as_ref()].into_iter().flatten();

@@ -21,12 +21,12 @@ use crate::report::text::{did_you_mean, shown_path};
 use crate::report::{Diagnostic, DiagnosticKind, Piece, Problem, Report};
 use crate::trust::workspace::{TrustedBy, WorkspaceTrust};
 
-/// The longest id, in characters.
+/// The maximum length of an id, in characters.
 const MAX_ID_CHARS: usize = 64;
 
 pub(super) fn topics(context: &Context<'_>, report: &mut Report) -> BTreeMap<String, Topic> {
     let mut topics = BTreeMap::new();
-    // By each name in lower case, the topic that has it.
+    // The topic with each name, by the name in lower case.
     let mut names: HashMap<String, &str> = HashMap::new();
     for parts in merge(tables(context.configs, |config| config.knowledge.as_ref())) {
         let key = parts[0].key;
@@ -35,7 +35,7 @@ pub(super) fn topics(context: &Context<'_>, report: &mut Report) -> BTreeMap<Str
         if leads_out(context, &topic, &parts, report) {
             continue;
         }
-        // A topic that is taken away leaves its names to others.
+        // A disabled topic leaves its names to others.
         if topic.enable.value {
             let title = last(&parts, |topic| topic.title.as_ref());
             let title = title.map(|title| title.with(title.value.as_str()));
@@ -124,8 +124,8 @@ fn topic(
     })
 }
 
-/// Where the documents of a topic have to lie when they are read. Links of a workspace lead
-/// out of it only where a person has said so.
+/// Returns the directory that must contain the documents of a topic when they are read. Links of a
+/// workspace may lead out of it only with a person's consent.
 fn within(context: &Context<'_>, subjects: &Path, at: Option<At<'_, String>>) -> Option<PathBuf> {
     let is_of_user = at.is_some_and(|at| at.file.layer() == Layer::User && is_fixed(at.value));
     if is_of_user {
@@ -135,14 +135,14 @@ fn within(context: &Context<'_>, subjects: &Path, at: Option<At<'_, String>>) ->
         WorkspaceTrust::Nothing | WorkspaceTrust::Untrusted(_) => {
             Some(context.canonical_root.to_owned())
         }
-        // The record has each place to which a link leads.
+        // The record contains the target of each link.
         WorkspaceTrust::Trusted(TrustedBy::Record(_)) => Some(canonical(subjects)),
         WorkspaceTrust::Trusted(_) => None,
     }
 }
 
-/// Whether a topic of an untrusted workspace is outside of it, or in a directory that looks
-/// like a secret: a warning names it.
+/// Returns whether a topic of an untrusted workspace is outside of the workspace, or in a directory
+/// that looks like a secret. A warning names it.
 fn leads_out(
     context: &Context<'_>,
     topic: &Topic,
@@ -179,9 +179,9 @@ fn strings<'a>(
 }
 
 impl Topic {
-    /// The entries of `learned` and `disabled` that match neither one of the subjects nor
-    /// another name of a file in the directory, each with what was likely meant. A tool in
-    /// `disabled` is most likely a mistake, too.
+    /// Returns the entries of `learned` and `disabled` that match no subject and no other name of a
+    /// file in the directory, each with a suggestion. A tool in `disabled` is also likely a
+    /// mistake.
     pub fn unmatched(
         &self,
         subjects: &[String],
@@ -192,7 +192,7 @@ impl Topic {
             Ok(glob) => {
                 subjects.iter().chain(files).any(|name| name == entry || glob.matches(name))
             }
-            // It was refused already.
+            // The entry was already refused.
             Err(_) => true,
         };
         let unmatched = self.entries.iter().filter(|(_, entry)| !is_matched(&entry.value));
@@ -227,7 +227,7 @@ fn entries(
     entries.into_iter().flatten().map(move |at| (key, at.sourced(at.value.clone())))
 }
 
-/// Whether a text can be the id of a topic: short, visible, and no path.
+/// Returns whether a string can be the id of a topic: short, visible, and not a path.
 fn is_id(id: &str) -> bool {
     let length = id.chars().count();
     (1..=MAX_ID_CHARS).contains(&length)

@@ -1,5 +1,5 @@
-//! What configures a workspace, and whether it takes effect: it does if a person trusts what it
-//! asks for, or has said so of the workspace.
+//! The content that configures a workspace. It takes effect if a person trusts its requests, or
+//! trusts the workspace by name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,36 +16,37 @@ use crate::trust::workspace::{
     TrustedBy, UntrustedReason, UntrustedWorkspace, WorkspaceContent, WorkspaceTrust,
 };
 
-/// What configures a workspace, of which nothing was digested yet.
+/// The content that configures a workspace, before it is digested.
 pub(crate) struct OwnContent<'a> {
     pub(crate) root: &'a Path,
     pub(crate) files: Vec<(String, &'a SourceFile)>,
     pub(crate) components: Vec<String>,
-    /// Whether there are scripts, which may not have been read yet.
+    /// `true` if there are scripts, which may not have been read yet.
     pub(crate) has_scripts: bool,
 }
 
-/// Whether the state directory lies in a workspace, which could then hold any record. A home
-/// directory that is a workspace has it in it, and is the user's own.
+/// Returns whether the state directory is in a workspace, which could then contain any record. A
+/// home directory that is a workspace contains it too, but belongs to the user.
 pub(crate) fn lies_in(state: &Path, root: &Path, home: Option<&Path>) -> bool {
     kitbag_fs_guard::canonical(state).starts_with(root) && !holds(root, home)
 }
 
 impl Config {
-    /// The records of the workspaces that the user trusts. `None`: there is no state directory.
+    /// Returns the records of the workspaces that the user trusts. `None`: there is no state
+    /// directory.
     pub fn trust_store(&self) -> Option<TrustStore> {
         self.state.as_ref().map(|state| TrustStore::new(&state.value))
     }
 
-    /// The state directory, where it lies in the workspace of this canonical path, which could
-    /// then hold any record.
+    /// Returns the state directory if it is in the workspace of this canonical path, which could
+    /// then contain any record.
     pub fn state_inside(&self, root: &Path) -> Option<&Path> {
         let state = &self.state.as_ref()?.value;
         lies_in(state, root, self.home.as_deref()).then_some(state.as_path())
     }
 
-    /// The record of a workspace that no file configures any more, with what is gone as the
-    /// edits.
+    /// Returns the record of a workspace that no longer has configuration files. The edits are the
+    /// removed files.
     pub(crate) fn record_of_nothing(&mut self) -> Option<Arc<TrustRecord>> {
         let root = kitbag_fs_guard::canonical(&self.root.value);
         let is_usable = self.ignored.is_none() && self.state_inside(&root).is_none();
@@ -54,7 +55,7 @@ impl Config {
         Some(Arc::new(record))
     }
 
-    /// The record of what was trusted before, for a workspace that is read to show what it asks.
+    /// Returns the record of the previous trust, for a workspace that is read to show its requests.
     pub(crate) fn record_before(&mut self) -> Option<Arc<TrustRecord>> {
         let content = self.content.as_ref()?;
         let record = self.trust_store()?.find(&content.root).ok()??;
@@ -71,7 +72,7 @@ impl Config {
 }
 
 impl<'a> OwnContent<'a> {
-    /// That of a workspace which nothing configures.
+    /// Returns the content of a workspace without configuration.
     pub(crate) fn empty(root: &'a Path) -> Self {
         Self { root, files: Vec::new(), components: Vec::new(), has_scripts: false }
     }
@@ -89,7 +90,7 @@ impl<'a> OwnContent<'a> {
         }
     }
 
-    /// Whether it counts. `root` is the workspace as it was found.
+    /// Returns whether the content takes effect. `root` is the workspace as it was found.
     pub(crate) fn trust(
         &self,
         root: &Path,

@@ -1,4 +1,4 @@
-//! Where what the files of a workspace name leads: outside of it, or elsewhere in it.
+//! The targets of the paths in a workspace's files: outside of the workspace, or elsewhere in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,14 +21,14 @@ pub(crate) const READ_AND_WRITE: &str = "read and write";
 
 const RUN: &str = "run";
 
-/// Whether one of the links that were followed lies in the workspace, by its canonical path.
+/// Returns whether one of the followed links is in the workspace, by its canonical path.
 pub(crate) fn is_led(links: &[Link], root: &Path) -> bool {
     links.iter().any(|link| link.path.starts_with(root))
 }
 
 impl Config {
-    /// The places that the files of the workspace name and that are not where their paths say:
-    /// outside of it, and those to which a link in it leads. They are topics, directories that
+    /// Returns the places that the files of the workspace name but that are not at their literal
+    /// paths: places outside of it, and targets of links in it. They are topics, directories that
     /// tools are granted, and components outside; another component inside has another digest.
     pub fn named_places(&self) -> BTreeSet<TrustedPlace> {
         let root = canonical(&self.root.value);
@@ -37,7 +37,7 @@ impl Config {
             let path = canonical(written);
             let is_led_inside = || match access {
                 RUN => false,
-                // That of a grant is canonical by now.
+                // The path of a grant is already canonical.
                 _ if path == written => self.through_links.contains(&path),
                 _ => locate(written).is_ok_and(|located| is_led(&located.links, &root)),
             };
@@ -71,8 +71,8 @@ impl Config {
         places
     }
 
-    /// The components that the workspace holds or names, by the names that a record of trust
-    /// has for them.
+    /// Returns the components that the workspace contains or names, by their names in a record of
+    /// trust.
     pub fn workspace_components(&self) -> BTreeMap<String, PathBuf> {
         let mut components = BTreeMap::new();
         for path in self.content.iter().flat_map(|content| &content.components) {
@@ -88,10 +88,10 @@ impl Config {
         components
     }
 
-    /// Has the components of the workspace checked against the digests that a person trusts,
-    /// where there is a record of that.
+    /// Pins the components of the workspace to the digests in the record of trust, if there is a
+    /// record.
     pub(crate) fn pin_components(&mut self) {
-        /// No content has this digest.
+        /// A digest that no content has.
         const NONE: ContentDigest = ContentDigest([0; 32]);
         let Some(record) = self.workspace_trust.record().cloned() else { return };
         let mut tools = std::mem::take(&mut self.tools);
@@ -110,14 +110,14 @@ impl Config {
         self.tools = tools;
     }
 
-    /// The name that a record of trust has for a component.
+    /// Returns the name of a component in a record of trust.
     fn record_name(&self, local: &LocalTool) -> String {
         let path = &local.wasm.value;
         let path = path.strip_prefix(&self.root.value).unwrap_or(path);
         path.to_string_lossy().into_owned()
     }
 
-    /// Whether a file of the workspace is where something came from.
+    /// Returns whether a file of the workspace is the origin of a value.
     pub fn is_of_workspace(&self, origin: &Origin) -> bool {
         match origin {
             Origin::Found { .. } => true,

@@ -1,5 +1,5 @@
-//! Whose files count: a workspace's configuration is read only where no user but
-//! the caller and root can have written it, or where the caller has named the workspace.
+//! Owners of files: a workspace's configuration is read only if no user except the caller and root
+//! can have written it, or if the caller has named the workspace.
 
 use std::fs::File;
 use std::io;
@@ -21,25 +21,25 @@ use crate::report::text::{not_a_glob, relative_path, shown_path};
 use crate::report::{Problem, Report};
 use crate::trust::workspace::WorkspacePattern;
 
-/// Opens the files of a workspace and remembers the first that does not count.
+/// Opens the files of a workspace, and stores the first file that must be ignored.
 #[derive(Debug)]
 pub(crate) struct Examiner {
-    /// With the root, once it was opened.
+    /// The owners, including the root once it was opened.
     owners: Owners,
-    /// The file or directory, and why.
+    /// The file or directory to ignore, with the reason.
     pub(crate) distrusted: Option<(PathBuf, Distrust)>,
 }
 
-/// What was opened, and where it lies: not what its name leads to by now.
+/// An open file or directory, with its actual path: its name may refer to another file by now.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) file: File,
-    /// Its path without links.
+    /// The path without links.
     pub(crate) path: PathBuf,
 }
 
-/// How often something is opened anew that is replaced between a look at its name and
-/// opening it, as editors do.
+/// The number of attempts to open a file that is replaced between examining its name and opening
+/// it. Editors replace files.
 const ATTEMPTS: usize = 16;
 
 impl Examiner {
@@ -60,8 +60,8 @@ impl Examiner {
 
     /// Opens and examines a file or directory by its name in a directory, to read it.
     ///
-    /// What is opened is what was looked at: a link is not followed when something is opened
-    /// but looked up before, and then has to lead to what is opened.
+    /// The opened file is the examined file: a link is resolved beforehand and not followed when
+    /// the file is opened, and must lead to the opened file.
     pub(crate) fn open(
         &mut self,
         directory: &Opened,
@@ -81,8 +81,8 @@ impl Examiner {
         Err(io::Error::other(reason).into())
     }
 
-    /// Examines a file or directory by its name in a directory, and what it leads to
-    /// where it is a symbolic link. Returns what that is.
+    /// Examines a file or directory by its name in a directory, and the target if it is a symbolic
+    /// link. Returns the kind of the target.
     pub(crate) fn name(
         &mut self,
         directory: &File,
@@ -91,8 +91,7 @@ impl Examiner {
     ) -> io::Result<FileKind> {
         let mut stat = Stat::at(directory, name)?;
         if stat.kind() == FileKind::Link {
-            // A link has no permissions of its own, but an owner, who chose where it
-            // leads.
+            // A link has no permissions of its own, but an owner, who chose its target.
             self.note(path, distrust_owner(&stat));
             self.links(path);
             stat = Stat::following_links_at(directory, name)?;
@@ -103,10 +102,10 @@ impl Examiner {
         Ok(stat.kind())
     }
 
-    /// Examines the links that lead from a path elsewhere, and where that is: another user
-    /// must not be able to put something else there.
+    /// Examines the links from a path, and their targets: another user must not be able to replace
+    /// them.
     fn links(&mut self, path: &Path) {
-        // What leads nowhere is not read either.
+        // A dangling link is not read either.
         let Ok(located) = locate(path) else { return };
         self.take(self.owners.check_located(&located));
     }
@@ -124,7 +123,7 @@ impl Examiner {
     }
 }
 
-/// Opens what a name in a directory stands for. `None` where that is replaced meanwhile.
+/// Opens the file that a name in a directory refers to. Returns `None` if it is replaced meanwhile.
 fn open_as_found(
     directory: &Opened,
     name: &Path,
@@ -159,7 +158,7 @@ fn open_as_found(
     Ok(is_same.then_some(Opened { file, path }))
 }
 
-/// Reads the table `[trust]` of the user's own file.
+/// Reads the table `[trust]` of the user config.
 pub(crate) fn trust(
     file: &SourceFile,
     config: &ConfigFile,
@@ -175,7 +174,7 @@ pub(crate) fn trust(
         }
     }
     let Some(written) = &table.directories else { return trust };
-    // Relative paths are refused before they would be taken relative to this.
+    // Relative paths are refused before they are resolved against this base.
     let bases = Bases { root: Path::new("/"), home };
     let at = written.at(file);
     let directories = at.value.iter().map(|directory| directory.at(file)).filter_map(|at| {
@@ -189,7 +188,7 @@ pub(crate) fn trust(
     trust
 }
 
-/// A glob of canonical paths: links in what it names without a wildcard are followed.
+/// Returns a glob of canonical paths: links in the part without wildcards are resolved.
 fn pattern(text: &str, home: Option<&Path>) -> Result<String, Problem> {
     if !is_fixed(text) {
         return Err(relative_path(text).into());
@@ -203,7 +202,7 @@ fn pattern(text: &str, home: Option<&Path>) -> Result<String, Problem> {
     };
     let directory = canonical(&Bases { root: Path::new("/"), home }.absolute(&directory)?);
     let directory = directory.to_str().ok_or_else(|| not_a_glob(text, "its path is not UTF-8"))?;
-    // What a directory is called means nothing else.
+    // Special characters in the name of the directory are literal.
     let escaped: String = directory
         .trim_end_matches('/')
         .chars()
@@ -221,12 +220,11 @@ fn pattern(text: &str, home: Option<&Path>) -> Result<String, Problem> {
     }
 }
 
-/// Opens the user's own file.
+/// Opens the user config.
 ///
 /// # Errors
 ///
-/// Says why it cannot be read, or who else can have written it or can put another one
-/// into its place, and what helps.
+/// The reason why it cannot be read, or which other user can write or replace it, with the remedy.
 pub(crate) fn open_own(path: &Path, home: Option<&Path>) -> Result<File, Problem> {
     open_named(path, &Trust::default().owners(None, home))
 }
@@ -235,7 +233,7 @@ pub(crate) fn open_own(path: &Path, home: Option<&Path>) -> Result<File, Problem
 ///
 /// # Errors
 ///
-/// As for [`open_own`].
+/// The same as for [`open_own`].
 pub(crate) fn open_named(path: &Path, owners: &Owners) -> Result<File, Problem> {
     let opened = owners.open_following_links(path);
     opened.map(|(file, _)| file).map_err(|error| match error {

@@ -1,7 +1,7 @@
-//! What counts of the file of a workspace that is not trusted: that which can only narrow, and
-//! topics that lie in the workspace.
+//! The settings of an untrusted workspace's file that take effect: settings that can only restrict,
+//! and topics in the workspace.
 //!
-//! Every key is named here, so that a new one is decided on.
+//! Every key is listed here, so that a new key needs a decision.
 
 use kitbag_contract::ToolName;
 
@@ -11,7 +11,7 @@ use crate::format::{
     TopicConfig,
 };
 
-/// A tool that the file names and that does not run.
+/// A tool that the file names but that does not run.
 pub(crate) struct NamedTool {
     pub(crate) name: ToolName,
     pub(crate) span: Span,
@@ -25,8 +25,8 @@ pub(crate) enum NamedSource {
     Builtin(String),
 }
 
-/// Whether all that a file says counts without trust: it narrows, or names topics, of which those
-/// outside of the workspace are left out later. The closures are those of [`narrowed`].
+/// Returns whether all settings of a file take effect without trust: they restrict, or are topics;
+/// topics outside of the workspace are omitted later. The closures are those of [`narrowed`].
 pub(crate) fn counts_wholly(
     config: &ConfigFile,
     is_known: impl Fn(&str) -> bool,
@@ -41,7 +41,7 @@ pub(crate) fn counts_wholly(
     let tools = config.tools.iter().flat_map(|tools| tools.iter());
     let tools = tools.map(|entry| (&entry.key.value, &entry.value.value)).all(|(name, tool)| {
         let ToolConfig {
-            // What makes a tool.
+            // Keys that define a tool.
             source: _,
             builtin: _,
             replaces: _,
@@ -54,7 +54,7 @@ pub(crate) fn counts_wholly(
             grants,
             limits: _,
             rate: _,
-            // It adds to the calls before which a person is asked.
+            // It adds calls that need approval.
             approve: _,
             answers,
             dev,
@@ -67,16 +67,16 @@ pub(crate) fn counts_wholly(
     let topics = config.knowledge.iter().flat_map(|topics| topics.iter());
     let topics = topics.map(|entry| (&entry.key.value, &entry.value.value));
     let topics = topics.into_iter().all(|(id, topic)| {
-        // Nothing is learned before trust.
+        // No subject is learned before trust.
         topic.include.is_none() && topic.learned.is_none() && !has_topic(id)
     });
     toolsets && tools && topics
 }
 
-/// Keeps of a file what counts, and returns the tools that it names.
+/// Keeps the settings of a file that take effect, and returns the tools that the file names.
 ///
-/// `is_known` says whether there is a tool of a name without the workspace, and `has_topic`
-/// whether the user's own file has a topic.
+/// `is_known` returns whether a tool exists without the workspace, and `has_topic` whether the user
+/// config has a topic.
 pub(crate) fn narrowed(
     config: ConfigFile,
     is_known: impl Fn(&str) -> bool,
@@ -132,8 +132,8 @@ pub(crate) fn narrowed(
         secret_files: secret_files.map(|SecretFilesConfig { names, except: _ }| {
             SecretFilesConfig { names, except: None }
         }),
-        // Of each key the strictest value of all files is in effect, and of `session_idle` the
-        // user's.
+        // For each key the strictest value of all files takes effect, and for `session_idle` the
+        // user's value.
         serve: serve.filter(
             |ServeConfig { memory: _, tools: _, session_idle: _, unknown_arguments: _ }| true,
         ),
@@ -177,7 +177,8 @@ fn narrowed_toolsets(toolsets: ToolsetsConfig) -> ToolsetsConfig {
     }
 }
 
-/// What it says of a tool that is there without it. Grants are narrowed where they are resolved.
+/// Keeps the settings for a tool that exists without the workspace. Its grants are narrowed when
+/// they are resolved.
 fn narrowed_tool(tool: ToolConfig) -> ToolConfig {
     let ToolConfig {
         source: _,

@@ -1,4 +1,4 @@
-//! Whether the files of a workspace count, and why.
+//! Trust in the files of a workspace: whether they take effect, and the reason.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,38 +11,38 @@ use kitbag_state::trust::{TrustRecord, WorkspaceEdit};
 use crate::layers::origin::Origin;
 use crate::report::text::shown_path;
 
-/// The command by which a person sees what a workspace asks, and trusts it.
+/// The command that shows a person the requests of a workspace, and trusts it.
 pub(crate) const COMMAND: &str = "kitbag trust";
 
-/// Whether the files of a workspace count.
+/// The trust state of a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WorkspaceTrust {
-    /// No file of a workspace says anything.
+    /// The workspace has no configuration files.
     #[default]
     Nothing,
-    /// They count.
+    /// The files take effect.
     Trusted(TrustedBy),
-    /// Of them counts what narrows alone, and tools of the workspace do not run.
+    /// Only settings that restrict access take effect, and tools of the workspace do not run.
     Untrusted(Box<UntrustedWorkspace>),
 }
 
-/// Why the files of a workspace count.
+/// The reason why the files of a workspace take effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustedBy {
-    /// A person trusts what they ask for. Components have to have the digests of the record.
+    /// A person trusts their requests. Components must have the digests in the record.
     Record(Arc<TrustRecord>),
-    /// A pattern of the user's own file matches the workspace.
+    /// A pattern of the user config matches the workspace.
     Pattern(Origin),
-    /// The caller says so, or the variable of the environment.
+    /// The caller or the environment variable trusts them.
     Caller(Origin),
-    /// They are read to show what they ask.
+    /// The files are read to show their requests.
     Question,
 }
 
-/// A workspace whose files do not count, since no person trusts what they hold.
+/// An untrusted workspace, whose files do not take effect.
 ///
-/// Reads as ``the configuration of `/w` is not trusted: …``, with what to do about it. After an
-/// edit the cause comes first.
+/// Reads as ``the configuration of `/w` is not trusted: …``, with the remedy. After an edit the
+/// cause comes first.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{}",
@@ -62,36 +62,37 @@ pub enum TrustedBy {
 pub struct UntrustedWorkspace {
     /// The root of the workspace; absolute.
     pub root: PathBuf,
-    /// Why it is not trusted.
+    /// The reason why it is not trusted.
     pub reason: UntrustedReason,
-    /// Whether something of what its files say does not count therefore.
+    /// `true` if some of its settings therefore do not take effect.
     pub leaves_out: bool,
 }
 
-/// Why a workspace is not trusted.
+/// The reason why a workspace is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UntrustedReason {
     /// No person has trusted it.
     New,
-    /// It was edited, and what was trusted is not known any more.
+    /// It was edited, and the trusted version is no longer known.
     Changed(Vec<WorkspaceEdit>),
-    /// The caller says so.
+    /// The caller does not trust it.
     Caller(Origin),
-    /// There is no state directory, and so no record.
+    /// There is no state directory, and therefore no record.
     NoState,
-    /// The state directory lies in the workspace, which could hold any record.
+    /// The state directory is in the workspace, which could contain any record.
     StateInside(PathBuf),
     /// The record cannot be read.
     Record(String),
 }
 
-/// What configures a workspace, apart from what its components hold.
+/// The content that configures a workspace, except the bytes of its components.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceContent {
     /// The canonical path of the workspace.
     pub root: PathBuf,
-    /// The files, by their paths in the workspace, with the digests of what was read of them.
+    /// The files, by their paths in the workspace, with the digests of their content when they were
+    /// read.
     pub files: BTreeMap<String, ContentDigest>,
     /// The components in `.kitbag/tools`, by their paths in the workspace.
     pub components: Vec<String>,
@@ -100,18 +101,18 @@ pub struct WorkspaceContent {
 /// A glob of directories whose workspaces are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspacePattern {
-    /// The glob, which canonical paths are held against.
+    /// The glob, which is matched against canonical paths.
     pub(crate) glob: String,
     pub(crate) origin: Origin,
 }
 
 impl WorkspaceTrust {
-    /// Whether what the files say counts.
+    /// Returns whether the files take effect.
     pub fn is_trusted(&self) -> bool {
         matches!(self, Self::Trusted(_))
     }
 
-    /// What is to be said where they do not count.
+    /// Returns the message for an untrusted workspace.
     pub fn untrusted(&self) -> Option<&UntrustedWorkspace> {
         match self {
             Self::Untrusted(untrusted) => Some(untrusted),
@@ -119,19 +120,20 @@ impl WorkspaceTrust {
         }
     }
 
-    /// What a person should know: the files do not count, and that makes a difference.
+    /// Returns the message for a person if the workspace is untrusted and some of its settings
+    /// therefore do not take effect.
     pub fn notice(&self) -> Option<&UntrustedWorkspace> {
         self.untrusted().filter(|untrusted| untrusted.leaves_out)
     }
 
-    /// Notes that something of what the files say does not count.
+    /// Records that a setting in the files does not take effect.
     pub(crate) fn leave_out(&mut self) {
         if let Self::Untrusted(untrusted) = self {
             untrusted.leaves_out = true;
         }
     }
 
-    /// The record of what a person trusts, where that is why the files count.
+    /// Returns the record of trust, if it is the reason why the files take effect.
     pub fn record(&self) -> Option<&Arc<TrustRecord>> {
         match self {
             Self::Trusted(TrustedBy::Record(record)) => Some(record),
@@ -141,13 +143,13 @@ impl WorkspaceTrust {
 }
 
 impl WorkspaceContent {
-    /// Whether nothing configures the workspace.
+    /// Returns whether the workspace has no configuration.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.components.is_empty()
     }
 
-    /// How it differs from what is trusted. Components are compared by their digests when they
-    /// are loaded; here by whether they are there.
+    /// Returns the differences from the trusted version. Components are compared by their digests
+    /// when they are loaded; here only by their presence.
     pub fn changes(&self, record: &TrustRecord) -> Vec<WorkspaceEdit> {
         let files = self.files.iter().map(|(path, digest)| (path.as_str(), *digest));
         let mut changes = record.changes(files);
@@ -167,7 +169,7 @@ fn is_own(path: &str) -> bool {
 }
 
 impl UntrustedWorkspace {
-    /// The workspace, after edits that cannot be compared with what was trusted.
+    /// Returns the workspace after edits that cannot be compared with the trusted version.
     pub(crate) fn edited(root: &Path, mut edits: Vec<WorkspaceEdit>) -> Self {
         if edits.is_empty() {
             edits.push(WorkspaceEdit::Places);

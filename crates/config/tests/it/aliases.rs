@@ -1,4 +1,4 @@
-//! Another name for a tool of which the user's own file says something.
+//! Another name for a tool that the user config restricts.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use kitbag_config::Config;
 
 use crate::support::Fixture;
 
-/// The tools, each with the reason why it is off and its rates.
+/// Checks each tool: the reason why it is off, and its rates.
 #[track_caller]
 fn check(fixture: &Fixture, expected: &[&str]) {
     let config: Config = fixture.load();
@@ -30,7 +30,7 @@ fn check(fixture: &Fixture, expected: &[&str]) {
 const OWN: &str = "(/t/h/config.toml:2:8)";
 
 #[test]
-fn one_component_has_one_rate_by_whichever_path_and_name() {
+fn a_component_has_one_rate_for_all_paths_and_names() {
     let fixture = Fixture::new(
         "[tools.a]\nsource = \"local\"\nwasm = \"link.wasm\"\n\
          [tools.b]\nsource = \"local\"\nwasm = \"hard.wasm\"\n\

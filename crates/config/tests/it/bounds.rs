@@ -16,7 +16,7 @@ fn sources(fixture: &Fixture, trust: TrustSource) -> Sources<'_> {
     Sources { trust, state, ..fixture.sources() }
 }
 
-/// The workspace as a person finds it who has just cloned it.
+/// Returns the configuration of a workspace that was just cloned.
 fn cloned(fixture: &Fixture) -> Config {
     load_isolated(&sources(fixture, TrustSource::Recorded)).unwrap()
 }
@@ -25,7 +25,7 @@ fn trusted(fixture: &Fixture) -> Config {
     load_isolated(&fixture.sources()).unwrap()
 }
 
-/// The pieces that are left out, each in a line.
+/// Returns the omitted pieces, one per line.
 fn broken(config: &Config) -> Vec<String> {
     config.broken.iter().map(ToString::to_string).collect()
 }
@@ -39,7 +39,7 @@ fn scripts_and_manifests_are_not_read_before_trust() {
         .file("w/.kitbag/tools/count.toml", "no = TOML = 1");
     let config = cloned(&fixture);
     assert!(broken(&config).is_empty(), "{:?}", broken(&config));
-    // They are listed all the same, and not among the files that were read.
+    // The tools are still listed, but their files were not read.
     for name in ["words", "wrong", "count"] {
         assert!(!config.tools[name].is_enabled(), "{name}");
     }
@@ -48,13 +48,13 @@ fn scripts_and_manifests_are_not_read_before_trust() {
 }
 
 #[test]
-fn files_beyond_the_bound_in_bytes_are_left_out_by_name() {
+fn files_beyond_the_bound_in_bytes_are_omitted_by_name() {
     let mut fixture = Fixture::new("[tools.notes.limits]\ntime = \"3s\"\n");
     for number in 10..28 {
         fixture = fixture.file(&format!("w/.kitbag/scripts/s{number}.py"), "#".repeat(MIB));
     }
     let config = trusted(&fixture);
-    // The configuration takes a part of the 16 MiB.
+    // The configuration file takes a part of the 16 MiB.
     let is_left_out =
         |tool: &ConfiguredTool| matches!(tool.disabled, Some(Disabled::Broken { .. }));
     let left_out = config.tools.values().filter(|tool| is_left_out(tool));
@@ -73,7 +73,7 @@ fn files_beyond_the_bound_in_bytes_are_left_out_by_name() {
 }
 
 #[test]
-fn components_beyond_the_bound_are_left_out() {
+fn components_beyond_the_bound_are_omitted() {
     let fixture = Fixture::new("");
     for directory in ["tools", "scripts"] {
         fs::create_dir(fixture.path("w/.kitbag").join(directory)).unwrap();
@@ -113,7 +113,7 @@ fn tables_beyond_the_bound_restrict_their_tools() {
 }
 
 #[test]
-fn topics_beyond_the_bound_are_left_out() {
+fn topics_beyond_the_bound_are_omitted() {
     let mut text = String::new();
     for number in 0..600 {
         writeln!(text, "[knowledge.t{number:03}]\nsubjects = \".\"").unwrap();
@@ -131,7 +131,7 @@ fn topics_beyond_the_bound_are_left_out() {
 }
 
 #[test]
-fn a_directory_with_too_many_entries_is_looked_at_in_part() {
+fn oversized_directories_are_partly_examined() {
     let fixture = Fixture::new("");
     fs::create_dir(fixture.path("w/.kitbag/scripts")).unwrap();
     for number in 0..20_001 {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::support::Fixture;
 
-/// A tool of the user's own, beside the built-ins `learn` and `notes`.
+/// A tool of the user, beside the built-ins `learn` and `notes`.
 const FETCH: &str = "[tools.fetch]\nsource = \"local\"\nwasm = \"/t/fetch.wasm\"\n";
 
 fn own(tools: &str) -> String {
@@ -20,7 +20,7 @@ fn of_workspace(tools: &str) -> String {
 }
 
 #[test]
-fn a_built_in_that_asks_for_its_callers_tools_has_them_and_two_hundred_calls() {
+fn a_builtin_with_its_callers_tools_has_200_calls() {
     let builtins = [BuiltinTool { calls: true, .."script".into() }, "notes".into()];
     let check = |user: &str, workspace: &str, expected: (&str, u64)| {
         let fixture = Fixture::new(workspace).user(user);
@@ -28,7 +28,7 @@ fn a_built_in_that_asks_for_its_callers_tools_has_them_and_two_hundred_calls() {
         let tool = &config.tools["script"];
         let tools = tool.grants.value.tools.lines().join(", ");
         assert_eq!((&*tools, tool.limits.tool_calls.value), expected, "{user} {workspace}");
-        // The others are as before.
+        // Other built-ins have no such default.
         assert!(config.tools["notes"].grants.value.tools.lines().is_empty());
         assert!(config.tools["notes"].limits.tool_calls.value <= 100);
     };
@@ -43,7 +43,7 @@ fn a_built_in_that_asks_for_its_callers_tools_has_them_and_two_hundred_calls() {
     check(&own("limits]\ntool_calls = 1000"), "", (CALLER, 1000));
     check("", &own("grants]\ntools = {}"), ("", 200));
     check(&own("grants]\ntools = { note = \"notes\" }"), "", ("tool note → notes", 200));
-    // What a workspace grants counts as for any tool.
+    // A grant of a workspace works as for any tool.
     let note = own("grants]\ntools = { note = \"notes\" }");
     check("", &note, ("tool note → notes", 200));
     check("[ceiling.grants]\ntools = []\n", &note, ("", 200));
@@ -52,7 +52,7 @@ fn a_built_in_that_asks_for_its_callers_tools_has_them_and_two_hundred_calls() {
     assert!(errors.to_string().contains("above the ceiling of `200`"), "{errors}");
 }
 
-/// What would let `learn` make this call.
+/// Returns the grants that `learn` lacks for this call.
 fn missing(fixture: &Fixture, alias: &str, arguments: &Map<String, Value>) -> (String, String) {
     let alias = Alias::new(alias).unwrap();
     missing_of(fixture, RequestedTool::Alias { alias, arguments: Some(arguments.clone()) })
@@ -66,7 +66,7 @@ fn missing_of(fixture: &Fixture, wanted: RequestedTool) -> (String, String) {
     (missing.as_setting(), flag)
 }
 
-/// The word after `--grant` as a shell reads it.
+/// Returns the word after `--grant`, as a shell reads it.
 fn word_of_shell(flag: &str) -> String {
     let script = format!("set -- {flag}; printf %s \"$2\"");
     let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
@@ -75,7 +75,7 @@ fn word_of_shell(flag: &str) -> String {
 }
 
 #[test]
-fn every_line_that_is_printed_lets_the_tool_be_called() {
+fn every_printed_line_allows_the_call() {
     let table = "{ page = { tool = \"fetch\", where = { url = \"https://docs.rs/**\", n = 1 } } }";
     let cases = [
         ("{}", "fetch", json!({}), "tools=fetch=fetch"),
@@ -113,13 +113,13 @@ fn every_line_that_is_printed_lets_the_tool_be_called() {
 }
 
 #[test]
-fn what_the_caller_may_call_is_granted_for_a_call_by_the_option_that_is_printed() {
+fn the_printed_option_grants_the_callers_tools() {
     let (setting, flag) = missing_of(&Fixture::new("").user(FETCH), RequestedTool::Caller);
     assert_eq!(setting, "tools = \"caller\"");
     assert_eq!(flag, "--grant 'tools=caller'");
 }
 
-/// Aliases of which some are narrower than others.
+/// Aliases, some of them narrower than others.
 const ALIASES: [&str; 5] = [
     "a = \"notes\"",
     "b = { tool = \"notes\", where = { x = \"s/**\" } }",
@@ -130,7 +130,7 @@ const ALIASES: [&str; 5] = [
 
 const CALLED: [&str; 2] = ["notes", "fetch"];
 
-/// Which tools `learn` may call with which arguments, by whatever alias.
+/// Returns the tools that `learn` may call by any alias, with the allowed arguments.
 fn callable(own: &[usize], ceiling: &[usize], workspace: Option<&[usize]>) -> Vec<bool> {
     let table = |entries: &[usize]| {
         let entries: Vec<_> = entries.iter().map(|at| ALIASES[*at]).collect();
@@ -162,7 +162,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_workspace_lets_no_more_tools_be_called(
+    fn a_workspace_allows_no_additional_calls(
         own in some_of(ALIASES.len()),
         ceiling in some_of(CALLED.len()),
         workspace in some_of(ALIASES.len()),

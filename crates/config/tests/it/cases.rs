@@ -1,4 +1,4 @@
-//! Cases as data: the files of a workspace, and what a configuration makes of them.
+//! Cases as data files: the files of a workspace, and the configuration that results from them.
 //!
 //! ```text
 //! === case a_workspace_lowers_a_limit
@@ -9,11 +9,11 @@
 //! limits.time = "5s" # .kitbag/config.toml:2:8
 //! ```
 //!
-//! A case has the name of a test and begins with an empty workspace. The next sections are its
+//! A case is named like a test and starts with an empty workspace. The next sections are its
 //! state: `config` and `user` (the files), `file PATH`, `directory PATH`, `link PATH -> TARGET`,
 //! `variable NAME=VALUE` of kitbag, `env NAME=VALUE` for tools, `builtins NAME` and `homeless`.
-//! Sections that begin with `---` show what is made of it; [`output`] has their kinds. `/t` stands
-//! for the directory of the case, with the workspace `w` and the home directory `h`.
+//! Sections that start with `---` have the expected output; [`output`] defines their kinds. `/t` is
+//! the directory of the case, with the workspace `w` and the home directory `h`.
 //!
 //! `INSTA_UPDATE=always` writes the output of all cases.
 
@@ -88,7 +88,7 @@ fn run(case: &str) -> String {
     shown
 }
 
-/// The parts of a text that begin with a line of `=== ` or `--- ` and this.
+/// Returns the parts of a text that start with a line of `=== ` or `--- ` and `begin`.
 fn sections<'a>(text: &'a str, begin: &str) -> Vec<&'a str> {
     let is_start = |line: &str| match begin {
         "" => line.starts_with("=== ") || line.starts_with("--- "),

@@ -1,4 +1,4 @@
-//! Ceilings: what a workspace may ask for, and who may allow more.
+//! Ceilings: the highest limits of a workspace, and who may raise them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const AT_THE_CEILING: &str = "memory = \"64MiB\"\ntime = \"30s\"\noutput = \"1Mi
      compile = \"1m\"\n";
 
 #[test]
-fn a_workspace_may_ask_for_as_much_as_the_ceiling() {
+fn a_workspace_may_set_limits_up_to_the_ceiling() {
     let limits = |fixture: Fixture| fixture.load().tools["learn"].limits.limits();
     let tool = format!("[tools.learn.limits]\n{AT_THE_CEILING}");
     assert_eq!(limits(Fixture::new(&tool)), Limits::default());
@@ -34,7 +34,7 @@ fn a_workspace_may_ask_for_as_much_as_the_ceiling() {
 }
 
 #[test]
-fn a_file_that_was_named_beats_the_usual_one_in_messages() {
+fn messages_prefer_the_named_user_config() {
     let fixture = Fixture::new("[limits]\ntime = \"31s\"\n").user("");
     let mut sources = fixture.sources();
     sources.usual_user_file = Some(fixture.path("elsewhere.toml"));
@@ -43,7 +43,7 @@ fn a_file_that_was_named_beats_the_usual_one_in_messages() {
 }
 
 #[test]
-fn only_a_file_of_ones_own_may_hold_a_ceiling() {
+fn only_the_user_config_may_set_a_ceiling() {
     let refused = "a workspace may not set `ceiling`: only your user config `/t/h/config.toml` \
                    may; remove it";
     let fixture = Fixture::new("[limits]\nmemory = \"1GiB\"\n[ceiling]\nmemory = \"2GiB\"\n")
@@ -126,11 +126,11 @@ fn fuel_has_no_ceiling_unless_a_person_sets_one() {
            (/t/h/config.toml:2:8); lower it, or put `fuel = 9` under `[ceiling]` in your user config \
            `/t/h/config.toml`"],
     );
-    // What the message tells, done.
+    // Follows the advice of the message.
     let fixture = Fixture::new(workspace).user("[ceiling]\nfuel = 9\n");
     check_rows(&fixture, "ceiling.fuel", &["ceiling.fuel = 9 # /t/h/config.toml:2:8"]);
     assert_eq!(fixture.load().tools["learn"].limits.limits().fuel, Some(9));
-    // A person is not bound by it.
+    // The ceiling does not apply to the user config.
     let own = format!("{ceiling}[limits]\nfuel = 10\n");
     assert_eq!(Fixture::empty().user(&own).load().limits.limits().fuel, Some(10));
     let fixture = Fixture::new("").user(ceiling).variable("KITBAG_LIMITS_FUEL", "11");

@@ -1,4 +1,4 @@
-//! What a person sees when something is wrong.
+//! The display of mistakes.
 
 use kitbag_config::Origin;
 
@@ -10,7 +10,7 @@ fn check(config: &str, expected: &str) {
 }
 
 #[test]
-fn lines_that_end_in_carriage_returns_are_shown_without() {
+fn carriage_returns_at_line_ends_are_not_shown() {
     check(
         "[limits]\r\ntime = 3\r\n",
         "\
@@ -21,7 +21,7 @@ fn lines_that_end_in_carriage_returns_are_shown_without() {
 }
 
 #[test]
-fn what_a_terminal_would_act_on_is_escaped() {
+fn terminal_control_characters_are_escaped() {
     check(
         "[tools.learn]\n\tsource = \"\\u001b[31m\" # a\u{202e}b\n",
         "\
@@ -32,7 +32,7 @@ fn what_a_terminal_would_act_on_is_escaped() {
 }
 
 #[test]
-fn a_mark_stays_below_its_place_after_an_escaped_character() {
+fn marks_stay_aligned_after_escaped_characters() {
     check(
         "[tools.learn]\ntitle = \"\u{200b}\" # x\n\"\u{200b}y\" = 1",
         "\
@@ -66,7 +66,7 @@ fn a_long_line_is_cut_around_the_place() {
 }
 
 #[test]
-fn a_mistake_at_the_end_of_the_file_is_marked_after_it() {
+fn a_mistake_at_the_end_is_marked_after_the_last_character() {
     check(
         "[limits",
         "\
@@ -77,7 +77,7 @@ fn a_mistake_at_the_end_of_the_file_is_marked_after_it() {
 }
 
 #[test]
-fn all_files_are_checked_and_come_in_the_order_of_their_layers() {
+fn mistakes_of_all_files_are_in_layer_order() {
     let fixture = Fixture::new("[limits]\ntime = 1\n")
         .user("[limits]\nmemory = 2\n")
         .file("w/.kitbag/tools/b.wasm", "")
@@ -100,7 +100,7 @@ environment KITBAG_LIMITS_TIME: `x` is not a duration; write a number and a unit
 }
 
 #[test]
-fn a_diagnostic_can_be_taken_apart() {
+fn diagnostics_have_separate_parts() {
     let errors = Fixture::new("[limits]\nspeed = 1\n").try_load().unwrap_err();
     let [diagnostic] = errors.diagnostics() else { panic!("{errors}") };
     let path = std::path::Path::new(".kitbag/config.toml").into();
@@ -111,7 +111,7 @@ fn a_diagnostic_can_be_taken_apart() {
 }
 
 #[test]
-fn a_flood_of_mistakes_is_cut_where_it_is_shown() {
+fn the_display_of_many_mistakes_is_cut() {
     let config: String = (0..103).map(|number| format!("k{number} = 1\n")).collect();
     let errors = Fixture::new(&config).try_load().unwrap_err();
     assert_eq!(errors.diagnostics().len(), 103);

@@ -1,4 +1,4 @@
-//! Where the workspace is.
+//! Finding the workspace.
 
 use kitbag_config::{Origin, Sourced, load};
 
@@ -17,7 +17,7 @@ fn check(fixture: &Fixture, start: &str, expected: (&str, bool, &str)) {
 }
 
 #[test]
-fn the_nearest_directory_upwards_that_holds_kitbag_is_the_workspace() {
+fn the_nearest_kitbag_directory_marks_the_workspace() {
     let fixture =
         Fixture::empty().directory("w/a/b").directory("w/a/inner/.kitbag").directory("w/a/inner/c");
     check(&fixture, "w", ("/t/w", true, ".kitbag"));
@@ -27,7 +27,7 @@ fn the_nearest_directory_upwards_that_holds_kitbag_is_the_workspace() {
 }
 
 #[test]
-fn without_one_the_workspace_is_where_the_search_starts() {
+fn without_a_marker_the_start_is_the_workspace() {
     let fixture = Fixture::empty().directory("elsewhere").file("elsewhere/.kitbag", "a file");
     check(&fixture, "elsewhere", ("/t/elsewhere", false, "default"));
     let mut sources = fixture.sources();
@@ -41,7 +41,7 @@ fn without_one_the_workspace_is_where_the_search_starts() {
 }
 
 #[test]
-fn a_workspace_that_is_named_is_not_looked_for() {
+fn a_named_workspace_is_not_searched_for() {
     let fixture = Fixture::empty()
         .file("w/.kitbag/config.toml", "broken")
         .directory("other/.kitbag")
@@ -78,7 +78,7 @@ fn a_workspace_that_is_named_is_not_looked_for() {
 }
 
 #[test]
-fn files_are_those_that_were_read_the_weakest_first() {
+fn files_are_listed_weakest_first() {
     let fixture = Fixture::new("[limits]\n")
         .user("\u{feff}# mine\n")
         .file("w/.kitbag/tools/b.wasm", "")
@@ -102,7 +102,7 @@ fn files_are_those_that_were_read_the_weakest_first() {
 }
 
 #[test]
-fn without_kitbag_the_nearest_directory_upwards_that_holds_git_is_the_workspace() {
+fn the_nearest_git_directory_is_the_second_choice() {
     let fixture = Fixture::empty()
         .directory("repo/.git")
         .directory("repo/a/b")
@@ -115,12 +115,12 @@ fn without_kitbag_the_nearest_directory_upwards_that_holds_git_is_the_workspace(
     check(&fixture, "repo/a/b", ("/t/repo", false, ".git"));
     check(&fixture, "repo/a/tree/c", ("/t/repo/a/tree", false, ".git"));
     check(&fixture, "w/inner", ("/t/w", true, ".kitbag"));
-    // A home directory under version control is no project.
+    // A home directory under version control is not a project.
     check(&fixture, "h/project", ("/t/h/project", false, "default"));
 }
 
 #[test]
-fn a_git_that_another_user_could_have_made_is_no_sign_of_a_workspace() {
+fn a_git_directory_of_another_user_is_ignored() {
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt;
     let fixture = Fixture::empty().directory("shared/.git").directory("shared/a");

@@ -1,4 +1,5 @@
-//! The configurations on the pages about grants are valid, and the cookbook decides as it shows.
+//! The configurations on the pages about grants are valid, and the examples of the cookbook have
+//! the documented outcomes.
 
 use std::fs;
 use std::net::IpAddr;
@@ -18,14 +19,14 @@ fn page(name: &str) -> String {
     fs::read_to_string(repository().join("docs").join(name)).unwrap()
 }
 
-/// The fenced blocks of a text, each with its language.
+/// Returns the fenced blocks of a text, each with its language.
 fn blocks(text: &str) -> Vec<(&str, &str)> {
     let fenced = text.split("```").skip(1).step_by(2);
     fenced.map(|block| block.split_once('\n').unwrap()).collect()
 }
 
-/// What a block means in the user's own file. The tools that it grants something are there,
-/// unless it says where they come from.
+/// Loads a block as the user config. The tools that it configures exist, unless it defines their
+/// source.
 fn configuration(block: &str) -> Config {
     let lines = block.lines().filter_map(|line| line.strip_prefix("[tools."));
     let mut names: Vec<_> = lines.filter_map(|rest| rest.split(['.', ']']).next()).collect();
@@ -59,14 +60,14 @@ fn every_configuration_of_the_page_is_accepted() {
     }
 }
 
-/// Whether a warning is of a variable that is not set, as none is here, or of a tool that the
+/// Returns whether a warning concerns an unset variable, as all are unset here, or a tool that the
 /// page does not configure.
 fn is_elsewhere(warning: &Diagnostic) -> bool {
     matches!(warning.kind, DiagnosticKind::Grant("env" | "tools"))
 }
 
 #[test]
-fn the_cookbook_allows_and_refuses_what_it_says() {
+fn the_cookbook_has_the_documented_outcomes() {
     let page = page("grants-cookbook.md");
     let blocks = blocks(&page);
     assert_eq!(blocks.len(), 10);

@@ -1,10 +1,10 @@
-//! Variables of the environment, configuration values, and what a workspace grants of them.
+//! Environment variables, configuration values, and a workspace's grants of them.
 
 use crate::shown::output;
 use crate::support::{Fixture, check_problems_of, check_rows};
 
 #[test]
-fn a_variable_that_is_not_set_or_no_text_is_left_out_with_a_warning() {
+fn unset_and_non_utf8_variables_are_omitted_with_warnings() {
     let long = [b'x'; (32 << 10) + 1];
     let env = "[tools.learn.grants]\nenv = [\"UNSET\", \"BYTES\", \"LONG\", \"FITS\"]\n";
     let fixture = Fixture::new("").user(env);

@@ -3,7 +3,7 @@
 use crate::support::{Fixture, check_problems_of};
 
 #[test]
-fn a_fifo_is_not_waited_for() {
+fn loading_does_not_wait_for_a_fifo() {
     let fixture = Fixture::empty();
     let path = fixture.path("w/.kitbag/config.toml");
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -11,11 +11,11 @@ fn a_fifo_is_not_waited_for() {
 }
 
 #[test]
-fn the_own_file_of_a_person_must_be_there_when_it_is_named() {
+fn a_named_user_config_must_exist() {
     let fixture = Fixture::empty().user("");
     std::fs::remove_file(fixture.path("h/config.toml")).unwrap();
     check_problems_of(&fixture, &["/t/h/config.toml: cannot be read: no such file or directory"]);
-    // A variable names it, also one that leads nowhere.
+    // A variable names the file, even if it does not exist.
     let path = fixture.path("h/config.toml");
     let fixture = fixture.variable("KITBAG_CONFIG", path.to_str().unwrap());
     let named = "/t/h/config.toml: cannot be read: no such file or directory; `KITBAG_CONFIG` \
@@ -25,7 +25,7 @@ fn the_own_file_of_a_person_must_be_there_when_it_is_named() {
 }
 
 #[test]
-fn a_file_of_more_than_a_mebibyte_is_refused() {
+fn a_file_over_one_mebibyte_is_refused() {
     let comment = |bytes: usize| format!("#{}", "x".repeat(bytes - 1));
     Fixture::new(&comment(1 << 20)).load();
     check_problems_of(
@@ -35,13 +35,13 @@ fn a_file_of_more_than_a_mebibyte_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_not_utf8_is_refused_at_the_place() {
+fn invalid_utf8_is_refused_at_its_place() {
     let fixture = Fixture::empty().file("w/.kitbag/config.toml", b"[limits]\n# w\xc3\xb6rt\xff\n");
     check_problems_of(&fixture, &["C:2:7: is not UTF-8 from here on; save the file as UTF-8"]);
 }
 
 #[test]
-fn a_byte_order_mark_is_no_column() {
+fn a_byte_order_mark_is_not_a_column() {
     check_problems_of(
         &Fixture::new("\u{feff}x = 1"),
         &[
@@ -51,7 +51,7 @@ fn a_byte_order_mark_is_no_column() {
 }
 
 #[test]
-fn nothing_is_shown_of_a_file_that_a_link_of_the_workspace_leads_to() {
+fn targets_of_workspace_links_are_not_quoted() {
     let key = "AGE-SECRET-KEY-1NOTAREALONE";
     for link in ["w/.kitbag/config.toml", "w/.kitbag/tools/x.toml"] {
         let fixture = Fixture::empty()

@@ -1,11 +1,10 @@
-//! The JSON Schema, and that it says what the files are read as.
+//! The JSON Schema, and its agreement with the parser.
 
 use kitbag_config::{json_schema, json_schema_text};
 use serde_json::Value;
 
 use crate::support::Fixture;
 
-/// Visits every schema in a schema.
 fn visit(schema: &Value, path: &str, check: &mut impl FnMut(&str, &Value)) {
     check(path, schema);
     for keyword in ["properties", "definitions"] {
@@ -21,7 +20,7 @@ fn visit(schema: &Value, path: &str, check: &mut impl FnMut(&str, &Value)) {
 }
 
 #[test]
-fn the_text_is_the_schema_and_ends_in_a_newline() {
+fn the_schema_text_ends_in_a_newline() {
     let text = json_schema_text();
     assert!(
         text.starts_with("{\n  \"$schema\": \"http://json-schema.org/draft-07/schema#\",\n"),
@@ -33,7 +32,7 @@ fn the_text_is_the_schema_and_ends_in_a_newline() {
 }
 
 #[test]
-fn every_key_has_a_description_of_one_line_and_nothing_is_nullable() {
+fn keys_have_one_line_descriptions_and_are_not_nullable() {
     visit(&json_schema(), "", &mut |path, schema| {
         let is_element = path.ends_with("/*");
         let description = schema["description"].as_str();
@@ -54,7 +53,7 @@ fn every_table_is_closed() {
 }
 
 #[test]
-fn every_integer_is_positive_and_of_no_format() {
+fn integers_are_positive_and_have_no_format() {
     let mut count = 0;
     visit(&json_schema(), "", &mut |path, schema| {
         if schema["type"] == "integer" {
@@ -69,12 +68,12 @@ fn every_integer_is_positive_and_of_no_format() {
 }
 
 #[test]
-fn a_key_that_is_read_and_never_suggested_is_no_part_of_the_schema() {
+fn unlisted_keys_are_not_part_of_the_schema() {
     assert!(!json_schema_text().contains("x-"), "{}", json_schema_text());
 }
 
 #[test]
-fn the_default_ceilings_are_those_that_are_in_effect() {
+fn documented_default_ceilings_are_in_effect() {
     let schema = json_schema();
     let default = |key: &str| {
         let pointer = format!("/properties/ceiling/properties/{key}/default");
@@ -92,7 +91,7 @@ fn the_default_ceilings_are_those_that_are_in_effect() {
 }
 
 #[test]
-fn the_defaults_are_those_that_are_in_effect() {
+fn documented_defaults_are_in_effect() {
     let schema = json_schema();
     let default = |pointer: &str| {
         let schema = schema.pointer(pointer).unwrap_or_else(|| panic!("{pointer}"));
@@ -105,7 +104,7 @@ fn the_defaults_are_those_that_are_in_effect() {
         default(&format!("/properties/knowledge/additionalProperties/properties/{key}"))
     };
 
-    // Written out, they change nothing.
+    // Writing the defaults into a file changes nothing.
     let config = |text: &str| Fixture::new(text).load();
     let minimal =
         "[tools.t]\nsource = \"local\"\nwasm = \"t.wasm\"\n[knowledge.a]\nsubjects = \"a\"\n";

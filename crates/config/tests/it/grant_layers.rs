@@ -1,5 +1,5 @@
-//! The one rule of what several files grant a tool: the strongest that has a kind counts
-//! alone, and what a workspace writes counts within the ceiling or the user's own grants.
+//! Grants of several files: only the strongest file that has a kind takes effect, and the grants of
+//! a workspace take effect within the ceiling or the user's own grants.
 
 use kitbag_policy::http::HttpRequest;
 use kitbag_policy::{Request, VariableName, VariableRequest, decide};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::support::Fixture;
 
-/// Patterns that lie in each other, and some that do not.
+/// Patterns, some of them nested.
 const PATTERNS: [&str; 6] = [
     "\"https://a.example.com\"",
     "\"https://a.example.com/x/**\"",
@@ -19,7 +19,7 @@ const PATTERNS: [&str; 6] = [
 
 const VARIABLES: [&str; 3] = ["A", "B", "C"];
 
-/// What a file has: some entries of a list, or no list.
+/// Generates the content of a file: some entries of a list, or no list.
 fn entries(most: usize) -> impl Strategy<Value = Option<Vec<usize>>> {
     let list = prop::collection::btree_set(0..most, 0..4);
     prop::option::of(list.prop_map(|list| list.into_iter().collect()))
@@ -32,13 +32,13 @@ fn list(key: &str, entries: &Option<Vec<usize>>, text: impl Fn(usize) -> String)
         .map_or(String::new(), |entries| format!("{key} = [{}]\n", texts(entries).join(", ")))
 }
 
-/// What is allowed of every request that tells the patterns apart, and of every variable.
+/// Returns the decision on each request that distinguishes the patterns, and on each variable.
 fn allowed(own: &Lists, ceiling: &Lists, workspace: &Lists) -> Vec<bool> {
     let text = |(http, env): &Lists| {
         list("http", http, |at| PATTERNS[at].to_owned())
             + &list("env", env, |at| format!("\"{}\"", VARIABLES[at]))
     };
-    // A kind that the ceiling does not name is not limited.
+    // A kind that the ceiling does not list is not limited.
     let (http, env) = ceiling.clone();
     let ceiling = (Some(http.unwrap_or_default()), Some(env.unwrap_or_default()));
     let user = format!("[tools.learn.grants]\n{}[ceiling.grants]\n{}", text(own), text(&ceiling));
@@ -65,7 +65,7 @@ fn lists() -> impl Strategy<Value = Lists> {
     (entries(PATTERNS.len()), entries(VARIABLES.len()))
 }
 
-/// The same lists with one entry fewer.
+/// Returns the same lists with one entry fewer.
 fn fewer(lists: &Lists) -> Vec<Lists> {
     let without = |list: &Option<Vec<usize>>| {
         let list = list.clone().unwrap_or_default();
@@ -85,14 +85,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_workspace_widens_nothing_and_fewer_grants_never_allow_more(
+    fn fewer_grants_never_allow_more(
         own in lists(),
         ceiling in lists(),
         workspace in lists(),
     ) {
         let none = (None, None);
         let found = allowed(&own, &ceiling, &workspace);
-        // No more than the user's own grants and the ceiling allow together.
+        // At most the user's own grants and the ceiling together.
         let most = allowed(&own, &none, &none);
         let ceiling_as_own = allowed(&ceiling, &none, &none);
         for (at, found) in found.iter().enumerate() {

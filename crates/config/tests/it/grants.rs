@@ -1,11 +1,11 @@
-//! What a local tool may reach.
+//! The access of a local tool.
 
 use kitbag_config::{BuiltinTool, Config, Sourced, Sources, load};
 use kitbag_policy::Access;
 
 use crate::support::{Fixture, check_problems, check_problems_of, problems};
 
-/// A workspace with directories, and a tool `t` with these grants.
+/// Returns a workspace with directories, and a tool `t` with these grants.
 fn fixture(filesystem: &str) -> Fixture {
     Fixture::new(&format!(
         "[tools.t]\nsource = \"local\"\nwasm = \"t.wasm\"\ngrants.filesystem = {filesystem}\n"
@@ -43,10 +43,10 @@ fn the_workspace_is_granted_by_its_canonical_path() {
 }
 
 #[test]
-fn what_only_holds_what_is_never_writable_may_be_granted() {
+fn a_parent_of_a_protected_file_may_be_granted() {
     let grant = r#"[{ host = "~", guest = "/a", mode = "rw" }]"#;
     let fixture = fixture(grant).user("");
-    // The host keeps the file itself as it is.
+    // The host protects the file itself.
     assert_eq!(granted(&fixture.load(), &fixture), ["/t/h at /a rw"]);
 }
 
@@ -66,7 +66,7 @@ fn a_repository_without_a_working_tree_is_never_writable() {
 }
 
 #[test]
-fn the_kernels_own_file_systems_are_not_granted() {
+fn kernel_file_systems_cannot_be_granted() {
     for host in ["/proc", "/proc/self/cwd", "/sys"] {
         let fixture = fixture(&format!("[{{ host = \"{host}\", guest = \"/a\" }}]"));
         let errors = load(&fixture.sources()).unwrap_err().to_string();
@@ -75,7 +75,7 @@ fn the_kernels_own_file_systems_are_not_granted() {
 }
 
 #[test]
-fn directories_that_the_caller_protects_are_never_writable() {
+fn protected_directories_are_never_writable() {
     let check = |host: &str, protected: &str, expected: &str| {
         let fixture = fixture(&format!("[{{ host = \"{host}\", guest = \"/a\", mode = \"rw\" }}]"));
         let mut sources = fixture.sources();
@@ -98,12 +98,12 @@ fn directories_that_the_caller_protects_are_never_writable() {
     check("docs/in", "w/docs", "/t/w/docs");
     check("../data", "w/docs", "");
     check("../data", "database", "");
-    // What a directory only holds, the host keeps as it is.
+    // The host protects files inside of a directory.
     check(".", "w/.kitbag/trust", "");
 }
 
 #[test]
-fn a_tool_holds_a_bounded_number_of_directories() {
+fn the_number_of_directories_of_a_tool_is_bounded() {
     let list = |count: usize| {
         let grants = (0..count).map(|number| format!("{{ host = \".\", guest = \"/g{number}\" }}"));
         format!("[{}]", grants.collect::<Vec<_>>().join(", "))
@@ -142,7 +142,7 @@ fn a_built_in_takes_grants_like_any_tool() {
 }
 
 #[test]
-fn a_built_in_reads_the_workspace_where_its_declaration_says_so_and_writes_it_where_you_say_so() {
+fn a_builtin_reads_by_declaration_and_writes_by_grant() {
     let grants = |workspace: Access, config: &str| {
         let builtins = [BuiltinTool { workspace: Some(workspace), .."edit".into() }];
         let fixture = Fixture::new(config);
@@ -166,7 +166,7 @@ fn a_built_in_reads_the_workspace_where_its_declaration_says_so_and_writes_it_wh
 }
 
 #[test]
-fn no_tool_is_granted_a_directory_of_kitbags_own_secrets() {
+fn directories_of_kitbags_secrets_cannot_be_granted() {
     let grants = r#"[{ host = "../s", guest = "/a" }, { host = "../link/deep", guest = "/b" }, { host = "../keys", guest = "/c", mode = "rw" }, { host = "..", guest = "/d" }]"#;
     let fixture = fixture(grants)
         .directory("s/deep")
@@ -191,7 +191,7 @@ fn no_tool_is_granted_a_directory_of_kitbags_own_secrets() {
 }
 
 #[test]
-fn what_holds_kitbags_own_secrets_is_granted_without_them() {
+fn parents_of_kitbags_secrets_are_granted_without_them() {
     let fixture = fixture(r#"[{ host = "..", guest = "/d" }]"#)
         .file("s/secrets.age", "")
         .file("h/store.age", "")

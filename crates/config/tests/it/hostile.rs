@@ -1,4 +1,4 @@
-//! Hostile files, and random ones.
+//! Hostile files and random files.
 
 use kitbag_config::{ConfigErrors, Diagnostic, Origin};
 use proptest::prelude::*;
@@ -9,14 +9,14 @@ fn is_syntax(diagnostic: &Diagnostic) -> bool {
     diagnostic.message.starts_with("syntax error: ")
 }
 
-/// Loads in a thread with the stack that a runtime's workers have.
+/// Loads in a thread with the stack size of a runtime's workers.
 fn diagnose(config: String) -> Result<(), ConfigErrors> {
     let load = move || Fixture::new(&config).try_load().map(drop);
     std::thread::Builder::new().stack_size(2 << 20).spawn(load).unwrap().join().expect("no panic")
 }
 
 #[test]
-fn nesting_is_bounded_however_it_is_written() {
+fn nesting_is_bounded_in_every_notation() {
     let keys = ["a"; 79].join(".");
     let inline = |closing: usize| {
         format!("{keys} = {}1{}", format!("{{ {keys} = ").repeat(75), "}".repeat(closing))
@@ -39,7 +39,7 @@ fn nesting_is_bounded_however_it_is_written() {
 }
 
 #[test]
-fn brackets_without_end_are_a_syntax_error() {
+fn unclosed_brackets_are_a_syntax_error() {
     for config in
         ["[".repeat(1 << 20), "a=".to_owned() + &"[".repeat(1 << 19), "a={".repeat(1 << 18)]
     {
@@ -50,7 +50,7 @@ fn brackets_without_end_are_a_syntax_error() {
 }
 
 #[test]
-fn a_diagnostic_stays_short_whatever_the_file_holds() {
+fn diagnostics_are_short_for_any_file() {
     let long = "k".repeat(1_000_000);
     for config in [
         format!("{long} = 1"),
@@ -72,7 +72,7 @@ fn a_diagnostic_stays_short_whatever_the_file_holds() {
 }
 
 #[test]
-fn what_turns_a_line_around_is_escaped_wherever_it_is_repeated() {
+fn bidirectional_controls_are_escaped_in_every_message() {
     let config = "[tools.t]\nsource = \"local\"\nwasm = \"\u{202e}.wasm\"\n\
                   grants.filesystem = [{ host = \".\", guest = \"/\u{202e}\" }, { host = \"\u{202e}\", guest = \"/\u{202e}\" }]\n\
                   [tools.t.parameters]\n\
@@ -87,14 +87,14 @@ fn what_turns_a_line_around_is_escaped_wherever_it_is_repeated() {
 }
 
 #[test]
-fn many_mistakes_in_one_line_cost_no_more_than_in_many() {
+fn many_mistakes_in_one_line_are_cheap() {
     let config: String = (0..20_000).map(|number| format!("k{number}=1,")).collect();
     let errors = Fixture::new(&format!("limits={{{config}}}")).try_load().unwrap_err();
     assert_eq!(errors.diagnostics().len(), 20_000);
 }
 
 #[test]
-fn keys_that_serde_uses_inside_have_no_power() {
+fn internal_keys_of_serde_have_no_effect() {
     check_problems(
         "[limits.memory]\n\"$__serde_spanned_private_start\" = 0\n\"$__serde_spanned_private_end\" = 1\n\
          \"$__serde_spanned_private_value\" = \"x\"\n",
@@ -106,7 +106,7 @@ fn keys_that_serde_uses_inside_have_no_power() {
     );
 }
 
-/// Any value, as it is written in one line.
+/// Generates any value, written in one line.
 fn any_value() -> BoxedStrategy<String> {
     let scalar = prop::sample::select(vec![
         "1",
@@ -136,7 +136,7 @@ fn any_value() -> BoxedStrategy<String> {
     nested.boxed()
 }
 
-/// One of these texts, or a value that is none of them.
+/// Generates one of these strings, or an arbitrary value.
 fn one_of(texts: &'static [&'static str]) -> BoxedStrategy<String> {
     prop_oneof![
         6 => prop::sample::select(texts).prop_map(|text| format!("\"{text}\"")),
@@ -149,14 +149,14 @@ fn boolean() -> BoxedStrategy<String> {
     prop_oneof![6 => any::<bool>().prop_map(|value| value.to_string()), 1 => any_value()].boxed()
 }
 
-/// An array of such values, or a value that is no array.
+/// Generates an array of such values, or an arbitrary value.
 fn array_of(value: BoxedStrategy<String>) -> BoxedStrategy<String> {
     let array =
         prop::collection::vec(value, 0..3).prop_map(|values| format!("[{}]", values.join(", ")));
     prop_oneof![6 => array, 1 => any_value()].boxed()
 }
 
-/// Some of these keys, with their values, and now and then an unknown one.
+/// Generates some of these keys, with their values, and sometimes an unknown key.
 fn entries(
     known: Vec<(&'static str, BoxedStrategy<String>)>,
 ) -> BoxedStrategy<Vec<(String, String)>> {
@@ -173,7 +173,7 @@ fn entries(
     (known, unknown).prop_map(|(known, unknown)| known.into_iter().chain(unknown).collect()).boxed()
 }
 
-/// A table of such keys, or a value that is no table.
+/// Generates a table with such keys, or an arbitrary value.
 fn table(known: Vec<(&'static str, BoxedStrategy<String>)>) -> BoxedStrategy<String> {
     let table = entries(known).prop_map(|entries| {
         let entries: Vec<_> =
@@ -248,7 +248,7 @@ fn tool_keys() -> Vec<(&'static str, BoxedStrategy<String>)> {
     ]
 }
 
-/// The text of a file: always TOML, mostly of the right form.
+/// Generates the text of a file: always TOML, mostly of the right form.
 fn document(known: Vec<(&'static str, BoxedStrategy<String>)>) -> impl Strategy<Value = String> {
     entries(known).prop_map(|entries| {
         entries.iter().map(|(key, value)| format!("{key} = {value}\n")).collect::<String>()
@@ -277,13 +277,13 @@ fn config_file() -> impl Strategy<Value = String> {
     ])
 }
 
-/// What must hold of every diagnostic about a file with this text.
+/// Checks the properties of all diagnostics about a file with this text.
 fn check_diagnostics(config: &str, errors: &ConfigErrors) -> Result<(), TestCaseError> {
     prop_assert!(!errors.diagnostics().is_empty());
     let lines: Vec<_> = config.strip_prefix('\u{feff}').unwrap_or(config).split('\n').collect();
     for diagnostic in errors.diagnostics() {
-        // The schema and the types agree: the walk along the schema has found every mistake that
-        // serde finds, and removed it.
+        // The schema and the types agree: the check against the schema found and removed every
+        // mistake that serde finds.
         let of_serde = [
             "invalid type",
             "invalid value",
@@ -325,7 +325,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
     #[test]
-    fn the_schema_finds_whatever_serde_refuses(config in config_file(), is_own in any::<bool>()) {
+    fn the_schema_finds_every_mistake_of_serde(config in config_file(), is_own in any::<bool>()) {
         let fixture =
             if is_own { Fixture::empty().user(&config) } else { Fixture::new(&config) };
         match fixture.try_load() {
@@ -338,19 +338,19 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(config in "(?s)(\u{feff})?([\\[\\]{}=.,#\"'\\\\\n\r\t a-c0-9äß\u{1f9f0}\u{1b}]|limits|tools|\\.\\*){0,80}") {
+    fn text_never_causes_a_panic(config in "(?s)(\u{feff})?([\\[\\]{}=.,#\"'\\\\\n\r\t a-c0-9äß\u{1f9f0}\u{1b}]|limits|tools|\\.\\*){0,80}") {
         if let Err(errors) = Fixture::new(&config).try_load() {
             check_diagnostics(&config, &errors)?;
         }
     }
 
     #[test]
-    fn no_bytes_make_it_panic(config in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn bytes_never_cause_a_panic(config in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Fixture::empty().file("w/.kitbag/config.toml", config).try_load().map(|config| config.rows());
     }
 
     #[test]
-    fn layers_merge_without_panic(
+    fn merging_layers_never_panics(
         user in config_file(),
         manifest in document(tool_keys().split_off(3)),
         workspace in config_file(),

@@ -1,4 +1,4 @@
-//! Requests over HTTP, what is denied, and what a workspace grants of it.
+//! HTTP requests, denied requests, and a workspace's grants of requests.
 
 use kitbag_config::{CallGrants, load};
 use kitbag_policy::http::HttpRequest;
@@ -11,7 +11,7 @@ fn user(http: &str) -> Fixture {
 }
 
 #[test]
-fn a_grant_is_read_back_as_an_error_writes_it() {
+fn grants_in_error_messages_can_be_read_back() {
     let entries = [
         "\"https://a.example/**\"",
         "{ url = \"https://a.example/x%2Fy\", methods = [\"DELETE\", \"POST\"], follow = 2, \
@@ -26,7 +26,7 @@ fn a_grant_is_read_back_as_an_error_writes_it() {
     assert_eq!(written, entries);
 }
 
-/// What a shell makes of a word in single quotes.
+/// Returns the value of a word that a shell reads in single quotes.
 fn unquoted(word: &str) -> String {
     let inner = word.strip_prefix('\'').and_then(|word| word.strip_suffix('\'')).unwrap();
     let inner = inner.replace(r"'\''", "\0");
@@ -42,7 +42,7 @@ fn missing(decision: Decision) -> MissingGrant {
 }
 
 #[test]
-fn every_flag_that_is_printed_grants_what_was_denied() {
+fn every_printed_flag_grants_the_denied_request() {
     let fixture = Fixture::new("").user("").variables([("LANG", b"C".as_slice())]);
     let config = fixture.load();
     let none = &config.tools["learn"].grants.value;
@@ -78,7 +78,7 @@ fn every_flag_that_is_printed_grants_what_was_denied() {
 }
 
 #[test]
-fn a_flag_that_the_ceiling_would_refuse_is_not_printed() {
+fn flags_beyond_the_ceiling_are_not_printed() {
     let flag = |user: &str, url: &str| {
         let config = Fixture::new("").user(user).load();
         let request = Request::Http(HttpRequest::get(url).unwrap());

@@ -1,4 +1,5 @@
-//! A mistake spoils the piece that it is in: which tools are off for it, and what is said.
+//! A mistake breaks the piece that contains it: the tools that are off because of it, and the
+//! messages.
 
 use kitbag_config::{Config, Disabled, Origin, Sourced, Sources, TrustSource};
 use kitbag_config::{load, load_isolated};
@@ -6,13 +7,13 @@ use kitbag_config::{load, load_isolated};
 use crate::shown::builtins;
 use crate::support::Fixture;
 
-/// What the user's own file has in every test.
+/// The user config of every test.
 const OWN: &str =
     "[toolsets]\nwrite = true\n[tools.fetch.grants]\nhttp = [\"https://a.example/**\"]\n";
 
 const ALL: &str = "fetch learn now read_file write_file";
 
-/// A workspace with a configuration, and what the user's own file has.
+/// Returns a workspace with a configuration, and with the user config of every test.
 fn workspace(config: &str) -> Fixture {
     Fixture::new(config).user(OWN)
 }
@@ -33,7 +34,7 @@ fn untrusted(fixture: &Fixture) -> Config {
     })
 }
 
-/// The tools that are off for a mistake, those that are broken themselves marked with `!`.
+/// Returns the tools that are off because of a mistake; `!` marks broken tools.
 fn off(config: &Config) -> String {
     let off = config.tools.values().filter_map(|tool| match tool.disabled {
         Some(Disabled::Broken { .. }) => Some(format!("{}!", tool.name)),
@@ -43,13 +44,13 @@ fn off(config: &Config) -> String {
     off.collect::<Vec<_>>().join(" ")
 }
 
-/// What is said of the pieces that are left out.
+/// Returns the messages about omitted pieces.
 fn said(config: &Config, fixture: &Fixture) -> Vec<String> {
     config.broken.iter().map(|broken| fixture.redact(&broken.to_string())).collect()
 }
 
-/// Checks which tools are off for a mistake in a workspace that is trusted, and that none is in
-/// one that is not. Either way it is said once, with its place.
+/// Checks the tools that are off because of a mistake in a trusted workspace; in an untrusted
+/// workspace no tool is off. Both report the mistake once, with its place.
 #[track_caller]
 fn check(fixture: &Fixture, place: &str, expected: &str) {
     let config = trusted(fixture);
@@ -64,12 +65,12 @@ fn check(fixture: &Fixture, place: &str, expected: &str) {
     for tool in ["fetch", "learn", "now", "read_file", "write_file"] {
         assert_eq!(config.tools[tool].disabled, None, "{tool}");
     }
-    // A check is strict.
+    // `load` is strict.
     load(&fixture.sources()).unwrap_err();
 }
 
 #[test]
-fn a_tool_that_cannot_be_made_out_is_listed_as_broken() {
+fn an_unreadable_tool_is_listed_as_broken() {
     let fixture = workspace("[tools.mine]\nsource = \"local\"\n[tools.yours]\nwasm = \"a.wasm\"\n");
     let config = trusted(&fixture);
     assert_eq!(off(&config), "mine! yours!");
@@ -82,7 +83,7 @@ fn a_tool_that_cannot_be_made_out_is_listed_as_broken() {
 }
 
 #[test]
-fn a_limit_above_the_ceiling_is_not_given_and_nothing_is_off() {
+fn a_limit_above_the_ceiling_keeps_all_tools_on() {
     let fixture = workspace("[limits]\nmemory = \"100GiB\"\n");
     let config = trusted(&fixture);
     assert_eq!(off(&config), "");
@@ -100,7 +101,7 @@ fn a_limit_above_the_ceiling_is_not_given_and_nothing_is_off() {
 }
 
 #[test]
-fn a_built_in_that_a_broken_tool_replaces_does_not_come_back() {
+fn a_broken_tool_still_replaces_its_builtin() {
     let config = "[tools.mine]\nsource = \"local\"\nreplaces = \"now\"\n";
     let config = trusted(&workspace(config));
     assert_eq!(off(&config), "mine!");
@@ -108,7 +109,7 @@ fn a_built_in_that_a_broken_tool_replaces_does_not_come_back() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_at_all_turns_everything_off() {
+fn an_unreadable_file_turns_everything_off() {
     let fixture = Fixture::empty().user(OWN).file("w/.kitbag/config.toml", b"a = \"\xff\"");
     check(&fixture, ".kitbag/config.toml:1:6: ", ALL);
     let fixture = Fixture::empty().user(OWN).directory("w/.kitbag/config.toml");
@@ -116,7 +117,7 @@ fn a_file_that_cannot_be_read_at_all_turns_everything_off() {
 }
 
 #[test]
-fn a_broken_topic_is_left_out() {
+fn a_broken_topic_is_omitted() {
     let topics = "[knowledge.team]\nsubjects = \"docs\"\n[knowledge.other]\nsubjects = 3\n";
     let fixture = workspace(topics).directory("w/docs");
     check(&fixture, ".kitbag/config.toml:4:12: ", "");
@@ -138,7 +139,7 @@ fn a_broken_workspace_does_not_hide_a_mistake_of_the_user() {
 }
 
 #[test]
-fn mistakes_are_counted_and_named_once_for_each_piece() {
+fn mistakes_are_counted_and_shown_once_per_piece() {
     let fixture = workspace("[tools.now]\na1 = 1\nb2 = 2\n[later]\n[tools.fetch]\nc3 = 1\n");
     let ends = |config: Config| {
         let end = |line: String| line.rsplit_once(" (").unwrap().1.to_owned();

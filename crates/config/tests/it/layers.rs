@@ -1,4 +1,4 @@
-//! What beats what.
+//! The precedence of the layers.
 
 use kitbag_base::ByteSize;
 use kitbag_config::{Disabled, load_lenient};
@@ -7,7 +7,7 @@ use kitbag_contract::{Limits, ToolName};
 use crate::support::Fixture;
 
 #[test]
-fn what_can_be_made_out_of_a_faulty_configuration_comes_with_what_is_wrong() {
+fn lenient_loading_returns_the_valid_part_and_the_mistakes() {
     let fixture = Fixture::new(
         "[limits]\ntime = \"soon\"\nmemory = \"1MiB\"\n[tools.a]\nsource = \"local\"\n\
          [tools.b]\nsource = \"local\"\nwasm = \"b.wasm\"\n\

@@ -9,7 +9,7 @@ use kitbag_contract::Limits;
 use crate::support::{Fixture, check_problems};
 
 #[test]
-fn defaults_are_those_of_the_contract() {
+fn defaults_equal_those_of_the_contract() {
     let config = Fixture::empty().load();
     assert_eq!(config.limits.limits(), Limits::default());
     assert_eq!(config.tools["learn"].limits.limits(), Limits::default());
@@ -76,7 +76,7 @@ fn a_flag_beats_everything() {
 }
 
 #[test]
-fn variables_are_checked_also_where_a_file_is_broken() {
+fn variables_are_checked_even_if_a_file_is_broken() {
     let fixture = Fixture::new("[").variable("KITBAG_LIMITS_TIME", "x");
     assert_eq!(fixture.try_load().unwrap_err().diagnostics().len(), 2, "{}", fixture.problems());
     check_problems("", &[]);

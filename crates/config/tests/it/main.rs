@@ -1,4 +1,4 @@
-//! Everything through [`kitbag_config::load`], on directories that exist.
+//! Tests of [`kitbag_config::load`], on existing directories.
 
 mod aliases;
 mod bounds;

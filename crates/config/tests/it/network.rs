@@ -1,10 +1,10 @@
-//! How connections of tools are made, in the user's own file.
+//! The connections of tools, in the user config.
 
 use kitbag_fs_guard::{EntryChange, locate};
 
 use crate::support::{Fixture, check_problems_of, check_rows};
 
-/// The certificate of an authority, and one of a server, which is none.
+/// The certificate of an authority, and the certificate of a server, which is not an authority.
 const AUTHORITY: &str = include_str!("network/authority.pem");
 
 fn user(config: &str) -> Fixture {
@@ -12,7 +12,7 @@ fn user(config: &str) -> Fixture {
 }
 
 #[test]
-fn connections_go_through_no_proxy_by_default_and_trust_the_system() {
+fn connections_use_no_proxy_and_system_roots_by_default() {
     let fixture = Fixture::new("").user("");
     let config = fixture.load();
     assert_eq!(config.network, kitbag_config::Network::default());
@@ -20,7 +20,7 @@ fn connections_go_through_no_proxy_by_default_and_trust_the_system() {
 }
 
 #[test]
-fn the_users_own_file_names_the_proxy_and_what_goes_without_it() {
+fn the_user_config_names_the_proxy_and_its_exceptions() {
     let fixture = user(
         "[network]\nproxy = \"http://ada:hunter2@proxy.example.com:3128\"\n\
          no_proxy = [\"*.internal.example.com\", \"10.0.0.0/8\"]\n",
@@ -43,7 +43,7 @@ fn the_users_own_file_names_the_proxy_and_what_goes_without_it() {
     assert!(!config.network.proxy_resolves());
 }
 
-/// The rows of `[network]` with these variables and this file of the user.
+/// Checks the rows of `[network]` with these variables and this user config.
 fn check_environment<const N: usize>(
     config: &str,
     variables: [(&str, &str); N],
@@ -56,7 +56,7 @@ fn check_environment<const N: usize>(
 }
 
 #[test]
-fn proxies_of_the_environment_are_used_if_the_user_config_says_so() {
+fn environment_proxies_are_used_if_configured() {
     let config = "[network]\nproxy = \"environment\"\n";
     let both = [
         r#"network.proxy = "http://one:1 for http, http://two:2 for https" # /t/h/config.toml:2:9"#,
@@ -80,20 +80,20 @@ fn proxies_of_the_environment_are_used_if_the_user_config_says_so() {
         let rows: Vec<_> = rows.iter().map(String::as_str).collect();
         check_environment(config, variables, &rows);
     };
-    // Lower case is read first, an empty value is none, and `ALL_PROXY` is the last.
+    // Lower case is read first, an empty value is ignored, and `ALL_PROXY` is the last.
     let variables = [("https_proxy", "low:1"), ("HTTPS_PROXY", "high:2"), ("http_proxy", "low:1")];
     check(variables, "http://low:1");
     let variables = [("https_proxy", ""), ("HTTPS_PROXY", "high:2"), ("ALL_PROXY", "all:3")];
     check(variables, "http://all:3 for http, http://high:2 for https");
     check([("ALL_PROXY", "all:3"), ("A", ""), ("B", "")], "http://all:3");
-    // A client of a web server chooses this one.
+    // A client of a web server controls this variable.
     let variables = [("HTTP_PROXY", "evil:1"), ("REQUEST_METHOD", "GET"), ("HTTPS_PROXY", "b:2")];
     check(variables, "http://b:2 for https");
     check([("A", ""), ("B", ""), ("C", "")], "none");
 }
 
 #[test]
-fn a_proxy_of_the_environment_that_is_not_used_is_remembered() {
+fn unused_environment_proxies_are_recorded() {
     let check = |config: &str, variable: (&str, &str), expected: Option<&str>| {
         let variables = [(variable.0, variable.1.as_bytes())];
         let loaded = user(config).variables(variables).load();
@@ -113,7 +113,7 @@ fn a_proxy_of_the_environment_that_is_not_used_is_remembered() {
 }
 
 #[test]
-fn variables_that_name_no_usable_proxy_are_refused_by_their_names() {
+fn variables_with_unusable_proxies_are_refused_by_name() {
     for value in ["https://ada:hunter2@two:2", "socks5://ada:hunter2@two", "http://", "a b"] {
         let fixture = user("[network]\nproxy = \"environment\"\n")
             .variables([("HTTPS_PROXY", value.as_bytes())]);
@@ -135,7 +135,7 @@ fn variables_that_name_no_usable_proxy_are_refused_by_their_names() {
 }
 
 #[test]
-fn names_are_resolved_by_a_proxy_if_the_user_config_says_so() {
+fn a_proxy_resolves_names_if_configured() {
     let config = "[network]\nproxy = \"http://one:1\"\nresolve = \"proxy\"\n";
     let expected = [
         r#"network.proxy = "http://one:1" # /t/h/config.toml:2:9"#,
@@ -156,7 +156,7 @@ fn names_are_resolved_by_a_proxy_if_the_user_config_says_so() {
 }
 
 #[test]
-fn own_roots_are_files_of_certificates_that_no_tool_changes() {
+fn tools_cannot_change_additional_root_certificates() {
     let two = format!("{AUTHORITY}text between\n{AUTHORITY}");
     let fixture = user("[network]\nroots = [\"~/ca.pem\", \"~/two.pem\"]\n")
         .file("h/ca.pem", AUTHORITY)
@@ -175,7 +175,7 @@ fn own_roots_are_files_of_certificates_that_no_tool_changes() {
 }
 
 #[test]
-fn what_connections_cannot_be_made_with_is_an_error_at_its_place() {
+fn invalid_network_settings_are_errors_at_their_places() {
     let fixture = user(
         "[network]\nproxy = \"https://proxy.example.com\"\n\
          no_proxy = [\"http://a.example.com\", \"10.0.0.1/8\", 1]\n\
@@ -225,7 +225,7 @@ fn what_connections_cannot_be_made_with_is_an_error_at_its_place() {
 }
 
 #[test]
-fn an_error_shows_no_password_of_a_proxy() {
+fn errors_do_not_show_the_password_of_a_proxy() {
     let errors = user("[network]\nproxy = \"htp://ada:hunter2@proxy.example.com:3128\"\n");
     let shown = errors.try_load().unwrap_err().to_string();
     assert!(shown.contains("config.toml:2:9: a proxy must be"), "{shown}");
@@ -233,7 +233,7 @@ fn an_error_shows_no_password_of_a_proxy() {
 }
 
 #[test]
-fn a_file_that_others_can_write_is_trusted_for_nothing() {
+fn root_certificates_in_writable_files_are_refused() {
     use std::os::unix::fs::PermissionsExt;
     let fixture = user("[network]\nroots = [\"~/ca.pem\"]\n").file("h/ca.pem", AUTHORITY);
     let mode = std::fs::Permissions::from_mode(0o666);

@@ -14,7 +14,7 @@ fn local(config: &str) -> LocalTool {
     }
 }
 
-/// Compares the JSON Schema of these parameters, the order of keys included.
+/// Compares the JSON Schema of these parameters, including the order of keys.
 #[track_caller]
 fn check(parameters: &str, expected: Value) {
     let schema = local(&format!("{HEAD}{parameters}")).parameters.unwrap().input_schema();
@@ -22,7 +22,7 @@ fn check(parameters: &str, expected: Value) {
 }
 
 #[test]
-fn no_parameters_and_no_word_of_them_are_not_the_same() {
+fn empty_parameters_differ_from_absent_parameters() {
     check(
         "",
         json!({ "type": "object", "properties": {}, "required": [], "additionalProperties": false }),

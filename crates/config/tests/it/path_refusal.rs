@@ -1,4 +1,4 @@
-//! What a tool does not get of a directory that it is granted.
+//! The refused paths in a granted directory.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use kitbag_policy::{Access, GuestPath, PathRequest};
 use crate::support::Fixture;
 
 #[test]
-fn what_a_tool_is_refused_in_a_granted_directory_is_said_by_its_path() {
+fn refusals_in_granted_directories_name_the_path() {
     let tool = "source = \"local\"\nwasm = \"bin/t.wasm\"\n";
     let fixture = Fixture::new(&format!(
         "[tools.t]\n{tool}grants.filesystem = [{{ host = \"..\", guest = \"/all\", mode = \"rw\" }}]\n\
@@ -61,7 +61,7 @@ fn what_a_tool_is_refused_in_a_granted_directory_is_said_by_its_path() {
     check("t", "/all/w/.kitbag/x", write, Some("no tool may change `/t/w/.kitbag`"));
     check("t", "/all/w/bin/t.wasm", write, Some("no tool may change `/t/w/bin/t.wasm`"));
     check("t", "/all/h/config.toml", write, Some("no tool may change `/t/h/config.toml`"));
-    // No grant allows these anyway.
+    // No grant covers these paths.
     check("t", "/other", read, None);
     check("u", "/all/s/new", write, None);
 }

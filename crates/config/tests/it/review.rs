@@ -1,4 +1,4 @@
-//! Edits of a trusted workspace: what asks for nothing more stays trusted, and what does is off.
+//! Edits of a trusted workspace: tools that request nothing more stay trusted, other tools are off.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,22 +50,22 @@ static BUILTINS: [BuiltinTool<'static>; 4] = [
     },
 ];
 
-/// An edit and what becomes of it.
+/// An edit and its effects.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
     name: String,
-    /// `.kitbag/config.toml` as it was trusted.
+    /// The trusted content of `.kitbag/config.toml`.
     trusted: String,
     /// The same file after the edit. Default: unchanged.
     edited: Option<String>,
-    /// Other files as they were trusted.
+    /// The trusted content of other files.
     #[serde(default)]
     files: BTreeMap<String, String>,
-    /// Those that the edit writes; an empty text removes one.
+    /// The files that the edit writes; an empty text removes a file.
     #[serde(default)]
     edited_files: BTreeMap<String, String>,
-    /// The user config, and what it is after the edit.
+    /// The user config, before and after the edit.
     #[serde(default)]
     user: String,
     edited_user: Option<String>,
@@ -93,7 +93,7 @@ fn sources(fixture: &Fixture, trust: TrustSource) -> Sources<'_> {
     Sources { trust, state, builtins: &BUILTINS, ..fixture.sources() }
 }
 
-/// What is in effect by the record of trust.
+/// Loads the configuration in effect with the record of trust.
 fn recorded(fixture: &Fixture) -> Config {
     let sources = sources(fixture, TrustSource::Recorded);
     load(&sources).unwrap_or_else(|errors| panic!("{errors}"))
@@ -103,7 +103,7 @@ fn store(fixture: &Fixture) -> TrustStore {
     TrustStore::new(&fixture.path("state"))
 }
 
-/// Trusts what is there.
+/// Trusts the present files.
 fn trust(fixture: &Fixture) {
     let config = load(&sources(fixture, TrustSource::Asked));
     let config = config.unwrap_or_else(|errors| panic!("{errors}"));
@@ -121,7 +121,7 @@ fn trust(fixture: &Fixture) {
         .unwrap();
 }
 
-/// A workspace with directories, a component and a user config with a secret.
+/// Returns a workspace with directories, a component and a user config with a secret.
 fn workspace(config: &str, user: &str) -> Fixture {
     let secret = "[secrets.github]\nto = [\"https://api.github.com/**\"]\n";
     Fixture::new(config)
@@ -148,7 +148,7 @@ fn lines(fixture: &Fixture, changes: &[TrustChange]) -> Vec<String> {
 }
 
 #[test]
-fn edits_are_kept_to_what_was_trusted() {
+fn edits_are_limited_to_the_trusted_access() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cases/review.toml");
     let cases: Cases = toml::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let mut wrong = String::new();
@@ -193,7 +193,7 @@ fn edits_are_kept_to_what_was_trusted() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// The server's part of the record of trust.
+/// Loads the configuration of a server with the record of trust.
 fn served(fixture: &Fixture) -> Config {
     let sources = Sources { is_server: true, ..sources(fixture, TrustSource::Recorded) };
     load(&sources).unwrap_or_else(|errors| panic!("{errors}"))
@@ -235,7 +235,7 @@ fn a_removed_kitbag_directory_keeps_its_workspace() {
     };
     assert!(!start("w/sub").tools["read_file"].is_enabled());
     fs::remove_dir_all(fixture.path("w/.kitbag")).unwrap();
-    // Nothing is above, then a workspace, then a repository.
+    // The parent has no workspace, then a workspace, then a repository.
     for above in ["", ".kitbag", ".git"] {
         fs::create_dir_all(fixture.path(above)).unwrap();
         for path in ["w", "w/sub"] {
@@ -249,7 +249,7 @@ fn a_removed_kitbag_directory_keeps_its_workspace() {
             fs::remove_dir(fixture.path(above)).unwrap();
         }
     }
-    // Where the person takes the trust back, the directory above counts again.
+    // Once trust is revoked, the parent takes effect again.
     store(&fixture).revoke(&fixture.path("w")).unwrap();
     fs::create_dir(fixture.path(".kitbag")).unwrap();
     assert_eq!(start("w/sub").root.value, fixture.path("").components().as_path());

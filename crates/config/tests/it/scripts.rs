@@ -1,4 +1,4 @@
-//! Scripts: those in `.kitbag/scripts`, and one that the caller names.
+//! Scripts: those in `.kitbag/scripts`, and a script that the caller names.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::PathBuf;
@@ -14,7 +14,8 @@ use crate::support::{Fixture, problems};
 /// Counts the words of a file.
 const WORDS: &str = include_str!("../../../../tests/tools/scripts/words.py");
 
-/// The same script, which asks for a directory, and has a docstring besides its description.
+/// Returns the same script with a requested directory and, in addition to its description, a
+/// docstring.
 fn asking() -> String {
     let more = "#\n# [grants]\n# filesystem = [{ guest = \"/drafts\", mode = \"rw\" }]\n# ///\n\
                 \"\"\"Not this.\"\"\"\nwords";
@@ -50,7 +51,7 @@ fn tool<'a>(config: &'a Config, name: &str) -> (&'a kitbag_config::ConfiguredToo
 }
 
 #[test]
-fn a_script_is_a_tool_and_its_header_says_what_it_takes() {
+fn a_script_is_a_tool_with_the_parameters_of_its_header() {
     let code = asking();
     let fixture = script(&code);
     let config = loaded(&fixture);
@@ -79,7 +80,7 @@ fn a_script_is_a_tool_and_its_header_says_what_it_takes() {
     assert_eq!(output.origin.to_string(), place("18:3"));
     let asks = json!({ "filesystem": [{ "guest": "/drafts", "mode": "rw" }] });
     assert_eq!(json!(script.asks), asks);
-    // What it asks for it is not granted.
+    // The script is not granted its request.
     assert_eq!(tool.grants.value.directories.len(), 1);
     assert_eq!(tool.grants.value.directories[0].access, Access::ReadOnly);
     assert_eq!(&*script.code, code);
@@ -92,7 +93,7 @@ fn script_path() -> PathBuf {
 }
 
 #[test]
-fn without_a_header_it_takes_nothing_and_its_docstring_describes_it() {
+fn a_script_without_a_header_takes_no_parameters() {
     let fixture = script("# Words.\n\"\"\"Count words.\n\n    All of them.\n    \"\"\"\n1\n");
     let config = loaded(&fixture);
     let (tool, script) = tool(&config, "words");
@@ -110,7 +111,7 @@ fn script_of(config: &Config) -> ScriptTool {
 }
 
 #[test]
-fn its_table_says_more_than_its_header() {
+fn the_table_of_a_script_overrides_its_header() {
     let table = "[tools.words]\nenable = false\ndescription = \"D\"\nrate = \"1/h\"\n\
                  parameters.path.description = \"P\"\nlimits.time = \"1s\"\n\
                  grants.filesystem = []\n";
@@ -127,7 +128,7 @@ fn its_table_says_more_than_its_header() {
 }
 
 #[test]
-fn what_is_the_users_it_gets_within_the_ceilings_only() {
+fn grants_of_a_script_are_within_the_ceilings() {
     let variables = |own: &str| {
         let table = "[tools.words]\ngrants.env = [\"LANG\"]\n";
         let fixture = script("1\n").file("w/.kitbag/config.toml", table);
@@ -138,13 +139,13 @@ fn what_is_the_users_it_gets_within_the_ceilings_only() {
     let bound = "[ceiling.grants]\nenv = []\n";
     assert_eq!(variables(""), (1, 0));
     assert_eq!(variables(bound), (0, 1));
-    // What the user grants a tool of the name is not for code of the workspace.
+    // The user's grants for a tool of this name do not apply to the code of the workspace.
     assert_eq!(variables(&format!("{bound}[tools.words]\ngrants.env = [\"LANG\"]\n")), (0, 1));
     assert_eq!(variables("[ceiling.grants]\nenv = [\"LANG\"]\n"), (1, 0));
 }
 
 #[test]
-fn it_can_have_another_name_and_has_its_own_no_longer() {
+fn a_renamed_script_loses_its_own_name() {
     let named = |table: &str| {
         let config = loaded(&script("1\n").file("w/.kitbag/config.toml", table));
         config.tools.keys().map(ToString::to_string).collect::<Vec<_>>().join(" ")
@@ -152,10 +153,10 @@ fn it_can_have_another_name_and_has_its_own_no_longer() {
     assert_eq!(named(""), "notes python words");
     assert_eq!(named("[tools.count]\nscript = \"words\"\n"), "count notes python");
     assert_eq!(named("[tools.words]\nscript = \"words\"\n"), "notes python words");
-    // Its own table keeps that name, too.
+    // The script's own table also applies under another name.
     let both = "[tools.count]\nscript = \"words\"\n[tools.words]\nrate = \"1/h\"\n";
     assert_eq!(named(both), "count notes python words");
-    // What the user has turned off has no other name.
+    // A script that the user turns off has no other name.
     let own = "[tools.words]\nenable = false\n";
     let other = "[tools.count]\nscript = \"words\"\n";
     let fixture = script("1\n").file("w/.kitbag/config.toml", other).user(own);
@@ -164,7 +165,7 @@ fn it_can_have_another_name_and_has_its_own_no_longer() {
 }
 
 #[test]
-fn a_name_stands_for_one_tool() {
+fn a_name_refers_to_one_tool() {
     let fixture = || script("1\n");
     check_problems(
         &fixture().file("w/.kitbag/tools/words.wasm", ""),
@@ -204,7 +205,7 @@ fn a_name_stands_for_one_tool() {
         &["/t/h/config.toml:2:10: a script belongs to a workspace: set `script` in \
              `.kitbag/config.toml` of that workspace"],
     );
-    // A tool of the user's own file stays that.
+    // A tool of the user config keeps the name.
     let own = fixture().user("[tools.words]\nsource = \"local\"\nwasm = \"/own/a.wasm\"\n");
     let config = loaded(&own);
     assert!(matches!(config.tools["words"].source.value, ToolSource::Local(_)));
@@ -213,7 +214,7 @@ fn a_name_stands_for_one_tool() {
 }
 
 #[test]
-fn a_script_is_a_file_of_the_directory_itself() {
+fn a_script_is_not_a_link() {
     let linked =
         "is behind a symbolic link; put the script itself into `.kitbag/scripts` of the workspace";
     let check = |fixture: &Fixture, path: &str, problem: &str| {
@@ -240,7 +241,7 @@ fn a_script_is_a_file_of_the_directory_itself() {
     let text = "is not UTF-8 from here on; save the file as UTF-8";
     let latin = Fixture::empty().file("w/.kitbag/scripts/words.py", b"# \xe4\n");
     check(&latin, ".kitbag/scripts/words.py:1:3", text);
-    // What is none is left alone.
+    // Other files in the directory are ignored.
     let others = directory()
         .file("w/.kitbag/scripts/README.md", "")
         .directory("w/.kitbag/scripts/in")
@@ -249,7 +250,7 @@ fn a_script_is_a_file_of_the_directory_itself() {
 }
 
 #[test]
-fn one_that_another_user_can_change_is_ignored_with_the_workspace() {
+fn the_workspace_of_a_writable_script_is_ignored() {
     let ignored = |fixture: &Fixture| {
         let config = loaded(fixture);
         assert!(!config.tools.contains_key("words"));
@@ -272,7 +273,7 @@ fn one_that_another_user_can_change_is_ignored_with_the_workspace() {
 }
 
 #[test]
-fn by_default_it_calls_no_more_than_its_workspace_could_let_it() {
+fn default_calls_of_a_script_are_within_its_workspaces_grants() {
     let calls = |own: &str, tool: &str| {
         let config = loaded(&script("1\n").user(own));
         config.tools[tool].grants.value.tools.lines().join(", ")
@@ -283,12 +284,12 @@ fn by_default_it_calls_no_more_than_its_workspace_could_let_it() {
     assert_eq!(calls(&ceiling("\"caller\""), "words"), all);
     assert_eq!(calls(&ceiling("[]"), "words"), "");
     assert_eq!(calls(&ceiling("[\"now\"]"), "words"), "tool now → now");
-    // The user's own tools are not bound by it.
+    // The ceiling does not apply to the user's own tools.
     assert_eq!(calls(&ceiling("[]"), "python"), all);
 }
 
 #[test]
-fn the_caller_names_one_of_any_place() {
+fn the_caller_can_name_a_script_anywhere() {
     let named = |fixture: &Fixture, path: &str| {
         let name = "words".parse().unwrap();
         let mut sources = fixture.sources();
@@ -304,7 +305,7 @@ fn the_caller_names_one_of_any_place() {
         let config = named(&fixture, path).unwrap();
         let (tool, script) = tool(&config, "words");
         assert_eq!((&*script.code, &tool.source.origin), (WORDS, &Origin::Caller));
-        // The table is for another tool of the name.
+        // The table configures another tool of the name.
         assert_eq!(tool.grants.value.directories.len(), 1);
     }
     let fixture = Fixture::empty().file("o/words.py", "# /// kitbag\n# a = 1\n# ///\n");

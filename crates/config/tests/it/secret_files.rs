@@ -1,9 +1,9 @@
-//! What looks like a secret.
+//! Names of files that look like secrets.
 
 use crate::support::{Fixture, check_rows};
 
 #[test]
-fn every_layer_adds_names_and_the_users_own_file_takes_some_away() {
+fn layers_add_names_and_the_user_config_removes_names() {
     let fixture = Fixture::new("[secret_files]\nnames = [\"*.tfstate\"]\n")
         .user("[secret_files]\nnames = [\"vault.*\"]\nexcept = [\".npmrc\"]\n");
     check_rows(

@@ -1,10 +1,10 @@
-//! Secrets and their store, in the user's own file.
+//! Secrets and their store, in the user config.
 
 use kitbag_fs_guard::{EntryChange, locate};
 
 use crate::support::Fixture;
 
-/// What a tool gets of secrets, and then what there is to warn of.
+/// Returns the granted secrets of a tool, followed by the warnings.
 fn granted(fixture: &Fixture) -> Vec<String> {
     let config = fixture.load();
     let grants = &config.tools["learn"].grants;
@@ -17,7 +17,7 @@ fn granted(fixture: &Fixture) -> Vec<String> {
 const OWN: &str = "[secrets.github]\nto = [\"https://api.github.com/**\"]\n";
 
 #[test]
-fn a_workspace_names_secrets_within_the_ceiling_and_narrows_their_places() {
+fn workspaces_name_secrets_within_the_ceiling() {
     let workspace = "[tools.learn.grants]\n\
                      secrets = { github = { to = [\"https://evil.example/**\"] } }\n\
                      env = [{ name = \"TOKEN\", secret = \"github\" }]\n";
@@ -35,13 +35,13 @@ fn a_workspace_names_secrets_within_the_ceiling_and_narrows_their_places() {
     let ceiling = format!("{OWN}[ceiling.grants]\nsecrets = [\"github\"]\n");
     let config = Fixture::new(workspace).user(&ceiling).load();
     let [grant] = &*config.tools["learn"].grants.value.secrets else { panic!() };
-    // It names its own place, which the user's file does not have.
+    // The workspace names a destination that the user config does not have.
     let goes_to = |url: &str| grant.goes_to(&kitbag_policy::HttpRequest::get(url).unwrap());
     assert!(!goes_to("https://evil.example/a") && !goes_to("https://api.github.com/a"));
 }
 
 #[test]
-fn the_programs_that_keep_secrets_are_not_changed_by_tools() {
+fn tools_cannot_change_programs_for_secrets() {
     let fixture = Fixture::empty()
         .file("w/bin/get-token", "")
         .file("w/bin/script", "")
@@ -75,6 +75,6 @@ fn the_programs_that_keep_secrets_are_not_changed_by_tools() {
     check("w/bin", "script", [true; 3]);
     check("w", "bin", [true, true, false]);
     check("w/bin", "other", [false; 3]);
-    // A directory that is an argument is not sealed.
+    // A directory among the arguments is not protected.
     check("w", "data", [false; 3]);
 }

@@ -1,4 +1,4 @@
-//! What a server may take.
+//! The memory of a server, and its tools.
 
 use kitbag_base::ByteSize;
 use kitbag_config::{Origin, Sourced, Sources, load};
@@ -18,7 +18,7 @@ fn a_workspace_lowers_the_memory_of_a_server() {
 }
 
 #[test]
-fn the_strictest_file_decides_on_unknown_arguments() {
+fn the_strictest_setting_for_unknown_arguments_applies() {
     let value = |fixture: Fixture| fixture.load().unknown_arguments.value;
     let (drop, error) =
         ("[serve]\nunknown_arguments = \"drop\"\n", "[serve]\nunknown_arguments = \"error\"\n");
@@ -29,7 +29,7 @@ fn the_strictest_file_decides_on_unknown_arguments() {
     assert_eq!(value(Fixture::new(error).user(drop)), UnknownArguments::Refuse);
 }
 
-/// The tools that a server offers, and why it does not offer the others.
+/// Checks the tools that a server offers, and why it does not offer the others.
 #[track_caller]
 fn check_served(fixture: &Fixture, flag: &[&str], expected: &[&str]) {
     let patterns = flag.iter().map(|pattern| (*pattern).to_owned()).collect::<Vec<_>>();
@@ -48,7 +48,7 @@ fn check_served(fixture: &Fixture, flag: &[&str], expected: &[&str]) {
 }
 
 #[test]
-fn a_server_offers_the_tools_that_every_list_names() {
+fn a_server_offers_tools_in_every_list() {
     let fixture = Fixture::new("[serve]\ntools = [\"n*\"]\n");
     let left =
         "learn: not served: no pattern of `[serve] tools` (.kitbag/config.toml:2:9) matches it";
@@ -58,13 +58,13 @@ fn a_server_offers_the_tools_that_every_list_names() {
     check_served(&both, &[], &[left, "notes"]);
     // Other commands have all tools.
     assert!(both.load().tools["learn"].is_enabled());
-    // The command line counts instead.
+    // The command line replaces the lists.
     let left = "notes: not served: no pattern of `--tools` (flag --tools) matches it";
     check_served(&both, &["l*n", "learn"], &["learn", left]);
 }
 
 #[test]
-fn a_pattern_that_matches_no_tool_is_named_with_the_nearest() {
+fn unmatched_patterns_are_reported_with_suggestions() {
     let fixture = Fixture::new("[serve]\ntools = [\"note\", \"learn\"]\n");
     check_served(
         &fixture,

@@ -1,4 +1,4 @@
-//! What a case shows of a configuration: the output of a `---` section.
+//! The output of a `---` section in a case.
 
 use kitbag_config::{
     BuiltinTool, CallGrants, Config, ConfiguredTool, Diagnostic, Disabled, Origin, Sourced,
@@ -18,11 +18,11 @@ const NONE: BuiltinTool<'static> = BuiltinTool {
     calls: false,
 };
 
-/// A tool that is given a directory by each call.
+/// A tool that receives a directory with each call.
 const LEARN: BuiltinTool<'static> =
     BuiltinTool { name: "learn", toolset: "learn", given_by_call: &["/subjects"], ..NONE };
 
-/// A tool that asks for nothing.
+/// A tool without requests.
 const NOTES: BuiltinTool<'static> = BuiltinTool { name: "notes", toolset: "notes", ..NONE };
 
 const NOW: BuiltinTool<'static> = BuiltinTool { name: "now", toolset: "time", ..NONE };
@@ -31,11 +31,12 @@ const fn file(name: &'static str, access: Access) -> BuiltinTool<'static> {
     BuiltinTool { name, toolset: "files", workspace: Some(access), ..NONE }
 }
 
-/// The built-in tools by the name in a section `builtins`.
+/// Returns the built-in tools for the name in a section `builtins`.
 pub(crate) fn builtins(name: &str) -> &'static [BuiltinTool<'static>] {
     match name {
         "default" => const { &[LEARN, NOTES] },
-        // One that reads the workspace, one that changes it, and one that touches no file.
+        // A tool that reads the workspace, a tool that changes it, and a tool without access to
+        // files.
         "files" => {
             const { &[file("read", Access::ReadOnly), file("edit", Access::ReadWrite), NOW] }
         }
@@ -63,7 +64,7 @@ pub(crate) fn builtins(name: &str) -> &'static [BuiltinTool<'static>] {
                 ]
             }
         }
-        // A tool of each kind that a restriction can be for.
+        // A tool for each kind of restriction.
         "restricted" => {
             const {
                 &[
@@ -84,7 +85,7 @@ pub(crate) fn builtins(name: &str) -> &'static [BuiltinTool<'static>] {
     }
 }
 
-/// The output of a section with this head.
+/// Returns the output of a section with this head.
 pub(crate) fn output(fixture: &Fixture, head: &str) -> String {
     let (kind, rest) = head.split_once(' ').unwrap_or((head, ""));
     let of = |lines: Vec<String>| {
@@ -112,7 +113,7 @@ pub(crate) fn output(fixture: &Fixture, head: &str) -> String {
     }
 }
 
-/// Every value below a key, with its place.
+/// Returns every value below a key, with its place.
 fn rows(config: &Config, key: &str) -> Vec<String> {
     let is_below = |row: &str| {
         key.is_empty()
@@ -122,7 +123,7 @@ fn rows(config: &Config, key: &str) -> Vec<String> {
     rows.map(|row| format!("{} = {} # {}", row.key, row.value, row.origin)).collect()
 }
 
-/// The grants of a tool, each with its place, and then the warnings.
+/// Returns the grants of a tool, each with its place, followed by the warnings.
 fn grants(tool: &ConfiguredTool) -> Vec<String> {
     let grants = &tool.grants;
     let mut lines = Vec::new();
@@ -143,7 +144,7 @@ fn grants(tool: &ConfiguredTool) -> Vec<String> {
     lines
 }
 
-/// The grants of `learn` if the command line grants it something for one call.
+/// Returns the grants of `learn` with a grant of the command line for one call.
 fn call(fixture: &Fixture, grant: &str) -> Vec<String> {
     let call = CallGrants { tool: "learn".into(), grants: vec![grant.to_owned()] };
     match load(&Sources { call_grants: Some(call), ..fixture.sources() }) {
@@ -155,7 +156,7 @@ fn call(fixture: &Fixture, grant: &str) -> Vec<String> {
     }
 }
 
-/// What a tool stands for, what it reaches or why it is off, and its rates.
+/// Describes a tool: its source, its access or the reason why it is off, and its rates.
 fn tool(tool: &ConfiguredTool) -> String {
     let mut line = match &tool.source.value {
         ToolSource::Builtin { name } => format!("{}: built-in {}", tool.name, name.value),
@@ -173,8 +174,8 @@ fn tool(tool: &ConfiguredTool) -> String {
     line
 }
 
-/// The tools that are off for a mistake, and the mistakes. `!` marks tools that are broken
-/// themselves, and `?` tools that are off for another reason.
+/// Returns the tools that are off because of a mistake, and the mistakes. `!` marks broken tools,
+/// and `?` tools that are off for another reason.
 fn isolated(fixture: &Fixture, mode: &str, of: impl Fn(Vec<String>) -> String) -> String {
     let mut sources = fixture.sources();
     match mode {

@@ -1,4 +1,4 @@
-//! What tools may keep between their calls.
+//! Storage between the calls of a tool.
 
 use kitbag_base::ByteSize;
 use kitbag_config::{CallGrants, load};
@@ -7,7 +7,7 @@ use kitbag_policy::{Decision, Request, StorageGrant, StorageRequest, decide};
 use crate::support::Fixture;
 
 #[test]
-fn every_flag_that_is_printed_grants_what_was_denied() {
+fn every_printed_flag_grants_the_denied_request() {
     let check = |wanted: StorageGrant, expected: &str| {
         let fixture = Fixture::empty();
         let config = fixture.load();

@@ -1,4 +1,4 @@
-//! A workspace on disk, and what is made of it.
+//! A workspace on disk, and its configuration.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -12,8 +12,7 @@ use tempfile::TempDir;
 
 use crate::shown::builtins;
 
-/// A temporary directory with a workspace `w`, a home directory `h` and
-/// whatever else a test puts there.
+/// A temporary directory with a workspace `w`, a home directory `h` and other files of a test.
 pub(crate) struct Fixture {
     directory: TempDir,
     has_user_file: bool,
@@ -25,12 +24,12 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// A workspace with this `.kitbag/config.toml`.
+    /// Creates a workspace with this `.kitbag/config.toml`.
     pub(crate) fn new(config: &str) -> Self {
         Self::empty().file("w/.kitbag/config.toml", config)
     }
 
-    /// A workspace without files.
+    /// Creates a workspace without files.
     pub(crate) fn empty() -> Self {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir_all(directory.path().join("w/.kitbag")).unwrap();
@@ -46,7 +45,7 @@ impl Fixture {
         }
     }
 
-    /// Writes a file, and the directories that hold it.
+    /// Writes a file, and creates its parent directories.
     pub(crate) fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -54,38 +53,35 @@ impl Fixture {
         self
     }
 
-    /// Makes a directory, and those that hold it.
+    /// Creates a directory and its parents.
     pub(crate) fn directory(self, path: &str) -> Self {
         fs::create_dir_all(self.path(path)).unwrap();
         self
     }
 
-    /// Makes a symbolic link.
     pub(crate) fn link(self, path: &str, to: &str) -> Self {
         std::os::unix::fs::symlink(to, self.path(path)).unwrap();
         self
     }
 
-    /// The person's own file.
     pub(crate) fn user(mut self, config: &str) -> Self {
         self.has_user_file = true;
         self.file("h/config.toml", config)
     }
 
-    /// Takes the home directory away, and with it the usual place of the
-    /// person's own file.
+    /// Removes the home directory, and with it the usual place of the user config.
     pub(crate) fn homeless(mut self) -> Self {
         self.has_home = false;
         self
     }
 
-    /// A variable of the environment.
+    /// Sets an environment variable of kitbag.
     pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Variables of the environment that tools can be granted.
+    /// Sets the environment variables that tools can be granted.
     pub(crate) fn variables<const N: usize>(self, variables: [(&str, &[u8]); N]) -> Self {
         variables.iter().fold(self, |this, (name, value)| this.granted_variable(name, value))
     }
@@ -96,12 +92,12 @@ impl Fixture {
         self
     }
 
-    /// Other built-in tools than `learn` and `notes`.
+    /// Sets the built-in tools, instead of `learn` and `notes`.
     pub(crate) fn builtins(self, builtins: &'static [BuiltinTool<'static>]) -> Self {
         Self { builtins, ..self }
     }
 
-    /// A path below the temporary directory, without symbolic links.
+    /// Returns a path below the temporary directory, without symbolic links.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.directory.path().canonicalize().unwrap().join(path)
     }
@@ -124,29 +120,29 @@ impl Fixture {
         load(&self.sources())
     }
 
-    /// What is in effect; there must be nothing wrong.
+    /// Loads the configuration, which must have no mistakes.
     pub(crate) fn load(&self) -> Config {
         self.try_load().unwrap_or_else(|errors| panic!("{errors}"))
     }
 
-    /// Everything that is wrong, as it is shown; the temporary directory is `/t`.
+    /// Returns all mistakes as they are displayed, with `/t` as the temporary directory.
     pub(crate) fn shown(&self) -> String {
         self.redact(&self.try_load().expect_err("something is wrong").to_string())
     }
 
-    /// Everything that is wrong, one line each, without excerpts: the place and
-    /// the problem, then the hint.
+    /// Returns all mistakes, one line each, without excerpts: the place and the problem, then the
+    /// hint.
     pub(crate) fn problems(&self) -> String {
         problems(&self.try_load(), self)
     }
 
-    /// A text in which the temporary directory is `/t`.
+    /// Replaces the temporary directory in a text with `/t`.
     pub(crate) fn redact(&self, text: &str) -> String {
         text.replace(self.path("").to_str().unwrap().trim_end_matches('/'), "/t")
     }
 }
 
-/// As [`Fixture::problems`]; empty where nothing is wrong.
+/// Returns the same as [`Fixture::problems`]; empty if there are no mistakes.
 pub(crate) fn problems(result: &Result<Config, ConfigErrors>, fixture: &Fixture) -> String {
     let diagnostics = result.as_ref().err().map_or(&[][..], ConfigErrors::diagnostics);
     let lines = diagnostics.iter().map(|diagnostic| {
@@ -156,14 +152,14 @@ pub(crate) fn problems(result: &Result<Config, ConfigErrors>, fixture: &Fixture)
     fixture.redact(&lines.collect::<String>())
 }
 
-/// Compares what is wrong with a `.kitbag/config.toml` to one line for each.
+/// Compares the mistakes in a `.kitbag/config.toml` with one line for each.
 #[track_caller]
 pub(crate) fn check_problems(config: &str, expected: &[&str]) {
     check_problems_of(&Fixture::new(config), expected);
 }
 
-/// Compares what is wrong with a workspace to one line for each problem, in
-/// which `C` stands for `.kitbag/config.toml`.
+/// Compares the mistakes in a workspace with one line for each, which has `C` for
+/// `.kitbag/config.toml`.
 #[track_caller]
 pub(crate) fn check_problems_of(fixture: &Fixture, expected: &[&str]) {
     let expected: String = expected
@@ -180,7 +176,7 @@ pub(crate) fn check_problems_of(fixture: &Fixture, expected: &[&str]) {
     assert_eq!(actual, expected, "\n--- actual\n{actual}\n--- expected\n{expected}");
 }
 
-/// Compares where a value came from.
+/// Compares values and their origins.
 #[track_caller]
 pub(crate) fn check_rows(fixture: &Fixture, prefix: &str, expected: &[&str]) {
     let rows = fixture.load().rows();

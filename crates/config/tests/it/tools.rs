@@ -1,10 +1,10 @@
-//! Tools: built in, found, and named by a table.
+//! Tools: built-ins, components in `.kitbag/tools`, and tools that a table names.
 
 use kitbag_config::{ConfiguredTool, ToolSource};
 
 use crate::support::{Fixture, check_problems_of};
 
-/// Compares the names and what they stand for; `!` marks what is not enabled.
+/// Compares the names and sources of tools; `!` marks tools that are not enabled.
 #[track_caller]
 fn check(fixture: &Fixture, expected: &[&str]) {
     let describe = |tool: &ConfiguredTool| {
@@ -24,7 +24,7 @@ fn check(fixture: &Fixture, expected: &[&str]) {
 }
 
 #[test]
-fn what_the_users_own_file_says_of_a_tool_counts_where_there_is_one() {
+fn the_user_config_applies_to_tools_once_they_exist() {
     let rules = "[tools.lint]\ndev = true\napprove = \"always\"\nrate = \"1/s\"\nenable = false\n\
                  limits.time = \"1s\"\ngrants.env = [\"CI\"]\nanswers.sure = true\n\
                  [tools.lern]\nenable = false\n";
@@ -48,25 +48,25 @@ fn what_the_users_own_file_says_of_a_tool_counts_where_there_is_one() {
     );
     assert!(config.tools.keys().all(|name| name.as_str() != "lint"));
     check(&nothing, &["learn: builtin learn", "notes: builtin notes"]);
-    // Where there is such a tool, all of it holds.
+    // If the tool exists, the whole table takes effect.
     let found = Fixture::empty().user(rules).file("w/.kitbag/tools/lint.wasm", "");
     let (lines, config) = absent(&found);
     assert_eq!(lines.len(), 1, "{lines:?}");
     let lint = &config.tools["lint"];
     assert!(!lint.enable.value && !lint.rates.is_empty() && lint.approve.rules.len() == 1);
     assert_eq!(lint.limits.time.value.as_secs(), 1);
-    // The tool of a table of the workspace, too.
+    // The same applies to a tool from a table of the workspace.
     let named = Fixture::new("[tools.lint]\nsource = \"local\"\nwasm = \"l.wasm\"\n").user(rules);
     assert_eq!(absent(&named).0.len(), 1);
     // `wasm` alone declares a local tool.
     let wasm = Fixture::empty().user("[tools.lint]\nwasm = \"/l.wasm\"\n");
-    check(&wasm, &["learn: builtin learn", "lint: local /l.wasm", "notes: builtin notes"]);
+    check(&wasm, &["learn: builtin learn", "lint: /l.wasm", "notes: builtin notes"]);
     // A table that describes a tool must name its source.
     for table in ["description = \"D\"", "parameters.a.type = \"string\""] {
         let described = Fixture::empty().user(&format!("[tools.lint]\n{table}\n"));
         assert!(described.problems().contains("tool `lint` has no source"), "{table}");
     }
-    // What a workspace says is for its own tools.
+    // A table of a workspace must be for its own tools.
     check_problems_of(
         &Fixture::new("[tools.lint]\nenable = false\n").user(rules),
         &["C:1:1: tool `lint` has no source; add `wasm`, `script`, or `source = \"builtin\"`"],
@@ -74,7 +74,7 @@ fn what_the_users_own_file_says_of_a_tool_counts_where_there_is_one() {
 }
 
 #[test]
-fn the_own_file_of_a_person_names_components_for_all_workspaces() {
+fn the_user_config_names_components_for_all_workspaces() {
     let fixture = Fixture::empty().user("[tools.a]\nsource = \"local\"\nwasm = \"a.wasm\"\n");
     check_problems_of(
         &fixture,
@@ -93,7 +93,7 @@ fn the_own_file_of_a_person_names_components_for_all_workspaces() {
 }
 
 #[test]
-fn a_built_in_of_the_caller_must_have_a_name_too() {
+fn builtins_of_the_caller_need_valid_names() {
     let fixture = Fixture::empty();
     let mut sources = fixture.sources();
     let builtins = ["no name".into()];
@@ -103,7 +103,7 @@ fn a_built_in_of_the_caller_must_have_a_name_too() {
 }
 
 #[test]
-fn raw_text_is_a_choice_of_the_user_alone() {
+fn only_the_user_config_turns_masking_off() {
     let mask = |fixture: &Fixture| {
         let config = fixture.load();
         let learn = &config.tools["learn"].mask;

@@ -1,4 +1,4 @@
-//! Which built-in tools are on.
+//! The state of built-in tools: on or off.
 
 use kitbag_config::{Config, Origin, Sourced, Sources, TOOLSETS, json_schema, load};
 
@@ -11,7 +11,7 @@ fn config(fixture: &Fixture, change: impl FnOnce(&mut Sources<'_>)) -> Config {
     load(&sources).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// What each tool may reach, and why those that are off are.
+/// Checks the access of each tool, and why tools are off.
 #[track_caller]
 fn check_with(fixture: &Fixture, change: impl FnOnce(&mut Sources<'_>), expected: &[&str]) {
     let config = config(fixture, change);
@@ -35,7 +35,7 @@ const WRITES: &str = "edit: writes /workspace";
 const NOW: &str = "now: reaches nothing";
 
 #[test]
-fn where_no_workspace_was_chosen_no_tool_reads_it() {
+fn without_a_chosen_workspace_no_tool_reads_files() {
     let fixture = Fixture::empty().directory("elsewhere/sub").user("");
     let reason = |root: &str, why: &str| {
         format!(
@@ -66,7 +66,7 @@ fn where_no_workspace_was_chosen_no_tool_reads_it() {
     check("h", Some(("/t/h", home)));
     std::fs::create_dir(fixture.path("elsewhere/.git")).unwrap();
     check("elsewhere", None);
-    // Whatever `.kitbag` there is.
+    // Even if the home directory has a `.kitbag`.
     std::fs::create_dir(fixture.path("h/.kitbag")).unwrap();
     check("h", Some(("/t/h", home)));
     std::fs::create_dir(fixture.path(".kitbag")).unwrap();
@@ -74,7 +74,7 @@ fn where_no_workspace_was_chosen_no_tool_reads_it() {
 }
 
 #[test]
-fn a_directory_that_was_named_is_read_unless_it_holds_the_home_directory() {
+fn a_named_directory_is_read_unless_it_contains_home() {
     let fixture = Fixture::empty().directory("bare").user("");
     let named = |path: &str| {
         let value = fixture.path(path);
@@ -87,7 +87,7 @@ fn a_directory_that_was_named_is_read_unless_it_holds_the_home_directory() {
         let reason = config.tools["read"].disabled.as_ref().unwrap().to_string();
         assert!(reason.contains("holds your home directory"), "{reason}");
     }
-    // Where there is no home directory, `/` alone is too much.
+    // Without a home directory only `/` is too much.
     let config = config(&fixture, |sources| {
         sources.workspace = named("/");
         sources.home = None;
@@ -96,7 +96,7 @@ fn a_directory_that_was_named_is_read_unless_it_holds_the_home_directory() {
 }
 
 #[test]
-fn a_toolset_that_is_switched_on_is_on_everywhere() {
+fn an_enabled_toolset_is_on_everywhere() {
     let fixture = Fixture::empty().user("[toolsets]\nfiles = true\nwrite = true\n");
     for start in ["h", ""] {
         check_with(&fixture, |sources| sources.start = fixture.path(start), &[WRITES, NOW, READS]);
@@ -104,7 +104,7 @@ fn a_toolset_that_is_switched_on_is_on_everywhere() {
 }
 
 #[test]
-fn no_default_lets_a_tool_write_where_no_grant_could() {
+fn defaults_allow_no_writing_beyond_grants() {
     let fixture = Fixture::empty().user("[toolsets]\nwrite = true\n").directory("state");
     let edit = "edit: disabled: it changes files, and `/t/state/in` cannot be granted for writing: \
                 no tool may change `/t/state`; use `mode = \"ro\"`, or another directory";
@@ -120,7 +120,7 @@ fn no_default_lets_a_tool_write_where_no_grant_could() {
 }
 
 #[test]
-fn a_tool_that_is_off_with_its_toolset_has_no_rows() {
+fn tools_of_a_disabled_toolset_have_no_rows() {
     let fixture = Fixture::new("[toolsets]\nfiles = false\n");
     let rows = config(&fixture, |_| {}).rows();
     let rows: Vec<_> = rows
@@ -149,7 +149,7 @@ fn every_toolset_has_its_key() {
 }
 
 #[test]
-fn the_local_zone_is_configured_or_that_of_the_environment() {
+fn the_local_zone_is_configured_or_from_the_environment() {
     let zone = |fixture: &Fixture| {
         let zone = config(fixture, |_| {}).toolsets.zone;
         zone.map(|zone| format!("{} ({})", zone.value, fixture.redact(&zone.origin.to_string())))
@@ -173,7 +173,7 @@ fn the_local_zone_is_configured_or_that_of_the_environment() {
 }
 
 #[test]
-fn a_table_switches_the_tools_for_times_off() {
+fn a_table_switches_the_time_tools_off() {
     let fixture = Fixture::new("[toolsets.time]\nenable = false\nzone = \"Asia/Tokyo\"\n");
     let config = config(&fixture, |_| {});
     let now = config.tools.values().find(|tool| tool.name.as_str() == "now").unwrap();

@@ -1,4 +1,4 @@
-//! Whose files count.
+//! Ownership of a workspace's files.
 
 use std::collections::HashSet;
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
@@ -12,14 +12,14 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::support::Fixture;
 
-/// A user who is neither the caller nor root.
+/// A user other than the caller and root.
 const STRANGER: u32 = 65534;
 
 fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A workspace that counts, whatever the mask of new files is.
+/// Returns a workspace that takes effect, regardless of the umask.
 fn fixture() -> Fixture {
     let fixture = Fixture::new("[tools.t]\nsource = \"local\"\nwasm = \"t.wasm\"\n")
         .file("w/.kitbag/tools/u.wasm", "")
@@ -38,7 +38,7 @@ fn tools(fixture: &Fixture) -> Vec<String> {
     fixture.load().tools.keys().map(ToString::to_string).collect()
 }
 
-/// The message about a workspace that is ignored.
+/// Checks the message about an ignored workspace.
 #[track_caller]
 fn check_ignored(fixture: &Fixture, expected: &str) {
     let config = fixture.load();
@@ -55,7 +55,7 @@ fn check_ignored(fixture: &Fixture, expected: &str) {
 }
 
 #[test]
-fn what_every_user_can_write_is_ignored() {
+fn a_workspace_writable_by_all_users_is_ignored() {
     for (path, bits) in [
         ("w", 0o777),
         ("w/.kitbag", 0o777),
@@ -75,9 +75,9 @@ fn what_every_user_can_write_is_ignored() {
 }
 
 #[test]
-fn what_a_group_with_others_in_it_can_write_is_ignored() {
-    // A group that no file of the system knows; only root can give files to it, and
-    // a process without that right has at most the groups of the machine.
+fn a_workspace_writable_by_a_shared_group_is_ignored() {
+    // A group that no file of the system uses; only root can give files to it, and an unprivileged
+    // process has at most the groups of the machine.
     if !rustix::process::geteuid().is_root() {
         return check_ignored_by_mode_alone();
     }
@@ -91,14 +91,14 @@ fn what_a_group_with_others_in_it_can_write_is_ignored() {
         "`/t/w/.kitbag/config.toml` is writable by group 65527, which may have other members \
          (mode 0664); use `chmod g-w`",
     );
-    // In a sticky root, others cannot replace what is there.
+    // In a sticky root, others cannot replace its entries.
     let fixture = self::fixture();
     chown(fixture.path("w"), None, Some(STRANGER - 7)).unwrap();
     mode(&fixture.path("w"), 0o1775);
     assert!(fixture.load().ignored.is_none());
 }
 
-/// What holds of a group's right to write without a group to give a file to.
+/// Checks the group's write permission without giving a file to a group.
 fn check_ignored_by_mode_alone() {
     let fixture = fixture();
     mode(&fixture.path("w/.kitbag/config.toml"), 0o666);
@@ -106,9 +106,9 @@ fn check_ignored_by_mode_alone() {
 }
 
 #[test]
-fn what_belongs_to_another_user_is_ignored() {
+fn a_workspace_of_another_user_is_ignored() {
     if !rustix::process::geteuid().is_root() {
-        // Nothing here can be given away: the nearest thing is a workspace that others
+        // Files cannot be given to another user here: the closest case is a workspace that others
         // can write.
         return check_ignored_by_mode_alone();
     }
@@ -125,7 +125,7 @@ fn what_belongs_to_another_user_is_ignored() {
         let message = format!("`/t/{path}` belongs to user 65534; make it yours with `chown`");
         check_ignored(&fixture, &message);
     }
-    // A link that another user has made to files of the caller's.
+    // Another user made a link to the caller's files.
     let fixture = fixture();
     fs::rename(fixture.path("w/.kitbag"), fixture.path("mine")).unwrap();
     symlink("../mine", fixture.path("w/.kitbag")).unwrap();
@@ -135,7 +135,7 @@ fn what_belongs_to_another_user_is_ignored() {
 }
 
 #[test]
-fn a_link_is_ignored_where_another_user_can_exchange_it_or_what_it_leads_to() {
+fn links_replaceable_by_another_user_are_ignored() {
     for (path, linked) in [
         ("w/.kitbag/config.toml", "../../shared/it"),
         ("w/.kitbag/tools/u.toml", "../../../shared/it"),
@@ -152,7 +152,7 @@ fn a_link_is_ignored_where_another_user_can_exchange_it_or_what_it_leads_to() {
         check_ignored(&fixture, message);
         mode(&fixture.path("shared"), 0o1777);
         assert!(fixture.load().ignored.is_none(), "{path}");
-        // One link more, which is what others can exchange.
+        // A further link, which others can replace.
         let fixture = fixture.directory("safe");
         fs::rename(fixture.path("shared/it"), fixture.path("safe/it")).unwrap();
         symlink("../safe/it", fixture.path("shared/it")).unwrap();
@@ -164,7 +164,7 @@ fn a_link_is_ignored_where_another_user_can_exchange_it_or_what_it_leads_to() {
 }
 
 #[test]
-fn a_sticky_directory_of_everybody_may_hold_a_workspace() {
+fn a_workspace_may_be_in_a_sticky_directory() {
     let fixture = fixture();
     mode(&fixture.path("w"), 0o1777);
     assert!(fixture.load().ignored.is_none());
@@ -172,7 +172,7 @@ fn a_sticky_directory_of_everybody_may_hold_a_workspace() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_that_is_ignored_is_not_reported() {
+fn mistakes_in_ignored_files_are_not_reported() {
     for config in ["[", "unknown = 1", "\u{0}", "[limits]\nmemory = \"1TiB\"\n"] {
         let fixture = Fixture::new(config).file("w/.kitbag/tools/no-component.toml", "[");
         fixture.try_load().unwrap_err();
@@ -185,7 +185,7 @@ fn what_is_wrong_with_a_file_that_is_ignored_is_not_reported() {
 }
 
 #[test]
-fn a_workspace_that_is_trusted_by_name_counts() {
+fn a_workspace_trusted_by_name_takes_effect() {
     let check = |directories: &str, expected: bool| {
         let fixture = fixture();
         mode(&fixture.path("w/.kitbag"), 0o777);
@@ -198,12 +198,12 @@ fn a_workspace_that_is_trusted_by_name_counts() {
     check("[\"/t/none\", \"/t/h/../w/.\"]", true);
     check("[\"~/../w\"]", true);
     check("[]", false);
-    // Neither a directory above, nor one below, nor one that is named alike.
+    // Neither a parent, nor a subdirectory, nor a directory with a similar name.
     check("[\"/t/\", \"/\", \"/t/w/.kitbag\", \"~/w\", \"/t/w*\", \"/t/*\"]", false);
 }
 
 #[test]
-fn a_workspace_that_is_found_above_and_ignored_is_not_the_root() {
+fn an_ignored_parent_workspace_is_not_the_root() {
     let fixture = fixture().directory("w/mine");
     mode(&fixture.path("w/.kitbag"), 0o777);
     let mut sources = fixture.sources();
@@ -211,7 +211,7 @@ fn a_workspace_that_is_found_above_and_ignored_is_not_the_root() {
     let config = load(&sources).unwrap();
     assert_eq!(config.root, Sourced::default(fixture.path("w/mine")));
     assert_eq!(config.ignored.unwrap().root, fixture.path("w"));
-    // One that was named stays the root.
+    // A named workspace stays the root.
     sources.workspace =
         Some(Sourced { value: fixture.path("w"), origin: Origin::flag("--workspace") });
     let config = load(&sources).unwrap();
@@ -221,7 +221,7 @@ fn a_workspace_that_is_found_above_and_ignored_is_not_the_root() {
 }
 
 #[test]
-fn a_path_that_is_relative_to_a_workspace_that_is_ignored_names_nothing() {
+fn paths_relative_to_an_ignored_workspace_are_refused() {
     let fixture = fixture().directory("w/notes").directory("h/notes").user(
         "[knowledge.here]\nsubjects = \"notes\"\n[knowledge.home]\nsubjects = \"~/notes\"\n\
          [tools.x]\nsource = \"local\"\nwasm = \"~/x.wasm\"\n\
@@ -238,7 +238,7 @@ fn a_path_that_is_relative_to_a_workspace_that_is_ignored_names_nothing() {
     assert_eq!(named(&fixture), (vec!["home".to_owned()], 1));
 }
 
-/// Exchanges two files as fast as it can while `load` runs, and gives what that returns.
+/// Exchanges two files as fast as possible while `load` runs, and returns its result.
 fn while_exchanged<T>(a: &Path, b: &Path, load: impl FnOnce() -> T) -> T {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -250,7 +250,7 @@ fn while_exchanged<T>(a: &Path, b: &Path, load: impl FnOnce() -> T) -> T {
             }
             true
         });
-        // Caught, so that the other thread ends.
+        // The panic is caught so that the other thread ends.
         let result = panic::catch_unwind(AssertUnwindSafe(load));
         is_over.store(true, Ordering::Relaxed);
         assert!(spinning.join().unwrap(), "two files cannot be exchanged here");
@@ -259,7 +259,7 @@ fn while_exchanged<T>(a: &Path, b: &Path, load: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn a_file_that_is_exchanged_for_a_link_while_it_is_opened_is_never_shown() {
+fn a_file_replaced_by_a_link_while_opening_is_never_shown() {
     const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEI\n";
     let wrong = "[limits]\ntime = \"often\"\n";
     for path in ["config.toml", "tools/u.toml"] {
@@ -275,13 +275,13 @@ fn a_file_that_is_exchanged_for_a_link_while_it_is_opened_is_never_shown() {
         });
         let shown: Vec<_> = messages.iter().filter(|text| text.contains("PRIVATE")).collect();
         assert!(shown.is_empty(), "{path}: {shown:?}");
-        // It was read as what it is, too.
+        // It was also read as the original file.
         assert!(messages.iter().any(|text| text.contains("often")), "{path}: {messages:?}");
     }
 }
 
 #[test]
-fn a_file_of_the_user_that_is_replaced_while_it_is_opened_is_one_of_both() {
+fn a_user_file_replaced_while_opening_is_one_of_both() {
     let fixture = Fixture::empty()
         .user("[limits]\ntime = \"7s\"\n")
         .file("h/new", "[limits]\ntime = \"8s\"\n");

@@ -22,7 +22,7 @@ const EXTENSION: &str = ".description";
 /// description needs another number.
 const MAGIC: &[u8; 8] = b"kitbag\x01\x01";
 
-/// The longest file. JSON may be longer than the component's own text of the description.
+/// Maximum size of the file. JSON may be longer than the component's own text of the description.
 const BYTES: usize = 4 * JsonBudget::DESCRIPTION.bytes;
 
 pub(super) fn file_name(component: ContentDigest) -> String {

@@ -49,8 +49,7 @@ pub struct CacheEntry {
     pub size: u64,
 }
 
-/// Why the cache or an entry is not used. Never fatal: the component is compiled
-/// again.
+/// Why the cache or an entry is not used. Never fatal: the component is then compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CacheProblem {
     /// The directory is not private.

@@ -14,7 +14,7 @@ use super::key::is_entry;
 use super::private::is_partial;
 use crate::sys::remove_at;
 
-/// A day, in which a use is not recorded again, and after which no write is in progress.
+/// One day: a use is recorded at most once in this time, and no write takes longer.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The maximum size of all entries.

@@ -321,8 +321,8 @@ impl Waiter for Waits {
     }
 }
 
-/// Lets `N` threads wait for the lock of an entry, releases it, and returns how many of them got
-/// it.
+/// Makes `N` threads wait for the lock of an entry, releases it, and returns how many of them
+/// acquired it.
 fn locked_by_others<const N: usize>(cache: &DiskCache, key: Key, release: impl FnOnce()) -> usize {
     std::thread::scope(|scope| {
         let others = [(); N].map(|()| {

@@ -5,7 +5,7 @@ use kitbag_base::ByteSize;
 use super::in_process::STACK_BYTES;
 use crate::inspect::Heaviest;
 
-/// The most threads that compile one component.
+/// Maximum number of threads that compile one component.
 const THREADS: usize = 16;
 
 /// The memory limit of a compilation if the server has none. The worst component that is accepted
@@ -37,8 +37,8 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the most memory of a compilation, in bytes. Measured: 27 MiB for 0.2 MiB of honest code,
-/// 63 MiB for 2 MiB, 374 MiB for 18 MiB, and 1.0 GiB for the heaviest function.
+/// Returns the maximum memory of a compilation in bytes. Measured: 27 MiB for 0.2 MiB of ordinary
+/// code, 63 MiB for 2 MiB, 374 MiB for 18 MiB, and 1.0 GiB for the heaviest function.
 fn needed(bytes: u64, threads: usize, at_once: usize) -> u64 {
     const BASE: u64 = 64 << 20;
     const PER_BYTE: u64 = 32;

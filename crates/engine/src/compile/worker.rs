@@ -33,10 +33,10 @@ pub const COMPILE_COMMAND: &str = "__compile";
 /// The addresses that glibc's allocator reserves for a thread without using them.
 const ADDRESSES_PER_THREAD: u64 = 128 << 20;
 
-/// The longest accepted artifact: four times the largest component.
+/// Maximum size of an accepted artifact: four times the largest component.
 const ARTIFACT_BYTES: u64 = 4 * COMPONENT_BYTES.as_u64();
 
-/// The most bytes of the process's standard error that a message repeats.
+/// Maximum number of bytes of the process's standard error in a message.
 const REASON_BYTES: u64 = 4 << 10;
 
 /// The length of a frame header.
@@ -46,8 +46,8 @@ const HEAD_BYTES: usize = 9;
 const LOW_PRIORITY: &str = "low";
 const NORMAL_PRIORITY: &str = "normal";
 
-/// The amount that a low priority adds to the niceness of the waiting process: small, since a call
-/// may start to wait for it.
+/// The niceness of a low-priority process relative to its parent: small, since a call may start to
+/// wait for it.
 const NICENESS: i32 = 5;
 
 /// The kind of a frame.
@@ -264,7 +264,7 @@ fn metering_name(metering: Metering) -> &'static str {
 ///
 /// # Errors
 ///
-/// Why nothing was written.
+/// The reason why no result was written.
 pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let arguments: Vec<_> = arguments.iter().filter_map(|argument| argument.to_str()).collect();

@@ -70,7 +70,7 @@ pub struct Inspection {
     run_shape: Option<String>,
     #[serde(skip)]
     mismatch: Option<InvalidComponent>,
-    /// The problem of a component that needs more than is offered and was read all the same.
+    /// The problem of a component that needs unsupported features but could be parsed.
     #[serde(skip)]
     beyond: Option<InvalidComponent>,
     #[serde(skip)]
@@ -222,13 +222,13 @@ impl Inspection {
         }
     }
 
-    /// The names of its imports and exports.
+    /// Returns the names of the imports and exports.
     fn names(&self) -> impl Iterator<Item = &str> {
         let imports = self.imports.iter().map(|import| &*import.name);
         imports.chain(self.exports.iter().map(|export| &*export.name))
     }
 
-    /// The names of the interfaces and functions that neither kitbag nor WASI defines.
+    /// Returns the names of the interfaces and functions that neither kitbag nor WASI defines.
     fn of_another_host(&self) -> Vec<String> {
         let imports = self.imports.iter().filter(|import| import.offered.is_none());
         let imports = imports.map(|import| &import.name);
@@ -238,7 +238,7 @@ impl Inspection {
     }
 }
 
-/// Whether a name is that of an interface of WASI 0.3.
+/// Returns whether a name is an interface of WASI 0.3.
 fn is_wasi_3(name: &str) -> bool {
     name.starts_with("wasi:") && name.contains("@0.3.")
 }
@@ -253,7 +253,8 @@ fn offered_features() -> WasmFeatures {
         .difference(WasmFeatures::THREADS)
 }
 
-/// Features that components for WASI 0.3 use. They are parsed so that an error can name WASI 0.3, and never run.
+/// Features that components for WASI 0.3 use. They are parsed so that an error can name WASI 0.3,
+/// and never run.
 fn async_features() -> WasmFeatures {
     WasmFeatures::CM_ASYNC
         | WasmFeatures::CM_ASYNC_STACKFUL
@@ -279,7 +280,7 @@ fn read(
     }
 }
 
-/// An error of the parser, which tells by its text alone that a feature is off.
+/// Converts a parser error. Only its text shows that a feature is disabled.
 fn malformed(error: wasmparser::BinaryReaderError) -> InvalidComponent {
     let text = error.to_string();
     let is_off = |words: &&str| error.message().contains(words);
@@ -428,7 +429,7 @@ fn holds_only_types(types: TypesRef<'_>, id: ComponentInstanceTypeId) -> bool {
 mod tests {
     use super::*;
 
-    /// A host that offers WASI 0.2 alone.
+    /// A host that provides only WASI 0.2.
     const SUPPORT: Support = Support {
         offered: |name| (name.starts_with("wasi:") && name.contains("@0.2.")).then_some("WASI 0.2"),
         check_grants: |_| Ok(()),
@@ -467,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn another_feature_that_is_off_is_not_called_invalid() {
+    fn disabled_features_are_not_reported_as_invalid() {
         let found = refused("(component (core module (memory i64 1)))").to_string();
         let expected = "the component needs a feature of WebAssembly that this kitbag does not \
                         offer: memory64 must be enabled for 64-bit memories";

@@ -8,11 +8,11 @@ use wasmparser::component_types::{
 };
 use wasmparser::types::TypesRef;
 
-/// The longest text of a type. That of a tool's `run` has a hundredth of it.
+/// Maximum length of the text of a type. The `run` of a tool takes a hundredth of it.
 const TEXT_BYTES: usize = 64 << 10;
 
-/// The longest text of all types of one component: a type of a few bytes may be that of each of a
-/// million exports.
+/// Maximum length of the text of all types of one component: a million exports may share a type of
+/// a few bytes.
 pub(super) const ALL_TEXT_BYTES: usize = 1 << 20;
 
 /// Formats a function type, with or without parameter names. A type that is too long ends with `…`.

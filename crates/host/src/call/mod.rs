@@ -80,8 +80,8 @@ pub struct Call {
 pub struct Completion {
     /// The tool's outcome, or why there is none.
     pub result: Result<Outcome, CallError>,
-    /// Content that the tool emitted besides its text, in order; its total size is within the
-    /// output limit. Empty unless the outcome is a success or an error. Untrusted.
+    /// Content that the tool emitted in addition to its text, in order; its total size is within
+    /// the output limit. Empty unless the outcome is a success or an error. Untrusted.
     pub emitted: Vec<Content>,
     /// The tool's standard output. Untrusted.
     pub stdout: CapturedOutput,

@@ -13,7 +13,7 @@ use crate::limits::{LimitReached, RANDOM_BYTES};
 /// Names the data behind `wasi:random` for the linker.
 pub(crate) struct BoundedRandom;
 
-/// `wasi:random` with our limit in front of wasmtime-wasi's.
+/// `wasi:random`, with our limit checked before wasmtime-wasi's.
 pub(crate) struct Bounded<'a>(pub(crate) &'a mut WasiRandomCtx);
 
 impl HasData for BoundedRandom {

@@ -69,7 +69,7 @@ pub struct EventSink {
     mask: Option<TextMask>,
 }
 
-/// Masks a tool's text before it is passed on.
+/// Masks a tool's text before it is forwarded.
 pub type TextMask = Arc<dyn Fn(&mut String) + Send + Sync>;
 
 struct Listening {
@@ -122,14 +122,14 @@ impl HasData for Reporting {
 }
 
 impl EventSink {
-    /// Creates a sink that passes the events of one call to a listener, across all runs that
+    /// Creates a sink that forwards the events of one call to a listener, across all runs that
     /// answer the tool's questions.
     pub fn new(listener: Arc<dyn Listener>) -> Self {
         let listening = Listening { listener, heard: Mutex::default() };
         Self { listening: Some(Arc::new(listening)), mask: None }
     }
 
-    /// Applies `mask` to every message before it is passed on.
+    /// Applies `mask` to every message before it is forwarded.
     #[must_use]
     pub fn masked(self, mask: TextMask) -> Self {
         Self { mask: Some(mask), ..self }
@@ -145,14 +145,14 @@ impl EventSink {
         }
     }
 
-    /// Passes on a log message, within the limits on logging.
+    /// Forwards a log message, within the limits on logging.
     pub fn log(&self, level: LogLevel, message: &str) {
         if let Some(listening) = &self.listening {
             listening.log(level, self.changed(message.to_owned()));
         }
     }
 
-    /// Passes on progress that increases.
+    /// Forwards progress if it increases.
     pub fn progress(&self, progress: Progress) {
         if let Some(listening) = &self.listening {
             let message = progress.message.map(|message| self.changed(message));

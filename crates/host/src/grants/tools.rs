@@ -92,7 +92,7 @@ pub struct ToolSuccess {
     pub text: String,
     /// The result as JSON that matches the tool's output schema.
     pub structured: Option<String>,
-    /// Content that the tool emitted besides its text.
+    /// Content that the tool emitted in addition to its text.
     pub content: Vec<Content>,
 }
 

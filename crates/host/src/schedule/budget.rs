@@ -150,7 +150,7 @@ impl MemoryBudget {
     }
 
     /// Like [`reserve`](Self::reserve), within the shares of an account. A single reservation may
-    /// exceed the share if the account holds no other.
+    /// exceed the share if the account holds no other reservation.
     pub fn reserve_for(&self, account: &Account, bytes: u64) -> Option<Reservation> {
         self.try_reserve_for(account, bytes).ok()
     }
@@ -325,7 +325,7 @@ mod tests {
         drop(held);
         assert!(matches!(next.as_mut().poll(&mut context), Poll::Ready(Some(_))));
         drop(next);
-        // A reservation larger than the share succeeds once the tool holds no other.
+        // A reservation larger than the share succeeds if the tool holds no other reservation.
         let mut large = Box::pin(budget.wait_for(&hangs, 16 * KIB));
         assert!(matches!(large.as_mut().poll(&mut context), Poll::Ready(Some(_))));
         let mut never = Box::pin(budget.wait_for(&hangs, 17 * KIB));

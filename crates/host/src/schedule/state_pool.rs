@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_taken_once_and_as_its_own_type() {
+    fn entries_are_taken_once_and_with_their_type() {
         let pool = pool(64);
         pool.keep(&client("a"), "1", KIB, "state".to_owned()).unwrap();
         assert_eq!(pool.take::<String>("2"), None);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_entries_is_bounded_for_each_client_and_in_all() {
+    fn entries_are_bounded_per_client_and_in_total() {
         let pool = StatePool::default();
         let keep = |name: &str, number: usize| {
             pool.keep(&client(name), &format!("{name}{number}"), 0, ()).unwrap();

@@ -315,8 +315,8 @@ mod tests {
         assert_eq!(id(&threads), first);
     }
 
-    /// Returns the id and niceness of the thread that runs the next job, which yields at once if
-    /// `gives_way`.
+    /// Returns the id and niceness of the thread that runs the next job. The thread yields at once
+    /// if `gives_way`.
     fn niceness(threads: &Threads, gives_way: bool) -> (ThreadId, i32) {
         let (sender, found) = mpsc::channel();
         let job = move || {

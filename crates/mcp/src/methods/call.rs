@@ -1,4 +1,4 @@
-//! One `tools/call`; and the questions in between, of any call.
+//! A `tools/call`, and the questions of any call.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::session::state_codec::{Binding, CallState};
 /// Argument in which a client without forms passes answers.
 const ANSWERS_KEY: &str = "_answers";
 
-/// Key in the answers for the id of a call that has already called other tools.
+/// Key in the answers with the id of a call that has already called other tools.
 const CALL_KEY: &str = "_call";
 
 pub(crate) enum Earlier {
@@ -104,7 +104,7 @@ pub(crate) async fn call(
     response
 }
 
-/// The digits of the numbers among the arguments, from the text of the message.
+/// Returns the digits of the numbers in the arguments, from the text of the message.
 fn digits(context: &RequestContext<RoleServer>) -> Digits {
     let of_http = || context.extensions.get::<http::request::Parts>()?.extensions.get::<Digits>();
     context.extensions.get::<Digits>().or_else(of_http).cloned().unwrap_or_default()
@@ -131,7 +131,7 @@ pub(crate) enum CallResult {
     Done(Box<Completed>),
     /// The client must provide an answer.
     Asks(InputRequiredResult),
-    /// A question is open, and the client has no forms to ask it with.
+    /// A question is open, and the client has no forms to ask a person.
     Open(Box<Suspended>),
 }
 
@@ -242,7 +242,7 @@ pub(crate) fn warn_unlogged(toolbox: &Toolbox) {
     }
 }
 
-/// Puts questions to the person behind a client, or to the client, which returns with the answer.
+/// Asks the person behind a client, or asks the client itself, which returns with the answer.
 struct Asker<'a> {
     session: &'a Session,
     context: &'a RequestContext<RoleServer>,

@@ -5,7 +5,7 @@ use kitbag_toolbox::definitions::{Definition, Format};
 use kitbag_toolbox::{KnownTool, Toolbox};
 use rmcp::model;
 
-/// The tools of one toolbox, by name, as far as they are known without loading.
+/// The tools of one toolbox by name, with the data that is known without loading them.
 pub(crate) struct Catalog {
     /// The output of `kitbag export --format mcp`.
     pub(crate) tools: Vec<model::Tool>,

@@ -1,6 +1,6 @@
 //! Prompts and resources of components, which are served beside the server's own knowledge.
 //!
-//! Getting a prompt or resource is a run like a call, with the same questions in between.
+//! Getting a prompt or resource runs the component like a call, with the same questions.
 
 use std::sync::Arc;
 

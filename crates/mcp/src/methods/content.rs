@@ -1,4 +1,4 @@
-//! Content that a tool emitted besides its text, as content blocks.
+//! Content that a tool emitted in addition to its text, as content blocks.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

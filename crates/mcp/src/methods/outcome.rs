@@ -38,7 +38,7 @@ pub(crate) fn result(
     Ok(result)
 }
 
-/// Returns the findings of the screening. `None`: there are none.
+/// Returns the findings of the screening. `None` if there are none.
 pub(crate) fn meta(screening: &ScreeningReport) -> Option<MetaObject> {
     let mut meta = Map::new();
     if screening.is_untrusted {
@@ -62,7 +62,7 @@ fn answered(
     match completion.result {
         Ok(Outcome::Success(content)) => match structured {
             Ok(structured) => {
-                // A tool that emits other content may have no text.
+                // A tool that emits other content need not have text.
                 let text = (!content.is_empty() || completion.emitted.is_empty())
                     .then(|| ContentBlock::text(content));
                 let given = completion.emitted.iter().map(content_block);
@@ -84,8 +84,8 @@ fn answered(
     }
 }
 
-/// Returns the result of a call that was not made, or that the host ended: the cause, and the
-/// change that the model may ask the user for.
+/// Returns the result of a call that was refused, or that the host ended: the cause, and the
+/// setting that the model may ask the user to change.
 ///
 /// # Errors
 ///
@@ -116,9 +116,9 @@ pub enum ErrorForm {
     InvalidParams,
     /// The JSON-RPC error "internal error" (-32603).
     Internal,
-    /// A result with `isError`, which a model reads.
+    /// A result with `isError` for the model.
     Result {
-        /// `true` if the result suggests that the call be repeated.
+        /// The result suggests repeating the call.
         is_transient: bool,
     },
 }
@@ -232,7 +232,7 @@ pub(crate) fn report(tool: &str, completion: &Completion) {
         }
         Err(error @ (CallError::Trap { .. } | CallError::Contract(_))) => {
             tracing::warn!(tool, elapsed_us, "broke off");
-            // The tool's own message, which may contain text of the call.
+            // The tool's own message, which may contain data of the call.
             tracing::info!(tool, error = %printable(&message_of(error)), "broke off");
         }
         Err(error) => {
@@ -246,7 +246,7 @@ pub(crate) fn report(tool: &str, completion: &Completion) {
     }
 }
 
-/// Returns the protocol error for a fault of the server.
+/// Returns the protocol error for an internal fault.
 pub(crate) fn internal(error: &dyn std::fmt::Display) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }

@@ -38,7 +38,7 @@ pub(crate) fn page<T: Clone>(
     Ok((page, next))
 }
 
-/// Distinguishes a cursor from text that a client made up.
+/// Distinguishes a cursor from text that the client invented.
 const PREFIX: &str = "after:";
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_add_up_to_the_whole_list_in_order() {
+    fn pages_cover_the_list_in_order() {
         let items: Vec<_> = (0..2 * PAGE + 7).map(|number| format!("{number:05}")).collect();
         let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);
         loop {

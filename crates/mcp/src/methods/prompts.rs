@@ -46,7 +46,7 @@ pub(crate) async fn list(
     Ok(result)
 }
 
-/// Gets a prompt: the component's emitted content, then its text, each as a user message.
+/// Gets a prompt: the component's emitted content and its text, each as a user message.
 ///
 /// # Errors
 ///

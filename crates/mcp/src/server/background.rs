@@ -12,7 +12,7 @@ use kitbag_host::Cancellation;
 use kitbag_toolbox::Toolbox;
 use tokio::sync::watch;
 
-/// Longest time that a listing waits for components to describe themselves.
+/// Maximum time that a listing waits for components to describe themselves.
 pub(crate) const LISTING_TIME: Duration = Duration::from_millis(300);
 
 /// A toolbox whose components are compiled ahead of their calls.
@@ -28,7 +28,7 @@ pub(crate) trait Precompile: Send + Sync {
 /// Compiles the components of one toolbox after the other.
 pub(crate) struct Background {
     work: Mutex<Work>,
-    /// `true` when no more components are compiled to learn their descriptions.
+    /// `true` once no more components are compiled for their descriptions.
     is_described: watch::Sender<bool>,
     /// Cancels the current compilation.
     cancellation: Cancellation,
@@ -93,8 +93,8 @@ impl Background {
         self.work().next.is_some()
     }
 
-    /// Records that all components of a toolbox are described as far as possible, unless another
-    /// toolbox has replaced it.
+    /// Records that all components of a toolbox are described, if possible, unless another toolbox
+    /// has replaced it.
     fn set_described(&self) {
         let work = self.work();
         if work.next.is_none() {

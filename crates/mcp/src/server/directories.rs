@@ -1,4 +1,4 @@
-//! The watched directories of a tree: no links, no kernel file systems, and a limited number.
+//! The watched directories of a tree: without links and kernel file systems, and limited in number.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use kitbag_fs_guard::check_file_system;
 use kitbag_fs_guard::sys::open_directory_following_links;
 
-/// Largest number of watched topic directories in total. Linux allows a user at least 8,192
+/// Maximum number of watched topic directories in total. Linux allows a user at least 8,192
 /// watches, and other programs need some of them.
 pub(crate) const MOST: usize = 4_096;
 
-/// Largest number of entries that are examined in a topic, which is also the topic's limit.
+/// Maximum number of entries that are examined in a topic. It is also the topic's limit.
 pub(crate) const ENTRIES: usize = 100_000;
 
 /// Adds a directory and its subdirectories up to the limit. Returns whether all were added.
@@ -47,8 +47,8 @@ fn is_watchable(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) && !is_of_kernel(path)
 }
 
-/// Returns whether a directory is on a file system that presents kernel state as files, or
-/// cannot be examined.
+/// Returns whether a directory is on a file system that presents kernel state as files. Also
+/// returns `true` if it cannot be examined.
 pub(crate) fn is_of_kernel(path: &Path) -> bool {
     // Opens only a directory: a FIFO may have replaced it. A directory that cannot be read cannot
     // be watched either.

@@ -9,13 +9,13 @@ use crate::methods::catalog::Catalog;
 use crate::server::background::Precompile;
 use crate::server::{Server, WeakServer};
 
-/// How often each list and each readable document has changed.
+/// The number of changes of each list and each readable document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub(crate) tools: u64,
     pub(crate) resources: u64,
     pub(crate) prompts: u64,
-    /// The documents of topics, by the topic's id.
+    /// Changes of the documents of a topic, by the topic's id.
     pub(crate) topics: BTreeMap<String, u64>,
     pub(crate) components: u64,
     pub(crate) trust: u64,
@@ -66,7 +66,7 @@ impl Generation {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records that a tool was loaded, also in the generation that has replaced this one meanwhile.
+    /// Records that a tool was loaded, also in the generation that has since replaced this one.
     pub(crate) fn learned(&self, server: &Server, name: &str) {
         self.note_loaded(server, name);
         let current = server.generation();

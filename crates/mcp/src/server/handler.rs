@@ -32,13 +32,13 @@ use crate::session::subscription::{self, Subscriptions};
 use crate::session::{notifications, trust_notice};
 use crate::telemetry::trace::{Target, Trace};
 
-/// Longest time that the first answer waits for the block of knowledge.
+/// Maximum time that the first answer waits for the block of knowledge.
 const INSTRUCTIONS_TIME: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
 pub(crate) struct Handler {
     session: Session,
-    /// Resources whose changes the session's client is notified of.
+    /// Resources for which the client receives change notifications.
     subscriptions: Subscriptions,
     ended: CancellationToken,
     _end: Arc<DropGuard>,
@@ -270,8 +270,8 @@ impl ServerHandler for Handler {
         trace.run(self.tools(request)).await
     }
 
-    /// Finds a tool for the HTTP headers that repeat arguments. A client learns of those headers
-    /// from a listing, so before the first listing there are none.
+    /// Finds a tool for the HTTP headers that repeat arguments. Clients learn these headers from a
+    /// listing, so none exist before the first listing.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalog = self.session.server.generation().known_catalog()?;
         catalog.tools.iter().find(|tool| tool.name == name).cloned()
@@ -385,7 +385,7 @@ impl ServerHandler for Handler {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // A known method is passed here if its parameters cannot be read.
+        // A known method arrives here if its parameters cannot be read.
         let method = &request.method;
         let is_gone = Client::of(&context).is_stateless && OF_SESSIONS.contains(&&**method);
         Err(match METHODS.contains(&&**method) && !is_gone {
@@ -429,7 +429,7 @@ fn no_method(method: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
-/// Waits for the next change. `None`: the server ends.
+/// Waits for the next change. `None` if the server ends.
 async fn next(
     changes: &mut tokio::sync::watch::Receiver<Changes>,
     closing: &CancellationToken,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// How long the runtime stays awake. Other threads can use the processor meanwhile.
+/// How long the runtime stays awake. Other threads can use the processor during that time.
 const MOMENT: Duration = Duration::from_micros(200);
 
 #[derive(Debug, Default)]

@@ -24,10 +24,10 @@ use crate::server::keep_awake::KeepAwake;
 use crate::session::state_codec::StateCodec;
 use crate::telemetry::metrics::Metrics;
 
-/// Loads the toolbox again when its files have changed. The error is a message for a person.
+/// Reloads the toolbox after its files have changed. The error is a message for a person.
 pub type Load = Box<dyn Fn() -> Result<Toolbox, String> + Send + Sync>;
 
-/// Length of the shortest key, in bytes.
+/// Minimum length of a key in bytes.
 pub const KEY_BYTES: usize = StateCodec::KEY_BYTES;
 
 /// Serves a toolbox to any number of clients.
@@ -159,8 +159,7 @@ impl Server {
         &self.0.keep_awake
     }
 
-    /// Enables [`keep_awake`](Self::keep_awake) on this runtime as long as the returned value
-    /// lives.
+    /// Enables [`keep_awake`](Self::keep_awake) on this runtime while the returned value lives.
     pub(crate) fn stay_awake(&self) -> JoinSet<()> {
         let (mut task, server) = (JoinSet::new(), self.clone());
         let is_busy = move || server.generation().toolbox.host().is_busy();

@@ -22,10 +22,10 @@ use crate::server::Server;
 use crate::server::directories;
 use crate::server::generation::{Changes, Generation};
 
-/// How long the files must be unchanged before a change is considered complete.
+/// Time without further changes before a change is considered complete.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// Longest time that a change waits while others follow.
+/// Maximum time that a change waits for further changes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Server {
@@ -44,12 +44,12 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the system has no watches left.
+    /// If the system's limit on watches is reached.
     pub fn watch(&self) -> Result<(), notify::Error> {
         let start = SystemTime::now();
         let (sender, events) = mpsc::channel();
         let notifier = notify::recommended_watcher(move |event| {
-            // The receiver is gone when the server is.
+            // The receiver is dropped with the server.
             let _ = sender.send(event);
         })?;
         let mut watch = Watch { notifier, watched: BTreeSet::new(), is_cut: false };
@@ -79,7 +79,7 @@ impl Server {
 struct Watch {
     notifier: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
-    /// Whether some directories are not watched because of the limit, and a warning was logged.
+    /// Some directories are not watched because of the limit, and a warning was logged.
     is_cut: bool,
 }
 
@@ -122,7 +122,7 @@ impl Watch {
 
     fn follow(&mut self, wanted: BTreeSet<PathBuf>) {
         for path in self.watched.difference(&wanted) {
-            // The path may be gone, and its watch with it.
+            // The path and its watch may no longer exist.
             let _ = self.notifier.unwatch(path);
         }
         self.watched.retain(|place| wanted.contains(place));
@@ -139,7 +139,7 @@ impl Watch {
         }
     }
 
-    /// Returns the paths that changed since a time, before they were watched.
+    /// Returns the paths that changed between a time and the start of their watch.
     fn changed_since(&self, time: SystemTime) -> Vec<PathBuf> {
         // File system timestamps use a clock that is up to 10 ms late.
         let time = time - Duration::from_millis(10);
@@ -170,7 +170,7 @@ fn places(config: &Config) -> BTreeSet<PathBuf> {
     places.extend(directories);
     // The trust store.
     places.extend(config.trust_store().map(|store| store.path().to_owned()));
-    // Files that could not be read, to notice when they become readable.
+    // Unreadable files, to notice when they become readable.
     if config.broken.iter().any(|broken| broken.is_own) {
         places.extend(config.own_file.iter().filter_map(|file| file.parent()).map(Path::to_owned));
     }

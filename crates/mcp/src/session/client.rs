@@ -1,4 +1,4 @@
-//! What a client can do, by the revision it speaks and what it declared.
+//! The features of a client, derived from its revision and declared capabilities.
 
 use rmcp::RoleServer;
 use rmcp::model::{ClientCapabilities, ProtocolVersion};
@@ -6,8 +6,8 @@ use rmcp::service::RequestContext;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
-    /// Requests carry everything themselves (2026-07-28 and later): there are no
-    /// requests to the client, and what is missing is asked for in the result.
+    /// Each request is self-contained (2026-07-28 and later): the server cannot send requests to
+    /// the client, so a result lists the missing answers.
     pub(crate) is_stateless: bool,
     pub(crate) has_forms: bool,
 }
@@ -22,13 +22,13 @@ impl Client {
     }
 }
 
-/// A client that names neither way of asking has forms, as in the revisions
-/// before there were two.
+/// Returns whether a client has forms. A client that declares neither form nor URL mode has forms,
+/// as in the revisions before the two modes existed.
 fn has_forms(capabilities: &ClientCapabilities) -> bool {
     let elicitation = capabilities.elicitation.as_ref();
     elicitation.is_some_and(|ways| ways.form.is_some() || ways.url.is_none())
 }
 
-/// The newest revision with a handshake, which is the answer to a client that asks for
-/// one that we do not know.
+/// The newest revision with a handshake, which is offered to clients that request an unknown
+/// revision.
 pub(crate) const HANDSHAKE: ProtocolVersion = ProtocolVersion::V_2025_11_25;

@@ -1,4 +1,4 @@
-//! The part of a client's `initialize` that is kept as long as its session lives.
+//! The part of a client's `initialize` that is kept for the lifetime of its session.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use crate::session::client::HANDSHAKE;
 
-/// The longest `initialize`, in bytes.
+/// Maximum size of an `initialize` in bytes.
 pub(crate) const INITIALIZE_BYTES: usize = 64 << 10;
 
-/// Memory of a session: its tasks and queues in the protocol's library, and the kept client data.
+/// Memory of a session: its tasks and queues in the protocol library, and the kept client data.
 pub(crate) const SESSION_BYTES: u64 = 48 << 10;
 
-/// The longest name and the longest version of a client that are kept, in bytes.
+/// Maximum length of a client's name and version that are kept, in bytes.
 pub(crate) const NAME_BYTES: usize = 256;
 
-/// The longest `_meta` that is kept, in bytes: it holds the client's trace.
+/// Maximum size of the `_meta` that is kept, in bytes. It holds the client's trace context.
 const META_BYTES: usize = 1 << 10;
 
-/// Reduces an `initialize` to the client's name and version, and whether it has forms.
+/// Reduces an `initialize` to the client's name and version, and its support for forms.
 pub(crate) fn reduce(request: &mut InitializeRequest) {
     let is_long = |meta: &RequestMetaObject| {
         serde_json::to_vec(meta).is_ok_and(|meta| meta.len() > META_BYTES)
@@ -42,8 +42,8 @@ pub(crate) fn reduce(request: &mut InitializeRequest) {
     params.capabilities = capabilities;
 }
 
-/// Checks the parameters of an `initialize`. A client of a revision without it is left to the
-/// protocol.
+/// Checks the parameters of an `initialize`. Clients of a revision without it are left to the
+/// protocol library.
 pub(crate) fn check(params: Option<&Value>) -> Result<(), ErrorData> {
     const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
     if params.is_some_and(|params| params["_meta"].get(VERSION).is_some()) {
@@ -95,7 +95,7 @@ pub(crate) fn before_session(
     Some(ServerJsonRpcMessage::error(error, Some(message.id.clone())))
 }
 
-/// The versions of the protocol that are spoken, for messages.
+/// Lists the supported protocol versions, for messages.
 pub(crate) fn versions() -> String {
     let versions = ProtocolVersion::KNOWN_VERSIONS.iter();
     versions.map(|version| format!("`{version}`")).collect::<Vec<_>>().join(", ")

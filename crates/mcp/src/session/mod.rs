@@ -25,7 +25,7 @@ use crate::session::handshake::{NAME_BYTES, SESSION_BYTES};
 use crate::transport::message;
 use crate::transport::stdio::output::Output;
 
-/// The address that a request over HTTP comes from.
+/// The source address of an HTTP request.
 #[derive(Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
@@ -49,7 +49,7 @@ pub(crate) struct Session {
     level: Arc<Mutex<LogLevel>>,
     /// Output of a client that has one stream for all answers.
     output: Option<Arc<Output>>,
-    /// Memory of the session, once it has begun with a handshake.
+    /// Reserved memory of a session that started with a handshake.
     memory: Arc<OnceLock<Reservation>>,
 }
 
@@ -67,14 +67,14 @@ impl Session {
         }
     }
 
-    /// Reserves the memory of a session that begins with a handshake.
+    /// Reserves memory for a session that starts with a handshake.
     ///
     /// # Errors
     ///
     /// Busy, if no memory is available now.
     pub(crate) fn begin(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let memory = self.hold(&self.account(context), SESSION_BYTES)?;
-        // A second handshake changes nothing.
+        // A second handshake has no effect.
         let _ = self.memory.set(memory);
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Busy, if the client has used up its share, or other clients have used up the pool.
+    /// Busy, if the client has used up its share, or the pool is exhausted.
     pub(crate) fn hold(&self, account: &Account, bytes: u64) -> Result<Reservation, ErrorData> {
         let held = self.server.state_pool().hold(account, bytes);
         held.ok_or_else(|| message::busy("sessions and questions have reserved their memory"))
@@ -107,22 +107,22 @@ impl Session {
         }
     }
 
-    /// As [`new`](Self::new), for a client with one stream for all answers: a program that the user
-    /// of this process started, or that started it as this user. Data that tools store for it
+    /// Like [`new`](Self::new), for a client with one stream for all answers: a program that the
+    /// user of this process started, or that started it as this user. Data that tools store for it
     /// belongs to the user, as on the command line.
     pub(crate) fn with_output(server: Server, principal: &str, output: Arc<Output>) -> Self {
         let owner = Some(Caller::this_user());
         Self { output: Some(output), owner, ..Self::new(server, principal) }
     }
 
-    /// Returns the scope of an approval that lasts until the process ends: this connection alone.
-    /// `None` if each request of a client could use another connection.
+    /// Returns the scope of an approval that is valid until the process ends: this connection
+    /// alone. `None` if each request of a client could use another connection.
     pub(crate) fn approver(&self, client: Client) -> Option<Arc<str>> {
         let is_one = self.output.is_some() || !client.is_stateless;
         is_one.then(|| self.id.to_string().into())
     }
 
-    /// Waits until the client has read enough of its answers for another one.
+    /// Waits until the client has read enough output to receive more.
     pub(crate) async fn has_room(&self) {
         if let Some(output) = &self.output {
             output.has_room().await;
@@ -133,13 +133,13 @@ impl Session {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
     }
 
-    /// Minimum level of the log messages that a client with a session requested.
+    /// Returns the minimum level of log messages that a client with a session requested.
     pub(crate) fn session_level(&self) -> LogLevel {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Minimum level of the log messages of this call. A client of the stateless
-    /// revisions requests one with every call, or gets no messages.
+    /// Returns the minimum level of log messages of this call. A client of the stateless revisions
+    /// requests a level with every call, or gets no messages.
     pub(crate) fn log_level(
         &self,
         client: Client,

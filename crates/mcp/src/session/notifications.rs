@@ -15,13 +15,14 @@ use rmcp::service::Peer;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-/// Smallest increase of progress if no more work was done: less than a tool's unit.
+/// Smallest increase of progress, for reports without more work done. It is less than a tool's
+/// unit.
 const A_LITTLE: f64 = 1e-6;
 
-/// How many progress reports of a call wait at most to be passed on.
+/// Maximum number of a call's progress reports that wait to be forwarded.
 const WAITING_PROGRESS: usize = 16;
 
-/// Keeps the events of a call until they are forwarded. Clones share the events.
+/// Queue of a call's events until they are forwarded. Clones share the queue.
 ///
 /// A tool may report more than a client reads. Up to 16 progress reports wait; after that each new
 /// report replaces the newest. The host limits the log.
@@ -40,7 +41,7 @@ struct ListenerState {
 struct Waiting {
     messages: Vec<(LogLevel, String)>,
     progress: VecDeque<Progress>,
-    /// The progress that the client knows of.
+    /// The progress that was last sent to the client.
     done: Option<f64>,
 }
 
@@ -54,12 +55,12 @@ impl ClientListener {
         }))
     }
 
-    /// Waits until there is something to forward.
+    /// Waits until there are events to forward.
     pub(crate) async fn news(&self) {
         self.0.news.notified().await;
     }
 
-    /// Forwards the tool's reports.
+    /// Forwards the events of the tool.
     pub(crate) async fn pass_on(&self, tool: &str, peer: &Peer<RoleServer>) {
         let (messages, progress) = {
             let mut waiting = self.waiting();
@@ -69,7 +70,7 @@ impl ClientListener {
         for (level, message) in messages {
             let param =
                 LoggingMessageNotificationParam::new(written(level), Value::String(message));
-            // The client is gone.
+            // The client has disconnected.
             if peer.notify_logging_message(param.with_logger(tool)).await.is_err() {
                 return;
             }
@@ -129,7 +130,7 @@ impl Listener for ClientListener {
     }
 
     fn compiling(&self, compiling: &Compiling<'_>) {
-        // Nothing of what the tool will do is done.
+        // The tool has not done any work yet.
         self.progress(&Progress { done: 0.0, total: None, message: Some(compiling.to_string()) });
     }
 }
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!([0.0; 3].map(&mut passed_on), [0.0, 1e-6, 2e-6]);
         // The tool starts at zero, and that report is forwarded.
         assert_eq!([0.0, 0.5, 7.0].map(&mut passed_on), [3e-6, 0.5, 7.0]);
-        // Compiled again between two runs, since its file has changed.
+        // Compiled again between two runs, because its file has changed.
         assert_eq!([0.0, 8.0, 1e300, 0.0].map(&mut passed_on)[..3], [7.000001, 8.0, 1e300]);
         assert!(passed_on(0.0) > 1e300);
         assert_eq!(waiting.take_progress(), None);

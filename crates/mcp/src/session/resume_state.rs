@@ -1,7 +1,7 @@
-//! Calls that wait for an answer after they have called other tools.
+//! Calls that wait for an answer after calling other tools.
 //!
-//! The answers of those tools stay in the server under an id that resumes the call once: completed
-//! calls are not repeated, and their answers are not sent to the client.
+//! The server keeps the outcomes of the nested calls under an id that resumes the call once:
+//! completed calls are not repeated, and their outcomes are not sent to the client.
 
 use kitbag_host::{Account, StatePool};
 use kitbag_toolbox::InnerCalls;
@@ -13,12 +13,11 @@ struct ResumeState {
     binding: Binding,
 }
 
-/// Keeps the inner calls that a call has made, for an hour at most, and gives the id to take
-/// them by.
+/// Keeps the nested calls of a call for at most one hour. Returns the id for [`take`].
 ///
 /// # Errors
 ///
-/// If the server has no memory left for them, or the system no random bytes.
+/// If no memory is left, or the system cannot provide random bytes.
 pub(crate) fn keep(
     pool: &StatePool,
     account: &Account,
@@ -37,7 +36,7 @@ pub(crate) fn keep(
 ///
 /// # Errors
 ///
-/// If they are no longer kept, or belong to another call.
+/// If they have expired, or belong to another call.
 pub(crate) fn take(pool: &StatePool, id: &str, binding: &Binding) -> Result<InnerCalls, String> {
     match pool.take::<ResumeState>(&pool_id(id)).filter(|kept| kept.binding == *binding) {
         Some(kept) => Ok(kept.inner),

@@ -1,9 +1,8 @@
-//! The state that a client carries from one round of questions to the next.
+//! The signed state that a client carries between rounds of questions.
 //!
-//! A tool that asks is run again with all answers so far, and the next run may
-//! come to another instance of this server. So the answers travel with the
-//! client, signed: it can read them, and it can neither change them nor use them
-//! for another call.
+//! A tool that asks is run again with all previous answers, and the next run may reach another
+//! instance of this server. So the client carries the answers, signed: it can read them, but it
+//! cannot change them or use them for another call.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// How long a person may take to answer.
+/// Maximum time that a person may take to answer.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -23,17 +22,17 @@ pub(crate) struct CallState {
     pub(crate) kept: Option<String>,
 }
 
-/// Seals and opens the state of a call.
+/// Signs and verifies the state of a call.
 pub(crate) struct StateCodec(RequestStateCodec);
 
 #[derive(PartialEq, Eq)]
 pub(crate) struct Binding(Vec<u8>);
 
 impl StateCodec {
-    /// The smallest key, in bytes.
+    /// Minimum length of a key in bytes.
     pub(crate) const KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
 
-    /// Takes a key of at least [`KEY_BYTES`](Self::KEY_BYTES).
+    /// Creates a codec from a key of at least [`KEY_BYTES`](Self::KEY_BYTES).
     pub(crate) fn new(key: &[u8]) -> Result<Self, RequestStateError> {
         RequestStateCodec::try_new(key).map(Self)
     }
@@ -46,7 +45,7 @@ impl StateCodec {
 
     /// # Errors
     ///
-    /// For a state that was changed, that is of another call, or too old.
+    /// If the state was changed, belongs to another call, or has expired.
     pub(crate) fn open(&self, state: &str, binding: &Binding) -> Result<CallState, String> {
         self.0.open_json_with(state, &binding.0).map_err(|error| match error {
             RequestStateError::Expired => {
@@ -61,7 +60,7 @@ impl StateCodec {
 }
 
 impl Binding {
-    /// Binds to the identity and the request: `parts` in this order, each delimited from the next.
+    /// Binds the state to the identity and the request: `parts` in order, each delimited.
     pub(crate) fn new(parts: &[&[u8]]) -> Self {
         let mut digest = Sha256::new();
         for part in parts {

@@ -1,7 +1,7 @@
-//! Clients that subscribe to changes of a resource.
+//! Subscriptions of clients to changes of a resource.
 //!
-//! A change is one of a topic's documents, or of a component. Documents of a topic are
-//! not distinguished: a client may be notified of one that is unchanged.
+//! A change affects a topic's documents or a component. The documents of a topic are not
+//! distinguished, so a client may be notified of an unchanged document.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,10 +18,10 @@ use crate::session::Session;
 
 const SUBSCRIPTIONS: usize = 1_000;
 
-/// Memory of a subscription besides its URI.
+/// Memory of a subscription in addition to its URI.
 const SUBSCRIPTION_BYTES: u64 = 256;
 
-/// The resources of one session, and the memory that each takes. Clones are the same.
+/// The subscribed resources of a session, each with its reserved memory. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Subscriptions(Arc<Mutex<BTreeMap<String, Reservation>>>);
 

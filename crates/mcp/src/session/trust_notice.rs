@@ -1,4 +1,4 @@
-//! Notices to clients about a workspace that is not trusted or was edited since.
+//! Notices about a workspace that is untrusted, or was edited since it was trusted.
 #![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older clients use it")]
 
 use kitbag_config::Config;

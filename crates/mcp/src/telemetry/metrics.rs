@@ -1,4 +1,4 @@
-//! What the server counts, in the form of Prometheus.
+//! Metrics of the server in the Prometheus format.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-/// Counts calls and what was refused.
+/// Metrics of calls and refused requests.
 pub(crate) struct Metrics {
     registry: Registry,
     calls: Family<CallLabels, Counter>,
@@ -36,7 +36,7 @@ impl Metrics {
         let mut registry = Registry::with_prefix("kitbag");
         let calls = Family::default();
         registry.register("calls", "Calls that have ended", calls.clone());
-        // From a tenth of a millisecond to a little over half a minute.
+        // From 0.1 ms to a little over 30 s.
         let duration = Histogram::new(exponential_buckets(0.0001, 2.0, 19));
         registry.register("call_duration_seconds", "How long calls took", duration.clone());
         let running = Gauge::default();
@@ -48,14 +48,13 @@ impl Metrics {
         Self { registry, calls, duration, running, refused, sessions }
     }
 
-    /// Counts a call that begins; it is counted as running until this is
-    /// dropped.
+    /// Counts the start of a call. The call counts as running until the result is dropped.
     pub(crate) fn begin(&self) -> impl Drop + use<> {
         self.running.inc();
         Running(self.running.clone())
     }
 
-    /// Counts a call that has ended. `tool` is the name of one that exists.
+    /// Counts the end of a call. `tool` is the name of an existing tool.
     pub(crate) fn ended(&self, tool: &str, outcome: &'static str, took: Duration) {
         self.calls.get_or_create(&CallLabels { tool: tool.to_owned(), outcome }).inc();
         self.duration.observe(took.as_secs_f64());

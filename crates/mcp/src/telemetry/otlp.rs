@@ -1,4 +1,4 @@
-//! Spans for a collector of OpenTelemetry, over OTLP.
+//! Exports spans to an OpenTelemetry collector over OTLP.
 
 use std::time::Duration;
 
@@ -14,38 +14,37 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::registry::LookupSpan;
 
-/// How long the end of the process may wait for spans that are not sent yet.
+/// Maximum time that the process waits at its end for unsent spans.
 const FLUSH_TIME: Duration = Duration::from_millis(300);
 
-/// Where spans are sent under the address of a collector.
+/// Path of spans below the address of a collector.
 const PATH: &str = "/v1/traces";
 
 /// Sends the server's spans to a collector in the background.
 ///
-/// Dropping it sends the remaining spans, for 300 ms at most.
+/// Dropping it sends the remaining spans within 300 ms.
 pub struct Otlp(SdkTracerProvider);
 
-/// Why spans cannot be sent to a collector.
+/// The reason why spans cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum OtlpError {
     /// The address is invalid.
     #[error("`{0}` is not the address of a collector, such as http://localhost:4318")]
     Address(String),
-    /// One of the standard variables has a value that cannot be used.
+    /// A standard OpenTelemetry variable has an invalid value.
     #[error("the export of spans cannot be set up")]
     Setup(#[from] ExporterBuildError),
 }
 
 impl Otlp {
-    /// Sends to the collector at `address`, such as `http://localhost:4318`; TLS
-    /// is not spoken. Without one the variables that OpenTelemetry defines for
-    /// all programs (`OTEL_EXPORTER_OTLP_ENDPOINT` and the others) say where, by
-    /// default `http://localhost:4318`.
+    /// Sends spans to the collector at `address`, such as `http://localhost:4318`, without TLS. By
+    /// default the standard OpenTelemetry variables (such as `OTEL_EXPORTER_OTLP_ENDPOINT`)
+    /// determine the address; their default is `http://localhost:4318`.
     ///
     /// # Errors
     ///
-    /// For an address or a variable that cannot be used. A collector that does not
-    /// answer is reported through `tracing` when there is something to send.
+    /// If the address or a variable is invalid. A collector that does not answer is reported
+    /// through `tracing` when spans are sent.
     pub fn new(address: Option<&str>) -> Result<Self, OtlpError> {
         let exporter = SpanExporter::builder().with_http();
         let exporter = match address {

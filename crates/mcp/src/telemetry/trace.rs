@@ -1,4 +1,4 @@
-//! A span for each request, named as OpenTelemetry's conventions for MCP say.
+//! A span for each request, named according to OpenTelemetry's conventions for MCP.
 //!
 //! Source: <https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/>.
 
@@ -8,11 +8,11 @@ use rmcp::{ErrorData, RoleServer};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
-/// The target of the spans, by which the exporter selects them.
+/// The target of the spans, which the exporter filters by.
 #[cfg(feature = "otlp")]
 pub(crate) const TARGET: &str = module_path!();
 
-/// Subject of a request, besides its method.
+/// The subject of a request.
 #[derive(Clone, Copy)]
 pub(crate) enum Target<'a> {
     Tool(&'a str),
@@ -21,8 +21,8 @@ pub(crate) enum Target<'a> {
     Nothing,
 }
 
-/// The span of a request. It holds neither arguments nor results, unless the
-/// server was started with a flag that sends those.
+/// The span of a request. It holds arguments and results only if the server was started with a flag
+/// that includes them.
 pub(crate) struct Trace(Span);
 
 impl Trace {
@@ -39,7 +39,7 @@ impl Trace {
         };
         let http = || context.extensions.get::<http::request::Parts>();
         let header = |name: &str| http()?.headers.get(name)?.to_str().ok();
-        // These values are computed only where a subscriber takes the span.
+        // Computed only if a subscriber records the span.
         let span = tracing::debug_span!(
             "request",
             otel.name = match tool.or(prompt) {
@@ -70,10 +70,10 @@ impl Trace {
         Self(span)
     }
 
-    /// Runs the request inside its span, and records how it ended.
+    /// Runs the request in its span, and records its result.
     ///
-    /// The future is boxed: the protocol's library moves a request's handler several times, and its
-    /// size is that of the largest request.
+    /// The future is boxed: the protocol library moves a request's handler several times, and the
+    /// handler is as large as the largest request.
     pub(crate) fn run<T>(
         &self,
         work: impl Future<Output = Result<T, ErrorData>>,
@@ -106,7 +106,7 @@ impl Trace {
         self.0.record("otel.status_code", "ERROR");
     }
 
-    /// Puts the arguments and the result of a call into its span.
+    /// Records the arguments or the result of a call in its span.
     #[cfg(feature = "otlp")]
     pub(crate) fn content(&self, key: &'static str, content: &impl serde::Serialize) {
         crate::telemetry::trace_context::set_json(&self.0, key, content);

@@ -1,4 +1,4 @@
-//! What a span gets for OpenTelemetry alone: the trace of the client, and content.
+//! Span data for OpenTelemetry only: the client's trace, and content.
 
 use opentelemetry::Context;
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
@@ -7,13 +7,13 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// Makes a span part of the trace that the client carries on, if it does.
+/// Makes a span part of the trace that the client sent, if any.
 pub(crate) fn set_parent<'a>(span: &Span, carried: impl Fn(&str) -> Option<&'a str>) {
     let carried = ["traceparent", "tracestate"].map(|name| (name, carried(name)));
     let parent =
         TraceContextPropagator::new().extract_with_context(&Context::new(), &Carried(carried));
     if parent.span().span_context().is_valid() {
-        // Fails only if no layer listens, which then needs no parent.
+        // Fails only if no layer listens. No parent is needed then.
         let _ = span.set_parent(parent);
     }
 }

@@ -1,4 +1,4 @@
-//! A client of a server on a thread of this process.
+//! A client of a server on a thread of the test process.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, PipeWriter, Write};
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::{Server, StdioError};
 
-/// How long anything may take before the test gives up. Nothing is measured.
+/// Timeout of the tests, which do not measure time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Client {
     input: Option<PipeWriter>,
     messages: Receiver<Value>,
-    /// Messages that came while another was waited for.
+    /// Messages that arrived while the test waited for another.
     earlier: VecDeque<Value>,
     serving: Option<JoinHandle<Result<(), StdioError>>>,
     /// The `_meta` of each request, in the stateless revisions.
@@ -52,7 +52,7 @@ impl Client {
         }
     }
 
-    /// Begins a session with a handshake.
+    /// Starts a session with a handshake.
     #[track_caller]
     pub(super) fn after_handshake(mut self, capabilities: Value) -> Self {
         let answer = self.request("initialize", initialize_params("2025-11-25", capabilities));
@@ -61,7 +61,7 @@ impl Client {
         self
     }
 
-    /// Speaks the stateless revision.
+    /// Uses the stateless revision.
     pub(super) fn stateless(mut self, capabilities: Value) -> Self {
         self.meta = Some(json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -71,7 +71,7 @@ impl Client {
         self
     }
 
-    /// Writes a line as it is.
+    /// Writes a raw line.
     pub(super) fn write(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line.as_bytes()).unwrap();
@@ -102,7 +102,7 @@ impl Client {
         self.send("tools/call", json!({ "name": "probe", "arguments": arguments }))
     }
 
-    /// Waits for the first message that is wanted; the others are kept.
+    /// Waits for the first matching message; other messages are kept.
     #[track_caller]
     pub(super) fn wait(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.earlier.iter().position(&is_wanted) {
@@ -119,7 +119,7 @@ impl Client {
         }
     }
 
-    /// Waits for an error of the protocol.
+    /// Waits for a protocol error.
     #[track_caller]
     pub(super) fn error(&mut self) -> Value {
         self.wait(|message| message.get("error").is_some())
@@ -154,7 +154,7 @@ impl Client {
         request["params"].clone()
     }
 
-    /// The messages that no test has waited for so far.
+    /// Returns the messages that the test has not waited for.
     pub(super) fn others(&mut self) -> Vec<Value> {
         self.earlier.extend(self.messages.try_iter());
         self.earlier.drain(..).collect()
@@ -176,7 +176,7 @@ pub(super) fn initialize_params(version: &str, capabilities: Value) -> Value {
     })
 }
 
-/// The texts of a result.
+/// Returns the text blocks of a result.
 pub(super) fn texts(result: &Value) -> Vec<&str> {
     let blocks = result["content"].as_array().unwrap();
     blocks.iter().filter_map(|block| block["text"].as_str()).collect()

@@ -1,4 +1,4 @@
-//! Messages that cannot be read, and limits of messages.
+//! Unreadable messages, and limits on messages.
 
 use kitbag_base::ByteSize;
 use kitbag_host::{HostOptions, ServerMemory};
@@ -58,7 +58,7 @@ fn requests_before_a_session_are_answered_with_the_right_form() {
         &["io.modelcontextprotocol/clientCapabilities"],
     );
     check("no json", &["line 1 column 2"]);
-    // A session can begin all the same.
+    // A session can still be started.
     client.after_handshake(json!({}));
 }
 
@@ -99,7 +99,7 @@ fn a_second_request_with_an_id_in_flight_is_refused() {
 #[test]
 fn requests_in_flight_are_limited() {
     let mut client = start().after_handshake(json!({}));
-    // The queue answers most of them as busy; subscriptions wait.
+    // The queue refuses most of them as busy; subscriptions wait.
     let listen = json!({
         "notifications": { "toolsListChanged": true },
         "_meta": {
@@ -126,7 +126,7 @@ fn a_message_larger_than_the_memory_for_all_is_refused() {
     let memory = ServerMemory::new(ByteSize::mib(384));
     let options = HostOptions { memory, ..HostOptions::default() };
     let mut client = Client::start(server(options)).after_handshake(json!({}));
-    // Reading takes a hundred times as much as this text.
+    // The parsed message takes a hundred times as much memory as its text.
     let id = client.send_call(json!({ "do": "echo", "more": vec![json!([0]); 1_000_000] }));
     let answer = client.answer(id);
     assert_eq!(answer["error"]["code"], -32600, "{answer}");

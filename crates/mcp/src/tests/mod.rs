@@ -1,5 +1,5 @@
-//! The server in this process: a client writes lines to one pipe and reads them from another.
-//! Every tool is native, so that no component is compiled and no program is started.
+//! Tests of the server in this process: a client writes lines to one pipe and reads from another.
+//! All tools are native, so that no component is compiled and no program is started.
 
 mod client;
 mod messages;
@@ -19,7 +19,7 @@ use self::client::Client;
 use self::native_tools::{NoSecrets, Probe};
 use crate::Server;
 
-/// A server of the tool `probe`.
+/// Creates a server with the tool `probe`.
 fn server(options: HostOptions) -> Server {
     let directory = tempfile::tempdir().unwrap();
     let start = directory.path().to_owned();
@@ -31,12 +31,12 @@ fn server(options: HostOptions) -> Server {
     Server::new(toolbox, Box::new(move || Ok(reload.clone())), None).unwrap()
 }
 
-/// A client that has said nothing yet.
+/// Creates a client that has not sent any message.
 fn start() -> Client {
     Client::start(server(HostOptions::default()))
 }
 
-/// A client of each era with these capabilities.
+/// Creates a client of each era with these capabilities.
 fn both_eras(capabilities: serde_json::Value) -> [Client; 2] {
     [start().after_handshake(capabilities.clone()), start().stateless(capabilities)]
 }

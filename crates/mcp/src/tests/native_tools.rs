@@ -1,4 +1,4 @@
-//! The tool of the tests.
+//! The native tool of the tests.
 
 use std::pin::Pin;
 
@@ -9,7 +9,7 @@ use kitbag_secrets::{CallEnd, ReadError, ReadSecret, SecretValue};
 use kitbag_toolbox::{NativeCall, NativeTool};
 use serde_json::{Value, json};
 
-/// A source without secrets.
+/// A secret source without secrets.
 pub(super) struct NoSecrets;
 
 impl ReadSecret for NoSecrets {
@@ -22,7 +22,7 @@ impl ReadSecret for NoSecrets {
     }
 }
 
-/// A native tool that does as its argument `do` says, like the guest of the same name.
+/// A native tool whose argument `do` selects its behavior, like the guest of the same name.
 pub(super) struct Probe;
 
 impl NativeTool for Probe {
@@ -90,7 +90,7 @@ const LEVELS: [LogLevel; 8] = [
     LogLevel::Emergency,
 ];
 
-/// Asks the first question that has no answer; then the outcome has all answers.
+/// Asks the first question without an answer. The outcome has all answers.
 fn ask(call: &NativeCall<'_>, questions: &[(&str, &str, AnswerType)]) -> Outcome {
     match questions.iter().find(|(id, ..)| !call.answers().contains_key(*id)) {
         Some((id, text, answer_type)) => Outcome::NeedsInput(Question {

@@ -1,4 +1,4 @@
-//! Log messages and progress of a call, and lists that change.
+//! Log messages and progress of a call, and changes of lists.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Questions of a tool to the person behind a client.
+//! A tool's questions to the person behind a client.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn a_person_answers_over_several_rounds_with_a_handshake() {
     let mut client = start().after_handshake(forms());
     let id = client.send_call(json!({ "do": "ask-twice" }));
     client.reply(accept(json!({ "first": "a" })));
-    // An answer that does not fit is asked for again.
+    // An invalid answer is asked for again.
     client.reply(accept(json!({ "second": "maybe" })));
     let again = client.reply(accept(json!({ "second": false })));
     assert_eq!(
@@ -70,7 +70,7 @@ fn a_stateless_client_carries_the_answers() {
     let first = call(&Value::Null, json!({}));
     assert_eq!(first["resultType"], "input_required", "{first}");
     assert_eq!(first["inputRequests"]["first"]["method"], "elicitation/create");
-    // Without an answer the question is the same.
+    // Without an answer the question is repeated.
     let same = call(&first, json!({}));
     assert_eq!(same["inputRequests"], first["inputRequests"]);
     let responses = json!({ "first": accept(json!({ "first": "a" })), "unknown": { "x": 1 } });

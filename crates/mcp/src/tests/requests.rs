@@ -1,4 +1,4 @@
-//! Initialization, listing, calls, cancellation and the end of a session.
+//! Initialization, listings, calls, cancellation and the end of a session.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,8 @@ fn each_era_gets_its_protocol_version() {
         ("2024-11-05", "2024-11-05"),
         ("2025-06-18", "2025-06-18"),
         ("2025-11-25", "2025-11-25"),
-        // Of versions that are unknown, or have no handshake, the newest with one is offered.
+        // For versions that are unknown or have no handshake, the newest version with a handshake
+        // is offered.
         ("1999-01-01", "2025-11-25"),
     ] {
         let answer = start().request("initialize", initialize_params(asked, json!({})));
@@ -69,7 +70,7 @@ fn foreign_cursor_is_refused() {
 }
 
 #[test]
-fn without_components_there_are_no_prompts_and_resources() {
+fn prompts_and_resources_need_components() {
     let mut client = start().after_handshake(json!({}));
     for (method, key) in [
         ("resources/list", "resources"),
@@ -117,7 +118,7 @@ fn sixty_four_calls_at_once_are_each_answered() {
 #[test]
 fn cancelled_calls_end_and_are_not_answered() {
     let mut client = start().after_handshake(json!({}));
-    // More than run at once: only when they end does another one run.
+    // More calls than run at once: waiting calls run only after others have ended.
     let waiting: Vec<_> = (0..100).map(|_| client.send_call(json!({ "do": "wait" }))).collect();
     assert_eq!(client.request("ping", json!({}))["result"], json!({}));
     for id in &waiting {

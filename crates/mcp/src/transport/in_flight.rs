@@ -1,4 +1,4 @@
-//! Requests until they are answered: their ids, and what they take meanwhile.
+//! Requests until they are answered: their ids and reserved memory.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,20 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kitbag_host::Reservation;
 use rmcp::model::RequestId;
 
-/// The ids of requests in flight, of one client or of every session. Clones share
-/// them.
+/// The ids of requests in flight, of one client or of all sessions. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct InFlight(Arc<Mutex<Ids>>);
 
-/// By session and id. A request that is answered elsewhere keeps itself here until
-/// then; of the others only the id stands here, until they are dropped.
+/// Requests by session and id. A request that is answered elsewhere is stored here until then. For
+/// other requests only the id is stored, until they are dropped.
 type Ids = HashMap<Key, Option<InFlightRequest>>;
 
-/// A session, or nothing where there is one client only; and the id.
+/// The session, which is empty if there is only one client, and the id.
 type Key = (Box<str>, RequestId);
 
-/// A request in flight. It travels in the extensions of its message, so that it
-/// lives as long as the message is handled.
+/// A request in flight. It is stored in the extensions of its message, so that it lives while the
+/// message is handled.
 #[derive(Clone)]
 pub(crate) struct InFlightRequest(#[expect(dead_code, reason = "held, not read")] Arc<RequestHold>);
 
@@ -30,7 +29,7 @@ struct RequestHold {
 }
 
 impl InFlightRequest {
-    /// A request whose id is no other's, such as the only one of its connection.
+    /// Creates a request whose id is unique, such as the only request of its connection.
     pub(crate) fn alone(memory: Reservation) -> Self {
         Self(Arc::new(RequestHold { id: None, _memory: memory }))
     }
@@ -45,16 +44,16 @@ impl InFlight {
         self.ids().contains_key(&key("", id))
     }
 
-    /// Adds a request until [`answered`](Self::answered); `None` where one with its
-    /// id is in flight.
+    /// Adds a request until [`answered`](Self::answered). `None` if a request with its id is in
+    /// flight.
     pub(crate) fn add(&self, id: &RequestId, memory: Reservation) -> Option<InFlightRequest> {
         let request = self.add_to("", id, memory)?;
         self.ids().insert(key("", id), Some(request.clone()));
         Some(request)
     }
 
-    /// Adds a request of a session until it is dropped; `None` where one with its
-    /// id is in flight.
+    /// Adds a request of a session until it is dropped. `None` if a request with its id is in
+    /// flight.
     pub(crate) fn add_to(
         &self,
         session: &str,
@@ -71,12 +70,12 @@ impl InFlight {
     }
 
     pub(crate) fn answered(&self, id: &RequestId) {
-        // Dropped without the lock, which the drop takes.
+        // Dropped without holding the lock, which the drop takes.
         let answered = self.ids().remove(&key("", id));
         drop(answered);
     }
 
-    /// Has a request that will not be answered end with what is done for it.
+    /// Releases a request that will not be answered once its work ends.
     pub(crate) fn cancelled(&self, id: &RequestId) {
         let cancelled = self.ids().get_mut(&key("", id)).and_then(Option::take);
         drop(cancelled);
@@ -91,7 +90,7 @@ impl Drop for RequestHold {
     fn drop(&mut self) {
         if let Some((pending, key)) = self.id.take() {
             let mut ids = pending.ids();
-            // Another request may have the id by now, and is kept there itself.
+            // Another request may have taken the id, and is stored there itself.
             if ids.get(&key).is_some_and(Option::is_none) {
                 ids.remove(&key);
             }
@@ -118,7 +117,7 @@ mod tests {
         let (pending, id) = (InFlight::default(), RequestId::Number(1));
         let first = pending.add(&id, memory()).unwrap();
         assert!(pending.add(&id, memory()).is_none());
-        // Handled, and not answered yet.
+        // Handled, but not answered yet.
         drop(first);
         assert!(pending.add(&id, memory()).is_none());
         pending.answered(&id);

@@ -1,4 +1,4 @@
-//! Transports: bytes of a client, up to a message that was read and has memory.
+//! Transports: from the bytes of a client to a parsed message with reserved memory.
 
 pub(crate) mod http;
 pub(crate) mod in_flight;

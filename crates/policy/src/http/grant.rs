@@ -16,7 +16,7 @@ use crate::http::method::Methods;
 use crate::http::pattern::UrlPattern;
 use crate::http::request::HttpRequest;
 
-/// The most redirects that a grant can follow.
+/// Maximum number of redirects that a grant can follow.
 pub const MAX_FOLLOW: u8 = 20;
 
 /// Permits HTTP requests.
@@ -35,11 +35,11 @@ pub struct HttpGrant {
     pub encoded_slash: bool,
     /// The header fields that the tool may send.
     pub headers: Headers,
-    /// The largest body of a request. Default 1 MiB.
+    /// Maximum size of a request body. Default 1 MiB.
     pub max_request: ByteSize,
-    /// The largest body of a response, both compressed and decompressed. Default 8 MiB.
+    /// Maximum size of a response body, both compressed and decompressed. Default 8 MiB.
     pub max_response: ByteSize,
-    /// The most time from the start of a request to the end of its response, including redirects.
+    /// Maximum time from the start of a request to the end of its response, including redirects.
     /// `None`: the remaining time of the call.
     pub time: Option<Duration>,
 }

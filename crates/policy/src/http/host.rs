@@ -34,7 +34,7 @@ pub enum HostError {
     /// Credentials precede the host.
     #[error("it has a user name or password before the host, which belong in a header")]
     UserInfo,
-    /// The name has characters that DNS names do not have.
+    /// The name has characters that DNS names cannot contain.
     #[error("host `{}` must be written `{ascii}`", shown(host))]
     NotAscii {
         /// The given name.

@@ -45,7 +45,7 @@ impl Proxy {
     ///
     /// # Errors
     ///
-    /// As for a URL. The message does not repeat the value.
+    /// [`ProxyError`] if the value is not a valid proxy URL. The message does not repeat the value.
     pub fn read_variable(value: &str) -> Result<Self, ProxyError> {
         let value = value.trim();
         match value.contains("://") {

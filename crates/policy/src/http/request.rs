@@ -88,7 +88,7 @@ impl HttpRequest {
     }
 
     /// Parses a URL as people and models write it, with the function that the tool `fetch` uses for
-    /// its argument, so that the decision on the result is the one that `fetch` gets.
+    /// its argument, so that both get the same decision.
     ///
     /// # Errors
     ///

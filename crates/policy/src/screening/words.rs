@@ -51,7 +51,7 @@ impl Words {
             }
             steps += 1;
             *at += 1;
-            // The last list first, so that a word does not follow itself.
+            // The last list first, so that a word does not match twice in a row.
             for (rule, list) in self.lists.get(word.as_str()).into_iter().flatten().rev() {
                 steps += 1;
                 let (lists, gap) = self.rules[*rule];

@@ -111,10 +111,10 @@ impl ArgumentPath {
 }
 
 impl Condition {
-    /// The most values in a list.
+    /// Maximum number of values in a list.
     pub const MOST: usize = 64;
 
-    /// The most text of an array that is compared with patterns, in bytes: 64 KiB.
+    /// Maximum amount of text of an array that is compared with patterns: 64 KiB.
     pub const ARRAY_BYTES: usize = 64 << 10;
 
     /// Parses a condition of a configuration.
@@ -147,10 +147,10 @@ impl Condition {
     }
 
     /// Returns true if the value at a path may match. Unlike [`check`](Self::check), it returns
-    /// true if that cannot be decided: one matching element of an array is enough, and so is a
-    /// value that cannot be compared (absent, null, an object, an empty array, too long, or a
-    /// string with segments `.` or `..` or control characters). Paths are compared in every form
-    /// they have below the guest path `root`: with it, without it, and with single slashes.
+    /// true if that cannot be decided: one matching element of an array is enough, and so is an
+    /// incomparable value (absent, null, an object, an empty array, too long, or a string with
+    /// segments `.` or `..` or control characters). Paths are compared in every form they have
+    /// below the guest path `root`: with it, without it, and with single slashes.
     pub fn may_hold(
         &self,
         path: &ArgumentPath,

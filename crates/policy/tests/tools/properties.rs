@@ -86,7 +86,7 @@ fn model(pattern: &str, text: &str) -> bool {
         return false;
     }
     let (pattern, head) = (split(pattern), split(head));
-    // The host is one as a browser reads it, and a URL with a query has a path.
+    // Hosts have the characters of browser hosts, and a URL with a query has a path.
     let is_host =
         !pattern[0].contains('*') || head[0].chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
     let has_query_fit = !has_query || pattern.last() == Some(&"**") && head.len() > 1;

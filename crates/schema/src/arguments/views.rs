@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::keywords::{Target, schemas};
 use crate::types::Types;
 
-/// The most parts of the schema that are examined in one call. Beyond that, no more values are
+/// Maximum number of schema parts that are examined in one call. Beyond that, no more values are
 /// coerced, and the arguments are checked unchanged.
 const STEPS: usize = 1_000_000;
 
-/// The most schemas that are followed in a row: references, and choices within choices.
+/// Maximum number of schemas that are followed in a row: references, and choices within choices.
 const HOPS: usize = 16;
 
 /// A schema, and the number of its parts that may still be examined.

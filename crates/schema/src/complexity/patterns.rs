@@ -10,13 +10,13 @@ use kitbag_base::json::pointer;
 /// The largest compiled program of a pattern.
 const PROGRAM_BYTES: ByteSize = ByteSize::mib(1);
 
-/// The most bytes that are read to translate a pattern.
+/// Maximum number of bytes that are read to translate a pattern.
 pub(super) const TRANSLATED_BYTES: u64 = 4 << 20;
 
 /// The longest translation of an escape: `\s` is a class of all white space.
 const ESCAPE_BYTES: u64 = 160;
 
-/// The most memory for the programs of all patterns of a schema during matching: the default memory
+/// Maximum memory for the programs of all patterns of a schema during matching: the default memory
 /// of a call.
 pub(super) const PROGRAMS_BYTES: ByteSize = ByteSize::mib(64);
 

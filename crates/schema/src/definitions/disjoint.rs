@@ -9,8 +9,8 @@ use super::root;
 use crate::complexity::size;
 use crate::types::Types;
 
-/// The most comparisons for one schema, of pairs of schemas, keys and values. With references, a
-/// short untrusted schema can require any number.
+/// Maximum number of comparisons for one schema, of pairs of schemas, keys and values. With
+/// references, a short untrusted schema can require any number.
 const COMPARISONS: u64 = 4_000_000;
 
 /// The cost of a pair of schemas in addition to its keys and values.

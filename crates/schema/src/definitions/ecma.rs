@@ -7,8 +7,8 @@ const CATEGORIES: [&str; 37] = [
     "C", "Cc", "Cf", "Co", "Letter",
 ];
 
-/// Returns true if a pattern is certainly valid in JavaScript. False for some valid ones: group
-/// references and most Unicode properties.
+/// Returns true if a pattern is certainly valid in JavaScript. Returns false for some valid
+/// patterns: group references and most Unicode properties.
 pub(super) fn is_pattern(pattern: &str) -> bool {
     let mut reader = Reader { rest: pattern.chars().collect(), at: 0, names: Vec::new() };
     reader.disjunction(0).is_some() && reader.at == reader.rest.len()

@@ -17,12 +17,12 @@ use kitbag_base::json::pointer;
 /// The URI of the schema for its own references.
 const SCHEMA: &str = "urn:kitbag:schema";
 
-/// The most schemas that are examined. With references and choices, a short untrusted schema can
-/// have any number for one value.
+/// Maximum number of schemas that are examined. With references and choices, a short untrusted
+/// schema can have any number for one value.
 const STEPS: usize = 10_000;
 
-/// The most values that are examined and copied, and the most further ones for each value in the
-/// arguments.
+/// Maximum number of values that are examined and copied, and of additional values for each value
+/// in the arguments.
 const VALUES: u64 = 100_000;
 const VALUES_PER_VALUE: u64 = 64;
 

@@ -16,7 +16,7 @@ pub(super) fn chat(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
     (json!({ "type": "function", "function": function }), notes)
 }
 
-/// As [`chat`], without the nested object.
+/// Like [`chat`], without the nested object.
 pub(super) fn responses(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
     let (function, notes) = function(tool);
     let mut value = Map::new();

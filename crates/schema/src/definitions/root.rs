@@ -10,11 +10,11 @@ use crate::complexity::count;
 use crate::types::Types;
 use kitbag_base::json::pointer;
 
-/// The most references that are followed in a row. A longer chain is a cycle.
+/// Maximum number of references that are followed in a row. A longer chain is a cycle.
 const HOPS: usize = 16;
 
-/// The most values in the properties of all branches of combined schemas, and the cost of a branch.
-/// With references, a short untrusted schema can have any number.
+/// Maximum number of values in the properties of all branches of combined schemas, and the cost of
+/// a branch. With references, a short untrusted schema can have any number.
 const VALUES: u64 = 250_000;
 const VALUES_PER_BRANCH: u64 = 1_000;
 
@@ -68,7 +68,7 @@ pub(super) fn object(schema: &Value) -> Map<String, Value> {
     rules
 }
 
-/// As [`object`], without some keywords. The properties in the branches of combined schemas are
+/// Like [`object`], without some keywords. The properties in the branches of combined schemas are
 /// moved to the root.
 pub(super) fn object_without(
     schema: &Value,

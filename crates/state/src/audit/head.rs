@@ -14,7 +14,7 @@ use crate::audit::log::Part;
 /// The version of the file format.
 const VERSION: u32 = 1;
 
-/// The most bytes that are read from the file.
+/// Maximum number of bytes that are read from the file.
 const MOST_BYTES: u64 = 4096;
 
 /// The length of the file, padded with blanks so that it never becomes shorter: it fits in one

@@ -72,7 +72,7 @@ impl Part {
         }
     }
 
-    /// Returns the most files.
+    /// Returns the maximum number of files.
     fn files(self, size: &AuditSize) -> u64 {
         match self {
             Self::Calls => size.files.max(1),

@@ -309,8 +309,8 @@ pub struct ApprovalEvent {
     /// The digest of the arguments, including defaults.
     pub arguments_digest: String,
     /// `asked`: the question was sent. `yes`, `always` and `no` are a person's answers, `nobody`
-    /// means that no person could be asked, and `remembered` that a person had approved such calls
-    /// until the process ends.
+    /// means that no person could be asked, and `remembered` means that a person had approved such
+    /// calls until the process ends.
     pub answer: String,
     /// The person and the way of answering.
     #[serde(default, skip_serializing_if = "Option::is_none")]

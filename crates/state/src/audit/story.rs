@@ -11,7 +11,7 @@ use crate::audit::record::{
     RequestEvent, SummaryEvent, TrustEvent,
 };
 
-/// The most paths or origins in a line.
+/// Maximum number of paths or origins in a line.
 const NAMED: usize = 3;
 
 /// The deepest indentation of lines. Logs of one process have less nesting.

@@ -13,7 +13,7 @@ use crate::audit::record::AuditEvent;
 /// The time that a line waits for others to be written together.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The most lines that wait if they cannot be written. Further lines are counted.
+/// Maximum number of lines that wait if they cannot be written. Further lines are only counted.
 const MOST_WAITING: usize = 10_000;
 
 /// The number of waiting lines that are written without further delay.

@@ -15,7 +15,7 @@ use crate::rates::error::{CountsError, TakeError};
 /// it is stopped.
 const LOCK_TIME: Duration = Duration::from_secs(10);
 
-/// The most bytes that are read from the file.
+/// Maximum number of bytes that are read from the file.
 const MOST_BYTES: u64 = 8 << 20;
 
 /// The version of the file format.

@@ -3,5 +3,5 @@
 /// The longest key, in bytes.
 pub const KEY_BYTES: usize = 1024;
 
-/// The most keys that one operation may name or return.
+/// Maximum number of keys that one operation may name or return.
 pub const ANSWER_KEYS: usize = 10_000;

@@ -29,10 +29,10 @@ const APPLICATION: i32 = 0x6b62_7374;
 /// The version of the schema.
 const VERSION: i32 = 1;
 
-/// The most idle connections that are kept.
+/// Maximum number of idle connections that are kept.
 const IDLE: usize = 8;
 
-/// The longest time that an operation waits for others.
+/// Maximum time that an operation waits for others.
 const MOST_WAIT: Duration = Duration::from_secs(5);
 
 const SCHEMA: &str = "
@@ -80,7 +80,7 @@ impl Database {
         Self { state, idle: Mutex::default(), writing: Turn::default() }
     }
 
-    /// Runs a transaction and waits for others at most until then.
+    /// Runs a transaction and waits for others until then.
     pub(crate) fn with<T>(
         &self,
         until: Option<Instant>,
@@ -106,7 +106,7 @@ impl Database {
         }
     }
 
-    /// As [`with`](Self::with), serialized within this process, which is faster than retrying.
+    /// Like [`with`](Self::with), serialized within this process, which is faster than retrying.
     pub(crate) fn write<T>(
         &self,
         until: Option<Instant>,

@@ -26,7 +26,7 @@ pub struct Namespace {
     pub(crate) database: Arc<Database>,
     pub(crate) tool: String,
     pub(crate) grant: StorageGrant,
-    /// The most bytes of one result.
+    /// Maximum size of a result in bytes.
     pub(crate) answer: ByteSize,
     /// The time at which an operation stops waiting for others.
     pub(crate) until: Option<Instant>,

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::trust::record::{TrustRecord, VERSION, digest_of};
 
-/// The most bytes that are read from a record: about 30,000 files.
+/// Maximum size of a record that is read: about 30,000 files.
 const RECORD_BYTES: u64 = 4 << 20;
 
-/// The most bytes that are read of the content that was shown.
+/// Maximum size of the shown content that is read.
 const SHOWN_BYTES: u64 = 256 << 20;
 
 /// The time that a process waits for another process that changes the records.

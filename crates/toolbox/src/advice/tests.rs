@@ -226,7 +226,7 @@ fn a_model_is_never_told_to_weaken_a_protection() {
 }
 
 #[test]
-fn a_person_gets_the_whole_message() {
+fn people_get_the_complete_message() {
     for error in errors() {
         assert_eq!(error.message_for(Audience::Person, None), with_causes(&error));
     }

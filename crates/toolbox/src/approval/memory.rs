@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_calls_do_not_evict_those_of_other_clients() {
+    fn waiting_calls_do_not_evict_other_clients() {
         let approvals = approvals();
         let keep = |client: &str, ticket: &str| {
             let account = Account::of_client(client).charged_to("write_file");

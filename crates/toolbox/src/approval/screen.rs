@@ -22,7 +22,7 @@ use crate::consent::{Consent, Surroundings, grant_items};
 use crate::registry::Toolbox;
 use crate::registry::tool::Tool;
 
-/// The maximum size of a displayed call, in bytes.
+/// Maximum size of a displayed call in bytes.
 const SHOWN_BYTES: usize = 8 << 10;
 
 /// The maximum number of lines of a displayed call.

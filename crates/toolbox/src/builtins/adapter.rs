@@ -21,7 +21,8 @@ pub(crate) trait Adapter: Sync {
     /// The arguments that only the host sets. Those of a caller are dropped.
     fn own_arguments(&self) -> &'static [&'static str];
 
-    /// Returns the additions that a call with these arguments receives besides its configuration.
+    /// Returns the additions that a call with these arguments receives in addition to its
+    /// configuration.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use kitbag_contract::ToolName;
 pub enum Caller {
     /// A user of this system, on the command line.
     User(Arc<str>),
-    /// A client of the server, identified as far as its identity was verified.
+    /// A client of the server, identified to the extent that its identity was verified.
     Client(Arc<str>),
     /// The program that embeds kitbag, by the name that it declares.
     Program(Arc<str>),

@@ -34,8 +34,8 @@ pub struct CallContext {
     pub(crate) owner: Option<Caller>,
     /// The caller of the outermost call. `None` before that call begins: the caller.
     pub(crate) outermost: Option<Caller>,
-    /// The scope, besides the caller, of an approval until the process ends: one of several clients
-    /// that have the same name. `None`: no approval outlasts its call.
+    /// The scope of an approval, in addition to the caller, until the process ends: one of several
+    /// clients that have the same name. `None`: no approval outlasts its call.
     pub(crate) approver: Option<Arc<str>>,
     /// The program behind the caller, if the caller is a client that names its program.
     pub(crate) client: Option<Arc<ClientName>>,

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_request_is_shown_whole_and_the_summary_is_last() {
+    fn short_requests_are_complete_with_a_final_summary() {
         let screen = consent(vec![
             RequestItem::new(tool("a"), "tool `a` reads the workspace")
                 .with_ability(Ability::ReadInside),

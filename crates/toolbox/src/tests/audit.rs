@@ -22,7 +22,7 @@ fn end(fake: &Fake) -> String {
 }
 
 #[test]
-fn each_end_has_its_own_words_in_the_log() {
+fn each_outcome_has_its_own_words_in_the_log() {
     for (outcome, expected) in [
         (Outcome::Success("a secret text".into()), "success"),
         (Outcome::Error(ErrorInfo::new("a secret text")), "error"),

@@ -1,4 +1,4 @@
-//! Round trips through formats, and hostile texts.
+//! Round trips through formats, and hostile input.
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -6,7 +6,7 @@ use serde_json::{Number, Value, json};
 
 use crate::tests::call;
 
-/// A document in a format, as JSON.
+/// Converts a document to JSON.
 fn convert(text: &str, from: &str, to: &str) -> Result<String, String> {
     let arguments = json!({ "text": text, "from": from, "to": to });
     call("/", "convert_data", &arguments.to_string())
@@ -18,7 +18,7 @@ fn check_error(text: &str, from: &str, expected: &str) {
     assert!(error.contains(expected), "{error}");
 }
 
-/// Converts there and back, and compares with what went in.
+/// Converts there and back, and compares the result with the input.
 #[track_caller]
 fn check_round_trip(value: &Value, format: &str) -> Result<(), TestCaseError> {
     let there = convert(&value.to_string(), "json", format).map_err(TestCaseError::fail)?;
@@ -35,7 +35,7 @@ fn number() -> impl Strategy<Value = Value> {
     prop_oneof![any::<i64>().prop_map(Value::from), decimal.prop_map(number)]
 }
 
-/// Texts that formats may interpret differently, and all others.
+/// Strings that formats may interpret differently, and arbitrary strings.
 fn text() -> impl Strategy<Value = String> {
     let odd = [
         "",
@@ -114,7 +114,7 @@ fn scalar() -> impl Strategy<Value = Value> {
     prop_oneof![any::<bool>().prop_map(Value::from), number(), text().prop_map(Value::from)]
 }
 
-/// Any value, with null or without.
+/// Any value, with or without null.
 fn value(null: bool) -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         9 => scalar(),
@@ -133,7 +133,7 @@ fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
         .prop_map(|entries| Value::Object(entries.into_iter().collect()))
 }
 
-/// Rows with equal columns whose texts a CSV reader does not convert.
+/// Rows with the same columns, whose cells a CSV reader does not convert.
 fn table() -> impl Strategy<Value = Value> {
     let is_text = |text: &String| text.parse::<Number>().is_err() && !text.is_empty();
     let cell = prop_oneof![
@@ -229,7 +229,7 @@ fn values_nested_too_deeply_are_errors() {
     let wide = format!("a = {}1{}", dotted.repeat(70), "}".repeat(70));
     check_error(&wide, "toml", "recursion limit");
     check_error(&"[".repeat(deep), "json", "recursion limit exceeded");
-    // As deep as JSON goes, and back.
+    // The maximum depth of JSON, in a round trip.
     let value = "[".repeat(127) + &"]".repeat(127);
     for format in ["yaml", "jsonl"] {
         let there = convert(&value, "json", format).unwrap();
@@ -242,7 +242,7 @@ fn values_nested_too_deeply_are_errors() {
 }
 
 #[test]
-fn results_that_do_not_fit_name_the_way_out() {
+fn oversized_results_name_a_fix() {
     let one = json!([{ "a": "x".repeat(60_000) }]).to_string();
     let error = convert(&one, "json", "csv").unwrap_err();
     let expected = "row 0 of `text` as CSV is longer than `max_bytes` 49152; raise it, or get parts \

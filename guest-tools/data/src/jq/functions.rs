@@ -11,7 +11,7 @@ use super::{paths, regex, stack};
 type Data = data::JustLut<Val>;
 type Error = jaq_core::Error<Val>;
 
-/// All of them.
+/// Returns all of these filters.
 pub(super) fn all() -> impl Iterator<Item = Fun<Data>> {
     let filters: [jaq_core::native::Filter<jaq_core::RunPtr<Data>>; 12] = [
         ("delpaths", v(1), |cv| unary(cv, paths::delete)),
@@ -62,13 +62,13 @@ pub(super) fn all() -> impl Iterator<Item = Fun<Data>> {
     filters.into_iter().map(run::<Data>)
 }
 
-/// The variables that the tool is granted.
+/// Returns the variables that the tool is granted.
 pub(super) fn environment() -> Val {
     let entry = |(name, value): (String, String)| (Val::from(name), Val::from(value));
     Val::obj(std::env::vars().map(entry).collect())
 }
 
-/// A text.
+/// Returns a string, or an error for another type.
 pub(super) fn text(value: &Val) -> Result<&str, Error> {
     match value {
         Val::TStr(bytes) => str::from_utf8(bytes).map_err(Error::str),

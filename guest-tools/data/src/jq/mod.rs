@@ -1,4 +1,4 @@
-//! jq filters: the language is that of the crate jaq. Parts of jq that jaq lacks or implements
+//! jq filters: the language is defined by the crate jaq. Parts of jq that jaq lacks or implements
 //! differently are in `prelude.jq` and in [`functions`].
 
 mod functions;
@@ -18,14 +18,13 @@ use kitbag_sdk::ErrorInfo;
 use crate::pointer;
 use crate::shown;
 
-/// The longest filter, in bytes.
+/// Maximum length of a filter in bytes.
 const FILTER_BYTES: usize = 64 << 10;
 
-/// The deepest nesting of brackets in a filter.
+/// Maximum nesting of brackets in a filter.
 const BRACKETS: usize = 200;
 
-/// The variables besides those of a filter: the line of the input, its file, and where the
-/// filter itself is.
+/// Global variables of a filter: the line of the input, its file, and the location in the filter.
 const VARIABLES: [&str; 4] = ["$__line", "$__file", "$__loc__", "$ENV"];
 
 /// Filters of jaq that are replaced by those with the same name in [`functions`].
@@ -34,11 +33,11 @@ const REPLACED: [&str; 6] = ["delpaths", "setpath", "matches", "split_matches", 
 /// A compiled filter.
 pub(crate) struct Filter(jaq_core::Filter<data::JustLut<Val>>);
 
-/// Why no more results follow.
+/// The reason why no more results follow.
 pub(crate) enum End {
     /// `halt`.
     Halted,
-    /// The message of an error.
+    /// An error with this message.
     Failed(String),
 }
 
@@ -52,7 +51,7 @@ pub(crate) struct Input<'a> {
 }
 
 impl Filter {
-    /// Reads a filter. There is no `input`, which would be another document, and no module.
+    /// Parses a filter. `input`, which would read another document, and modules are not available.
     pub(crate) fn new(code: &str) -> Result<Self, ErrorInfo> {
         if code.len() > FILTER_BYTES {
             let what = format!(
@@ -77,7 +76,7 @@ impl Filter {
                     None => ErrorInfo::new("invalid jq filter"),
                 }
             })?;
-        // In the prelude, as a definition, so that it can be changed before it is compiled.
+        // A definition in the prelude, so that it can be rewritten before it is compiled.
         let query = Def { name: "__query", args: Vec::new(), body: rewrite::term(term) };
         let own = parse(include_str!("prelude.jq"), |parser| parser.defs()).unwrap_or_default();
         let own = own.into_iter().map(rewrite::definition);
@@ -104,11 +103,11 @@ impl Filter {
         })
     }
 
-    /// Calls `visit` with each result until that wants no more, and says whether it does.
+    /// Calls `visit` with each result until `visit` wants no more. Returns whether it wants more.
     ///
     /// # Errors
     ///
-    /// The message of the filter, or that the input is not JSON.
+    /// The message of the filter, or the input is not JSON.
     pub(crate) fn run(
         &self,
         input: &Input<'_>,
@@ -144,12 +143,12 @@ impl Filter {
     }
 }
 
-/// The message of an error. One that is a text is written as JSON.
+/// Returns the message of an error. A string is formatted as JSON.
 fn message(error: &str) -> String {
     serde_json::from_str(error).unwrap_or_else(|_| error.to_owned())
 }
 
-/// The filter with characters for pairs of escapes that are surrogates.
+/// Replaces pairs of escapes that are surrogates by characters.
 fn surrogates(code: &str) -> Cow<'_, str> {
     let unit = |at: usize| {
         let digits = code.get(at..at + 6)?.strip_prefix("\\u")?;
@@ -180,12 +179,12 @@ fn surrogates(code: &str) -> Cow<'_, str> {
     }
 }
 
-/// A definition among those whose code lives shorter.
+/// Shortens the lifetime of a definition's code.
 fn shorter<'a>(definition: Def<&'static str>) -> Def<&'a str> {
     definition
 }
 
-/// The error for a part of a filter.
+/// Returns the error for a part of a filter.
 fn invalid(code: &str, part: &str, what: &str) -> ErrorInfo {
     let offset = (part.as_ptr() as usize).checked_sub(code.as_ptr() as usize);
     let offset = offset.filter(|offset| *offset <= code.len()).unwrap_or(code.len());
@@ -208,7 +207,7 @@ fn expected_found(code: &str, found: &str, expected: &str) -> ErrorInfo {
     invalid(code, found, &format!("expected {expected}, found {shown}{}", hint(code, found)))
 }
 
-/// How to write what was meant by a name that is not known.
+/// Suggests the notation for the likely meaning of an unknown name.
 fn hint(code: &str, name: &str) -> String {
     let offset = (name.as_ptr() as usize).wrapping_sub(code.as_ptr() as usize);
     let before = code.get(..offset).unwrap_or_default();
@@ -225,8 +224,8 @@ fn hint(code: &str, name: &str) -> String {
     }
 }
 
-/// The key as in `.a-b`, of which `before` ends with `.a-`, and the character in it that needs
-/// quotes: `-`, `@`, or a digit at its beginning.
+/// Returns the key in `.a-b`, if `before` ends with `.a-`, and the character that requires quotes:
+/// `-`, `@`, or a digit at the start.
 pub(crate) fn quoted_key(before: &str, rest: &str) -> Option<(char, String)> {
     let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '@');
     let begin = before.trim_end_matches(is_part);
@@ -237,7 +236,7 @@ pub(crate) fn quoted_key(before: &str, rest: &str) -> Option<(char, String)> {
     (begin.ends_with('.') && !key.starts_with('-')).then_some((odd, key))
 }
 
-/// Refuses a filter whose brackets are nested so deep that reading it takes all of the stack.
+/// Refuses a filter whose brackets are nested too deeply: parsing it would overflow the stack.
 fn check_brackets(code: &str) -> Result<(), ErrorInfo> {
     let mut depth = 0_usize;
     for (at, char) in code.char_indices() {

@@ -1,4 +1,4 @@
-//! Filters that change what paths lead to, with the results of jq.
+//! Filters that change values at paths, with the results of jq.
 
 use std::mem;
 
@@ -7,10 +7,10 @@ use jaq_json::{Rc, Val};
 
 type Error = jaq_core::Error<Val>;
 
-/// The most items that an array may get by setting one.
+/// Maximum number of items that an array may reach by setting an item.
 const MOST_ITEMS: usize = 1 << 24;
 
-/// `delpaths`: all paths are those of the value as it was before.
+/// Implements `delpaths`: all paths refer to the original value.
 pub(super) fn delete(value: Val, paths: Val) -> ValR<Val> {
     let Val::Arr(paths) = paths else { return Err(Error::str("paths must be an array")) };
     let mut all = Vec::with_capacity(paths.len());
@@ -25,7 +25,7 @@ pub(super) fn delete(value: Val, paths: Val) -> ValR<Val> {
     delete_sorted(value, &all, 0)
 }
 
-/// `setpath`.
+/// Implements `setpath`.
 pub(super) fn set(mut value: Val, path: &Val, new: Val) -> ValR<Val> {
     let Val::Arr(path) = path else { return Err(Error::str("a path must be an array")) };
     set_in(&mut value, path, new)?;
@@ -40,7 +40,7 @@ pub(super) fn modify<'a>(
 ) -> Result<Val, Exn<'a, Val>> {
     let mut deleted = Vec::new();
     for path in found {
-        // Taken out, it is changed in place.
+        // Taken out of the value, so that it can be changed in place.
         let old = take_from(&mut value, &path)?;
         match update(old)? {
             Some(new) => set_in(&mut value, &path, new)?,
@@ -53,7 +53,7 @@ pub(super) fn modify<'a>(
     }
 }
 
-/// Takes out what a path leads to, null for what is not there.
+/// Takes out the value at a path. Returns null if it does not exist.
 fn take_from(value: &mut Val, path: &[Val]) -> Result<Val, Error> {
     let Some((key, path)) = path.split_first() else { return Ok(mem::take(value)) };
     if path.is_empty() {
@@ -68,7 +68,7 @@ fn take_from(value: &mut Val, path: &[Val]) -> Result<Val, Error> {
     Ok(taken)
 }
 
-/// Sets what a path leads to, and creates what is not there.
+/// Sets the value at a path, and creates missing parents.
 fn set_in(value: &mut Val, path: &[Val], new: Val) -> Result<(), Error> {
     let Some((key, path)) = path.split_first() else {
         *value = new;
@@ -101,7 +101,7 @@ fn set_in(value: &mut Val, path: &[Val], new: Val) -> Result<(), Error> {
     put(value, key, inner)
 }
 
-/// Deletes paths that are alike in their first keys, which lead to the value.
+/// Deletes sorted paths that share the first `depth` keys, which lead to the value.
 fn delete_sorted(mut value: Val, paths: &[&[Val]], depth: usize) -> ValR<Val> {
     if paths.first().is_some_and(|path| path.len() == depth) {
         return Ok(Val::Null);
@@ -122,7 +122,7 @@ fn delete_sorted(mut value: Val, paths: &[&[Val]], depth: usize) -> ValR<Val> {
     delete_keys(value, &keys)
 }
 
-/// The range of a slice, in an array of this length.
+/// Returns the range of a slice in an array of this length.
 fn slice(key: &Val, length: usize) -> Option<std::ops::Range<usize>> {
     let Val::Obj(key) = key else { return None };
     let bound = |name: &str, default: usize| {
@@ -142,14 +142,14 @@ fn number(value: &Val) -> Option<f64> {
     jaq_std::ValT::as_f64(value)
 }
 
-/// The index of an item that there is.
+/// Returns the index of an existing item.
 fn index(key: &Val, length: usize) -> Option<usize> {
     let at = number(key)?.floor();
     let at = if at < 0.0 { at + length as f64 } else { at };
     (0.0..length as f64).contains(&at).then_some(at as usize)
 }
 
-/// Takes out what a key leads to, null for what is not there.
+/// Takes out the value at a key. Returns null if it does not exist.
 fn take(value: &mut Val, key: &Val) -> Result<Val, Error> {
     let fail = |value: &Val| Error::str(format_args!("cannot index {value} with {key}"));
     match value {
@@ -168,7 +168,7 @@ fn take(value: &mut Val, key: &Val) -> Result<Val, Error> {
     }
 }
 
-/// Puts back what [`take`] took, or what is left of it.
+/// Puts back the value that [`take`] took, or its remainder.
 fn put(value: &mut Val, key: &Val, inner: Val) -> Result<(), Error> {
     match (value, inner) {
         (Val::Obj(map), inner) => {

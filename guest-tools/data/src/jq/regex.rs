@@ -1,5 +1,5 @@
-//! Regular expressions: those of `fancy-regex`, which has the syntax of Oniguruma. The steps of
-//! back-tracking are limited.
+//! Regular expressions of `fancy-regex`, which has the syntax of Oniguruma. The number of
+//! backtracking steps is limited.
 
 use fancy_regex::{Captures, Regex, RegexBuilder};
 use jaq_core::ValR;
@@ -9,13 +9,13 @@ use super::functions::text;
 
 type Error = jaq_core::Error<Val>;
 
-/// The most backtracking steps of a match.
+/// Maximum number of backtracking steps of a match.
 const STEPS: usize = 1_000_000;
 
-/// The largest compiled expression, in bytes.
+/// Maximum size of a compiled expression in bytes.
 const PATTERN_BYTES: usize = 4 << 20;
 
-/// Which parts of a text are wanted.
+/// The requested parts of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parts {
     Matches,
@@ -78,7 +78,7 @@ fn compile(pattern: &str, flags: &str) -> Result<(Regex, Flags), Error> {
             'i' => drop(builder.case_insensitive(true)),
             'x' => drop(builder.verbose_mode(true)),
             'p' => drop(builder.dot_matches_new_line(true)),
-            // As it is without: the beginning and the end are those of the text.
+            // No effect: the start and end are always those of the text.
             's' => {}
             flag => {
                 return Err(Error::str(format_args!(
@@ -105,7 +105,7 @@ fn compile(pattern: &str, flags: &str) -> Result<(Regex, Flags), Error> {
     }
 }
 
-/// A byte of a text and its number in characters.
+/// A byte position in a text and its character position.
 struct Position<'a> {
     text: &'a str,
     byte: usize,
@@ -113,10 +113,10 @@ struct Position<'a> {
 }
 
 impl Position<'_> {
-    /// The number of the character that begins at a byte.
+    /// Returns the position of the character that starts at a byte.
     fn character(&mut self, byte: usize) -> usize {
         if byte < self.byte {
-            // A group that begins before the one before it.
+            // A group that starts before the previous one.
             return self.character - self.text[byte..self.byte].chars().count();
         }
         self.character += self.text[self.byte..byte].chars().count();
@@ -125,7 +125,7 @@ impl Position<'_> {
     }
 }
 
-/// The match and its groups, as objects.
+/// Returns the match and its groups as objects.
 fn groups(
     captures: &Captures<'_, str>,
     names: &[Option<String>],

@@ -1,9 +1,9 @@
-//! Changes to a filter before it is compiled.
+//! Rewrites a filter before it is compiled.
 //!
-//! Each definition and each filter that is an argument checks the stack when it is called: one that
-//! calls itself without end would take all of it, which ends the tool. Calls in tail position still
-//! take no stack. And `=`, `|=` and their kin become calls of filters, which create what is not
-//! there, as jq does.
+//! Each definition and each filter argument checks the stack when it is called: endless recursion
+//! would otherwise overflow the stack and end the tool. Calls in tail position still use no stack.
+//! The operators `=`, `|=` and similar ones become calls of filters that create missing values, as
+//! jq does.
 
 use std::mem;
 
@@ -11,20 +11,20 @@ use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Def, Pattern, Term};
 use jaq_core::path;
 
-/// The variable that holds the right side of an assignment such as `+=`.
+/// The variable with the right side of an assignment such as `+=`.
 const RIGHT: &str = "$__right";
 
-/// Changes a definition of the prelude.
+/// Rewrites a definition of the prelude.
 pub(super) fn definition(def: Def<&str>) -> Def<&str> {
     Rewriter::default().definition(def)
 }
 
-/// Changes a term.
+/// Rewrites a term.
 pub(super) fn term(term: Term<&str>) -> Term<&str> {
     Rewriter::default().map(term)
 }
 
-/// The term, or an error if the stack is used up.
+/// Wraps a term in a check that fails if the stack is used up.
 fn checked(term: Term<&str>) -> Term<&str> {
     let check = Term::Call("__is_too_deep", Vec::new());
     let fail = Term::Call("__too_deep", Vec::new());
@@ -33,7 +33,7 @@ fn checked(term: Term<&str>) -> Term<&str> {
 
 #[derive(Default)]
 struct Rewriter<'a> {
-    /// The arguments of the definitions around a term.
+    /// The arguments of the enclosing definitions.
     arguments: Vec<&'a str>,
 }
 

@@ -2,9 +2,8 @@
 
 use std::cell::Cell;
 
-/// The most stack for calls, in bytes: half of a component's stack, which is about 170 nested
-/// calls. The host's own stack (512 KiB) allows about 270 of them. Without optimization they use
-/// more.
+/// Maximum stack for calls in bytes: half of a component's stack, or about 170 nested calls. The
+/// host's own stack (512 KiB) allows about 270. Without optimization calls use more stack.
 const MOST_BYTES: usize = if cfg!(target_family = "wasm") { 512 << 10 } else { 1 << 20 };
 
 thread_local! {
@@ -12,13 +11,13 @@ thread_local! {
     static BEGIN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The address of the stack.
+/// Returns the current address of the stack.
 fn position() -> usize {
     let here = 0_u8;
     std::hint::black_box(std::ptr::from_ref(&here).addr())
 }
 
-/// Takes the stack as it is for the beginning.
+/// Records the current stack position as the start of a filter.
 pub(super) fn begin() {
     BEGIN.set(position());
 }

@@ -12,29 +12,29 @@ pub(super) struct Cells<R> {
     inner: R,
     delimiter: u8,
     most_bytes: usize,
-    /// The line that comes next, from 1.
+    /// The next line, from 1.
     line: usize,
 }
 
-/// The cells of a row, one after another.
+/// The cells of a row in one buffer.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     text: Vec<u8>,
     cells: Vec<(Range<usize>, bool)>,
-    /// The line at which the row begins, from 1.
+    /// The line at which the row starts, from 1.
     pub(super) line: usize,
 }
 
-/// The position of the next byte in a record.
+/// The state of the parser at the next byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Before a cell, or in the blanks before a quote.
+    /// Before a cell, or in whitespace before a quote.
     Start,
     Bare,
     Quoted,
-    /// After a quote in a quoted cell, which ends it or is the first of two.
+    /// After a quote in a quoted cell. The quote ends the cell or is the first of two.
     Quote,
-    /// In the blanks after a quoted cell.
+    /// In whitespace after a quoted cell.
     Closed,
 }
 
@@ -43,7 +43,7 @@ impl Record {
         self.cells.len()
     }
 
-    /// The cells, and whether each is in quotes.
+    /// Iterates over the cells, and whether each one is quoted.
     pub(super) fn cells(&self) -> impl Iterator<Item = (&str, bool)> {
         let text = |range: &Range<usize>| str::from_utf8(&self.text[range.clone()]);
         self.cells.iter().map(move |(range, is_quoted)| (text(range).unwrap_or(""), *is_quoted))
@@ -56,7 +56,7 @@ impl Record {
 }
 
 impl<R: BufRead> Cells<R> {
-    /// Reads rows of at most this many bytes. `lines` were read before.
+    /// Creates a reader of rows with at most this many bytes. `lines` were read before.
     pub(super) fn new(inner: R, delimiter: u8, most_bytes: usize, lines: usize) -> Self {
         Self { inner, delimiter, most_bytes, line: lines + 1 }
     }
@@ -65,7 +65,7 @@ impl<R: BufRead> Cells<R> {
         Mistake::syntax(Format::Csv, what, (line, 1))
     }
 
-    /// Reads the next record; false at the end.
+    /// Reads the next record. Returns `false` at the end.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl<R: BufRead> Cells<R> {
         record.cells.clear();
         record.line = self.line;
         let (mut state, mut start, mut bytes) = (State::Start, 0, 0);
-        // The line at which the quoted cell begins.
+        // The line at which the quoted cell starts.
         let mut opened = self.line;
         let mut is_empty = true;
         loop {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_is_not_closed_is_named_by_its_line() {
+    fn unclosed_quotes_are_reported_with_their_line() {
         check_error("a,b\n1,\"2\n3,4\n5,6\n", "not closed", 2);
         check_error("a\n\"b\"\"", "not closed", 2);
         check_error("a,\"b\n\nc,\"d\"\n", "starts in line 1; write a quote within", 3);

@@ -1,4 +1,4 @@
-//! CSV with a header, row by row, as spreadsheets, databases and shells write it.
+//! CSV with a header, read row by row, in the dialects of spreadsheets, databases and shells.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead};
@@ -10,7 +10,7 @@ use crate::format::Format;
 use crate::mistake::Mistake;
 use crate::notes::Notes;
 
-/// The delimiters that are guessed. Without any, it is the first.
+/// The delimiters that can be guessed. The first is the default.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// The number of lines that are examined for the delimiter.
@@ -21,7 +21,7 @@ const RENAMED: &str = "columns with the same name are numbered";
 const NULL: &str = "`\\N` is read as null";
 const COMMA: &str = "a number with a decimal comma stays a string";
 
-/// Reads rows as objects, whose keys are those of the header.
+/// Reads rows as objects with the keys of the header.
 pub(crate) struct Rows<R> {
     cells: Cells<R>,
     delimiter: u8,
@@ -31,8 +31,8 @@ pub(crate) struct Rows<R> {
 }
 
 impl<R: BufRead> Rows<R> {
-    /// Reads the header. A row may have this many bytes; the delimiter is guessed from the first
-    /// lines if none is given.
+    /// Reads the header. Rows have at most this many bytes. Without a given delimiter, it is
+    /// guessed from the first lines.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl<R: BufRead> Rows<R> {
         Ok(Self { cells, delimiter, header, record, notes })
     }
 
-    /// The next row and the line at which it begins.
+    /// Returns the next row and the line at which it starts.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl<R: BufRead> Rows<R> {
                 notes.named(COMMA, &format!("`{cell}`"), line);
             }
             match header.get(index) {
-                // The empty end of a row, as of one that a delimiter ends.
+                // An empty last cell, as after a trailing delimiter.
                 Some(name) if name.is_empty() && index > 0 && value.is_null() => {}
                 Some(name) if name.is_empty() && index > 0 => {
                     row.insert(format!("column {}", index + 1), value);
@@ -117,13 +117,13 @@ impl<R: BufRead> Rows<R> {
     }
 }
 
-/// The lines before the header, which only some programs write.
+/// Lines before the header, which only some programs write.
 #[derive(Default)]
 struct Preamble {
     lines: usize,
     /// `sep=;`, for Excel.
     delimiter: Option<u8>,
-    /// `#TYPE …`, of `Export-Csv` in PowerShell.
+    /// `#TYPE …`, from `Export-Csv` in PowerShell.
     is_type: bool,
 }
 
@@ -150,7 +150,7 @@ impl Preamble {
     }
 }
 
-/// The names of the columns: each but the empty ones is another.
+/// Returns the column names, made unique except for empty ones.
 fn names(record: &Record, notes: &mut Notes) -> Vec<String> {
     let all: HashSet<&str> = record.cells().map(|(name, _)| name).collect();
     let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -195,7 +195,8 @@ fn is_decimal_comma(cell: &str) -> bool {
     has_digits && is_digits(fraction) && whole.split('.').all(is_digits)
 }
 
-/// The delimiter that the most lines have as often as the header, outside of quotes.
+/// Guesses the delimiter: the one that occurs outside of quotes as often as in the header in most
+/// lines.
 fn guess(beginning: &[u8]) -> u8 {
     let mut lines = vec![[0_usize; DELIMITERS.len()]];
     let mut is_quoted = false;
@@ -223,7 +224,7 @@ fn guess(beginning: &[u8]) -> u8 {
         }
         is_empty = false;
     }
-    // The last line may be cut, or nothing.
+    // The last line may be truncated or empty.
     if lines.len() > 2 || is_empty && lines.len() > 1 {
         lines.pop();
     }
@@ -237,7 +238,7 @@ fn guess(beginning: &[u8]) -> u8 {
     DELIMITERS[best]
 }
 
-/// The number of the line, among the first three, that draws a table for people.
+/// Returns the number of a line among the first three that is the rule of a drawn table.
 pub(crate) fn drawn(beginning: &[u8]) -> Option<usize> {
     let lines = beginning.split(|byte| *byte == b'\n').take(3);
     let mut lines = lines.map(|line| String::from_utf8_lossy(line).trim().to_owned());

@@ -1,4 +1,4 @@
-//! Readers of the formats: each gives values of JSON, whose numbers keep their digits.
+//! Readers of the formats. Each returns JSON values whose numbers keep their digits.
 
 mod cells;
 pub(crate) mod csv;

@@ -1,6 +1,6 @@
-//! JSON as configuration files and programs write it: JSON5 and the comments and trailing
-//! commas of JSONC, what Python writes, and several documents in one file. Each construct has
-//! one reading only, and a note names it.
+//! JSON as configuration files and programs write it: JSON5, the comments and trailing commas of
+//! JSONC, Python notation, and several documents in one file. Each construct has only one
+//! interpretation, and a note names it.
 
 use serde_json::{Map, Value};
 
@@ -10,11 +10,11 @@ use crate::mistake::{DEPTH, Mistake};
 use crate::notes::Notes;
 use crate::pointer;
 
-/// The note about what JSON5 has and JSON does not.
+/// The note about constructs of JSON5 that JSON does not have.
 const JSON5: &str = "not strict JSON, read as JSON5";
 const PYTHON: &str = "Python literals are read as JSON";
 
-/// Reads the documents of a text one by one.
+/// Reads the documents of a text one at a time.
 pub(crate) struct Documents<'a> {
     text: &'a str,
     position: usize,
@@ -22,17 +22,17 @@ pub(crate) struct Documents<'a> {
     number: usize,
     /// An offset and its line.
     counted: (usize, usize),
-    /// The line of the file at which the text begins, from 1.
+    /// The line of the file at which the text starts, from 1.
     first_line: usize,
     keys: Vec<String>,
-    /// The keys of the value whose place is wanted.
+    /// The keys of the value whose position is requested.
     wanted: Vec<String>,
     /// The start of the last value on the path.
     found: usize,
     pub(crate) notes: Notes,
 }
 
-/// The line and the column at which a value of one document begins, from 1.
+/// Returns the line and column at which a value of one document starts, from 1.
 pub(crate) fn place(text: &str, first_line: usize, number: usize, pointer: &str) -> (usize, usize) {
     let mut documents = Documents::new(text, first_line);
     for _ in 0..number {
@@ -58,7 +58,7 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// The next document; none at the end of the text.
+    /// Returns the next document. `None` at the end of the text.
     pub(crate) fn next(&mut self) -> Result<Option<Value>, Mistake> {
         self.skip()?;
         if self.rest().is_empty() {
@@ -87,7 +87,7 @@ impl<'a> Documents<'a> {
         (self.first_line + line - 1, column)
     }
 
-    /// The line of the position. Places in notes only move forward.
+    /// Returns the line of the position. Positions in notes only move forward.
     fn line(&mut self) -> usize {
         self.line_at(self.position)
     }
@@ -105,7 +105,7 @@ impl<'a> Documents<'a> {
         Mistake { pointer: Some(pointer::written(&self.keys)), ..mistake }
     }
 
-    /// The character at the position, for an error.
+    /// Returns the character at the position, for an error.
     fn shown(&self) -> String {
         match self.peek() {
             None => "the end of the text".to_owned(),
@@ -119,11 +119,11 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// Skips blanks and comments.
+    /// Skips whitespace and comments.
     fn skip(&mut self) -> Result<(), Mistake> {
         loop {
             let rest = self.rest();
-            // A record separator of RFC 7464 is also blank.
+            // A record separator of RFC 7464 is also whitespace.
             let is_blank = |char: char| char.is_whitespace() || "\u{feff}\u{1e}".contains(char);
             let blank = rest.len() - rest.trim_start_matches(is_blank).len();
             let rest = &rest[blank..];
@@ -206,7 +206,7 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// Skips the end of a list, if it is here.
+    /// Skips the end of a list if it is at the position.
     fn ends(&mut self, close: char, has_comma: bool) -> bool {
         if self.peek() != Some(close) {
             return false;
@@ -219,7 +219,7 @@ impl<'a> Documents<'a> {
         true
     }
 
-    /// Skips a comma and tells whether there was one. The end of the list is not skipped.
+    /// Skips a comma and returns whether there was one. The end of the list is not skipped.
     fn separator(&mut self, close: char) -> Result<bool, Mistake> {
         self.skip()?;
         match self.peek() {
@@ -284,7 +284,7 @@ impl<'a> Documents<'a> {
         Err(self.mistake("a string is not closed"))
     }
 
-    /// Returns the length of an escape and its text.
+    /// Parses an escape. Returns its length and its text.
     fn escape(&mut self, at: usize) -> Result<(usize, String), Mistake> {
         let rest = &self.text[at + 1..];
         let Some(char) = rest.chars().next() else { return Ok((1, String::new())) };

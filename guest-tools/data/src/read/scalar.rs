@@ -1,4 +1,4 @@
-//! Plain scalars of YAML, by the core schema of YAML 1.2.
+//! Plain scalars of YAML according to the core schema of YAML 1.2.
 
 use serde_json::{Number, Value};
 
@@ -11,7 +11,7 @@ const INFINITY: &str = "an infinity is read as text";
 ///
 /// # Errors
 ///
-/// JSON has no such number.
+/// The number does not exist in JSON.
 pub(super) fn resolve(text: &str) -> Result<Value, Special> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Ok(Value::Null),
@@ -33,7 +33,7 @@ pub(super) enum Special {
 }
 
 impl Special {
-    /// The value that is read instead: null, or the text. Notes that.
+    /// Returns the replacement value, null or the string, and adds a note.
     pub(super) fn value(self, text: &str, notes: &mut Notes, line: usize) -> Value {
         match self {
             Self::Nan => {
@@ -48,8 +48,8 @@ impl Special {
     }
 }
 
-/// A number, with the digits that it has. One with zeros in front is a text, since those of
-/// a postal code would be lost.
+/// Parses a number and keeps its digits. A number with leading zeros is a string, since a postal
+/// code would lose them.
 pub(super) fn number(text: &str) -> Option<Number> {
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {
@@ -80,7 +80,7 @@ pub(super) fn number(text: &str) -> Option<Number> {
         Some("") => ".0".to_owned(),
         Some(digits) => format!(".{digits}"),
     };
-    // The grammar of JSON refuses everything else, and zeros in front.
+    // The grammar of JSON refuses everything else, and leading zeros.
     format!("{sign}{whole}{fraction}{exponent}").parse().ok()
 }
 

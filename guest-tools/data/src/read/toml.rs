@@ -1,4 +1,4 @@
-//! TOML. A date is a text.
+//! TOML. Dates become strings.
 
 use std::mem;
 
@@ -114,7 +114,7 @@ fn value<'a>(
     })
 }
 
-/// A decimal number, whose sign may be a plus.
+/// Parses a decimal number, which may have a plus sign.
 fn parse_number(digits: &str) -> Option<Number> {
     digits.strip_prefix('+').unwrap_or(digits).parse().ok()
 }

@@ -1,5 +1,5 @@
-//! YAML 1.2, from the events of the parser, which builds no values itself: numbers keep their
-//! digits, and what aliases add is counted before it is copied.
+//! YAML 1.2, read from the events of a parser that builds no values itself: numbers keep their
+//! digits, and the values that aliases add are counted before they are copied.
 
 use std::collections::HashMap;
 
@@ -12,20 +12,20 @@ use crate::mistake::{DEPTH, Mistake};
 use crate::notes::Notes;
 use crate::pointer;
 
-/// The most values that aliases and anchors may copy in a stream.
+/// Maximum number of values that aliases and anchors may copy in a stream.
 const COPIED_VALUES: usize = 100_000;
 
-/// The total length of their texts, in bytes.
+/// Maximum total length of the copied strings in bytes.
 const COPIED_BYTES: usize = 4 << 20;
 
-/// The notes about tags.
+/// The note about tags that are read as keys.
 const KEYS: &str = "tags are read as keys";
 const DROPPED: &str = "tags are dropped";
 
-/// The tags of the core schema, without their handle.
+/// The prefix of the core schema's tags.
 const CORE: &str = "tag:yaml.org,2002:";
 
-/// Reads the documents of a stream one by one.
+/// Reads the documents of a stream one at a time.
 pub(crate) struct Documents<'a> {
     parser: Parser<'a, StrInput<'a>>,
     frames: Vec<Frame>,
@@ -33,7 +33,7 @@ pub(crate) struct Documents<'a> {
     anchors: HashMap<usize, Anchor>,
     copied_values: usize,
     copied_bytes: usize,
-    /// The keys of the value whose place is looked for.
+    /// The keys of the value whose position is requested.
     wanted: Vec<String>,
     /// The start of the last value on the path.
     found: Option<Marker>,
@@ -43,7 +43,7 @@ pub(crate) struct Documents<'a> {
 /// A mapping or a sequence that has not ended.
 struct Frame {
     container: Container,
-    /// The number of its anchor, 0 without.
+    /// The number of its anchor, or 0.
     anchor: usize,
     /// The depth of its values.
     height: usize,
@@ -55,7 +55,7 @@ struct Frame {
 enum Container {
     Mapping {
         map: Map<String, Value>,
-        /// The key whose value comes next.
+        /// The key of the next value.
         key: Option<Key>,
         /// The entries that `<<` adds.
         merged: Vec<Map<String, Value>>,
@@ -65,7 +65,7 @@ enum Container {
 
 enum Key {
     Named(String),
-    /// `<<`
+    /// `<<`.
     Merge,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// The next document; none at the end of the stream. After an error there is no next.
+    /// Returns the next document. `None` at the end of the stream, and after an error.
     pub(crate) fn next(&mut self) -> Result<Option<Value>, Mistake> {
         while let Some(event) = self.parser.next_event() {
             let (event, span) = event.map_err(|error| {
@@ -117,7 +117,7 @@ impl<'a> Documents<'a> {
             })?;
             match event {
                 Event::DocumentEnd => {
-                    // Anchors are those of one document.
+                    // Anchors are valid in one document.
                     self.anchors.clear();
                     return Ok(Some(self.root.take().unwrap_or_default()));
                 }
@@ -245,8 +245,8 @@ impl<'a> Documents<'a> {
         Ok(())
     }
 
-    /// Reads the tag of a value that begins: a collection of the kind `expected`, or a scalar if
-    /// that is empty. A tag that means nothing here becomes a key, whose value follows.
+    /// Reads the tag of a value that starts: a collection of the kind `expected`, or a scalar if
+    /// `expected` is empty. An unknown tag becomes a key whose value follows.
     fn tag<'t>(
         &mut self,
         tag: Option<&'t Tag>,
@@ -258,7 +258,7 @@ impl<'a> Documents<'a> {
         if is_known(tag, expected) {
             return Ok(Tagged { kind: kind(tag), is_key: false });
         }
-        // These only say what keys or items mean.
+        // These tags only describe the meaning of keys or items.
         if tag.handle == CORE && ["set", "omap", "pairs"].contains(&tag.suffix.as_str()) {
             self.notes.named(DROPPED, &shown(tag), at.line());
             return Ok(Tagged { kind: "", is_key: false });
@@ -337,7 +337,7 @@ impl<'a> Documents<'a> {
         Ok(())
     }
 
-    /// Counts what is about to be copied.
+    /// Counts values that are about to be copied.
     fn count(&mut self, values: usize, bytes: usize, at: Marker) -> Result<(), Mistake> {
         self.copied_values += values;
         self.copied_bytes += bytes;
@@ -389,7 +389,7 @@ impl<'a> Documents<'a> {
         Mistake { pointer: Some(self.pointer()), ..mistake }
     }
 
-    /// The pointer of the value that is read.
+    /// Returns the pointer of the current value.
     fn pointer(&self) -> String {
         let mut pointer = String::new();
         for frame in &self.frames {
@@ -409,7 +409,7 @@ impl<'a> Documents<'a> {
 
 /// The meaning of the tag of a value.
 struct Tagged<'t> {
-    /// The kind of scalar of the core schema, empty if the tag does not say it.
+    /// The kind of scalar in the core schema. Empty if the tag does not determine it.
     kind: &'t str,
     /// The tag has become a key.
     is_key: bool,
@@ -424,12 +424,12 @@ fn is_known(tag: &Tag, expected: &str) -> bool {
     is_plain || tag.handle == CORE && fits
 }
 
-/// The kind of scalar that a known tag says.
+/// Returns the kind of scalar of a known tag.
 fn kind(tag: &Tag) -> &str {
     if tag.suffix == "!" { "str" } else { &tag.suffix }
 }
 
-/// The tag as it is written.
+/// Returns the tag in source form.
 fn name(tag: &Tag) -> String {
     let handle = if tag.handle == CORE { "!!" } else { &tag.handle };
     match handle.is_empty() {
@@ -438,7 +438,7 @@ fn name(tag: &Tag) -> String {
     }
 }
 
-/// The tag in a note.
+/// Formats the tag for a note.
 fn shown(tag: &Tag) -> String {
     format!("`{}`", name(tag))
 }
@@ -459,7 +459,7 @@ impl Container {
     }
 }
 
-/// Returns the number of values in a value, including itself, and the length of its texts.
+/// Returns the number of values in a value, including itself, and the total length of its strings.
 fn size(value: &Value) -> (usize, usize) {
     let add = |(values, bytes): (usize, usize), (more, longer)| (values + more, bytes + longer);
     match value {

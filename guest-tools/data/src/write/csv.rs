@@ -1,4 +1,4 @@
-//! CSV, whose header has the keys of all rows.
+//! CSV. The header has the keys of all rows.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,18 @@ use serde_json::{Map, Value};
 use super::Stop;
 use crate::read::csv::drawn;
 
-/// Rows, whose header is not known before the last.
+/// Rows, whose header is known only after the last row.
 pub(super) struct Table {
     limit: usize,
     columns: Vec<String>,
     numbers: HashMap<String, usize>,
-    /// The cells of each row, with the number of their column.
+    /// The cells of each row, with their column numbers.
     rows: Vec<Vec<(usize, String)>>,
     bytes: usize,
 }
 
 impl Table {
-    /// No rows yet, and at most `limit` bytes of them.
+    /// Creates an empty table for rows of at most `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, columns: Vec::new(), numbers: HashMap::new(), rows: Vec::new(), bytes: 0 }
     }
@@ -100,7 +100,7 @@ impl Table {
     }
 }
 
-/// The length of a cell with its quotation marks.
+/// Returns the length of a cell including quotes.
 fn length(cell: &str) -> usize {
     let quotes = cell.bytes().filter(|byte| *byte == b'"').count();
     let is_quoted = cell.is_empty() || cell.contains(['"', ',', '\n', '\r']);

@@ -14,16 +14,15 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 
 use crate::format::Format;
 
-/// The length of an answer in bytes, if the caller does not give `max_bytes`. Clients drop or
-/// cut longer ones.
+/// Default maximum length of an answer in bytes. Clients drop or truncate longer answers.
 pub(crate) const ANSWER_BYTES: usize = 48 << 10;
 
-/// The default of the argument `max_bytes`.
+/// Returns the default of the argument `max_bytes`.
 pub(crate) fn answer_bytes() -> usize {
     ANSWER_BYTES
 }
 
-/// Why nothing is written.
+/// The reason why no text is written.
 #[derive(Debug)]
 pub(crate) enum Stop {
     TooLong,
@@ -34,13 +33,13 @@ pub(crate) enum Stop {
     },
 }
 
-/// A text that does not grow longer than its limit.
+/// Text that cannot exceed its limit.
 pub(crate) struct Bounded {
     text: String,
     limit: usize,
 }
 
-/// Rows that are written one by one.
+/// Rows that are written one at a time.
 pub(crate) struct Rows(Written);
 
 enum Written {
@@ -48,7 +47,7 @@ enum Written {
     Csv(csv::Table),
 }
 
-/// Writes one value, in at most `limit` bytes.
+/// Formats one value in at most `limit` bytes.
 pub(crate) fn write(format: Format, value: &Value, limit: usize) -> Result<String, Stop> {
     let mut text = Bounded::new(limit);
     match (format, value) {
@@ -78,7 +77,7 @@ fn json(text: &mut Bounded, value: &Value) -> Result<(), Stop> {
 }
 
 impl Rows {
-    /// No rows yet, and at most `limit` bytes of them.
+    /// Creates an empty list of rows with at most `limit` bytes.
     ///
     /// # Errors
     ///
@@ -91,7 +90,7 @@ impl Rows {
         }
     }
 
-    /// Adds a row. After an error the rows before it are complete.
+    /// Adds a row. After an error the previous rows are complete.
     pub(crate) fn add(&mut self, row: &Value) -> Result<(), Stop> {
         let before = match &self.0 {
             Written::Text { text, .. } => text.text.len(),
@@ -130,7 +129,7 @@ impl Rows {
         }
     }
 
-    /// All rows as one text.
+    /// Returns all rows as one text.
     pub(crate) fn finish(self) -> Result<String, Stop> {
         match self.0 {
             Written::Csv(table) => table.finish(),

@@ -1,5 +1,5 @@
-//! TOML. Strings and keys are those of `toml_writer`; numbers are written with the digits that
-//! they have, which no writer of 64-bit floats does.
+//! TOML. Strings and keys are written by `toml_writer`. Numbers keep their digits, which no writer
+//! of 64-bit floats preserves.
 
 use serde_json::{Map, Number, Value};
 use toml_writer::TomlWrite as _;
@@ -14,8 +14,7 @@ pub(super) fn write(text: &mut Bounded, value: &Value) -> Result<(), Stop> {
     table(text, map, "", &mut Vec::new())
 }
 
-/// Writes what is below the header of `path`: first the keys with their values, then the
-/// tables.
+/// Writes the content below the header of `path`: first the keys with values, then the tables.
 fn table(
     text: &mut Bounded,
     map: &Map<String, Value>,

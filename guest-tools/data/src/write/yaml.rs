@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{Bounded, Stop};
 
-/// The longest key that is written on the line of its colon; YAML allows 1,024 characters.
+/// Maximum length of a key that is written on the line of its colon; YAML allows 1,024 characters.
 const KEY_BYTES: usize = 1_000;
 
 /// Writes a document.
@@ -20,7 +20,7 @@ pub(super) fn write(text: &mut Bounded, value: &Value) -> Result<(), Stop> {
     }
 }
 
-/// Writes an item of the sequence that is the document.
+/// Writes an item of the root sequence.
 pub(super) fn item(text: &mut Bounded, value: &Value) -> Result<(), Stop> {
     sequence(text, std::slice::from_ref(value), 0)
 }
@@ -47,7 +47,7 @@ fn sequence(text: &mut Bounded, items: &[Value], depth: usize) -> Result<(), Sto
     Ok(())
 }
 
-/// Writes a mapping, whose first key follows on the line that there is with `is_begun`.
+/// Writes a mapping. With `is_begun` its first key continues the current line.
 fn mapping(
     text: &mut Bounded,
     map: &Map<String, Value>,
@@ -85,7 +85,7 @@ fn mapping(
     Ok(())
 }
 
-/// Writes what is on one line, or a text of several lines as a block with this indentation.
+/// Writes a value on one line, or a string with several lines as a block with this indentation.
 fn scalar(text: &mut Bounded, value: &Value, depth: usize) -> Result<(), Stop> {
     match value {
         Value::Null => text.push("null"),
@@ -98,7 +98,7 @@ fn scalar(text: &mut Bounded, value: &Value, depth: usize) -> Result<(), Stop> {
     }
 }
 
-/// Writes a text of one line, or escaped.
+/// Writes a string on one line, escaped if necessary.
 fn string(text: &mut Bounded, value: &str) -> Result<(), Stop> {
     if is_plain(value) {
         return text.push(value);

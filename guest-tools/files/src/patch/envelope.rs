@@ -1,4 +1,4 @@
-//! The form that begins with `*** Begin Patch`.
+//! The format that starts with `*** Begin Patch`.
 
 use super::unified::range;
 use super::{Action, END, FilePatch, Hunk, Line};
@@ -10,7 +10,7 @@ use super::{Action, END, FilePatch, Hunk, Line};
 pub(super) fn read(lines: &[&str], start: usize) -> Result<Vec<FilePatch>, String> {
     let markers = Markers::new(lines, start);
     let mut files: Vec<FilePatch> = Vec::new();
-    // The line at which the section of the last file begins.
+    // The first line of the last file's section.
     let mut began = start;
     // True if `@@` or the file started a hunk that has no line yet.
     let mut is_new = true;
@@ -78,7 +78,7 @@ pub(super) fn read(lines: &[&str], start: usize) -> Result<Vec<FilePatch>, Strin
     Ok(files)
 }
 
-/// Refuses to update a file in which nothing is changed.
+/// Refuses to update a file without changes.
 fn check_update(file: Option<&FilePatch>, lines: &[&str], began: usize) -> Result<(), String> {
     match file {
         Some(file)
@@ -99,7 +99,7 @@ fn check_update(file: Option<&FilePatch>, lines: &[&str], began: usize) -> Resul
 /// The lines of a patch that are markers.
 struct Markers<'a> {
     lines: &'a [&'a str],
-    /// The number of the line `*** End Patch`, or how many lines there are.
+    /// The number of the line `*** End Patch`, or the number of lines.
     end: usize,
     /// True if a marker that cannot be a line of a file is padded.
     are_padded: bool,
@@ -109,7 +109,7 @@ impl<'a> Markers<'a> {
     fn new(lines: &'a [&'a str], start: usize) -> Self {
         let bare =
             lines.iter().skip(start).position(|line| line.starts_with('*') && is_frame(line, END));
-        // Padded, it may also be a line of the file, unless nothing follows.
+        // A padded marker may also be a line of the file, unless it is the last line.
         let is_last = |at: &usize| is_frame(lines[*at], END);
         let last = lines.iter().rposition(|line| !matches!(line.trim(), "" | "```"));
         let padded = last.filter(|at| *at >= start).filter(is_last);
@@ -118,7 +118,7 @@ impl<'a> Markers<'a> {
         Self { lines, end, are_padded: first || bare.is_none() && padded.is_some() }
     }
 
-    /// The marker in a line, without its padding.
+    /// Returns the marker in a line, without its padding.
     fn at(&self, number: usize, is_in_hunk: bool) -> Option<&'a str> {
         let line = self.lines[number];
         let marker = line.trim();
@@ -146,14 +146,14 @@ pub(super) fn is_frame(line: &str, marker: &str) -> bool {
     line.trim().trim_end_matches('*').trim_end() == marker
 }
 
-/// The first section of a patch that does not begin as a unified diff does.
+/// Returns the first section of a patch that does not start like a unified diff.
 pub(super) fn first_section(lines: &[&str]) -> Option<usize> {
     let is_start = |line: &&str| line.starts_with("--- ") || section(line).is_some();
     let at = lines.iter().position(is_start)?;
     section(lines[at]).map(|_| at)
 }
 
-/// The beginning of a file in that form.
+/// Parses the first line of a file's section.
 fn section(marker: &str) -> Option<(Action, &str)> {
     let sections = [
         ("*** Add File:", Action::Create),

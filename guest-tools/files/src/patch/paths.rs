@@ -1,18 +1,17 @@
 //! The paths of a unified diff.
 
-/// The letters that git puts before a path: `a` and `b`, the other way round in a reverse
-/// diff, or with `diff.mnemonicPrefix` those of the commit, the index, the working tree and
-/// an object.
+/// The letters that git puts before a path: `a` and `b`, swapped in a reverse diff. With
+/// `diff.mnemonicPrefix` they stand for the commit, index, working tree and object.
 const LETTERS: &str = "abciow";
 
-/// The letter of a path, and the path behind it.
+/// Splits the letter of a path from the rest.
 pub(super) fn split_letter(path: &str) -> Option<(char, &str)> {
     let mut chars = path.chars();
     let letter = chars.next().filter(|letter| LETTERS.contains(*letter))?;
     Some((letter, chars.as_str().strip_prefix('/')?))
 }
 
-/// The path of a file that is made or removed, and the other one that it may mean.
+/// Returns the path of a file that is created or removed, and an alternative path.
 pub(super) fn path_of_one(path: &str) -> (String, Option<String>) {
     match split_letter(path) {
         Some(('a' | 'b', rest)) => (rest.to_owned(), Some(path.to_owned())),
@@ -21,7 +20,7 @@ pub(super) fn path_of_one(path: &str) -> (String, Option<String>) {
 }
 
 /// Returns the path of a file by those before and after a change, and its alternative. For
-/// `diff -u old new` it is the first one, which exists.
+/// `diff -u old new` the path is the first one, which exists.
 pub(super) fn path_of_both(old: &str, new: &str) -> (String, Option<String>) {
     match (split_letter(old), split_letter(new)) {
         (Some((one, rest)), Some((other, _))) if one != other => {
@@ -32,13 +31,13 @@ pub(super) fn path_of_both(old: &str, new: &str) -> (String, Option<String>) {
     }
 }
 
-/// A path as it is, where git quotes it.
+/// Removes git's quotes from a path.
 pub(super) fn unquoted_path(path: &str) -> String {
     let inner = path.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
     inner.and_then(unquoted).unwrap_or_else(|| path.to_owned())
 }
 
-/// A name that git quotes, as C does: bytes outside of ASCII are octal.
+/// Parses a name that git quotes like C: bytes outside of ASCII are octal.
 fn unquoted(text: &str) -> Option<String> {
     let mut name = Vec::new();
     let mut bytes = text.bytes();

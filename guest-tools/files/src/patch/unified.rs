@@ -1,4 +1,4 @@
-//! Unified diffs, as of `diff -u` and git.
+//! Unified diffs, in the format of `diff -u` and git.
 
 use super::paths::{path_of_both, path_of_one, split_letter, unquoted_path};
 use super::{Action, FilePatch, Hunk, Line};
@@ -54,7 +54,7 @@ pub(super) fn read(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
     Ok(files)
 }
 
-/// A file by the paths in the two lines above its hunks, and by what git says above these.
+/// Creates a file patch from the two header lines above its hunks and git's extended header.
 fn file(git: GitHead, old: Option<&str>, new: Option<&str>) -> FilePatch {
     let (action, (path, other_path)) = match (old, new) {
         (Some(old), Some(new)) => (Action::Update, path_of_both(old, new)),
@@ -72,7 +72,7 @@ fn file(git: GitHead, old: Option<&str>, new: Option<&str>) -> FilePatch {
 /// The header of a file in a git diff.
 #[derive(Default)]
 struct GitHead {
-    /// The path, where both of the first line are the same, or the same behind their letters.
+    /// The path, if both paths of the first line are equal, possibly except for their letters.
     path: Option<String>,
     from: Option<String>,
     to: Option<String>,
@@ -100,7 +100,7 @@ impl GitHead {
         self.is_deleted |= line.starts_with("deleted file mode ");
     }
 
-    /// A file that only moves, is empty, or has another mode.
+    /// Returns the patch of a file that is only moved, is empty, or has a new mode.
     fn without_hunks(self) -> Option<FilePatch> {
         let (path, action) = match (self.from, self.to) {
             (Some(from), Some(to)) => (to, Action::MoveFrom(from)),
@@ -132,9 +132,9 @@ fn is_head(lines: &[&str], at: usize) -> bool {
     starts(at, "--- ") && starts(at + 1, "+++ ")
 }
 
-/// A path in one of the two lines above hunks, without the time behind it; `None` for no file.
+/// Parses a path in a header line, without the timestamp after it. `None` for no file.
 fn path(text: &str) -> Option<String> {
-    // Git puts a tab behind a path with spaces.
+    // Git puts a tab after a path with spaces.
     let path = text.split_once('\t').map_or(text.trim(), |(path, _)| path);
     let path = unquoted_path(path);
     (path != "/dev/null").then_some(path)
@@ -146,7 +146,7 @@ fn is_mode(line: &str) -> bool {
     starts.iter().any(|start| line.starts_with(start))
 }
 
-/// The line where a hunk begins in the old file, and how many old and new lines it has.
+/// Parses the first old line of a hunk, and its number of old and new lines.
 pub(super) fn range(line: &str) -> Option<(usize, [usize; 2])> {
     let inner = line.strip_prefix("@@ -")?;
     let inner = inner.split(" @@").next()?;
@@ -161,7 +161,7 @@ pub(super) fn range(line: &str) -> Option<(usize, [usize; 2])> {
     Some((start, [old, new]))
 }
 
-/// Reads a hunk and where it ends. The numbers in its head may be wrong.
+/// Parses a hunk and returns its end. The numbers in its header may be wrong.
 fn hunk(lines: &[&str], head: usize) -> (Hunk, usize) {
     let range = range(lines[head]);
     let mut hunk = Hunk { line: range.map(|(line, _)| line), ..Hunk::default() };

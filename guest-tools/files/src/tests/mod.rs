@@ -1,4 +1,4 @@
-//! The tools on a directory of the system, without a host.
+//! Native tests of the tools on a real directory.
 
 mod patching;
 mod paths;
@@ -27,7 +27,7 @@ fn the_description_has_the_defaults_of_the_code() {
     assert_eq!(default("list_dir", "limit"), crate::list::limit());
 }
 
-/// A directory to work in.
+/// A working directory.
 struct Directory(tempfile::TempDir);
 
 impl Directory {
@@ -46,7 +46,7 @@ impl Directory {
         self
     }
 
-    /// Calls a tool: its answer, or an error or a question in one line.
+    /// Calls a tool. Returns its answer, or an error or question on one line.
     fn call(&self, tool: &str, arguments: Value) -> String {
         self.call_with(tool, arguments, "{}")
     }

@@ -1,4 +1,4 @@
-//! `apply_patch` and `edit_file` against a plain model, and by files of cases.
+//! `apply_patch` and `edit_file`, compared with a plain model and with case files.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use similar::TextDiff;
 
 use super::Directory;
 
-/// Calls on one directory after the other: a case may use what those before it have made.
+/// Runs calls on one directory in order: a case may use the files of the previous cases.
 fn cases(name: &str) {
     let directory = Directory::new();
     let path = format!("{}/cases/{name}.txt", env!("CARGO_MANIFEST_DIR"));
@@ -23,12 +23,12 @@ fn cases(name: &str) {
 }
 
 #[test]
-fn edits_that_fit_and_that_do_not() {
+fn edits_match_the_cases() {
     cases("edit");
 }
 
 #[test]
-fn patches_that_fit_and_that_do_not() {
+fn patches_match_the_cases() {
     cases("patch");
 }
 
@@ -46,7 +46,7 @@ fn patches_of_several_files_are_atomic() {
     let answer = directory.call("apply_patch", json!({ "patch": patch }));
     assert!(answer.starts_with("error: `b`: hunk 1 is not in the file"), "{answer}");
     assert_eq!(fs::read_to_string(directory.path("a")).unwrap(), "1\n");
-    // The write error occurs late, and earlier writes are undone.
+    // The write error occurs late, so earlier writes are reverted.
     directory.file("b", "3\n").file("c", "");
     let late = format!("{patch}--- /dev/null\n+++ b/c/d\n@@ -0,0 +1 @@\n+x\n");
     let answer = directory.call("apply_patch", json!({ "patch": late }));
@@ -58,7 +58,7 @@ fn patches_of_several_files_are_atomic() {
 }
 
 #[test]
-fn a_patch_that_is_applied_is_undone_by_its_reverse() {
+fn reverse_patches_undo_patches() {
     let directory = Directory::new();
     let (old, new) = ("a\nb\nc\nd\ne\n", "a\nB\nc\nd\ne\nf\n");
     directory.file("a", old);
@@ -69,7 +69,7 @@ fn a_patch_that_is_applied_is_undone_by_its_reverse() {
     }
 }
 
-/// Lines of few letters, so that some are the same, and a final newline or none.
+/// Lines of few letters, so that some are equal, with or without a final newline.
 fn text() -> impl Strategy<Value = String> {
     let lines = proptest::collection::vec("[ab\\-+ @é]{0,3}", 0..30);
     (lines, any::<bool>()).prop_map(|(lines, ends)| {
@@ -82,7 +82,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_unified_diff_makes_one_text_of_the_other(
+    fn unified_diffs_turn_one_text_into_the_other(
         old in text(), new in text(), context in 0_usize..4, crlf in any::<bool>(),
     ) {
         prop_assume!(old != new && !old.is_empty() && !new.is_empty());

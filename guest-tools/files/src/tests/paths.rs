@@ -9,7 +9,7 @@ use kitbag_sdk::serde_json::Value;
 use super::Directory;
 
 #[test]
-fn a_directory_is_made_with_those_above_it() {
+fn directories_are_created_with_missing_parents() {
     let directory = Directory::new();
     directory.file("file", "");
     let make = |path: &str| directory.call("make_dir", json!({ "path": path }));
@@ -22,7 +22,7 @@ fn a_directory_is_made_with_those_above_it() {
 }
 
 #[test]
-fn a_path_is_moved_and_replaces_nothing_without_consent() {
+fn moves_replace_files_only_with_consent() {
     let directory = Directory::new();
     directory.file("a", "1").file("b", "22").file("in/c", "");
     let call =
@@ -58,7 +58,7 @@ fn a_path_is_moved_and_replaces_nothing_without_consent() {
 }
 
 #[test]
-fn a_path_is_removed_with_consent_only() {
+fn paths_are_removed_only_with_consent() {
     let directory = Directory::new();
     directory.file("a", "1").file("in/b", "22").file("in/deep/c", "333");
     symlink("in", directory.path("link")).unwrap();
@@ -89,7 +89,7 @@ fn a_path_is_removed_with_consent_only() {
 }
 
 #[test]
-fn consent_is_not_asked_for_what_is_refused_anyway() {
+fn refused_changes_do_not_ask_for_consent() {
     let directory = Directory::new();
     directory.file(".git/HEAD", "").file("a", "1");
     let check = |tool: &str, arguments: Value, expected: &str| {

@@ -19,7 +19,7 @@ fn read(directory: &Directory, arguments: Value) -> String {
 }
 
 #[test]
-fn a_file_is_read_whole_or_by_lines() {
+fn files_are_read_whole_or_by_lines() {
     let directory = Directory::new();
     directory.file("a.txt", "one\ntwo\nthree\nfour\n").file("empty", "");
     let check = |arguments: Value, expected: &str| {
@@ -74,7 +74,7 @@ fn truncated_reads_name_the_next_arguments() {
 }
 
 #[test]
-fn oddities_of_a_text_are_reported() {
+fn unusual_text_properties_are_reported() {
     let directory = Directory::new();
     let check = |content: &[u8], expected: &str| {
         directory.file("a", content);
@@ -184,7 +184,7 @@ fn a_directory_is_listed_by_name_and_in_pages() {
 }
 
 #[test]
-fn a_tree_gives_every_directory_its_share() {
+fn every_directory_of_a_tree_gets_a_share() {
     let directory = Directory::new();
     for number in 0..500 {
         directory.file(&format!("full/{number:03}"), "");
@@ -196,7 +196,7 @@ fn a_tree_gives_every_directory_its_share() {
 }
 
 #[test]
-fn a_path_is_described() {
+fn paths_are_described() {
     let directory = Directory::new();
     directory.file("a.txt", "1\r\n2\r\n").file("in/b", b"\x89PNG\r\n\x1a\n\0");
     symlink("a.txt", directory.path("link")).unwrap();
@@ -221,7 +221,7 @@ fn a_path_is_described() {
 }
 
 #[test]
-fn an_image_or_a_sound_is_shown_and_nothing_else() {
+fn only_images_and_audio_are_shown() {
     let directory = Directory::new();
     directory.file("a.png", png(640, 480)).file("b.wav", b"RIFF\x24\0\0\0WAVEfmt ");
     directory.file("c.txt", "text").file("e", "").file("f", b"\0\x01\x02");
@@ -237,7 +237,7 @@ fn an_image_or_a_sound_is_shown_and_nothing_else() {
     check("f", "error: `f` is neither an image nor audio of a known type");
 }
 
-/// The parts of a PNG that say how large it is, and that it ends.
+/// The chunks of a PNG with its size and its end.
 fn png(width: u32, height: u32) -> Vec<u8> {
     let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
     png.extend([width.to_be_bytes(), height.to_be_bytes()].concat());
@@ -247,7 +247,7 @@ fn png(width: u32, height: u32) -> Vec<u8> {
 }
 
 #[test]
-fn an_image_that_models_do_not_take_is_refused_with_the_way_out() {
+fn unsupported_images_are_refused_with_a_fix() {
     let directory = Directory::new();
     let check = |content: &[u8], expected: &str| {
         directory.file("a", content);
@@ -295,7 +295,7 @@ fn a_pdf_is_binary() {
 }
 
 #[test]
-fn a_column_far_in_a_line_is_read() {
+fn distant_columns_of_a_line_are_read() {
     let directory = Directory::new();
     let line = "\u{e9}abc".repeat(4 << 20);
     directory.file("a", format!("first\n{line}\nlast\n"));

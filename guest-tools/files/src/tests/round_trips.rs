@@ -1,4 +1,4 @@
-//! `apply_patch` with what `git diff` writes of random trees, there and back.
+//! `apply_patch` with the output of `git diff` for random trees, forward and in reverse.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,10 +11,10 @@ use proptest::sample::select;
 
 use super::Directory;
 
-/// Relative paths and what is in them.
+/// Relative paths and their content.
 type Tree = BTreeMap<String, String>;
 
-/// Names that git quotes, that look like a prefix of its own, or that end with a space.
+/// Names that git quotes, that look like git's prefixes, or that end with a space.
 const NAMES: [&str; 12] = [
     "a.txt",
     "b.txt",
@@ -43,7 +43,7 @@ const OPTIONS: [&[&str]; 6] = [
 /// The number of trees, unless `PROPTEST_CASES` is set.
 const CASES: u32 = 24;
 
-/// A text of short lines, many of them alike, that end in one way or in both.
+/// Short lines, many of them equal, with uniform or mixed line endings.
 fn text() -> impl Strategy<Value = String> {
     let line =
         (select(vec!["", "a", "b", "  a", "-- a", "++ b", "\u{e9}", "@@ -1 +1 @@"]), any::<bool>());
@@ -101,7 +101,7 @@ fn git(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8(run.stdout).unwrap()
 }
 
-/// Makes the files of a tree the only ones of a directory, but for `.git`.
+/// Writes the files of a tree and removes all others, except `.git`.
 fn write(directory: &Path, tree: &Tree) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -118,7 +118,7 @@ fn write(directory: &Path, tree: &Tree) {
     }
 }
 
-/// The files of a directory.
+/// Reads the files of a directory.
 fn read(root: &Path) -> Tree {
     let mut tree = Tree::new();
     let mut directories = vec![PathBuf::from(root)];
@@ -136,7 +136,7 @@ fn read(root: &Path) -> Tree {
     tree
 }
 
-/// The difference of two trees, and back, as git writes it.
+/// Returns git's diff of two trees, and the reverse.
 fn diffs(old: &Tree, new: &Tree, options: &[&str]) -> [String; 2] {
     let repository = tempfile::tempdir().unwrap();
     let root = repository.path();

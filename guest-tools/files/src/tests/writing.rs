@@ -25,7 +25,7 @@ fn names(directory: &Directory) -> Vec<String> {
 }
 
 #[test]
-fn a_file_is_written_and_the_answer_is_a_diff() {
+fn written_files_are_answered_with_a_diff() {
     let directory = Directory::new();
     let write = |arguments: Value| directory.call("write_file", arguments);
     assert_eq!(
@@ -115,7 +115,7 @@ fn encoding_line_endings_and_the_final_newline_are_kept() {
 }
 
 #[test]
-fn several_edits_are_made_in_order_or_not_at_all() {
+fn several_edits_are_made_in_order_or_none() {
     let directory = Directory::new();
     directory.file("a", "one\ntwo\nthree\n");
     let answer = edit(
@@ -154,7 +154,7 @@ fn several_edits_are_made_in_order_or_not_at_all() {
 }
 
 #[test]
-fn a_link_stays_and_its_target_is_changed() {
+fn links_are_kept_and_their_targets_changed() {
     let directory = Directory::new();
     directory.file("in/a", "1\n");
     symlink("in/a", directory.path("link")).unwrap();
@@ -169,7 +169,7 @@ fn a_link_stays_and_its_target_is_changed() {
 }
 
 #[test]
-fn calls_at_once_on_one_file_lose_no_change() {
+fn concurrent_calls_on_a_file_lose_no_change() {
     const CALLS: usize = 8;
     const EDITS: usize = 5;
     let directory = Directory::new();
@@ -220,7 +220,7 @@ fn leftovers_of_killed_calls_are_removed() {
 }
 
 #[test]
-fn a_file_with_an_invalid_byte_stays_utf8_and_keeps_that_byte() {
+fn invalid_bytes_of_utf8_files_are_kept() {
     let directory = Directory::new();
     directory.file("a", b"na\xc3\xafve \xff\nlast\n");
     let answer = edit(&directory, "a", json!([{ "old_text": "last", "new_text": "l\u{e4}st" }]));
@@ -275,7 +275,7 @@ fn changes_of_hard_linked_files_are_reported() {
 }
 
 #[test]
-fn the_path_of_a_directory_is_not_that_of_a_file() {
+fn directory_paths_are_not_file_paths() {
     let directory = Directory::new();
     directory.file("a", "1\n");
     let check = |tool: &str, arguments: Value, expected: &str| {
@@ -299,7 +299,7 @@ fn the_path_of_a_directory_is_not_that_of_a_file() {
 }
 
 #[test]
-fn a_call_that_is_refused_leaves_no_directory_behind() {
+fn refused_calls_leave_no_directory() {
     let directory = Directory::new();
     directory.file("a", "1\n");
     let long = "n".repeat(300);
@@ -319,7 +319,7 @@ fn a_call_that_is_refused_leaves_no_directory_behind() {
     }
 }
 
-/// Pieces of files: characters of one and more bytes, lines of both kinds, invalid bytes.
+/// Pieces of files: characters of one or more bytes, both line endings, invalid bytes.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let pieces =
         [&b"a"[..], "\u{e9}".as_bytes(), "\u{65e5}".as_bytes(), b"\n", b"\r\n", b"\xff", b"\xc3"];
@@ -331,7 +331,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_edit_keeps_every_byte_around_the_passage(before in pieces(), after in pieces()) {
+    fn edits_keep_the_bytes_around_the_passage(before in pieces(), after in pieces()) {
         let directory = Directory::new();
         directory.file("a", [&before, &b"needle"[..], &after].concat());
         let answer =

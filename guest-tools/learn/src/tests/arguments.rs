@@ -47,7 +47,7 @@ fn subjects_are_a_string_or_a_list_of_strings() {
 }
 
 #[test]
-fn no_subjects_and_an_empty_list_are_a_listing() {
+fn missing_and_empty_subjects_are_a_listing() {
     let files = Memory::of(&["a.md"]);
     let listing = call(&files, &json!({ "topic": "skills", "_topic": topic(json!({})) }));
     assert!(listing.as_ref().unwrap().starts_with("# Topic: skills\n"));
@@ -86,7 +86,7 @@ fn other_arguments_are_refused() {
 }
 
 #[test]
-fn a_call_that_the_host_did_not_resolve_is_an_error() {
+fn unresolved_calls_are_errors() {
     check_invalid(json!({ "topic": "skills" }), "`_topic` is missing, which the host adds");
     let context = Context { root: "/subjects".into(), action: Action::Run };
     let outcome =
@@ -112,7 +112,7 @@ fn a_call_is_rendered_as_one_line() {
 }
 
 #[test]
-fn arguments_that_do_not_fit_cannot_be_rendered() {
+fn invalid_arguments_cannot_be_rendered() {
     let Outcome::Error(error) = format_arguments(&json!({ "subjects": "a" })) else {
         panic!("no error");
     };

@@ -59,14 +59,14 @@ directory lists it.";
     let inner = load(&files, json!({}), json!("docs/rust")).unwrap();
     assert!(inner.contains("subjects in `docs/rust`: 120\n\n- docs/rust/000\n"), "{inner}");
     assert_eq!(inner.matches("\n- ").count(), 120);
-    // A hundred are listed as they are.
+    // A list of a hundred is not grouped.
     let few =
         (0..100).fold(Memory::default(), |files, n| files.file(&format!("a/{n:02}.md"), "# x"));
     assert_eq!(list(&few, json!({})).unwrap().matches("\n- a/").count(), 100);
 }
 
 #[test]
-fn the_heading_of_a_disabled_file_is_not_shown_by_another_name() {
+fn hard_links_do_not_reveal_disabled_headings() {
     let files =
         (0..101).fold(Memory::default(), |files, n| files.file(&format!("{n:03}/a.md"), "# x"));
     let files = files.file("salaries.md", "# Mine\n").hard_link("000/b.md", "salaries.md");

@@ -10,7 +10,7 @@ fn topic() -> Memory {
 }
 
 #[test]
-fn a_miss_names_the_nearest_five_and_how_many_there_are() {
+fn missing_names_get_five_suggestions_and_a_count() {
     let miss = |name: &str| load(&topic(), json!({}), json!(name)).unwrap_err();
     assert_eq!(
         miss("tokyo"),
@@ -21,7 +21,7 @@ fn a_miss_names_the_nearest_five_and_how_many_there_are() {
     assert!(miss("serd").contains("are `serde`, "), "{}", miss("serd"));
     assert!(miss("tokio/s*x").contains("`tokio/sync`, "), "{}", miss("tokio/s*x"));
     assert!(miss(&"x".repeat(10_000)).len() < 500);
-    // Few are named all.
+    // A short list is named completely.
     check_error(
         load(&Memory::of(&["a.md", "b.md"]), json!({}), json!("c")),
         "no subject of topic `skills` matches `c`; it has `a`, `b`",
@@ -29,7 +29,7 @@ fn a_miss_names_the_nearest_five_and_how_many_there_are() {
 }
 
 #[test]
-fn another_case_and_a_file_extension_are_understood() {
+fn case_and_file_extension_may_differ() {
     for name in ["rust/errors", "RUST/ERRORS", "Rust/Errors.md", "rust/errors.MD", "./Rust/Errors"]
     {
         check(load(&topic(), json!({}), json!(name)), "Rust/Errors.md");
@@ -61,7 +61,7 @@ fn a_bare_directory_is_listed() {
 Use the `learn` tool with the `subjects` argument to learn specific subjects.",
         );
     }
-    // Beside subjects it is only named.
+    // In addition to subjects, a directory is only named.
     check(
         load(&topic(), json!({}), json!(["serde", "tokio"])),
         "<subject name=\"serde\">\nserde.md\n</subject>\n\n\
@@ -72,7 +72,7 @@ Use the `learn` tool with the `subjects` argument to learn specific subjects.",
 }
 
 #[test]
-fn a_list_that_arrives_as_a_text_is_a_list() {
+fn lists_may_be_strings() {
     let expected = "<subject name=\"axum\">\naxum.md\n</subject>\n\
                     <subject name=\"serde\">\nserde.md\n</subject>";
     check(load(&topic(), json!({}), json!("[\"serde\", \"axum\"]")), expected);

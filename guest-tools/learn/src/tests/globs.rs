@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::{Memory, loaded};
 
-/// The obvious meaning of a pattern, component by component.
+/// Plain model: matches a pattern component by component.
 fn matches(pattern: &[&str], slug: &[&str]) -> bool {
     match (pattern, slug) {
         ([], []) => true,
@@ -58,11 +58,11 @@ fn two_stars_cross_levels() {
 
 proptest! {
     #[test]
-    fn a_glob_matches_what_its_components_match(
+    fn globs_match_component_by_component(
         pattern in prop::collection::vec(prop_oneof![1 => Just("**".to_owned()), 4 => "[ab?]{0,1}[*]?[ab?]{1,2}[*]?"], 1..4),
         slugs in prop::collection::btree_set(prop::collection::vec("[ab]{1,3}", 1..4), 1..12),
     ) {
-        // A file and a directory cannot have the same name, but for the extension.
+        // A file and a directory cannot have the same name, except for the extension.
         let paths: Vec<String> = slugs.iter().map(|slug| format!("{}.md", slug.join("/"))).collect();
         let mut files = Memory::of(&paths.iter().map(String::as_str).collect::<Vec<_>>());
         files = files.file("zz.md", "");

@@ -2,7 +2,7 @@ use kitbag_sdk::serde_json::{Value, json};
 
 use super::{Memory, check, check_error, list, load};
 
-/// Loads a subject of a topic with some keys of one's own.
+/// Loads a subject of a topic with further keys.
 fn load_with(files: &Memory, keys: Value, subject: &str) -> Result<String, String> {
     load(files, keys, json!(subject))
 }
@@ -16,7 +16,7 @@ fn check_unknown(files: &Memory, subject: &str) {
 #[test]
 fn dot_directories_and_untyped_files_are_skipped() {
     let files = Memory::of(&["a.md", ".b.md", ".git/config", ".venv/readme.md", "sub/.cache/x.md"])
-        // As the host shows what looks like a secret.
+        // The host's representation of a file that looks like a secret.
         .device(".env")
         .device("keys/server.pem");
     let hidden =
@@ -24,7 +24,7 @@ fn dot_directories_and_untyped_files_are_skipped() {
     for subject in hidden {
         check_unknown(&files, subject);
     }
-    // A dot file that is a document stays what it was.
+    // A dot file that is a document remains a subject.
     check(load_with(&files, json!({}), "b"), ".b.md");
     let listing = list(&files, json!({})).unwrap();
     assert!(listing.contains(":\n\n- a\n\nUse"), "{listing}");
@@ -37,7 +37,7 @@ fn included_names_are_subjects() {
     check(load_with(&files, keys.clone(), "github/deep/x"), ".github/deep/x.md");
     check(load_with(&files, keys.clone(), "drafts/a"), ".drafts/a.md");
     assert!(load_with(&files, keys, "git/config").is_err());
-    // One file of a directory, and nothing beside it.
+    // Only one file of the directory is included.
     let keys = json!({ "include": [".github/deep/x.md"] });
     check(load_with(&files, keys.clone(), "github/deep/x"), ".github/deep/x.md");
     assert!(load_with(&files, keys, "github/ci").is_err());

@@ -5,7 +5,7 @@ use super::{Memory, check, list, load};
 
 const MIB: usize = 1 << 20;
 
-/// Returns numbered lines of this many bytes in all.
+/// Returns numbered lines with this many bytes in total.
 fn lines(bytes: usize) -> String {
     let mut text = String::new();
     for number in 1.. {
@@ -19,7 +19,7 @@ fn lines(bytes: usize) -> String {
 }
 
 #[test]
-fn a_subject_of_one_mebibyte_is_whole() {
+fn subjects_of_one_mebibyte_are_complete() {
     let content = "x".repeat(MIB);
     let files = Memory::default().file("a.md", content.as_str());
     let roomy = json!({ "output_bytes": 4 * MIB });
@@ -27,7 +27,7 @@ fn a_subject_of_one_mebibyte_is_whole() {
 }
 
 #[test]
-fn a_longer_subject_is_cut_at_a_line_end_and_says_where() {
+fn long_subjects_are_cut_at_a_line_end_and_marked() {
     let whole = lines(2 * MIB);
     let files = Memory::default().file("a.md", whole.as_str());
     let answer = load(&files, json!({ "output_bytes": 4 * MIB }), json!("a")).unwrap();
@@ -92,7 +92,7 @@ fn omitted_subjects_are_named_and_smaller_ones_delivered() {
 }
 
 #[test]
-fn a_binary_is_known_for_one_however_little_room_there_is() {
+fn binary_files_are_detected_with_little_room() {
     let files = Memory::default()
         .file("a.md", "a".repeat(300))
         .file("b.md", format!("{}\0", "b".repeat(8000)));
@@ -123,7 +123,7 @@ fn more_names_than_fit_are_counted() {
 }
 
 #[test]
-fn patterns_without_end_leave_room_for_a_subject() {
+fn many_patterns_leave_room_for_a_subject() {
     let files = Memory::of(&["a.md"]);
     let mut patterns: Vec<String> = (0..10_000).map(|number| format!("no-{number}")).collect();
     patterns.push("a".into());
@@ -136,7 +136,7 @@ fn patterns_without_end_leave_room_for_a_subject() {
 }
 
 #[test]
-fn a_listing_keeps_to_the_limit_too() {
+fn listings_obey_the_limit() {
     let files = (0..500).fold(Memory::default(), |files, number| {
         files.file(&format!("subject-{number:03}.md"), "")
     });
@@ -166,7 +166,7 @@ fn a_topic_of_many_files_and_levels_is_listed() {
 
 proptest! {
     #[test]
-    fn no_answer_is_longer_than_the_limit(
+    fn answers_obey_the_limit(
         output_bytes in 0_usize..3000,
         sizes in prop::collection::vec(0_usize..1500, 0..8),
         patterns in prop::collection::vec("[a-c*?]{0,3}", 0..4),

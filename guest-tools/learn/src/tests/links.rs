@@ -47,7 +47,7 @@ fn links_outside_the_topic_are_errors() {
 }
 
 #[test]
-fn a_file_goes_before_a_link_of_the_same_slug_that_leaves() {
+fn files_precede_external_links_with_the_same_slug() {
     let files = Memory::of(&["a.md"]).link("a.toml", "/etc/passwd");
     assert_eq!(listed(&files), ["a"]);
     check(load(&files, json!({}), json!("a")), "a.md");
@@ -86,8 +86,8 @@ fn links_to_each_others_directories_end() {
 }
 
 #[test]
-fn links_that_multiply_without_end_are_an_error() {
-    // Each directory leads to the next one ten times: 10 to the power of 5 paths.
+fn exponential_links_are_an_error() {
+    // Each directory has ten links to the next one: 10 to the power of 5 paths.
     let files = (0..50).fold(Memory::of(&["5/a.md"]), |files, number| {
         let level = number / 10;
         files.link(&format!("{level}/{}", number % 10), &format!("../{}", level + 1))

@@ -110,7 +110,7 @@ fn a_directory_that_cannot_be_listed_is_named() {
 }
 
 #[test]
-fn a_learned_pattern_that_is_none_is_an_error() {
+fn invalid_learned_patterns_are_an_error() {
     check_error(
         list(&Memory::of(&["a.md"]), json!({ "learned": ["a", "x["] })),
         "topic `skills`: in `learned`, `x[` is not a valid pattern: invalid range pattern",

@@ -17,7 +17,7 @@ fn one_exact_slug_gives_its_content_bare() {
 }
 
 #[test]
-fn anything_else_gives_each_subject_in_a_block() {
+fn other_requests_give_each_subject_in_a_block() {
     let files = Memory::of(&["a.md", "b.rs"]);
     let block = "<subject name=\"a\">\na.md\n</subject>";
     check(
@@ -30,20 +30,20 @@ fn anything_else_gives_each_subject_in_a_block() {
 }
 
 #[test]
-fn results_are_there_once_and_in_order() {
+fn results_are_distinct_and_in_order() {
     let files = Memory::of(&["a.md", "b.md", "c/d.md"]);
     assert_eq!(loaded(&files, json!(["c/*", "b", "*", "b"])), ["a", "b", "c/d"]);
 }
 
 #[test]
-fn an_exact_slug_goes_before_a_pattern() {
+fn exact_slugs_precede_patterns() {
     let files = Memory::of(&["[ab].md", "a.md", "x*.md", "xy.md"]);
     check(load(&files, json!({}), json!("[ab]")), "[ab].md");
     check(load(&files, json!({}), json!("x*")), "x*.md");
 }
 
 #[test]
-fn a_pattern_that_matches_nothing_is_named() {
+fn unmatched_patterns_are_named() {
     let files = Memory::of(&["a.md"]);
     check(
         load(&files, json!({}), json!(["zz", "a", "b/*"])),
@@ -66,7 +66,7 @@ fn errors_list_the_subjects_if_none_matches() {
 }
 
 #[test]
-fn an_error_with_names_of_any_length_is_bounded() {
+fn errors_with_long_names_are_bounded() {
     let paths: Vec<String> = (0..2000).map(|number| format!("subject-{number:04}.md")).collect();
     let files = Memory::of(&paths.iter().map(String::as_str).collect::<Vec<_>>());
     let error = load(&files, json!({}), json!(["x".repeat(100_000)])).unwrap_err();
@@ -78,7 +78,7 @@ fn an_error_with_names_of_any_length_is_bounded() {
 }
 
 #[test]
-fn a_pattern_that_is_none_is_an_invalid_argument() {
+fn invalid_patterns_are_invalid_arguments() {
     let files = Memory::of(&["a.md"]);
     for (pattern, reason) in [
         ("[", "invalid range pattern"),
@@ -170,7 +170,7 @@ fn a_content_cannot_close_its_block() {
 }
 
 #[test]
-fn a_content_that_takes_every_tag_is_read_in_one_pass() {
+fn content_with_every_tag_is_read_in_one_pass() {
     let taken: String = (1..60_000).map(|number| format!("</subject-{number}>")).collect();
     let files = Memory::default().file("a.md", format!("</subject>{taken}"));
     let answer = load(&files, json!({ "output_bytes": 4 << 20 }), json!("a*")).unwrap();
@@ -178,7 +178,7 @@ fn a_content_that_takes_every_tag_is_read_in_one_pass() {
     assert!(answer.ends_with("</subject-59999>\n</subject-60000>"));
 }
 
-/// The answer to `["a", "x"]`, where `a` is a text and `x` the file in question.
+/// Returns the answer to `["a", "x"]`, where `a` is text and `x` the tested file.
 #[track_caller]
 fn check_beside(x: impl Into<Vec<u8>>, note: &str) {
     let files = Memory::of(&["a.md"]).file("x.md", x);
@@ -203,7 +203,7 @@ fn binary_files_are_skipped_and_named() {
 }
 
 #[test]
-fn a_nul_behind_the_first_8192_bytes_is_let_through() {
+fn a_nul_after_the_first_8192_bytes_is_accepted() {
     let content = format!("{}\0", "a".repeat(8192));
     check_content("a.md", &content, &content);
 }

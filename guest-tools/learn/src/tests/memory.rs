@@ -1,20 +1,20 @@
-//! A directory in memory, with everything in it that a real one can have.
+//! A directory in memory, with all features of a real one.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use crate::files::{Fault, Files, Identity, Kind};
 
-/// The most links in one path, as in Linux.
+/// Maximum number of links in one path, as in Linux.
 const LINKS: usize = 40;
 
 /// A directory tree. Parents are created with their first entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     nodes: BTreeMap<String, Node>,
-    /// Hard links: further names, and the first one of each.
+    /// Hard links: further names, each with the first name of the file.
     names: BTreeMap<String, String>,
-    /// Files that are read in place of the listed ones, by path.
+    /// Files that are read in place of the listed files, by path.
     exchanged: BTreeMap<String, String>,
 }
 
@@ -29,7 +29,7 @@ enum Node {
 }
 
 impl Memory {
-    /// Files that each hold their own path as text.
+    /// Creates files that contain their own path as text.
     pub(super) fn of(paths: &[&str]) -> Self {
         paths.iter().fold(Self::default(), |files, path| files.file(path, *path))
     }
@@ -42,19 +42,19 @@ impl Memory {
         self.with(path, Node::Directory)
     }
 
-    /// A link as `ln -s` makes it: relative to its own directory.
+    /// Adds a link like `ln -s`: relative to its own directory.
     pub(super) fn link(self, path: &str, target: &str) -> Self {
         self.with(path, Node::Link(target.to_owned()))
     }
 
-    /// A further name of a file.
+    /// Adds another name of a file.
     pub(super) fn hard_link(mut self, path: &str, file: &str) -> Self {
         self.names.insert(path.to_owned(), file.to_owned());
         let node = self.nodes[file].clone();
         self.with(path, node)
     }
 
-    /// Another file is at this path from when it is read.
+    /// Replaces a file by another one when it is read.
     pub(super) fn exchanged(mut self, path: &str, file: &str) -> Self {
         self.exchanged.insert(path.to_owned(), file.to_owned());
         self
@@ -80,8 +80,7 @@ impl Memory {
         self
     }
 
-    /// Follows all links of a path. As WASI does it, an absolute target leads
-    /// out, wherever it leads.
+    /// Follows all links of a path. As in WASI, an absolute target always leads outside.
     fn resolve(&self, path: &str) -> Result<String, Fault> {
         let mut ahead: Vec<&str> = path.rsplit('/').collect();
         let mut done = String::new();
@@ -150,7 +149,7 @@ impl Files for Memory {
         });
         let entries: Vec<_> =
             inside.filter(|(name, _)| !name.is_empty() && !name.contains('/')).collect();
-        // Backwards: the order of a directory means nothing.
+        // In reverse: the order of a directory is arbitrary.
         for (name, node) in entries.into_iter().rev() {
             if visit(name, node.kind()).is_break() {
                 break;
@@ -193,7 +192,7 @@ impl Files for Memory {
     }
 
     fn read(&self, file: &str, limit: usize) -> Result<(Identity, Vec<u8>), Fault> {
-        // Another program may have replaced the file since the topic was listed.
+        // Simulates another program that replaced the file after the topic was listed.
         let file = self.exchanged.get(file).map_or(file, String::as_str);
         match self.node(file)? {
             Node::File(content) => {

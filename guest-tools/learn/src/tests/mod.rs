@@ -1,5 +1,5 @@
-//! The rules of the tool, each on a directory in memory and through the whole
-//! of a call but its export.
+//! Tests of the tool's rules, each on a directory in memory and through a whole call, except for
+//! its export.
 
 mod arguments;
 mod budget;
@@ -22,7 +22,7 @@ use kitbag_sdk::serde_json::{Value, json};
 use self::memory::Memory;
 use crate::arguments::Arguments;
 
-/// A topic as the host injects it, with some keys of one's own.
+/// Creates a topic in the form that the host injects, with further keys.
 fn topic(keys: Value) -> Value {
     let mut topic = json!({ "id": "skills" });
     for (key, value) in keys.as_object().into_iter().flatten() {
@@ -43,14 +43,14 @@ fn call(files: &Memory, arguments: &Value) -> Result<String, String> {
     })
 }
 
-/// Lists a topic with some keys of one's own.
+/// Lists a topic with further keys.
 fn list(files: &Memory, keys: Value) -> Result<String, String> {
     call(files, &json!({ "topic": "skills", "_topic": topic(keys) }))
 }
 
-/// Loads subjects of a topic with some keys of one's own.
+/// Loads subjects of a topic with further keys.
 ///
-/// A limit of the call's output among them is what the caller asks for.
+/// An output limit among them is also what the caller requests.
 fn load(files: &Memory, keys: Value, subjects: Value) -> Result<String, String> {
     let max_bytes = keys.get("output_bytes").cloned();
     let mut arguments = json!({ "topic": "skills", "subjects": subjects, "_topic": topic(keys) });
@@ -60,14 +60,14 @@ fn load(files: &Memory, keys: Value, subjects: Value) -> Result<String, String> 
     call(files, &arguments)
 }
 
-/// The slugs that the answer to a call delivers.
+/// Returns the slugs that the answer to a call delivers.
 fn loaded(files: &Memory, subjects: Value) -> Vec<String> {
     let answer = load(files, json!({}), subjects).unwrap();
     let begins = answer.split("<subject name=\"").skip(1);
     begins.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
 }
 
-/// The slugs that a listing has, one on a line.
+/// Returns the slugs of a listing, one per line.
 fn listed(files: &Memory) -> Vec<String> {
     let answer = list(files, json!({})).unwrap();
     answer.lines().filter_map(|line| line.strip_prefix("- ")).map(ToOwned::to_owned).collect()

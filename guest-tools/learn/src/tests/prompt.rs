@@ -13,7 +13,7 @@ fn check_learned(files: &Memory, keys: Value, expected: &str) {
 }
 
 #[test]
-fn a_topic_with_nothing_learned_has_no_block() {
+fn topics_without_learned_subjects_have_no_block() {
     let files = Memory::of(&["a.md"]);
     assert_eq!(
         prompt(&files, json!({})),
@@ -55,7 +55,7 @@ fn hidden_disabled_and_learned_subjects_are_not_available() {
 }
 
 #[test]
-fn a_hidden_subject_is_in_the_prompt_where_it_is_named_exactly() {
+fn exactly_named_hidden_subjects_are_in_the_prompt() {
     let files = Memory::of(&[".c.md"]);
     assert_eq!(prompt(&files, json!({ "learned": ["*"] }))["learned"], json!(null));
     let block = "<topic name=\"skills\">\n<subject name=\"c\">\n.c.md\n</subject>\n</topic>";
@@ -102,7 +102,7 @@ fn undelivered_subjects_are_named_in_the_block() {
 }
 
 #[test]
-fn the_limit_counts_the_json_and_leaves_it_whole() {
+fn the_limit_includes_json_escapes() {
     let files =
         Memory::default().file("a.md", "\"\n".repeat(5000)).file("b.md", "x\n".repeat(5000));
     for output_bytes in [1000, 5000, 20_000] {
@@ -123,7 +123,7 @@ fn the_limit_counts_the_json_and_leaves_it_whole() {
 }
 
 #[test]
-fn the_names_are_those_of_the_listing_as_far_as_there_is_room() {
+fn names_match_the_listing_up_to_the_limit() {
     let files = Memory::of(&["b.md", "a.md", ".c.md", "d.md", "e/f.rs"]);
     let names = |keys| {
         let arguments = json!({ "topic": "skills", "_topic": topic(keys), "_view": "names" });

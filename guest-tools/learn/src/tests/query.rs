@@ -1,4 +1,4 @@
-//! Subjects by what is written in them.
+//! Full-text search in subjects.
 
 use kitbag_sdk::serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn query(files: &Memory, query: &str, more: Value) -> Result<String, String> {
     call(files, &arguments)
 }
 
-/// The slugs of an answer, in its order.
+/// Returns the slugs of an answer, in its order.
 fn slugs(answer: &str) -> Vec<&str> {
     let entries = answer.lines().filter_map(|line| line.strip_prefix("- "));
     entries.map(|entry| entry.split(": ").next().unwrap()).collect()
@@ -41,7 +41,7 @@ fn subjects_are_ranked_with_a_line_of_each() {
 }
 
 #[test]
-fn a_rare_word_counts_more_than_frequent_ones() {
+fn rare_words_weigh_more_than_frequent_ones() {
     let mut files = library();
     for name in ["a", "b", "c", "d", "e"] {
         files = files.file(&format!("{name}.md"), "How to, and how to, and how to.\n");
@@ -51,7 +51,7 @@ fn a_rare_word_counts_more_than_frequent_ones() {
 }
 
 #[test]
-fn a_word_is_found_at_the_beginning_of_words() {
+fn query_words_match_prefixes_of_words() {
     let answer = query(&library(), "migrat", json!({})).unwrap();
     assert_eq!(slugs(&answer), ["migrations"]);
     check(
@@ -63,7 +63,7 @@ fn a_word_is_found_at_the_beginning_of_words() {
 }
 
 #[test]
-fn subjects_and_directories_narrow_it() {
+fn subjects_and_directories_narrow_a_query() {
     for subjects in [json!("deploy"), json!("deploy/*"), json!(["deploy/fly", "deploy/mac"])] {
         let answer = query(&library(), "deploy", json!({ "subjects": subjects })).unwrap();
         assert_eq!(slugs(&answer), ["deploy/fly", "deploy/mac"], "{answer}");

@@ -2,7 +2,7 @@ use kitbag_sdk::serde_json::json;
 
 use super::{Memory, check, check_error, list, listed, load, loaded};
 
-/// Checks the slug of a file, and that it is loaded under that name.
+/// Checks the slug of a file, and that the file is loaded by it.
 #[track_caller]
 fn check_slug(path: &str, slug: &str) {
     let files = Memory::default().file(path, "content");
@@ -57,7 +57,7 @@ fn two_files_of_one_slug_keep_their_full_names() {
 }
 
 #[test]
-fn a_file_without_extension_keeps_a_name_that_others_lose() {
+fn files_without_extension_keep_a_shared_name() {
     let files = Memory::of(&["a", "a.md"]);
     assert_eq!(listed(&files), ["a", "a.md"]);
     check(load(&files, json!({}), json!("a")), "a");
@@ -73,7 +73,7 @@ fn full_names_do_not_collide_with_slugs() {
 }
 
 #[test]
-fn a_hidden_file_can_share_a_slug_too() {
+fn hidden_files_can_share_a_slug() {
     let files = Memory::of(&["a.md", ".a.md", "x/b.md", ".x/b.md"]);
     let keys = json!({ "include": [".x"] });
     let listing = list(&files, keys.clone()).unwrap();
@@ -127,7 +127,7 @@ fn disabled_subjects_are_neither_listed_nor_loaded() {
 }
 
 #[test]
-fn disabled_takes_patterns_which_reach_what_is_hidden_too() {
+fn disabled_patterns_match_hidden_subjects() {
     let files =
         Memory::of(&["a.md", "b.rs", "sub/c.md", "sub/.d.md", ".sub/e.md", "sub/deep/f.md"]);
     let keys = json!({ "disabled": ["sub/*", "*.rs"] });
@@ -171,7 +171,7 @@ fn links_to_disabled_subjects_are_disabled() {
 }
 
 #[test]
-fn disabled_beats_learned() {
+fn disabled_overrides_learned() {
     let files = Memory::of(&["a.md", "b.md"]);
     let keys = json!({ "disabled": ["a"], "learned": ["*"] });
     assert!(!list(&files, keys.clone()).unwrap().contains("- a"));
@@ -179,7 +179,7 @@ fn disabled_beats_learned() {
 }
 
 #[test]
-fn a_disabled_name_that_no_file_has_is_disabled_all_the_same() {
+fn disabled_names_need_no_file() {
     let files = Memory::of(&["a.md"]);
     check_error(load(&files, json!({ "disabled": ["x"] }), json!("x")), "subject `x` is disabled");
 }
@@ -221,7 +221,7 @@ fn non_files_are_not_subjects() {
 }
 
 #[test]
-fn a_hard_link_to_what_is_disabled_is_not_read() {
+fn hard_links_to_disabled_files_are_not_read() {
     let files = Memory::of(&["salaries.md", "a.md"]).hard_link("copy.md", "salaries.md");
     let keys = json!({ "disabled": ["salaries"] });
     check_error(load(&files, keys.clone(), json!("copy")), "Disabled: `copy`.");
@@ -250,7 +250,7 @@ fn unlistable_disabled_files_have_no_other_name() {
     check_error(load(&files, keys.clone(), json!("copy")), "Disabled: `copy`.");
     check_error(load(&files, keys.clone(), json!("alias")), "subject `alias` is disabled");
     check(load(&files, keys.clone(), json!("a")), "a.md");
-    // It may be a further name of what is in there.
+    // It may be another name of a file in that directory.
     check_error(load(&files, keys, json!("c")), "Disabled: `c`.");
     check(load(&files, json!({ "disabled": ["other/**"] }), json!("c")), "b.md");
 }

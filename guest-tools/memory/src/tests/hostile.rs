@@ -31,7 +31,7 @@ fn invisible_text_is_not_remembered() {
         assert!(error.contains("is not a tag"), "{error}");
     }
     assert!(tools.values().is_empty());
-    // Line ends of other systems, emoji and scripts that join are text.
+    // Other line endings, emoji and scripts with joiners are valid text.
     let id = tools.remember("2026-01-01", "a\r\nb\t👩‍🚀 می‌خواهم ✔️", &[]);
     let whole = tools.ok("recall", json!({ "id": id }));
     assert!(whole.ends_with("\na\nb\t👩‍🚀 می‌خواهم ✔️"), "{whole}");
@@ -51,7 +51,7 @@ fn sizes_have_bounds() {
     let ids = vec!["m100000000001"; 101];
     let error = tools.error("forget", json!({ "ids": ids }));
     assert_eq!(error, "`ids` names 101 memories; the limit is 100");
-    // As much as there may be is found and read as any other.
+    // A text of the maximum length is found and read as usual.
     let text = format!("needle {}", "hay ".repeat(16_382));
     assert_eq!(text.len(), 65_535);
     for _ in 0..260 {
@@ -76,7 +76,7 @@ fn a_tag_is_one_word() {
 }
 
 #[test]
-fn dates_and_ids_that_are_none_are_named() {
+fn invalid_dates_and_ids_are_named() {
     let tools = Tools::default();
     let end = "is not a date since 1970; write it as `2026-11-24` or `2026-11-24T10:00:00Z`";
     for date in ["yesterday", "2026-02-30", "1969-12-31", "2026-11-24T10:00", "24.11.2026", ""] {
@@ -95,7 +95,7 @@ fn dates_and_ids_that_are_none_are_named() {
 }
 
 #[test]
-fn a_value_that_was_not_written_here_is_named() {
+fn foreign_values_are_named() {
     let tools = Tools::default();
     tools.remember("2026-01-01", "a", &[]);
     for value in [&b""[..], b"2 0\na", b"1 -1\na", b"1 0", b"\xff\n", b"1 99999999999999999999\na"]
@@ -110,7 +110,7 @@ fn a_value_that_was_not_written_here_is_named() {
 }
 
 #[test]
-fn an_id_that_is_taken_is_not_given_again() {
+fn used_ids_are_not_assigned_again() {
     let tools = Tools::default();
     let first = tools.remember("2026-01-01", "first", &[]);
     tools.clock.numbers.set(100_000_000_000);

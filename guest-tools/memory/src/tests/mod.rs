@@ -1,4 +1,4 @@
-//! The tools on a store in memory.
+//! Tests of the tools with a store in memory.
 
 mod hostile;
 mod tools;
@@ -20,7 +20,7 @@ use crate::transfer::import_text;
 struct Kept {
     values: RefCell<BTreeMap<String, Vec<u8>>>,
     uses: Cell<usize>,
-    /// The most values; `None`: any number.
+    /// Maximum number of values. `None`: unlimited.
     quota: Option<usize>,
 }
 
@@ -39,7 +39,7 @@ impl Store for Kept {
     fn get(&self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, ErrorInfo> {
         let values = self.used().borrow();
         let found: Vec<_> = keys.iter().map(|key| values.get(key).cloned()).collect();
-        // As the host bounds what it gives at once.
+        // The host's limit on the result of one request.
         assert!(found.iter().flatten().map(Vec::len).sum::<usize>() <= 16 << 20);
         Ok(found)
     }
@@ -60,7 +60,7 @@ impl Store for Kept {
     }
 }
 
-/// A time that a test sets, and numbers that count.
+/// A clock that a test sets, and sequential numbers.
 struct Ticks {
     now: Cell<Moment>,
     numbers: Cell<u64>,
@@ -84,7 +84,7 @@ impl Clock for Ticks {
     }
 }
 
-/// The tools, with what they keep.
+/// The tools with their store.
 #[derive(Default)]
 struct Tools {
     kept: Kept,
@@ -97,19 +97,19 @@ impl Tools {
         crate::run(&call, &self.kept, &self.clock).map_err(|error| error.message)
     }
 
-    /// The answer of a call that succeeds.
+    /// Returns the answer of a successful call.
     #[track_caller]
     fn ok(&self, tool: &str, arguments: Value) -> String {
         self.call(tool, arguments).unwrap()
     }
 
-    /// The error of a call that fails.
+    /// Returns the error of a failed call.
     #[track_caller]
     fn error(&self, tool: &str, arguments: Value) -> String {
         self.call(tool, arguments).unwrap_err()
     }
 
-    /// Remembers a text on a day and gives its id.
+    /// Remembers a text on a day and returns its id.
     #[track_caller]
     fn remember(&self, day: &str, text: &str, tags: &[&str]) -> String {
         self.clock.now.set(Moment::first(day).unwrap());

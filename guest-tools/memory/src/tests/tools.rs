@@ -17,7 +17,7 @@ fn memories_are_found_by_words_best_first() {
     let tools = team();
     let expected = "m100000000002 2026-02-10 #deploy #fly  Never on a Friday.…\n";
     assert_eq!(tools.recall("friday") + "\n", expected);
-    // The rarer word counts more, and the shorter text.
+    // The rarer word, and the shorter text, have a higher weight.
     assert_eq!(
         tools.recall("deploy stage"),
         "m100000000001 2026-01-05 #deploy  Staging deploys from the branch `stage`.\n\
@@ -34,7 +34,7 @@ fn memories_are_found_by_words_best_first() {
 }
 
 #[test]
-fn tags_and_dates_choose_among_what_is_found() {
+fn tags_and_dates_filter_results() {
     let tools = team();
     let ids = |arguments| {
         let answer = tools.ok("recall", arguments);
@@ -53,7 +53,7 @@ fn tags_and_dates_choose_among_what_is_found() {
 }
 
 #[test]
-fn an_id_gives_the_whole() {
+fn ids_return_complete_memories() {
     let tools = team();
     let whole =
         "m100000000002 2026-02-10T00:00:00Z #deploy #fly\nWe deploy on Fly.\nNever on a Friday.";
@@ -75,7 +75,7 @@ fn memories_are_forgotten_atomically() {
 }
 
 #[test]
-fn a_list_has_the_tags_of_all_and_reads_on() {
+fn lists_have_all_tags_and_continue() {
     let tools = team();
     assert_eq!(
         tools.ok("list_memories", json!({ "limit": 2 })),
@@ -117,14 +117,14 @@ fn tasks_are_added_done_and_removed() {
     assert_eq!(error(json!({ "action": "done" })), "`id` is empty; name a task");
     let two = error(json!({ "action": "add", "text": "one\ntwo" }));
     assert_eq!(two, "line 1, column 4 of the text: a task must be one line");
-    // Memories and tasks do not mix.
+    // Memories and tasks are separate.
     assert_eq!(tools.recall("Ana"), "no memories are stored");
     let memory = error(json!({ "action": "remove", "id": "m100000000001" }));
     assert_eq!(memory, "`m100000000001` is not the id of a task, such as `t482913004117`");
 }
 
 #[test]
-fn ten_thousand_memories_are_read_in_few_uses_of_the_store() {
+fn ten_thousand_memories_need_few_store_requests() {
     let tools = Tools::default();
     for number in 0..10_000 {
         tools.remember("2026-01-05", &format!("The number {number} of them all."), &["n"]);
@@ -132,14 +132,14 @@ fn ten_thousand_memories_are_read_in_few_uses_of_the_store() {
     for arguments in [json!({ "query": "number 777" }), json!({ "tags": ["n"] })] {
         tools.kept.uses.set(0);
         tools.ok("recall", arguments);
-        // The keys, fifty times two hundred values, and those that are shown.
+        // The keys, 50 times 200 values, and the displayed memories.
         assert_eq!(tools.kept.uses.get(), 1 + 50 + 1);
     }
     assert!(tools.recall("number 777").contains("  The number 777 of them all."));
 }
 
 #[test]
-fn each_tool_asks_for_storage_and_nothing_else() {
+fn tools_request_only_storage() {
     let description: serde_json::Value = serde_json::from_str(crate::DESCRIPTION).unwrap();
     let tools = description["tools"].as_array().unwrap();
     assert_eq!(tools.len(), 5);

@@ -77,14 +77,14 @@ fn imported(added: usize, changed: usize, unchanged: usize) -> Result<Value, Str
 }
 
 #[test]
-fn a_file_reads_as_people_write() {
+fn imported_files_may_be_written_by_hand() {
     let tools = filled();
     assert_eq!(tools.export("markdown"), MARKDOWN);
     assert_eq!(tools.export("json"), JSON);
 }
 
 #[test]
-fn importing_twice_is_importing_once() {
+fn repeated_imports_have_no_effect() {
     let filled = filled();
     for (format, file) in [("markdown", MARKDOWN), ("json", JSON)] {
         let tools = Tools::default();
@@ -219,7 +219,7 @@ fn only_the_first_problems_are_named() {
 }
 
 #[test]
-fn an_import_that_does_not_fit_writes_nothing() {
+fn oversized_imports_write_nothing() {
     let mut tools = Tools::default();
     tools.kept.quota = Some(3);
     assert_eq!(tools.import("markdown", MARKDOWN), Err("the storage is full".to_owned()));
@@ -231,7 +231,7 @@ fn an_import_that_does_not_fit_writes_nothing() {
     assert_eq!(error, expected);
 }
 
-/// Anything that is remembered, told by hand from what the tools take.
+/// Arbitrary valid strings, generated independently of the implementation.
 fn texts(kind: Kind) -> impl Strategy<Value = String> {
     let part = prop_oneof![
         "[ -~]{0,12}",
@@ -266,7 +266,7 @@ fn entries() -> impl Strategy<Value = Vec<Entry>> {
 
 proptest! {
     #[test]
-    fn a_round_trip_loses_nothing(entries in entries()) {
+    fn round_trips_lose_no_data(entries in entries()) {
         let tools = Tools::default();
         let kept: Vec<_> = entries.iter().map(Entry::kept).collect();
         tools.kept.set(&kept).unwrap();
@@ -281,7 +281,7 @@ proptest! {
     }
 
     #[test]
-    fn no_file_does_harm(text in "(# Memories|# Todo|## |> |- \\[ \\] |<!-- | -->|[a-z#\\[{\":,]|\n){0,30}") {
+    fn any_file_can_be_imported_or_refused(text in "(# Memories|# Todo|## |> |- \\[ \\] |<!-- | -->|[a-z#\\[{\":,]|\n){0,30}") {
         for format in ["markdown", "json"] {
             let tools = Tools::default();
             if tools.import(format, &text).is_err() {

@@ -21,7 +21,7 @@ fn words_are_folded() {
 }
 
 #[test]
-fn scripts_without_spaces_have_each_two_characters_as_a_word() {
+fn scripts_without_spaces_are_split_into_pairs() {
     assert_eq!(words("東京都に"), ["東京", "京都", "都に"]);
     assert_eq!(words("東 x東京y"), ["東", "x", "東京", "y"]);
     assert!(weight("東京", "東") > 0.0);
@@ -29,7 +29,7 @@ fn scripts_without_spaces_have_each_two_characters_as_a_word() {
 }
 
 #[test]
-fn other_forms_of_a_word_count_less() {
+fn other_forms_of_a_word_weigh_less() {
     let check = |word: &str, asked: &str, expected: f32| {
         assert_eq!(weight(word, asked), expected, "{word} {asked}");
     };
@@ -51,7 +51,7 @@ fn other_forms_of_a_word_count_less() {
 }
 
 #[test]
-fn a_query_has_a_bound() {
+fn queries_are_bounded() {
     assert_eq!(of_query("Deploy deploy, fly").unwrap(), ["deploy", "fly"]);
     assert_eq!(of_query("— !").unwrap_err(), "`query` has no words");
     let many: String = (0..33).map(|it| format!("w{it} ")).collect();

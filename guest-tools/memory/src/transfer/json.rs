@@ -1,4 +1,4 @@
-//! The JSON form: an object with the lists `memories` and `todo`.
+//! The JSON format: an object with the lists `memories` and `todo`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Error;
@@ -11,7 +11,7 @@ use crate::transfer::{Draft, Problems};
 /// The error for a value of another type.
 const NO_OBJECT: &str = "this is not a JSON object";
 
-/// A file that is written.
+/// A file to write.
 #[derive(Serialize)]
 struct Written<'a> {
     memories: Vec<WrittenMemory<'a>>,
@@ -88,7 +88,7 @@ pub(crate) fn write(entries: &[Entry]) -> String {
     json.expect("every key is a string") + "\n"
 }
 
-/// Reads a file: its entries, as far as nothing in them is wrong.
+/// Parses a file. Returns the valid entries.
 pub(crate) fn read(text: &str, problems: &mut Problems<'_>) -> Vec<Draft> {
     if !is_object(text) {
         problems.add(0, NO_OBJECT);
@@ -138,7 +138,7 @@ fn task(raw: &RawValue, problems: &mut Problems<'_>) -> Option<Draft> {
     Some(Draft { at, id: id?, created: created?, content, text: text? })
 }
 
-/// Reads an object.
+/// Parses an object.
 fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue, problems: &mut Problems<'_>) -> Option<T> {
     if !is_object(raw.get()) {
         problems.add(problems.at(raw.get()), NO_OBJECT);
@@ -184,13 +184,13 @@ fn text(kind: Kind, raw: &RawValue, problems: &mut Problems<'_>) -> Option<Strin
         Kind::Memory => text.replace("\r\n", "\n"),
         Kind::Task => text.trim().to_owned(),
     };
-    // A character of a string may be written in several ways: the place is the string's.
+    // Escapes make positions inside a string inexact, so the position of the string is reported.
     let at = problems.at(raw.get());
     problems.text(kind, &text, at, |_| at)?;
     Some(text)
 }
 
-/// The byte of a JSON text at which an error is.
+/// Returns the byte of a JSON text at which an error occurred.
 fn place(text: &str, error: &Error) -> usize {
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let before: usize = lines.map(str::len).sum();
@@ -198,7 +198,7 @@ fn place(text: &str, error: &Error) -> usize {
     (before + error.column().saturating_sub(1)).min(text.len())
 }
 
-/// An error without the place that it names.
+/// Formats an error without its position.
 fn without_place(error: &Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {

@@ -1,5 +1,5 @@
-//! The Markdown form: a section of memories, each below a heading with its date, id and tags
-//! and with its text as a quotation, and a section of tasks, which are a list to check off.
+//! The Markdown format: a section of memories, each with a heading (date, id, tags) and its text as
+//! a quotation, and a section of tasks as a checklist.
 
 use crate::date::Moment;
 use crate::entry::{self, Content, Entry, Kind};
@@ -13,24 +13,24 @@ const TODO: &str = "# Todo";
 const COMMENT: &str = "<!-- `kitbag memory import` reads this. Each line of a text starts with \
                        `>`. New entries need no id. -->";
 
-/// Around the date and id of a task.
+/// Delimiters of the date and id of a task.
 const OPENING: &str = " <!-- ";
 const CLOSING: &str = " -->";
 
-/// The section that a line is in.
+/// The section of a line.
 enum Section {
     None,
     Memories,
     Todo,
 }
 
-/// A memory that is being read.
+/// A memory that is being parsed.
 struct Open {
-    /// The start.
+    /// The position of its start.
     at: usize,
     id: Option<String>,
     created: Option<Moment>,
-    /// `None`: something in the heading is wrong.
+    /// `None` if the heading is invalid.
     tags: Option<Vec<String>>,
     /// The start of each line of the text.
     quoted: Vec<usize>,
@@ -63,7 +63,7 @@ pub(crate) fn write(entries: &[Entry]) -> String {
     file
 }
 
-/// Reads a file: its entries, as far as nothing in them is wrong.
+/// Parses a file. Returns the valid entries.
 pub(crate) fn read(text: &str, problems: &mut Problems<'_>) -> Vec<Draft> {
     let (mut section, mut open, mut drafts) = (Section::None, None::<Open>, Vec::new());
     for line in text.split('\n') {
@@ -179,7 +179,7 @@ fn heading(line: &str, problems: &mut Problems<'_>) -> Open {
     Open { at, id, created, tags, quoted: Vec::new(), text: String::new(), is_ended: false }
 }
 
-/// Reads a task.
+/// Parses a task.
 fn task(line: &str, problems: &mut Problems<'_>) -> Option<Draft> {
     let marks = [("- [ ] ", false), ("- [x] ", true), ("- [X] ", true)];
     let marked =

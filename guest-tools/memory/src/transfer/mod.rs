@@ -1,8 +1,8 @@
 //! Export and import of all entries, as Markdown or JSON that a person can read and edit.
 //!
-//! An import checks the whole file before it writes anything, and then writes all at once. It
-//! adds and changes entries and removes none; what it finds as it is it leaves alone, so that
-//! importing a file twice is importing it once.
+//! An import checks the whole file before it writes anything, and then writes everything
+//! atomically. It adds and changes entries, and never removes one. Unchanged entries are not
+//! written, so a second import of the same file has no effect.
 
 pub(crate) mod json;
 pub(crate) mod markdown;
@@ -18,10 +18,10 @@ use crate::date::Moment;
 use crate::entry::{self, Content, Entry, Hidden, Kind, Stored};
 use crate::store::{Clock, MOST_WRITTEN, Store};
 
-/// The most problems of a file that are named.
+/// Maximum number of problems of a file that are named.
 const PROBLEMS: usize = 20;
 
-/// The form of a file.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
@@ -53,22 +53,22 @@ pub(crate) struct Imported {
     unchanged: usize,
 }
 
-/// An entry as a file has it.
+/// An entry of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
-    /// The byte of the file at which it begins.
+    /// Its offset in the file, in bytes.
     pub(crate) at: usize,
-    /// `None`: an entry that a person has added.
+    /// The id. `None` for an entry that a person added.
     pub(crate) id: Option<String>,
     pub(crate) created: Option<Moment>,
     pub(crate) content: Content,
     pub(crate) text: String,
 }
 
-/// The mistakes of a file: the first ones, and how many there are.
+/// The problems of a file: the first ones, and their total number.
 pub(crate) struct Problems<'a> {
     file: &'a str,
-    /// Each with its offset in bytes.
+    /// The first problems, each with its offset in bytes.
     first: Vec<(usize, String)>,
     count: usize,
 }
@@ -82,7 +82,7 @@ impl<'a> Problems<'a> {
         self.count == 0
     }
 
-    /// Adds a mistake at a byte of the file.
+    /// Adds a problem at a byte of the file.
     pub(crate) fn add(&mut self, at: usize, message: impl Into<String>) {
         self.count += 1;
         if self.first.len() < PROBLEMS {
@@ -95,7 +95,7 @@ impl<'a> Problems<'a> {
         part.as_ptr() as usize - self.file.as_ptr() as usize
     }
 
-    /// Keeps a value, or why there is none.
+    /// Returns a value, or adds the problem why it is invalid.
     pub(crate) fn ok<T>(&mut self, at: usize, value: Result<T, String>) -> Option<T> {
         value.map_err(|message| self.add(at, message)).ok()
     }
@@ -118,7 +118,8 @@ impl<'a> Problems<'a> {
 
     /// # Errors
     ///
-    /// There are mistakes: a line for each, which begins with its place as compilers write it.
+    /// The file has problems: one line for each, which starts with its position in the format of
+    /// compilers.
     fn check(mut self, name: &str) -> Result<(), ErrorInfo> {
         if self.is_empty() {
             return Ok(());
@@ -155,7 +156,7 @@ impl Format {
     }
 }
 
-/// Writes all that is kept, the oldest first.
+/// Exports all entries, oldest first.
 pub(crate) fn export(Export { format }: Export, store: &impl Store) -> Result<String, ErrorInfo> {
     let mut entries = Vec::new();
     for kind in [Kind::Memory, Kind::Task] {
@@ -168,7 +169,7 @@ pub(crate) fn export(Export { format }: Export, store: &impl Store) -> Result<St
     Ok(format.write(&entries))
 }
 
-/// Reads a file and keeps what it has.
+/// Imports a file.
 pub(crate) fn import(
     Import { format, name, path }: Import,
     store: &impl Store,
@@ -182,7 +183,7 @@ pub(crate) fn import(
     import_text(format, &name, &text, store, clock)
 }
 
-/// Keeps what a file has.
+/// Imports the content of a file.
 pub(crate) fn import_text(
     format: Format,
     name: &str,
@@ -210,7 +211,7 @@ pub(crate) fn import_text(
     serde_json::to_string(&imported).map_err(|error| ErrorInfo::new(error.to_string()))
 }
 
-/// Gives each entry an id. A missing id is derived from the text, so that importing the entry again
+/// Assigns an id to each entry. A missing id is derived from the text, so that a repeated import
 /// has the same result.
 fn with_ids(drafts: Vec<Draft>, problems: &mut Problems<'_>) -> Vec<(String, Draft)> {
     let mut known: HashSet<String> = HashSet::new();
@@ -220,7 +221,7 @@ fn with_ids(drafts: Vec<Draft>, problems: &mut Problems<'_>) -> Vec<(String, Dra
             .id
             .clone()
             .unwrap_or_else(|| draft.content.kind().id(digest(draft.created, &draft.text)));
-        // Without an id the same text a second time is the same entry.
+        // A repeated text without an id is the same entry.
         match known.insert(id.clone()) {
             true => identified.push((id, draft)),
             false if draft.id.is_none() => {}
@@ -230,7 +231,8 @@ fn with_ids(drafts: Vec<Draft>, problems: &mut Problems<'_>) -> Vec<(String, Dra
     identified
 }
 
-/// Holds entries against what is kept: those to write, and what that will have done.
+/// Compares entries with the stored ones. Returns the entries to write, and the result of the
+/// import.
 #[expect(clippy::type_complexity, reason = "keys and values")]
 fn compared(
     drafts: Vec<(String, Draft)>,
@@ -284,7 +286,7 @@ fn compared(
     Ok((entries, imported))
 }
 
-/// Returns the number of a text: FNV-1a of 64 bits.
+/// Returns the 64-bit FNV-1a hash of a text and its time.
 fn digest(created: Option<Moment>, text: &str) -> u64 {
     let date = created.map(|created| created.to_string()).unwrap_or_default();
     let bytes = date.bytes().chain([0]).chain(text.bytes());

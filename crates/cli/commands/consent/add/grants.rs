@@ -1,4 +1,4 @@
-//! Requested grants of a tool that can be written, and notes on those that cannot.
+//! The requested grants of a tool, and notes on requests that cannot be granted.
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ use super::table::list;
 
 #[derive(Default)]
 pub(crate) struct RequestedSettings {
-    /// By the keys of `grants`.
+    /// Grants by their keys in `grants`.
     pub(crate) grants: Vec<(String, Value)>,
     pub(crate) keys: Vec<(String, Item)>,
     pub(crate) notes: Vec<String>,
 }
 
-/// The grants that a tool gets, of those that it requests.
+/// The granted subset of the requested grants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GrantSelection {
     Nothing,
@@ -42,8 +42,8 @@ impl GrantSelection {
     }
 }
 
-/// The keys of a manifest in kitbag's own form that a table takes over, and that are shown.
-/// Answers are not among them: a person gives those.
+/// Keys of a kitbag manifest that are copied to the table and shown. `answers` is not among them:
+/// only a person may preset answers.
 pub(super) const OWN_KEYS: [&str; 6] =
     ["title", "description", "parameters", "limits", "rate", "approve"];
 
@@ -54,7 +54,7 @@ pub(crate) struct Bounds<'a> {
 }
 
 impl RequestedSettings {
-    /// Gathers what a tool and its manifest ask for.
+    /// Collects the requests of a tool and its manifest.
     pub(crate) fn of(
         source: &Source,
         described: &DescribeResult,
@@ -111,8 +111,8 @@ impl RequestedSettings {
         }
     }
 
-    /// Takes over a foreign manifest. `says` is the component's own description, which its texts
-    /// and schema do not replace.
+    /// Copies a foreign manifest. `says` is the component's own description, which takes precedence
+    /// over the descriptions and the schema of the manifest.
     fn take_foreign(
         &mut self,
         manifest: &Manifest,
@@ -208,7 +208,7 @@ impl RequestedSettings {
         }
     }
 
-    /// Adds to a kind: entries to a list or a table.
+    /// Merges a value into a kind of grant: entries into a list or a table.
     fn merge(&mut self, key: &str, mut value: Value) {
         value.decor_mut().clear();
         let Some((_, known)) = self.grants.iter_mut().find(|(own, _)| own == key) else {
@@ -241,7 +241,7 @@ impl RequestedSettings {
         };
         let host =
             |entry: &Value| entry.as_inline_table()?.get("host")?.as_str().map(str::to_owned);
-        // Where it is and where it leads, without the links of what it is relative to.
+        // The path with only its base resolved, and the canonical path.
         let place = |host: &str| -> Option<(PathBuf, PathBuf)> {
             let path = match host.strip_prefix("~/") {
                 Some(rest) => bounds.home?.canonicalize().ok()?.join(rest),
@@ -272,7 +272,7 @@ impl RequestedSettings {
                     ));
                     false
                 }
-                // What is shown is what is granted.
+                // The granted path is the path that is shown.
                 Some((path, led)) if path != led => {
                     notes.push(format!(
                         "the requested directory `{}` leads to `{}`; the grant is dropped, so grant that \
@@ -288,7 +288,7 @@ impl RequestedSettings {
         });
     }
 
-    /// The requested grants of a kind, each in TOML.
+    /// Returns the requested grants of a kind, each in TOML.
     pub(crate) fn requested_lines(&self, key: &str) -> Vec<String> {
         let Some((_, value)) = self.grants.iter().find(|(own, _)| own == key) else {
             return Vec::new();
@@ -305,15 +305,15 @@ impl RequestedSettings {
         }
     }
 
-    /// Returns the grants as they are written. Directories are always included, since a tool
-    /// without a list reads the workspace.
+    /// Returns the grants to write. Directories are always included, since a tool without a list
+    /// reads the workspace.
     pub(crate) fn written(&self, granted: &GrantSelection) -> Vec<(String, Value)> {
         let mut grants = Vec::new();
         let has_directories = self.grants.iter().any(|(key, _)| key == "filesystem");
         if !has_directories || !granted.has("filesystem") {
             grants.push(("filesystem".to_owned(), list(Vec::new())));
         }
-        // What is denied is denied whatever else is granted.
+        // Denials apply regardless of grants.
         let kept = self.grants.iter().filter(|(key, _)| granted.has(key) || key == "deny");
         grants.extend(kept.map(|(key, value)| match value.clone() {
             Value::Array(entries) => {
@@ -335,7 +335,7 @@ fn spaced(mut table: InlineTable) -> InlineTable {
     table
 }
 
-/// The ceiling that a limit is above, if so. The user's own file has none.
+/// Returns the ceiling if the limit is above it. The user config has no ceiling.
 fn above_ceiling(key: &str, text: &str, bounds: &Bounds<'_>) -> Option<String> {
     if bounds.layer == Layer::User {
         return None;

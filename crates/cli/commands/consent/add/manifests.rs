@@ -1,11 +1,10 @@
-//! Manifests that were written for other hosts, in kitbag's own terms.
+//! Translates manifests of other hosts.
 //!
-//! Each format is a file of its own: it knows the fields of that format and their meaning to
-//! the host that it was made for. The result is a [`Manifest`]: requested grants, which grant
-//! nothing, limits, and notes on every field that was dropped. A manifest never requests more than
-//! its source says.
+//! Each format has its own file, which knows the fields of the format and their meaning to the
+//! original host. The result is a [`Manifest`]: requested grants, which grant nothing, limits, and
+//! notes on every field that was dropped. A manifest never requests more than its source does.
 //!
-//! These modules read texts and do no I/O.
+//! These modules parse text and do no I/O.
 
 mod capabilities_json;
 mod credential;

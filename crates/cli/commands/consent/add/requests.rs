@@ -1,4 +1,4 @@
-//! The requested grants and the settings of a manifest as the lock file records them.
+//! The requested grants and settings of a manifest, in the form of the lock file.
 
 use kitbag::base::text::shown;
 use kitbag::config::LockedManifest;
@@ -9,7 +9,7 @@ use super::grants::OWN_KEYS;
 use super::source::{ManifestContent, SourceManifest, fitting_version};
 use super::wording::is_kind;
 
-/// The most lines that are recorded. The digest tells the rest from other ones.
+/// Maximum number of recorded lines. The digest covers the rest.
 const MOST_LINES: usize = 256;
 
 pub(crate) fn recorded(manifest: &SourceManifest) -> LockedManifest {
@@ -32,13 +32,13 @@ pub(crate) fn recorded(manifest: &SourceManifest) -> LockedManifest {
 pub(crate) struct RequestedGrant {
     /// The key under `grants`.
     pub(crate) kind: String,
-    /// The lines by which the lock file records it.
+    /// The lines in the lock file.
     pub(crate) lines: Vec<String>,
-    /// The entry in the form of `grants`. `None`: a recorded line cannot be read.
+    /// The entry in the form of `grants`. `None` if a recorded line cannot be read.
     pub(crate) value: Option<Value>,
 }
 
-/// The grants that a manifest requests, in its order.
+/// Returns the grants that a manifest requests, in its order.
 pub(crate) fn grants(content: &ManifestContent) -> Vec<RequestedGrant> {
     let document = document(content);
     let grants = document.get("grants").and_then(Item::as_table_like);
@@ -47,7 +47,7 @@ pub(crate) fn grants(content: &ManifestContent) -> Vec<RequestedGrant> {
         let entries = entries(kind, item);
         let grant = |lines, value| RequestedGrant { kind: kind.to_owned(), lines, value };
         match kind {
-            // Its keys are parts of one grant.
+            // Its keys are parts of a single grant.
             StorageGrant::KEY => {
                 let lines = entries.into_iter().map(|(line, _)| line).collect();
                 vec![grant(lines, item.clone().into_value().ok())]
@@ -61,7 +61,7 @@ pub(crate) fn grants(content: &ManifestContent) -> Vec<RequestedGrant> {
     kinds.collect()
 }
 
-/// The requested grants in the record of a manifest. Its other lines are settings.
+/// Returns the requested grants in the record of a manifest. Its other lines are settings.
 pub(crate) fn recorded_grants(manifest: &LockedManifest) -> Vec<RequestedGrant> {
     manifest.requests.iter().filter_map(|line| recorded_grant(line)).collect()
 }
@@ -81,14 +81,14 @@ fn recorded_grant(line: &str) -> Option<RequestedGrant> {
 fn document(content: &ManifestContent) -> DocumentMut {
     match content {
         ManifestContent::Own(document) => (**document).clone(),
-        // It is TOML, whatever the manifest holds.
+        // The result is TOML, regardless of the manifest's content.
         ManifestContent::Foreign(manifest) => {
             manifest.to_toml().parse::<DocumentMut>().unwrap_or_default()
         }
     }
 }
 
-/// A line for each requested grant and each setting, before anything of this machine is looked at.
+/// Returns a line for each requested grant and setting, independent of this machine.
 fn requests(content: &ManifestContent) -> Vec<String> {
     let document = document(content);
     let mut lines = Vec::new();
@@ -110,8 +110,8 @@ fn requests(content: &ManifestContent) -> Vec<String> {
     lines
 }
 
-/// The entries of a list or of a table: the line that is recorded of each, with its key, and the
-/// entry alone in the form of the whole. A line is cut to the length that a message shows.
+/// Splits a list or a table into entries: the recorded line of each entry with its key, and the
+/// entry alone in the form of the whole. Lines are cut to the maximum length of a message.
 fn entries(key: &str, item: &Item) -> Vec<(String, Value)> {
     let text = |value: &Value| value.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     let line = |text: String| shown(&format!("{key}: {text}")).to_string();

@@ -1,4 +1,4 @@
-//! The screen that a person reads before they add a tool.
+//! The screen that a person reads before adding a tool.
 
 use kitbag::base::text::shown;
 use kitbag::base::{ByteSize, ContentDigest};
@@ -12,8 +12,7 @@ use super::grants::{Bounds, RequestedSettings};
 use super::source::Source;
 use super::wording::Group;
 
-/// The kinds of grants that an import can use: the key, the word for it, and how the names of
-/// the imports begin.
+/// The kinds of grants that an import can use: key, displayed word, and prefix of the import names.
 const KINDS: [(&str, &str, &str); 6] = [
     ("filesystem", "files", "wasi:filesystem/"),
     ("http", "requests", "wasi:http/"),
@@ -23,12 +22,12 @@ const KINDS: [(&str, &str, &str); 6] = [
     ("tools", "other tools", "kitbag:tool/tools"),
 ];
 
-/// As much of a digest as tells it from another one to a person.
+/// Returns the prefix of a digest, which is long enough for a person to tell digests apart.
 pub(crate) fn beginning(digest: &ContentDigest) -> String {
     format!("{}…", &digest.to_string()[..12])
 }
 
-/// The imports that could use a kind of grant: their names without versions.
+/// Returns the imports that could use a kind of grant, without their versions.
 fn imports_of(inspection: &Inspection, prefix: &str) -> Vec<String> {
     let usable = inspection.imports.iter().filter(|import| import.offered != Some("types only"));
     let names = usable.filter(|import| import.name.starts_with(prefix));
@@ -39,7 +38,7 @@ fn imports_of(inspection: &Inspection, prefix: &str) -> Vec<String> {
     names
 }
 
-/// The imports that could use a kind of grant of which nothing is requested, each with that kind.
+/// Returns the imports that could use a kind of grant that is not requested, each with the kind.
 pub(crate) fn unexplained(
     inspection: &Inspection,
     asked: &RequestedSettings,
@@ -54,7 +53,7 @@ pub(crate) fn unexplained(
     imports.collect()
 }
 
-/// The tool, its requests, and the imports that could use more.
+/// Returns the screen: the tool, its requests, and the imports that could use more.
 pub(crate) fn consent(
     name: &ToolName,
     source: &Source,
@@ -116,8 +115,8 @@ fn parts(
     parts
 }
 
-/// The risks of a tool that no requested grant tells. `recorded` are the imports that a person
-/// consented to before.
+/// Returns the risks of a tool that are not part of a requested grant. `recorded` has the imports
+/// that a person already approved.
 pub(crate) fn own_risks(
     name: &ToolName,
     inspection: &Inspection,

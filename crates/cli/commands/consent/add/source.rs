@@ -21,20 +21,19 @@ use toml_edit::DocumentMut;
 use crate::console::listener::Screen;
 use crate::error::CliError;
 
-/// The largest manifest that is read, in bytes; one that is larger is noted where it is
-/// translated.
+/// Maximum number of manifest bytes that are read. The translation notes a larger file.
 const MANIFEST_BYTES: u64 = 1 << 20;
 
-/// The most entries of a directory that are looked at.
+/// Maximum number of directory entries that are examined.
 const MOST_ENTRIES: usize = 10_000;
 
 pub(crate) struct Source {
-    /// The component's file, as it was found.
+    /// The path of the component as it was found.
     pub(crate) path: PathBuf,
     pub(crate) origin: String,
     pub(crate) component: ReadComponent,
     pub(crate) manifest: Option<SourceManifest>,
-    /// Manifests that are not read, since they are in directories of the named one.
+    /// Manifests in subdirectories, which are not read.
     pub(crate) nested: Vec<String>,
 }
 
@@ -45,7 +44,7 @@ pub(crate) struct SourceManifest {
 }
 
 pub(crate) enum ManifestContent {
-    /// One in kitbag's own form: the table of a tool.
+    /// A manifest in kitbag's own form: the table of a tool.
     Own(Box<DocumentMut>),
     Foreign(Box<Manifest>),
 }
@@ -71,12 +70,12 @@ fn absent(named: &Path) -> String {
     })
 }
 
-/// Advice for a name of something that is not a file, and that kitbag does not fetch.
+/// Returns advice for a name that is not a file, and that kitbag does not download.
 fn elsewhere(named: &Path) -> Option<String> {
     let text = named.to_str()?;
     let shown = shown(text);
     let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
-    // `ghcr.io/owner/name:tag`; a host with a port, such as `localhost:5000`, looks like a scheme.
+    // `ghcr.io/owner/name:tag`. A host with a port, such as `localhost:5000`, looks like a scheme.
     let (host, image) = text.split_once('/').unwrap_or_default();
     let is_host = (host.contains('.') || host.contains(':'))
         && !host.ends_with(':')
@@ -130,7 +129,7 @@ fn elsewhere(named: &Path) -> Option<String> {
         "pip" | "pypi" | "npm" | "uvx" | "npx" | "cargo" | "brew" => package(text),
         "" if text.starts_with('@') && text.contains('/') => package(text),
         "" if matches!(text, "npx" | "uvx" | "pip" | "npm" | "docker") => package(text),
-        // `namespace:package@version`, as package managers of WebAssembly write it.
+        // `namespace:package@version`, the notation of WebAssembly package managers.
         _ if is_package_name(scheme) && rest.split('@').next().is_some_and(is_package_name) => {
             let steps = then(&["wkg", "get", text, "-o", &file]);
             format!("`{shown}` is a package of a registry, but `kitbag add` takes files: {steps}")
@@ -139,7 +138,7 @@ fn elsewhere(named: &Path) -> Option<String> {
     })
 }
 
-/// Whether a word may be the namespace or the name of a package.
+/// Returns whether a word may be the namespace or the name of a package.
 fn is_package_name(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_lowercase())
         && word.chars().all(|char| matches!(char, 'a'..='z' | '0'..='9' | '-'))
@@ -154,9 +153,9 @@ fn package(text: &str) -> String {
 }
 
 impl Source {
-    /// Finds and reads the component, and the manifest where there is one. Nothing runs.
+    /// Finds and reads the component and its manifest, if one exists. Does not run anything.
     ///
-    /// `from` says whose configuration the named file is, and `tool` which of its tools is meant.
+    /// `from` is the program whose configuration the file is, and `tool` selects one of its tools.
     pub(crate) fn read(
         named: &Path,
         home: Option<&Path>,
@@ -164,7 +163,7 @@ impl Source {
         tool: Option<&str>,
     ) -> Result<Self, CliError> {
         let unreadable = |source| CliError::Read { path: named.display().to_string(), source };
-        // Without `..`, as the paths that a manifest requests are compared with it.
+        // Without `..`, because requested paths are compared with it.
         let absolute = settled(&std::path::absolute(named).map_err(unreadable)?);
         let metadata = fs::metadata(&absolute).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => CliError::Usage(absent(named)),
@@ -190,12 +189,13 @@ impl Source {
         Ok(Self { nested: entries.nested, ..source })
     }
 
-    /// Reads a component where it is in use: manifests beside it are of no other host.
+    /// Reads a component in its final location, where manifests beside it do not belong to another
+    /// host.
     pub(crate) fn in_place(path: &Path, home: Option<&Path>) -> Result<Self, CliError> {
         Self::of_component(path.to_owned(), home, None)
     }
 
-    /// Reads a tool of JP. Its component is relative to JP's workspace, the nearest ancestor
+    /// Reads a tool of JP. The component path is relative to JP's workspace, the nearest ancestor
     /// directory that holds `.jp`.
     fn of_jp(file: &Path, home: Option<&Path>, tool: Option<&str>) -> Result<Self, CliError> {
         let directory = file.parent().unwrap_or(Path::new("/"));
@@ -246,7 +246,7 @@ impl Source {
         }
     }
 
-    /// The version, as the manifest or the component has it.
+    /// Returns the version in the manifest or the component.
     pub(crate) fn version(&self) -> Option<String> {
         let foreign = self.foreign().and_then(fitting_version);
         foreign.or_else(|| self.component.version.clone())
@@ -284,7 +284,7 @@ impl Source {
     /// Returns the names of the component's imports, sorted.
     pub(crate) fn imports(&self) -> Vec<String> {
         let imports = self.component.inspection.imports.iter();
-        // A bare name is a type that the world uses.
+        // An import without a colon is a type that the world uses.
         let named = imports.filter(|import| import.name.contains(':'));
         let mut names: Vec<_> = named.map(|import| import.name.clone()).collect();
         names.sort_unstable();
@@ -293,13 +293,13 @@ impl Source {
     }
 }
 
-/// The version that a manifest gives, if it is short and plain.
+/// Returns the version in a manifest if it is short and plain.
 pub(super) fn fitting_version(manifest: &Manifest) -> Option<String> {
     let fits = |text: &String| text.len() <= 64 && text.chars().all(|c| c.is_ascii_graphic());
     manifest.version.clone().filter(fits)
 }
 
-/// The names of the files of a directory that may be part of a tool.
+/// The file names in a directory that may be part of a tool.
 struct Entries {
     components: Vec<String>,
     nested: Vec<String>,
@@ -307,7 +307,7 @@ struct Entries {
 }
 
 impl Entries {
-    /// Looks for manifests, and for components where none was named.
+    /// Finds manifests, and also components if none was named.
     fn read(directory: &Path, component: Option<&Path>) -> io::Result<Self> {
         let (components, nested) = (Vec::new(), Vec::new());
         let mut entries = Self { components, nested, manifests: Vec::new() };
@@ -321,13 +321,13 @@ impl Entries {
             let is_own = name == "manifest.toml"
                 && (stem == Some("manifest") || directory.join("manifest.wasm").exists());
             if let Some(format) = Format::of_file(&name).filter(|_| !is_own) {
-                // That of another tool beside it is no manifest of this one.
+                // A file with the name of another tool is not this tool's manifest.
                 let own = Format::tool_of_file(&name);
                 if own.is_none_or(|own| stem.is_none_or(|stem| own == stem)) {
                     entries.manifests.push((name, Some(format)));
                 }
             } else if let Some(tool) = name.strip_suffix(".toml") {
-                // kitbag's own has the name of the component.
+                // A manifest of kitbag's own has the name of the component.
                 let is_own = match stem {
                     Some(stem) => tool == stem,
                     None => directory.join(format!("{tool}.wasm")).exists(),
@@ -347,7 +347,7 @@ impl Entries {
         Ok(entries)
     }
 
-    /// Adds the foreign manifests of a directory in the named one, if it is one and not a link.
+    /// Adds the foreign manifests in a subdirectory, unless it is a link.
     fn add_nested(&mut self, directory: &Path, name: &str) {
         const MOST: usize = 20;
         let path = directory.join(name);
@@ -380,7 +380,7 @@ impl Entries {
         let bytes = read_manifest(&path)?;
         let content = match format {
             Some(format) => {
-                // A person has named the directory: only links in it are none of their choice.
+                // A person chose the directory, but not the links in it.
                 let real = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
                 let manifest = Manifest::translate(*format, &bytes, &real);
                 ManifestContent::Foreign(Box::new(manifest))
@@ -396,7 +396,7 @@ impl Entries {
                 ManifestContent::Own(Box::new(document))
             }
         };
-        // One that means another component says nothing of this one.
+        // A manifest that names another component does not describe this one.
         if let (Some(component), ManifestContent::Foreign(foreign)) = (component, &content)
             && let Some(other) = &foreign.component
             && component.file_name() != Path::new(other).file_name()
@@ -406,7 +406,7 @@ impl Entries {
         Ok(Some(SourceManifest { file: file.clone(), digest: digest_of(&bytes), content }))
     }
 
-    /// The component of a directory: that of its manifest, else the only one.
+    /// Returns the component of a directory: the component in its manifest, or the only component.
     fn component(
         &self,
         directory: &Path,
@@ -431,7 +431,7 @@ impl Entries {
     }
 }
 
-/// The path of a component in a directory, to which no link in that leads.
+/// Returns the path of a component in a directory. Refuses links below the directory.
 fn inside(directory: &Path, named: &str) -> Result<PathBuf, CliError> {
     let mut path = directory.to_owned();
     for part in Path::new(named).components() {
@@ -451,7 +451,7 @@ fn inside(directory: &Path, named: &str) -> Result<PathBuf, CliError> {
     Ok(path)
 }
 
-/// A link in a directory that another user made may lead anywhere.
+/// Refuses a link, which another user could have pointed anywhere.
 fn refuse_link(path: &Path) -> Result<(), CliError> {
     match path.is_symlink() {
         false => Ok(()),

@@ -1,22 +1,22 @@
-//! The table of a tool in a configuration, added and removed without touching the rest.
+//! The table of a tool in a configuration, added and removed without changing the rest.
 
 use kitbag::base::shell;
 use kitbag::base::text::shown;
 use toml_edit::{Array, DocumentMut, Formatted, Item, Table, TableLike, Value};
 
-/// What begins the comment above a table that was added.
+/// Start of the comment above a table that `kitbag add` wrote.
 const MARK: &str = "# Added by `kitbag add`";
 
-/// After the position of every table that is there: a file has fewer bytes.
+/// Larger than the position of any existing table: a file has fewer bytes.
 const END: isize = 1 << 30;
 
 pub(crate) struct ToolTable {
     pub(crate) name: String,
     pub(crate) origin: String,
     pub(crate) wasm: String,
-    /// Further keys: settings of a manifest besides its requested grants.
+    /// Further keys: the settings of a manifest without its requested grants.
     pub(crate) keys: Vec<(String, Item)>,
-    /// What it is granted, by the keys of `grants`.
+    /// The grants, by their keys in `grants`.
     pub(crate) grants: Vec<(String, Value)>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct ToolTable {
 pub(crate) enum TableError {
     #[error("{0}")]
     Syntax(#[from] toml_edit::TomlError),
-    /// A table was expected, but the document contains another kind of value.
+    /// The document has another kind of value in place of a table.
     #[error("its `{0}` is not a table")]
     Form(String),
     #[error("it already has a table `[tools.{0}]`")]
@@ -32,7 +32,7 @@ pub(crate) enum TableError {
 }
 
 impl ToolTable {
-    /// The configuration with this table at its end. `replace`: one that is there gives way.
+    /// Returns the configuration with this table at its end. `replace`: replaces an existing table.
     pub(crate) fn add_to(&self, text: &str, replace: bool) -> Result<String, TableError> {
         let text = match replace {
             true => without(text, &self.name)?.unwrap_or_else(|| text.to_owned()),
@@ -41,7 +41,7 @@ impl ToolTable {
         let mut document: DocumentMut = text.parse()?;
         let end = document.trailing().as_str().unwrap_or_default().to_owned();
         let is_empty = document.as_table().is_empty() && end.trim().is_empty();
-        // The comments at the end of a file stay above what is added.
+        // Comments at the end of the file stay above the new table.
         document.set_trailing("");
         let tools = tools(&mut document)?;
         if tools.contains_key(&self.name) {
@@ -77,21 +77,22 @@ impl ToolTable {
     }
 }
 
-/// The component that the table of a tool names. `None`: there is none, or the text is not TOML.
+/// Returns the component in the table of a tool. `None` if there is no table, or the text is not
+/// TOML.
 pub(crate) fn wasm(text: &str, name: &str) -> Option<String> {
     let document: DocumentMut = text.parse().ok()?;
     let table = document.get("tools")?.get(name)?;
     table.get("wasm")?.as_str().map(str::to_owned)
 }
 
-/// Whether there is a table of a tool. `None`: the text is not TOML.
+/// Returns whether a tool has a table. `None` if the text is not TOML.
 pub(crate) fn has(text: &str, name: &str) -> Option<bool> {
     let document: DocumentMut = text.parse().ok()?;
     Some(document.get("tools").is_some_and(|tools| tools.get(name).is_some()))
 }
 
-/// The configuration without the table of a tool. `None`: it has none. Comments above it that
-/// `kitbag add` has not written stay, at the end.
+/// Returns the configuration without the table of a tool. `None` if the tool has no table. Comments
+/// above it that `kitbag add` did not write are kept at the end.
 pub(crate) fn without(text: &str, name: &str) -> Result<Option<String>, TableError> {
     let mut document: DocumentMut = text.parse()?;
     if document.get("tools").is_none() {
@@ -120,7 +121,7 @@ fn tools(document: &mut DocumentMut) -> Result<&mut dyn TableLike, TableError> {
         Item::Table(tools)
     });
     match item.as_table_like_mut() {
-        // A line can hold no table with a heading of its own.
+        // An inline table cannot hold a table with a heading.
         Some(tools) if !tools.is_dotted() => Ok(tools),
         _ => Err(TableError::Form("tools".to_owned())),
     }
@@ -130,7 +131,7 @@ fn value(text: &str) -> Item {
     Item::Value(Value::String(Formatted::new(text.to_owned())))
 }
 
-/// A table of another document, and those in it, in the order that they have there.
+/// Assigns positions to a table of another document and its subtables, in their original order.
 fn placed(item: Item, position: &mut isize) -> Item {
     let Item::Table(mut table) = item else { return item };
     table.set_position(Some(*position));
@@ -141,7 +142,7 @@ fn placed(item: Item, position: &mut isize) -> Item {
     Item::Table(table)
 }
 
-/// A list in lines, or in one where it is short.
+/// Returns a list with one entry per line, or on a single line if it is short.
 pub(crate) fn list(entries: Vec<Value>) -> Value {
     let mut list: Array = entries.into_iter().collect();
     if list.len() > 1 {
@@ -208,7 +209,7 @@ http = [
     }
 
     #[test]
-    fn unchangeable_configuration_is_left_as_it_is() {
+    fn unchangeable_configuration_is_unchanged() {
         let error = |text: &str| table().add_to(text, false).unwrap_err().to_string();
         assert_eq!(error("tools = 1"), "its `tools` is not a table");
         assert_eq!(error("tools.a.enable = false"), "its `tools` is not a table");

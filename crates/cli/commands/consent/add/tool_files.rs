@@ -1,4 +1,4 @@
-//! Locations of added tools: the files of a workspace, or the user's own.
+//! Locations of added tools: the files of a workspace, or of the user.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -41,7 +41,7 @@ pub(crate) struct LockedToolFiles<'a> {
 }
 
 impl ToolFiles {
-    /// The files of the workspace, or the user's own.
+    /// Returns the files of the workspace, or of the user config.
     pub(crate) fn new(layer: Layer, config: &Config) -> Result<Self, CliError> {
         if layer != Layer::User
             && let Some(ignored) = &config.ignored
@@ -53,8 +53,8 @@ impl ToolFiles {
         Ok(place)
     }
 
-    /// The files of a workspace with this root, or those beside the user's own file. They are
-    /// not looked at.
+    /// Returns the files of the workspace with this root, or those beside the user config, without
+    /// reading them.
     pub(crate) fn at(
         layer: Layer,
         root: PathBuf,
@@ -94,7 +94,8 @@ impl ToolFiles {
         self.tools.join(format!("{name}.wasm"))
     }
 
-    /// A path as the configuration has it: relative to the workspace, or for all of them.
+    /// Returns a path in the form of the configuration: relative to the workspace, or valid in all
+    /// workspaces.
     pub(crate) fn written(&self, path: &Path) -> String {
         let home = || self.home.as_ref().and_then(|home| path.strip_prefix(home).ok());
         match (self.layer, path.strip_prefix(&self.root)) {
@@ -111,7 +112,7 @@ impl ToolFiles {
         below.map_or_else(|| self.written(path), |below| below.display().to_string())
     }
 
-    /// The text of the configuration as it is now; empty if there is none.
+    /// Returns the current text of the configuration. Empty if the file does not exist.
     pub(crate) fn config_text(&self) -> Result<String, CliError> {
         let unreadable =
             |source| CliError::Read { path: self.config.display().to_string(), source };
@@ -124,7 +125,7 @@ impl ToolFiles {
             .map_err(|error| CliError::Usage(format!("`{}`: {error}", self.config.display())))
     }
 
-    /// A configuration with the table of a tool at its end.
+    /// Returns the configuration with the table of a tool at its end.
     pub(crate) fn with_table(
         &self,
         table: &ToolTable,
@@ -140,7 +141,7 @@ impl ToolFiles {
         })
     }
 
-    /// The path that a configuration means by a text. `None`: the home directory is not known.
+    /// Resolves a path from the configuration. `None` if the home directory is not known.
     pub(crate) fn absolute(&self, text: &str) -> Option<PathBuf> {
         match text.strip_prefix("~/") {
             Some(below) => self.home.as_ref().map(|home| home.join(below)),
@@ -148,8 +149,7 @@ impl ToolFiles {
         }
     }
 
-    /// Whether a tool was added here: whether it is recorded, or has a table if the record cannot
-    /// be read.
+    /// Returns whether a tool was added: it has a record, or a table if the record cannot be read.
     pub(crate) fn has_added(&self, name: &ToolName) -> Result<bool, CliError> {
         let unreadable = |source| CliError::Read { path: self.lock.display().to_string(), source };
         let lock = Original::read(&self.lock).map_err(unreadable)?;
@@ -160,13 +160,13 @@ impl ToolFiles {
         })
     }
 
-    /// As [`lock`](Self::lock), but also accepts a lock file with mistakes, which can then only be
-    /// used for [`LockedToolFiles::forget`].
+    /// Like [`lock`](Self::lock), but accepts an invalid lock file, which then only works with
+    /// [`LockedToolFiles::forget`].
     pub(crate) fn lock_leniently(&self) -> Result<LockedToolFiles<'_>, CliError> {
         self.locked(true)
     }
 
-    /// Waits until no other command changes the files, and reads them.
+    /// Waits until no other command changes the files, then reads them.
     pub(crate) fn lock(&self) -> Result<LockedToolFiles<'_>, CliError> {
         self.locked(false)
     }
@@ -210,8 +210,8 @@ impl LockedToolFiles<'_> {
         self.place.text_of(&self.config)
     }
 
-    /// The files of the workspace as they were written here, by their paths in it. Nothing, where
-    /// they are the user's own.
+    /// Returns the files of the workspace that were written, by their relative paths. Empty for the
+    /// user config.
     pub(crate) fn changed(&self, component: Option<(&Path, Option<ContentDigest>)>) -> Changed {
         let place = self.place;
         if place.layer == Layer::User {
@@ -250,8 +250,8 @@ impl LockedToolFiles<'_> {
         })
     }
 
-    /// Removes the record of a tool. Returns whether it is still there, since the lock file is not
-    /// even TOML.
+    /// Removes the record of a tool. Returns whether the record remains because the lock file is
+    /// not valid TOML.
     pub(crate) fn forget(&mut self, name: &ToolName) -> Result<bool, CliError> {
         if self.is_readable {
             self.recorded.tools.remove(name);
@@ -267,14 +267,14 @@ impl LockedToolFiles<'_> {
         Ok(false)
     }
 
-    /// Writes a component beside where it goes, under a name that no tool has.
+    /// Writes a component beside its final path, under a name that no tool has.
     pub(crate) fn stage(&self, path: &Path, bytes: &[u8]) -> Result<NamedTempFile, CliError> {
         let failed = |source| CliError::Save { path: path.display().to_string(), source };
         let directory = path.parent().unwrap_or(Path::new("/"));
         new_file::write(directory, bytes, None).map_err(failed)
     }
 
-    /// Moves a component to its final path. `is_new`: no file may exist there.
+    /// Moves a component to its final path. `is_new`: fails if a file exists there.
     pub(crate) fn put(
         &self,
         file: NamedTempFile,

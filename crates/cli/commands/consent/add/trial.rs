@@ -1,4 +1,4 @@
-//! Checks files before they are written, under the conditions of use: a tool of a workspace runs
+//! Validates files before they are written, under the conditions of use: a tool of a workspace runs
 //! only if the workspace is trusted.
 
 use kitbag::config::{FILE_BYTES, Layer, LimitFlags, Proposal};
@@ -12,14 +12,15 @@ use crate::commands::Global;
 use crate::commands::tools::findings::Findings;
 use crate::error::CliError;
 
-/// The most entries of a kind that are tried one by one. No kind may have more in the end.
+/// Maximum number of entries of a kind that are tried individually. It is also the limit on the
+/// number of entries.
 const MOST_TRIED: usize = 64;
 
-/// Reads the configuration as it would be with this text as the file of a layer.
+/// Reads the configuration with this text as the file of a layer.
 ///
 /// # Errors
 ///
-/// The text is larger than any file that is read.
+/// The text is larger than the maximum size of a configuration file.
 pub(crate) fn with_config(
     global: &Global,
     layer: Layer,
@@ -33,7 +34,7 @@ pub(crate) fn with_config(
     })
 }
 
-/// Refuses a text that could not be read again.
+/// Refuses text that is too large to be read again.
 pub(crate) fn check_size(file: &str, text: &str) -> Result<(), CliError> {
     match text.len() as u64 > FILE_BYTES {
         true => Err(CliError::Usage(format!("`{file}` would be larger than 1 MiB"))),
@@ -41,12 +42,12 @@ pub(crate) fn check_size(file: &str, text: &str) -> Result<(), CliError> {
     }
 }
 
-/// Checks a component as `kitbag check` does, with the grants and settings of its table. In a
-/// workspace that is not trusted `limits` hold, whatever its files say.
+/// Checks a component like `kitbag check`, with the grants and settings of its table. In an
+/// untrusted workspace `limits` apply, regardless of its files.
 ///
 /// # Errors
 ///
-/// The first problem that `kitbag check` would report of the tool.
+/// The first problem that `kitbag check` would report for the tool.
 pub(crate) fn check_component(
     builder: Builder,
     limits: Option<Limits>,
@@ -73,12 +74,12 @@ pub(crate) fn check_component(
 }
 
 impl RequestedSettings {
-    /// Drops requested grants and settings that no configuration may have, each with a note.
-    /// `read` reads the configuration with what is requested.
+    /// Drops requested grants and settings that are invalid in a configuration, each with a note.
+    /// `read` reads the configuration with a request.
     ///
     /// # Errors
     ///
-    /// The configuration has other mistakes already, or the request has one as a whole.
+    /// The configuration already has other mistakes, or the request is invalid as a whole.
     pub(crate) fn without_invalid(
         &mut self,
         read: impl Fn(&Self) -> Result<(), CliError>,
@@ -131,7 +132,7 @@ impl RequestedSettings {
     }
 }
 
-/// The entries of a list that are valid beside those before them.
+/// Returns the entries of a list that are valid together with the preceding entries.
 fn valid_entries(
     list: Array,
     read: &impl Fn(Value) -> Result<(), CliError>,
@@ -148,7 +149,7 @@ fn valid_entries(
     (valid, refused)
 }
 
-/// The keys of a table that are valid beside those before them.
+/// Returns the keys of a table that are valid together with the preceding keys.
 fn valid_keys(
     table: InlineTable,
     read: &impl Fn(Value) -> Result<(), CliError>,
@@ -165,7 +166,7 @@ fn valid_keys(
     (valid, refused)
 }
 
-/// Reads the configuration and drops it.
+/// Reads the configuration and discards it.
 ///
 /// # Errors
 ///
@@ -174,7 +175,7 @@ pub(crate) fn read(builder: Builder) -> Result<(), CliError> {
     built(builder).map(drop)
 }
 
-/// Unlike `build`, takes a mistake in a workspace for an error.
+/// Unlike `build`, treats a mistake in a workspace as an error.
 fn built(builder: Builder) -> Result<Kitbag, CliError> {
     let (kitbag, errors) = builder.build_faulty();
     match errors.into_iter().next() {

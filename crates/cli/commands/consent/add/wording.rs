@@ -1,4 +1,4 @@
-//! Describes the requests of a tool: the grants that would be written, with their risks.
+//! Describes the requests of a tool: the grants to write, with their risks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use toml_edit::{InlineTable, Value};
 
 use super::grants::{Bounds, RequestedSettings};
 
-/// The kinds of grants by their keys, each with the word for the group.
+/// The kinds of grants by their keys, each with the heading of the group.
 const GROUPS: [(&str, &str); 8] = [
     ("deny", "never"),
     ("config", "settings"),
@@ -37,7 +37,7 @@ pub(crate) struct Group {
     pub(crate) items: Vec<RequestItem>,
 }
 
-/// The requests of a tool, by kind. Kinds of which nothing is requested are left out.
+/// Returns the requests of a tool by kind. Kinds without requests are omitted.
 pub(crate) fn groups(
     asked: &RequestedSettings,
     tool: &ToolName,
@@ -63,7 +63,7 @@ pub(crate) fn is_kind(key: &str) -> bool {
     GROUPS.iter().any(|(known, _)| *known == key)
 }
 
-/// Reads the grants of a tool as they are written in a file.
+/// Reads the grants of a tool in the form of a configuration file.
 pub(crate) struct Reader<'a> {
     tool: &'a str,
     config: &'a Config,
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The requests of a kind in words, an item or more for each entry.
+    /// Describes the requests of a kind, with at least one item for each entry.
     pub(crate) fn items(&self, key: &str, value: &Value) -> Vec<RequestItem> {
         match (key, value) {
             (_, Value::Boolean(off)) if !off.value() => Vec::new(),
@@ -118,7 +118,7 @@ impl Reader<'_> {
         RequestItem::new(Requester::Tool(tool.to_owned()), format!("tool `{tool}` {line}"))
     }
 
-    /// An entry in words. One that this version cannot read is shown as it is written.
+    /// Describes an entry. An entry that this version cannot read is shown as it is written.
     fn or_unreadable(&self, key: &str, value: &Value) -> Vec<RequestItem> {
         match self.grants(key, value) {
             Some(grants) => self.in_words(key, &grants),
@@ -181,8 +181,8 @@ impl Reader<'_> {
         Some(DirectoryGrant { host, guest, access, include, protected, identity: None })
     }
 
-    /// A secret, with the places that it goes to: those of the user's own file, or those that are
-    /// requested if the user has none of this name yet.
+    /// Describes a secret with its destinations: those in the user config, or the requested ones if
+    /// the user has no such secret yet.
     fn secret(&self, name: &str, value: &Value) -> Vec<RequestItem> {
         let to = value.as_inline_table().and_then(|table| table.get("to")).map(texts);
         let patterns = to.clone().map(|to| {
@@ -298,7 +298,7 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     texts.collect()
 }
 
-/// A value as it would be written, in code quotes.
+/// Formats a value as TOML in code quotes.
 fn toml(value: &Value) -> String {
     quoted(&value.to_string().split_whitespace().collect::<Vec<_>>().join(" "))
 }

@@ -1,4 +1,4 @@
-//! Extends the trust in a workspace to a change that a person has just approved.
+//! Extends the trust in a workspace to a change that a person just approved.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ pub(crate) enum TrustBefore {
     None,
 }
 
-/// The files that a command has changed, by their paths in the workspace. `None`: they are gone.
+/// The files that a command changed, by their paths in the workspace. `None`: the file was removed.
 pub(crate) type Changed = BTreeMap<String, Option<ContentDigest>>;
 
 impl TrustBefore {
-    /// What is trusted now, while no other command changes the files.
+    /// Returns the current trust, while no other command changes the files.
     pub(crate) fn now(global: &Global) -> Result<Self, CliError> {
         let kitbag = global.builder().single_call().build()?;
         Ok(Self::reviewed(kitbag.toolbox().config(), global))
     }
 
-    /// What is trusted of the content that is there. An edit that asks for more is for a person to
-    /// review first.
+    /// Returns the trust in the current content. An edit that requests more must be reviewed by a
+    /// person first.
     fn reviewed(config: &Config, global: &Global) -> Self {
         match &config.review {
             None => Self::of(config),
@@ -41,7 +41,7 @@ impl TrustBefore {
         }
     }
 
-    /// The content of a workspace that was edited since and asks for nothing more.
+    /// Returns the trust in a workspace that was edited and does not request more.
     fn edited(config: &Config, global: &Global) -> Self {
         let Some(trusted) = config.workspace_trust.record() else { return Self::None };
         let (kitbag, _) = global.builder().single_call().ask_trust().build_faulty();
@@ -55,14 +55,14 @@ impl TrustBefore {
         }
     }
 
-    /// As [`now`](Self::now), also if the configuration has mistakes. `None`: a file of it cannot
+    /// Like [`now`](Self::now), but accepts a configuration with mistakes. `None` if a file cannot
     /// be read at all.
     pub(crate) fn now_leniently(global: &Global) -> Option<Self> {
         let (kitbag, _) = global.builder().single_call().build_faulty();
         kitbag.map(|kitbag| Self::reviewed(kitbag.toolbox().config(), global))
     }
 
-    /// The limits that hold for all calls now, where the workspace does not set them itself.
+    /// Returns the current limits of all calls if the workspace does not set them.
     pub(crate) fn limits(&self, global: &Global) -> Result<Option<Limits>, CliError> {
         match self {
             Self::None => limits_now(global).map(Some),
@@ -81,8 +81,8 @@ impl TrustBefore {
         }
     }
 
-    /// Trusts the workspace with what a command has written for a tool, where it was trusted
-    /// before and nothing else has changed meanwhile. Else a note says what is left to do.
+    /// Trusts the workspace with a command's changes, if it was trusted before and nothing else has
+    /// changed. Otherwise a note tells the person what to do.
     pub(crate) fn extend(
         &self,
         global: &Global,
@@ -100,14 +100,14 @@ impl TrustBefore {
             }
             Self::Content(before) => before,
         };
-        // Mistakes in other places stay as they were trusted.
+        // Other mistakes stay as they were trusted.
         let (kitbag, errors) = global.builder().single_call().ask_trust().build_faulty();
         let Some(kitbag) = kitbag else {
             return errors.into_iter().next().map_or(Ok(()), |error| Err(error.into()));
         };
         let question = match kitbag.trust_question() {
             Ok(question) => question,
-            // Nothing is left that could be trusted.
+            // No content remains that could be trusted.
             Err(_) if changed.values().all(Option::is_none) => return Ok(()),
             Err(error) => {
                 output::note(&format!("trust in the workspace does not include it: {error}"));
@@ -127,8 +127,8 @@ impl TrustBefore {
     }
 }
 
-/// Whether two contents differ in nothing but what was changed, and in places outside of the
-/// workspace that the tool is granted.
+/// Returns whether two contents differ only in the changed files, and in granted paths outside of
+/// the workspace.
 fn is_only(
     before: Option<&TrustRecord>,
     now: &TrustRecord,
@@ -198,7 +198,7 @@ mod tests {
         let components = [(A, 9), (B, 5)];
         check(record(&[(CONFIG, 2)], &components, &["tool `b`"]), true);
         check(record(&[(CONFIG, 2)], &components, &["tool `a`", "tool `b`"]), true);
-        // Another command has written something meanwhile.
+        // Another command changed a file in the meantime.
         check(record(&[(CONFIG, 3)], &components, &["tool `b`"]), false);
         check(record(&[(CONFIG, 2), ("x", 1)], &components, &["tool `b`"]), false);
         check(record(&[(CONFIG, 2)], &[(A, 8), (B, 5)], &["tool `b`"]), false);

@@ -1,5 +1,5 @@
-//! The request of a workspace for trust: what it asks, and how its files differ from those that
-//! were trusted.
+//! The trust request of a workspace: its requests, and the changes of its files since they were
+//! trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -12,10 +12,11 @@ use kitbag::toolbox::consent::{Attachment, Consent, RequestChange, quoted};
 use kitbag::trust::{TrustRecord, TrustedContent};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
-/// How long two versions of a file are compared before they are shown as wholly different.
+/// Maximum time for comparing two versions of a file. After that they are shown as completely
+/// different.
 const DIFF_TIME: Duration = Duration::from_secs(1);
 
-/// Lines of context around a change, where all of it is shown.
+/// Lines of context around a change in the complete view.
 const CONTEXT: usize = 3;
 
 pub(super) fn consent(question: &TrustQuestion<'_>) -> Consent {
@@ -111,7 +112,7 @@ fn files(
             Some(_) => format!("{name}: {change}, {count}"),
             None => format!("{name}: {change}"),
         });
-        // Only a difference is short enough to be shown before the summary.
+        // Only a diff is short enough to be shown before the summary.
         let short = if is_kept { diff(&then_text, &now_text, 0) } else { Vec::new() };
         let full = diff(&then_text, &now_text, CONTEXT);
         contents.push(Attachment {
@@ -127,7 +128,7 @@ fn files(
     [vec![Attachment::ours("Files:", list)], contents].concat()
 }
 
-/// The lines of a file that differ, with some around them.
+/// Returns the changed lines of a file, with context.
 fn diff(old: &str, new: &str, context: usize) -> Vec<String> {
     let diff = TextDiff::configure()
         .algorithm(Algorithm::Myers)
@@ -145,7 +146,7 @@ fn diff(old: &str, new: &str, context: usize) -> Vec<String> {
                 ChangeTag::Equal => ' ',
             };
             let line = change.value();
-            // A line end that only one of both has is a difference, too.
+            // A line ending that only one version has is also a difference.
             let end = if line.ends_with('\n') { "" } else { "  (no line ending)" };
             lines.push(format!("{mark} {}{end}", line.trim_end_matches('\n')));
         }

@@ -10,12 +10,12 @@ use crate::console::consent;
 use crate::console::output;
 use crate::error::CliError;
 
-/// The tools of this configuration that are granted a secret, whether it exists or not.
+/// The tools of this configuration that are granted a secret. The secret need not exist.
 pub(super) struct GrantedTools(Vec<GrantedTool>);
 
 struct GrantedTool {
     name: String,
-    /// Where the tool may send requests that could take the secret along.
+    /// Destinations to which the tool could send the secret.
     requests: Vec<String>,
     origin: String,
 }
@@ -43,7 +43,7 @@ impl GrantedTools {
     ///
     /// # Errors
     ///
-    /// [`CliError::NotAgreed`] if the person refuses, or if there is no terminal to ask on.
+    /// [`CliError::NotAgreed`] if the person refuses, or if there is no terminal.
     pub(super) fn agree(
         &self,
         secret: &SecretName,

@@ -1,4 +1,4 @@
-//! The tables of secrets in the user's own file, changed without touching the rest.
+//! The tables of secrets in the user config, changed without affecting the rest.
 
 use kitbag::policy::{Placement, SecretName, SecretSource};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
@@ -7,7 +7,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 pub(super) struct Changes<'a> {
     pub(super) name: &'a SecretName,
     pub(super) source: &'a SecretSource,
-    /// Permitted destinations, and whether they may have a wildcard. `None`: unchanged.
+    /// Permitted destinations, and whether wildcards are allowed. `None`: unchanged.
     pub(super) to: Option<(&'a [String], bool)>,
     /// Placement of the secret in a request. `None`: unchanged.
     pub(super) placement: Option<&'a Placement>,
@@ -21,7 +21,7 @@ pub(super) struct Changes<'a> {
 pub(super) enum EditError {
     #[error("your user config was not changed: {0}")]
     Syntax(#[from] toml_edit::TomlError),
-    /// A table was expected, but the file contains another kind of value.
+    /// The file has another kind of value in place of a table.
     #[error("your user config was not changed: its `{0}` is not a table")]
     Form(String),
 }
@@ -59,7 +59,7 @@ impl Changes<'_> {
         if let Some(parts) = self.placeholder {
             set(secret, "placeholder", list(parts));
         }
-        // What comes after the last value of a line is no end of it any more.
+        // Whitespace and comments after the last value no longer end the line.
         let secret = document.get_mut("secrets").and_then(|it| it.get_mut(self.name.as_str()));
         if let Some(line) = secret.and_then(Item::as_inline_table_mut) {
             line.fmt();
@@ -68,7 +68,7 @@ impl Changes<'_> {
     }
 }
 
-/// The file without a secret. `None`, where it has none of this name.
+/// Returns the file without a secret. `None` if it has no secret of this name.
 pub(super) fn without(text: &str, name: &SecretName) -> Result<Option<String>, EditError> {
     let mut document: DocumentMut = text.parse()?;
     let Some(secrets) = document.get_mut("secrets") else { return Ok(None) };
@@ -78,8 +78,7 @@ pub(super) fn without(text: &str, name: &SecretName) -> Result<Option<String>, E
     Ok(was_there.then(|| document.to_string()))
 }
 
-/// A table in another one, which is made where it is missing. `is_implicit`: it needs no
-/// heading of its own.
+/// Returns a nested table, which is created if missing. `is_implicit`: it needs no heading.
 fn table<'a>(
     within: &'a mut dyn TableLike,
     key: &str,
@@ -110,7 +109,7 @@ fn list<S: AsRef<str>>(texts: &[S]) -> Value {
     texts.iter().map(S::as_ref).collect::<Array>().into()
 }
 
-/// How a secret is added, as it is written.
+/// Formats a placement as TOML.
 fn value(placement: &Placement) -> Value {
     let table = |pairs: &[(&str, &str)]| -> Value {
         let pairs = pairs.iter().filter(|(_, text)| !text.is_empty());

@@ -1,4 +1,4 @@
-//! The user's own file while a command changes it.
+//! The user config while a command changes it.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -11,12 +11,12 @@ use crate::console::output;
 use crate::error::CliError;
 use crate::files::replace::Original;
 
-/// The user's own file, whether it exists or not. Commands that change it run one after the other,
-/// and each starts from the previous one's result.
+/// The user config, which need not exist. Commands that change it run one at a time, and each
+/// starts from the previous result.
 pub(super) struct OwnFile {
     path: String,
     original: Original,
-    /// Locked until it is closed.
+    /// Holds the lock until it is closed.
     _directory: File,
 }
 
@@ -63,7 +63,7 @@ fn path() -> Result<PathBuf, CliError> {
     })
 }
 
-/// Locks the directory in which a file lies, since the file itself is replaced.
+/// Locks the directory of a file, since the file itself is replaced.
 fn lock_directory(file: &Path) -> io::Result<File> {
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());

@@ -1,8 +1,8 @@
 //! `kitbag secret set`.
 //!
-//! It changes the user's own file and the store, which are two. Where it is ended in between,
-//! a new value may go nowhere yet: `kitbag secret list` shows that, and no state is one in
-//! which a value goes where neither the old nor the new table says it.
+//! The command changes the user config and the store, which are separate. If it is interrupted in
+//! between, a new value may have no destination yet, which `kitbag secret list` shows. In no state
+//! is a value sent to a destination that is in neither the old nor the new table.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
@@ -27,7 +27,7 @@ use crate::{output, sys};
 pub(super) struct SetArgs {
     /// The name of the secret: letters, digits, `_` and `-`
     name: SecretName,
-    // What looks like a value, so that no message repeats it.
+    // An argument that looks like a value, so that messages can avoid repeating it.
     #[arg(hide = true)]
     value: Vec<OsString>,
     /// A URL pattern of a destination, such as 'https://api.github.com/**'. Repeat it for several.
@@ -64,7 +64,7 @@ pub(super) struct SetArgs {
     yes: bool,
 }
 
-// How the host adds it to a request. No doc comment, which clap would take for the command's.
+// Placement of the secret in a request. No doc comment: clap would use it as the command's help.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 struct PlacementArgs {
@@ -107,10 +107,10 @@ impl SetArgs {
     ///
     /// # Errors
     ///
-    /// [`CliError::Usage`], which says how a value is given.
+    /// [`CliError::Usage`] explains how to pass a value.
     pub(super) fn refuse_value(&self) -> Result<(), CliError> {
         let leaks = Leaks::new(Vec::new());
-        // With the name left out the value stands in its place.
+        // If the name is missing, the value takes its position.
         let is_name = leaks.find(self.name.as_str().as_bytes()).next().is_none();
         if self.value.is_empty() && is_name {
             return Ok(());
@@ -145,7 +145,7 @@ impl SetArgs {
         let granted = GrantedTools::of(config, &self.name);
         let had_places = old.is_some_and(|old| !old.to.value.is_empty());
         if !had_places && !self.to.is_empty() {
-            // Whoever granted it could not know where it goes.
+            // The person who granted the secret could not know its destinations.
             granted.agree(&self.name, &self.to, self.yes, as_json)?;
         }
         let parts: Vec<_> = self.placeholder.iter().map(|part| part.as_str()).collect();
@@ -204,7 +204,7 @@ impl SetArgs {
         }
     }
 
-    /// Reads a value and keeps it in the store, whose place it returns.
+    /// Reads a value and writes it to the store. Returns the location.
     fn keep(
         &self,
         mut changes: Changes<'_>,
@@ -216,7 +216,7 @@ impl SetArgs {
         let is_new = config.secret_store.kind.as_ref().is_none_or(|old| old.value != kind);
         changes.store = is_new.then(|| kind.as_str());
         let before = own.text()?.to_owned();
-        // Before a value is typed in vain.
+        // Validates the changes before the person types a value.
         let after = applied(&changes, &before)?;
         let store = open(config, kind, is_new, end)?;
         store.names(end)?;
@@ -225,13 +225,14 @@ impl SetArgs {
         let placement = changes.placement.or(old.map(|old| &old.placement.value));
         let checked = placement.map_or(Ok(()), |placement| value.check_for(placement));
         checked.map_err(|error| CliError::Usage(error.to_string()))?;
-        // Neither a new value goes to the old places, nor what the store has still to the new.
+        // The new value must not be sent to the old destinations, nor the old value to the new
+        // ones.
         let was_kept = old.is_some_and(|old| old.source.value == SecretSource::Store);
         if changes.to.is_some() || !was_kept {
             own.write(&applied(&Changes { to: Some((&[], false)), ..changes }, &before)?)?;
         }
         if let Err(error) = store.set(&self.name, &value, end) {
-            // What it keeps is as it was.
+            // Restores the old content.
             own.write(&before)?;
             return Err(error.into());
         }
@@ -331,8 +332,8 @@ impl Part {
     }
 }
 
-/// What the store is: what was recorded, else what is asked for. Another one is chosen only where
-/// nothing would be lost.
+/// Returns the kind of store: the recorded kind, or the requested one. The kind is changed only if
+/// no value would be lost.
 fn chosen(
     config: &Config,
     asked: Option<Kind>,
@@ -364,7 +365,7 @@ fn chosen(
             names.join(", ")
         )));
     }
-    // It is the same file, which nothing but its own key opens.
+    // The same file, which only its own key opens.
     match file.filter(|_| asked != SecretStoreKind::Keyring) {
         Some(file) => Err(CliError::Usage(format!(
             "{is} and is empty; remove `{}` first",

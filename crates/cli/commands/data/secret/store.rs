@@ -1,4 +1,4 @@
-//! The store of the secrets.
+//! The secret store.
 
 use std::io::{self, IsTerminal};
 
@@ -9,8 +9,7 @@ use kitbag::{Config, open_store};
 
 use crate::error::CliError;
 
-/// The store. A passphrase that nothing has is asked for on a terminal, twice where it is
-/// new.
+/// Opens the store. If no passphrase is configured, asks on the terminal, twice for a new one.
 pub(super) fn open(
     config: &Config,
     kind: SecretStoreKind,

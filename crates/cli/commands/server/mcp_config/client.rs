@@ -1,4 +1,4 @@
-//! The clients: the form of a server in their configuration, and the path of that file.
+//! The clients: the form of a server in their configuration, and the path of the file.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ pub(super) enum Client {
 pub(super) enum FileFormat {
     Json,
     Toml,
-    /// It is shown, and not written: no library keeps the comments of YAML.
+    /// Only printed, never written: no library preserves the comments of YAML.
     Yaml,
 }
 
@@ -75,8 +75,8 @@ impl Client {
         }
     }
 
-    /// The arguments of the server in the file of a workspace, which other people share: no path
-    /// of this machine is in it. The client starts the server in the workspace, or names it.
+    /// Returns the arguments of the server in the shared file of a workspace, without paths of this
+    /// machine. The client starts the server in the workspace, or names the workspace.
     pub(super) fn portable_arguments(self) -> &'static [&'static str] {
         match self {
             Self::Cursor | Self::VsCode => &["serve", "--workspace", "${workspaceFolder}"],
@@ -183,7 +183,7 @@ impl Client {
         }
     }
 
-    /// The file of a workspace, if the client reads one.
+    /// Returns the file in a workspace, if the client reads one.
     pub(super) fn workspace_file(self, workspace: &Path) -> Option<PathBuf> {
         let file = match self {
             Self::ClaudeCode => ".mcp.json",
@@ -196,7 +196,8 @@ impl Client {
         Some(workspace.join(file))
     }
 
-    /// The user's own file, which is in effect in every workspace. `None`: it is not known.
+    /// Returns the user's own file, which applies to every workspace. `None` if its path is not
+    /// known.
     pub(super) fn user_file(self) -> Option<PathBuf> {
         let places = Places::from_environment(std::env::vars_os());
         let home = places.home.unwrap_or_else(|| PathBuf::from("~"));

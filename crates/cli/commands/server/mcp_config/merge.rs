@@ -1,5 +1,5 @@
-//! One more server in the text of a client's configuration: everything else in it stays as
-//! it is written, with its comments and its order.
+//! Adds a server to the text of a client's configuration. Everything else keeps its comments and
+//! order.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const OWN_KEYS: [&str; 8] =
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Where a server goes: its table in the file, its name there, and what it consists of.
+/// A new server: its table in the file, its name, and its fields.
 pub(super) struct ServerEntry<'a> {
     pub(super) table: &'a str,
     pub(super) name: &'a str,
@@ -23,12 +23,12 @@ pub(super) struct ServerEntry<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Others<'a> {
-    /// It stays, which is an error. A server of kitbag's is brought up to date.
+    /// Keeps the other server, which is an error. An existing kitbag server is updated.
     Keep,
-    /// As [`Keep`](Self::Keep), and kitbag's for another workspace than this one stays, too:
-    /// the file is for all workspaces.
+    /// Like [`Keep`](Self::Keep), but also keeps kitbag servers for other workspaces, because the
+    /// file applies to all workspaces.
     KeepWorkspaces {
-        /// The workspace that the new server is for, where it names one.
+        /// The workspace of the new server, if it names one.
         own: Option<&'a Path>,
     },
     Replace,
@@ -39,7 +39,7 @@ pub(super) enum MergeError {
     /// The text is not in the client's format.
     #[error("it cannot be read: {0}")]
     Syntax(String),
-    /// A value has another form than the client's documentation defines.
+    /// The type of a value does not match the client's documentation.
     #[error("{0} must be an object or a table")]
     Form(String),
     /// An object has a key more than once.
@@ -54,23 +54,23 @@ pub(super) enum MergeError {
         name: String,
         what: &'static str,
         found: String,
-        /// The one that was to be added, as JSON.
+        /// The server to add, as JSON.
         new: String,
     },
 }
 
-/// Adds a server to a text in JSON, with comments and trailing commas where the client
-/// takes them. An empty text is an empty configuration.
+/// Adds a server to JSON text, with comments and trailing commas if the client supports them. Empty
+/// text is an empty configuration.
 ///
 /// # Errors
 ///
-/// [`MergeError`]; [`MergeError::Taken`] not with [`Others::Replace`].
+/// [`MergeError`], except [`MergeError::Taken`] with [`Others::Replace`].
 pub(super) fn json(
     text: &str,
     entry: &ServerEntry<'_>,
     others: Others<'_>,
 ) -> Result<String, MergeError> {
-    // Editors on Windows begin a file with a byte order mark.
+    // Editors on Windows may write a byte order mark.
     let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
         Some(text) => (BYTE_ORDER_MARK.to_string(), text),
         None => (String::new(), text),
@@ -98,7 +98,7 @@ pub(super) fn json(
     Ok(written())
 }
 
-/// Refuses an object that has a key more than once: parsers read only the last one.
+/// Refuses an object with a repeated key: parsers would read only the last value.
 fn is_once(object: &CstObject, key: &str) -> Result<(), MergeError> {
     let names = object.properties().into_iter().filter_map(|property| property.name());
     let same = names.filter_map(|name| name.decoded_value().ok()).filter(|name| name == key);
@@ -112,7 +112,7 @@ fn update_json(server: &CstObject, found: &Value, value: &Map<String, Value>) {
     for (key, value) in value {
         match server.get(key) {
             None => drop(server.append(key, input(value))),
-            // What is the same stays as it is written.
+            // Equal values keep their formatting.
             Some(_) if found[key] == *value || !OWN_KEYS.contains(&&**key) => {}
             Some(property) => property.set_value(input(value)),
         }
@@ -138,7 +138,7 @@ fn input(value: &Value) -> CstInputValue {
     }
 }
 
-/// As [`json`], for a text in TOML.
+/// Like [`json`], for TOML.
 pub(super) fn toml(
     text: &str,
     entry: &ServerEntry<'_>,
@@ -150,7 +150,7 @@ pub(super) fn toml(
     let form = || MergeError::Form(format!("`{}` in it", entry.table));
     let table = document.entry(entry.table).or_insert_with(|| {
         let mut table = Table::new();
-        // Its servers have headings, it needs none.
+        // Only its servers need headings.
         table.set_implicit(true);
         Item::Table(table)
     });
@@ -206,7 +206,7 @@ fn toml_value(value: &Value) -> toml_edit::Value {
     }
 }
 
-/// A value of TOML as JSON has it, as far as a server consists of such.
+/// Converts a TOML value to JSON, as far as servers use it.
 fn as_json(item: &Item) -> Value {
     if let Some(table) = item.as_table_like() {
         return table.iter().map(|(key, item)| (key.to_owned(), as_json(item))).collect();
@@ -222,8 +222,8 @@ fn as_json(item: &Item) -> Value {
     }
 }
 
-/// Whether what the user has added to a server stays. Not where it is another one, which
-/// is replaced on demand only.
+/// Returns whether the user's keys of a server are kept. A different server is replaced only on
+/// request.
 fn keeps(found: &Value, entry: &ServerEntry<'_>, others: Others<'_>) -> Result<bool, MergeError> {
     let what = match others {
         _ if !is_ours(found, entry.value) => "a different server",
@@ -240,7 +240,7 @@ fn keeps(found: &Value, entry: &ServerEntry<'_>, others: Others<'_>) -> Result<b
     Err(MergeError::Taken { name: entry.name.to_owned(), what, found, new })
 }
 
-/// Whether a server is kitbag: it starts a program of that name, or has the same URL.
+/// Returns whether a server is kitbag: it starts a program of that name, or has the same URL.
 fn is_ours(found: &Value, new: &Map<String, Value>) -> bool {
     let urls = ["url", "httpUrl", "serverUrl"];
     let is_same = |key: &str| new.get(key).is_some_and(|url| found[key] == *url);
@@ -248,7 +248,7 @@ fn is_ours(found: &Value, new: &Map<String, Value>) -> bool {
 }
 
 fn starts_kitbag(found: &Value) -> bool {
-    // opencode has the program and its arguments in one list.
+    // opencode has the program and its arguments in a single list.
     let (command, first) = match &found["command"] {
         Value::Array(words) => (words.first(), words.get(1)),
         command => (Some(command), found["args"].get(0)),
@@ -260,8 +260,8 @@ fn starts_kitbag(found: &Value) -> bool {
     })
 }
 
-/// Whether a server of kitbag's is for this workspace, or, like the one over HTTP, names
-/// none.
+/// Returns whether a kitbag server is for this workspace. A server over HTTP names none and always
+/// matches.
 fn is_for(found: &Value, own: Option<&Path>) -> bool {
     let same = |named: &str, own: &Path| {
         let named = Path::new(named);
@@ -274,7 +274,7 @@ fn is_for(found: &Value, own: Option<&Path>) -> bool {
     }
 }
 
-/// The workspace that a server of kitbag's is started with.
+/// Returns the workspace argument of a kitbag server.
 fn workspace_of(found: &Value) -> Option<&str> {
     let words = found["args"].as_array().or_else(|| found["command"].as_array())?;
     let arguments: Vec<_> = words.iter().flat_map(Value::as_str).collect();
@@ -284,7 +284,7 @@ fn workspace_of(found: &Value) -> Option<&str> {
     })
 }
 
-/// A file ends in a line break.
+/// Appends a line break if there is none.
 fn ended(mut text: String) -> String {
     if !text.ends_with('\n') {
         text.push('\n');
@@ -324,7 +324,7 @@ mod tests {
                         {\"command\":\"y\"},\n\t\t\"kitbag\": {\n\t\t\t\"command\": \
                         \"/bin/kitbag\",\n\t\t\t\"args\": [\"serve\"],\n\t\t},\n\t},\n}\n";
         assert_eq!(merged(json, text, &server(), false).as_deref(), Ok(expected));
-        // Twice is the same as once.
+        // A second merge does not change the text.
         assert_eq!(merged(json, expected, &server(), false).as_deref(), Ok(expected));
         let text = "# mine\nmodel = \"x\"   # one\n\n[servers.x]\ncommand = 'y'\n";
         let expected =

@@ -10,14 +10,13 @@ use crate::report::text::own_file;
 use crate::report::{Diagnostic, DiagnosticKind, Problem};
 use crate::resolve::context::Context;
 
-/// Who decides what a tool does.
+/// The owner of a tool's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// kitbag, the user or the program: it is built in, named in the user's own file, or
-    /// brought by the program.
+    /// kitbag, the user or the embedding program: the tool is built in, named in the user config,
+    /// or provided by the program.
     Own,
-    /// The workspace, which holds or names its component, or says for which built-in its name
-    /// stands.
+    /// The workspace, which contains or names the component, or selects the built-in for the name.
     Workspace,
 }
 
@@ -28,19 +27,19 @@ pub(crate) struct Grantee<'a> {
     /// The built-in whose declaration is the default.
     pub(crate) builtin: Option<&'a BuiltinTool<'a>>,
     pub(crate) code: Code,
-    /// Whether host directories are opened, and warnings are given.
+    /// `true` opens host directories, and warns.
     pub(crate) is_enabled: bool,
 }
 
-/// A kind of grants as the layers have it: the strongest layer takes effect alone.
+/// A kind of grants with its layers: only the strongest layer takes effect.
 pub(super) struct Layered<'a, T, R> {
     pub(super) effective: At<'a, T>,
-    /// The user's own grants, if a workspace replaces them: its grants within these take effect.
-    /// The code of a workspace has none of these.
+    /// The user's own grants, if a workspace replaces them: the workspace's grants within them take
+    /// effect. The code of a workspace has no such grants.
     pub(super) own: Option<(At<'a, T>, R)>,
 }
 
-/// Takes the strongest layer. A weaker layer must be valid all the same, so `read` reads it.
+/// Selects the strongest layer. Weaker layers must also be valid, so `read` reads them.
 pub(super) fn layered<'a, T, R>(
     mut layers: Vec<At<'a, T>>,
     code: Code,
@@ -57,7 +56,7 @@ pub(super) fn layered<'a, T, R>(
     Some(Layered { effective, own })
 }
 
-/// Decides for each entry of a kind whether it takes effect.
+/// Decides which entries of a kind take effect.
 pub(super) struct Entries<'a, 'g> {
     pub(super) context: &'a Context<'a>,
     pub(super) grantee: Grantee<'a>,
@@ -76,11 +75,11 @@ impl<'a, 'g> Entries<'a, 'g> {
         Self { context, grantee, kind, grants, is_complete: true }
     }
 
-    /// Whether an entry takes effect; if not, a warning tells why. Without a ceiling of the kind,
-    /// the entries of a trusted workspace take effect.
+    /// Returns whether an entry takes effect; if not, a warning gives the reason. Without a ceiling
+    /// of the kind, the entries of a trusted workspace take effect.
     ///
-    /// `is_within`: the ceiling or the user's own grants hold it. `name` is by what a request
-    /// asks for it, and `setting` allows it under `[ceiling.grants]`, in TOML.
+    /// `is_within`: the entry is within the ceiling or the user's own grants. `name` is the name
+    /// that a request uses, and `setting` allows the entry under `[ceiling.grants]`, in TOML.
     pub(super) fn takes_effect<T: ?Sized>(
         &mut self,
         entry: At<'_, T>,
@@ -110,7 +109,7 @@ impl<'a, 'g> Entries<'a, 'g> {
         self.grants.warnings.extend(self.grantee.is_enabled.then_some(diagnostic));
     }
 
-    /// Warns if the workspace replaces the user's own grants and not all of its entries take
+    /// Warns if the workspace replaces the user's own grants and some of its entries do not take
     /// effect.
     pub(super) fn finish<T, R>(&mut self, Layered { effective, own }: &Layered<'_, T, R>) {
         let (false, Some((own, _))) = (self.is_complete, own) else { return };
@@ -133,7 +132,7 @@ impl<'a, 'g> Entries<'a, 'g> {
         let Self { context, kind, .. } = self;
         let is_own = entry.file.layer() == Layer::User && self.grantee.code == Code::Own;
         let has_ceiling = context.workspace_ceiling.has(kind);
-        // What the user grants a name of their own is not for the code of a workspace.
+        // The user's grants for a name of their own do not apply to the code of a workspace.
         let is_trusted = context.trust.is_trusted() && entry.file.layer() != Layer::User;
         if is_own || is_within || (is_trusted && !has_ceiling) {
             return None;

@@ -32,7 +32,8 @@ enum TypedGrant {
 }
 
 impl TypedGrant {
-    /// Reads a grant of the kind with a key. `None`: the kind cannot be granted for one call.
+    /// Reads a grant of the kind with a key. Returns `None` if the kind cannot be granted for one
+    /// call.
     fn new(kind: &str, text: &str) -> Option<Result<Self, Problem>> {
         Some(match kind {
             HttpGrant::KEY => http(text).map(|grant| Self::Http(vec![grant].into())),
@@ -63,7 +64,7 @@ impl TypedGrant {
             }
     }
 
-    /// The setting of `[ceiling.grants]` that allows it, in TOML.
+    /// Returns the setting of `[ceiling.grants]` that allows the grant, in TOML.
     fn setting(&self) -> String {
         match self {
             Self::Http(one) => http::setting(&one.grants[0]),
@@ -155,17 +156,17 @@ fn add_one(
 }
 
 impl Config {
-    /// The option of the command line that grants for one call what is missing, quoted for a
-    /// shell: `--grant 'http=https://api.github.com/**'`. `None`: no option does, or it would be
-    /// beyond `[ceiling.grants]` of the user's own file.
+    /// Returns the command line option that gives a missing grant for one call, quoted for a shell:
+    /// `--grant 'http=https://api.github.com/**'`. `None`: there is no such option, or the grant
+    /// would be beyond `[ceiling.grants]` of the user config.
     pub fn grant_flag(&self, missing: &MissingGrant) -> Option<String> {
         let MissingGrant { key, entry, .. } = missing;
-        // Of a setting its value.
+        // For a setting, this is its value.
         let value = match missing.is_setting() {
             true => entry.split_once(" = ")?.1,
             false => entry,
         };
-        // A pattern and a name stand there alone, a table as in a file.
+        // A pattern or a name is written without quotes, a table as in a file.
         let text = value.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
         let text = text.unwrap_or(value);
         let grant = TypedGrant::new(key, text)?.ok()?;
@@ -178,7 +179,7 @@ impl Config {
     }
 }
 
-/// A grant as it is typed: a pattern, or a table in TOML.
+/// Reads a grant as it is typed: a pattern, or a table in TOML.
 fn http(text: &str) -> Result<HttpGrant, Problem> {
     if !text.starts_with('{') {
         return http::short(text);

@@ -1,8 +1,7 @@
-//! `[ceiling.grants]` of the user's own file: what a workspace can grant at most.
+//! `[ceiling.grants]` of the user config: the widest grants that a workspace may give.
 //!
-//! A kind that is not named there is not limited, once the workspace is trusted. `filesystem`
-//! and `config` have no ceiling: what a person trusts shows the directories outside of the
-//! workspace.
+//! A kind that is not listed is not limited, once the workspace is trusted. `filesystem` and
+//! `config` have no ceiling: a review of the workspace shows the directories outside of it.
 
 use kitbag_policy::HttpGrants;
 use kitbag_policy::tools::ToolGrants;
@@ -36,7 +35,7 @@ pub(crate) fn grant_ceiling(configs: &ConfigFiles<'_>, report: &mut Report) -> C
 }
 
 impl ConfiguredGrants {
-    /// A ceiling that names every kind, and lets nothing be granted.
+    /// Returns a ceiling that allows no grants of any kind.
     pub(crate) fn nothing() -> Self {
         let mut nothing = Self::default();
         nothing.set(|grants| &mut grants.http, Sourced::default(HttpGrants::default()));

@@ -6,7 +6,8 @@ use crate::config::ConfiguredGrants;
 use crate::format::spanned::{At, Table, merge};
 use crate::report::Report;
 
-/// The configuration values of every layer, of which a stronger layer replaces single values.
+/// Returns the configuration values of all layers, merged by key. A stronger layer replaces single
+/// values.
 pub(super) fn granted(
     layers: &[At<'_, Table<String>>],
     grants: &mut ConfiguredGrants,

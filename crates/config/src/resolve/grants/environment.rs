@@ -1,4 +1,4 @@
-//! Variables of the environment that are granted.
+//! Grants of environment variables.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ type Names = Vec<Written<String>>;
 pub(super) struct Placeholder {
     pub(super) variable: VariableName,
     pub(super) secret: SecretName,
-    /// The user's own file grants it to the tool, too.
+    /// `true` if the user config also grants the variable to the tool.
     pub(super) is_own: bool,
 }
 
@@ -29,9 +29,9 @@ pub(super) fn ceiling(at: At<'_, Names>, report: &mut Report) -> Sourced<Vec<Var
     at.sourced(names.map(|(_, _, name)| VariableGrant { name, value: None }).collect())
 }
 
-/// The variables that a tool may read, each with its value. Entries of a workspace beyond the
-/// ceiling and the user's own grants are left out. Returns the variables that hold the
-/// placeholder of a secret.
+/// Returns the variables that a tool may read, each with its value, and the variables that hold the
+/// placeholder of a secret. Entries of a workspace beyond the ceiling and the user's own grants are
+/// omitted.
 pub(super) fn granted<'a>(
     layers: Vec<At<'a, Vec<Written<VariableConfig>>>>,
     mut entries: Entries<'_, '_>,
@@ -78,12 +78,12 @@ pub(super) fn granted<'a>(
     placeholders
 }
 
-/// The setting of `[ceiling.grants]` that allows a variable.
+/// Returns the setting of `[ceiling.grants]` that allows a variable.
 pub(super) fn setting(name: &VariableName) -> String {
     format!("env = [\"{name}\"]")
 }
 
-/// The value of a variable of the user's environment.
+/// Returns the value of a variable of the user's environment.
 pub(super) fn value_of(name: &VariableName, context: &Context<'_>) -> Result<Arc<str>, Problem> {
     let value = context.variables.and_then(|variables| variables.get(name.as_str()));
     let message = match value {
@@ -96,7 +96,7 @@ pub(super) fn value_of(name: &VariableName, context: &Context<'_>) -> Result<Arc
     Err(Problem::new(DiagnosticKind::Grant(VariableGrant::KEY), message))
 }
 
-/// The names of a list that can be granted, each with its place and what it stands in.
+/// Returns the valid names of a list, each with its place and its entry.
 fn names<'a, T>(
     list: At<'a, Vec<Written<T>>>,
     name: impl Fn(&'a T) -> &'a String,

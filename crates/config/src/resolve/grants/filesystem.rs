@@ -1,4 +1,4 @@
-//! Directories that are granted.
+//! Grants of directories.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,15 +22,15 @@ use crate::resolve::context::{Context, Directory, valid};
 use crate::resolve::grants::beyond::Grantee;
 use crate::resolve::user::secret_files;
 
-/// The most directories that one tool is granted. Each takes a handle of the
-/// call, and each is compared with each.
+/// The maximum number of directories that one tool is granted. Each takes a handle of the call, and
+/// every pair is compared.
 const MAX_GRANTS: usize = 64;
 
-/// A grant that is being checked: the valid parts of it.
+/// The valid parts of a grant that is being checked.
 struct Grant<'a> {
     at: At<'a, DirectoryGrantConfig>,
     host: Option<PathBuf>,
-    /// Of a directory that was opened.
+    /// The identity of a directory that was opened.
     identity: Option<FileId>,
     guest: Option<GuestPath>,
     access: Access,
@@ -38,7 +38,7 @@ struct Grant<'a> {
     protected: Option<Vec<String>>,
 }
 
-/// The directories of an enabled tool are opened.
+/// Returns the granted directories. Those of an enabled tool are opened.
 pub(super) fn granted(
     context: &Context<'_>,
     mut layers: Vec<At<'_, Vec<Written<DirectoryGrantConfig>>>>,
@@ -60,7 +60,7 @@ pub(super) fn granted(
         let granted = narrowed(context, effective, &held.value, &own.unwrap_or_default());
         return effective.sourced(granted);
     }
-    // A weaker layer is overridden, but must be valid all the same.
+    // A weaker layer is overridden, but must also be valid.
     for at in layers.iter().flat_map(|list| list.value.iter().map(|grant| grant.at(list.file))) {
         guest_path(at, report);
         include(at, report);
@@ -88,10 +88,10 @@ pub(super) fn granted(
     effective.sourced(grants.into_iter().filter_map(Grant::finish).collect())
 }
 
-/// The directories of an untrusted workspace that are in the directories that the tool has
-/// anyway: read-only, without files that look like secrets, and at the guest paths that they
-/// have anyway, since rules of the user name files by these. `given` are the guest paths of
-/// directories that calls bring.
+/// Returns the directories of an untrusted workspace that are within the tool's other directories:
+/// read-only, without files that look like secrets, and at the guest paths that they have there,
+/// since rules of the user name files by these paths. `given` are the guest paths of directories
+/// that calls give to the tool.
 fn narrowed(
     context: &Context<'_>,
     list: At<'_, Vec<Written<DirectoryGrantConfig>>>,
@@ -140,14 +140,14 @@ fn check_given_by_call(grants: &[Grant<'_>], builtin: &BuiltinTool<'_>, report: 
     }
 }
 
-/// The workspace, as a tool gets it of which configuration says nothing.
+/// Returns the default grant of the workspace.
 fn of_workspace(context: &Context<'_>, access: Access) -> DirectoryGrant {
     let host = context.canonical_root.to_owned();
     let identity = context.directories.get(&host).ok().map(|directory| directory.identity);
     DirectoryGrant { access, ..workspace_grant(host, identity) }
 }
 
-/// Why no grant may make a directory writable; its path is canonical.
+/// Returns the reason why no grant may make a directory writable. The path is canonical.
 fn never_writable(context: &Context<'_>, host: &Path) -> Option<String> {
     if let Some(guarded) = context.guard.guarded_above(host) {
         return Some(format!(
@@ -170,7 +170,7 @@ pub(crate) fn workspace_never_writable(context: &Context<'_>) -> Option<String> 
     never_writable(context, context.canonical_root)
 }
 
-/// Refuses grants whose links one of these tools could have made.
+/// Refuses grants through links that one of these tools could have made.
 pub(crate) fn check_links(
     tools: &BTreeMap<ToolName, ConfiguredTool>,
     links: Vec<GrantedLink>,
@@ -229,7 +229,7 @@ fn grant<'a>(
     let host = at.value.host.at(at.file);
     if host.value == DirectoryGrant::TEMPORARY {
         let host = Some(DirectoryGrant::TEMPORARY.into());
-        // Nothing that another program runs lies there.
+        // This directory has no files that other programs run.
         let (access, include, protected) = (Access::ReadWrite, Vec::new(), Some(Vec::new()));
         return Grant { host, access, include, protected, ..grant };
     }
@@ -246,7 +246,7 @@ fn grant<'a>(
     }
 }
 
-/// The directory at a path, canonical, if it can be granted.
+/// Returns the canonical directory at a path, if it can be granted.
 fn directory(
     context: &Context<'_>,
     host: At<'_, String>,
@@ -290,7 +290,7 @@ fn refused(message: impl std::fmt::Display) -> Problem {
     Problem::new(DiagnosticKind::Grant(DirectoryGrant::KEY), message)
 }
 
-/// A directory that cannot be granted for a reason of its own.
+/// Returns the problem for a directory that cannot be granted.
 fn not_granted(host: &Path, reason: &str) -> Problem {
     refused(format_args!("directory `{}` cannot be granted: {reason}", shown_path(host)))
 }
@@ -305,8 +305,8 @@ fn given_by_call(builtin: &BuiltinTool<'_>) -> impl Iterator<Item = GuestPath> {
 }
 
 impl Grant<'_> {
-    /// Why the two cannot stand side by side: one would hide the other, or one
-    /// would allow what the other forbids.
+    /// Returns the reason why two grants conflict: one would hide the other, or one would allow
+    /// access that the other forbids.
     fn conflict(&self, other: &Self, is_enabled: bool) -> Option<String> {
         if let (Some(guest), Some(other)) = (&self.guest, &other.guest)
             && guest == other
@@ -333,8 +333,7 @@ impl Grant<'_> {
         {
             return Some(overlap(guest.as_str(), other.as_str()));
         }
-        // Directories that were not looked at are not canonical, so nothing can
-        // be said of them.
+        // Directories that were not opened are not canonical, so they cannot be compared.
         if let (Some(host), Some(other), true) = (&self.host, &other.host, is_enabled)
             && (host.starts_with(other) || other.starts_with(host))
         {

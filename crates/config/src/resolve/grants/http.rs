@@ -1,4 +1,4 @@
-//! Requests over HTTP that are granted, and what nothing may ask for.
+//! Grants of HTTP requests, and requests that are denied.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::read::file::Layer;
 use crate::report::{Problem, Report};
 use crate::resolve::context::{ConfigFiles, Context, of_user, valid};
 
-/// The most grants that one tool has. Each request is held against each.
+/// The maximum number of grants of one tool. Each request is compared with each grant.
 const MAX_GRANTS: usize = 256;
 
 const ENCODED_SLASH: &str = "a path with an encoded slash needs `encoded_slash = true`; add it, or \
@@ -28,7 +28,7 @@ pub(super) fn ceiling(at: At<'_, HttpConfig>, report: &mut Report) -> Sourced<Ht
     at.sourced(HttpGrants { grants: grants.collect(), deny: Arc::default() })
 }
 
-/// Requests that no tool may make, by the user config.
+/// Returns the requests that no tool may make, from the user config.
 pub(crate) fn deny(configs: &ConfigFiles<'_>, report: &mut Report) -> Sourced<Arc<Deny>> {
     let Some(own) = of_user(configs, |config| config.deny.as_ref()) else {
         return Sourced::default(Arc::default());
@@ -37,7 +37,8 @@ pub(crate) fn deny(configs: &ConfigFiles<'_>, report: &mut Report) -> Sourced<Ar
     own.sourced(Arc::new(Deny::new(patterns.collect())))
 }
 
-/// Requests that a tool may not make, besides those that no tool may: each layer only adds to them.
+/// Returns the requests that a tool may not make, in addition to those that no tool may make. The
+/// lists of all layers are combined.
 pub(super) fn denied(
     context: &Context<'_>,
     layers: Vec<At<'_, Vec<Written<String>>>>,
@@ -68,8 +69,8 @@ fn denied_of<'a>(
     patterns.collect::<Vec<_>>().into_iter()
 }
 
-/// Requests that a tool may make. Entries of a workspace beyond the ceiling and the user's own
-/// grants are left out.
+/// Returns the requests that a tool may make. Entries of a workspace beyond the ceiling and the
+/// user's own grants are omitted.
 pub(super) fn granted(
     layers: Vec<At<'_, HttpConfig>>,
     mut entries: Entries<'_, '_>,
@@ -113,7 +114,7 @@ fn grants<'a>(
     entries.filter_map(|at| Some((at, grant(at, report)?))).collect()
 }
 
-/// A grant that is a pattern alone, of the user's.
+/// Returns a grant that is only a pattern.
 pub(super) fn short(text: &str) -> Result<HttpGrant, Problem> {
     let url = UrlPattern::parse(text)?;
     match url.needs_encoded_slash() {
@@ -122,7 +123,7 @@ pub(super) fn short(text: &str) -> Result<HttpGrant, Problem> {
     }
 }
 
-/// One grant; what is wrong with any field of it is reported.
+/// Returns a grant. Mistakes in any of its fields are reported.
 pub(super) fn grant(
     at: At<'_, StringOr<HttpGrantConfig>>,
     report: &mut Report,
@@ -202,7 +203,7 @@ fn methods_of(at: At<'_, StringOr<Vec<Written<String>>>>, report: &mut Report) -
     Methods::new(methods).map_err(|error| report.at(list, error)).ok()
 }
 
-/// What each text of a list means; `None` where one of them was reported.
+/// Reads each string of a list. Returns `None` if a mistake in one of them was reported.
 fn each<'a, T>(
     list: At<'a, Vec<Written<String>>>,
     report: &mut Report,

@@ -1,7 +1,7 @@
-//! Grants: what a tool may reach, by kind.
+//! Grants: the access of a tool, by kind.
 //!
-//! What the values of a kind mean is a file beside this one. The form of each is in
-//! [`crate::format`].
+//! Each kind has a module here, which defines the meaning of its values. [`crate::format`] defines
+//! their form.
 
 pub(super) mod beyond;
 pub(super) mod call;
@@ -25,11 +25,11 @@ use crate::format::spanned::{At, Written};
 use crate::read::file::Layer;
 use crate::report::Report;
 
-/// The grants of a tool from those of each layer, the weakest first.
+/// Merges the grants of a tool from all layers, the weakest first.
 ///
-/// One rule holds for every kind but `config`, whose values are merged by key: the strongest
-/// layer that has the kind takes effect alone. Of a kind with a ceiling, each entry of a
-/// workspace's file takes effect within that ceiling or within the user's own grants of the tool.
+/// For every kind except `config`, whose values are merged by key, only the strongest layer that
+/// has the kind takes effect. For a kind with a ceiling, an entry of a workspace's file takes
+/// effect within that ceiling or within the user's own grants of the tool.
 pub(super) fn of_tool(
     context: &Context<'_>,
     grantee: Grantee<'_>,
@@ -70,8 +70,8 @@ pub(super) fn of_tool(
     grants
 }
 
-/// The layer of the configuration whose grants let a tool change files. `layers` are as in
-/// [`of_tool`].
+/// Returns the layer of the configuration whose grants let a tool change files. `layers` are the
+/// same as in [`of_tool`].
 pub(super) fn writes(layers: &[At<'_, GrantsConfig>]) -> Option<Layer> {
     let effective = of_kind(layers, |grants| grants.filesystem.as_ref()).pop()?;
     filesystem::writes(effective.value).then(|| effective.file.layer())

@@ -1,4 +1,4 @@
-//! Secrets of a tool: by name, and at places of those that the user's own file has.
+//! Secrets of a tool: by name, and with destinations that the user config allows.
 
 use kitbag_base::shell;
 use kitbag_policy::{SecretGrant, SecretName, UrlPattern};
@@ -18,7 +18,7 @@ pub(super) fn ceiling(
     at.sourced(valid(at, report, |name| SecretName::new(name).map(by_name)))
 }
 
-/// A secret of which nothing but the name is known.
+/// Returns a grant of a secret without any other settings.
 fn by_name(name: SecretName) -> SecretGrant {
     SecretGrant {
         name,
@@ -31,9 +31,9 @@ fn by_name(name: SecretName) -> SecretGrant {
     }
 }
 
-/// The secrets of a tool, and those whose placeholders are in its variables. Secrets that a
-/// workspace names beyond the ceiling and the user's own grants are left out, and so are those
-/// that the user config does not have.
+/// Returns the secrets of a tool, including those whose placeholders are in its variables. Omits
+/// secrets that a workspace names beyond the ceiling and the user's own grants, and secrets that
+/// the user config does not have.
 pub(super) fn granted(
     layers: Vec<At<'_, Table<SecretGrantConfig>>>,
     placeholders: Vec<(At<'_, String>, Placeholder)>,
@@ -74,8 +74,8 @@ pub(super) fn granted(
         match granted.iter_mut().find(|grant| grant.name == secret) {
             Some(same) => same.variables.push(variable),
             None => {
-                // The user's own places for the tool are no wider for a list of the workspace
-                // that does not name the secret.
+                // A list of the workspace that does not name the secret does not extend the user's
+                // own destinations for the tool.
                 let own = own.iter().find(|own| own.name == secret);
                 let within = own.and_then(|own| own.within.clone());
                 let variables = vec![variable];
@@ -87,7 +87,7 @@ pub(super) fn granted(
     entries.grants.set(|grants| &mut grants.secrets, Sourced { value: granted, origin });
 }
 
-/// The secrets that a table names, with the places to which the tool takes them.
+/// Returns the secrets that a table names, with their destinations for the tool.
 fn named_secrets<'a>(
     table: At<'a, Table<SecretGrantConfig>>,
     report: &mut Report,
@@ -104,7 +104,7 @@ fn named_secrets<'a>(
     named
 }
 
-/// A secret of the user config, for a tool. `None`: it is left out.
+/// Returns a secret of the user config, for a tool. `None`: it is omitted.
 fn grant<T: ?Sized>(
     name: &SecretName,
     at: At<'_, T>,

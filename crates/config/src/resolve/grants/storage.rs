@@ -1,4 +1,4 @@
-//! What a tool may keep between its calls.
+//! Grants of storage between the calls of a tool.
 
 use kitbag_base::ByteSize;
 use kitbag_policy::{StorageGrant, StorageGrantError};
@@ -19,7 +19,7 @@ pub(super) fn ceiling(
 }
 
 impl ConfiguredGrants {
-    /// What a tool of a workspace may keep by default, by these ceilings.
+    /// Returns the default storage of a tool of a workspace under these ceilings.
     pub(super) fn storage_ceiling(&self) -> Option<StorageGrant> {
         match self.has(StorageGrant::KEY) {
             true => self.value.storage,
@@ -28,8 +28,8 @@ impl ConfiguredGrants {
     }
 }
 
-/// What a tool may keep. A grant of a workspace beyond the ceiling and the user's own grant is
-/// left out, and so is the default of a built-in, unless the user config turned it on.
+/// Returns the storage of a tool. A grant of a workspace beyond the ceiling and the user's own
+/// grant is omitted, and so is the default of a built-in, unless the user config turned it on.
 pub(super) fn granted(
     layers: Vec<At<'_, StorageConfig>>,
     mut entries: Entries<'_, '_>,
@@ -58,7 +58,7 @@ pub(super) fn granted(
     entries.grants.set(|grants| &mut grants.storage, layers.effective.sourced(granted));
 }
 
-/// What is granted, or nothing; `None` where it is not valid.
+/// Returns the granted storage, if any. Returns `None` if the grant is invalid.
 fn grant(at: At<'_, StorageConfig>, report: &mut Report) -> Option<Option<StorageGrant>> {
     let config = match at.value {
         BoolOr::Short(is_granted) => return Some(is_granted.then(StorageGrant::default)),
@@ -83,8 +83,7 @@ fn grant(at: At<'_, StorageConfig>, report: &mut Report) -> Option<Option<Storag
     }
 }
 
-/// A grant as it is typed on the command line: nothing for the default, a quota, or a table in
-/// TOML.
+/// Reads a grant from the command line: empty for the default, a quota, or a table in TOML.
 pub(super) fn typed(text: &str) -> Result<StorageGrant, Problem> {
     match text {
         "" | "true" => Ok(StorageGrant::default()),

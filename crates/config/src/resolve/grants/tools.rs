@@ -19,9 +19,9 @@ use crate::resolve::context::valid;
 use crate::resolve::parameters::value::json;
 
 enum Said<'a> {
-    /// Whatever the caller may call.
+    /// Every tool that the caller may call.
     Caller,
-    /// These, each with its place.
+    /// These aliases, each with its place.
     Aliases(Vec<(At<'a, str>, Alias, ToolGrant)>),
 }
 
@@ -46,8 +46,8 @@ pub(super) fn ceiling(at: At<'_, ToolsCeilingConfig>, report: &mut Report) -> So
     at.sourced(ToolGrants::aliases(tools))
 }
 
-/// The other tools that a tool may call. Entries of a workspace beyond the ceiling and the user's
-/// own grants are left out. A built-in may have its declaration as its default.
+/// Returns the other tools that a tool may call. Entries of a workspace beyond the ceiling and the
+/// user's own grants are omitted. The default of a built-in may be its declaration.
 pub(super) fn granted(
     layers: Vec<At<'_, ToolsConfig>>,
     mut entries: Entries<'_, '_>,
@@ -57,7 +57,8 @@ pub(super) fn granted(
     let Grantee { name, builtin, code, .. } = entries.grantee;
     let Some(layers) = layered(layers, code, |weaker| said(weaker, name, report)) else {
         if builtin.is_some_and(|builtin| builtin.calls) {
-            // A script of the workspace has no more by default than that could grant it.
+            // The default of a workspace's script is limited to the grants that its workspace could
+            // give.
             let granted = match code == Code::Workspace && ceiling.has(ToolGrants::KEY) {
                 true => Sourced {
                     value: ceiling.value.tools.clone(),
@@ -113,8 +114,8 @@ fn setting(grant: &ToolGrant) -> String {
     format!("tools = [\"{}\"]", grant.tool)
 }
 
-/// Warns of tools that are granted and that no file names. A program may still bring one,
-/// so that this is no error.
+/// Warns of granted tools that no file names. This is not an error, because a program may still
+/// provide them.
 pub(crate) fn warn_of_absent(tools: &mut BTreeMap<ToolName, ConfiguredTool>) {
     let names: Vec<_> = tools.keys().cloned().collect();
     for tool in tools.values_mut().filter(|tool| tool.is_enabled()) {
@@ -139,7 +140,7 @@ pub(crate) fn warn_of_absent(tools: &mut BTreeMap<ToolName, ConfiguredTool>) {
     }
 }
 
-/// What a file says; what is wrong with it is reported, and left out.
+/// Returns the grants of a file; mistakes in it are reported and omitted.
 fn said<'a>(at: At<'a, ToolsConfig>, name: &ToolName, report: &mut Report) -> Said<'a> {
     let table = match at.value {
         StringOr::Short(word) if word == ToolGrants::CALLER => return Said::Caller,
@@ -173,7 +174,7 @@ fn said<'a>(at: At<'a, ToolsConfig>, name: &ToolName, report: &mut Report) -> Sa
     Said::Aliases(aliases)
 }
 
-/// A text in the place of a table of aliases.
+/// Returns the message for a string instead of a table of aliases.
 fn not_tools(word: &str) -> String {
     format!(
         "`{}` does not name tools; write `tools = \"{}\"` for all tools that the caller may call, \
@@ -197,7 +198,7 @@ fn itself(alias: &Alias, grant: &ToolGrant, name: &ToolName) -> Result<(), Probl
     }
 }
 
-/// One grant; what is wrong with any field of it is reported.
+/// Returns a grant. Mistakes in any of its fields are reported.
 fn grant(at: At<'_, StringOr<ToolGrantConfig>>, report: &mut Report) -> Option<ToolGrant> {
     let config = match at.value {
         StringOr::Short(tool) => return tool_name(at.with(tool), report).map(ToolGrant::new),
@@ -250,7 +251,7 @@ fn conditions_of(
 }
 
 pub(super) enum CallGrant {
-    /// Whatever the caller may call.
+    /// Every tool that the caller may call.
     Caller,
     /// One tool.
     Alias(Alias, Box<ToolGrant>),

@@ -1,4 +1,4 @@
-//! Grants as they are typed on the command line.
+//! Grants from the command line.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use crate::report::{Problem, Report};
 
 pub(super) const FLAG: &str = "--grant";
 
-/// A grant as a table in TOML, by what reads such a table in a file.
+/// Reads a grant that is a table in TOML, with the function that reads such a table in a file.
 pub(super) fn table<C: DeserializeOwned, T>(
     text: &str,
     read: impl FnOnce(At<'_, C>, &mut Report) -> Option<T>,

@@ -1,4 +1,4 @@
-//! Whether a value fits the definition of a parameter.
+//! Checks that a value fits the definition of a parameter.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::report::Problem;
 use crate::report::text::{did_you_mean, missing_key, unknown_key, unknown_value, wrong_type};
 use crate::resolve::parameters::value::{described, plain};
 
-/// A definition, made ready for measuring values of any size against it.
+/// A definition, prepared so that checking is fast for values of any size.
 pub(crate) struct Fit<'a> {
     parameter: &'a Parameter,
     choices: Option<HashSet<String>>,
@@ -39,7 +39,7 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Measures a value; `path` is what it is called in the message.
+    /// Checks a value; `path` is its name in the message.
     pub(crate) fn check(&self, path: &KeyPath<'_>, value: &Value) -> Result<(), Problem> {
         let Some(kind) = &self.parameter.kind else { return self.check_choice(path, value) };
         let expected = match (kind.value, value) {
@@ -112,11 +112,11 @@ impl<'a> Fit<'a> {
     }
 }
 
-/// A text that two values share where they are the same to JSON Schema, to
-/// which `1` is `1.0`.
+/// Returns a string that is equal for values that JSON Schema considers equal, such as `1` and
+/// `1.0`.
 pub(crate) fn identity(value: &Value) -> String {
     match value {
-        // Beyond 2^53, a float is one integer of many.
+        // Beyond 2^53, a float stands for several integers.
         Value::Number(number) => match number.as_f64() {
             Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
                 (float as i64).to_string()

@@ -23,7 +23,6 @@ use crate::resolve::parameters::value::{json, plain};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParameterRole {
-    /// An argument of the tool.
     Argument,
     /// An argument of a script, which is a variable in it.
     Variable,
@@ -106,8 +105,8 @@ pub(crate) fn one(
         items,
         properties,
     };
-    // In this order: a value of `enum` is measured against the type, and
-    // the default against `enum` too.
+    // The order matters: a value of `enum` is checked against the type, and the default also
+    // against `enum`.
     parameter.choices = choices(&path.key("enum"), parts, &parameter, report);
     if let Some(default) = last(parts, |parameter| parameter.default.as_ref())
         && let Some(value) = fitting(&path.key("default"), default, &Fit::new(&parameter), report)
@@ -136,7 +135,7 @@ fn items(
     one(context, &path.key("items"), &items, ParameterRole::Items, report).map(Box::new)
 }
 
-/// Refuses keys that mean nothing where they stand.
+/// Refuses keys that have no meaning for the role of the parameter.
 fn check_keys(
     parts: &[Part<'_, ParameterConfig>],
     kind: Option<ParameterType>,
@@ -201,7 +200,7 @@ fn choices(
     Some(list.sourced(choices))
 }
 
-/// The value as JSON, where it fits the parameter.
+/// Returns the value as JSON, if it fits the parameter.
 fn fitting(
     path: &KeyPath<'_>,
     at: At<'_, AnyValue>,
@@ -213,8 +212,8 @@ fn fitting(
     Some(value)
 }
 
-/// Whether a text can be the name of a parameter. It is the form that all large
-/// model interfaces take; one name outside it makes them refuse every tool.
+/// Returns whether a string can be the name of a parameter. All large model interfaces accept this
+/// form; they refuse every tool if one name violates it.
 fn is_name(name: &str) -> bool {
     const MAX_BYTES: usize = 64;
     let is_allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');

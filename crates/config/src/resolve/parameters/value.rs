@@ -1,10 +1,10 @@
-//! Values of any type: from TOML to JSON, and how they are described.
+//! Values of any type: conversion from TOML to JSON, and their description.
 
 use crate::report::Problem;
 use kitbag_base::text::shown;
 use serde_json::{Map, Number, Value};
 
-/// A TOML value as JSON. Dates become strings, as in RFC 3339.
+/// Converts a TOML value to JSON. Dates become strings, as in RFC 3339.
 pub(crate) fn json(value: &toml::Value) -> Result<Value, Problem> {
     Ok(match value {
         toml::Value::String(text) => Value::String(text.clone()),
@@ -40,7 +40,7 @@ pub(crate) fn described(value: &Value) -> String {
     }
 }
 
-/// A value as it is quoted in a message: a string without its quotes.
+/// Formats a value for a message: a string without its quotes.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -16,7 +16,7 @@ use crate::resolve::context::Context;
 
 pub(crate) type AbsentTables<'a> = BTreeMap<ToolName, Vec<At<'a, str>>>;
 
-/// Whether only the user config has tables of a name, and they make no tool.
+/// Returns whether only the user config has tables with a name, and none defines a tool.
 pub(super) fn is_absent(
     context: &Context<'_>,
     name: &ToolName,
@@ -29,7 +29,7 @@ pub(super) fn is_absent(
     !is_known && tables.iter().all(rules)
 }
 
-/// The warnings of such tables, once all tools are known.
+/// Returns the warnings for such tables, once all tools are known.
 pub(crate) fn warnings(
     absent: AbsentTables<'_>,
     tools: &BTreeMap<ToolName, ConfiguredTool>,

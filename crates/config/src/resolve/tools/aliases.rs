@@ -1,5 +1,5 @@
-//! Several names for one tool: what the user's own file says of it holds for the names that a
-//! workspace gives it, too.
+//! Several names for one tool: the settings of the user config for the tool also apply to the names
+//! that a workspace gives it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use crate::layers::toolsets::Disabled;
 use crate::read::file::Layer;
 use crate::resolve::context::{Context, tables};
 
-/// What a name stands for. A copy of a component is another one.
+/// The tool that a name refers to. A copy of a component is a different tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Identity {
     /// The built-in of this name.
@@ -26,13 +26,14 @@ enum Identity {
     Component(FileId),
     /// The script of this name in `.kitbag/scripts`.
     Script(OsString),
-    /// The component at this path, where nothing is yet.
+    /// The path of a component that does not exist yet.
     Missing(PathBuf),
 }
 
 struct OwnTool<'a> {
     at: At<'a, ToolConfig>,
-    /// What the name stands for by that file alone. `None`: it does not say.
+    /// The tool that the name refers to in the user config alone. `None`: the user config does not
+    /// define it.
     meant: Option<Identity>,
 }
 
@@ -53,15 +54,15 @@ impl Identity {
             ToolSource::Script(script) => {
                 Some(Self::Script(script.path.value.file_stem()?.to_owned()))
             }
-            // No file gives it another name.
+            // No file gives these tools another name.
             ToolSource::Bytes(_) | ToolSource::Native => None,
         }
     }
 }
 
-/// Lets the rates of the user's own file hold for every name of a tool together, has a
-/// person asked before calls by any name where that file says so, and turns off a
-/// workspace's name for what that file has turned off.
+/// Applies the user config to all names of a tool: its rates count the calls by all names together,
+/// its approval rules apply to each name, and a workspace's name for a tool that it turns off is
+/// off.
 pub(crate) fn share(context: &Context<'_>, tools: &mut BTreeMap<ToolName, ConfiguredTool>) {
     let own = own_tools(context);
     let says = |own: &OwnTool<'_>| {
@@ -75,7 +76,7 @@ pub(crate) fn share(context: &Context<'_>, tools: &mut BTreeMap<ToolName, Config
     }
     let identities: BTreeMap<_, _> =
         tools.iter().filter_map(|(name, tool)| Some((name.clone(), Identity::of(tool)?))).collect();
-    // What the user's own file means by a name, else what the name stands for.
+    // The tool that the user config means by a name, otherwise the tool that the name refers to.
     let meant = |name: &ToolName, own: &OwnTool<'_>| {
         own.meant.clone().or_else(|| identities.get(name).cloned())
     };
@@ -134,8 +135,7 @@ pub(crate) fn share(context: &Context<'_>, tools: &mut BTreeMap<ToolName, Config
     }
 }
 
-/// The names of the tool that the user's own file means by a name, or that the name stands
-/// for.
+/// Returns all names of the tool that the user config means by a name, or that the name refers to.
 pub(crate) fn names_of_same(
     context: &Context<'_>,
     name: &ToolName,
@@ -149,7 +149,7 @@ pub(crate) fn names_of_same(
     tools.iter().filter(is_same).map(|(name, _)| name.clone()).collect()
 }
 
-/// The tables of the user config.
+/// Returns the tables of the user config.
 fn own_tools<'a>(context: &Context<'a>) -> BTreeMap<ToolName, OwnTool<'a>> {
     let tables = tables(context.configs, |config| config.tools.as_ref());
     let own = merge(tables.filter(|(file, _)| file.layer() == Layer::User));
@@ -176,8 +176,8 @@ fn meant(context: &Context<'_>, name: &ToolName, table: &ToolConfig) -> Option<I
     context.named(builtin).map(|builtin| Identity::Builtin(builtin.name.to_owned()))
 }
 
-/// The built-ins whose toolsets the user's own file has switched off, and no other file
-/// on again.
+/// Returns the built-ins whose toolsets the user config switches off and no other file switches on
+/// again.
 fn own_toolsets_off(context: &Context<'_>) -> Vec<(Identity, ToolName, Disabled)> {
     let toolsets = &context.switches.toolsets;
     let is_own = |toolset: &str| {

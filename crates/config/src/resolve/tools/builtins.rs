@@ -1,4 +1,4 @@
-//! Tools that are built in.
+//! Built-in tools.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
@@ -66,7 +66,7 @@ pub(super) fn builtin(
     is_known.then_some(ToolSource::Builtin { name: own_name })
 }
 
-/// Refuses a key that means nothing for a built-in.
+/// Refuses a key that has no meaning for a built-in.
 fn fixed<'b, T: 'b>(
     parts: &[Part<'b, ToolConfig>],
     key: &'static str,
@@ -85,8 +85,8 @@ fn fixed<'b, T: 'b>(
     }
 }
 
-/// Adds the built-ins that no file mentions. One that was given another name has it instead of
-/// its own, and one that is replaced has none; `replaced` are those that unresolved tools replace.
+/// Adds the built-ins that no file mentions. A built-in with another name loses its own, and a
+/// replaced built-in has no name. `replaced` are the built-ins that unresolved tools replace.
 pub(super) fn add(
     context: &Context<'_>,
     tools: &mut BTreeMap<ToolName, ConfiguredTool>,
@@ -99,7 +99,7 @@ pub(super) fn add(
         source => Some(source.replaces()?.value.clone()),
     });
     let taken: HashSet<String> = taken.chain(replaced).collect();
-    // Most of them ask for one of two things.
+    // Most built-ins request one of two sets of grants.
     let mut granted: Vec<(bool, &BuiltinTool<'_>, ConfiguredGrants)> = Vec::new();
     for builtin in context.builtins.iter().filter(|builtin| !taken.contains(builtin.name)) {
         let name = match ToolName::new(builtin.name) {

@@ -1,4 +1,4 @@
-//! A tool before it is resolved: the files that describe it, and what its name stands for.
+//! A tool before it is resolved: the files that describe it, and the tool that its name refers to.
 
 use std::collections::BTreeMap;
 
@@ -33,9 +33,9 @@ pub(super) struct Candidate<'a> {
     pub(super) found: Option<&'a FoundTool>,
     pub(super) script: Script<'a>,
     manifest: Option<Part<'a, ToolConfig>>,
-    /// The tables of its name, the weakest first.
+    /// The tables with its name, the weakest first.
     pub(super) tables: Vec<Part<'a, ToolConfig>>,
-    /// The same, over the manifest or the header of a script.
+    /// The same tables, after the manifest or the header of a script.
     pub(super) parts: Vec<Part<'a, ToolConfig>>,
 }
 
@@ -64,8 +64,8 @@ impl<'a> Candidate<'a> {
         Self { name, found, script, manifest, tables, parts }
     }
 
-    /// The tool. `None`: its source is wrong, which was reported. `limits` are those of a tool
-    /// that has none of its own.
+    /// Returns the tool. `None`: its source is invalid, which was reported. `limits` are those of a
+    /// tool without limits of its own.
     pub(super) fn resolve(
         &self,
         context: &Context<'_>,
@@ -82,7 +82,7 @@ impl<'a> Candidate<'a> {
             Some(ToolSource::Builtin { name }) => context.named(&name.value),
             _ => None,
         };
-        // By default a script reaches what `python` reaches.
+        // By default a script has the access of `python`.
         let is_script = matches!(&source, Some(Sourced { value: ToolSource::Script(_), .. }));
         let python = context.named(PYTHON).filter(|_| is_script);
         let enable = copied(parts, |tool| tool.enable.as_ref());
@@ -180,16 +180,16 @@ impl<'a> Candidate<'a> {
         if is_of_workspace { Code::Workspace } else { Code::Own }
     }
 
-    /// What is said by the file that says whether the tool is built in, and by stronger ones.
-    /// A weaker file may mean another kind of tool by the name, which is no mistake there.
+    /// Returns the parts from the file that determines the kind of the tool, and from stronger
+    /// files. A weaker file may mean another kind of tool by the name, which is not a mistake.
     pub(super) fn said_of_kind(&self) -> Vec<Part<'a, ToolConfig>> {
         let by = last(&self.tables, |tool| tool.source.as_ref()).map(|at| at.file.layer());
         let parts = self.parts.iter().copied();
         parts.filter(|part| by.is_none_or(|by| part.at.file.layer() >= by)).collect()
     }
 
-    /// Whether the user's own file says for which built-in its name stands, and no other file
-    /// says another one.
+    /// Returns whether the user config selects the built-in for the name, and no other file selects
+    /// a different one.
     fn is_builtin_of_user(&self) -> bool {
         let mut user = self.tables.iter().filter(|part| part.at.file.layer() == Layer::User);
         let own = user.find_map(|part| part.at.value.builtin.as_ref());
@@ -197,14 +197,14 @@ impl<'a> Candidate<'a> {
         own.is_some_and(|own| builtin.is_some_and(|builtin| *builtin.value == own.value))
     }
 
-    /// Whether the workspace holds its component or says where it is.
+    /// Returns whether the workspace contains its component or names its path.
     pub(super) fn is_of_workspace(&self) -> bool {
         let wasm = last(&self.tables, |tool| tool.wasm.as_ref());
         self.found.is_some() || wasm.is_none_or(|wasm| wasm.file.layer() != Layer::User)
     }
 }
 
-/// Whether the tool is built in, and who says so.
+/// Returns whether the tool is built in, with the origin of that decision.
 fn kind(
     context: &Context<'_>,
     candidate: &Candidate<'_>,
@@ -235,7 +235,7 @@ fn kind(
     if let Some(wasm) = last(tables, |tool| tool.wasm.as_ref()) {
         return wasm.sourced(SourceConfig::Local);
     }
-    // What the user's own file says of a tool that is not there is no mistake there.
+    // A table of the user config for an absent tool is not a mistake.
     let is_wrong = |part: &&Part<'_, ToolConfig>| {
         part.at.file.layer() != Layer::User || part.at.value.makes_tool()
     };
@@ -250,7 +250,7 @@ fn kind(
     at.sourced(SourceConfig::Local)
 }
 
-/// Refuses what the file beside a manifest already says.
+/// Refuses keys that repeat the file name of the component beside the manifest.
 fn check_manifest(candidate: &Candidate<'_>, report: &mut Report) {
     let Some(Part { at, .. }) = candidate.manifest else { return };
     for (key, span) in at.value.source_keys() {
@@ -263,8 +263,8 @@ fn check_manifest(candidate: &Candidate<'_>, report: &mut Report) {
     }
 }
 
-/// Refuses a file of a workspace that says of a tool that the user builds it, or that what
-/// it gives is shown as it is.
+/// Refuses `dev` and `mask` in a file of a workspace: only the user can build a tool or show its
+/// unmasked output.
 fn check_own_keys(context: &Context<'_>, candidate: &Candidate<'_>, report: &mut Report) {
     let dev = all(&candidate.parts, |tool| tool.dev.as_ref()).map(|at| ("dev", at));
     let mask = all(&candidate.parts, |tool| tool.mask.as_ref()).map(|at| ("mask", at));
@@ -275,8 +275,8 @@ fn check_own_keys(context: &Context<'_>, candidate: &Candidate<'_>, report: &mut
     }
 }
 
-/// How often the tool may be called: the lowest rate of every layer, for each time. A
-/// workspace can only lower what the user says.
+/// Returns the rate of the tool: the lowest rate of all layers, for each period. A workspace can
+/// only lower the user's rates.
 fn rate(parts: &[Part<'_, ToolConfig>], report: &mut Report) -> Option<Sourced<Rates>> {
     let mut effective: Option<Sourced<Rates>> = None;
     for at in all(parts, |tool| tool.rate.as_ref()) {
@@ -291,7 +291,7 @@ fn rate(parts: &[Part<'_, ToolConfig>], report: &mut Report) -> Option<Sourced<R
             None => at.sourced(rates),
             Some(weaker) => {
                 let value = weaker.value.and(&rates);
-                // Where it came from is who has lowered it last.
+                // The origin is the last layer that lowered the rate.
                 if value == weaker.value { weaker } else { at.sourced(value) }
             }
         });
@@ -299,8 +299,8 @@ fn rate(parts: &[Part<'_, ToolConfig>], report: &mut Report) -> Option<Sourced<R
     effective
 }
 
-/// Preset answers, by the question's id. An answer is one value, so that of
-/// a stronger layer replaces it whole.
+/// Returns the preset answers, by the question's id. An answer is one value, so a stronger layer
+/// replaces it as a whole.
 fn answers(
     parts: &[Part<'_, ToolConfig>],
     report: &mut Report,

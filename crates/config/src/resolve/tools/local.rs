@@ -1,4 +1,4 @@
-//! Tools with a component of their own: in a file, or brought by the embedding program.
+//! Tools with a component of their own: in a file, or provided by the embedding program.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub(super) fn local(
     let Candidate { name, parts, .. } = candidate;
     let said = candidate.said_of_kind();
     let builtins = all(&said, |tool| tool.builtin.as_ref());
-    // That of a manifest has been refused.
+    // `builtin` in a manifest was already refused.
     for at in builtins.filter(|at| at.file.layer() != Layer::Manifest) {
         let problem = format!(
             "local tool `{name}` may not have `builtin`; remove it, or write `source = \
@@ -100,7 +100,7 @@ fn wasm(
     }
 }
 
-/// A tool whose component the embedding program brings: no file says where it is.
+/// Returns a tool whose component the embedding program provides: no file names its path.
 pub(super) fn bytes(
     context: &Context<'_>,
     candidate: &Candidate<'_>,
@@ -132,7 +132,7 @@ pub(super) fn bytes(
     BytesTool { component: (*name).clone(), parameters }
 }
 
-/// The arguments that a component takes, where configuration says it.
+/// Returns the configured arguments of a component.
 fn component_parameters(
     context: &Context<'_>,
     parts: &[Part<'_, ToolConfig>],

@@ -1,5 +1,4 @@
-//! Tools: those that are built in, those in `.kitbag/tools`, and those that a
-//! table names.
+//! Tools: built-ins, components in `.kitbag/tools`, and tools that a table names.
 
 mod absent;
 pub(crate) mod aliases;
@@ -35,13 +34,12 @@ use crate::read::file::Layer;
 use crate::read::{FoundScript, FoundTool};
 use crate::report::{Piece, Report};
 
-/// The tools while they are collected.
 struct Tools<'a> {
     context: &'a Context<'a>,
-    /// Limits of a tool that has none of its own.
+    /// The limits of a tool without limits of its own.
     limits: &'a EffectiveLimits,
     tools: BTreeMap<ToolName, ConfiguredTool>,
-    /// The built-ins that unresolved tools replace: they do not come back.
+    /// The built-ins that unresolved tools replace: they are not restored.
     replaced: Vec<String>,
 }
 
@@ -58,8 +56,8 @@ impl Tools<'_> {
     }
 }
 
-/// All tools, and the tables of the user config without a tool. `limits` are those of a tool that
-/// has none of its own.
+/// Returns all tools, and the tables of the user config without a tool. `limits` are those of a
+/// tool without limits of its own.
 pub(crate) fn all<'a>(
     context: &Context<'a>,
     found: &BTreeMap<ToolName, FoundTool>,
@@ -146,7 +144,7 @@ pub(crate) fn all<'a>(
     (tools, absent)
 }
 
-/// The tool whose component the caller names for this call.
+/// Returns the tool whose component the caller names for this call.
 fn of_caller(
     context: &Context<'_>,
     limits: &EffectiveLimits,

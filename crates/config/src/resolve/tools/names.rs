@@ -1,4 +1,4 @@
-//! Names that several tools of the layers claim.
+//! Conflicts between tools of the layers with the same name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,8 +16,8 @@ use crate::report::text::shown_path;
 use crate::report::{Piece, Problem, Report};
 use crate::resolve::context::Context;
 
-/// Whether a component or a script of the workspace has a name that stands for another tool
-/// in the user's own file, which counts then: a warning says so.
+/// Returns whether the user config uses the name of a component or script of the workspace for
+/// another tool. The user config takes precedence, with a warning.
 pub(super) fn is_unused(
     context: &Context<'_>,
     name: &ToolName,
@@ -46,8 +46,8 @@ pub(super) fn is_unused(
     true
 }
 
-/// Whether a component or a script has the name of a built-in that it does not replace. It is
-/// left out then, and the built-in stays.
+/// Returns whether a component or script has the name of a built-in that it does not replace. It is
+/// then omitted, and the built-in stays.
 pub(super) fn shadows(
     context: &Context<'_>,
     name: &ToolName,
@@ -68,13 +68,13 @@ pub(super) fn shadows(
     shadows
 }
 
-/// Refuses two tools in the place of one built-in.
+/// Refuses two tools that replace the same built-in.
 pub(super) fn check_replaced_once(tools: &BTreeMap<ToolName, ConfiguredTool>, report: &mut Report) {
     let mut replaced: BTreeMap<&str, &ToolName> = BTreeMap::new();
     for (name, tool) in tools {
         let Some(builtin) = tool.source.value.replaces() else { continue };
         if let Some(other) = replaced.insert(&builtin.value, name) {
-            // What the user's own file says beats what the workspace says.
+            // The user config overrides the workspace.
             let layer = |tool: &ConfiguredTool| match &tool.source.value {
                 ToolSource::Local(local) => local.layer,
                 _ => Layer::Workspace,
@@ -90,7 +90,8 @@ pub(super) fn check_replaced_once(tools: &BTreeMap<ToolName, ConfiguredTool>, re
     }
 }
 
-/// Two components with one name. `other` is the component in `.kitbag/tools`, as it is shown.
+/// Returns the message for two components with one name. `other` is the displayed path of the
+/// component in `.kitbag/tools`.
 pub(super) fn two_tools(name: &ToolName, other: &Path) -> String {
     format!(
         "two tools are named `{name}`: this one and `{}`; rename one of them",
@@ -105,7 +106,7 @@ pub(super) fn shadows_builtin(name: &ToolName) -> String {
     )
 }
 
-/// Whether two paths lead to one file. The files are not opened.
+/// Returns whether two paths lead to the same file. The files are not opened.
 pub(super) fn is_same_file(a: &Path, b: &Path) -> bool {
     a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }

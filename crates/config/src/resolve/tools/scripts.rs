@@ -1,4 +1,4 @@
-//! Tools that are scripts of Python: what the header says, and which script a table means.
+//! Tools that are Python scripts: reads the header, and finds the script of a table.
 
 use kitbag_base::text::{nearest, shown};
 use kitbag_contract::ToolName;
@@ -22,11 +22,11 @@ use crate::resolve::tools::names::shadows_builtin;
 
 #[derive(Clone, Copy)]
 pub(super) enum Script<'a> {
-    /// None: it is something else.
+    /// The tool is not a script.
     None,
-    /// This one.
+    /// An existing script.
     Found(&'a FoundScript),
-    /// One that is not there, which has been reported.
+    /// A script that does not exist, which was reported.
     Unknown,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn taken<'a, 'b>(
     taken.collect()
 }
 
-/// Refuses `script` for a tool that is something else.
+/// Refuses `script` for a tool that is not a script.
 pub(super) fn check_no_script(
     name: &ToolName,
     tables: &[Part<'_, ToolConfig>],
@@ -173,12 +173,12 @@ fn asks(
     asks
 }
 
-/// The script that the tables of a workspace name.
+/// Returns the script that the tables of a workspace name.
 pub(super) fn script_key<'b>(tables: &[Part<'b, ToolConfig>]) -> Option<At<'b, String>> {
     all(tables, |tool| tool.script.as_ref()).rfind(|at| !is_own(at))
 }
 
-/// Whether something stands in the user's own file, which is for all workspaces.
+/// Returns whether a value is in the user config, which applies to all workspaces.
 fn is_own(at: &At<'_, String>) -> bool {
     at.file.layer() == Layer::User
 }

@@ -1,4 +1,5 @@
-//! `[serve]`: which tools a server offers, also by `--tools`, and what becomes of unknown arguments.
+//! `[serve]`: the tools that a server offers, also by `--tools`, and the handling of unknown
+//! arguments.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +16,19 @@ use crate::report::text::{did_you_mean, not_a_glob};
 use crate::report::{Diagnostic, Excerpt, Problem, Report};
 use crate::resolve::context::{ConfigFiles, tables};
 
-/// One list of patterns.
 struct Patterns<'a> {
     key: &'static str,
     origin: Origin,
-    /// Each with its place, where that is in a file.
+    /// The patterns, each with its place. A pattern in a file has an excerpt.
     texts: Vec<(&'a str, Origin, Option<Excerpt>)>,
 }
 
-/// Takes away what a server does not offer, where this is one. Each list has to match a
-/// tool: the files of a workspace offer nothing that the user's own file leaves out. Those of
-/// the command line count instead of both.
+/// Turns off the tools that a server does not offer, if the tools are for a server. Each list must
+/// match a tool: the files of a workspace cannot offer tools that the user config excludes.
+/// Patterns on the command line replace both lists.
 ///
-/// A pattern of a file that matches no tool is among `unmatched`, since the file is for
-/// other workspaces and builds as well; one of the command line is an error.
+/// A pattern of a file that matches no tool is added to `unmatched`, since the file also applies to
+/// other workspaces and builds. On the command line such a pattern is an error.
 pub(crate) fn choose(
     tools: &mut BTreeMap<ToolName, ConfiguredTool>,
     configs: &ConfigFiles<'_>,
@@ -77,7 +77,7 @@ pub(crate) fn choose(
     }
 }
 
-/// The handling of unknown arguments: the strictest value of all files.
+/// Returns the handling of unknown arguments: the strictest value of all files.
 pub(crate) fn unknown_arguments(configs: &ConfigFiles<'_>) -> Sourced<UnknownArguments> {
     let mut found = Sourced::default(UnknownArguments::default());
     for (file, written) in

@@ -1,4 +1,4 @@
-//! `[toolsets]`: what the layers switch on and off.
+//! `[toolsets]`: the switches of all layers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,22 +16,22 @@ use crate::resolve::context::{ConfigFiles, tables};
 #[derive(Default)]
 pub(crate) struct Switches {
     pub(crate) toolsets: Toolsets,
-    /// Whether the user's own file has `write = false`: a workspace's grants do not count
-    /// then.
+    /// `true` if the user config has `write = false`: a workspace's grants then do not allow
+    /// writing.
     pub(crate) user_forbids_writing: bool,
-    /// What the user's own file says of toolsets that are off by default.
+    /// The switches of the user config for toolsets that are off by default.
     pub(crate) own: BTreeMap<&'static str, bool>,
     pub(crate) place: WorkspacePlace,
 }
 
-/// What is known of the directory that tools read where configuration says nothing.
+/// The directory that tools read by default.
 #[derive(Default)]
 pub(crate) struct WorkspacePlace {
-    /// Absolute.
+    /// The absolute path.
     pub(crate) root: PathBuf,
-    /// Whether it was named, or found by `.kitbag` or `.git`.
+    /// `true` if the directory was named, or found by `.kitbag` or `.git`.
     pub(crate) is_chosen: bool,
-    /// Whether it is `/`, or holds the home directory.
+    /// `true` if the directory is `/`, or contains the home directory.
     pub(crate) is_home: bool,
 }
 
@@ -46,10 +46,10 @@ impl WorkspacePlace {
 }
 
 impl Switches {
-    /// Merges what the layers say, the weakest first. What the user's own file switches off
-    /// of what is off by default stays off: the files of a workspace count without
-    /// confirmation. `own_file` is that file, unless the workspace has one that counts.
-    /// `local_zone` is the time zone of the user, if no layer names one.
+    /// Merges the layers, the weakest first. A toolset that is off by default and that the user
+    /// config switches off stays off: the files of a workspace take effect without confirmation.
+    /// `own_file` is the user config, unless the workspace has a file that takes effect.
+    /// `local_zone` is the time zone of the user, if no layer sets a time zone.
     pub(crate) fn new(
         configs: &ConfigFiles<'_>,
         place: WorkspacePlace,
@@ -90,7 +90,7 @@ impl Switches {
         switches
     }
 
-    /// The toolsets that are switched on and that this binary was built without.
+    /// Returns a warning for each toolset that is switched on but missing in this binary.
     pub(crate) fn unmatched(&self, builtins: &[BuiltinTool<'_>]) -> Vec<Diagnostic> {
         let is_absent = |name: &str| builtins.iter().all(|builtin| builtin.toolset != name);
         let on = self.toolsets.switches.iter().filter(|(_, switch)| switch.value);

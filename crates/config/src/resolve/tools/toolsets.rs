@@ -1,4 +1,4 @@
-//! Which built-in tools are on.
+//! The state of built-in tools: on or off.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::resolve::context::Context;
 use crate::resolve::grants::{filesystem, names_directories, writes};
 use crate::resolve::tools::switches::Switches;
 
-/// Turns built-ins off that cannot do without a grant, where they have none of its kind
-/// and no file has turned them on or tried to grant it.
+/// Turns off built-ins that have no grant of a required kind, unless a file turned them on or tried
+/// to grant it.
 pub(crate) fn without_required(
     context: &Context<'_>,
     tools: &mut BTreeMap<ToolName, ConfiguredTool>,
@@ -49,8 +49,8 @@ pub(crate) fn without_required(
     }
 }
 
-/// Why a built-in is off. `enable` is what its own table says, and `grants` what the
-/// layers grant it, the weakest first.
+/// Returns the reason why a built-in is off. `enable` is the value in its own table, and `grants`
+/// are its grants in all layers, the weakest first.
 pub(crate) fn disabled(
     context: &Context<'_>,
     builtin: &BuiltinTool<'_>,
@@ -95,7 +95,7 @@ pub(crate) fn disabled(
     }
 }
 
-/// The key of the kind of a setting such as `http = ["https://docs.rs/**"]`.
+/// Returns the key of the kind of a setting such as `http = ["https://docs.rs/**"]`.
 fn kind_of(setting: &str) -> &str {
     setting.split(' ').next().unwrap_or_default()
 }

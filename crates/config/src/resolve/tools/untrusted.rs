@@ -1,4 +1,4 @@
-//! Tools of a workspace that is not trusted: they are listed, and do not run.
+//! Tools of an untrusted workspace: they are listed, but do not run.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::resolve::context::Context;
 use crate::trust::untrusted::{NamedSource, NamedTool};
 use crate::trust::workspace::UntrustedReason;
 
-/// The components of the workspace. In an untrusted workspace a component takes no name of another
-/// tool away.
+/// Returns the components of the workspace. In an untrusted workspace a component does not take the
+/// name of another tool.
 pub(super) fn listed_components<'b>(
     context: &Context<'_>,
     found: &'b BTreeMap<ToolName, FoundTool>,
@@ -36,8 +36,7 @@ fn is_taken(context: &Context<'_>, name: &ToolName) -> bool {
     context.is_untrusted() && is_other
 }
 
-/// A tool whose code is that of a workspace which is not trusted, of which nothing counts
-/// but its name.
+/// Turns off a tool whose code belongs to an untrusted workspace, and keeps only its name.
 pub(crate) fn turned_off(context: &Context<'_>, mut tool: ConfiguredTool) -> ConfiguredTool {
     tool.turn_off(match context.trust.untrusted().map(|untrusted| &untrusted.reason) {
         Some(UntrustedReason::Changed(edits)) => {
@@ -49,7 +48,7 @@ pub(crate) fn turned_off(context: &Context<'_>, mut tool: ConfiguredTool) -> Con
     tool
 }
 
-/// Lists the tools that the file of a workspace names which is not trusted.
+/// Lists the tools that the file of an untrusted workspace names.
 pub(crate) fn list(
     context: &Context<'_>,
     named: &[(usize, NamedTool)],

@@ -1,4 +1,4 @@
-//! Texts that look like a key or a token and are none, by the user config.
+//! Strings that look like a key or a token but are not secret, from the user config.
 
 use kitbag_base::text::{nearest, shown};
 use kitbag_secrets::{AllowedLeak, Leaks};
@@ -11,7 +11,7 @@ use crate::report::text::did_you_mean;
 use crate::report::{Problem, Report};
 use crate::resolve::context::{ConfigFiles, of_user};
 
-/// The leaks that the user config allows. Other files have no such key.
+/// Returns the leaks that the user config allows. Other files have no such key.
 pub(crate) fn allowed_leaks(
     configs: &ConfigFiles<'_>,
     report: &mut Report,

@@ -1,4 +1,4 @@
-//! The calls before which a person is asked.
+//! The calls that need approval.
 
 use kitbag_base::text::shown;
 use kitbag_contract::is_class;
@@ -14,8 +14,8 @@ use crate::report::{Problem, Report};
 use crate::resolve::context::{ConfigFiles, Context, tables};
 use crate::resolve::parameters::value::json;
 
-/// The rule for tools that have none of their own in the user config. Other files have no such
-/// table.
+/// Returns the rule for tools without a rule of their own in the user config. Other files have no
+/// such table.
 pub(crate) fn default(
     configs: &ConfigFiles<'_>,
     report: &mut Report,
@@ -52,7 +52,7 @@ pub(crate) fn classes(
     classes
 }
 
-/// The rules of every layer. A workspace can only add to what the user says.
+/// Returns the rules of all layers. A workspace can only add to the user's rules.
 pub(crate) fn rules(
     context: &Context<'_>,
     parts: &[Part<'_, ToolConfig>],
@@ -65,7 +65,7 @@ pub(crate) fn rules(
         is_said_by_user |= is_own;
         match approval_rule(at, report) {
             Some(ApprovalRule::Never) if is_own => approval.never = Some(at.origin()),
-            // The files of a workspace take nothing away.
+            // The files of a workspace remove no rule.
             Some(ApprovalRule::Never) | None => {}
             Some(rule) => approval.rules.push(at.sourced(rule)),
         }

@@ -10,10 +10,10 @@ use crate::resolve::context::{ConfigFiles, tables};
 /// The default size of the log.
 const SIZE: ByteSize = ByteSize::mib(128);
 
-/// The least, of which each file still has some hundred lines.
+/// The minimum size of the log. Each of its files then still has a few hundred lines.
 const LEAST_SIZE: ByteSize = ByteSize::mib(1);
 
-/// The log by the user config. Other files have no such table.
+/// Returns the settings of the log from the user config. Other files have no such table.
 pub(crate) fn audit(configs: &ConfigFiles<'_>, report: &mut Report) -> Audit {
     let mut audit = Audit {
         enable: Sourced::default(true),

@@ -1,4 +1,4 @@
-//! Settings that are the user's: most are in the user config alone.
+//! Settings of the user: most are in the user config only.
 
 pub(super) mod allowed_leaks;
 pub(super) mod approve;

@@ -1,5 +1,4 @@
-//! How connections of tools are made: the proxy, and whom they trust besides the system's
-//! authorities.
+//! The connections of tools: the proxy, and the root certificates in addition to the system's.
 
 use kitbag_base::text::{shown, variant_words};
 use kitbag_policy::http::{Direct, Proxy, ProxyRules};
@@ -16,21 +15,21 @@ use crate::report::{Problem, Report};
 use crate::resolve::context::{ConfigFiles, tables, valid};
 use crate::trust::examiner::open_own;
 
-/// The value of `proxy` that stands for the variables of the environment.
+/// The value of `proxy` that selects the environment variables.
 const ENVIRONMENT: &str = "environment";
 
-/// The variables that name the proxy for a scheme, the first that is set before the others.
+/// The variables that name the proxy for a scheme. The first variable that is set takes effect.
 const HTTPS_VARIABLES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 const HTTP_VARIABLES: [&str; 4] = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
 
-/// The variables with what goes without a proxy.
+/// The variables with the destinations that skip the proxy.
 const DIRECT_VARIABLES: [&str; 2] = ["no_proxy", "NO_PROXY"];
 
-/// A variable of programs that a web server starts, which pass the header field `Proxy` of a
-/// request on as `HTTP_PROXY`.
+/// A variable that is set for CGI programs. Their web server passes the header field `Proxy` of a
+/// request as `HTTP_PROXY`.
 const CGI_VARIABLE: &str = "REQUEST_METHOD";
 
-/// The settings of connections in the user config. Other files have no such table.
+/// Returns the settings of connections from the user config. Other files have no such table.
 pub(crate) fn network(
     configs: &ConfigFiles<'_>,
     variables: Option<&Variables>,
@@ -89,7 +88,7 @@ pub(crate) fn network(
     network
 }
 
-/// The proxies that the environment names. What is wrong with `NO_PROXY` is a warning.
+/// Returns the proxies in the environment. Mistakes in `NO_PROXY` cause warnings.
 fn environment_proxies(
     variables: Option<&Variables>,
     at: At<'_, String>,
@@ -121,7 +120,7 @@ fn environment_proxies(
     Ok(ProxyRules { http, https, direct, resolves: false })
 }
 
-/// The proxy that the first of these variables names that is set.
+/// Returns the proxy in the first of these variables that is set.
 fn proxy_of(
     variables: Option<&Variables>,
     names: &[&'static str],
@@ -140,8 +139,8 @@ fn proxy_of(
     })
 }
 
-/// Whether a variable is set and not empty. A client of a web server may have set
-/// `HTTP_PROXY`, which is ignored then.
+/// Returns whether a variable is set and not empty. `HTTP_PROXY` is ignored if a client of a web
+/// server may have set it.
 fn is_set(variables: Option<&Variables>, name: &str) -> bool {
     let value = |name: &str| variables.and_then(|variables| variables.get(name));
     let is_of_client = name == "HTTP_PROXY" && value(CGI_VARIABLE).is_some();
@@ -153,8 +152,8 @@ fn is_set(variables: Option<&Variables>, name: &str) -> bool {
         }
 }
 
-/// The certificates of a file. Who could have written it has to be trusted as the user's
-/// own configuration has.
+/// Reads the certificates of a file. Like the user config, the file must not be writable by
+/// untrusted users.
 fn roots(bases: &Bases<'_>, at: At<'_, String>) -> Result<RootFile, Problem> {
     if !is_fixed(at.value) && !at.value.is_empty() {
         return Err(relative_path(at.value).into());

@@ -10,7 +10,7 @@ use crate::report::text::did_you_mean;
 use crate::report::{Problem, Report};
 use crate::resolve::context::{ConfigFiles, tables, valid};
 
-/// The handling of answers by the user config. Other files have no such table.
+/// Returns the handling of answers from the user config. Other files have no such table.
 pub(crate) fn output(configs: &ConfigFiles<'_>, report: &mut Report) -> Output {
     let own = tables(configs, |config| config.output.as_ref()).next();
     let Some((file, table)) = own else { return Output::default() };

@@ -1,4 +1,4 @@
-//! Names of files that look like secrets: changes of the built-in list.
+//! Names of files that look like secrets: changes to the built-in list.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use crate::report::text::{not_a_glob, user_only};
 use crate::report::{Piece, Report};
 use crate::resolve::context::{ConfigFiles, tables, valid};
 
-/// Every layer adds names; only the user config takes some away, so that a workspace opens no
-/// file that the user has not.
+/// Returns the changes of all layers. Every layer can add names; only the user config can remove
+/// names, so that a workspace cannot open files that the user has not opened.
 pub(crate) fn secret_files(
     configs: &ConfigFiles<'_>,
     user_file: Option<&Path>,

@@ -1,6 +1,6 @@
-//! Secrets: where a value comes from and where it may go, as the user's own file says it.
+//! Secrets: the source of each value and its destinations, from the user config.
 //!
-//! A value itself is never here. What a tool gets of a secret is a grant.
+//! The values themselves are never here. A tool's access to a secret is a grant.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::read::sources::Sources;
 use crate::report::Report;
 use crate::resolve::context::{ConfigFiles, tables, valid};
 
-/// The secrets of the user config. Other files have no such table.
+/// Returns the secrets of the user config. Other files have no such table.
 pub(crate) fn secrets(
     configs: &ConfigFiles<'_>,
     report: &mut Report,
@@ -72,12 +72,12 @@ fn secret(at: At<'_, SecretConfig>, report: &mut Report) -> Secret {
     }
 }
 
-/// A program and its arguments.
+/// Returns a program and its arguments.
 fn words(at: At<'_, Vec<Written<String>>>, key: &'static str, report: &mut Report) -> Vec<String> {
     if at.value.first().is_none_or(|program| program.value.is_empty()) {
         report.at(at, empty(key));
     }
-    // One that is found by its name alone is not one of the workspace.
+    // A program without a path does not come from the workspace.
     if let Some(program) = at.value.first()
         && program.value.contains('/')
         && !program.value.starts_with('/')

@@ -1,7 +1,7 @@
-//! Keeps an edited workspace to what a person trusted.
+//! Limits an edited workspace to the access that a person trusted.
 //!
-//! A tool or topic that asks for more is off. A limit that is higher, and a restriction of the
-//! whole workspace that is weaker, stays as it was trusted.
+//! A tool or topic that requests more is off. Higher limits and weaker restrictions of the whole
+//! workspace do not take effect: their trusted values stay.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::layers::toolsets::Disabled;
 impl Config {
     /// Compares the configuration with the trusted one, and turns nothing off.
     ///
-    /// Returns what grew only because a path leads elsewhere.
+    /// Returns the additional requests that result only from paths that lead elsewhere.
     pub(crate) fn compare_with(
         &mut self,
         trusted: &Self,
@@ -33,8 +33,8 @@ impl Config {
         moved
     }
 
-    /// Turns off what asks for more than was trusted. `record` has the places to which paths led
-    /// when it was trusted.
+    /// Turns off tools and topics that request more than was trusted. `record` has the targets of
+    /// paths at the time of trust.
     pub(crate) fn keep_to(&mut self, trusted: &Self, record: &TrustRecord) {
         let moved = self.compare_with(trusted, record);
         let mut review = self.review.take().unwrap_or_default();
@@ -88,7 +88,7 @@ impl Config {
         self.review = Some(review);
     }
 
-    /// Brings back built-ins whose place a tool has taken that is off.
+    /// Restores built-ins that a tool replaced which is now off.
     fn restore(&mut self, trusted: &Self, freed: &BTreeSet<String>) {
         for (name, tool) in &trusted.tools {
             let ToolSource::Builtin { name: own } = &tool.source.value else { continue };
@@ -118,7 +118,7 @@ fn own_files(tool: &ConfiguredTool, root: &Path) -> Vec<String> {
     paths.map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
-/// The built-in that is not there under its own name because of a tool.
+/// Returns the built-in that is missing under its own name because of a tool.
 fn taken_builtin(source: &ToolSource) -> Option<String> {
     match source {
         ToolSource::Builtin { name } => Some(name.value.clone()),

@@ -1,6 +1,6 @@
-//! What an edited workspace asks for beyond what a person trusted.
+//! The requests of an edited workspace beyond those that a person trusted.
 //!
-//! Every part of the configuration is named here, so that a new one is decided on. A part is a
+//! Every part of the configuration is named here, so that a new part needs a decision. A part is a
 //! request, a restriction, or neither: text that only a person reads, or a setting that only the
 //! user config has.
 
@@ -17,21 +17,21 @@ use crate::config::{Config, ConfiguredTool, SecretFiles, Topic};
 use crate::layers::limits::EffectiveLimits;
 use crate::trust::destinations::{READ, READ_AND_WRITE};
 
-/// How an edited configuration differs from the trusted one. Both were resolved under the same
-/// user config.
+/// Returns the difference between an edited configuration and the trusted one. Both were resolved
+/// under the same user config.
 pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
-    // Each field, so that one that is added is decided on.
+    // All fields are listed, so that a new field needs a decision.
     let Config {
-        // What a workspace asks for, and what it restricts.
+        // Requests and restrictions of a workspace.
         limits,
         secret_files,
         server_memory,
         unknown_arguments,
         tools,
         topics,
-        // Shows in the tools that it turns on.
+        // The effects are visible in the tools that it turns on.
         toolsets: _,
-        // Of the user config, the environment, or the caller.
+        // Settings of the user config, the environment, or the caller.
         trust: _,
         state: _,
         ceiling: _,
@@ -50,7 +50,7 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         private: _,
         protected: _,
         home: _,
-        // Where the workspace is, and what was read of it.
+        // The path of the workspace, and the files that were read.
         root: _,
         has_workspace: _,
         ignored: _,
@@ -60,9 +60,9 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         files: _,
         tool_links: _,
         through_links: _,
-        // A tool that a mistake may free from a restriction is off.
+        // A tool that may lose a restriction because of a mistake is off.
         broken: _,
-        // What a person is warned of.
+        // Warnings for a person.
         warnings: _,
         unmatched: _,
         absent: _,
@@ -96,8 +96,8 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
     changes
 }
 
-/// The tools and topics whose paths lead elsewhere than when they were trusted: the text of a file
-/// can be the same, and a link on the way another one.
+/// Returns the tools and topics with paths that lead elsewhere than at the time of trust: the text
+/// of a file can be unchanged while a link on the way has changed.
 pub(super) fn moved(now: &Config, then: &Config, record: &TrustRecord) -> Vec<TrustChange> {
     let is_trusted = |place: &TrustedPlace| {
         record.places.iter().any(|trusted| {
@@ -115,7 +115,7 @@ pub(super) fn moved(now: &Config, then: &Config, record: &TrustRecord) -> Vec<Tr
     for (by, subject) in tools.chain(topics) {
         let of_subject = |place: &&TrustedPlace| place.by == by;
         let other = places.iter().filter(of_subject).find(|place| !is_trusted(place));
-        // What was trusted would lead elsewhere by now, also to a place without any link.
+        // The trusted paths would now lead elsewhere, possibly to a place without any link.
         let is_same = record.places.iter().filter(of_subject).eq(again.iter().filter(of_subject));
         let text = match other {
             Some(place) => format!("it leads to `{}` ({})", shown(&place.path), place.access),
@@ -131,7 +131,7 @@ pub(crate) fn by_tool(name: &ToolName) -> String {
     format!("tool `{name}`")
 }
 
-/// The name that a place has for a topic.
+/// Returns the name of a topic in a place.
 pub(crate) fn by_topic(id: &str) -> String {
     format!("topic `{}`", shown(id))
 }
@@ -174,8 +174,8 @@ fn of_tool(
     }
 }
 
-/// Whether a rule compares the arguments of a tool with patterns: of its approval, or of an alias
-/// by which another tool calls it. Such a pattern can name a path as the tool sees it.
+/// Returns whether a rule compares the arguments of a tool with patterns: an approval rule, or an
+/// alias by which another tool calls it. Such a pattern can name a path as the tool sees it.
 fn has_conditions(tool: &ConfiguredTool, tools: &BTreeMap<ToolName, ConfiguredTool>) -> bool {
     let is_conditional = |rule: &ApprovalRule| matches!(rule, ApprovalRule::When(_));
     tool.approve.rules.iter().any(|rule| is_conditional(&rule.value))
@@ -208,10 +208,10 @@ fn of_topic(id: &str, now: Option<&Topic>, then: Option<&Topic>, changes: &mut T
     let Topic {
         id: _,
         subjects,
-        // Follows from the directory and the record.
+        // This follows from the directory and the record.
         within: _,
         enable: _,
-        // Texts, which a workspace may also give before it is trusted.
+        // Text, which a workspace may also set before it is trusted.
         title: _,
         introduction: _,
         description: _,
@@ -238,7 +238,7 @@ fn of_topic(id: &str, now: Option<&Topic>, then: Option<&Topic>, changes: &mut T
     }
 }
 
-/// The limits that are higher: those of all tools first, then those of single tools.
+/// Adds the limits that are higher: those of all tools first, then those of single tools.
 fn of_limits(limits: &EffectiveLimits, now: &Config, then: &Config, changes: &mut TrustChanges) {
     let mut of_all = Vec::new();
     let _ = limits.clone().at_most(&then.limits, &mut of_all);

@@ -1,10 +1,10 @@
 //! Edits of a workspace since a person trusted it.
 //!
-//! Trust covers what the trusted files ask for, together with their restrictions. After an edit,
-//! the trusted texts are resolved again, under the same user config and on the same file system
-//! as the edited files, and the two results are compared. So neither the form of a file nor a
-//! change of the user config is an edit. [`compare`] finds what the edited files ask for beyond
-//! what was trusted; [`apply`] turns that off and leaves everything else as it is.
+//! Trust covers the requests of the trusted files, together with their restrictions. After an edit,
+//! the trusted files are resolved again, under the same user config and on the same file system as
+//! the edited files, and the two results are compared. Thus neither the formatting of a file nor a
+//! change of the user config is an edit. [`compare`] finds the requests of the edited files beyond
+//! the trusted ones; [`apply`] turns those off and leaves everything else unchanged.
 
 mod apply;
 mod compare;
@@ -24,15 +24,16 @@ use crate::trust::workspace::COMMAND;
 /// The edits of a workspace since a person trusted it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustReview {
-    /// The files that are not the trusted ones.
+    /// The files that differ from the trusted files.
     pub files: Vec<WorkspaceEdit>,
-    /// How the requests and restrictions differ from the trusted ones.
+    /// The differences between the present and the trusted requests and restrictions.
     pub changes: TrustChanges,
     /// The tools and topics that are off until a person reviews the edits, each with its cause.
     pub off: Vec<(TrustSubject, String)>,
 }
 
-/// How the requests and restrictions of a workspace differ from those that a person trusted.
+/// The differences between the present requests and restrictions of a workspace and those that a
+/// person trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustChanges {
     /// Requests that were not trusted.
@@ -66,7 +67,7 @@ pub enum TrustSubject {
 }
 
 impl TrustChanges {
-    /// Whether the workspace asks for nothing beyond what was trusted.
+    /// Returns whether the workspace requests nothing beyond its trusted requests.
     pub fn is_within(&self) -> bool {
         self.added.is_empty() && self.loosened.is_empty()
     }
@@ -77,12 +78,12 @@ impl TrustChanges {
 }
 
 impl TrustReview {
-    /// The edit that most likely explains why a tool or topic is off. `own` are the paths of the
-    /// tool's own files in the workspace.
+    /// Returns the edit that most likely explains why a tool or topic is off. `own` are the paths
+    /// of the tool's own files in the workspace.
     fn cause(&self, own: &[String]) -> String {
         let config = format!("{DIRECTORY}/{FILE}");
         let is_own = |change: &&WorkspaceEdit| own.iter().any(|own| change.path() == Some(own));
-        // A tool that is there has not lost its component.
+        // A tool that exists has not lost its component.
         let is_left = |change: &&WorkspaceEdit| match change {
             WorkspaceEdit::Removed(path) => !path.ends_with(".wasm"),
             _ => true,
@@ -96,8 +97,9 @@ impl TrustReview {
         edit.unwrap_or(&WorkspaceEdit::Places).to_string()
     }
 
-    /// The sentence for a person: what is off, which restrictions are kept, and why. `None`: the
-    /// workspace asks for nothing beyond what was trusted.
+    /// Returns the sentence for a person: the tools and topics that are off, the restrictions that
+    /// are kept, and the reason. `None`: the workspace requests nothing beyond its trusted
+    /// requests.
     pub fn notice(&self) -> Option<String> {
         let mut causes: Vec<(&str, Vec<String>)> = Vec::new();
         for (subject, cause) in &self.off {
@@ -121,7 +123,7 @@ impl TrustReview {
     }
 }
 
-/// Names with their verb, cut to a readable number.
+/// Returns names with their verb, cut to a readable number.
 fn listed(names: &[String]) -> String {
     const SHOWN: usize = 5;
     match names {
@@ -137,14 +139,14 @@ fn listed(names: &[String]) -> String {
 }
 
 impl Config {
-    /// The sentence for a person about trust in the workspace, if something of its files does
+    /// Returns the sentence for a person about trust in the workspace, if some of its settings do
     /// not take effect.
     pub fn trust_notice(&self) -> Option<String> {
         let untrusted = self.workspace_trust.notice().map(ToString::to_string);
         untrusted.or_else(|| self.review.as_ref()?.notice())
     }
 
-    /// Why a topic is off until a person reviews the edits of the workspace.
+    /// Returns the reason why a topic is off until a person reviews the edits of the workspace.
     pub fn topic_off(&self, id: &str) -> Option<String> {
         let (_, cause) =
             self.review.as_ref()?.off.iter().find(

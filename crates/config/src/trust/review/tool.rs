@@ -1,4 +1,4 @@
-//! What an edited tool asks for beyond the trusted one of its name.
+//! The requests of an edited tool beyond those of the trusted tool with its name.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ pub(super) struct ToolChanges {
     pub(super) loosened: Vec<String>,
 }
 
-/// Compares two tools that are both on. `has_conditions`: a rule compares arguments with
-/// patterns, so that a path has to mean the same file as before. `secrets` are the names of files
-/// that only an explicit grant opens.
+/// Compares two tools that are both on. `has_conditions`: a rule compares arguments with patterns,
+/// so a path must mean the same file as before. `secrets` are the names of files that only an
+/// explicit grant opens.
 pub(super) fn between(
     now: &ConfiguredTool,
     then: &ConfiguredTool,
@@ -34,11 +34,11 @@ pub(super) fn between(
     secrets: &SecretNames,
 ) -> ToolChanges {
     let mut changes = ToolChanges::default();
-    // Each field, so that one that is added is decided on.
+    // All fields are listed, so that a new field needs a decision.
     let ConfiguredTool {
         name: _,
         source,
-        // Both are on.
+        // Both tools are on.
         enable: _,
         toolset: _,
         disabled: _,
@@ -54,7 +54,7 @@ pub(super) fn between(
         answers,
     } = now;
     of_source(&source.value, &then.source.value, &mut changes);
-    // Without a text of the configuration a tool has its own, which is trusted with its code.
+    // Without a configured text a tool has its own text, which is trusted with its code.
     for (text, trusted, what) in
         [(title, &then.title, "title"), (description, &then.description, "description")]
     {
@@ -127,7 +127,7 @@ fn runs(path: &std::path::Path) -> String {
 
 fn of_local(now: &LocalTool, then: &LocalTool, changes: &mut ToolChanges) {
     let LocalTool {
-        // The record pins the bytes that it holds.
+        // The record pins its bytes.
         wasm,
         pins: _,
         recorded,
@@ -141,7 +141,7 @@ fn of_local(now: &LocalTool, then: &LocalTool, changes: &mut ToolChanges) {
     }
     let held = |tool: &LocalTool| {
         let recorded = tool.recorded.as_ref()?;
-        // Texts for a person.
+        // Text for a person.
         Some(LockedTool { version: None, origin: None, ..recorded.tool.clone() })
     };
     let is_recorded = recorded.is_some();
@@ -194,7 +194,7 @@ fn of_replaced(
 }
 
 fn of_parameters(now: Option<&Parameters>, then: Option<&Parameters>, changes: &mut ToolChanges) {
-    // Without parameters of the configuration a tool has its own, which are trusted with its code.
+    // Without configured parameters a tool has its own, which are trusted with its code.
     if let Some(now) = now
         && then.is_none_or(|then| then.input_schema() != now.input_schema())
     {
@@ -209,7 +209,7 @@ fn of_grants(now: &Grants, then: &Grants, secrets: &SecretNames, changes: &mut T
     for grant in singles(then) {
         let Some(line) = grant.beyond(now) else { continue };
         match grant.config.iter().next() {
-            // A value can be what keeps the tool to something.
+            // A value can restrict the tool.
             Some(_) => changes.loosened.push(format!("{line} was removed")),
             None => changes.removed.push(line),
         }
@@ -220,8 +220,8 @@ fn of_grants(now: &Grants, then: &Grants, secrets: &SecretNames, changes: &mut T
     }
 }
 
-/// Whether a directory is in a trusted directory, and its grant opens what the grant of that
-/// directory does not.
+/// Returns whether a directory is in a trusted directory, and its grant opens files that the grant
+/// of that directory does not open.
 fn enters(grant: &DirectoryGrant, then: &Grants, secrets: &SecretNames) -> bool {
     let mut holding = then.directories.iter().filter(|own| own.holds(grant)).peekable();
     holding.peek().is_some()
@@ -233,7 +233,7 @@ fn enters(grant: &DirectoryGrant, then: &Grants, secrets: &SecretNames) -> bool 
         })
 }
 
-/// The secrets that a tool is granted as soon as the user has them.
+/// Returns the secrets that a tool is granted once the user has them.
 fn missing_secrets(grants: &ConfiguredGrants) -> impl Iterator<Item = &str> {
     grants.warnings.iter().filter_map(|warning| match &warning.kind {
         DiagnosticKind::NoSecret(name) => Some(name.as_str()),
@@ -246,9 +246,9 @@ fn asks_for_secret(grants: &ConfiguredGrants, secret: &str) -> bool {
     grants.value.secrets.iter().any(is_it) || missing_secrets(grants).any(|it| it == secret)
 }
 
-/// Each grant by itself.
+/// Returns each grant separately.
 fn singles(grants: &Grants) -> Vec<Grants> {
-    // Each kind, so that one that is added is compared.
+    // All kinds are listed, so that a new kind is compared.
     let Grants { directories, variables, config, http, secrets, storage, tools } = grants;
     let HttpGrants { grants: http, deny: _ } = http;
     let mut singles = Vec::new();
@@ -278,7 +278,7 @@ fn singles(grants: &Grants) -> Vec<Grants> {
     singles
 }
 
-/// Whether each path of the tool means the same file as before, or none.
+/// Returns whether each path of the tool means the same file as before, or no file.
 fn same_paths(now: &Grants, then: &Grants) -> bool {
     let is_same = |now: &DirectoryGrant| {
         then.directories.iter().any(|then| then.guest == now.guest && then.host == now.host)
@@ -298,12 +298,12 @@ fn of_approval(now: &ToolApproval, then: &ToolApproval, changes: &mut ToolChange
     }
 }
 
-/// Whether a rule asks before each call before which another one asks.
+/// Returns whether a rule covers every call that another rule covers.
 fn asks_as_often(rule: &ApprovalRule, other: &ApprovalRule) -> bool {
     match (rule, other) {
         (ApprovalRule::Always, _) | (_, ApprovalRule::Never) => true,
         (ApprovalRule::OnWrite, ApprovalRule::OnWrite) => true,
-        // All conditions have to fit, so that fewer of them fit more often.
+        // All conditions must match, so fewer conditions match more often.
         (ApprovalRule::When(rule), ApprovalRule::When(other)) => {
             rule.iter().all(|(argument, condition)| other.get(argument) == Some(condition))
         }

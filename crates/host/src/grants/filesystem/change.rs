@@ -22,7 +22,7 @@ use crate::sys::copy_permissions;
 /// longer path.
 const DEPTH: usize = 4096;
 
-/// `wasi:filesystem` with the guard in front of wasmtime-wasi's own.
+/// `wasi:filesystem`, with the guard's checks before wasmtime-wasi's own.
 pub(crate) struct FilesystemView<'a> {
     pub(crate) wasi: WasiFilesystemCtxView<'a>,
     pub(crate) granted: &'a mut CallDirectories,
@@ -234,7 +234,7 @@ impl FilesystemView<'_> {
         Ok(Position { is_secret, ..self.place(&dir, target, &place)? })
     }
 
-    /// Releases a place after the operation on it, and passes on the result.
+    /// Releases a place after the operation on it, and returns the result.
     pub(super) fn leave<T>(&mut self, place: Position, result: FsResult<T>) -> FsResult<T> {
         self.wasi.table.delete(place.parent)?;
         result

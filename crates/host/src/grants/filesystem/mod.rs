@@ -1,4 +1,4 @@
-//! Files, with additional checks in front of wasmtime-wasi's own implementation.
+//! Files, with additional checks before wasmtime-wasi's own implementation.
 //!
 //! A granted directory is opened once, when the guest asks for it, without following links, and
 //! checked; that descriptor is the preopen. wasmtime-wasi enforces read-only directories. In

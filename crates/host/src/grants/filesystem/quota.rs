@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_before_a_stream_counts_each_time_it_is_created() {
+    fn holes_count_for_each_created_stream() {
         let file = Arc::new(tempfile::tempfile().unwrap());
         let quota = Arc::new(Quota::new(ByteSize::bytes(250)));
         let sink = Box::new(Sink);

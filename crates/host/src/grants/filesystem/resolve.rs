@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn protected_names_are_seen_on_every_path_to_them() {
+    fn protected_names_are_detected_on_every_path() {
         for path in [
             ".git",
             ".GIT",

@@ -1,4 +1,4 @@
-//! The `Accept` header: a client may take JSON, a stream of events, or both.
+//! The `Accept` header: a client may accept JSON, an event stream, or both.
 
 use std::convert::Infallible;
 
@@ -18,7 +18,7 @@ use super::reply::{Reply, text};
 const JSON: &str = "application/json";
 const STREAM: &str = "text/event-stream";
 
-/// The types of an answer that a client takes.
+/// The content types that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accepted {
     Json,
@@ -27,8 +27,8 @@ pub(super) enum Accepted {
 }
 
 impl Accepted {
-    /// Reads the `Accept` headers of a request; without one a client takes both types. `None`:
-    /// it takes neither.
+    /// Reads the `Accept` headers of a request. Without a header both types are accepted. `None` if
+    /// neither type is accepted.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(ACCEPT).iter().peekable();
         if values.peek().is_none() {
@@ -55,13 +55,13 @@ impl Accepted {
         }
     }
 
-    /// Names both types in the headers, without which the protocol's library answers nothing.
+    /// Sets both types in the headers, which the protocol library requires.
     pub(super) fn ask_for_both(headers: &mut HeaderMap) {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     }
 }
 
-/// Refuses a request whose client takes no type of the protocol.
+/// Refuses a request whose client accepts neither type.
 pub(super) fn not_acceptable() -> Reply {
     let message = format!("`Accept` allows neither `{JSON}` nor `{STREAM}`; send one of them\n");
     text(StatusCode::NOT_ACCEPTABLE, &message)
@@ -83,7 +83,7 @@ pub(super) async fn in_json(
     Response::from_parts(head, Full::new(message.into()).boxed())
 }
 
-/// The answer in a stream of events, as JSON.
+/// Returns the last message of an event stream as JSON.
 async fn last_message(mut body: BoxBody<Bytes, Infallible>) -> Vec<u8> {
     let mut text = Vec::new();
     while let Some(Ok(frame)) = body.frame().await {
@@ -91,7 +91,7 @@ async fn last_message(mut body: BoxBody<Bytes, Infallible>) -> Vec<u8> {
         text.extend_from_slice(&data);
         while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = text.drain(..=end).collect();
-            // The library writes each message into one line of data.
+            // The library writes each message as one `data` line.
             let Some(message) = line.trim_ascii().strip_prefix(b"data:") else { continue };
             match kind(message) {
                 Kind::Answer => return message.trim_ascii().to_vec(),

@@ -1,19 +1,19 @@
-//! The names by which clients may call the server.
+//! The host names by which clients may call the server.
 
 use std::net::Ipv6Addr;
 
 pub(crate) struct AllowedHosts(Vec<Authority>);
 
-/// A host, as the field `Host` of a request names it.
+/// A host in the form of a request's `Host` header.
 #[derive(Debug, PartialEq, Eq)]
 struct Authority {
-    /// In lower case; an IPv6 address in brackets.
+    /// Lower case. An IPv6 address is in brackets.
     name: String,
     port: Option<u16>,
 }
 
 impl AllowedHosts {
-    /// Takes names with or without a port. One that cannot be the host of a request allows none.
+    /// Takes names with or without a port. Names that cannot be the host of a request are ignored.
     pub(crate) fn new(names: impl IntoIterator<Item = String>) -> Self {
         let read = |name: String| match name.parse::<Ipv6Addr>() {
             Ok(_) => Authority::read(&format!("[{name}]")),
@@ -22,8 +22,8 @@ impl AllowedHosts {
         Self(names.into_iter().filter_map(read).collect())
     }
 
-    /// Whether a request for this host is allowed: its whole name is one of these, and its port,
-    /// where that name has one.
+    /// Returns whether requests for this host are allowed: the whole name must match, and the port
+    /// if the allowed name has one.
     pub(crate) fn allows(&self, host: &[u8]) -> bool {
         let host = str::from_utf8(host).ok().and_then(Authority::read);
         host.is_some_and(|host| {
@@ -34,7 +34,7 @@ impl AllowedHosts {
 }
 
 impl Authority {
-    /// Reads `NAME`, `NAME:PORT` and the same with an IPv6 address in brackets, and nothing else.
+    /// Parses `NAME` or `NAME:PORT`, also with an IPv6 address in brackets.
     fn read(text: &str) -> Option<Self> {
         let end = match text.starts_with('[') {
             true => text.find(']')? + 1,
@@ -47,7 +47,7 @@ impl Authority {
             None => !name.is_empty() && name.chars().all(fits),
         };
         let port = match rest.strip_prefix(':') {
-            // `parse` takes a sign.
+            // `parse` would accept a sign.
             Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Some(port.parse().ok()?)
             }

@@ -1,4 +1,4 @@
-//! Connections: their limits, their authentication and their ends.
+//! Connections: their limits, authentication and shutdown.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,19 +18,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::transport::message;
 
-/// Number of connections on which no valid token was shown yet. A new connection replaces the
-/// oldest, so that a client with a token is always accepted.
+/// Maximum number of connections without a valid token. A new connection replaces the oldest, so
+/// that a client with a token is always accepted.
 const STRANGERS: usize = 512;
 
-/// How long a connection stays before it can be replaced, so that its client's data can arrive.
-/// Until then new connections wait in the kernel. With the most that can wait there, 4,096, a
-/// client is accepted after eight times as long.
+/// Minimum lifetime of a connection before it can be replaced, so that its client's data can
+/// arrive. Until then new connections wait in the kernel. With the maximum of 4,096 waiting
+/// connections, a client is accepted after eight times this time.
 const LEAST_TIME: Duration = Duration::from_millis(200);
 
-/// Longest time that a client may read none of its pending output.
+/// Maximum time without reading for a client with pending output.
 const WRITE_TIME: Duration = Duration::from_secs(10);
 
-/// The connections of a server. Clones are the same.
+/// The connections of a server. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Connections(Arc<Shared>);
 
@@ -43,11 +43,11 @@ struct Shared {
 #[derive(Default)]
 struct Strangers {
     last: u64,
-    /// In the order in which they came.
+    /// In the order of their arrival.
     open: BTreeMap<u64, Stranger>,
 }
 
-/// A connection on which no valid token was shown yet.
+/// A connection that has not presented a valid token yet.
 struct Stranger {
     since: Instant,
     end: CancellationToken,
@@ -61,13 +61,13 @@ pub(crate) struct Connection {
 }
 
 impl Connections {
-    /// As many connections with a token as `admitted` says.
+    /// `admitted` limits the number of connections with a token.
     pub(crate) fn new(admitted: usize) -> Self {
         let admitted = Arc::new(Semaphore::new(admitted.min(Semaphore::MAX_PERMITS)));
         Self(Arc::new(Shared { strangers: Mutex::default(), left: Notify::new(), admitted }))
     }
 
-    /// Waits until a new connection can be taken.
+    /// Waits until a new connection can be accepted.
     pub(crate) async fn room(&self) {
         loop {
             let left = self.0.left.notified();
@@ -79,7 +79,7 @@ impl Connections {
         }
     }
 
-    /// When there is room for a new connection, where that is not now.
+    /// Returns the time at which a new connection can be accepted, unless that is now.
     fn room_at(&self) -> Option<Instant> {
         let strangers = self.strangers();
         let (_, oldest) = strangers.open.first_key_value()?;
@@ -87,7 +87,7 @@ impl Connections {
         (strangers.open.len() >= STRANGERS && room > Instant::now()).then_some(room)
     }
 
-    /// Takes a new connection without a token.
+    /// Adds a new connection without a token.
     pub(crate) fn take(&self) -> Arc<Connection> {
         let end = CancellationToken::new();
         let mut strangers = self.strangers();
@@ -109,8 +109,7 @@ impl Connections {
 }
 
 impl Connection {
-    /// Records that a valid token was shown. False if the limit on connections with a token is
-    /// reached.
+    /// Records a valid token. Returns `false` if the limit on connections with a token is reached.
     pub(crate) fn admit(&self) -> bool {
         if self.is_admitted() {
             return true;
@@ -127,10 +126,10 @@ impl Connection {
         self.place.get().is_some()
     }
 
-    /// Waits until the connection must make room, and its received data was read.
+    /// Waits until the connection must make room, and its received data has been read.
     pub(crate) async fn ended(&self) {
         self.end.cancelled().await;
-        // Before this goes on the runtime asks what has arrived, and that is read first.
+        // Yields so that the runtime polls for received data and reads it first.
         tokio::task::yield_now().await;
         if self.is_admitted() {
             std::future::pending().await
@@ -218,7 +217,7 @@ impl AsyncWrite for TimedStream {
     }
 }
 
-/// A body whose parts are counted until they are written, and which holds something meanwhile.
+/// A body whose parts are counted until they are written. It also keeps a value alive until then.
 pub(crate) struct MeteredBody<B, H> {
     body: B,
     memory: MemoryBudget,
@@ -263,7 +262,7 @@ impl<B: Body<Data = Bytes> + Unpin, H: Unpin> Body for MeteredBody<B, H> {
     }
 }
 
-/// A part of an answer; its memory is free again when it is written.
+/// A part of an answer. Its memory is released when it is written.
 struct CountedBytes(Bytes, #[expect(dead_code, reason = "held, not read")] Reservation);
 
 impl AsRef<[u8]> for CountedBytes {

@@ -1,4 +1,4 @@
-//! Requests of web pages from other origins: CORS, as the Fetch standard defines it.
+//! Cross-origin requests of web pages: CORS, as the Fetch standard defines it.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -11,35 +11,36 @@ use super::reply::{Reply, text};
 
 const METHODS: &str = "GET, POST, DELETE";
 
-/// The headers that a page may send if its preflight names none.
+/// The allowed request headers for a preflight that names none.
 const SENT: &str = "Accept, Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, \
                     Mcp-Method, Mcp-Name, Mcp-Session-Id";
 
-/// The headers of an answer that a page may read.
+/// The response headers that a page may read.
 const READ: &str = "Mcp-Session-Id, Retry-After, WWW-Authenticate";
 
-/// The time for which a browser may keep the answer to a preflight, in seconds: two hours, the
-/// most that Chromium takes.
+/// Time in seconds for which a browser may cache a preflight response: two hours, the maximum of
+/// Chromium.
 const MAX_AGE: &str = "7200";
 
-/// Asks whether a page from the Internet may reach this network (Private Network Access).
+/// Header by which a page from the Internet requests access to this network (Private Network
+/// Access).
 const REQUEST_PRIVATE_NETWORK: HeaderName =
     HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE_NETWORK: HeaderName =
     HeaderName::from_static("access-control-allow-private-network");
 
-/// The origin of the web page that sent a request. Other clients send none.
+/// Returns the origin of the web page that sent a request. Other clients do not send an origin.
 pub(super) fn page(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(ORIGIN).cloned()
 }
 
-/// Whether a browser asks if it may send the request of a page.
+/// Returns whether a request is a preflight: a browser asks whether it may send a page's request.
 pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to a preflight for a page whose origin is allowed.
+/// Returns the response to a preflight of an allowed origin.
 pub(super) fn preflight(asked: &HeaderMap) -> Reply {
     let mut reply = text(StatusCode::NO_CONTENT, "");
     let headers = reply.headers_mut();
@@ -55,7 +56,7 @@ pub(super) fn preflight(asked: &HeaderMap) -> Reply {
     reply
 }
 
-/// Lets a page of this origin read an answer.
+/// Allows a page of this origin to read a response.
 pub(super) fn allow(headers: &mut HeaderMap, page: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, page);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READ));

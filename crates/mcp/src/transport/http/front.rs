@@ -1,4 +1,4 @@
-//! The requests of clients, up to those that belong to the protocol.
+//! Handles HTTP requests before they reach the protocol.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -29,20 +29,20 @@ use crate::server::handler::Handler;
 use crate::session::Session;
 use crate::transport::in_flight::InFlight;
 
-/// The same path with a trailing slash, which some clients send.
+/// The path with a trailing slash, which some clients send.
 const PATH_WITH_SLASH: &str = "/mcp/";
 
-/// How long calls may go on after the server was asked to end.
+/// Time that running calls have when the server shuts down.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 
-/// The checks and the state in front of the protocol.
+/// The checks and the state that precede the protocol.
 pub(super) struct Front {
     pub(super) server: Server,
     pub(super) options: HttpOptions,
     pub(super) hosts: AllowedHosts,
     pub(super) sessions: Sessions,
     pub(super) protocol: StreamableHttpService<Handler, LocalSessionManager>,
-    /// Ends the streams on which clients wait for news.
+    /// Ends the streams on which clients wait for notifications.
     pub(super) streams: CancellationToken,
     pub(super) rate: RequestRate,
     pub(super) memory: MemoryBudget,
@@ -60,7 +60,8 @@ impl Front {
         let hosts = loopback.into_iter().chain(options.allowed_hosts.iter().cloned());
         let hosts = AllowedHosts::new(hosts);
         let config = StreamableHttpServerConfig::default()
-            // Compared here, whole: the library takes `[localhost]` and any text as a port.
+            // The host is compared here as a whole: the library accepts `[localhost]`, and any text
+            // as a port.
             .disable_allowed_hosts()
             .with_allowed_origins(own_origins.into_iter().chain(options.allowed_origins.clone()))
             .enforce_origin_validation()
@@ -109,7 +110,7 @@ impl Front {
         };
         let is_page_allowed = is_clear && refused.is_none();
         let mut reply = match refused {
-            // A preflight has no token, and is answered before one is looked for.
+            // A preflight has no token, so it is answered before authentication.
             Some(refused) if is_preflight => refused,
             None if is_preflight && is_clear => cross_origin::preflight(request.headers()),
             _ => self.answer(request, connection).await,
@@ -120,7 +121,7 @@ impl Front {
         if let Some(page) = page.filter(|_| is_page_allowed) {
             cross_origin::allow(reply.headers_mut(), page);
         }
-        // A connection without a token is closed.
+        // A connection without a valid token is closed.
         if connection.is_admitted() { reply } else { ending(reply) }
     }
 
@@ -179,7 +180,7 @@ impl Front {
         refused
     }
 
-    /// Refuses a request that is for another host, or from a web page of another origin.
+    /// Refuses requests for another host, or from a web page of another origin.
     async fn forbidden<B>(&self, request: &Request<B>) -> Option<Reply> {
         let headers = request.headers();
         let refused = |name, what: &str, option: &str| {
@@ -205,13 +206,13 @@ impl Front {
         }
     }
 
-    /// Whether the protocol's library allows the origin of a request, if it has one.
+    /// Returns whether the protocol library allows the origin of a request, if it has one.
     async fn is_allowed_by_library<B>(&self, request: &Request<B>) -> bool {
         if !request.headers().contains_key(ORIGIN) {
             return true;
         }
         let mut other = Request::new(Empty::<Bytes>::new());
-        // A method that it serves with nothing else than an error.
+        // A method to which the library always responds with an error.
         *other.method_mut() = Method::OPTIONS;
         *other.uri_mut() = request.uri().clone();
         for name in [HOST, ORIGIN] {

@@ -1,20 +1,20 @@
-//! The head of a request.
+//! The headers of a request.
 
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue, Request};
 use rmcp::model::ProtocolVersion;
 
-/// The header that names the version of the protocol.
+/// The header with the protocol version.
 const VERSION: &str = "mcp-protocol-version";
 
-/// The token in the value of `Authorization`.
+/// Returns the token in an `Authorization` header.
 pub(super) fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked("Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
 }
 
-/// Explains why the host or the origin of a request is ambiguous: a proxy could use another value
-/// than this check does.
+/// Explains why the host or the origin of a request is ambiguous: a proxy could use a different
+/// value than this check.
 pub(super) fn ambiguity<B>(request: &Request<B>) -> Option<&'static str> {
     let is_repeated = |name| request.headers().get_all(name).iter().nth(1).is_some();
     if is_repeated(HOST) {
@@ -32,7 +32,7 @@ pub(super) fn ambiguity<B>(request: &Request<B>) -> Option<&'static str> {
     is_other.then_some("another host in its first line than in `Host`")
 }
 
-/// The version of the protocol in the head of a request, if kitbag does not know it.
+/// Returns the protocol version in the headers of a request, if kitbag does not support it.
 pub(super) fn unknown_version(headers: &HeaderMap) -> Option<String> {
     let version = headers.get(VERSION)?.to_str().ok()?;
     let is_known = ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == version);

@@ -1,9 +1,8 @@
 //! MCP over Streamable HTTP.
 //!
-//! A request reaches the protocol after these checks, in this order: the token, a bound on
-//! connections, the host, a bound on the rate, a bound on the body and on its time, memory for
-//! it, strict JSON. The protocol's library checks the `Origin` header against the list that it
-//! is given here.
+//! A request passes these checks in order: token, number of connections, host, rate, size and time
+//! of the body, available memory, strict JSON. The protocol library checks the `Origin` header
+//! against the configured list.
 
 mod accept;
 mod allowed_hosts;
@@ -41,49 +40,48 @@ use crate::server::Server;
 use crate::session::Peer;
 use crate::transport::sys::extend_backlog;
 
-/// Connections that wait in the kernel until they are taken, where it lets as many
-/// wait (`net.core.somaxconn` on Linux, 4,096 by default).
+/// Maximum number of connections that wait in the kernel, if the kernel allows as many
+/// (`net.core.somaxconn` on Linux, 4,096 by default).
 const BACKLOG: i32 = 4_096;
 
-/// Where clients connect.
+/// The path of the endpoint.
 pub const PATH: &str = "/mcp";
 
-/// How long an open connection may take to send the head of a request.
+/// Maximum time for receiving the headers of a request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
-/// The longest head of a request. As much is kept for each connection while its head
-/// arrives, or longer.
+/// Maximum size of the headers of a request. At least as much memory is used for each connection
+/// while the headers arrive.
 const HEAD_BYTES: usize = 16 << 10;
 
-/// Connections that are taken in a row, far fewer than may be open.
+/// Maximum number of connections accepted in a row, far fewer than may be open.
 const AT_ONCE: usize = 64;
 
-/// The header that names a session.
+/// The header with the session id.
 const SESSION: &str = "mcp-session-id";
 
-/// How HTTP is served.
+/// Options of the HTTP server.
 #[derive(Debug)]
 pub struct HttpOptions {
     /// Token that a client must present. `None`: no token is required.
     pub token: Option<Token>,
-    /// Names, with or without a port, by which clients may call the server,
-    /// beside those of the loopback interface.
+    /// Host names, with or without a port, by which clients may call the server, in addition to
+    /// those of the loopback interface.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may call the server, such as `https://app.example.com`, besides
-    /// its own on a loopback address. Default: none.
+    /// Origins of web pages that may call the server, such as `https://app.example.com`, in
+    /// addition to its own loopback origins. Default: none.
     pub allowed_origins: Vec<String>,
-    /// The largest request. Default: 4 MiB.
+    /// Maximum size of a request body in bytes. Default: 4 MiB.
     pub body_bytes: usize,
-    /// Sessions at once, of clients that speak a revision with a handshake.
+    /// Maximum number of concurrent sessions of clients that use a revision with a handshake.
     /// Default: 1,000.
     pub sessions: usize,
-    /// The time after which a session ends if its client sends nothing and has no stream open.
-    /// Default: 30 minutes.
+    /// Time after which a session without requests and open streams ends. Default: 30 minutes.
     pub session_idle: Duration,
-    /// Maximum number of connections on which a valid token was shown, if a token is required.
-    /// Default: 1,000. At most 512 others are open, and a new one replaces the oldest.
+    /// Maximum number of connections with a valid token, if a token is required. Default: 1,000. At
+    /// most 512 other connections are open, and a new one replaces the oldest.
     pub connections: usize,
-    /// Requests a second, of all clients together. Default: 10,000.
+    /// Maximum number of requests per second from all clients. Default: 10,000.
     pub rate: NonZeroU32,
 }
 
@@ -104,8 +102,8 @@ impl Default for HttpOptions {
 }
 
 impl Server {
-    /// Serves any number of clients until `end` is cancelled. Then no connection is accepted, and
-    /// running calls have ten seconds to end.
+    /// Serves any number of clients until `end` is cancelled. After that no connections are
+    /// accepted, and running calls have ten seconds to finish.
     ///
     /// # Errors
     ///
@@ -138,7 +136,7 @@ impl Server {
             };
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
-                // Errors such as too many open files may have passed by the next attempt.
+                // Errors such as too many open files may be temporary.
                 Err(error) => {
                     tracing::warn!("a connection was not accepted: {error}");
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -146,7 +144,7 @@ impl Server {
                 }
             };
             serve_connection(&front, &connections, &graceful, stream, peer);
-            // What has arrived on these is read before others may take their places.
+            // Received data on these connections is read before others may replace them.
             taken += 1;
             if taken.is_multiple_of(AT_ONCE) {
                 tokio::task::yield_now().await;
@@ -154,7 +152,7 @@ impl Server {
         }
         drop(listener);
         front.drain().await;
-        // What is left are streams that wait for something to happen.
+        // Only streams that wait for notifications remain.
         front.streams.cancel();
         self.closing().cancel();
         let _ = tokio::time::timeout(Duration::from_secs(1), graceful.shutdown()).await;
@@ -162,7 +160,7 @@ impl Server {
     }
 }
 
-/// Serves one connection, on a task of its own.
+/// Serves one connection on a separate task.
 fn serve_connection(
     front: &Arc<Front>,
     connections: &Connections,
@@ -187,7 +185,7 @@ fn serve_connection(
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
         tokio::select! {
-            // What has arrived is read before it makes room.
+            // Received data is read before the connection makes room.
             biased;
             served = connection => if let Err(error) = served {
                 tracing::debug!("a connection broke: {error}");

@@ -1,4 +1,4 @@
-//! Requests of the protocol: from the body of a request to the answer of the protocol's library.
+//! Protocol requests: from the body of a request to the response of the protocol library.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -29,19 +29,19 @@ use crate::session::{self, handshake};
 use crate::transport::in_flight::InFlightRequest;
 use crate::transport::message::{self, Line, MESSAGE_BYTES};
 
-/// How long the body of a request may take to arrive.
+/// Maximum time for receiving the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
 const IN_SESSION: &str = ", and the `Mcp-Session-Id` of its response with each request";
 
 type LibraryReply = Response<BoxBody<Bytes, Infallible>>;
 
-/// The body of a request, read.
+/// The parsed body of a request.
 struct Received<'a> {
     body: Bytes,
     /// `None`: the body is empty.
     message: Option<Box<ClientJsonRpcMessage>>,
-    /// Held by a large message until the library has read it, too.
+    /// Held by a large message until the library has also read it.
     turn: Option<SemaphorePermit<'a>>,
 }
 
@@ -62,7 +62,7 @@ impl Front {
         self.post(request, accepted, memory, session).await.unwrap_or_else(|refused| *refused)
     }
 
-    /// Passes a request without a message on: a stream is opened or a session ends.
+    /// Forwards a request without a message: it opens a stream or ends a session.
     async fn without_message(
         &self,
         request: Request<Incoming>,
@@ -71,19 +71,19 @@ impl Front {
     ) -> Reply {
         let deletes = request.method() == Method::DELETE;
         let mut reply = self.protocol.handle(request).await;
-        // The library answers 202, which is for a message that was taken; clients that
-        // expect 200 or 204 warn of it.
+        // The library responds with 202, the status for an accepted message. Clients that expect
+        // 200 or 204 log a warning.
         if deletes && reply.status() == StatusCode::ACCEPTED {
             *reply.status_mut() = StatusCode::NO_CONTENT;
         }
         self.counted(reply, InFlightRequest::alone(memory), session)
     }
 
-    /// Passes a request with a message on.
+    /// Forwards a request with a message.
     ///
     /// # Errors
     ///
-    /// The answer to a request that is refused.
+    /// The response to a refused request.
     async fn post(
         &self,
         request: Request<Incoming>,
@@ -99,7 +99,7 @@ impl Front {
         if let Some(ClientJsonRpcMessage::Request(request)) = message
             && let Some(digits) = request.request.extensions().get::<Digits>()
         {
-            // The library reads the body again, as floats.
+            // The library parses the body again, with numbers as floats.
             head.extensions.insert(digits.clone());
         }
         let request = self.begin(&head.headers, message, memory)?;
@@ -122,7 +122,7 @@ impl Front {
         Ok(self.counted(reply, request, session))
     }
 
-    /// Reads a body, which has a bounded time to arrive.
+    /// Receives a body within a limited time.
     async fn receive(&self, body: Incoming, memory: &mut Reservation) -> Result<Bytes, Box<Reply>> {
         match tokio::time::timeout(BODY_TIME, self.read(body, memory)).await {
             Ok(read) => read,
@@ -135,7 +135,7 @@ impl Front {
         }
     }
 
-    /// Reads the message in a body, for which memory is reserved first.
+    /// Parses the message in a body. Memory for it is reserved first.
     async fn parse(
         &self,
         mut body: Bytes,
@@ -155,8 +155,8 @@ impl Front {
             reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
             return Err(reply.into());
         }
-        // Large messages are read one at a time and on other threads, so that small ones are
-        // answered in between.
+        // Large messages are parsed one at a time and on other threads, so that small messages are
+        // not delayed.
         let turn = match cost > message::SMALL_BYTES {
             true => self.large_turn.acquire().await.ok(),
             false => None,
@@ -175,7 +175,7 @@ impl Front {
         }
     }
 
-    /// Notes that a request is in flight, until the result is dropped.
+    /// Marks a request as in flight until the result is dropped.
     fn begin(
         &self,
         headers: &HeaderMap,
@@ -196,14 +196,14 @@ impl Front {
     async fn handle(&self, head: Parts, received: Received<'_>) -> LibraryReply {
         let Received { mut body, message, turn } = received;
         if let Some(message) = message.as_deref().filter(|message| is_initialize(message)) {
-            // The library reads it again, and keeps what it reads for the session.
+            // The library parses the body again, and keeps the result for the session.
             body = serde_json::to_vec(message).unwrap_or_default().into();
         }
         let protocol = self.protocol.clone();
         let handling =
             async move { protocol.handle(Request::from_parts(head, Full::new(body))).await };
         let mut handling = Box::pin(handling);
-        // The library reads the message again at once.
+        // The library parses the message again at once.
         let handled = match &turn {
             None => {
                 drop(message);
@@ -212,7 +212,7 @@ impl Front {
             Some(_) => {
                 let begin = move || {
                     drop(message);
-                    // It is polled again below, by the task that is to be woken.
+                    // Polled again below by the task that must be woken.
                     let handled = handling.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                     (handling, handled)
                 };
@@ -228,7 +228,7 @@ impl Front {
         }
     }
 
-    /// An answer that holds its request, its session and memory until it is written.
+    /// Returns a response that holds its request, session and memory until it is written.
     fn counted(
         &self,
         reply: LibraryReply,
@@ -238,7 +238,7 @@ impl Front {
         reply.map(|body| MeteredBody::new(body, self.memory.clone(), (request, session)).boxed())
     }
 
-    /// Reads a body, which is counted as it arrives.
+    /// Receives a body and counts its bytes.
     async fn read(
         &self,
         mut body: Incoming,
@@ -266,7 +266,7 @@ impl Front {
         Ok(read.freeze())
     }
 
-    /// Refuses a request for which there is no memory now.
+    /// Refuses a request because no memory is available now.
     fn full(&self) -> Reply {
         self.server.metrics().refused("memory");
         let what = "busy: other messages have reserved the server's memory";
@@ -274,7 +274,7 @@ impl Front {
     }
 }
 
-/// Refuses a request of an unknown version of the protocol, and one that belongs to no session.
+/// Refuses a request with an unsupported protocol version, or one that must have a session.
 fn check_envelope(
     headers: &HeaderMap,
     message: Option<&ClientJsonRpcMessage>,
@@ -302,7 +302,7 @@ fn session_of(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION)?.to_str().ok()
 }
 
-/// Does work that would keep other requests waiting.
+/// Runs work on another thread that would delay other requests.
 async fn on_another_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
@@ -310,13 +310,13 @@ async fn on_another_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 
     }
 }
 
-/// Whether a request says itself which version of the protocol it is in.
+/// Returns whether a request contains its own protocol version.
 fn names_version(message: &ClientJsonRpcMessage) -> bool {
     let ClientJsonRpcMessage::Request(message) = message else { return false };
     message.request.get_meta().protocol_version().is_some()
 }
 
-/// The client that begins a session: its address, its name and its version.
+/// Returns the client that starts a session: its address, name and version.
 fn client_of(message: &ClientJsonRpcMessage, head: &Parts) -> Option<String> {
     let ClientJsonRpcMessage::Request(request) = message else { return None };
     let ClientRequest::InitializeRequest(request) = &request.request else { return None };

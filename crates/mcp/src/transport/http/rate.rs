@@ -1,10 +1,10 @@
-//! How many requests a second are taken.
+//! The rate limit on requests.
 
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A token bucket: as many as a second's worth at once, and then at its rate.
+/// A token bucket with a burst of one second's requests.
 pub(crate) struct RequestRate {
     every: Duration,
     burst: Duration,

@@ -1,4 +1,4 @@
-//! Answers of the server itself: refusals, and errors in the form that a client reads.
+//! Responses of the server itself: refusals, and errors in the form that the client expects.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,7 +17,7 @@ use crate::transport::message::BUSY;
 
 pub(super) type Reply = Response<BoxBody<Bytes, io::Error>>;
 
-/// Turns the body of an error into an error of JSON-RPC, which clients of the protocol read.
+/// Converts the body of an error to a JSON-RPC error, which clients of the protocol can read.
 pub(super) async fn as_json_rpc(reply: Reply) -> Reply {
     let status = reply.status();
     let kind = reply.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
@@ -36,12 +36,12 @@ pub(super) async fn as_json_rpc(reply: Reply) -> Reply {
     Response::from_parts(head, boxed(Full::new(message.into())))
 }
 
-/// Whether clients that look for OAuth ask for this path (RFC 8414, 9728, 7591, 6749).
+/// Returns whether clients request this path for OAuth discovery (RFC 8414, 9728, 7591, 6749).
 pub(super) fn is_of_oauth(path: &str) -> bool {
     path.starts_with("/.well-known/") || matches!(path, "/register" | "/authorize" | "/token")
 }
 
-/// The answer to a client that looks for OAuth, in the form of an OAuth error (RFC 6749, 5.2).
+/// Returns the response to OAuth discovery, in the form of an OAuth error (RFC 6749, 5.2).
 pub(super) fn no_oauth(path: &str) -> Reply {
     let (status, error) = match path.starts_with("/.well-known/") {
         true => (StatusCode::NOT_FOUND, "not_found"),
@@ -59,7 +59,7 @@ where
     body.map_err(|never| match never {}).boxed()
 }
 
-/// A reply after which the connection ends.
+/// Returns a response after which the connection closes.
 pub(super) fn ending(mut reply: Reply) -> Reply {
     reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     reply

@@ -1,5 +1,5 @@
-//! The sessions of clients that speak a revision with a handshake: whose they are, how long they
-//! last, and which of them makes room for a new one.
+//! The sessions of clients that use a revision with a handshake: their owners, lifetimes, and
+//! eviction.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,11 +13,11 @@ use tokio::task::JoinHandle;
 
 use super::SESSION;
 
-/// The longest and the shortest time between two looks for sessions that nothing uses.
+/// Maximum and minimum time between two searches for unused sessions.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The open sessions. One ends if no request and no open stream has used it for a time.
+/// The open sessions. A session ends if no request and no open stream has used it for some time.
 #[derive(Clone)]
 pub(super) struct Sessions {
     manager: Arc<LocalSessionManager>,
@@ -32,7 +32,7 @@ struct Uses(HashMap<SessionId, Use>);
 struct Use {
     client: Arc<str>,
     requests: usize,
-    /// Open streams, on which the server sends messages of its own.
+    /// Open streams for messages from the server.
     streams: usize,
     last: Instant,
 }
@@ -48,10 +48,10 @@ pub(super) struct EndUnused(JoinHandle<()>);
 impl Sessions {
     pub(super) fn new(limit: usize, idle: Duration) -> Self {
         let mut manager = LocalSessionManager::default();
-        // Completed answers are not kept for a client that resumes its stream later: their memory
+        // Completed responses are not kept for a client that resumes its stream later: their memory
         // would not be counted.
         manager.session_config.completed_cache_ttl = Duration::ZERO;
-        // The library does not take an open stream for a use.
+        // The library does not count an open stream as use.
         manager.session_config.keep_alive = None;
         Self { manager: Arc::new(manager), uses: Arc::default(), limit, idle }
     }
@@ -64,8 +64,7 @@ impl Sessions {
         self.manager.sessions.read().await.len()
     }
 
-    /// Keeps the session that the headers of a request name in use. `None`: there is no such
-    /// session.
+    /// Keeps the session in the headers of a request in use. `None` if no such session exists.
     pub(super) async fn in_use(
         &self,
         headers: &HeaderMap,
@@ -74,7 +73,7 @@ impl Sessions {
         self.begin(headers, None, method == Method::GET).await
     }
 
-    /// Keeps the session that the headers of an answer name in use: a client has begun it.
+    /// Keeps the session in the headers of a response in use: a client has just started it.
     pub(super) async fn begun(&self, headers: &HeaderMap, client: &str) -> Option<SessionInUse> {
         self.begin(headers, Some(client), false).await
     }
@@ -98,7 +97,7 @@ impl Sessions {
         Some(SessionInUse { id, is_stream, uses: Arc::clone(&self.uses) })
     }
 
-    /// Whether another session may begin. If as many are open as may be, one is ended for it.
+    /// Returns whether another session may start. Ends a session if the limit is reached.
     pub(super) async fn make_room(&self) -> bool {
         if self.len().await < self.limit {
             return true;
@@ -114,7 +113,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions that nothing uses, until the result is dropped.
+    /// Ends unused sessions until the result is dropped.
     pub(super) fn end_unused(&self) -> EndUnused {
         let sessions = self.clone();
         EndUnused(tokio::spawn(async move {
@@ -145,15 +144,16 @@ impl Sessions {
 }
 
 impl Uses {
-    /// The sessions that were not used for this long.
+    /// Returns the sessions that were unused for this long.
     fn unused(&self, time: Duration) -> Vec<SessionId> {
         let is_unused = |it: &Use| it.requests == 0 && it.streams == 0 && it.last.elapsed() >= time;
         let unused = self.0.iter().filter(|(_, session)| is_unused(session));
         unused.map(|(id, _)| id.clone()).collect()
     }
 
-    /// The session that makes room for a new one, of those without a request in flight: of the
-    /// client that has the most, one without an open stream, and the longest unused.
+    /// Returns the session that makes room for a new one. Candidates have no request in flight; the
+    /// session belongs to the client with the most sessions, has no open stream if possible, and
+    /// was unused for the longest time.
     fn to_end(&self) -> Option<SessionId> {
         let mut counts = HashMap::<_, usize>::new();
         self.0.values().for_each(|it| *counts.entry(&it.client).or_default() += 1);

@@ -1,4 +1,4 @@
-//! The token that a client of the HTTP server shows.
+//! The bearer token of the HTTP server.
 
 use std::fmt;
 use std::io;
@@ -12,15 +12,15 @@ use subtle::ConstantTimeEq;
 #[derive(Clone)]
 pub struct Token([u8; 32]);
 
-/// Why a token is rejected.
+/// The reason why a token is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// The token is short enough to be guessed.
+    /// The token is so short that it could be guessed.
     #[error("a token must have at least {least} characters; this one has {found}")]
     Short {
-        /// Required length, in bytes.
+        /// Required length in bytes.
         least: usize,
-        /// Actual length, in bytes.
+        /// Actual length in bytes.
         found: usize,
     },
     /// The token cannot be sent in a header.
@@ -28,7 +28,7 @@ pub enum TokenError {
     Unprintable,
 }
 
-/// The shortest token that is taken.
+/// Minimum length of a token in bytes.
 const LEAST_BYTES: usize = 16;
 
 impl Token {
@@ -36,7 +36,7 @@ impl Token {
     ///
     /// # Errors
     ///
-    /// [`TokenError`] if the token can be guessed or cannot be sent.
+    /// [`TokenError`] if the token is too short or cannot be sent.
     pub fn new(text: &str) -> Result<Self, TokenError> {
         let text = text.trim();
         if text.len() < LEAST_BYTES {

@@ -1,8 +1,8 @@
 //! Strict parsing of a client's message.
 //!
-//! Input that other parsers accept, such as a repeated key, would reach a tool with another meaning
-//! than the client intended. An invalid message is answered under its `id`, since its sender waits
-//! for the answer.
+//! Input that other parsers accept, such as a repeated key, could have another meaning for a tool
+//! than the client intended. The response to an invalid message has its `id`, since the sender
+//! waits for it.
 
 mod memory;
 mod skim;
@@ -27,12 +27,12 @@ use crate::session::handshake::{self, INITIALIZE_BYTES};
 #[derive(Debug)]
 pub(crate) enum Line {
     Message(Box<ClientJsonRpcMessage>),
-    /// The message is invalid; this is the answer.
+    /// The message is invalid. Contains the response.
     Refused(Box<ServerJsonRpcMessage>),
     Empty,
 }
 
-/// Reads one message, which has been [`normalized`].
+/// Parses one [`normalized`] message.
 pub(crate) fn read(text: &[u8]) -> Line {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let text = text.trim_ascii();
@@ -54,7 +54,7 @@ pub(crate) fn read(text: &[u8]) -> Line {
             let id = skim.id();
             let message = unreadable(&error, text);
             return Line::Refused(Box::new(match id {
-                // It is JSON as far as its envelope goes.
+                // Its envelope is valid JSON.
                 Some(_) => refusal(ErrorData::invalid_request(message, None), id),
                 None => refusal(ErrorData::parse_error(message, None), None),
             }));
@@ -66,7 +66,7 @@ pub(crate) fn read(text: &[u8]) -> Line {
     }
 }
 
-/// The text about a message that cannot be read, with the argument that is the cause.
+/// Returns the error text for an unreadable message, with the argument that is the cause.
 fn unreadable(error: &JsonError, text: &[u8]) -> String {
     let pointer = error.pointer(text);
     let argument = match pointer.strip_prefix("/params/arguments/") {
@@ -84,23 +84,23 @@ fn unreadable(error: &JsonError, text: &[u8]) -> String {
     format!("the message cannot be read: {argument}{error}{hint}")
 }
 
-/// Returns the message with common mistakes of form corrected: a `null` for `params` or `_meta`,
-/// and `arguments` as the JSON text of an object. `None`: it has neither mistake.
+/// Corrects common mistakes in a message: a `null` for `params` or `_meta`, and `arguments` as a
+/// string with the JSON of an object. `None` if it has neither mistake.
 ///
-/// Its cost must be computed afterwards, since values in a text cost more than the text.
+/// The cost must be computed afterwards, since the parsed values cost more than the string.
 pub(crate) fn normalized(text: &[u8]) -> Option<Vec<u8>> {
     let without_null = without_null(text);
     let with_object = with_object(without_null.as_deref().unwrap_or(text));
     with_object.or(without_null)
 }
 
-/// The message with the object whose JSON text is its `arguments`, or with an empty object in
-/// place of an empty text.
+/// Replaces `arguments` that are a JSON string by the object in it. An empty string becomes an
+/// empty object.
 fn with_object(text: &[u8]) -> Option<Vec<u8>> {
     let places = places(text, "\"arguments\"", "/params/arguments");
     let [start] = places[..] else { return None };
     let end = json::string_end(text, start);
-    // A character takes six bytes at most, as `\u0041`.
+    // A character takes at most six bytes, as `\u0041`.
     if text[start] != b'"' || end - start > 6 * ARGUMENTS_BYTES {
         return None;
     }
@@ -109,7 +109,7 @@ fn with_object(text: &[u8]) -> Option<Vec<u8>> {
         "" => "{}",
         text => text,
     };
-    // One whole value: the text brings no other key into the message.
+    // Must be a single value, so that the string cannot add keys to the message.
     let is_value = serde_json::from_str::<IgnoredAny>(arguments).is_ok();
     if !arguments.starts_with('{') || !is_value {
         return None;
@@ -117,9 +117,9 @@ fn with_object(text: &[u8]) -> Option<Vec<u8>> {
     Some([&text[..start], arguments.as_bytes(), &text[end..]].concat())
 }
 
-/// Where the values of a key are in a message, at a JSON pointer.
+/// Returns the positions of a key's values in a message at a JSON pointer.
 fn places(text: &[u8], key: &str, pointer: &str) -> Vec<usize> {
-    /// A message has one of each; what has more of them is another's data.
+    /// A message has one of each. More of them belong to other data.
     const MOST: usize = 8;
     let value = |at: usize| {
         let rest = text[at + key.len()..].trim_ascii_start();
@@ -131,8 +131,8 @@ fn places(text: &[u8], key: &str, pointer: &str) -> Vec<usize> {
     memmem::find_iter(text, key).take(MOST).filter_map(value).collect()
 }
 
-/// The message with an empty object in place of `params` and `_meta` that are `null`, which some
-/// clients write for absent ones. `None`: it has none of these.
+/// Replaces `params` and `_meta` that are `null` by an empty object: some clients write `null` for
+/// absent values. `None` if the message has neither.
 fn without_null(text: &[u8]) -> Option<Vec<u8>> {
     let keys = [("\"params\"", "/params"), ("\"_meta\"", "/params/_meta")];
     let mut found: Vec<_> =
@@ -145,7 +145,7 @@ fn without_null(text: &[u8]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// The answer to a message that is too long to be read.
+/// Returns the response to a message that is too long.
 pub(crate) fn too_long(skim: &Skim, limit: usize) -> ServerJsonRpcMessage {
     let message = format!("the message is longer than {} MiB", limit >> 20);
     refusal(ErrorData::invalid_request(message, None), skim.id())
@@ -206,14 +206,13 @@ fn message(
     Ok(message)
 }
 
-/// Returns an error that states the valid form of an id.
+/// Returns an error that describes the valid form of an id.
 fn invalid_id(id: &str) -> ErrorData {
     let message = format!("`id` must be a string or a signed 64-bit integer, not `{}`", shown(id));
     ErrorData::invalid_request(message, None)
 }
 
-/// Reads a tool call, the most frequent message, from a text of this length without trying other
-/// types.
+/// Parses a tool call, the most frequent message, without trying other types.
 fn tool_call(
     mut value: Value,
     digits: &Digits,
@@ -250,7 +249,7 @@ fn tool_call(
     Ok(ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), id))
 }
 
-/// Refuses arguments that no tool would get, before they wait for their call.
+/// Refuses arguments that would be rejected later, before they wait for their call.
 fn check_arguments(arguments: &Value) -> Result<(), ErrorData> {
     let length = json::length(arguments);
     if length <= ARGUMENTS_BYTES {
@@ -262,10 +261,10 @@ fn check_arguments(arguments: &Value) -> Result<(), ErrorData> {
     Err(ErrorData::invalid_params(message, None))
 }
 
-/// The code of an error that another try may not meet (JSON-RPC, server errors).
+/// JSON-RPC server error for a failure that may be temporary.
 pub(crate) const BUSY: i32 = -32000;
 
-/// The answer to a message for which there is no memory now, or never.
+/// Returns the response to a message for which there is not enough memory, now or ever.
 pub(crate) fn no_memory(text: &[u8], messages: &MemoryBudget) -> ServerJsonRpcMessage {
     let (cost, size) = (cost(text), messages.size().unwrap_or_default());
     let mut skim = Skim::default();
@@ -284,19 +283,19 @@ pub(crate) fn no_memory(text: &[u8], messages: &MemoryBudget) -> ServerJsonRpcMe
     )
 }
 
-/// The answer to a request of a client that has too many in flight.
+/// Returns the response to a request beyond the limit on requests in flight.
 pub(crate) fn too_many(id: RequestId, limit: usize) -> ServerJsonRpcMessage {
     refusal(busy(&format!("{limit} requests are in flight (limit reached)")), Some(id))
 }
 
-/// Returns the answer to a request whose id is in use. The answer has no id, since the client would
-/// match it to the other request.
+/// Returns the response to a request whose id is in use. The response has no id, since the client
+/// would match it to the other request.
 pub(crate) fn duplicate(id: &RequestId) -> ServerJsonRpcMessage {
     let message = format!("a request with the id `{id}` is still in flight; use another id");
     refusal(ErrorData::invalid_request(message, None), None)
 }
 
-/// The error of a request that can be tried again.
+/// Returns the error of a request that can be retried.
 pub(crate) fn busy(why: &str) -> ErrorData {
     ErrorData::new(ErrorCode(BUSY), format!("busy: {why}; try again in 1s"), None)
 }
@@ -412,7 +411,7 @@ mod tests {
                 r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{}  ,"name":"a","arguments":null}}"#,
             ),
         );
-        // An argument of this name belongs to its tool.
+        // An argument of this name belongs to the tool.
         check(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"_meta":null}}}"#,
             None,
@@ -434,7 +433,7 @@ mod tests {
             Some(r#"{"params":{"_meta":{}  ,"arguments":{}}}"#),
         );
         check(r#"{"params":{"arguments":""}}"#, Some(r#"{"params":{"arguments":{}}}"#));
-        // Not an object, or more than one value: no text adds a key to the message.
+        // Neither an object nor a single value. A string never adds a key to the message.
         for arguments in [
             r#""[1]""#,
             r#""x""#,
@@ -447,10 +446,10 @@ mod tests {
         ] {
             check(&format!(r#"{{"params":{{"name":"a","arguments":{arguments}}}}}"#), None);
         }
-        // An argument of this name belongs to its tool.
+        // An argument of this name belongs to the tool.
         check(r#"{"params":{"arguments":{"params":{"arguments":"{}"}}}}"#, None);
         check(r#"{"arguments":"{}"}"#, None);
-        // Values in a text cost as much as others.
+        // Values in a string cost as much as others.
         let values = "[],".repeat(30_000);
         let text = format!(r#"{{"params":{{"arguments":"{{\"a\":[{values}1]}}"}}}}"#);
         let found = normalized(text.as_bytes()).unwrap();
@@ -466,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn call_is_read_as_the_library_reads_it() {
+    fn calls_are_parsed_as_in_the_library() {
         let text = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"echo",
             "arguments":{"b":[1,{"c":null}],"a":2.5},"_meta":{"progressToken":4,"x":{"y":1}},
             "requestState":"s","inputResponses":{"q":{"action":"decline"}}}}"#;

@@ -1,8 +1,8 @@
-//! The `id` of a message that is not kept.
+//! Finds the `id` of a message that is not stored.
 
 use rmcp::model::RequestId;
 
-/// Finds the `id` of a message that goes by, without keeping the message.
+/// Scans a message in chunks for its `id`, without storing the message.
 #[derive(Debug, Default)]
 pub(crate) struct Skim {
     depth: usize,
@@ -10,16 +10,16 @@ pub(crate) struct Skim {
     is_escaped: bool,
     is_value: bool,
     has_id: bool,
-    /// Whether the outermost object has ended.
+    /// The outermost object has ended.
     is_over: bool,
-    /// Whether there is more than one message, or more than one `id`.
+    /// The input has more than one message, or more than one `id`.
     is_ambiguous: bool,
-    /// The key that is being read, or was read last, in the outermost object.
+    /// The current or last key of the outermost object.
     key: Vec<u8>,
     id: Vec<u8>,
 }
 
-/// How much of a key or of an `id` is kept: more than any client uses.
+/// Maximum bytes of a key or an `id` that are kept: more than any client uses.
 const KEPT_BYTES: usize = 1 << 10;
 
 impl Skim {
@@ -69,7 +69,7 @@ impl Skim {
         }
     }
 
-    /// The `id`, if there was exactly one.
+    /// Returns the `id`, if there was exactly one.
     pub(crate) fn id(&self) -> Option<RequestId> {
         if self.is_ambiguous {
             return None;
@@ -77,7 +77,7 @@ impl Skim {
         serde_json::from_slice(&self.id).ok()
     }
 
-    /// The text of the `id`, if it is a number that is not a valid id.
+    /// Returns the text of the `id`, if it is a number that is not a valid id.
     pub(super) fn invalid_number(&self) -> Option<&str> {
         let is_number = self.id.first().is_some_and(|byte| matches!(byte, b'-' | b'0'..=b'9'));
         let is_invalid = !self.is_ambiguous && self.has_id && is_number && self.id().is_none();

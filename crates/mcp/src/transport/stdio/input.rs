@@ -6,16 +6,16 @@ use super::LINE_BYTES;
 use crate::transport::message::Skim;
 use crate::transport::sys::{Handle, Pipe};
 
-/// How much of a message is read at once.
+/// Number of bytes that are read at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
 pub(super) struct LineReader {
     pipe: Pipe,
-    /// What was read and not taken yet: part of a line, or several.
+    /// Input that was read but not returned yet: part of a line, or several lines.
     buffer: Vec<u8>,
-    /// How much of the buffer holds no end of a line.
+    /// Length of the part of the buffer without a line ending.
     searched: usize,
-    /// The line that is too long to be kept, while it goes by.
+    /// Scans a line that is too long to store.
     skim: Option<Skim>,
 }
 
@@ -33,7 +33,7 @@ impl LineReader {
             if let Some(end) = end {
                 let end = self.searched + end;
                 self.searched = 0;
-                // In one go: collected from the iterator, it would be copied byte by byte.
+                // Copied at once: collecting the iterator would copy byte by byte.
                 let line = self.buffer[..end].to_vec();
                 self.buffer.drain(..=end);
                 return Ok(Some(self.finish(line)));

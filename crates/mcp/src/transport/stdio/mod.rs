@@ -1,4 +1,4 @@
-//! MCP over standard input and output: one message a line.
+//! MCP over standard input and output: one message per line.
 
 mod input;
 pub(crate) mod output;
@@ -28,23 +28,23 @@ use crate::transport::message::{self, Line, MESSAGE_BYTES};
 use crate::transport::stdio::output::{Output, UNWRITTEN_BYTES, Unwritten, WRITE_TIME};
 use crate::transport::sys::Handle;
 
-/// The longest message that is read: 16 MiB.
+/// Maximum length of a message: 16 MiB.
 pub const LINE_BYTES: usize = 16 << 20;
 
-/// How long calls may go on when the client has closed its end.
+/// Time that running calls have after the client closes its input.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Requests in flight at once: more than run and wait, with room for those that
-/// are no calls.
+/// Maximum number of requests in flight: more than run and wait, with room for requests that are
+/// not calls.
 const REQUESTS: usize = 4_096;
 
-/// Why a session could not be served.
+/// The reason why a session could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
-    /// Standard input or output cannot be used.
+    /// Standard input or output failed.
     #[error("standard input and output cannot be used")]
     Io(#[from] io::Error),
-    /// The client does not speak the protocol.
+    /// The client does not use the protocol.
     #[error("the client started no session: {0}")]
     Protocol(String),
 }
@@ -52,14 +52,14 @@ pub enum StdioError {
 impl Server {
     /// Serves one client until its end of `input` is closed. Writes only messages to `output`.
     ///
-    /// Every running call ends within half a second after that.
+    /// After that every running call ends within half a second.
     ///
     /// # Errors
     ///
     /// [`StdioError`] if no session was established.
     pub async fn serve_stdio(&self, input: Handle, output: Handle) -> Result<(), StdioError> {
         let closing = self.closing().clone();
-        // No call goes on without its client.
+        // Calls end with their client.
         let _closed = closing.clone().drop_guard();
         let transport = Stdio::new(input, output, self.message_memory(), closing.clone())?;
         let output = Arc::clone(&transport.output);
@@ -69,7 +69,7 @@ impl Server {
         let session = tokio::select! {
             session = serve_server(handler, transport) => session,
             () = closing.cancelled() => return Ok(()),
-            // Until a session begins, each answer is written before the next is made.
+            // Before a session starts, each response is written before the next request is handled.
             () = output.stalls() => {
                 let seconds = WRITE_TIME.as_secs();
                 tracing::error!("the session ends: the client has read nothing for {seconds}s");
@@ -85,7 +85,7 @@ impl Server {
                     _ = &mut waiting => {}
                     () = closing.cancelled() => {
                         end.cancel();
-                        // A client that reads no more is not waited for.
+                        // Does not wait for a client that no longer reads.
                         let _ = tokio::time::timeout(GRACE / 2, waiting).await;
                     }
                 }
@@ -103,17 +103,16 @@ struct Stdio {
     closing: CancellationToken,
     memory: MemoryBudget,
     in_flight: InFlight,
-    /// Since when nothing was read of what waits for the client, and how much of
-    /// it had been written then.
+    /// The time since which the client has not read any pending output, and the number of bytes that
+    /// it had read by then.
     stalled: Option<(Instant, u64)>,
-    /// Whether a request was received. Earlier messages are ignored.
+    /// A request was received. Earlier messages are ignored.
     is_begun: bool,
     has_session: bool,
     refusals: JoinSet<io::Result<()>>,
 }
 
-/// Whether a session begins with a request, which is complete otherwise: not with one that
-/// may come before it.
+/// Returns whether a session starts with this valid request. Some requests may precede the session.
 fn begins_session(request: &ClientRequest) -> bool {
     !matches!(request, ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_))
 }
@@ -138,7 +137,7 @@ impl Stdio {
         })
     }
 
-    /// Writes a message. It counts as unwritten from now on, before the future is polled.
+    /// Writes a message. It counts as unwritten from this call on, before the future is polled.
     fn put(&self, message: &ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + use<> {
         let output = Arc::clone(&self.output);
         let text = serde_json::to_vec(message).map(|mut text| {
@@ -155,12 +154,12 @@ impl Stdio {
         }
     }
 
-    /// Waits until the client has read enough to be sent more; false where it has
-    /// read nothing for [`WRITE_TIME`].
+    /// Waits until the client has read enough to receive more. Returns `false` if it has read
+    /// nothing for [`WRITE_TIME`].
     async fn wait_for_client(&mut self) -> bool {
         loop {
             let taken = self.output.taken();
-            // Kept across calls, since this future may be given up half way.
+            // Kept across calls, since this future may be dropped before it completes.
             let since = match self.stalled {
                 Some((since, before)) if before == taken => since,
                 _ => Instant::now(),
@@ -177,7 +176,7 @@ impl Stdio {
         }
     }
 
-    /// What a line comes to: a message to handle, an answer, or nothing.
+    /// Classifies a line: a message to handle, a response, or nothing.
     fn admit(&mut self, line: &[u8]) -> Line {
         let refused = |answer| Line::Refused(Box::new(answer));
         let normalized = message::normalized(line);
@@ -239,8 +238,8 @@ impl Transport<RoleServer> for Stdio {
             }
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
         }
-        // A client that has closed its input takes the end of a call that it did not wait for as
-        // a broken message.
+        // A client that has closed its input would treat the result of an abandoned call as an
+        // invalid message.
         let put = (!self.closing.is_cancelled()).then(|| self.put(&message));
         async move {
             match put {
@@ -277,19 +276,18 @@ impl Transport<RoleServer> for Stdio {
             if let ServerJsonRpcMessage::Error(error) = &mut refused
                 && error.id.as_ref().is_some_and(|id| self.in_flight.contains(id))
             {
-                // It would be taken for the answer to the request that has this id.
+                // The client would match it to the request with this id.
                 error.id = None;
             }
-            // On its own, since this future may be given up half way.
+            // On separate tasks, since this future may be dropped before it completes.
             while self.refusals.try_join_next().is_some() {}
             let put = self.put(&refused);
             self.refusals.spawn(put);
         }
-        // Of a client that has said all it has to say, such as `echo … | kitbag serve`.
+        // The client has sent all its requests, as in `echo … | kitbag serve`.
         let written = async { while self.refusals.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(GRACE, written).await;
-        // The client has gone. What it asked for may still be answered, but
-        // not for long.
+        // The client has closed its input. Its requests may still be answered for a short time.
         let closing = self.closing.clone();
         tokio::spawn(async move {
             tokio::time::sleep(GRACE).await;

@@ -1,4 +1,4 @@
-//! Output that waits to be written to the client of standard output.
+//! Pending output of the client of standard output.
 
 use std::io;
 use std::sync::Arc;
@@ -9,23 +9,22 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::transport::sys::{Handle, Pipe};
 
-/// A pipe that can be written to takes this much without waiting (POSIX,
-/// `PIPE_BUF` on Linux).
+/// A ready pipe accepts this many bytes without blocking (POSIX, `PIPE_BUF` on Linux).
 const WRITE_BYTES: usize = 4096;
 
-/// As long as this much waits to be written, nothing more is read and no call
-/// begins. Each message counts as [`MESSAGE_BYTES`](crate::transport::message::MESSAGE_BYTES) more than its text.
+/// If this many bytes are pending, no more input is read and no call starts. Each message counts
+/// [`MESSAGE_BYTES`](crate::transport::message::MESSAGE_BYTES) in addition to its text.
 pub(crate) const UNWRITTEN_BYTES: usize = 64 << 20;
 
-/// How long a client may read nothing at all while that much waits for it.
+/// Maximum time that a client may read nothing while that much output is pending.
 pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);
 
 /// The output of a connection with one stream for all answers.
 pub(crate) struct Output {
     pipe: Mutex<Pipe>,
-    /// Bytes that wait to be written.
+    /// Number of pending bytes.
     unwritten: AtomicUsize,
-    /// What the client has taken so far, in bytes.
+    /// Number of bytes that the client has read.
     taken: AtomicU64,
     written: Notify,
 }
@@ -40,7 +39,7 @@ impl Output {
         })
     }
 
-    /// What the client has taken so far, in bytes.
+    /// Returns the number of bytes that the client has read.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
@@ -57,7 +56,7 @@ impl Output {
         Ok(())
     }
 
-    /// Waits until the client has taken nothing for [`WRITE_TIME`] of what waits for it.
+    /// Waits until the client has not read any pending output for [`WRITE_TIME`].
     pub(crate) async fn stalls(&self) {
         loop {
             let taken = self.taken();
@@ -69,7 +68,7 @@ impl Output {
         }
     }
 
-    /// Waits until less than [`UNWRITTEN_BYTES`] wait to be written.
+    /// Waits until fewer than [`UNWRITTEN_BYTES`] are pending.
     pub(crate) async fn has_room(&self) {
         loop {
             let written = self.written.notified();
@@ -81,7 +80,7 @@ impl Output {
     }
 }
 
-/// Counts what waits to be written.
+/// Counts a message as pending until it is dropped.
 pub(crate) struct Unwritten(Arc<Output>, usize);
 
 impl Unwritten {

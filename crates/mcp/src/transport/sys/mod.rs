@@ -1,5 +1,4 @@
-//! Platform-specific code: standard input and output that are used
-//! without waiting in the kernel, and how many connections wait to be taken.
+//! Platform-specific code: non-blocking standard input and output, and the backlog of a listener.
 
 mod pipe;
 mod stdio;
@@ -11,7 +10,7 @@ pub(crate) use pipe::Pipe;
 pub(crate) use stdio::Handle;
 pub use stdio::take_over_stdio;
 
-/// Lets so many connections wait until they are taken, or as many as can be.
+/// Extends the backlog to this many connections, or as many as possible.
 pub(crate) fn extend_backlog(listener: &TcpListener, connections: i32) -> io::Result<()> {
     Ok(rustix::net::listen(listener, connections)?)
 }

@@ -1,4 +1,4 @@
-//! Reading and writing without ever waiting in the kernel.
+//! Non-blocking reads and writes.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,8 +9,8 @@ use tokio::io::unix::AsyncFd;
 
 use super::stdio::Handle;
 
-/// One end of a pipe, a socket, a terminal or a file, used without ever waiting
-/// in the kernel and without changing it for others who have it open.
+/// One end of a pipe, a socket, a terminal or a file. It is never used in a blocking way, and its
+/// flags are not changed for other processes that share it.
 pub(crate) enum Pipe {
     Polled(AsyncFd<Handle>),
     /// A regular file, which is always ready.
@@ -34,7 +34,7 @@ impl Pipe {
         }
     }
 
-    /// The end that is read.
+    /// Opens the end to read from.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Pipe {
         Self::new(handle, Interest::READABLE)
     }
 
-    /// The end that is written.
+    /// Opens the end to write to.
     ///
     /// # Errors
     ///
@@ -52,8 +52,8 @@ impl Pipe {
         Self::new(handle, Interest::WRITABLE)
     }
 
-    /// Reads what is there into the room that a buffer has left. Returns how much that was:
-    /// nothing at the end.
+    /// Reads available bytes into the free capacity of a buffer. Returns their number: 0 at the
+    /// end.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Pipe {
         self.when(Interest::READABLE, read).await
     }
 
-    /// Writes a part that there is room for without waiting. Returns how much of it was written.
+    /// Writes as much of a part as is possible without blocking. Returns the number of bytes.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl Pipe {
         self.when(Interest::WRITABLE, write).await
     }
 
-    /// Waits until `work` can be done without waiting, and does it.
+    /// Waits until `work` can run without blocking, then runs it.
     async fn when<T>(
         &self,
         interest: Interest,
@@ -86,8 +86,8 @@ impl Pipe {
         let flags = if interest.is_readable() { PollFlags::IN } else { PollFlags::OUT };
         loop {
             let mut ready = fd.ready(interest).await?;
-            // Readiness may be from before; a descriptor that waits would hold
-            // everything up.
+            // The readiness may be outdated, and a blocking descriptor would stall the whole
+            // runtime.
             if is_ready(fd.get_ref(), flags)? {
                 return Ok(work(fd.get_ref())?);
             }

@@ -1,4 +1,4 @@
-//! Standard input and output, for the protocol alone.
+//! Standard input and output, reserved for the protocol.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ pub(crate) type Handle = OwnedFd;
 ///
 /// If one of them is closed.
 pub fn take_over_stdio() -> io::Result<(Handle, Handle)> {
-    /// Above those that have a meaning of their own.
+    /// Above the standard descriptors.
     const ABOVE: i32 = 3;
     let input = rustix::io::fcntl_dupfd_cloexec(io::stdin(), ABOVE)?;
     let output = rustix::io::fcntl_dupfd_cloexec(io::stdout(), ABOVE)?;

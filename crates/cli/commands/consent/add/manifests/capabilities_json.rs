@@ -1,8 +1,8 @@
-//! `NAME.capabilities.json`: `http`, `secrets`, `tool_invoke`, `workspace`, as such or below
-//! `capabilities`.
+//! `NAME.capabilities.json`: `http`, `secrets`, `tool_invoke` and `workspace`, at the top level or
+//! in `capabilities`.
 //!
-//! An empty list of methods means every method, and a path is matched by its prefix. Requests are
-//! encrypted. `rate_limit` counts requests.
+//! An empty list of methods allows every method, and paths are prefixes. Requests are encrypted.
+//! `rate_limit` limits requests.
 
 use super::credential::Credential;
 use super::fields::{Fields, Notes};
@@ -13,7 +13,7 @@ use super::requested_grants::{
     ManifestDirectory, ManifestHttp, guest_path, host_path, methods, prefix_patterns,
 };
 
-/// Fields of a request that say how much may be sent, and not where.
+/// Fields of a request that limit its size, not its destination.
 const AMOUNTS: [&str; 5] = [
     "max_request_bytes",
     "max_response_bytes",
@@ -102,7 +102,7 @@ fn capabilities(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut No
     workspace(fields, manifest, notes);
 }
 
-/// `workspace`: `true` for the whole workspace, or a table with the directories to read.
+/// Reads `workspace`: `true` for the whole workspace, or a table with the directories to read.
 fn workspace(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let path = fields.path("workspace");
     let node = match fields.take("workspace") {
@@ -123,7 +123,7 @@ fn workspace(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes
     workspace.note_unread(notes);
 }
 
-/// A list of endpoints: tables with a host, or texts such as `https://a.example/v1/*`.
+/// Reads a list of endpoints: tables with a host, or strings such as `https://a.example/v1/*`.
 fn endpoints(
     fields: &mut Fields<'_>,
     key: &'static str,
@@ -145,7 +145,7 @@ fn endpoints(
     }
 }
 
-/// The patterns of a text that is a URL or a host with a path, and may end in `*`.
+/// Returns the patterns of a string that is a URL or a host with a path, and may end in `*`.
 fn url_patterns(text: &str) -> Result<Vec<String>, String> {
     let rest = match text.split_once("://") {
         Some(("https", rest)) => rest,
@@ -155,7 +155,7 @@ fn url_patterns(text: &str) -> Result<Vec<String>, String> {
         None => text,
     };
     let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    // `/v1/*` and `/v1/**` are all paths below `/v1/`.
+    // `/v1/*` and `/v1/**` mean all paths below `/v1/`.
     let path = match path.trim_end_matches('*') {
         prefix if prefix.len() == path.len() || prefix.ends_with('/') => prefix,
         _ => return Err(format!("{} is not a host with a path; it is dropped", quoted(text))),
@@ -168,7 +168,7 @@ fn endpoint(path: String, node: &Node, manifest: &mut Manifest, notes: &mut Note
     let Some(host) = entry.text("host", notes) else {
         return notes.add(path, "it names no host; it is dropped");
     };
-    // A prefix that cannot be read could have been narrower than none.
+    // An invalid prefix could have been narrower than no prefix.
     let mut prefix = "";
     for key in ["path_prefix", "path"] {
         match entry.take(key) {

@@ -1,4 +1,4 @@
-//! Secrets that a foreign host adds to requests, and the command that keeps one here.
+//! Secrets that a foreign host adds to requests, and the command that stores one in kitbag.
 
 use kitbag::base::shell;
 use kitbag::base::text::shown;
@@ -9,21 +9,21 @@ use super::manifest::Manifest;
 use super::node::quoted;
 use super::requested_grants::{ManifestSecret, host_pattern};
 
-/// A secret as a manifest names it.
+/// A secret that a manifest requests.
 pub(crate) struct Credential<'a> {
     pub(crate) path: String,
     pub(crate) name: (String, &'a str),
-    /// The hosts that it is sent to, each with its place in the manifest.
+    /// The destination hosts, each with its location in the manifest.
     pub(crate) hosts: Vec<(String, String)>,
-    /// Location of the secret in a request: the place, and `type` with its fields.
+    /// Location of the secret in a request: its path in the manifest, and `type` with its fields.
     pub(crate) location: Option<Fields<'a>>,
 }
 
 impl Credential<'_> {
-    /// Requests the secret, and notes the command that keeps its value.
+    /// Requests the secret, and notes the command that stores its value.
     ///
-    /// Every part has to fit the grammar of kitbag's own field: otherwise the secret is not
-    /// requested, and the note names that part.
+    /// If a part does not match the grammar of kitbag's field, the secret is not requested and the
+    /// note names that part.
     pub(crate) fn request(self, manifest: &mut Manifest, notes: &mut Notes) {
         let Self { path, name: (name_path, name), hosts, location } = self;
         if let Err(error) = SecretName::new(name) {
@@ -80,8 +80,8 @@ impl Credential<'_> {
     }
 }
 
-/// The options of `kitbag secret set` for a place in a request. `Err`: the field that does not
-/// fit, and why.
+/// Returns the options of `kitbag secret set` for a location in a request. The error names the
+/// field that does not match and the reason.
 fn placement(
     location: &mut Fields<'_>,
     notes: &mut Notes,
@@ -131,8 +131,8 @@ fn placement(
     Ok(options)
 }
 
-/// Checks the name of a user of `Authorization: Basic`: narrower than RFC 7617, so that it reads
-/// as a name.
+/// Checks a user name for `Authorization: Basic`. Stricter than RFC 7617, so that it is
+/// recognizable as a name.
 fn check_user(user: &str) -> Result<(), String> {
     const MOST: usize = 128;
     let fits = |c: char| c.is_ascii_alphanumeric() || "._@+-".contains(c);

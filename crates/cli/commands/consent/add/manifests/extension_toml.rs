@@ -1,8 +1,8 @@
 //! `manifest.toml` of IronClaw: `reborn.extension_manifest.v3`.
 //!
-//! Its `[[tools]]` are served by one component. The grants of all of them are requested together,
-//! since a component here is granted the same whichever of its tools is called. A credential names
-//! the host that it is sent to, which the tool then reaches by any method.
+//! One component serves all `[[tools]]`. Their grants are requested together, since a component has
+//! the same grants for each of its tools. A credential names its destination host, which the tool
+//! may then reach with any method.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::requested_grants::{ManifestHttp, host_pattern};
 
 const VERSION: &str = "reborn.extension_manifest.v3";
 
-/// Fields that the component's own description holds here.
+/// Fields that duplicate the component's own description.
 const DESCRIBED: [&str; 4] =
     ["description", "input_schema_ref", "output_schema_ref", "prompt_doc_ref"];
 
@@ -74,7 +74,7 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
     }
     let mut ids = BTreeSet::new();
     for (path, node) in tools {
-        // Many tools repeat the same remarks, which are kept once.
+        // Many tools repeat the same notes, which are kept once.
         let Some(mut tool) = Fields::of(root.path("tools"), node, notes) else { continue };
         if let Some(id) = tool.text("id", notes)
             && !ids.insert(id)
@@ -119,7 +119,7 @@ fn tool(tool: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     for (path, effect) in tool.texts("effects", notes) {
         match effect {
             "network" => has_network = true,
-            // Requested by what it needs, below.
+            // The fields below request the matching grants.
             "use_secret" | "dispatch_capability" | "external_write" => {}
             "read_filesystem" | "write_filesystem" | "delete_filesystem" => {
                 let text = format!("{} names no directory; grant one yourself", quoted(effect));
@@ -164,7 +164,8 @@ fn tool(tool: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     tool.note_unread(notes);
 }
 
-/// The host of a target with its port, and its place. `None`: it is not reached by `https`.
+/// Returns the host and port of a target, and its location. `None` if the target does not use
+/// `https`.
 fn host(target: &mut Fields<'_>, key: &'static str, notes: &mut Notes) -> Option<(String, String)> {
     let scheme = target.text("scheme", notes);
     let host = target.text(key, notes);
@@ -199,7 +200,7 @@ fn request(
         "it describes how another host obtains the value; it is ignored",
         notes,
     );
-    // A secret that a request needs and that is not there fails the request in any case.
+    // A request without a required secret fails in any case.
     credential.take("required");
     let path = credential.own_path().to_owned();
     let name_path = credential.path("handle");

@@ -1,4 +1,4 @@
-//! Reading the fields of a document: each is read once, and unread fields are noted.
+//! Reads the fields of a document: each field is read once, and unread fields are noted.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,21 +9,21 @@ use super::node::Node;
 use super::note::Note;
 use super::requested_grants::quoted;
 
-/// The most notes that are kept: a hostile document could cause tens of thousands.
+/// Maximum number of notes: a hostile document could cause tens of thousands.
 const MOST_NOTES: usize = 100;
 
-/// The note on a field that no part of kitbag corresponds to.
+/// The note on a field without an equivalent in kitbag.
 const UNKNOWN: &str = "kitbag has no such setting; it is ignored";
 
 #[derive(Default)]
 pub(crate) struct Notes {
     list: Vec<Note>,
     left_out: usize,
-    /// A limit is zero: the tool may not do anything.
+    /// A limit is zero, so the tool may not do anything.
     pub(crate) has_zero_limit: bool,
 }
 
-/// A table whose fields are read.
+/// A table that tracks which of its fields were read.
 pub(crate) struct Fields<'a> {
     path: String,
     entries: &'a [(String, Node)],
@@ -31,7 +31,7 @@ pub(crate) struct Fields<'a> {
 }
 
 impl Notes {
-    /// Adds a remark on a field. The same remark is kept once.
+    /// Adds a note on a field, unless it exists already.
     pub(crate) fn add(&mut self, key: impl Into<String>, text: impl Into<String>) {
         let note = Note { key: key.into(), text: text.into() };
         match self.list.len() < MOST_NOTES {
@@ -41,7 +41,7 @@ impl Notes {
         }
     }
 
-    /// Notes a value of another type than the format says.
+    /// Notes a value whose type differs from the format's definition.
     pub(crate) fn wrong_type(&mut self, key: impl Into<String>, expected: &str, found: &Node) {
         self.add(key, format!("it must be {expected}, not {}; it is ignored", found.kind()));
     }
@@ -55,7 +55,7 @@ impl Notes {
     }
 }
 
-/// Joins a path and a key, which is quoted as in TOML where it has to be.
+/// Joins a path and a key, which is quoted as in TOML if necessary.
 pub(crate) fn join(path: &str, key: &str) -> String {
     let is_bare = |key: &str| {
         !key.is_empty()
@@ -69,7 +69,7 @@ pub(crate) fn join(path: &str, key: &str) -> String {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of a node that has to be a table.
+    /// Returns the fields of a node. Notes an error if the node is not a table.
     pub(crate) fn of(path: impl Into<String>, node: &'a Node, notes: &mut Notes) -> Option<Self> {
         let path = path.into();
         match node {
@@ -122,7 +122,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A limit: a positive integer. Zero means that the tool may do nothing.
+    /// Reads a limit: a positive integer. Zero means that the tool may do nothing.
     pub(crate) fn limit(&mut self, key: &'static str, notes: &mut Notes) -> Option<u64> {
         match self.take(key)? {
             Node::Integer(0) => {
@@ -137,7 +137,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list with values of any type. `Err`: the field is not a list.
+    /// Reads a list with values of any type. `Err`: the field is not a list.
     pub(crate) fn list(
         &mut self,
         key: &'static str,
@@ -157,7 +157,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of texts. Values of another type are noted.
+    /// Reads a list of strings. Values of another type are noted.
     pub(crate) fn texts(&mut self, key: &'static str, notes: &mut Notes) -> Vec<(String, &'a str)> {
         let list = self.list(key, notes).unwrap_or_default();
         let texts = list.into_iter().filter_map(|(path, node)| match node {
@@ -170,7 +170,7 @@ impl<'a> Fields<'a> {
         texts.collect()
     }
 
-    /// Notes each of these fields that is there with the same remark.
+    /// Adds the same note for each of these fields that exists.
     pub(crate) fn remark(&mut self, keys: &[&'static str], text: &str, notes: &mut Notes) {
         for key in keys {
             if self.take(key).is_some() {
@@ -194,14 +194,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The entries of a table whose keys are names.
+    /// Returns the entries of a table whose keys are names.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (String, &'a str, &'a Node)> {
         self.entries.iter().map(|(key, node)| (self.path(key), &**key, node))
     }
 }
 
 impl Notes {
-    /// Records a limit of zero, after which the manifest requests nothing.
+    /// Records a zero limit. The manifest then requests nothing.
     pub(crate) fn zero_limit(&mut self, key: impl Into<String>) {
         self.has_zero_limit = true;
         self.add(key, "it is zero, so the manifest requests nothing");

@@ -1,8 +1,8 @@
 //! `[conversation.tools.NAME]` of JP: `source`, `wasm` or `command`, `summary`, `description`,
 //! `parameters`, `run`, `questions`, `access`.
 //!
-//! A file may hold several tools, and `[conversation.tools.'*']` defaults of all. Paths are
-//! relative to JP's workspace. `run = "ask"` has a person approve each call.
+//! A file may hold several tools; `[conversation.tools.'*']` has the defaults of all tools. Paths
+//! are relative to JP's workspace. With `run = "ask"` a person approves each call.
 
 use kitbag::base::text::alternatives;
 
@@ -18,12 +18,12 @@ const TOOLS: &str = "conversation.tools";
 /// The name of the table with the defaults of all tools.
 const DEFAULTS: &str = "*";
 
-/// Settings of how JP shows a tool and its results.
+/// Settings for how JP displays a tool and its results.
 const SHOWN: [&str; 6] =
     ["style", "format", "result", "cancellation_response", "compaction", "enable"];
 
 impl Manifest {
-    /// Translates a tool of a configuration of JP: the only one, or the one of this name.
+    /// Translates a tool of a configuration of JP: the tool of this name, or the only tool.
     ///
     /// # Errors
     ///
@@ -126,14 +126,14 @@ fn translate(
     Ok(())
 }
 
-/// `summary` and `description`, which JP gives a model in two steps.
+/// Joins `summary` and `description`, which JP shows to a model in two steps.
 fn description(fields: &mut Fields<'_>, notes: &mut Notes) -> Option<String> {
     let texts = [fields.text("summary", notes), fields.text("description", notes)];
     let texts: Vec<_> = texts.into_iter().flatten().map(str::trim).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-/// Preset answers are a person's to give.
+/// Notes preset answers: only a person may preset answers.
 fn questions(tool: &mut Fields<'_>, notes: &mut Notes) {
     let Some(questions) = tool.table("questions", notes) else { return };
     for (path, id, node) in questions.entries() {
@@ -166,7 +166,7 @@ fn parameters(fields: &Fields<'_>, notes: &mut Notes) -> toml::Table {
     table
 }
 
-/// A parameter in the form of kitbag's own. What restricts it and cannot be read is noted.
+/// Translates a parameter into kitbag's form. Restrictions that cannot be read are noted.
 fn parameter(mut fields: Fields<'_>, notes: &mut Notes) -> toml::Table {
     let mut table = toml::Table::new();
     match fields.take("type") {
@@ -218,7 +218,7 @@ fn value(node: &Node) -> Option<toml::Value> {
     })
 }
 
-/// `access`: rules for paths of the workspace and for variables. Without rules the tool has the
+/// Reads `access`: rules for workspace paths and for variables. Without rules the tool gets the
 /// whole workspace.
 fn access(tool: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let access = tool.table("access", notes);
@@ -313,7 +313,7 @@ fn variables(access: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes
         rule.note_unread(notes);
         match name {
             Some(name) if reads => manifest.requested.variable(path, name, notes),
-            // Without a rule a variable is not requested in any case.
+            // A variable without a rule is not requested anyway.
             Some(_) => {}
             None => notes.add(path, "it names no variable; it is dropped"),
         }

@@ -7,26 +7,26 @@ use kitbag::base::ContentDigest;
 use super::note::Note;
 use super::requested_grants::{ManifestGrants, quoted};
 
-/// The end of the name of a file of credentials and grants.
+/// Suffix of the file name of a `capabilities.json`.
 const CAPABILITIES: &str = ".capabilities.json";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Format {
-    /// `skill.toml`
+    /// `skill.toml`.
     SkillToml,
-    /// `manifest.yaml`
+    /// `manifest.yaml`.
     ManifestYaml,
-    /// `capabilities.json` or `NAME.capabilities.json`
+    /// `capabilities.json` or `NAME.capabilities.json`.
     CapabilitiesJson,
-    /// `policy.yaml`
+    /// `policy.yaml`.
     PolicyYaml,
-    /// `manifest.toml` of IronClaw
+    /// `manifest.toml` of IronClaw.
     ExtensionToml,
-    /// A configuration of JP with `[conversation.tools.NAME]`
+    /// A configuration of JP with `[conversation.tools.NAME]`.
     Jp,
 }
 
-/// A manifest in kitbag's own terms.
+/// A translated manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Manifest {
     pub(crate) format: Format,
@@ -41,20 +41,20 @@ pub(crate) struct Manifest {
     /// The file of the component, relative to the manifest.
     pub(crate) component: Option<String>,
     pub(crate) requested: ManifestGrants,
-    /// The arguments of the tool, in the form of a configuration's `parameters`.
+    /// The arguments of the tool, in the form of `parameters` in a kitbag config.
     pub(crate) parameters: Option<toml::Table>,
-    /// Limits of one call, as `limits` of a configuration: keys and values in TOML.
+    /// Limits of one call, as in `limits` of a kitbag config: keys and values in TOML.
     pub(crate) limits: Vec<(&'static str, String)>,
-    /// How often the tool may be called, such as `60/min`.
+    /// The maximum rate of calls, such as `60/min`.
     pub(crate) rate: Option<String>,
-    /// Whether a person is asked before each call.
+    /// A person must approve each call.
     pub(crate) is_approved_per_call: bool,
-    /// Notes on fields that were dropped or restrict less here.
+    /// Notes on fields that were dropped or that kitbag enforces less strictly.
     pub(crate) notes: Vec<Note>,
 }
 
 impl Format {
-    /// The format of a file, by its name. `None`: the file is not read as a manifest.
+    /// Detects the format of a file by its name. `None`: the file is not a known manifest.
     pub(crate) fn of_file(name: &str) -> Option<Self> {
         Some(match name {
             "skill.toml" => Self::SkillToml,
@@ -69,7 +69,7 @@ impl Format {
         })
     }
 
-    /// The tool that is part of the name of such a file.
+    /// Returns the tool that is part of a file name such as `NAME.capabilities.json`.
     pub(crate) fn tool_of_file(name: &str) -> Option<&str> {
         name.strip_suffix(CAPABILITIES).filter(|stem| !stem.is_empty())
     }
@@ -95,7 +95,7 @@ impl Manifest {
         }
     }
 
-    /// The keys of the tool's table besides its grants: each with its value in TOML.
+    /// Returns the keys of the tool's table without its grants, each with its value in TOML.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let mut settings = Vec::new();
         let texts = [("title", &self.title), ("description", &self.description)];
@@ -108,8 +108,8 @@ impl Manifest {
         settings
     }
 
-    /// The table of the tool in TOML, as `NAME.toml` beside a component has it. Directories are
-    /// always among the grants: without a list a tool reads the workspace.
+    /// Returns the table of the tool in TOML, in the form of a `NAME.toml` beside a component.
+    /// Directories are always among the grants: without a list a tool reads the workspace.
     pub(crate) fn to_toml(&self) -> String {
         let mut text = String::new();
         for (key, value) in self.settings() {

@@ -1,7 +1,7 @@
 //! `manifest.yaml`: `name`, `version`, `description`, `wasm`, `capabilities`, `limits`.
 //!
-//! Paths of the host are relative to the directory of the skill. A capability takes effect if
-//! `enabled` is `true`. A key or a value of `limits` says its unit.
+//! Host paths are relative to the directory of the skill. A capability takes effect if `enabled` is
+//! `true`. The keys and values of `limits` include the unit.
 
 use std::path::Path;
 
@@ -17,14 +17,14 @@ use super::requested_grants::{
     ManifestDirectory, ManifestHttp, guest_path, host_path, host_pattern, methods,
 };
 
-/// A page of a memory has 64 KiB.
+/// Size of a page of WebAssembly memory.
 const PAGE: u64 = 64 << 10;
 
-/// Fields that say how much is sent, and not where requests go.
+/// Fields that limit the size of a request, not its destination.
 const SIZES: [&str; 4] =
     ["max_request_size", "max_response_size", "max_request_bytes", "max_response_bytes"];
 
-/// Fields that say how long a request may take.
+/// Fields that limit the time of a request.
 const TIMES: [&str; 2] = ["timeout_secs", "timeout_ms"];
 
 const NO_AMOUNT: &str =
@@ -85,11 +85,11 @@ fn requested_http(mut http: Fields<'_>, manifest: &mut Manifest, notes: &mut Not
     let hosts = http.texts("allowed_hosts", notes);
     let has_methods = http.take("allowed_methods").is_some();
     let names = http.texts("allowed_methods", notes);
-    // These restrict how much is requested, not what.
+    // These fields limit the amount, not the destination.
     http.remark(&SIZES, NO_AMOUNT, notes);
     http.remark(&TIMES, NO_AMOUNT, notes);
     rate(&mut http, manifest, notes);
-    // A key that is not known may narrow what is allowed.
+    // An unknown key may restrict the methods.
     let methods = match (has_methods, http.has_unread()) {
         (true, _) => methods(names.iter().map(|(_, name)| *name)).map(Some),
         (false, true) => Ok(Some(vec!["GET".to_owned()])),
@@ -187,7 +187,7 @@ fn limits_of(mut limits: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes)
     let fuel = [limit("fuel"), limit("max_fuel")];
     let max_memory = max_memory(&mut limits, notes);
     let max_time = max_time(&mut limits, notes);
-    // Of several the smallest takes effect.
+    // If several limits exist, the smallest takes effect.
     let memory = memory.into_iter().chain([max_memory]).flatten().min().map(ByteSize::bytes);
     let memory = memory.map(|size| ("memory", format!("\"{size}\"")));
     let time = time.into_iter().chain([max_time]).flatten().min();
@@ -199,12 +199,12 @@ fn limits_of(mut limits: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes)
     limits.note_unread(notes);
 }
 
-/// `max_memory`: a size such as `64MB`, or a number of bytes.
+/// Reads `max_memory`: a size such as `64MB`, or a number of bytes.
 fn max_memory(limits: &mut Fields<'_>, notes: &mut Notes) -> Option<u64> {
     const KEY: &str = "max_memory";
     let bytes = match limits.take(KEY)? {
         Node::Integer(0) => Some(0),
-        // Fewer bytes than a page are mebibytes or pages.
+        // A number smaller than a page means mebibytes or pages.
         Node::Integer(bytes) => u64::try_from(*bytes).ok().filter(|bytes| *bytes >= PAGE),
         Node::Text(text) => size_of(text),
         _ => None,
@@ -217,7 +217,7 @@ fn max_memory(limits: &mut Fields<'_>, notes: &mut Notes) -> Option<u64> {
     bytes.filter(|bytes| *bytes > 0)
 }
 
-/// A size with a unit, which may be that of a container (`64Mi`).
+/// Parses a size with a unit, also in the notation of containers (`64Mi`).
 fn size_of(text: &str) -> Option<u64> {
     let text = text.trim();
     let text = match text.ends_with(['K', 'M', 'G', 'i']) {
@@ -227,7 +227,7 @@ fn size_of(text: &str) -> Option<u64> {
     text.parse::<ByteSize>().ok().map(ByteSize::as_u64)
 }
 
-/// `max_execution_time` in milliseconds: a duration such as `30s`.
+/// Reads `max_execution_time` in milliseconds: a duration such as `30s`.
 fn max_time(limits: &mut Fields<'_>, notes: &mut Notes) -> Option<u64> {
     const KEY: &str = "max_execution_time";
     let text = match limits.take(KEY)? {

@@ -1,11 +1,11 @@
-//! A document of any format as a bounded tree. Unusable values carry the reason.
+//! A document of any format as a bounded tree. An unusable value carries the reason.
 
 use kitbag::base::text::shown;
 
-/// The largest document, in bytes.
+/// Maximum size of a document in bytes.
 pub(crate) const BYTES: usize = 256 << 10;
 
-/// How deep tables and lists may nest.
+/// Maximum nesting of tables and lists.
 pub(crate) const DEPTH: usize = 32;
 
 pub(crate) const VALUES: usize = 20_000;
@@ -15,13 +15,13 @@ pub(crate) enum Node {
     Null,
     Bool(bool),
     Integer(i128),
-    /// A number with a fraction or one that is too large, as it is written.
+    /// A number as it is written, if it has a fraction or is too large.
     Number(String),
     Text(String),
     List(Vec<Node>),
     /// Entries in the order of the document; each key occurs once.
     Table(Vec<(String, Node)>),
-    /// The value is unusable, for this reason.
+    /// An unusable value, with the reason.
     Unusable(&'static str),
 }
 
@@ -47,7 +47,7 @@ impl Node {
     }
 }
 
-/// Value of a key that occurs twice in a table.
+/// Value of a key that occurs more than once in a table.
 pub(crate) const TWICE: Node = Node::Unusable("a duplicate key");
 
 /// Adds an entry to a table. If the key already exists, neither value takes effect.
@@ -58,7 +58,7 @@ pub(crate) fn insert(entries: &mut Vec<(String, Node)>, key: String, value: Node
     }
 }
 
-/// Refuses a document that is too large to be read.
+/// Refuses a document that is too large.
 pub(crate) fn check_size(text: &str) -> Result<(), Problem> {
     if text.len() <= BYTES {
         return Ok(());
@@ -66,7 +66,7 @@ pub(crate) fn check_size(text: &str) -> Result<(), Problem> {
     Err(format!("it has {} bytes, more than the limit of {} KiB", text.len(), BYTES >> 10))
 }
 
-/// Counts the values of a document.
+/// Limits the number of values in a document.
 #[derive(Default)]
 pub(crate) struct Budget {
     values: usize,

@@ -1,9 +1,8 @@
-//! `policy.yaml` of Wassette: `permissions` of storage, network and environment, each with
-//! `allow` and `deny`.
+//! `policy.yaml` of Wassette: `permissions` of storage, network and environment, each with `allow`
+//! and `deny`.
 //!
-//! A URI such as `fs://data/**` is relative to where that host was started, which is the
-//! workspace here, and the guest finds it under the same path. A host has no scheme and no
-//! methods.
+//! A URI such as `fs://data/**` is relative to the directory in which Wassette was started, here
+//! the workspace. The guest sees it under the same path. A host has no scheme and no methods.
 
 use kitbag::base::ByteSize;
 
@@ -41,8 +40,8 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
     root.note_unread(notes);
 }
 
-/// Whether the version of the format is one that is read here: another one may deny in a way that
-/// is not understood.
+/// Returns whether the format version is supported. Denials in another version may have a different
+/// meaning.
 fn is_known_version(root: &mut Fields<'_>, notes: &mut Notes) -> bool {
     let version = match root.take("version") {
         None => return true,
@@ -61,14 +60,15 @@ fn is_known_version(root: &mut Fields<'_>, notes: &mut Notes) -> bool {
     is_known
 }
 
-/// The note on a denial that cannot be read: nothing of its kind is requested then.
+/// The note on a denial that cannot be read. No grant of its kind is requested then.
 const UNREADABLE: &str = "the denial cannot be read, so no grant of its kind is requested";
 
 fn storage(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let allowed = fields.list("allow", notes).unwrap_or_default();
     let denied = denied(&mut fields, notes, |entry, notes| {
         let uri = entry.text("uri", notes)?;
-        // However much of it is denied, and for what: a directory that overlaps is not requested.
+        // Any overlapping denial counts, even of one kind of access: the directory is not
+        // requested.
         entry.take("access");
         directory_of(uri).map_or_else(|_| beginning_of(uri), Some)
     });
@@ -133,7 +133,7 @@ fn network(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
             notes.add(entry.path("defaults"), "kitbag has no such list of hosts; it is dropped");
         }
         let host = entry.text("host", notes);
-        // Something else in the entry could narrow it.
+        // An unknown field in the entry could restrict it.
         let is_narrower = entry.has_unread();
         entry.note_unread(notes);
         let Some(host) = host.filter(|_| !is_narrower) else { continue };
@@ -167,7 +167,7 @@ fn environment(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Note
     }
 }
 
-/// The memory of a call, as a container has it: `512Mi`.
+/// Reads the memory limit of a call in the notation of containers: `512Mi`.
 fn limits_of(mut limits: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let memory = limits.text("memory", notes);
     let path = limits.path("memory");
@@ -190,7 +190,7 @@ fn limits_of(mut limits: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes)
     }
 }
 
-/// The denials of a kind. `None`: one of them cannot be read.
+/// Returns the denials of a kind. `None` if one of them cannot be read.
 fn denied<'a>(
     fields: &mut Fields<'a>,
     notes: &mut Notes,
@@ -216,7 +216,7 @@ fn denied<'a>(
     Some(denied)
 }
 
-/// The directory that a URI means, relative to the workspace or absolute.
+/// Returns the directory of a URI, relative to the workspace or absolute.
 fn directory_of(uri: &str) -> Result<String, String> {
     let path = uri
         .strip_prefix("fs://")
@@ -229,7 +229,7 @@ fn directory_of(uri: &str) -> Result<String, String> {
     }
 }
 
-/// What stands before the first pattern of a URI: a directory that holds all that it means.
+/// Returns the part of a URI before the first wildcard: a directory that holds every match.
 fn beginning_of(uri: &str) -> Option<String> {
     let path = uri.strip_prefix("fs://")?;
     let end = path.find(['*', '?', '$', '{', '\\']).unwrap_or(path.len());
@@ -237,8 +237,8 @@ fn beginning_of(uri: &str) -> Option<String> {
     Some(if end == 0 { "/".to_owned() } else { path[..end].to_owned() })
 }
 
-/// Whether one of two directories is in the other. What is relative to the workspace may lie
-/// in any that is absolute.
+/// Returns whether one of two directories contains the other. A relative directory may be in any
+/// absolute one.
 fn overlaps(a: &str, b: &str) -> bool {
     if a.starts_with('/') != b.starts_with('/') || a.starts_with('~') != b.starts_with('~') {
         return true;

@@ -1,4 +1,4 @@
-//! `rate_limit`: how often requests may be made, which here bounds calls of the tool.
+//! `rate_limit`: the rate of requests, which kitbag applies to calls of the tool.
 
 use kitbag::policy::Rates;
 
@@ -6,11 +6,11 @@ use super::fields::{Fields, Notes};
 use super::manifest::Manifest;
 use super::node::Node;
 
-/// The consequence of reading a rate of requests as one of calls.
+/// The consequence of applying a request rate to calls.
 const COUNTS_CALLS: &str = "the manifest counts requests, kitbag counts calls of the tool; \
                             `limits.requests` bounds one call";
 
-/// The keys of a table that say the time in their names.
+/// Keys of a table whose names include the time unit.
 const KEYS: [(&str, &str); 4] = [
     ("requests_per_second", "s"),
     ("requests_per_minute", "min"),
@@ -18,8 +18,8 @@ const KEYS: [(&str, &str); 4] = [
     ("requests_per_day", "d"),
 ];
 
-/// Reads `rate_limit` of a table: `60/min`, `60 per minute`, or a table with
-/// `requests_per_minute`, or with `requests` and `per`.
+/// Reads `rate_limit`: `60/min`, `60 per minute`, or a table with `requests_per_minute`, or with
+/// `requests` and `per`.
 pub(crate) fn rate(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let path = fields.path("rate_limit");
     let rates = match fields.take("rate_limit") {
@@ -71,7 +71,7 @@ fn of_table(mut table: Fields<'_>, notes: &mut Notes) -> Vec<String> {
     rates
 }
 
-/// A rate as kitbag writes it.
+/// Converts a rate to kitbag's notation.
 fn of_text(text: &str) -> Option<String> {
     let (count, unit) = text.split_once('/').or_else(|| text.split_once(" per "))?;
     let count: u64 = count.trim().trim_end_matches("requests").trim().parse().ok()?;

@@ -1,4 +1,4 @@
-//! The grants that a manifest requests, in kitbag's own terms, and as TOML.
+//! The grants that a manifest requests, in kitbag's own terms and as TOML.
 
 use std::path::{Component, Path};
 
@@ -13,18 +13,18 @@ use super::fields::Notes;
 pub(crate) struct ManifestGrants {
     pub(crate) directories: Vec<ManifestDirectory>,
     pub(crate) http: Vec<ManifestHttp>,
-    /// Patterns of URLs that it must not reach, whatever else it is granted.
+    /// Denied URL patterns. They apply regardless of grants.
     pub(crate) deny: Vec<String>,
     pub(crate) env: Vec<String>,
     pub(crate) secrets: Vec<ManifestSecret>,
-    /// Other tools: the alias, and the name of the tool.
+    /// Other tools: the alias and the name of each tool.
     pub(crate) tools: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ManifestDirectory {
     /// The directory: absolute, relative to the workspace, in the home directory with `~/`, or
-    /// `$TEMP` for one that each run has for itself.
+    /// `$TEMP` for a separate directory for each run.
     pub(crate) host: String,
     pub(crate) guest: String,
     pub(crate) is_writable: bool,
@@ -33,24 +33,24 @@ pub(crate) struct ManifestDirectory {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ManifestHttp {
     pub(crate) url: String,
-    /// The methods; sorted. `None`: every one.
+    /// The methods, sorted. `None`: every method.
     pub(crate) methods: Option<Vec<String>>,
 }
 
-/// A secret that the host is to add to requests.
+/// A secret that the host adds to requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ManifestSecret {
     pub(crate) name: String,
-    /// Patterns of the URLs that it goes to.
+    /// URL patterns of the secret's destinations.
     pub(crate) to: Vec<String>,
 }
 
-/// Returns the pattern of all encrypted URLs of a host as such a manifest names it: `example.com`,
+/// Returns the pattern of all `https` URLs of a host in a manifest: `example.com` or
 /// `*.example.com`, with or without a port.
 ///
 /// # Errors
 ///
-/// The reason why the host has no pattern.
+/// The reason why the host is invalid.
 pub(crate) fn host_pattern(host: &str, path: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-._*:[]".contains(c);
     if host.is_empty() || !host.chars().all(fits) {
@@ -67,8 +67,8 @@ pub(crate) fn host_pattern(host: &str, path: &str) -> Result<String, String> {
     }
 }
 
-/// The patterns of all URLs whose paths begin like this: a whole number of segments, so that
-/// `/api` is no beginning of `/apis`.
+/// Returns the patterns of all URLs whose paths begin with a prefix of whole segments: `/api` is
+/// not a prefix of `/apis`.
 pub(crate) fn prefix_patterns(host: &str, prefix: &str) -> Result<Vec<String>, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()+,;=:@/".contains(c);
     let segments = || prefix.trim_start_matches('/').trim_end_matches('/').split('/');
@@ -82,13 +82,13 @@ pub(crate) fn prefix_patterns(host: &str, prefix: &str) -> Result<Vec<String>, S
     }
     match prefix {
         "" | "/" => Ok(vec![host_pattern(host, "")?]),
-        // `/api/**` has `/api` with it, which does not begin with `/api/`.
+        // `/api/**` includes `/api`, which does not begin with `/api/`.
         prefix if prefix.ends_with('/') => Ok(vec![host_pattern(host, &format!("{prefix}*/**"))?]),
         prefix => Ok(vec![host_pattern(host, &format!("{prefix}/**"))?]),
     }
 }
 
-/// Methods as they are granted: sorted, each once.
+/// Returns methods in the form of a grant: sorted, without duplicates.
 pub(crate) fn methods<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String>, String> {
     let mut names: Vec<_> = names.into_iter().map(str::to_ascii_uppercase).collect();
     names.sort_unstable();
@@ -97,7 +97,7 @@ pub(crate) fn methods<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Ve
     Ok(names)
 }
 
-/// A path of the host as a grant has it: without `..`, globs and variables.
+/// Returns a host path in the form of a grant: without `..`, globs and variables.
 pub(crate) fn host_path(path: &str) -> Result<String, String> {
     let shown = || shown(path);
     if path.is_empty() {
@@ -134,7 +134,7 @@ pub(crate) fn guest_path(path: &str) -> Result<String, String> {
 }
 
 impl ManifestGrants {
-    /// Requests HTTP requests, each pattern of URLs once for the same methods.
+    /// Requests HTTP access. Each URL pattern is kept once for the same methods.
     pub(crate) fn requests(&mut self, requested: ManifestHttp) {
         if !self.http.contains(&requested) {
             self.http.push(requested);
@@ -173,7 +173,7 @@ impl ManifestGrants {
         }
     }
 
-    /// Drops each requested URL that is denied entirely, since it would only mislead.
+    /// Drops requested URLs that are completely denied, since they would mislead.
     pub(crate) fn without_denied(&mut self, notes: &mut Notes) {
         let Self { http, deny, .. } = self;
         http.retain(|requested| {
@@ -187,7 +187,7 @@ impl ManifestGrants {
         });
     }
 
-    /// The keys of `grants`, each with its value in TOML.
+    /// Returns the keys of `grants`, each with its value in TOML.
     pub(crate) fn grants(&self) -> Vec<(&'static str, String)> {
         let mut grants = Vec::new();
         let list = |entries: Vec<String>| match &entries[..] {
@@ -230,7 +230,7 @@ impl ManifestGrants {
 }
 
 impl ManifestHttp {
-    /// The entry of a list of grants, in TOML.
+    /// Returns the entry of a list of grants, in TOML.
     fn entry(&self) -> String {
         let url = quoted(&self.url);
         match &self.methods {

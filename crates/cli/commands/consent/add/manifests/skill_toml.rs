@@ -1,8 +1,8 @@
 //! `skill.toml`: `[skill]`, `[capabilities]`, `[resources]`, `[wasm]`.
 //!
-//! `memory_mb` counts mebibytes, and `epoch_timeout_secs` seconds of real time. A domain is one
-//! host, reached by any method; a path is the same for the host and the guest. A directory under
-//! `write` is read as well.
+//! `memory_mb` is in mebibytes, and `epoch_timeout_secs` in seconds of real time. A domain is one
+//! host that may be reached with any method. A path is the same for the host and the guest. A
+//! directory in `write` may also be read.
 
 use super::fields::{Fields, Notes};
 use super::manifest::Manifest;

@@ -1,5 +1,5 @@
-//! Manifests of other hosts: what each is translated to, and that it is never more than its
-//! source says.
+//! Tests of manifests of other hosts: the translation, and that it never requests more than the
+//! source.
 
 mod cases;
 mod properties;

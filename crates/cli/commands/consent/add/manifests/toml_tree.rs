@@ -10,7 +10,7 @@ pub(crate) fn read(text: &str) -> Result<Node, Problem> {
     let table = DeTable::parse(text).map_err(|error| error.message().to_owned())?.into_inner();
     let document = DeValue::Table(table);
     let read = node(&document, 0, &mut Budget::default());
-    // Each bracket and each part of a dotted key may be a level.
+    // Each bracket and each part of a dotted key may be a level of nesting.
     dismantle(document);
     read
 }

@@ -1,4 +1,4 @@
-//! From the text of a manifest to its meaning here.
+//! Translates the text of a manifest.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use super::{
 };
 
 impl Manifest {
-    /// Translates a manifest. `directory` is the absolute path of the manifest's directory, to
-    /// which paths in it may be relative.
+    /// Translates a manifest. `directory` is the absolute path of the manifest's directory: the
+    /// base of its relative paths.
     ///
-    /// It never fails: a manifest that cannot be read requests nothing, and a note says why. One
-    /// of JP holds several tools; [`of_jp`](Self::of_jp) reads those.
+    /// Never fails: a manifest that cannot be read requests nothing, and a note gives the reason.
+    /// JP files hold several tools: use [`of_jp`](Self::of_jp) for those.
     pub(crate) fn translate(format: Format, source: impl AsRef<[u8]>, directory: &Path) -> Self {
         let source = source.as_ref();
         let mut manifest = Self::empty(format, source);
@@ -50,7 +50,7 @@ impl Manifest {
         manifest
     }
 
-    /// Drops what a limit of zero or a denial forbids, and keeps the notes.
+    /// Drops the requests that a zero limit or a denial forbids, and keeps the notes.
     pub(crate) fn finish(&mut self, mut notes: Notes) {
         if notes.has_zero_limit {
             self.requested = ManifestGrants::default();
@@ -59,7 +59,7 @@ impl Manifest {
         self.notes = notes.into_list();
     }
 
-    /// The manifest with a note on the whole file; it requests nothing.
+    /// Returns the manifest with a note on the whole file. It requests nothing.
     fn refused(mut self, problem: Problem) -> Self {
         let text = format!("{problem}; it requests nothing");
         self.notes.push(Note { key: String::new(), text });
@@ -67,7 +67,7 @@ impl Manifest {
     }
 }
 
-/// The text of a manifest, without a byte order mark.
+/// Returns the text of a manifest without a byte order mark.
 pub(crate) fn decoded(source: &[u8]) -> Result<&str, Problem> {
     let text = str::from_utf8(source).map_err(|error| {
         let before = &source[..error.valid_up_to()];
@@ -77,7 +77,7 @@ pub(crate) fn decoded(source: &[u8]) -> Result<&str, Problem> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// Reads a text in the language of its format.
+/// Parses text in the language of its format.
 fn read(format: Format, text: &str) -> Result<Node, Problem> {
     let read = match format {
         Format::SkillToml | Format::ExtensionToml | Format::Jp => toml_tree::read(text),

@@ -1,7 +1,7 @@
-//! YAML as a tree, from the events of the parser, which builds no values itself.
+//! YAML as a tree, built from parser events.
 //!
-//! Aliases, merged keys and tags are not followed: their expansion is not a request that a
-//! person can read in place, and a few lines of aliases can expand to gigabytes.
+//! Aliases, merge keys and tags are not followed: a person cannot read their expansion in place,
+//! and a few lines of aliases can expand to gigabytes.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
@@ -94,7 +94,7 @@ impl Frame {
                     insert(entries, key, Node::Unusable("a merged key, which is not followed"));
                 }
                 Some(Some(key)) => insert(entries, key, value),
-                // A key that is no text names no field.
+                // A key that is not a string does not name a field.
                 Some(None) => {
                     insert(entries, "?".to_owned(), Node::Unusable("a key that is not a string"));
                 }
@@ -103,7 +103,7 @@ impl Frame {
     }
 }
 
-/// A key as its text. A number is one as it is written.
+/// Returns a key as a string. A number is kept as it is written.
 fn as_key(key: Node) -> Option<String> {
     match key {
         Node::Text(text) => Some(text),
@@ -113,7 +113,7 @@ fn as_key(key: Node) -> Option<String> {
     }
 }
 
-/// A scalar of the core schema of YAML 1.2.
+/// Parses a scalar of the core schema of YAML 1.2.
 fn scalar(text: &str, style: ScalarStyle) -> Node {
     if style != ScalarStyle::Plain {
         return Node::Text(text.to_owned());

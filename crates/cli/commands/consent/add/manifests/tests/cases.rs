@@ -1,11 +1,11 @@
-//! Each directory in `cases` holds a manifest, and what it is translated to.
+//! Each directory in `cases` holds a manifest and its expected translation.
 
 use std::fs;
 use std::path::Path;
 
 use crate::commands::consent::add::manifests::{Format, Manifest};
 
-/// A manifest in kitbag's own terms, with its notes as comments.
+/// Prints a translated manifest with its notes as comments.
 fn shown(manifest: &Manifest) -> String {
     let mut text = String::new();
     for (key, value) in [
@@ -56,7 +56,7 @@ fn manifest_becomes_a_table_with_notes() {
         settings.set_prepend_module_to_snapshot(false);
         settings.set_omit_expression(true);
         settings.bind(|| insta::assert_snapshot!("translated", text));
-        // It is TOML, whatever the manifest has in it.
+        // The result is TOML, regardless of the manifest's content.
         if let Ok(manifest) = manifest {
             toml::from_str::<toml::Table>(&manifest.to_toml()).unwrap();
         }

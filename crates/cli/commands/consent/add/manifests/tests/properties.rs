@@ -1,4 +1,4 @@
-//! What holds for every manifest.
+//! Properties of every translated manifest.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn translate(format: Format, text: &str) -> Manifest {
     Manifest::translate(format, text, Path::new("/skills/own"))
 }
 
-/// The words that a shell takes a command line for, which it must not run.
+/// Returns the words into which a shell splits a command line.
 fn words_of(command: &str) -> Vec<String> {
     let script = format!("printf '%s\\0' {command}; printf x");
     let output = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
@@ -33,7 +33,7 @@ fn words_of(command: &str) -> Vec<String> {
     words.split('\0').map(str::to_owned).collect()
 }
 
-/// The grants if all requested ones were given.
+/// Returns the grants if all requests are granted.
 fn granted(manifest: &Manifest) -> Grants {
     let grant =
         |requested: &crate::commands::consent::add::manifests::requested_grants::ManifestHttp| {
@@ -57,7 +57,7 @@ fn is_allowed(manifest: &Manifest, method: &str, host: &str, path: &str) -> bool
     matches!(decide(&granted(manifest), &Request::Http(request)), Decision::Allowed { .. })
 }
 
-/// Whether a host is one that such a manifest means.
+/// Returns whether a pattern of a manifest matches a host.
 fn means(pattern: &str, host: &str) -> bool {
     match pattern.strip_prefix("*.") {
         Some(suffix) => host.ends_with(&format!(".{suffix}")),
@@ -78,7 +78,7 @@ fn paths() -> impl Strategy<Value = String> {
     prop::collection::vec(parts, 0..4).prop_map(|parts| parts.concat())
 }
 
-/// Paths of directories, many of which lie in others.
+/// Generates paths of directories, many of them nested.
 fn places() -> impl Strategy<Value = String> {
     let known = prop::sample::select(vec!["a", "a/b", "a/b/c", "b", "/a", "/a/b", "."]);
     prop_oneof![known.prop_map(str::to_owned), "[a-c~$*./]{1,6}"]
@@ -212,7 +212,7 @@ proptest! {
         for note in translate(Format::CapabilitiesJson, &text).notes {
             let Some((_, command)) = note.text.split_once("keep it with `") else { continue };
             let command = command.strip_suffix('`').unwrap();
-            // What a shell would run is the program `kitbag` with some arguments.
+            // A shell would run the program `kitbag` with some arguments.
             let words = words_of(command);
             prop_assert_eq!(&words[..3], ["kitbag", "secret", "set"]);
             prop_assert_eq!(&words[3], name);
