@@ -209,8 +209,8 @@ fn a_name_resolving_proxy_is_shown_as_a_risk() {
     workspace.run(&["run", "fetch", "url=http://name.invalid/a"]).success();
     assert_eq!(proxy.seen().requests[0].target, "name.invalid:80");
     let checked = workspace.run(&["check"]).shown();
-    let expected = "the proxy resolves `name.invalid` for the tool `fetch`, and nothing checks the \
-                    addresses (";
+    let expected = "the proxy resolves `name.invalid` for the tool `fetch`, so kitbag does not \
+                    check the addresses (";
     assert!(checked.contains(expected), "{checked}");
     let why = |url: &str| workspace.run(&["why", "fetch", url]).success();
     let asked = why("http://name.invalid/a");

@@ -126,10 +126,7 @@ fn tool(tool: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
                 notes.add(tool.path("effects"), text);
             }
             other => {
-                let text = format!(
-                    "kitbag has no effect named {}; it is ignored",
-                    quoted(other)
-                );
+                let text = format!("kitbag has no effect named {}; it is ignored", quoted(other));
                 notes.add(if other.len() > 64 { path } else { tool.path("effects") }, text);
             }
         }
